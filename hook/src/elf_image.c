@@ -37,6 +37,13 @@ bool elf_is(const void *bytes, size_t limit)
     return limit >= SELFMAG && memcmp(bytes, ELFMAG, SELFMAG) == 0;
 }
 
+/* Besides SHT_NOBITS the kinds that CUDA has: global, local and shared memory without initial values. */
+static bool has_bytes(const Elf64_Shdr *section)
+{
+    const uint32_t type = section->sh_type;
+    return type != SHT_NOBITS && type != 0x70000007 && type != 0x70000009 && type != 0x7000000a;
+}
+
 size_t elf_size(const void *bytes, size_t limit)
 {
     Elf64_Ehdr header;
@@ -49,7 +56,7 @@ size_t elf_size(const void *bytes, size_t limit)
     for (unsigned i = 0; i < header.e_shnum; i++) {
         if (!section_of(bytes, limit, &header, i, &section))
             return 0;
-        if (section.sh_type != SHT_NOBITS && !raise_end(&end, section.sh_offset, section.sh_size, limit))
+        if (has_bytes(&section) && !raise_end(&end, section.sh_offset, section.sh_size, limit))
             return 0;
     }
     return end;

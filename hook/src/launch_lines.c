@@ -67,7 +67,9 @@ static void size_lines(const struct launch_record *r)
     size_t device = 0;
     const ull total = map_lines(r);
     layout_device_size(r->probing, r->capacities, r->grid, r->block, &device);
-    log_file_append("[exec] probe-mem %llu (bytes) device %zu launch %llu\n", total, device, (ull)r->number);
+    const char *probe = r->probing->probe;
+    log_file_append("[exec] probe-mem %llu (bytes) device %zu launch %llu%s%s\n", total, device, (ull)r->number,
+                    probe ? " probe " : "", probe ? probe : "");
 }
 
 static void probed_lines(const struct launch_record *r)

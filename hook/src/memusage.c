@@ -13,6 +13,7 @@
 #include "settings.h"
 #include "shared_variables.h"
 #include "streams.h"
+#include "turns.h"
 #include "variants.h"
 
 /* One launch counts at a time: it is waited for, and its counts are the next one's capacities. */
@@ -114,19 +115,42 @@ static CUresult launch_counting(struct launch *launch, struct probing *probing)
     return result;
 }
 
+/* Why a launch cannot have this one sized, or NULL; then its capacities are known. */
+static const struct reason *refusal(struct launch *launch, struct probing *probing)
+{
+    const struct reason *reason = size_up(launch, probing);
+    return !reason && probing->dynamic && stream_is_capturing(launch_stream(launch)) ? reason(CAPTURING) : reason;
+}
+
+/* The first in turn that can be sized; else NULL, and in *REASON why not. So many launches of one shape as there are
+ * probes meet all of them: nobody serves turns here, so that those of other shapes do not count. */
+static struct probing *choose(struct launch *launch, struct kernel *kernel, const struct reason **reason)
+{
+    struct probing *order[MOST_PROBES];
+    const size_t n = turns_order(kernel, launch, order);
+    *reason = n ? NULL : atomic_load(&kernel->probings[0].reason);
+    for (size_t i = 0; i < n; i++) {
+        struct probing *probing = order[(launch->nth_of_key + i) % n];
+        const struct reason *refused = refusal(launch, probing);
+        if (!refused)
+            return probing;
+        *reason = *reason ? *reason : refused;
+    }
+    return NULL;
+}
+
 CUresult memusage_launch(struct launch *launch, struct kernel *kernel)
 {
-    struct probing *probing = &kernel->probings[0];
+    const struct reason *reason;
     if (atomic_load_explicit(&kernel->status, memory_order_acquire) == KERNEL_PASSED)
         return launch_pass(launch, atomic_load(&kernel->reason));
     if (!settings_selects_launch(launch->nth))
         return launch_pass(launch, reason(NOT_SELECTED));
-    const struct reason *reason = size_up(launch, probing);
-    if (reason)
+    struct probing *probing = choose(launch, kernel, &reason);
+    if (!probing)
         return launch_pass(launch, reason);
     if (probing->dynamic)
-        return stream_is_capturing(launch_stream(launch)) ? launch_pass(launch, reason(CAPTURING))
-                                                          : launch_counting(launch, probing);
+        return launch_counting(launch, probing);
     const CUresult result = launch_enqueue(launch, launch->function, NULL);
     launch_log_sized(launch, probing, reason(ONLY_SIZED), result);
     return result;

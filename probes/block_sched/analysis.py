@@ -30,16 +30,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 import numpy as np
 
-from tui_probe.analysis.slots import BlockTimes, slot_reuse, times_of, times_of_blocks
+from tui_probe.analysis import slots
+from tui_probe.analysis.slots import slot_reuse
 from tui_probe.errors import TraceError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
     from numpy.typing import NDArray
 
+    from tui_probe.analysis.slots import BlockTimes
     from tui_probe.trace.result_reduced import Reduced
     from tui_probe.trace.results import Result
 
@@ -47,6 +51,10 @@ RECORD: Final = np.dtype([("start", "<u8"), ("elapsed", "<u4"), ("sm", "<u4")])
 """What ``block_sched`` saves for each warp, and what is kept of each block: the first start, cycles from there to the
 last end, the SM. ``elapsed`` is cycles modulo 2**32 (2 s at 2 GHz)."""
 _MOST_SMS: Final = 4096
+_Columns: TypeAlias = "tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint32]]"
+"""Start, end and SM of some blocks."""
+_TOGETHER: Final = 1 << 22
+"""Blocks that are worked out together; of a launch with more, the SMs are gone through in groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,32 +115,81 @@ def analyse(result: Result, map_index: int = 0) -> BlockSchedule:
             f"{result.path}: only {len(result.blocks)} of {result.header.blocks} blocks were measured; block_sched"
             " needs every block: run without --sample"
         )
-    times = block_times(result, map_index)
-    if not times.valid.any():
-        raise TraceError(f"{result.path}: no warp saved a record; the kernel wrote nothing, or the probe did not run")
-    start, end, sm = times.start, times.end, times.sm
-    if not times.valid.all():
-        start, end, sm = start[times.valid], end[times.valid], sm[times.valid]
-    order = np.argsort(sm, kind="stable")
-    numbers, first = np.unique(sm[order], return_index=True)
-    if len(numbers) > _MOST_SMS:
-        raise TraceError(f"{result.path}: its records name {len(numbers)} SMs: they are not of block_sched")
-    bounds = np.append(first, len(sm))
-    rows = [_schedule_of_sm(*_from_first(start[order[a:b]], end[order[a:b]])) for a, b in pairwise(bounds)]
-    slots, running, scheduling, ramp, tail = np.array(rows, dtype=np.float64).reshape(-1, 5).T
+    read = _reader(result, map_index)
+    sms = _tally(result, read())
+    rows = [row for some in _together(sms) for row in _schedules(read(), some)]
+    n_slots, running, scheduling, ramp, tail = np.array(rows, dtype=np.float64).reshape(-1, 5).T
     return BlockSchedule(
         blocks=result.header.blocks,
-        sm=numbers,
-        sm_blocks=np.diff(bounds),
-        sm_slots=slots.astype(np.int64),
+        sm=sms.numbers,
+        sm_blocks=sms.blocks,
+        sm_slots=n_slots.astype(np.int64),
         sm_running=running,
         sm_scheduling=scheduling,
         sm_ramp=ramp,
         sm_tail=tail,
-        warps_missing=times.warps_missing,
-        blocks_missing=times.blocks_missing,
-        blocks_astray=times.blocks_astray,
+        warps_missing=sms.warps_missing,
+        blocks_missing=sms.blocks_missing,
+        blocks_astray=sms.blocks_astray,
     )
+
+
+def _reader(result: Result, map_index: int) -> Callable[[], Iterable[BlockTimes]]:
+    """The blocks in parts, each time it is called: read anew where there are too many to be held."""
+    if result.header.blocks > _TOGETHER:
+        return lambda: block_times_in_parts(result, map_index)
+    held = list(block_times_in_parts(result, map_index))
+    return lambda: held
+
+
+@dataclass(frozen=True, slots=True)
+class _Sms:
+    """The SMs that ran a block, ascending, the ``blocks`` of each, and what is left out."""
+
+    numbers: NDArray[np.uint32]
+    blocks: NDArray[np.int64]
+    warps_missing: int
+    blocks_missing: int
+    blocks_astray: int
+
+
+def _tally(result: Result, parts: Iterable[BlockTimes]) -> _Sms:
+    numbers, blocks = np.empty(0, "u4"), np.empty(0, "i8")
+    left_out = np.zeros(3, "i8")
+    for part in parts:
+        ran = np.concatenate((numbers, part.sm[part.valid]))
+        each = np.concatenate((blocks, np.ones(len(ran) - len(numbers), "i8")))
+        numbers, which = np.unique(ran, return_inverse=True)
+        if len(numbers) > _MOST_SMS:
+            raise TraceError(f"{result.path}: its records name {len(numbers)} SMs: they are not of block_sched")
+        blocks = np.bincount(which, weights=each).astype("i8")
+        left_out += (part.warps_missing, part.blocks_missing, part.blocks_astray)
+    if not len(numbers):
+        raise TraceError(f"{result.path}: no warp saved a record; the kernel wrote nothing, or the probe did not run")
+    return _Sms(numbers, blocks, *left_out.tolist())
+
+
+def _together(sms: _Sms) -> list[NDArray[np.uint32]]:
+    """The SMs in groups with so few blocks that they can be held; one SM at least."""
+    groups = np.cumsum(sms.blocks) // _TOGETHER
+    return np.split(sms.numbers, np.flatnonzero(np.diff(groups)) + 1)
+
+
+def _schedules(parts: Iterable[BlockTimes], sms: NDArray[np.uint32]) -> list[tuple[float, ...]]:
+    """A row for each of these SMs, from all blocks of the launch."""
+    picked = [_of_sms(part, sms) for part in parts]
+    start, end, sm = (np.concatenate(columns) for columns in zip(*picked, strict=True))
+    order = np.argsort(sm, kind="stable")
+    bounds = np.append(np.searchsorted(sm[order], sms), len(sm))
+    return [_schedule_of_sm(*_from_first(start[order[a:b]], end[order[a:b]])) for a, b in pairwise(bounds)]
+
+
+def _of_sms(
+    part: BlockTimes, sms: NDArray[np.uint32]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint32]]:
+    """Start, end and SM of the blocks that ran on these, which are neighbours in the list of all."""
+    chosen = part.valid & (part.sm >= sms[0]) & (part.sm <= sms[-1])
+    return part.start[chosen], part.end[chosen], part.sm[chosen]
 
 
 def _from_first(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
@@ -142,23 +199,28 @@ def _from_first(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> tuple[NDA
     return start[order] - begin, end[order] - begin
 
 
-def block_times(result: Result, map_index: int = 0) -> BlockTimes:
-    """Start, end and SM of each block. A record of zeros was never saved: it is left out and counted."""
+def block_times_in_parts(result: Result, map_index: int = 0) -> Iterator[BlockTimes]:
+    """Start, end and SM of each block, some blocks at a time. A record of zeros was never saved: it is left out and
+    counted."""
     left = result.reduced(map_index, RECORD) if result.maps else _no_maps(result)
     if left is not None:
-        return blocks_of(result, left)
+        return slots.block_times_in_parts(_of_blocks(result, left))
     records = result.records(map_index, RECORD)
     if records.shape[2] != 1:
         raise TraceError(f"{result.path}: {records.shape[2]} records per slot, block_sched saves one")
     records = records[:, :, 0]
-    return times_of(records["start"], records["elapsed"], records["sm"])
+    return slots.times_in_parts(records["start"], records["elapsed"], records["sm"])
 
 
 def blocks_of(result: Result, left: Reduced) -> BlockTimes:
-    """The same where one record per block was kept, as probe.toml says."""
+    """Start, end and SM of each block where one record per block was kept, as probe.toml says."""
+    return slots.times_of_blocks(_of_blocks(result, left))
+
+
+def _of_blocks(result: Result, left: Reduced) -> Reduced:
     if left.group != "block":
         raise TraceError(f"{result.path}: it has one record per {left.group}, block_sched keeps one per block")
-    return times_of_blocks(left)
+    return left
 
 
 def _no_maps(result: Result) -> NoReturn:
@@ -173,13 +235,13 @@ def _schedule_of_sm(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> tuple
     count, ends = len(start), np.sort(end)
     takes_over = slot_reuse(start, end, ends)
     reuses = int(takes_over.sum())
-    slots = count - reuses
+    taken = count - reuses
     cycles = np.array(
         [
             (end - start).sum(dtype=np.float64),
             start[takes_over].sum(dtype=np.float64) - ends[:reuses].sum(dtype=np.float64),
             start[~takes_over].sum(dtype=np.float64),
-            float(slots) * float(ends[-1]) - ends[reuses:].sum(dtype=np.float64),
+            float(taken) * float(ends[-1]) - ends[reuses:].sum(dtype=np.float64),
         ]
     )
-    return (slots, *(cycles / slots))
+    return (taken, *(cycles / taken))

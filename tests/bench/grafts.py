@@ -15,6 +15,7 @@ import random
 import re
 import subprocess
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +27,10 @@ from tui_probe.engine.grafts import GraftedKernel, Grafter
 from tui_probe.engine.machine_code import cubins_in
 from tui_probe.errors import ProbeError, ToolchainError, UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
+from tui_probe.ptx.line_tables import cut_table
 from tui_probe.sass.cubin import Cubin
+from tui_probe.sass.excerpt import KeptWholeError
+from tui_probe.sass.prune import prune
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -79,7 +83,9 @@ def tally(cubins: Iterable[Cubin], grafter: Grafter, most: int = 1 << 30) -> Tal
 
 
 def _grafted(grafter: Grafter, cubin: Cubin, name: str) -> GraftedKernel:
-    """As in a run: with values in slots where a kernel leaves no register for them."""
+    """As in a run: in a cubin of its own, and with values in slots where a kernel leaves no register for them."""
+    with suppress(KeptWholeError):
+        cubin = prune(cubin, name, cut_table)
     try:
         return grafter.graft(cubin, name)
     except UnsupportedKernelError as error:

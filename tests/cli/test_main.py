@@ -69,7 +69,6 @@ def test_asking_for_help_imports_nothing_heavy(words: str) -> None:
         (["run", "-k", "a::b", "true"], "empty part"),
         (["run", "--memusage", "--benchmark", "true"], "--memusage probes nothing that --benchmark could time"),
         (["run", "--save-results", "true"], "--save-results is for --benchmark"),
-        (["run", "--memusage", "-p", "dmat", "-p", "block_sched", "true"], "--memusage sizes one probe, not 2"),
         (["run", "--callback", "x.py", "true"], "--callback x.py: there is no such file"),
         (["report", ".", "--page", "kernls"], "did you mean kernels?"),
         (["compare", "a:0@x", ":1"], "the number of a launch is expected after the @"),

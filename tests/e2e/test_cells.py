@@ -121,6 +121,71 @@ def test_the_reader_followed_by_an_analysis(started: tuple[Tool, subprocess.Comp
     assert running == int(first["elapsed"].sum() / len(set(first["sm"].tolist()))) > 0
 
 
+COLLECT = """
+import os, shutil, subprocess, sys
+res = subprocess.run(sys.argv[1:], stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+os.makedirs("max_mem/net/block_sched/layer")
+for tracedir in res.stderr.decode().split("\\n"):
+    if len(tracedir) < 3: continue
+    tracedir = tracedir.strip().split(" ")[-1]
+    shutil.copytree(tracedir, os.path.join("max_mem/net/block_sched/layer", os.path.basename(tracedir)))
+with open("max_mem/net/block_sched/layer/stdout.log", "w") as f:
+    f.write(res.stdout.decode())
+"""
+LARGEST_OF_ALL = """
+import os
+for model in os.listdir("max_mem"):
+    for test in os.listdir(os.path.join("max_mem", model)):
+        max_mem = original = 0
+        for sub in os.listdir(os.path.join("max_mem", model, test)):
+            path = os.path.join("max_mem", model, test, sub)
+            for line in open(os.path.join(path, "stdout.log")).read().split("\\n"):
+                if line.startswith("max memory:"):
+                    original = max(original, int(line.strip().split(" ")[-1]))
+                    break
+            for trace in [trace for trace in os.listdir(path) if os.path.isdir(os.path.join(path, trace))]:
+                log = os.path.join(path, trace, "event.log")
+                for line in open(log, "r", encoding="utf-8", errors="ignore").read().split("\\n"):
+                    if line.startswith("[exec] probe-mem"):
+                        max_mem = max(max_mem, int(line.split(" ")[2]))
+        print(model, test, original, max_mem)
+"""
+FIRST_OF_EACH = """
+import os, sys
+tracedir = os.listdir("trace")[-1]
+trace = os.path.join("trace", tracedir, "result")
+kernel_dir = os.listdir(f"trace/{tracedir}/kernel")[0]
+log = open(f"trace/{tracedir}/kernel/{kernel_dir}/process.log").read()
+reader = log[log.index("# BEGIN OF GENERATED CODE"):log.index("# END OF GENERATED CODE")]
+print(os.path.join(trace, os.listdir(trace)[0]))
+print(reader.replace('if __name__ == "__main__":', "if False:"))
+"""
+
+
+def test_a_study_of_several_processes_is_collected_and_counted(tool: Tool) -> None:
+    """Each line of stderr is a trace to be copied; a name that came twice, or that is not there, would end it."""
+    two = "import subprocess, sys; [subprocess.run([*sys.argv[1:], '--kernel', k]) for k in ('saxpy', 'zero_fill')]"
+    words = ["-p", "block_sched", "--sim", "--no-report", sys.executable, "-c", f"{two}; print('max memory: 4096')"]
+    command = [sys.executable, "-m", "tui_probe", *words, *EXAMPLE]
+    done = subprocess.run(
+        [sys.executable, "-c", COLLECT, *command], cwd=tool.folder, env=tool.environment, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    kernels = [kernel for path in tool.folder.glob("max_mem/*/*/*/*/") for kernel in open_trace(path).kernels]
+    largest = max(kernel.probe_bytes or 0 for kernel in kernels)
+    assert len(kernels) == 2
+    assert program(tool.folder, LARGEST_OF_ALL) == f"net block_sched 4096 {largest}"
+
+
+def test_the_reader_of_a_log_is_followed_by_an_analysis(tool: Tool) -> None:
+    tool("-p", "block_sched", "--sim", "--no-report", "--detail", *COMMAND)
+    result, _, reader = program(tool.folder, FIRST_OF_EACH).partition("\n")
+    blocks, running, waiting = map(int, program(tool.folder, f"{reader}\n{SCHEDULE}", result).split())
+    assert blocks > 1
+    assert running > 0
+    assert waiting >= 0
+
+
 def test_the_environment_names_the_folder_of_traces(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEUTRINO_TRACEDIR", "elsewhere")
     done = tool("-p", "block_sched", "--sim", "--no-report", *COMMAND)

@@ -81,7 +81,8 @@ def test_a_run_that_is_asked_to_end(tool: Tool, slow_disk: Path, number: int, wh
 
 
 def test_a_reader_that_takes_nothing_does_not_hold_the_end_up(tool: Tool) -> None:
-    words = [sys.executable, "-m", "tui_probe", "run", "--sim", "--no-report", "--", "sh", "-c", "yes & exec sleep 60"]
+    program = ["sh", "-c", "echo up >&2; yes & exec sleep 60"]
+    words = [sys.executable, "-m", "tui_probe", "run", "--sim", "--no-report", "--", *program]
     process = subprocess.Popen(
         words, cwd=tool.folder, env=tool.environment, start_new_session=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

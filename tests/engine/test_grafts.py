@@ -12,7 +12,7 @@ import pytest
 
 from tests.ptx.corpus import DATA
 from tests.sass.conftest import ARCHITECTURES, assembled, disassembled
-from tests.sass.kernels import NO_PARAMETERS, SAXPY, VARIABLES
+from tests.sass.kernels import NO_PARAMETERS, SAXPY, SEVERAL, VARIABLES
 from tui_probe.engine import graft_gate, graft_trial, instruction_trial
 from tui_probe.engine.assemble import Assembler
 from tui_probe.engine.cache import Cache
@@ -25,10 +25,12 @@ from tui_probe.engine.snippet_ptx import snippet_ptx
 from tui_probe.engine.trial_kernel import ACTIVE, KERNEL, THREADS, THREADS_OF_GRID, TrialFailedError, trial_cubin
 from tui_probe.errors import ImageError, UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe, read_probe
+from tui_probe.ptx.line_tables import cut_table
 from tui_probe.reasons import because
 from tui_probe.sass.accesses import LDG, LDS
 from tui_probe.sass.cubin import Cubin
-from tui_probe.sass.target import Target, warps_of
+from tui_probe.sass.prune import prune
+from tui_probe.sass.target import Target
 from tui_probe.sass.uniform import named
 
 if TYPE_CHECKING:
@@ -56,6 +58,9 @@ class ClosedGate:
     def allows_slots(self, _arch: int) -> bool:
         return False
 
+    def wrong_if_pruned(self, _arch: int) -> str:
+        return ""
+
 
 def prepared(
     folder: Path, image: bytes = IMAGE, kernel: str = "zero", probe: str = "block_sched", **given: object
@@ -72,7 +77,8 @@ def prepared(
 def test_a_kernel_without_ptx_is_grafted(tmp_path: Path) -> None:
     answer = prepared(tmp_path)
     assert (answer.outcome, answer.text) == ("ok", "probed.bin")
-    assert (tmp_path / "pruned.bin").read_bytes() == IMAGE
+    assert find_cubin(IMAGE, "zero", 90)[0].kernels == ("zero_strided", "zero")
+    assert Cubin.read((tmp_path / "pruned.bin").read_bytes()).kernels == ("zero",)
     before, after = (
         Target.of(Cubin.read((tmp_path / f"{name}.bin").read_bytes()), "zero") for name in ("pruned", "probed")
     )
@@ -86,6 +92,33 @@ def test_a_kernel_without_ptx_is_grafted(tmp_path: Path) -> None:
     assert "machine code for sm_90" in log
     assert "[graft] replaced 3 of 24 instructions: 0x0000, 0x0070, 0x00c0" in log
     assert not list(tmp_path.glob("*.ptx"))
+
+
+def test_the_cubin_stays_whole_where_the_trial_of_pruned_ones_failed(tmp_path: Path) -> None:
+    class Careful(OpenGate):
+        wrong = ""
+
+        def wrong_if_pruned(self, _arch: int) -> str:
+            return self.wrong
+
+    gate, cache = Careful(), Cache(tmp_path / "cache")
+    for number, wrong in enumerate(("", "other sums")):
+        gate.wrong, folder = wrong, tmp_path / str(number)
+        assert prepared(folder, gate=gate, cache=cache).outcome == "ok"
+        assert ((folder / "pruned.bin").read_bytes() == IMAGE) == bool(wrong)
+        log = (folder / "process.log").read_text()
+        failed = "[prune] pruned.bin is the whole cubin: the test of pruned ones failed here: other sums"
+        assert (failed in log) == bool(wrong)
+        assert ("[prune] pruned.bin is the kernel alone, of 2: " in log) != bool(wrong)
+        assert "[cache]" not in log, "the one of the cache is pruned"
+
+
+def test_the_cubin_stays_whole_where_it_holds_something_unknown(tmp_path: Path) -> None:
+    image = IMAGE.replace(b".nv.callgraph\0", b".nv.undergrow\0")
+    assert prepared(tmp_path, image).outcome == "ok"
+    assert (tmp_path / "pruned.bin").read_bytes() == image
+    log = (tmp_path / "process.log").read_text()
+    assert "[prune] pruned.bin is the whole cubin: section .nv.undergrow is not known" in log
 
 
 def test_ptx_comes_first(tmp_path: Path) -> None:
@@ -120,7 +153,9 @@ def test_one_from_the_cache_is_the_same(tmp_path: Path) -> None:
     assert prepared(tmp_path / "second", cache=cache).outcome == "ok"
     for file in ("pruned.bin", "probed.bin", "kernel.info"):
         assert (tmp_path / "second" / file).read_bytes() == (tmp_path / "first" / file).read_bytes()
-    assert "[cache] prepared before" in (tmp_path / "second" / "process.log").read_text()
+    log = (tmp_path / "second" / "process.log").read_text()
+    assert "[cache] prepared before" in log
+    assert "[prune] pruned.bin is the kernel alone, of 2: " in log
 
 
 def test_entries_are_probed_where_only_instructions_failed(tmp_path: Path) -> None:
@@ -203,18 +238,17 @@ def test_values_are_kept_in_slots_where_no_register_is_left(tmp_path: Path, monk
     assert answer.code == "graft-uniform"
 
 
-def test_values_are_kept_in_slots_where_registers_would_cost_warps(
+def test_kernels_with_values_in_slots_are_kept_for_where_that_is_allowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An SM has room for 64 warps of 32 registers, and for 51 of 33."""
     monkeypatch.setattr("tui_probe.engine.grafts.used", lambda *_: frozenset(range(4, 63)))
-    monkeypatch.setattr("tui_probe.engine.grafts._above", lambda *_: 30)
-    assert prepared(tmp_path / "few").outcome == "ok"
-    assert "values kept in slots" in (tmp_path / "few" / "process.log").read_text()
-    monkeypatch.setattr("tui_probe.engine.grafts._above", lambda *_: 29)
-    assert prepared(tmp_path / "enough").outcome == "ok"
-    assert "values kept in slots" not in (tmp_path / "enough" / "process.log").read_text()
-    assert [warps_of(registers) for registers in (10, 32, 33, 64, 65, 255)] == [64, 64, 51, 32, 28, 8]
+    monkeypatch.setattr("tui_probe.engine.grafts._above", lambda *_: None)
+    cache = Cache(tmp_path / "cache")
+    prepared(tmp_path / "first", cache=cache)
+    assert prepared(tmp_path / "second", cache=cache).outcome == "ok"
+    assert "[cache] prepared before" in (tmp_path / "second" / "process.log").read_text()
+    assert prepared(tmp_path / "third", cache=cache, gate=ClosedGate()).code == "graft-uniform", "a miss"
+    assert not (tmp_path / "third" / "probed.bin").exists()
 
 
 def test_the_driver_is_told_that_the_third_dimension_is_read(assembled: Callable[[str, int], Cubin]) -> None:
@@ -327,6 +361,52 @@ def test_the_kernel_of_the_trial_can_be_grafted(arch: int) -> None:
     assert min(found) > min(target.exits()), "lanes that leave at once load nothing, as the expected counts say"
 
 
+@pytest.mark.parametrize("arch", [80, 86, 90, 100])
+def test_the_kernel_of_the_trial_of_pruning_calls_a_function(arch: int) -> None:
+    assembler = Assembler()
+    if not assembler.tools():
+        pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
+    cubin = trial_cubin(arch, assembler, others=True)
+    assert set(cubin.kernels) == {KERNEL, "other"}
+    alone = prune(cubin, KERNEL, cut_table)
+    assert [one.name for one in alone.symbols if one.kind == 2] == ["$trial$trial_mix", KERNEL]
+    assert {one.name for one in alone.symbols} >= {"trial_total", "other_total", "trial_table", "other_table"}
+    made = Grafter(graft_trial.trial_probe(), assembler, sampled=False).graft(alone, KERNEL)
+    assert [patch.name for patch in made.grafted.patches] == ["trial_total"]
+    assert len(made.probed) < len(cubin.image)
+
+
+@pytest.mark.parametrize("arch", [80, 90, 100])
+def test_a_graft_in_a_pruned_cubin_is_that_in_the_whole(assembled: Callable[[str, int], Cubin], arch: int) -> None:
+    grafter = Grafter(load_probe("block_sched"), Assembler(), sampled=False)
+    whole = assembled(SEVERAL, arch)
+    for name in ("saxpy", "bare", "varied", "calling"):
+        made = [grafter.graft(cubin, name) for cubin in (whole, prune(whole, name, cut_table))]
+        files = [Cubin.read(one.probed) for one in made]
+        before, after = (Target.of(file, name) for file in files)
+        assert (after.words, after.registers) == (before.words, before.registers)
+        assert made[1].info.partition("patch")[0] == made[0].info.partition("patch")[0]
+        assert made[1].grafted.constants == made[0].grafted.constants
+        places = [
+            [
+                (section.name, patch.offset - section.offset, patch.kind, patch.addend, patch.name)
+                for patch in one.grafted.patches
+                for section in file.sections
+                if section.offset <= patch.offset < section.end
+            ]
+            for one, file in zip(made, files, strict=True)
+        ]
+        assert places[1] == places[0]
+        assert bool(places[0]) == (name in ("varied", "bare"))
+
+
+def test_pruned_cubins_have_an_outcome_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {"outcome": "passed", "words": ""}
+    for number, (pruned, wrong) in enumerate((("passed", ""), ("other sums", "other sums"), ("", "it was not tried"))):
+        FakeTrial(monkeypatch, json.dumps(told | {"pruned": pruned}))
+        assert GraftGate(tmp_path / str(number), []).wrong_if_pruned(90) == wrong
+
+
 def test_counts_of_the_trial_are_those_of_its_lanes() -> None:
     """Worked out lane by lane, from what the kernel's text says."""
     lanes = range(ACTIVE)
@@ -434,20 +514,22 @@ def test_what_a_trial_said_before_it_hung_holds(tmp_path: Path, monkeypatch: pyt
 def test_parts_of_a_trial_that_go_wrong(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A device on which whatever is grafted at instructions changes the kernel's output."""
 
-    def tried(_cuda: object, _cubin: object, _assembler: object, trial: object, *, in_slots: bool = False) -> None:
-        if trial in trials or in_slots:
-            raise TrialFailedError("other sums" if trial in trials else "other records")
+    def tried(_cuda: object, _cubin: object, _assembler: object, trial: object, **how: object) -> None:
+        if trial in trials or how:
+            raise TrialFailedError("other sums" if trial in trials else f"other records: {', '.join(how)}")
 
     trials = instruction_trial.instruction_trials()
     monkeypatch.setattr(graft_trial, "instruction_trials", lambda: trials)
     monkeypatch.setattr(graft_trial, "Cuda", lambda *_: None)
-    monkeypatch.setattr(graft_trial, "trial_cubin", lambda *_: None)
+    monkeypatch.setattr(graft_trial, "trial_cubin", lambda *_, **__: None)
+    monkeypatch.setattr(graft_trial, "prune", lambda *_: None)
     monkeypatch.setattr(graft_trial, "run_trial", tried)
     assert graft_trial.main(["--arch", "90"]) == 0
     said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    wrong = {"outcome": "passed", "words": "", "slots": "other records", "instructions": "other sums"}
-    assert said[-1] == wrong
+    records = {"slots": "other records: in_slots", "pruned": "other records: alone"}
+    assert said[-1] == {"outcome": "passed", "words": "", "instructions": "other sums"} | records
     assert {line["instructions"] for line in said[:-1]} & {"passed"} == set()
+    assert {line["pruned"] for line in said[:-1]} & {"passed"} == set()
 
 
 def test_a_trial_for_every_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

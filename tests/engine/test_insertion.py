@@ -199,7 +199,7 @@ def test_thread_level_needs_no_lane_and_no_shift() -> None:
     assert "activemask" not in text
     assert "shr.u32" not in text
     assert "mad.wide.u32 %tp__address, %tp__slot, 16, %tp__wide;" in inserted(text)
-    assert "st.global.u32 [%tp__address+8], 1;" in inserted(text)
+    assert "st.global.v2.u32 [%tp__address+8], {1, %tp__zero};" in inserted(text)
 
 
 READS = """

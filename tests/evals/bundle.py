@@ -1,28 +1,35 @@
 """Puts collected traces into the package: what an evaluation is shown with where nobody names a trace.
 
     tui-probe eval NAME --run --out collected/NAME
-    python -m tests.evals.bundle collected/NAME [--without-results] [--into FOLDER]
+    python -m tests.evals.bundle collected/NAME [--without-results | --without-ptx | --logs-only] [--into FOLDER]
 
 Kept are the log, run.json, the probe, the program's output, results, and of kernels what was told of them and their
-PTX, but no machine code. Paths of the machine that they were collected on are cut to their last part. Says how large
-each trace is.
+PTX, but no machine code. Of a table of ncu those rows are left out whose metric is a rate, a mean or the like of a
+count that is kept, and of a log the launches that ran while recording was switched off; collected.json then says how
+many. Paths of the machine that they were collected on are cut to their last part. Says how large each trace is.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import shutil
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from tui_probe.evals.collected import FILE
+from tui_probe.draw import units
+from tui_probe.evals.collected import read_collected, write_collected
 from tui_probe.evals.registry import FOLDER
 from tui_probe.trace.locate import is_trace
 
 KEPT = ("event.log", "run.json", "probe.toml", "stdout.log")
 OF_KERNELS = ("kernel.info", "process.log", "pruned.ptx", "probed.ptx", "sites.json")
+OF_ASSEMBLER = ("kernel.info", "process.log")
 PATH = re.compile(rb"(?<![\w./])(?:/[\w.+@~-]+)+/(?=[\w.])")
+PASSED = b"[exec] backup "
+SWITCHED_OFF = b" code switched-off\n"
+DERIVED = re.compile(r'"sm__ops_path_tensor_src_\w+\.(?!sum")')
 COMMAND = re.compile(rb"^(\[(?:init\] )?cmd\]?) \d+ (.*)$", re.MULTILINE)
 
 
@@ -32,23 +39,53 @@ def without_paths(content: bytes) -> bytes:
     return COMMAND.sub(lambda found: b"%s %d %s" % (found[1], len(found[2]), found[2]), cut)
 
 
-def bundle(collected: Path, target: Path, *, results: bool = True) -> dict[str, int]:
+def bundle(
+    collected: Path, target: Path, *, results: bool = True, of_kernels: Sequence[str] = OF_KERNELS
+) -> dict[str, int]:
     """Copy all runs of a folder; returns the bytes of each."""
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     for path in sorted(collected.iterdir()):
-        if is_trace(path):
-            copy_trace(path, target / path.name, results=results)
+        if is_trace(path) and not path.name.startswith("."):
+            copy_trace(path, target / path.name, results=results, of_kernels=of_kernels)
         elif path.suffix != ".log" and path.is_file():
             (target / path.name).write_bytes(without_paths(path.read_bytes()))
-    record = json.loads((target / FILE).read_text())
-    return {name: size_of(target / (run["kept"] or name)) for name, run in record["runs"].items()}
+    runs = read_collected(target)
+    for name, run in runs.items():
+        if run.problem is None and run.file.endswith(".csv"):
+            runs[name] = replace(run, note=keep_counts(target / run.file))
+        elif run.problem is None and (target / run.file).is_dir():
+            runs[name] = replace(run, note=keep_recorded(target / run.file / "event.log"))
+    write_collected(target, runs)
+    return {name: size_of(target / run.file) for name, run in runs.items() if run.problem is None}
 
 
-def copy_trace(trace: Path, target: Path, *, results: bool) -> None:
+def keep_counts(table: Path) -> str | None:
+    """Leave out of a table of ncu what an expression for metrics brought along. Returns what was left out, in words."""
+    lines = table.read_text().splitlines(keepends=True)
+    kept = [line for line in lines if not DERIVED.search(line)]
+    if len(kept) == len(lines):
+        return None
+    table.write_text("".join(kept))
+    left_out = f"{len(lines) - len(kept):,} of {len(lines):,} lines".replace(",", " ")
+    return f"{left_out} are left out of its table: rates and means of operations of tensor cores, whose sums are kept"
+
+
+def keep_recorded(log: Path) -> str | None:
+    """Leave out of a log the launches before and after the part that was recorded. Returns how many, in words."""
+    lines = log.read_bytes().splitlines(keepends=True)
+    kept = [line for line in lines if not (line.startswith(PASSED) and line.endswith(SWITCHED_OFF))]
+    if len(kept) == len(lines):
+        return None
+    log.write_bytes(b"".join(kept))
+    left_out = units.counted(len(lines) - len(kept), "launch")
+    return f"left out of its log: {left_out} while recording was switched off"
+
+
+def copy_trace(trace: Path, target: Path, *, results: bool, of_kernels: Sequence[str]) -> None:
     texts = [trace / name for name in KEPT]
-    texts += [folder / name for folder in (trace / "kernel").glob("*") for name in OF_KERNELS]
-    texts += [path for path in (trace / "kernel").glob("*/*/*") if path.name in OF_KERNELS]  # of several probes
+    found = (path for form in ("*/*", "*/*/*") for path in (trace / "kernel").glob(form))  # with several probes deeper
+    texts += [path for path in found if path.name in of_kernels]
     for path in filter(Path.is_file, texts):
         copy = target / path.relative_to(trace)
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -66,11 +103,16 @@ def size_of(path: Path) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("collected", type=Path)
-    parser.add_argument("--without-results", action="store_true", help="for evaluations that read outputs alone")
+    less = parser.add_mutually_exclusive_group()
+    less.add_argument("--without-results", action="store_true", help="for evaluations that read none")
+    less.add_argument("--without-ptx", action="store_true", help="nor PTX: for those of registers and times")
+    less.add_argument("--logs-only", action="store_true", help="nor anything of kernels but what the log says")
     parser.add_argument("--into", type=Path, help="default: the folder of the package, by the name of COLLECTED")
     options = parser.parse_args()
     target = options.into or FOLDER / "traces" / options.collected.name
-    sizes = bundle(options.collected, target, results=not options.without_results)
+    fewer = options.without_results or options.without_ptx or options.logs_only
+    of_kernels = () if options.logs_only else OF_ASSEMBLER if options.without_ptx else OF_KERNELS
+    sizes = bundle(options.collected, target, results=not fewer, of_kernels=of_kernels)
     for name, size in sizes.items():
         print(f"{size / 1e6:8.3f} MB  {name}")
     print(f"{sum(sizes.values()) / 1e6:8.3f} MB  {target}")

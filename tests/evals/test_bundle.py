@@ -9,7 +9,11 @@ import pytest
 
 import tui_probe
 from tests.evals.bundle import bundle, without_paths
+from tests.evals.test_latency import write_study
+from tests.evals.test_memory import write as write_sizes
 from tui_probe.cli.main import main
+from tui_probe.evals.collected import Collected, write_collected
+from tui_probe.evals.given import given
 
 
 @pytest.mark.parametrize("name", ["scheduling", "warps"])
@@ -35,3 +39,40 @@ def test_paths_are_cut_and_the_command_has_its_length() -> None:
     log = b"[init] cmd 40 /opt/env/bin/python /data/x/fill.py --a 1/2\n[probe] mkdir /data/tr/Nov_1/kernel/0_ab\n"
     assert without_paths(log) == b"[init] cmd 22 python fill.py --a 1/2\n[probe] mkdir 0_ab\n"
     assert without_paths(b'// a / b\n/* c/d */ .file 1 "/root/k.py"') == b'// a / b\n/* c/d */ .file 1 "k.py"'
+
+
+def test_of_a_table_of_ncu_counts_are_kept_and_what_is_left_out_is_told(tmp_path: Path) -> None:
+    rows = [f'"0","k","{name}","1"\n' for name in ("sm__ops_path_tensor_src_tf32.sum", "dram__bytes.sum.per_second")]
+    derived = '"0","k","sm__ops_path_tensor_src_tf32.sum.per_second","1"\n'
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "x-ncu.csv").write_text("".join(["==PROF== words\n", *rows, derived]))
+    write_collected(tmp_path / "in", {"x-ncu": Collected("x-ncu", "run", None, "x-ncu.csv")})
+    bundle(tmp_path / "in", tmp_path / "out")
+    assert (tmp_path / "out" / "x-ncu.csv").read_text() == "".join(["==PROF== words\n", *rows])
+    _, notes = given([tmp_path / "out"])
+    assert notes == [
+        "x-ncu: 1 of 4 lines are left out of its table: rates and means of operations of tensor cores, whose sums are"
+        " kept"
+    ]
+
+
+def test_logs_alone_say_what_an_evaluation_of_times_needs(tmp_path: Path) -> None:
+    before = tui_probe.evaluate("latency", write_study(tmp_path / "latency")).to_dict()
+    bundle(tmp_path / "latency", tmp_path / "out", results=False, of_kernels=())
+    after = tui_probe.evaluate("latency", tmp_path / "out").to_dict()
+    assert after["tables"] == before["tables"]
+    files = {path.name for path in (tmp_path / "out" / "gemm-dmat").rglob("*") if path.is_file()}
+    assert files == {"event.log", "run.json", "stdout.log"}
+
+
+def test_of_a_log_what_was_recorded_is_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "memory"
+    write_sizes(folder / "m.dmat", "dmat", (64, 4096), said="max memory: 1000")
+    write_collected(folder, {"m.dmat": Collected("m.dmat", "run")})
+    before = tui_probe.evaluate("memory", folder).to_dict()
+    bundle(folder, tmp_path / "out", results=False, of_kernels=())
+    after = tui_probe.evaluate("memory", tmp_path / "out").to_dict()
+    assert (after["tables"], after["said"]) == (before["tables"], before["said"])
+    assert "m.dmat: left out of its log: 1 launch while recording was switched off" in after["notes"]
+    log = (tmp_path / "out" / "m.dmat" / "event.log").read_text().splitlines()
+    assert [line[:8] for line in log if line.endswith("code switched-off")] == ["[kernel]"], "its fate stays"

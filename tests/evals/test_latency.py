@@ -15,7 +15,9 @@ from tui_probe.draw.spans import plain
 from tui_probe.errors import TraceError
 from tui_probe.evals.collected import Collected, write_collected
 from tui_probe.evals.document import AnswerDocument
+from tui_probe.evals.evaluation import Setting
 from tui_probe.evals.latency.calls import KEYS
+from tui_probe.evals.registry import evaluation_named
 
 
 def line(total: float, call: float, stream: float, operation: str = "gemm") -> str:
@@ -70,6 +72,16 @@ def test_parts_of_a_call_beside_the_original_and_ncu(tmp_path: Path) -> None:
     golden("latency.txt", "\n".join(plain(each).rstrip() for each in lines).replace(str(tmp_path), "…") + "\n")
 
 
+def test_one_run_has_all_operations(tmp_path: Path) -> None:
+    write_calls(tmp_path / "original", f"{line(100, 4, 90)}\n{line(50, 4, 40, 'attn')}")
+    write_calls(tmp_path / "dmat", f"{line(300, 20, 250)}\n{line(60, 5, 45, 'attn')}", probe="dmat")
+    table = tui_probe.evaluate("latency", [tmp_path / "original", tmp_path / "dmat"]).tables["latency"]
+    assert list(zip(table["operation"], table["times"], strict=True)) == [("gemm", 3.0), ("attn", 1.2)]
+    (original, *_) = evaluation_named("latency").collect(Setting())
+    assert len(evaluation_named("latency").collect(Setting())) == 6
+    assert original.argv[2:6] == ("attn", "gmm", "conv", "gemm")
+
+
 def test_a_file_of_published_columns_is_written_and_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["eval", "latency", str(write_study(tmp_path / "study")), "--csv", "--table", "gemm"]) == 0
     (tmp_path / "gemm.csv").write_text(capsys.readouterr().out)
@@ -91,12 +103,10 @@ def test_columns_in_another_order_and_empty_cells(tmp_path: Path) -> None:
 def test_what_is_missing_says_what_to_run(tmp_path: Path) -> None:
     probed = write_calls(tmp_path / "probed", line(120, 10, 95), probe="dmat", passed=3)
     answer = tui_probe.evaluate("latency", probed)
-    assert "gemm: no original, so no ratios: collect it with --only gemm-original" in answer.notes
-    assert "gemm with dmat: 3 launches were not probed: medians hold them" in answer.notes
+    assert "gemm: no original, so no ratios: collect it with --only original" in answer.notes
+    assert "gemm with dmat: 3 launches of its run were not probed, and medians may hold them" in answer.notes
     assert answer.drawings == {}
-    with pytest.raises(
-        TraceError, match=r"gemm: no probed run: collect one with --only gemm-PROBE.*eval latency --run"
-    ):
+    with pytest.raises(TraceError, match=r"gemm: no probed run: collect one with --only PROBE.*eval latency --run"):
         tui_probe.evaluate("latency", write_calls(tmp_path / "original", line(100, 4, 90)))
 
 
@@ -119,6 +129,6 @@ def test_collected_on_the_simulated_gpu(
     assert main(["eval", "latency", "--run", "--sim", "--out", str(tmp_path / "out"), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert [(row["operation"], row["probe"]) for row in document["tables"]["latency"]] == [("sums", "block_sched")]
-    assert "sums-ncu: left out: it says nothing on the simulated GPU" in document["notes"]
-    written = [(tmp_path / "out" / f"sums-{name}" / "stdout.log").read_text() for name in ("original", "block_sched")]
+    assert "ncu: left out: it says nothing on the simulated GPU" in document["notes"]
+    written = [(tmp_path / "out" / name / "stdout.log").read_text() for name in ("original", "block_sched")]
     assert all(json.loads(each)["right"] for each in written)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import tui_probe
 from tests.golden import golden
 from tests.trace.make import TraceWriter
+from tui_probe.cli.main import main
 from tui_probe.draw.spans import plain
 from tui_probe.errors import TraceError
 from tui_probe.evals.collected import Collected, write_collected
@@ -88,6 +90,49 @@ def test_parts_of_a_model_as_older_collections_keep_them(tmp_path: Path) -> None
     assert (row["model"], row["original"], row["probe_bytes"]) == ("sd-bs1", 1280, 128)
 
 
+def test_several_probes_by_turns(tmp_path: Path) -> None:
+    """Each probe has launches of its own in one trace; a kernel that only one can have counts for that one."""
+    writer = TraceWriter(tmp_path / "model")
+    writer.start()
+    for index in range(2):
+        writer.kernel(index, f"kernel_{index}")
+        for probe in ("block_sched", "dmat"):
+            fate = "skipped" if (index, probe) == (1, "dmat") else "probed"
+            writer.lines(
+                f"[probing] {index} {fate} registers 32 local 0 shared 0 blocks 8 probe {probe} reason"
+                f" {'no PTX in image code no-ptx' if fate == 'skipped' else '-'}"
+            )
+    writer.size(0, 64, SIZED, device=128, probe="block_sched")
+    writer.size(0, 7000, COUNTED, device=8000, probe="dmat")
+    writer.size(1, 96, SIZED, device=256, probe="block_sched")
+    writer.size(0, 640, COUNTED, device=8192, probe="dmat")
+    writer.run_json()
+    (tmp_path / "model" / "stdout.log").write_text("max memory: 1000\n")
+    table = tui_probe.evaluate("memory", tmp_path / "model").tables["memory"]
+    assert table["model"].tolist() == ["model", "model"]
+    assert table["probe"].tolist() == ["block_sched", "dmat"]
+    assert table["probe_bytes"].tolist() == [96, 7000]
+    assert table["device_bytes"].tolist() == [256, 8192]
+    assert table["how"].tolist() == ["sized", "counted"]
+    assert table["kernels_sized"].tolist() == [2, 1]
+
+
+def test_collected_on_the_simulated_gpu(
+    tmp_path: Path, natives: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TUI_PROBE_NATIVE", str(natives))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    assert main(["eval", "memory", "--run", "--sim", "--out", str(tmp_path / "out"), "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["tables"]["memory"]
+    assert [(row["model"], row["probe"], row["how"]) for row in rows] == [
+        ("fill", "block_sched", "sized"),
+        ("fill", "gmem_bytes", "sized"),
+        ("fill", "tensorop_count", "sized"),
+        ("fill", "dmat", "counted"),
+    ]
+    assert all(row["probe_bytes"] > 0 for row in rows)
+
+
 def test_probed_launches_count_with_a_word_of_doubt(tmp_path: Path) -> None:
     writer = TraceWriter(tmp_path / "t")
     writer.start()
@@ -107,5 +152,7 @@ def test_probed_launches_count_with_a_word_of_doubt(tmp_path: Path) -> None:
 
 
 def test_nothing_sized_says_what_to_run(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match=r"no launch has a size: run with --memusage.* tui-probe eval memory --run"):
+    with pytest.raises(
+        TraceError, match=r"no launch has a size for block_sched: run with --memusage.* tui-probe eval memory --run"
+    ):
         tui_probe.evaluate("memory", write(tmp_path / "t", "block_sched", ()))

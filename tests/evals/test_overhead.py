@@ -16,6 +16,7 @@ from tui_probe.errors import TraceError, UsageError
 from tui_probe.evals.collected import Collected, write_collected
 from tui_probe.evals.document import AnswerDocument
 from tui_probe.evals.evaluation import Setting
+from tui_probe.evals.overhead.study import PUBLISHED
 from tui_probe.evals.registry import evaluation_named
 
 STUDY = """
@@ -140,8 +141,37 @@ def test_what_a_study_runs(study: Path) -> None:
         collect(Setting(files=(study, study)))
 
 
-def test_the_published_set() -> None:
-    names = {run.name.partition(".")[0] for run in evaluation_named("overhead").collect(Setting())}
+def test_the_small_study_starts_one_program_for_each_probe() -> None:
+    runs = evaluation_named("overhead").collect(Setting())
+    assert [run.name for run in runs] == [f"four.{name}.1" for name in evaluation_named("overhead").probes]
+    assert runs[0].options[3].startswith("matrix_product:attention_forward:max_pool2d:")
+    assert runs[0].argv[2:] == ("gmm", "attn", "max_pool", "batch_norm")
+
+
+def test_rows_of_one_run_are_told_apart_by_their_kernels(tmp_path: Path) -> None:
+    study = (
+        STUDY.replace("modules =", 'run = "both"\nmodules =')
+        + """
+[[kernel]]
+name = "fill"
+run = "both"
+kernel = "fill"
+command = ["{python}", "{programs}/kernels.py", "attn"]
+"""
+    )
+    (tmp_path / "s.toml").write_text(study)
+    names = [run.name for run in evaluation_named("overhead").collect(Setting(files=(tmp_path / "s.toml",)))]
+    assert names[:4] == ["both.block_sched.1", "both.dmat.1", "my_sum.block_sched.1", "my_sum.dmat.1"]
+    trace = write(tmp_path / "both.dmat.1", "dmat", (3.0,), (40, 60))
+    table = tui_probe.evaluate("overhead", [trace, tmp_path / "s.toml"]).tables["overhead"]
+    assert table["kernel"].tolist() == ["flash attention", "fill"]
+    assert table["dmat_added"].tolist() == [20, 80]
+
+
+def test_the_published_set(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["eval", "overhead", "published.study.toml", "--explain"]) == 0
+    assert "\nmax_pooling.dmat.3: tui-probe run" in capsys.readouterr().out
+    names = {run.name.partition(".")[0] for run in evaluation_named("overhead").collect(Setting(files=(PUBLISHED,)))}
     assert {"GEMM", "stream_K_GEMM", "convolution", "flash_attention", "batch_norm", "max_pooling"} <= names
     assert len(names) == 13
 
@@ -155,6 +185,11 @@ def test_the_published_set() -> None:
         (STUDY.replace("my sum", "flash attention"), "two kernels are named flash attention"),
         (STUDY.replace("group =", "gruop ="), "a kernel has gruop, which means nothing"),
         (STUDY.replace('["./sum", "--size=3"]', '"./sum"'), "command is './sum', not a list of texts"),
+        (STUDY.replace("tools =", 'run = "flash attention"\ntools ='), "are a run of the same name"),
+        (
+            STUDY.replace("tools =", 'run = "x"\ntools =').replace("modules =", 'run = "x"\nmodules ='),
+            "of the run x, and have different commands",
+        ),
         (STUDY.replace('["block_sched", "dmat"]', "[]"), "it has no kernels, or no probes"),
     ],
 )

@@ -48,6 +48,14 @@ def test_as_text(files: list[Path], tmp_path: Path) -> None:
     golden("traffic.txt", text.replace(str(tmp_path), "/t"), width=110)
 
 
+def test_sparse_attention_compares_with_its_own_kind() -> None:
+    answer = tui_probe.evaluate("traffic")
+    assert answer.tables["traffic"]["program"].tolist() == list(WAYS)
+    assert answer.tables["traffic_sparse"]["program"].tolist() == ["bigbird_torch", "bigbird_triton"]
+    assert all(np.nanmin(answer.tables[name]["l2_ratio"]) == 1 for name in ("traffic", "traffic_sparse"))
+    assert sum("least triton" in words for words in answer.said) == 3
+
+
 def test_programs_of_others_are_iterated_as_often_as_their_launches_say(files: list[Path]) -> None:
     other = files[0].rename(files[0].with_name("theirs.csv"))
     answer = tui_probe.evaluate("traffic", other)

@@ -70,6 +70,17 @@ def test_images(parsers: Path, images: list[bytes]) -> None:
         assert int(kept) <= int(size) <= len(image)
 
 
+@pytest.mark.parametrize(("kind", "has_bytes"), [(1, True), (8, False), (0x70000007, False), (0x7000000A, False)])
+def test_sections_without_content_end_nowhere(parsers: Path, kind: int, has_bytes: bool) -> None:
+    """Memory without initial values has a size, but nothing of it lies in the file."""
+    image = bytearray(elf({".nv.shared": b""}))
+    section = len(image) - 2 * 64
+    struct.pack_into("<I", image, section + 4, kind)
+    struct.pack_into("<Q", image, section + 32, 1 << 20)
+    ((name, size, *_),) = parse(parsers, 0, [bytes(image)])
+    assert (name, size == str(len(image))) == ("elf", not has_bytes)
+
+
 @SOME
 @given(
     entries=st.lists(st.tuples(st.integers(0, 4), st.binary(max_size=60), st.integers(16, 80)), max_size=8),

@@ -137,6 +137,25 @@ def test_each_probe_has_its_own_sample_of_blocks(host: Host, serving: Engine) ->
     assert run.lines(r"\[exec\] probe-mem")[:3] == [f"[exec] probe-mem {n * 2 * 16} (bytes)" for n in (4, 2, 1)]
 
 
+def test_they_take_turns_when_they_are_only_sized(host: Host, serving: Engine) -> None:
+    answering(serving, refused="two")
+    run = host.python(LAUNCHES, TUI_PROBE_PROBES=NAMES, TUI_PROBE_MEMUSAGE="1")
+    assert run.stdout == "12\n"
+    assert not run.results
+    sized = [line.split()[2:] for line in run.lines(r"\[exec\] probe-mem")]
+    assert [line[-1] for line in sized] == ["one", "three"] * 3 + ["one"]
+    assert sized[1] == ["128", "(bytes)", "device", sized[0][3], "launch", "1", "probe", "three"]
+
+
+def test_launches_of_each_shape_meet_all_probes_when_they_are_sized(host: Host, serving: Engine) -> None:
+    answering(serving)
+    shapes = "for i in range(3):\n    for grid in range(1, 25): launch(f, w, n, grid=grid, block=40)"
+    script = LAUNCHES.replace("for i in range(7):\n    launch(f, w, n, grid=4, block=40)", shapes)
+    run = host.python(script, TUI_PROBE_PROBES=NAMES, TUI_PROBE_MEMUSAGE="1")
+    sized = {(line.split()[2], line.split()[-1]) for line in run.lines(r"\[exec\] probe-mem")}
+    assert sized == {(str(32 * grid), name) for grid in range(1, 25) for name in NAMES.split(":")}
+
+
 def test_a_single_sample_is_that_of_all(host: Host, serving: Engine) -> None:
     answering(serving, sampled=NAMES)
     run = host.python(LAUNCHES, TUI_PROBE_PROBES=NAMES, TUI_PROBE_SAMPLE="1/4")

@@ -78,6 +78,14 @@ def test_metrics_of_the_user(tmp_path: Path) -> None:
     assert "l1tex__t_requests_pipe" in result.stdout
 
 
+def test_only_the_part_between_start_and_stop(tmp_path: Path) -> None:
+    tools = fake_ncu(tmp_path, REAL / "ncu" / "vec_metrics.csv")
+    assert run(tmp_path, tools, "--ncu=a__b.sum", "--capture-range", "--", "true").returncode == 0
+    told = json.loads((tmp_path / "told.json").read_text())
+    assert told["options"][5:7] == ["--profile-from-start", "off"]
+    assert told["command"] == ["true"]
+
+
 def test_no_permission_is_explained_and_the_status_stays(tmp_path: Path) -> None:
     result = run(tmp_path, fake_ncu(tmp_path, None), "--ncu", "--", "sh", "-c", "exit 3")
     assert (result.returncode, result.stdout) == (3, "")

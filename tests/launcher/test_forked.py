@@ -115,11 +115,11 @@ def test_it_ends_with_the_process_that_made_it(tmp_path: Path) -> None:
 import os, signal, sys, time
 from tui_probe.launcher.forked import Forked
 def work():
-    print("up", flush=True)
+    os.write(1, b"up\\n")  # a print may be two writes, and lines of two processes then one
     time.sleep(60)
     return 0
 forked = Forked(work, b"helper", 1, ())
-print(forked.pid, flush=True)
+os.write(1, b"%d\\n" % forked.pid)
 sys.stdin.read()
 """
     with subprocess.Popen(

@@ -163,8 +163,9 @@ def test_a_signal_before_or_after_the_target_ends_the_launcher_in_order(number: 
 def test_no_engine_is_left_behind(tool: Runner, script: Script) -> None:
     """A launcher that is killed takes its engine along and hangs up on its target."""
     with tool.start(
-        script("input()"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
+        script("import sys; print('up', file=sys.stderr, flush=True); input()"),
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
         assert process.stderr is not None
         process.stderr.readline()
         children = [os.pidfd_open(child) for child in children_of(process.pid)]

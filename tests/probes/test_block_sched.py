@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,10 +12,13 @@ from hypothesis import strategies as st
 
 from tests.probes.simulate import SimulatedSM, schedule_by_heap
 from tests.trace.make import block_sched_result, result_bytes
+from tui_probe.analysis import slots
 from tui_probe.errors import TraceError
-from tui_probe.probes.block_sched.analysis import BlockSchedule, analyse, block_times
+from tui_probe.probes.block_sched import analysis
+from tui_probe.probes.block_sched.analysis import BlockSchedule, analyse, block_times_in_parts
 from tui_probe.probes.block_sched.words import schedule_line
-from tui_probe.trace.results import read_result
+from tui_probe.trace.result_reduced import Reduced
+from tui_probe.trace.results import Result, read_result
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,11 +107,39 @@ def test_clocks_near_the_end_of_their_range(file: Path) -> None:
 
 def test_block_times_of_each_block(file: Path) -> None:
     file.write_bytes(block_sched_result(np.array([10, 0, 30]), np.array([5, 0, 6]), np.array([4, 0, 9])))
-    times = block_times(read_result(file))
+    (times,) = block_times_in_parts(read_result(file))
     assert times.valid.tolist() == [True, False, True]
     assert times.start[times.valid].tolist() == [10, 30]
     assert times.end[times.valid].tolist() == [15, 36]
     assert times.sm[times.valid].tolist() == [4, 9]
+
+
+@pytest.mark.parametrize("kept", ["warps", "blocks"])
+def test_more_blocks_than_are_held_together_have_the_same_schedule(
+    file: Path, monkeypatch: pytest.MonkeyPatch, kept: str
+) -> None:
+    """Of blocks in parts, the SMs in groups, each figure is that of all at once."""
+    chance = np.random.default_rng(1)
+    sm = chance.choice([3, 0, 70, 9], 500)
+    start, elapsed = 1000 + np.arange(500) * 7, chance.integers(0, 90, 500)
+    file.write_bytes(block_sched_result(start, elapsed, sm))
+    if kept == "blocks":
+        monkeypatch.setattr(Result, "reduced", lambda *_: one_per_block(start, elapsed, sm))
+    whole = analyse(read_result(file))
+    monkeypatch.setattr(slots, "_PART", 64)
+    monkeypatch.setattr(analysis, "_TOGETHER", 150)
+    found = analyse(read_result(file))
+    for field in fields(whole):
+        assert np.array_equal(getattr(found, field.name), getattr(whole, field.name)), field.name
+    assert len(whole.sm) == 4
+
+
+def one_per_block(start: np.ndarray, elapsed: np.ndarray, sm: np.ndarray) -> Reduced:
+    records = np.zeros((len(start), 1), dtype=analysis.RECORD)
+    for name, values in (("start", start), ("elapsed", elapsed), ("sm", sm)):
+        records[name][:, 0] = values
+    saved = (np.arange(len(start)) % 5 > 0)[:, np.newaxis]
+    return Reduced("block", records, saved, ~saved, missing=3)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -116,6 +117,7 @@ def test_results_of_another_probe(tmp_path: Path) -> None:
     zeros=st.lists(st.integers(0, 2**50), min_size=1, max_size=6),
     begun=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 40_000_000)), min_size=2, max_size=60),
 )
+@hypothesis.example(rate=1.1408200819891448, tick=1, zeros=[0], begun=[(0, 4), (0, 1803)])
 @settings(deadline=None)
 def test_clocks_come_together_within_the_error(
     rate: float, tick: int, zeros: list[int], begun: list[tuple[int, int]]

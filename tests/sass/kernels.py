@@ -90,3 +90,89 @@ $more:
 	ret;
 }
 """
+SEVERAL = (
+    SAXPY
+    + NO_PARAMETERS
+    + VARIABLES
+    + MANY_PARAMETERS
+    + """
+.visible .const .align 4 .u32 weights[2] = {5, 6};
+.func (.param .b32 root) rooted(.param .b32 value)
+{
+	.reg .f32 %f<3>; .reg .b32 %r<2>;
+	ld.param.f32 %f1, [value]; sqrt.rn.f32 %f2, %f1; mov.b32 %r1, %f2; st.param.b32 [root], %r1;
+	ret;
+}
+.visible .entry calling(.param .u64 y)
+{
+	.reg .b32 %r<6>; .reg .b64 %rd<3>;
+	.shared .align 16 .b8 tile[256];
+	ld.param.u64 %rd1, [y]; mov.u32 %r1, %tid.x; st.shared.u32 [tile], %r1; bar.sync 0; ld.shared.u32 %r2, [tile];
+	{
+	.param .b32 value; .param .b32 root;
+	st.param.b32 [value], %r2; call.uni (root), rooted, (value); ld.param.b32 %r3, [root];
+	}
+	ld.const.u32 %r4, [weights+4]; add.u32 %r3, %r3, %r4; st.global.u32 [%rd1], %r3;
+	ret;
+}
+"""
+)
+"""Kernels of one module, with variables, constants, shared memory, and a function that one of them calls."""
+LINKED = """
+.visible .global .align 4 .u32 count;
+.visible .func (.param .b32 sum) inner(.param .b32 value)
+{
+	.reg .b32 %r<3>;
+	ld.param.u32 %r1, [value]; atom.global.add.u32 %r2, [count], %r1; st.param.b32 [sum], %r2;
+	ret;
+}
+.visible .func (.param .b32 sum) outer(.param .b32 value)
+{
+	.reg .b32 %r<4>;
+	ld.param.u32 %r1, [value];
+	{
+	.param .b32 given; .param .b32 got;
+	st.param.b32 [given], %r1; call.uni (got), inner, (given); ld.param.b32 %r2, [got];
+	}
+	add.u32 %r3, %r2, 3; st.param.b32 [sum], %r3;
+	ret;
+}
+.visible .entry direct(.param .u64 y)
+{
+	.reg .b32 %r<3>; .reg .b64 %rd<2>;
+	ld.param.u64 %rd1, [y]; mov.u32 %r1, %tid.x;
+	{
+	.param .b32 given; .param .b32 got;
+	st.param.b32 [given], %r1; call.uni (got), outer, (given); ld.param.b32 %r2, [got];
+	}
+	st.global.u32 [%rd1], %r2;
+	ret;
+}
+.visible .entry alone(.param .u64 y)
+{
+	.reg .b32 %r<2>; .reg .b64 %rd<2>;
+	ld.param.u64 %rd1, [y]; mov.u32 %r1, %tid.x; st.global.u32 [%rd1], %r1;
+	ret;
+}
+.visible .entry telling(.param .u64 y)
+{
+	.reg .b64 %rd<3>;
+	ld.param.u64 %rd1, [y]; mov.u64 %rd2, inner; st.global.u64 [%rd1], %rd2;
+	ret;
+}
+.visible .entry indirect(.param .u64 y, .param .u64 function)
+{
+	.reg .b32 %r<3>; .reg .b64 %rd<3>;
+	ld.param.u64 %rd1, [y]; ld.param.u64 %rd2, [function]; mov.u32 %r1, %tid.x;
+	{
+	.param .b32 given; .param .b32 got;
+	st.param.b32 [given], %r1;
+	kind: .callprototype (.param .b32 _) _ (.param .b32 _);
+	call (got), %rd2, (given), kind;
+	ld.param.b32 %r2, [got];
+	}
+	st.global.u32 [%rd1], %r2;
+	ret;
+}
+"""
+"""Functions that keep sections of their own when they are linked, and kernels that reach them in different ways."""

@@ -13,7 +13,7 @@ from tests.ptx.corpus import DATA
 from tests.sass.conftest import ARCHITECTURES
 from tests.sass.kernels import SAXPY, VARIABLES
 from tui_probe.errors import ImageError, UnsupportedKernelError
-from tui_probe.sass.cubin import Cubin, is_cubin
+from tui_probe.sass.cubin import SECTION_HEADER, Cubin, is_cubin
 from tui_probe.sass.layout import laid_out
 from tui_probe.sass.nv_info import attribute_bytes, read_attributes
 from tui_probe.sass.target import Target
@@ -103,6 +103,19 @@ def test_damaged_section_headers(image: bytes, place: int, value: int) -> None:
     damaged = bytearray(image)
     damaged[min(at + place, len(image) - 1)] = value
     read_all(bytes(damaged))
+
+
+@pytest.mark.parametrize("kind", [8, 0x70000007, 0x70000009, 0x7000000A])
+def test_memory_without_initial_values_takes_nothing_of_the_file(
+    assembled: Callable[[str, int], Cubin], kind: int
+) -> None:
+    cubin = assembled(VARIABLES, 90)
+    (empty,) = [section for section in cubin.sections if section.name == ".nv.global"]
+    image = bytearray(cubin.image)
+    at = cubin.header.sections_at + empty.number * SECTION_HEADER.size
+    image[at : at + SECTION_HEADER.size] = SECTION_HEADER.pack(empty.name_at, kind, *empty[4:7], 1 << 30, *empty[8:])
+    assert Cubin.read(bytes(image)).kernels == cubin.kernels
+    read_all(bytes(image))
 
 
 def read_all(image: bytes) -> None:

@@ -10,10 +10,12 @@ import pytest
 from tui_probe.engine.assemble import Assembler
 from tui_probe.engine.disassembler import disassembler
 from tui_probe.engine.snippet_ptx import EXIT_KERNEL, LEADING, snippet_ptx
+from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.sass.cubin import Cubin
+from tui_probe.sass.ordinary import without_uniform
 from tui_probe.sass.snippets import Snippet
-from tui_probe.sass.words import code_of
+from tui_probe.sass.words import Word, code_of
 
 
 def exit_code(arch: int, folder: Path, *, sampled: bool) -> Snippet:
@@ -67,3 +69,17 @@ def test_from_sm_90_on_constants_are_loaded_and_waited_for(arch: int, tmp_path: 
         if names[0] in ("LDC", "S2R"):
             awaited[names[1]] = word.write_barrier
             assert word.write_barrier != 7, line
+
+
+@pytest.mark.parametrize("predicate", [7, 0])
+def test_what_makes_a_uniform_predicate_has_no_twin(predicate: int) -> None:
+    """Its twin would write the ordinary predicate of that number, which may hold what the code still needs."""
+    unguarded = 7 << 12
+    both = Word(0x292 | unguarded | 4 << 16 | 5 << 24 | 6 << 32).with_field(81, 3, predicate)  # ULOP3 UR4, UR5, UR6
+    used = Word(0xC02 | unguarded | 8 << 16 | 4 << 32 | 1 << 91)  # MOV R8, UR4
+    if predicate == 7:
+        words, _ = without_uniform([both, used], registers=16, arch=90)
+        assert [word.opcode for word in words] == [0x212, 0x202]
+    else:
+        with pytest.raises(UnsupportedKernelError, match="predicate of the uniform path"):
+            without_uniform([both, used], registers=16, arch=90)

@@ -228,6 +228,32 @@ print(neutrino.__file__, found.TensorTrace, getattr(neutrino, "probe", None))
     assert "TensorTrace" in ours
 
 
+@PYTHONS
+def test_what_a_program_has_of_that_name_is_found(tmp_path: Path, python: str) -> None:
+    own = tmp_path / "own" / "neutrino"
+    own.mkdir(parents=True)
+    (own / "detector.py").write_text("EVENTS = 3\n")  # a folder without __init__.py
+    source = """
+import neutrino.detector
+from neutrino.utils.tensortrace import TensorTrace
+print(neutrino.detector.EVENTS)
+"""
+    ran = run(tmp_path, source, tensors=False, python=python, more=str(own.parent))
+    assert (ran.stdout, ran.stderr) == ("3\n", "")
+    finder = """
+import importlib.machinery, importlib.util, sys, types
+class Editable:
+    def find_spec(self, name, path, target=None):
+        return importlib.util.spec_from_loader(name, self, origin="elsewhere") if name == "neutrino" else None
+    def create_module(self, spec): return None
+    def exec_module(self, module): module.probe = "editable"
+sys.meta_path.append(Editable())
+import neutrino
+print(neutrino.probe)
+"""
+    assert run(tmp_path, finder, tensors=False, python=python).stdout == "editable\n"
+
+
 def test_what_is_written_can_be_read(tmp_path: Path) -> None:
     source = """
 import torch

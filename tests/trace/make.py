@@ -113,10 +113,11 @@ class TraceWriter:
         )
         return number
 
-    def size(self, kernel: int, size: int, reason: str, device: int | None = None) -> int:
-        """A launch of the original that was sized; its number."""
+    def size(self, kernel: int, size: int, reason: str, device: int | None = None, probe: str = "") -> int:
+        """A launch of the original that was sized, for one of several probes; its number."""
         number = self.pass_through(kernel, reason)
-        self.lines(f"[exec] probe-mem {size} (bytes) device {device or size} launch {number}")
+        of = f" probe {probe}" if probe else ""
+        self.lines(f"[exec] probe-mem {size} (bytes) device {device or size} launch {number}{of}")
         return number
 
     def pass_through(self, kernel: int, reason: str, grid: Dim3 = (8, 1, 1), block: Dim3 = (128, 1, 1)) -> int:

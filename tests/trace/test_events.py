@@ -121,6 +121,8 @@ KNOWN = [
     ("[exec] grid 8192 warp  4 probe 16 total 524288", t.MapSize(8192, "warp", 4, 16, 524288)),
     ("[exec] grid 8192 block 128 probe 8 total 8388608", t.MapSize(8192, "thread", 128, 8, 8388608)),
     ("[exec] probe-mem 524288 (bytes)", t.ProbeMemory(524288)),
+    ("[exec] probe-mem 64 (bytes) device 128 launch 7", t.ProbeMemory(64, 128, 7)),
+    ("[exec] probe-mem 64 (bytes) device 128 launch 7 probe dmat", t.ProbeMemory(64, 128, 7, "dmat")),
     ("[count] size: 77", t.Counted(77)),
     ("[exec] succeed 0", t.LaunchEnded(True, 0)),
     ("[exec] failed 701", t.LaunchEnded(False, 701)),

@@ -6,12 +6,14 @@ longest (first in, first out), and a new slot only when none is free.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from tui_probe.trace.result_reduced import Reduced
@@ -41,39 +43,42 @@ class BlockTimes:
 
 
 def times_of(start: NDArray[np.uint64], elapsed: NDArray[np.uint32], sm: NDArray[np.uint32]) -> BlockTimes:
-    """Start, end and SM of each block from those of its warps, arrays of shape (blocks, warps per block).
-
-    Blocks are gone through in parts, so that files larger than memory need what their blocks need, not their warps.
-    """
-    blocks = len(start)
-    whole = BlockTimes(
-        np.empty(blocks, "u8"), np.empty(blocks, "u8"), np.empty(blocks, "u4"), np.empty(blocks, np.bool_), 0, 0, 0
+    """Start, end and SM of each block from those of its warps, arrays of shape (blocks, warps per block)."""
+    parts = list(times_in_parts(start, elapsed, sm))
+    return BlockTimes(
+        start=np.concatenate([part.start for part in parts]),
+        end=np.concatenate([part.end for part in parts]),
+        sm=np.concatenate([part.sm for part in parts]),
+        valid=np.concatenate([part.valid for part in parts]),
+        warps_missing=sum(part.warps_missing for part in parts),
+        blocks_missing=sum(part.blocks_missing for part in parts),
+        blocks_astray=sum(part.blocks_astray for part in parts),
     )
-    for begin in range(0, blocks, _PART):
+
+
+def times_in_parts(
+    start: NDArray[np.uint64], elapsed: NDArray[np.uint32], sm: NDArray[np.uint32]
+) -> Iterator[BlockTimes]:
+    """The same, some blocks at a time, so that of a file larger than memory no more is held than is asked for."""
+    for begin in range(0, max(len(start), 1), _PART):
         place = slice(begin, begin + _PART)
-        part = _times_of_part(start[place], elapsed[place], sm[place])
-        for name in ("start", "end", "sm", "valid"):
-            getattr(whole, name)[place] = getattr(part, name)
-        whole = replace(
-            whole,
-            warps_missing=whole.warps_missing + part.warps_missing,
-            blocks_missing=whole.blocks_missing + part.blocks_missing,
-            blocks_astray=whole.blocks_astray + part.blocks_astray,
-        )
-    return whole
+        yield _times_of_part(start[place], elapsed[place], sm[place])
 
 
 def _times_of_part(start: NDArray[np.uint64], elapsed: NDArray[np.uint32], sm: NDArray[np.uint32]) -> BlockTimes:
+    # a row per warp of a block: NumPy goes through long rows many times faster than through short ones
+    start, elapsed = np.ascontiguousarray(start.T), np.ascontiguousarray(elapsed.T)
+    sm = np.ascontiguousarray(sm.T)
     saved = (start != 0) | (elapsed != 0) | (sm != 0)
-    any_saved = saved.any(axis=1)
-    block_sm = sm[np.arange(len(sm)), saved.argmax(axis=1)]
-    astray = ((sm != block_sm[:, np.newaxis]) & saved).any(axis=1)
+    any_saved = saved.any(axis=0)
+    block_sm = np.where(saved, sm, 0).max(axis=0)
+    astray = ((sm != block_sm) & saved).any(axis=0)
     return BlockTimes(
-        start=np.min(start, axis=1, where=saved, initial=np.iinfo(np.uint64).max),
-        end=np.max(start + elapsed, axis=1, where=saved, initial=0),
+        start=np.where(saved, start, np.iinfo(np.uint64).max).min(axis=0),
+        end=np.where(saved, start + elapsed, 0).max(axis=0),
         sm=block_sm,
         valid=any_saved & ~astray,
-        warps_missing=int((~saved[any_saved]).sum()),
+        warps_missing=int((~saved & any_saved).sum()),
         blocks_missing=int((~any_saved).sum()),
         blocks_astray=int(astray.sum()),
     )
@@ -81,14 +86,24 @@ def _times_of_part(start: NDArray[np.uint64], elapsed: NDArray[np.uint32], sm: N
 
 def times_of_blocks(reduced: Reduced) -> BlockTimes:
     """The same from what is left of a map that is reduced to a record ``start``, ``elapsed``, ``sm`` per block."""
-    start, elapsed, sm = (reduced.records[name][:, 0] for name in ("start", "elapsed", "sm"))
-    saved, mixed = reduced.saved[:, 0], reduced.mixed[:, 0]
+    return _times_of_reduced(reduced, slice(None), reduced.missing)
+
+
+def block_times_in_parts(reduced: Reduced) -> Iterator[BlockTimes]:
+    """The same, some blocks at a time; the warps that are missing are told with the first of them."""
+    for begin in range(0, max(len(reduced.records), 1), _PART):
+        yield _times_of_reduced(reduced, slice(begin, begin + _PART), 0 if begin else reduced.missing)
+
+
+def _times_of_reduced(reduced: Reduced, place: slice, warps_missing: int) -> BlockTimes:
+    start, elapsed, sm = (reduced.records[name][place, 0] for name in ("start", "elapsed", "sm"))
+    saved, mixed = reduced.saved[place, 0], reduced.mixed[place, 0]
     return BlockTimes(
         start=start,
         end=start + elapsed,
         sm=sm,
         valid=saved & ~mixed,
-        warps_missing=reduced.missing,
+        warps_missing=warps_missing,
         blocks_missing=int((~saved).sum()),
         blocks_astray=int(mixed.sum()),
     )

@@ -114,13 +114,13 @@ def _bounds(fastest: float, measured: tuple[float, float] | None) -> tuple[float
 def _rate(
     place: NDArray[np.intp], cycles: NDArray[np.float64], elapsed: NDArray[np.float64], tick: int | None
 ) -> tuple[float | None, float | None]:
-    """Nanoseconds per cycle, and the bound of its error."""
+    """Nanoseconds per cycle, and the bound of its error: times are known to a tick, clocks to a cycle."""
     centred, late = (values - (np.bincount(place, values) / np.bincount(place))[place] for values in (cycles, elapsed))
     squares = float(centred @ centred)
     if squares == 0 or tick is None:
         return None, None
     rate = float(centred @ late) / squares
-    return (rate, tick / 2 * float(np.abs(centred).sum()) / squares) if rate > 0 else (None, None)
+    return (rate, (tick + rate) / 2 * float(np.abs(centred).sum()) / squares) if rate > 0 else (None, None)
 
 
 def _origins(

@@ -74,11 +74,11 @@ def run(arguments: argparse.Namespace) -> int:
         return _written(_explained(evaluation, arguments), arguments)
     words, failed = list(arguments.trace), False
     if arguments.run:
-        from .evaluation_run import collect
+        from .evaluation_run import collect, files_named
 
         folder = arguments.out or Path("evals", evaluation.name)
         failed = not collect(evaluation, folder, arguments)
-        words = [str(folder), *words]
+        words = [str(folder), *map(str, files_named(arguments))]
     elif arguments.out is not None or arguments.only:
         raise UsageError("--out and --only say what to collect, and where: they go with --run")
     status = _answer(evaluation, words, arguments)

@@ -19,6 +19,7 @@ from tui_probe.errors import UsageError
 from tui_probe.evals.collected import Collected, is_finished, read_collected, write_collected
 from tui_probe.evals.evaluation import PROGRAMS, PYTHON, Setting
 from tui_probe.evals.opening import PROGRAMS as PROGRAM_FOLDER
+from tui_probe.evals.registry import FOLDER
 from tui_probe.launcher.driver import find_driver
 from tui_probe.trace.locate import traces_in
 from tui_probe.trace.recent import exit_counts
@@ -86,12 +87,23 @@ def chosen(collections: list[Collection], only: list[str] | None) -> list[Collec
 
 
 def files_named(arguments: argparse.Namespace) -> tuple[Path, ...]:
-    """Files on the command line, such as a study. UsageError for a trace, since traces are what is collected."""
-    paths = tuple(map(Path, arguments.trace))
+    """Files on the command line, such as a study, or by name one that comes with the evaluation.
+
+    UsageError for a trace, since traces are what is collected.
+    """
+    own = FOLDER / arguments.name
+    paths = tuple(
+        own / word if not Path(word).is_file() and word in own_files(own) else Path(word) for word in arguments.trace
+    )
     wrong = next((path for path in paths if not path.is_file()), None)
     if wrong is not None:
         raise UsageError(f"{wrong}: --run collects traces, and takes files alone; leave it out, or leave out --run")
     return paths
+
+
+def own_files(folder: Path) -> set[str]:
+    """The names of the data that an evaluation brings along."""
+    return {path.name for path in folder.glob("*.toml")}
 
 
 def argv_of(collection: Collection, python: str) -> list[str]:

@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--memusage", action="store_true",
         help="probe nothing: compute from each launch's shape what memory its records would take; where only the kernel"
-             " can tell how many there are, it counts them and keeps none",
+             " can tell how many there are, it counts them and keeps none; several probes take turns over the launches",
     )  # fmt: skip
     parser.add_argument(
         "--callback", type=Path, metavar="FILE.py",
@@ -89,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     chosen.add_argument(
         "--tensors", action="store_true",
-        help="name the tensors of PyTorch, CuPy and JAX programs, for the DMAT; see `tui-probe help tensors`",
+        help="name the tensors of PyTorch, CuPy and JAX programs, for pages of accesses; see `tui-probe help tensors`",
     )  # fmt: skip
     add_window_options(parser.add_argument_group("when"))
     limits = parser.add_argument_group("limits")
@@ -237,8 +237,6 @@ def known_probes(options: RunOptions) -> tuple[ChosenProbe, ...]:
     chosen = choose(options.probes, options.sample or "")
     if options.benchmark and len(chosen) > 1:
         raise ProbeFileError(f"--benchmark times one probe, not {len(chosen)}: choose one with -p")
-    if options.memusage and len(chosen) > 1:
-        raise ProbeFileError(f"--memusage sizes one probe, not {len(chosen)}: choose one with -p")
     for own in chosen:
         if in_folder(own.path) and own.path not in {**installed_files(), **built_in_files()}.values():
             from tui_probe.probekit.registry import add_folder

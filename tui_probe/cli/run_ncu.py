@@ -24,9 +24,7 @@ METRIC = re.compile(r"\w+__[\w.]+|(?:group|regex|breakdown|pmsampling):\S+")
 HOOK_OPTIONS = (
     "benchmark", "memusage", "detail", "machine_code", "kernel", "exclude", "launches", "max_trace_bytes",
     "max_result_files", "max_log_bytes", "max_write_rate", "min_free_disk", "max_probe_memory", "max_host_memory",
-    "after", "duration",
-    "capture_range", "nvtx", "tensors",
-    "driver", "sim",
+    "after", "duration", "nvtx", "tensors", "driver", "sim",
 )  # fmt: skip
 
 
@@ -59,7 +57,7 @@ def profile_with_ncu(arguments: argparse.Namespace, command: Sequence[str]) -> i
     log = log_path(arguments.tracedir)
     inform(f"ncu writes {log}")
     with tidy_end():
-        status = exit_status(run_ncu(ncu, log, wanted, command))
+        status = exit_status(run_ncu(ncu, log, wanted, command, capture_range=arguments.capture_range))
     if not arguments.no_report:
         report(log, wanted, arguments)
     return status

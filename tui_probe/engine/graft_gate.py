@@ -28,18 +28,21 @@ if TYPE_CHECKING:
 _VERSION_FILE: Final = Path("/proc/driver/nvidia/version")
 _VERSION: Final = re.compile(r"Kernel Module\D*([\d.]+)")
 _SECONDS: Final = 60
+_UNTRIED: Final = "it was not tried"
 _KEPT: Final = frozenset({"passed", "failed"})
 
 
 class Outcome(NamedTuple):
-    """How a trial went: ``passed``, ``failed`` or ``impossible``; ``slots``: with values kept in slots, and
-    ``instructions``: with probes at single instructions, ``passed`` or what went wrong.
+    """How a trial went: ``passed``, ``failed`` or ``impossible``; ``slots``: with values kept in slots,
+    ``instructions``: with probes at single instructions, and ``pruned``: with the kernel in a cubin of its own,
+    ``passed`` or what went wrong.
     """
 
     outcome: str
     words: str = ""
     slots: str = ""
     instructions: str = ""
+    pruned: str = ""
 
 
 class Gate(Protocol):
@@ -50,6 +53,9 @@ class Gate(Protocol):
 
     def allows_slots(self, arch: int) -> bool:
         """Whether values may be kept in slots, for kernels that leave no register for them."""
+
+    def wrong_if_pruned(self, arch: int) -> str:
+        """Why kernels stay in their whole cubin, in words; "" if they get one of their own."""
 
 
 class OpenGate:
@@ -62,6 +68,10 @@ class OpenGate:
     def allows_slots(self, _arch: int) -> bool:
         """Always."""
         return True
+
+    def wrong_if_pruned(self, _arch: int) -> str:
+        """Nothing."""
+        return ""
 
 
 class GraftGate:
@@ -79,13 +89,18 @@ class GraftGate:
         told = self._outcome(arch)
         if told.outcome == "passed":
             failed = instructions and told.instructions != "passed"
-            return because("graft-instructions-fail", words=told.instructions or "it was not tried") if failed else None
+            return because("graft-instructions-fail", words=told.instructions or _UNTRIED) if failed else None
         return because("graft-fails" if told.outcome == "failed" else "graft-untested", words=told.words)
 
     def allows_slots(self, arch: int) -> bool:
         """Whether the trial went well with values kept in slots, too."""
         told = self._outcome(arch)
         return told.outcome == "passed" and told.slots == "passed"
+
+    def wrong_if_pruned(self, arch: int) -> str:
+        """What went wrong in the trial with a pruned cubin; "" also where nothing is grafted anyway."""
+        told = self._outcome(arch)
+        return "" if told.outcome != "passed" or told.pruned == "passed" else told.pruned or _UNTRIED
 
     def _outcome(self, arch: int) -> Outcome:
         with self._lock:

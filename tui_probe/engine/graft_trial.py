@@ -1,9 +1,10 @@
 """A trial of grafts on this machine's GPU: a known kernel, with and without a probe in its machine code, compared.
 
 ``python -m tui_probe.engine.graft_trial --arch 90`` says in a line of JSON how it went: ``passed``, ``failed`` with
-words, or ``impossible`` with words; and how it went with values kept in ``slots``, and with probes at ``instructions``.
-It says so anew before each part of it, so that what went well is known even where a later part never ends. It has a
-process of its own, so that nothing that goes wrong reaches the program.
+words, or ``impossible`` with words; and how it went with values kept in ``slots``, with probes at ``instructions``, and
+with the kernel ``pruned`` out of a cubin with others. It says so anew before each part of it, so that what went well is
+known even where a later part never ends. It has a process of its own, so that nothing that goes wrong reaches the
+program.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from tui_probe.engine.trial_kernel import (
     trial_cubin,
 )
 from tui_probe.errors import ProbeError
+from tui_probe.ptx.line_tables import cut_table
+from tui_probe.sass.prune import prune
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -74,10 +77,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         assembler = Assembler()
         cuda, cubin = Cuda(options.driver, options.arch), trial_cubin(options.arch, assembler)
         run_trial(cuda, cubin, assembler, entry_trial())
-        _say(told | {"slots": _UNENDED, "instructions": _UNTRIED})
+        _say(told | {"slots": _UNENDED, "instructions": _UNTRIED, "pruned": _UNTRIED})
         told["slots"] = _words(lambda: run_trial(cuda, cubin, assembler, entry_trial(), in_slots=True))
-        _say(told | {"instructions": _UNENDED})
+        _say(told | {"instructions": _UNENDED, "pruned": _UNTRIED})
         told["instructions"] = _words(lambda: _at_instructions(cuda, cubin, assembler))
+        _say(told | {"pruned": _UNENDED})
+        told["pruned"] = _words(lambda: _pruned(cuda, trial_cubin(options.arch, assembler, others=True), assembler))
     except TrialFailedError as error:
         told |= {"outcome": "failed", "words": str(error)}
     except ProbeError as error:
@@ -105,9 +110,24 @@ def _at_instructions(cuda: Cuda, cubin: Cubin, assembler: Assembler) -> None:
         run_trial(cuda, cubin, assembler, trial)
 
 
-def run_trial(cuda: Cuda, cubin: Cubin, assembler: Assembler, trial: Trial, *, in_slots: bool = False) -> None:
-    """Raises TrialFailedError where a grafted kernel does something else, ProbeError where there can be no trial."""
-    made = Grafter(trial.probe, assembler, sampled=False).graft(cubin, KERNEL, in_slots=in_slots)
+def _pruned(cuda: Cuda, cubin: Cubin, assembler: Assembler) -> None:
+    run_trial(cuda, cubin, assembler, entry_trial(), alone=prune(cubin, KERNEL, cut_table))
+
+
+def run_trial(
+    cuda: Cuda,
+    cubin: Cubin,
+    assembler: Assembler,
+    trial: Trial,
+    *,
+    in_slots: bool = False,
+    alone: Cubin | None = None,
+) -> None:
+    """Raises TrialFailedError where a grafted kernel does something else, ProbeError where there can be no trial.
+
+    ``alone`` is the kernel in a cubin of its own, into which is grafted, if that is to be tried.
+    """
+    made = Grafter(trial.probe, assembler, sampled=False).graft(alone or cubin, KERNEL, in_slots=in_slots)
     original = cuda.load(cubin.image)
     image = bytearray(made.probed)
     for patch in made.grafted.patches:

@@ -40,7 +40,7 @@ from tui_probe.sass.cubin import Cubin
 from tui_probe.sass.graft import Grafted, Splice, graft
 from tui_probe.sass.operands import with_read_barriers
 from tui_probe.sass.snippets import Snippet, read_whole, uniform_places, waiting
-from tui_probe.sass.target import Target, warps_of
+from tui_probe.sass.target import Target
 from tui_probe.sass.unchanged import refuse_changes
 from tui_probe.sass.uniform import KEPT_BY_CALLS, used
 from tui_probe.sass.variables import calls_outside
@@ -109,8 +109,6 @@ class GraftedKernel:
     info: str
     sites: str
     said: str
-    costs_warps: bool
-    """Whether its registers leave room for fewer warps on an SM than before."""
     in_slots: bool = False
 
     @property
@@ -165,8 +163,7 @@ class Grafter:
         )
         said = _said(target, grafted, rewritten) + ("\n[graft] values kept in slots" if in_slots else "")
         told = graft_site_file(self._probe.name, target, sites, lines)
-        costs = warps_of(grafted.registers) < warps_of(target.registers)
-        return GraftedKernel(cubin.image, grafted, info, told, said, costs, in_slots)
+        return GraftedKernel(cubin.image, grafted, info, told, said, in_slots)
 
     def _assembled(self, arch: int, leading: int, in_slots: bool) -> ProbeCode:
         """The code, once ptxas itself showed that only known fields change where parameters lie elsewhere."""
@@ -263,6 +260,6 @@ def _said(target: Target, grafted: Grafted, rewritten: int) -> str:
     return (
         f"[graft] replaced {len(grafted.branches)} of {len(target.words)} instructions: {places}\n"
         f"[graft] added {grafted.added} instructions at {grafted.start:#06x}; {rewritten} stores got a read barrier\n"
-        f"[graft] pruned.bin as the program loaded it\nUsed {target.registers} registers, {memory}\n"
+        f"[graft] pruned.bin without the probe\nUsed {target.registers} registers, {memory}\n"
         f"[graft] probed.bin with the probe\nUsed {grafted.registers} registers, {memory}"
     )

@@ -6,6 +6,7 @@ probe's name and text, our own code, the assemblers, and what the driver is give
 
 from __future__ import annotations
 
+from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -16,7 +17,7 @@ from tui_probe.engine.shared_files import link_to, put
 from tui_probe.trace.sites import NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from tui_probe.engine.model import Probe
     from tui_probe.engine.toolchain import Tool
@@ -34,6 +35,15 @@ PREPARED_FILES: Final = ("pruned.ptx", "probed.ptx", "kernel.info", NAME, "prune
 _ORIGINAL: Final = "original.ptx"
 _DIRECTORY: Final = "\0directory\0"
 """Stands in kept words of ptxas for the folder in which it worked."""
+
+
+class Need(StrEnum):
+    """What a kernel was prepared with that may not be allowed on the next driver."""
+
+    SLOTS = "slots"
+    """Values kept in slots."""
+    PRUNED = "pruned"
+    """A cubin of its own."""
 
 
 class Restored(NamedTuple):
@@ -66,12 +76,20 @@ class KeptKernels:
         """Where the entry of a key lies."""
         return self._cache.path(key)
 
-    def restore(self, key: str, directory: Path, kernel: Path | None = None) -> Restored | None:
-        """Fill a folder from the cache; None if that kernel is not in it, or not all of it. What does not depend on
-        the probe goes to the folder ``kernel``, if that is another one. Raises OSError.
+    def restore(
+        self,
+        key: str,
+        directory: Path,
+        kernel: Path | None = None,
+        *,
+        allows: Callable[[Need], bool] = lambda _: True,
+    ) -> Restored | None:
+        """Fill a folder from the cache; None if that kernel is not in it, or not all of it, or needs what is not
+        allowed any more. What does not depend on the probe goes to the folder ``kernel``, if that is another one.
+        Raises OSError.
         """
         entry = self._cache.get(key)
-        if entry is None:
+        if entry is None or not all(allows(Need(need)) for need in entry["needs"].decode().split()):
             return None
         original = entry["original"].decode()
         if original and not self._write_original(original, (kernel or directory) / _ORIGINAL):
@@ -82,12 +100,21 @@ class KeptKernels:
         said = entry["said"].decode().replace(_DIRECTORY, str(directory))
         return Restored(entry["load"].decode(), entry["found"].decode(), said, entry["kernel.info"].decode())
 
-    def keep(self, key: str, directory: Path, kernel: Path, load: str, found: str, said: Sequence[str]) -> None:
+    def keep(
+        self,
+        key: str,
+        directory: Path,
+        kernel: Path,
+        load: str,
+        found: str,
+        said: Sequence[str],
+        needs: Collection[Need] = (),
+    ) -> None:
         """Put the kernel of finished folders into the cache. Raises OSError."""
         name = self._keep_original(kernel / _ORIGINAL) if (kernel / _ORIGINAL).exists() else ""
         words = "\n".join(said).replace(str(directory), _DIRECTORY)
         files = {file: (directory / file).read_bytes() for file in PREPARED_FILES if (directory / file).exists()}
-        told = {"original": name, "load": load, "found": found, "said": words}
+        told = {"original": name, "load": load, "found": found, "said": words, "needs": " ".join(needs)}
         self._cache.put(key, files | {about: text.encode() for about, text in told.items()})
 
     def _keep_original(self, path: Path) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ImageError
 from tui_probe.ptx import elf, fatbin
 from tui_probe.ptx.images import container_of, image_kind
 from tui_probe.reasons import because
-from tui_probe.sass.cubin import Cubin, is_cubin
+from tui_probe.sass.cubin import Cubin, arch_of, is_cubin
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -23,12 +24,10 @@ def find_cubin(image: bytes, kernel: str, arch: int | None = None) -> tuple[Cubi
     Of several that it could run, this is the one that the driver takes. Raises ImageError.
     """
     for one in _fitting(image, arch):
-        content = one.content()
-        if not is_cubin(content):
-            continue
-        cubin = Cubin.read(content)
-        if kernel in cubin.kernels:
-            found = f"{image_kind(image)} of {len(image)} bytes: machine code for sm_{cubin.arch}, {len(content)} bytes"
+        cubin = _read(one)
+        if cubin is not None and kernel in cubin.kernels:
+            size = len(cubin.image)
+            found = f"{image_kind(image)} of {len(image)} bytes: machine code for sm_{cubin.arch}, {size} bytes"
             return cubin, found
     if arch is None:
         raise ImageError(f"the image has no machine code of {kernel}")
@@ -41,8 +40,8 @@ def kernels_in(image: bytes, arch: int | None = None) -> dict[str, int]:
     """
     found: dict[str, int] = {}
     for one in _fitting(image, arch):
-        content = one.content()
-        for name in Cubin.read(content).kernels if is_cubin(content) else ():
+        cubin = _read(one)
+        for name in cubin.kernels if cubin else ():
             found.setdefault(name, one.arch)
     return found
 
@@ -52,6 +51,13 @@ def cubins_in(image: bytes, architectures: Collection[int]) -> Iterator[bytes]:
     for one in _cubins(image):
         if one.arch in architectures and is_cubin(content := one.content()):
             yield content
+
+
+@lru_cache(maxsize=4)
+def _read(entry: fatbin.Entry) -> Cubin | None:
+    """The cubin of an entry; the last few are remembered, since a program's kernels come from few that are large."""
+    content = entry.content()
+    return Cubin.read(content) if is_cubin(content) else None
 
 
 def _fitting(image: bytes, arch: int | None) -> list[fatbin.Entry]:
@@ -64,7 +70,7 @@ def _cubins(image: bytes) -> Iterator[fatbin.Entry]:
     """The cubins of an image, in order; those in a fatbin not yet decompressed."""
     kind = image_kind(image)
     if kind == "elf" and is_cubin(image):
-        yield fatbin.Entry(_ELF, Cubin.read(image).arch, 0, 0, image)
+        yield fatbin.Entry(_ELF, arch_of(image), 0, 0, image)
     elif kind == "elf":
         for name, content in elf.sections(image):
             if name in _FATBIN_SECTIONS:

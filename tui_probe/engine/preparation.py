@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.answers import Answer
 from tui_probe.engine.assemble import Assembler, AssemblyReport
 from tui_probe.engine.files import read_file, write_file
 from tui_probe.engine.grafts import WAY, GraftedKernel, Grafter
+from tui_probe.engine.kept_kernels import Need
 from tui_probe.engine.kernel import Kernel
+from tui_probe.engine.kernel_cubin import kernel_cubin
 from tui_probe.engine.kernel_info import note_in
 from tui_probe.engine.machine_code import find_cubin
 from tui_probe.engine.probed_kernel import Probed, with_probe
@@ -143,31 +145,43 @@ class Preparation:
         except ImageError:
             raise error from None
         self.log.write(self._subject(found, name))
-        write_file(self.directory / "pruned.bin", cubin.image)
-        made = self._made(self.grafter, cubin, name, arch)
+        alone, about = self._alone(cubin, name, arch)
+        if about:
+            self.log.write(about)
+        write_file(self.directory / "pruned.bin", alone.image)
+        made = self._made(self.grafter, alone, name, arch)
         self._refuse_graft(arch)
         write_file(self.directory / "probed.bin", made.probed)
         self._write("kernel.info", made.info)
         self._write(NAME, made.sites)
         self.log.write(made.said)
-        if self.kept is not None and not made.in_slots:  # whether that is allowed may change
-            self.pool.submit(self._keep_files, self.kept, key, "probed.bin", found, [made.said])
+        if self.kept is not None:
+            used = {Need.SLOTS: made.in_slots, Need.PRUNED: alone is not cubin}
+            needs = [need for need, is_used in used.items() if is_used]
+            self.pool.submit(self._keep_files, self.kept, key, "probed.bin", found, [about, made.said], needs)
         return Answer("ok", "probed.bin")
 
+    def _alone(self, cubin: Cubin, name: str, arch: int) -> tuple[Cubin, str]:
+        """The cubin to put the probe into, and what to say of it. Where the kernel will be refused anyway, no trial is
+        waited for.
+        """
+        assert self.gate is not None
+        off = self.options.machine_code == "off"
+        return kernel_cubin(cubin, name, "" if off else self.gate.wrong_if_pruned(arch))
+
     def _made(self, grafter: Grafter, cubin: Cubin, name: str, arch: int) -> GraftedKernel:
-        """The kernel with the probe in it; its values are in slots if registers for them are dear or there are none."""
+        """The kernel with the probe in it; if it leaves no register for values, they are kept in slots.
+
+        Only then: on an H200 a reduction took 3.2 times its time with slots, and 1.4 times with one register more,
+        although an SM then had room for three blocks in the place of four.
+        """
         assert self.gate is not None
         try:
-            made = grafter.graft(cubin, name)
+            return grafter.graft(cubin, name)
         except UnsupportedKernelError as error:
             if error.reason.code not in _LACK_REGISTERS or not self.gate.allows_slots(arch):
                 raise
             return grafter.graft(cubin, name, in_slots=True)
-        if made.costs_warps and self.gate.allows_slots(arch):
-            with suppress(UnsupportedKernelError):  # the probe's slots have no room
-                other = grafter.graft(cubin, name, in_slots=True)
-                return made if other.costs_warps else other
-        return made
 
     def _to_yield(self, kernel: Kernel, assemblies: Sequence[Future[AssemblyReport | ToolchainError]]) -> Reason | None:
         """Why the yielding points of the probe must not be in this kernel; "" if they may, or are not in it."""
@@ -210,7 +224,7 @@ class Preparation:
         """The kernel as it was prepared before, by this run or an earlier one."""
         if self.kept is None:
             return None
-        entry = self.kept.restore(key, self.directory, self.kernel)
+        entry = self.kept.restore(key, self.directory, self.kernel, allows=partial(self._allows, arch))
         self.counts.add(hit=entry is not None)
         if entry is None:
             return None
@@ -220,6 +234,13 @@ class Preparation:
         if WAY in entry.info.splitlines():
             self._refuse_graft(arch)
         return Answer("ok", entry.load)
+
+    def _allows(self, arch: int, need: Need) -> bool:
+        """Whether a kernel may have been prepared like that. Where all are refused, no trial is waited for."""
+        assert self.gate is not None
+        if self.options.machine_code == "off":
+            return True
+        return self.gate.allows_slots(arch) if need is Need.SLOTS else not self.gate.wrong_if_pruned(arch)
 
     def _refuse_graft(self, arch: int) -> None:
         """Raises UnsupportedKernelError where nothing may be put into machine code. What lies there already goes."""
@@ -249,9 +270,11 @@ class Preparation:
         if len(said) == len(reports):
             self._keep_files(kept, key, load, found, said)
 
-    def _keep_files(self, kept: KeptKernels, key: str, load: str, found: str, said: Sequence[str]) -> None:
+    def _keep_files(
+        self, kept: KeptKernels, key: str, load: str, found: str, said: Sequence[str], needs: Sequence[Need] = ()
+    ) -> None:
         try:
-            kept.keep(key, self.directory, self.kernel, load, found, said)
+            kept.keep(key, self.directory, self.kernel, load, found, said, needs)
         except OSError as error:
             with contextlib.suppress(OSError):  # the trace is gone or the disk full, and this is only a remark
                 self.log.write(f"[cache] not kept for other runs: {error.filename}: {error.strerror}")

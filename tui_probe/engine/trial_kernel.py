@@ -92,6 +92,49 @@ $goes_on:
 """
 
 
+_OTHERS: Final = """\
+.visible .global .align 4 .u32 other_total;
+.visible .global .align 8 .u64 other_address = other_total;
+.visible .const .align 4 .b8 other_table[20];
+.func (.param .b32 mixed) trial_mix(.param .b32 left, .param .b32 right)
+{
+	.reg .b32 %m<4>;
+	ld.param.u32 %m1, [left];
+	ld.param.u32 %m2, [right];
+	xor.b32 %m3, %m1, %m2;
+	mul.lo.u32 %m3, %m3, 40503;
+	st.param.b32 [mixed], %m3;
+	ret;
+}
+.visible .entry other(.param .u64 output)
+{
+	.reg .b32 %r<4>;
+	.reg .b64 %rd<4>;
+	.shared .align 16 .b8 own[256];
+	ld.param.u64 %rd1, [output];
+	cvta.to.global.u64 %rd2, %rd1;
+	ld.global.u32 %r1, [other_total];
+	ld.const.u32 %r2, [other_table+4];
+	add.u32 %r1, %r1, %r2;
+	st.shared.u32 [own], %r1;
+	ld.global.u64 %rd3, [other_address];
+	st.global.u64 [%rd2], %rd3;
+	ret;
+}
+"""
+"""A second kernel, a function, and variables, for a cubin of which the trial's kernel is only a part."""
+_SUM: Final = "	add.u32 %r18, %r11, %r15;\n"
+_CALL: Final = """\
+	{
+	.param .b32 left, right, mixed;
+	st.param.b32 [left], %r11;
+	st.param.b32 [right], %r15;
+	call.uni (mixed), trial_mix, (left, right);
+	ld.param.b32 %r18, [mixed];
+	}
+"""
+
+
 class TrialFailedError(ProbeError):
     """A grafted kernel did something else than the original."""
 
@@ -106,10 +149,14 @@ class Trial(NamedTuple):
     """Whether it is a marked map of warps, whose address tells flat launches."""
 
 
-def trial_cubin(arch: int, assembler: Assembler) -> Cubin:
-    """The kernel without a probe. Raises ToolchainError."""
+def trial_cubin(arch: int, assembler: Assembler, *, others: bool = False) -> Cubin:
+    """The kernel without a probe; with ``others``, beside another kernel and a function, which it calls.
+
+    Raises ToolchainError.
+    """
+    text = _OTHERS + _PTX.replace(_SUM, _CALL) if others else _PTX
     with tempfile.TemporaryDirectory(prefix="tui-probe-") as folder:
         source, binary = Path(folder) / "trial.ptx", Path(folder) / "trial.bin"
-        source.write_text(f".version {ptx_version(arch)}\n.target sm_{arch}\n.address_size 64\n{_PTX}")
+        source.write_text(f".version {ptx_version(arch)}\n.target sm_{arch}\n.address_size 64\n{text}")
         assembler.assemble(source, binary, f"sm_{arch}", KERNEL)
         return Cubin.read(binary.read_bytes())

@@ -87,6 +87,8 @@ class Answer:
     sources: Sequence[str] = ()
     """What was looked at, with the hardware."""
     reading: Sequence[str] = ()
+    hardware: str = ""
+    """What ours of ``compared`` are of; the evaluation says it where no trace does."""
 
     def to_dict(self) -> dict[str, Any]:
         """The document of ``tui-probe eval NAME --json``, of plain types."""
@@ -96,6 +98,7 @@ class Answer:
             "evaluation": self.name,
             "question": self.question,
             "sources": list(self.sources),
+            "hardware": self.hardware,
             "said": list(self.said),
             "tables": {name: table.records() for name, table in self.tables.items()},
             "published": [each.record() for each in self.compared],

@@ -21,13 +21,15 @@ SCHEMA: Final = "tui-probe.collected"
 class Collected:
     """A run. ``command`` is what a person could type; ``problem`` why nothing is kept of it, None if something is.
 
-    ``kept`` is the name of what is: of the trace's directory, or of a file.
+    ``kept`` is the name of what is: of the trace's directory, or of a file. ``note`` is what must be known of it, such
+    as what was left out when it was bundled.
     """
 
     name: str
     command: str
     problem: str | None = None
     kept: str | None = None
+    note: str | None = None
 
     @property
     def file(self) -> str:
@@ -43,7 +45,8 @@ def read_collected(folder: Path) -> dict[str, Collected]:
     try:
         data = json.loads(path.read_bytes())
         return {
-            name: Collected(name, run["command"], run["problem"], run.get("kept")) for name, run in data["runs"].items()
+            name: Collected(name, run["command"], run["problem"], run.get("kept"), run.get("note"))
+            for name, run in data["runs"].items()
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise TraceError(f"{path}: it cannot be read ({error}): delete it, and collect again") from error

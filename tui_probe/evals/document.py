@@ -51,7 +51,8 @@ class AnswerDocument(Document):
                 yield from (((line, "dim" if line.startswith("─") else ""),) for line in each.lines(width))
         if self.answer.compared:
             yield ()
-            yield (("beside published figures", "head"),)
+            of = f" (ours: {safe(self.answer.hardware)})" if self.answer.hardware else ""
+            yield ((f"beside published figures{of}", "head"),)
             yield from (((line, ""),) for line in table(COLUMNS, self.answer.compared, width))
 
     def _drawings(self, width: int) -> Iterator[Line]:

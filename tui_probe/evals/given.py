@@ -119,7 +119,8 @@ def given(words: Sequence[str | PathLike[str]]) -> tuple[list[Given], list[str]]
         path = Path(word)
         if path.is_dir() and not is_trace(path):
             found += _in_folder(path)
-            notes += [f"{run.name}: {run.problem}" for run in read_collected(path).values() if run.problem]
+            runs = read_collected(path).values()
+            notes += [f"{run.name}: {said}" for run in runs if (said := run.problem or run.note)]
         else:
             found.append(_one(word))
     return found, notes

@@ -55,6 +55,7 @@ def evaluate(
         sources=sources,
         notes=[*answer.notes, *notes],
         reading=evaluation.reading,
+        hardware=answer.hardware or ", ".join(dict.fromkeys(each.hardware for each in found if each.hardware)),
     )
 
 

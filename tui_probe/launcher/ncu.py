@@ -48,13 +48,19 @@ def needs_root(settings: Path = _DRIVER_SETTINGS) -> bool:
     return "RmProfilingAdminOnly: 1" in text and os.geteuid() != 0
 
 
-def ncu_command(ncu: str, log: Path, metrics: Sequence[str], command: Sequence[str]) -> list[str]:
-    """``command`` under ncu: every process, only these metrics, a CSV table in ``log`` and nothing in its output."""
-    options = ["--csv", "--log-file", str(log), "--target-processes", "all", "--metrics", ",".join(metrics)]
+def ncu_command(
+    ncu: str, log: Path, metrics: Sequence[str], command: Sequence[str], *, capture_range: bool = False
+) -> list[str]:
+    """``command`` under ncu: every process, only these metrics, a CSV table in ``log`` and nothing in its output.
+
+    With ``capture_range`` only launches between cudaProfilerStart and cudaProfilerStop are measured.
+    """
+    part = ("--profile-from-start", "off") if capture_range else ()
+    options = ["--csv", "--log-file", str(log), "--target-processes", "all", *part, "--metrics", ",".join(metrics)]
     return [ncu, *options, *command]
 
 
-def run_ncu(ncu: str, log: Path, metrics: Sequence[str], command: Sequence[str]) -> int:
+def run_ncu(ncu: str, log: Path, metrics: Sequence[str], command: Sequence[str], *, capture_range: bool = False) -> int:
     """Run a command under ncu to its end, with our standard streams; signals are passed on.
 
     Returns ``Popen.returncode`` of ncu, which is the command's where ncu has nothing of its own to tell. TargetError
@@ -63,6 +69,6 @@ def run_ncu(ncu: str, log: Path, metrics: Sequence[str], command: Sequence[str])
     check_command(command, os.environ.get("PATH"))
     group = Group.SHARED if has_terminal() else Group.OWN
     with signals.held_back() as mask:
-        words = ncu_command(ncu, log, metrics, command)
+        words = ncu_command(ncu, log, metrics, command, capture_range=capture_range)
         target = start_target(words, os.environ, Standard(None, 1, 2), group, mask, lambda _: None)
         return signals.wait(target, lambda: None)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.errors import ImageError
 from tui_probe.ptx import elf
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 SOURCE: Final = ".debug_line"
 PTX: Final = ".nv_debug_line_sass"
@@ -28,6 +28,11 @@ _RELOCATION: Final = struct.Struct("<QQq")
 _SYMBOL: Final = struct.Struct("<IBBHQQ")
 _CODE: Final = ".text."
 _INSTRUCTION: Final = 16
+_UNIT: Final = struct.Struct("<IHI")
+"""Of a unit: bytes behind this number, version, bytes of the header behind that number."""
+_UNIT_LENGTH: Final = 4
+_ADDRESS_FOLLOWS: Final = bytes((0, 9, _SET_ADDRESS))
+_SEQUENCE_ENDS: Final = bytes((0, 1, _END))
 
 
 class Row(NamedTuple):
@@ -79,6 +84,46 @@ def source_places(image: bytes, kernel: str, size: int) -> dict[int, tuple[str, 
         if row.file and row.line > 0:
             found |= dict.fromkeys(range(row.address, min(following, size), _INSTRUCTION), (row.file, row.line))
     return found
+
+
+def cut_table(section: bytes, places: Collection[int], kept: Collection[int]) -> tuple[bytes, dict[int, int]]:
+    """A line section with some of its sequences alone, and by each of ``kept`` its place in there.
+
+    ``places`` are those where the addresses of all sequences are stored, ``kept`` those of the ones that stay. Raises
+    ImageError for a damaged section, and where sequences do not begin with their address.
+    """
+    out = bytearray()
+    moved: dict[int, int] = {}
+    begins = {place - len(_ADDRESS_FOLLOWS) for place in places}
+    at = 0
+    while at + _UNIT.size <= len(section):
+        length, _, header = _UNIT.unpack_from(section, at)
+        program, end = at + _UNIT.size + header, at + _UNIT_LENGTH + length
+        inside = sorted(begin for begin in begins if program <= begin < end)
+        if end > len(section) or (inside and not _begin_sequences(section, program, end, inside)):
+            raise ImageError(f"the line table of the image is not understood at byte {at}")
+        wanted = [pair for pair in pairwise([*inside, end]) if pair[0] + len(_ADDRESS_FOLLOWS) in kept]
+        if wanted:
+            start = len(out)
+            out += section[at:program]
+            for begin, following in wanted:
+                moved[begin + len(_ADDRESS_FOLLOWS)] = len(out) + len(_ADDRESS_FOLLOWS)
+                out += section[begin:following]
+            out[start : start + _UNIT_LENGTH] = (len(out) - start - _UNIT_LENGTH).to_bytes(_UNIT_LENGTH, "little")
+        at = end
+    if len(moved) < len(set(kept)):
+        raise ImageError("the line table of the image lacks lines that its relocations tell of")
+    return bytes(out), moved
+
+
+def _begin_sequences(section: bytes, program: int, end: int, begins: list[int]) -> bool:
+    """Whether these are the starts of all sequences of a unit, one right behind the other."""
+    ends = [*begins[1:], end]
+    return (
+        begins[0] == program
+        and all(section.startswith(_ADDRESS_FOLLOWS, begin) for begin in begins)
+        and all(section.endswith(_SEQUENCE_ENDS, begin, end) for begin, end in zip(begins, ends, strict=True))
+    )
 
 
 def _owners(sections: dict[str, bytes]) -> dict[int, str]:

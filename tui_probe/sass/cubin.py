@@ -20,7 +20,8 @@ MAGIC: Final = b"\x7fELF"
 HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
 SECTION_HEADER: Final = struct.Struct("<IIQQQQIIQQ")
 SYMBOL: Final = struct.Struct("<IBBHQQ")
-NO_BITS: Final = 8
+_NO_BYTES: Final = frozenset({8, 0x70000007, 0x70000009, 0x7000000A})
+"""SHT_NOBITS, and the kinds of its own that CUDA has: global, local and shared memory without initial values."""
 CODE_PREFIX: Final = ".text."
 _CLASS_64_LITTLE: Final = b"\x02\x01"
 _CUDA: Final = 190
@@ -75,7 +76,12 @@ class Section(NamedTuple):
     @property
     def end(self) -> int:
         """Where its bytes in the file end."""
-        return self.offset if self.type == NO_BITS else self.offset + self.size
+        return self.offset + self.size if self.has_bytes else self.offset
+
+    @property
+    def has_bytes(self) -> bool:
+        """Whether its content is in the file; else it only has a size in memory."""
+        return self.type not in _NO_BYTES
 
 
 class Symbol(NamedTuple):
@@ -127,7 +133,12 @@ class Cubin:
     def arch(self) -> int:
         """90 for sm_90 and for sm_90a."""
         flags = self.header.flags
-        return flags >> 8 & 0xFF if self.header.ident[_ABI_AT] >= _NEW_ABI else flags & 0xFF
+        return flags >> 8 & 0xFF if self.is_new_abi else flags & 0xFF
+
+    @property
+    def is_new_abi(self) -> bool:
+        """Whether it is of version 8, not 7."""
+        return self.header.ident[_ABI_AT] >= _NEW_ABI
 
     def content(self, section: Section) -> bytes:
         """The bytes of a section in the file."""
@@ -208,6 +219,11 @@ def is_cubin(image: bytes) -> bool:
         and len(image) >= HEADER.size
         and Header._make(HEADER.unpack_from(image)).machine == _CUDA
     )
+
+
+def arch_of(image: bytes) -> int:
+    """The architecture of a cubin, by its head alone."""
+    return Cubin(image, Header._make(HEADER.unpack_from(image)), ()).arch
 
 
 def relocation_bytes(relocations: list[Relocation]) -> bytes:

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ImageError
-from tui_probe.sass.cubin import HEADER, NO_BITS, SECTION_HEADER, Cubin
+from tui_probe.sass.cubin import HEADER, SECTION_HEADER, Cubin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tui_probe.sass.cubin import Section
 
-_SEGMENT: Final = struct.Struct("<IIQQQQQQ")
+SEGMENT: Final = struct.Struct("<IIQQQQQQ")
 _LEAST_STEP: Final = 128
-_MOST_STEP: Final = 1 << 16
+MOST_STEP: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +74,12 @@ def _growths(cubin: Cubin, contents: Mapping[int, bytes]) -> list[_Growth]:
     """Where bytes are inserted, in the order of the file."""
     aligns = [section.align for section in cubin.sections if section.align]
     step = max([_LEAST_STEP, *aligns])
-    if step > _MOST_STEP or any(step % align for align in aligns):
+    if step > MOST_STEP or any(step % align for align in aligns):
         raise ImageError(f"the cubin aligns a section to {step} bytes, which is not understood")
     growths = []
     for index, content in contents.items():
         section = cubin.sections[index]
-        if section.type == NO_BITS:
+        if not section.has_bytes:
             raise ImageError(f"section {section.name} of the cubin has no content that could be changed")
         added = content[section.size :]
         if added:
@@ -93,7 +93,7 @@ def _refuse_overlap(cubin: Cubin, grown: Section) -> None:
     tables = [
         (0, HEADER.size),
         (header.sections_at, header.sections_at + header.sections * SECTION_HEADER.size),
-        (header.segments_at, header.segments_at + header.segments * _SEGMENT.size),
+        (header.segments_at, header.segments_at + header.segments * SEGMENT.size),
     ]
     others = [(section.offset, section.end) for section in cubin.sections if section.number != grown.number]
     if any(start < grown.end < end for start, end in [*tables, *others]):
@@ -113,13 +113,13 @@ def _end(growths: list[_Growth], position: int) -> int:
 
 def _move_segments(cubin: Cubin, growths: list[_Growth], out: bytearray, table: int) -> None:
     header = cubin.header
-    if header.segments and header.segment_size != _SEGMENT.size:
+    if header.segments and header.segment_size != SEGMENT.size:
         raise ImageError(f"the cubin has program headers of {header.segment_size} bytes: it is damaged")
     for index in range(header.segments):
-        at = table + index * _SEGMENT.size
-        if at + _SEGMENT.size > len(out):
+        at = table + index * SEGMENT.size
+        if at + SEGMENT.size > len(out):
             raise ImageError("the cubin is cut off before the end of its program headers: capture it again")
-        kind, flags, offset, address, physical, in_file, in_memory, align = _SEGMENT.unpack_from(out, at)
+        kind, flags, offset, address, physical, in_file, in_memory, align = SEGMENT.unpack_from(out, at)
         start = _start(growths, offset)
         size = _end(growths, offset + in_file) - start if in_file else 0
-        _SEGMENT.pack_into(out, at, kind, flags, start, address, physical, size, in_memory + size - in_file, align)
+        SEGMENT.pack_into(out, at, kind, flags, start, address, physical, size, in_memory + size - in_file, align)

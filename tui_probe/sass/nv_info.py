@@ -22,6 +22,8 @@ SIZED: Final = 4
 SHORT: Final = 3
 """The format of a value of 16 bits."""
 
+EXTERNS: Final = 0x0F
+"""u32 symbol of each function that is defined elsewhere."""
 PARAMETER_BANK: Final = 0x0A
 """u32 symbol of the section with the parameters, u16 their offset in it, u16 their size."""
 FRAME_SIZE: Final = 0x11
@@ -38,12 +40,27 @@ EXITS: Final = 0x1C
 MOST_REGISTERS: Final = 0x1B
 COOPERATIVE_INSTRUCTIONS: Final = 0x28
 """u32 offset of each instruction that works across a warp."""
+MOST_STACK_SIZE: Final = 0x23
+"""u32 symbol, u32 bytes."""
 REGISTERS: Final = 0x2F
 """u32 symbol, u32 registers of a thread."""
 WARP_WIDE_INSTRUCTIONS: Final = 0x31
 """u32 offset of each instruction that works across a warp."""
 BRANCH_TARGETS: Final = 0x34
 """Indirect branches: u32 offset, u32 0, u32 count, u32 offset of each target."""
+_BOUNDS: Final = frozenset({0x05, 0x10, 0x1E, 0x3D, 0x3F})
+"""Threads of a block, at most or exactly; stack of calls; blocks of a cluster."""
+_VERSIONS: Final = frozenset({0x36, 0x37, 0x66})
+"""Of workarounds and of interfaces that the code was made for."""
+_PLACES: Final = frozenset({0x1D, 0x25, 0x27, 0x29, 0x39, 0x44, 0x46, 0x47, 0x55, 0x57})
+"""Byte offsets in the kernel's code, and what is told of the instructions there."""
+SYMBOLLESS: Final = (
+    _BOUNDS
+    | _VERSIONS
+    | _PLACES
+    | {PARAMETER, LONG_PARAMETER, EXITS, COOPERATIVE_INSTRUCTIONS, WARP_WIDE_INSTRUCTIONS, BRANCH_TARGETS}
+)
+"""Attributes with a value behind their head that names no symbol."""
 
 
 class Attribute(NamedTuple):

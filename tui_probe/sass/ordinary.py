@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass.branches import nop
+from tui_probe.sass.predicates import needs_uniform
 from tui_probe.sass.uniform import MEMORY, REGISTERS, WIDE_FROM, exact_fields, register_at
 from tui_probe.sass.words import NO_BARRIER, RESERVED, RZ, Word
 
@@ -196,6 +197,9 @@ def _twins(word: Word, index: int, flow: _Flow, places: _Places) -> list[Word]:
 
 
 def _twin(word: Word, flow: _Flow, places: _Places) -> Word:
+    if needs_uniform(word):
+        # its twin would write a predicate of this number, which may hold something else
+        raise UnsupportedKernelError(because("graft-snippet", what="a predicate of the uniform path"))
     made = word
     for at in exact_fields(word) or ():
         made = made.with_field(at, 8, places.of(register_at(word, at, flow.arch)))

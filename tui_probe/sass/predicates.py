@@ -71,6 +71,17 @@ def of_snippet(words: Iterable[Word]) -> list[int]:
     return sorted(found - {ALWAYS})
 
 
+def needs_uniform(word: Word) -> bool:
+    """Whether a word of a snippet writes or reads a predicate of the uniform path: of ULOP3 and VOTEU the second field
+    is none.
+    """
+    if word.operation not in _WITH_UNIFORM_RESULT:
+        return False
+    written = _WRITTEN if word.operation in _WITH_CARRY else _WRITTEN[:1]
+    reads = word.operation in _WITH_CARRY and bool(word.field(_CARRIES, 1))
+    return reads or any(word.field(*at) != ALWAYS for at in written)
+
+
 def renamed(word: Word, numbers: Mapping[int, int]) -> Word:
     """A word of a snippet with other predicates of the uniform path."""
     if word.operation in _WITH_UNIFORM_RESULT:

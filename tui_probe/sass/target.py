@@ -33,8 +33,6 @@ _NUMBER_FORM: Final = 4
 _FEWEST_REGISTERS: Final = 24
 """What a warp may be left with at least."""
 
-_SM_REGISTERS, _REGISTER_STEP, _WARP, _MOST_WARPS = 65536, 8, 32, 64
-
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -153,9 +151,3 @@ def _registers(cubin: Cubin, symbol: Symbol) -> int:
         if each.number == nv_info.REGISTERS and each.words()[:1] == [symbol.number]:
             return [*each.words(), 0][1]
     raise UnsupportedKernelError(because("graft-parameters"))
-
-
-def warps_of(registers: int) -> int:
-    """The warps that an SM has registers for, at most 64; a warp gets a multiple of 256 registers of 65 536."""
-    each = -(-max(registers, 1) // _REGISTER_STEP) * _REGISTER_STEP
-    return min(_MOST_WARPS, _SM_REGISTERS // (each * _WARP))

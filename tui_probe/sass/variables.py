@@ -27,7 +27,7 @@ ADDRESSES: Final = ".nv.constant4"
 CONSTANTS: Final = ".nv.constant3"
 _CONSTANT_BANK: Final = 3
 _ADDRESS_BANK: Final = 4
-_VARIABLES: Final = (".nv.global", ".nv.global.init")
+VARIABLES: Final = (".nv.global", ".nv.global.init")
 _PRIVATE: Final = re.compile(r"_?\$.*|__unnamed_\d+|__cudart_.*|(?:assert|printf)[A-Z]\w*_\d+|\.(?:L\.)?str(?:\.\d+)?")
 """Names that compilers give to strings and tables, which no program asks for."""
 _OBJECT, _SECTION_SYMBOL, _FUNCTION = 1, 3, 2
@@ -112,7 +112,7 @@ class _Sharing:
         """The relocations of what the kernel can reach, with the section that holds them."""
         codes = {self._target.code.number, *(section.number for section in self._target.functions)}
         own = re.compile(rf"\.nv\.constant\d+\.{re.escape(self._target.symbol.name)}")
-        offsets = _read_offsets(self._words, _ADDRESS_BANK)
+        offsets = address_offsets(self._words)
         for table in self._cubin.relocation_sections():
             if table.info >= len(self._cubin.sections):
                 continue
@@ -121,7 +121,7 @@ class _Sharing:
                 if (
                     table.info in codes
                     or own.fullmatch(section.name)
-                    or (section.name == ADDRESSES and (offsets is None or _overlaps(relocation.offset, offsets)))
+                    or (section.name == ADDRESSES and (offsets is None or overlaps(relocation.offset, offsets)))
                 ):
                     yield table, relocation
 
@@ -132,7 +132,7 @@ class _Sharing:
             _refuse(symbol.name, "a texture, sampler or surface reference")
         if not 0 < symbol.section < len(self._cubin.sections):
             return None
-        if self._cubin.sections[symbol.section].name not in _VARIABLES:
+        if self._cubin.sections[symbol.section].name not in VARIABLES:
             return None
         addend = relocation.addend
         if addend is None:
@@ -203,7 +203,12 @@ def _read_offsets(words: Iterable[Word], bank: int) -> set[int] | None:
     return offsets
 
 
-def _overlaps(offset: int, read: set[int]) -> bool:
+def address_offsets(words: Iterable[Word]) -> set[int] | None:
+    """The offsets in the section of addresses that instructions read; None if a register may say which."""
+    return _read_offsets(words, _ADDRESS_BANK)
+
+
+def overlaps(offset: int, read: set[int]) -> bool:
     """Whether one of the words that are read is part of an address."""
     return any(offset - _WORD_BYTES < one < offset + _ADDRESS_BYTES for one in read)
 

@@ -8,10 +8,10 @@
     @TensorTrace()
     def step(x): ...
 
-Under ``tui-probe run`` the trace then has a ``tensor.trace``, from which the DMAT names its bands; without it nothing
-happens. ``run --tensors`` does the same for a whole program, and leaves its source as it is. Nothing is watched outside
-of the blocks. Seen are tensors of PyTorch, CuPy and JAX in device memory that a variable, an argument or an attribute
-of ``self`` holds. None of these is imported here, and this package needs nothing but Python 3.8.
+Under ``tui-probe run`` the trace then has a ``tensor.trace``, from which pages of accesses name their bands; without
+it nothing happens. ``run --tensors`` does the same for a whole program, and leaves its source as it is. Nothing is
+watched outside of the blocks. Seen are tensors of PyTorch, CuPy and JAX in device memory that a variable, an argument
+or an attribute of ``self`` holds. None of these is imported here, and this package needs nothing but Python 3.8.
 
 Why calls are watched, and no mode of a framework is used: under a dispatch mode of PyTorch ``torch.compile`` compiles
 nothing, so the program would launch other kernels.

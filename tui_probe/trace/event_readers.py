@@ -314,8 +314,8 @@ _EXEC: Final[dict[bytes, tuple[Reader, ...]]] = {
     b"*": ((Pattern("{NS} param(?: (.*))?"), lambda m: Parameters(int(m[1]), m[2] or b"")),),
     b"probe-mem": (
         (
-            Pattern(r"probe-mem {COUNT} \(bytes\)(?: device {COUNT} launch {COUNT})?"),
-            lambda m: ProbeMemory(int(m[1]), _number(m[2]), _number(m[3])),
+            Pattern(r"probe-mem {COUNT} \(bytes\)(?: device {COUNT} launch {COUNT}(?: probe (\S+))?)?"),
+            lambda m: ProbeMemory(int(m[1]), _number(m[2]), _number(m[3]), _text(m[4])),
         ),
     ),
     b"succeed": ((Pattern("succeed {CODE}"), lambda m: LaunchEnded(True, int(m[1]))),),

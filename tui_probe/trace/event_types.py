@@ -246,11 +246,15 @@ class MapSize:
 
 @dataclass(frozen=True, slots=True)
 class ProbeMemory:
-    """Bytes of the records of the launch at hand, or of launch ``number``, and those that they take on the device."""
+    """Bytes of the records of the launch at hand, or of launch ``number``, and those that they take on the device.
+
+    ``probe`` is told of a sized launch of a run with several.
+    """
 
     size: int
     device: int | None = None
     number: int | None = None
+    probe: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,8 @@ class Kernel:
     """Memory of the maps in bytes, of the launch that needed most."""
     device_bytes: int | None = None
     """The same with what else they take on the device, where only memory was computed (``--memusage``)."""
+    largest_sized: int | None = None
+    """The row of the launch of ``probe_bytes``, where this is the kernel as one of several sized probes had it."""
     folder_name: str | None = None
     rows: LongColumn = field(init=False, repr=False)
     """Rows of its launches in the launch table."""
@@ -132,6 +134,9 @@ class Kernel:
         kernel.probe, kernel.probings = one.probe, {}
         kernel.status, kernel.stated_reason, kernel.driver_probed = one.status, one.reason, one.function
         kernel.result_rows, kernel.launches_probed = one.result_rows, len(one.result_rows)
+        if any(other.largest is not None for other in self.probings.values()):
+            kernel.probe_bytes, kernel.device_bytes = one.probe_bytes, one.device_bytes
+            kernel.largest_sized = one.largest
         kernel._process_log, kernel._process_log_size = None, -1
         return kernel
 

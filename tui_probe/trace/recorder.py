@@ -202,8 +202,11 @@ class Recorder:
         if self._tally.waiting > _MANY:
             self._tally.settle()
 
-    def memory(self, size: int, device: int | None = None, number: int | None = None) -> None:
-        """The bytes of all maps of launch ``number``, or of the one at hand; those on the ``device`` where told."""
+    def memory(self, size: int, device: int | None = None, number: int | None = None, probe: str | None = None) -> None:
+        """The bytes of all maps of launch ``number``, or of the one at hand; those on the ``device`` where told.
+
+        Where several probes are sized, of this ``probe``.
+        """
         row = self.row if number is None else self.trace.launches.row_of(number)
         if row is None:
             return
@@ -216,6 +219,8 @@ class Recorder:
         if device is not None:
             kernel = self.kernel(index)
             kernel.device_bytes = max(kernel.device_bytes or 0, device)
+        if probe is not None and (one := self._probing(index, probe)) is not None:
+            one.larger(row, size, device or 0)
 
     def ended(self, status: int) -> None:
         """What the driver answered to the launch at hand, 0 for success; however often, it ended once."""

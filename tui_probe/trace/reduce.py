@@ -178,7 +178,7 @@ class Reducer:
         return len(self.trace.launches) if number is None and self.older is not None else number
 
     def _probe_memory(self, event: ProbeMemory) -> None:
-        self.recorder.memory(event.size, event.device, event.number)
+        self.recorder.memory(event.size, event.device, event.number, event.probe)
 
     def _launch_ended(self, event: LaunchEnded) -> None:
         self.recorder.ended(event.status)

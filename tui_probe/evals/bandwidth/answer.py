@@ -17,7 +17,7 @@ from tui_probe.importers.bandwidth_file import parse_bandwidth
 from .products import PRODUCT, Product, products_in
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from tui_probe.bandwidth.figures import Bandwidth, Figure
@@ -56,7 +56,14 @@ def answer(given: Sequence[Given], progress: Progress) -> Answer:
         drawings={"bandwidth": _chart(rates)} if rates else {},
         compared=compared(NAME, **_ours(rates, products)),
         notes=notes,
+        hardware=", ".join(dict.fromkeys(_names(measured, products))),
     )
+
+
+def _names(measured: Sequence[Bandwidth], products: Sequence[Product]) -> Iterator[str]:
+    """The GPUs."""
+    yield from (each.card.name for each in measured if each.card is not None)
+    yield from (each.device for each in products)
 
 
 def _text(path: Path) -> str:

@@ -77,6 +77,8 @@ def _said(program: Program) -> str:
         words += (
             f"; stored {units.count(round(found.store_sectors))} sectors,"
             f" expected {units.count(program.tensor.sectors)}"
+            if program.stores_counted
+            else "; how many sectors it stored is not known"
         )
     return words
 
@@ -128,7 +130,7 @@ def _ours(programs: Sequence[Program]) -> dict[str, float | None]:
                 if kind in ("coalesced", "strided"):
                     ours[f"{kind}_requests"] = row.figures.store_requests
                     ours[f"{kind}_sectors"] = row.figures.store_sectors
-        elif program.tensor is not None and program.critical is not None:
+        elif program.tensor is not None and program.critical is not None and program.stores_counted:
             ours[f"{program.name}_requests"] = program.critical.store_requests
             ours[f"{program.name}_sectors"] = program.critical.store_sectors
     return ours

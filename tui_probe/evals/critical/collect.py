@@ -53,10 +53,10 @@ def collect(setting: Setting) -> list[Collection]:
         return runs
     for name in TENSORS:
         argv = (PYTHON, f"{PROGRAMS}/llama_attention.py", name.partition("_")[2])
-        runs += _runs(name, argv, ("torch",))
+        runs += _runs(name, argv, ("torch",), "--capture-range")
     return runs
 
 
-def _runs(name: str, argv: tuple[str, ...], modules: tuple[str, ...]) -> Iterator[Collection]:
-    yield Collection(f"{name}-probes", argv, ("-p", PROBE, *_COUNTED), modules)
-    yield Collection(f"{name}-ncu", argv, ("--ncu", _METRICS), modules, tools=("ncu",), gpu=True, keeps="ncu")
+def _runs(name: str, argv: tuple[str, ...], modules: tuple[str, ...], *part: str) -> Iterator[Collection]:
+    yield Collection(f"{name}-probes", argv, ("-p", PROBE, *part, *_COUNTED), modules)
+    yield Collection(f"{name}-ncu", argv, (*part, "--ncu", _METRICS), modules, tools=("ncu",), gpu=True, keeps="ncu")

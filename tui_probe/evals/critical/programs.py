@@ -54,6 +54,11 @@ class Program:
         found = None if self.critical is None else data_type(self.critical)
         return None if found is None else found.name
 
+    @property
+    def stores_counted(self) -> bool:
+        """Whether the counts hold the stores of the critical kernel. It writes a tensor, so none at all were missed."""
+        return self.critical is not None and bool(self.critical.store_sectors)
+
     def read(self) -> None:
         """Read the files; one that cannot be read is a note."""
         try:
@@ -63,7 +68,7 @@ class Program:
             table = None
         probed = figures_of_traces(self.traces)
         if self.traces and not probed:
-            self.notes.append(f"{self.name}: its traces hold no counts")
+            self.notes.append(f"{self.name}: the probe counted nothing: {_why(self.traces)}")
         if table is None and not probed:
             return
         self.sectors = sector_rows(table, probed, self.tensor)
@@ -71,6 +76,17 @@ class Program:
         self.kernels = list(page.rows)
         self.found = [*page.words.found, *page.words.evidence]
         self.notes += page.words.notes
+        if self.tensor is not None and self.critical is not None and not self.stores_counted:
+            self.notes.append(
+                f"{self.name}: no store of the critical kernel was counted, so it probably stores in bulk, by a copy"
+                " unit (TMA): these counters are of load and store instructions"
+            )
+
+
+def _why(traces: Sequence[Trace]) -> str:
+    """Why nothing of them was probed."""
+    reasons = (one.reason or one.status for trace in traces for one in trace.kernels)
+    return "; ".join(dict.fromkeys(reasons)) or "no kernel was launched"
 
 
 def programs_of(given: Sequence[Given]) -> list[Program]:

@@ -27,7 +27,8 @@ How = Literal["original", "probed", "ncu"]
 class Calls:
     """The calls of one run: medians in microseconds, None where the simulated GPU has no time.
 
-    ``probe`` is "" where nothing was probed. ``left_out`` are launches that should have been probed and were not.
+    ``probe`` is "" where nothing was probed. ``left_out`` are launches of the run that should have been probed and were
+    not; the log does not say of which of its operations.
     """
 
     operation: str
@@ -132,14 +133,15 @@ def rows_of(calls: list[Calls]) -> tuple[list[Row], list[str]]:
         rows.append(Row(one.operation, one.probe, original, ncu, one.total, prologue, kernel, epilogue))
         if one.left_out:
             notes.append(
-                f"{one.operation} with {one.probe}: {one.left_out} launches were not probed: medians hold them"
+                f"{one.operation} with {one.probe}: {one.left_out} launches of its run were not probed, and medians may"
+                " hold them"
             )
     probed = {one.operation for one in calls if one.how == "probed"}
     for operation in dict.fromkeys(one.operation for one in calls):
         if operation not in probed:
-            notes.append(f"{operation}: no probed run: collect one with --only {operation}-PROBE")
+            notes.append(f"{operation}: no probed run: collect one with --only PROBE")
         elif not any(one.how == "original" for one in calls if one.operation == operation):
-            notes.append(f"{operation}: no original, so no ratios: collect it with --only {operation}-original")
+            notes.append(f"{operation}: no original, so no ratios: collect it with --only original")
     return rows, notes
 
 

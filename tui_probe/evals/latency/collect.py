@@ -1,4 +1,4 @@
-"""What is run: each operation with nothing probed, with each probe, and under ncu."""
+"""What is run: all operations in one process with nothing probed, with each probe, and under ncu."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from tui_probe.evals.evaluation import Setting
 
 PROBES: Final = ("block_sched", "gmem_bytes", "tensorop_count", "dmat")
-_KERNELS: Final = {"attn": "attention_forward", "gmm": "matrix_product", "conv": "convolve", "gemm": "matrix_product"}
+OPERATIONS: Final = ("attn", "gmm", "conv", "gemm")
+_KERNELS: Final = "attention_forward:matrix_product:convolve"
+_TIMES: Final = ("--times", "10")
+"""With dmat each call leaves up to 50 MB."""
 _BUDGETS: Final = (
     "--no-times", "--no-source", "--max-trace-bytes", "8G", "--max-result-files", "none", "--max-write-rate", "none",
     "--max-log-bytes", "1M",
@@ -21,22 +24,20 @@ _METRICS: Final = "dram__bytes.sum,lts__t_bytes.sum,l1tex__t_bytes.sum,gpu__time
 
 
 def collect(setting: Setting) -> list[Collection]:
-    """All operations; on the simulated GPU the one that needs no framework, to see that it runs."""
+    """A run for each probe; on the simulated GPU of the operation that needs no framework, to see that it runs."""
     if setting.simulated:
         small = ("sums", "--size", "4", "--times", "3", "--ahead", "0")
-        return list(_runs("sums", "accumulate", small, ("block_sched",), ()))
-    return [
-        run for name, kernel in _KERNELS.items() for run in _runs(name, kernel, (name,), PROBES, ("torch", "triton"))
-    ]
+        return list(_runs("accumulate", small, ("block_sched",), ()))
+    return list(_runs(_KERNELS, (*OPERATIONS, *_TIMES), PROBES, ("torch", "triton")))
 
 
 def _runs(
-    name: str, kernel: str, arguments: tuple[str, ...], probes: tuple[str, ...], modules: tuple[str, ...]
+    kernels: str, arguments: tuple[str, ...], probes: tuple[str, ...], modules: tuple[str, ...]
 ) -> Iterator[Collection]:
     argv = (PYTHON, f"{PROGRAMS}/calls.py", *arguments)
     nothing = ("-p", "block_sched", "-k", "no kernel of this name", "--launches", "0", *_BUDGETS)
-    yield Collection(f"{name}-original", argv, nothing, modules)
+    yield Collection("original", argv, nothing, modules)
     for probe in probes:
-        options = ("-p", probe, "-k", kernel, "--launches", "all", *_BUDGETS)
-        yield Collection(f"{name}-{probe}", argv, options, modules)
-    yield Collection(f"{name}-ncu", argv, ("--ncu", _METRICS), modules, ("ncu",), gpu=True, keeps="output")
+        options = ("-p", probe, "-k", kernels, "--launches", "all", *_BUDGETS)
+        yield Collection(probe, argv, options, modules)
+    yield Collection("ncu", argv, ("--ncu", _METRICS), modules, ("ncu",), gpu=True, keeps="output")

@@ -76,12 +76,12 @@ def answer(given: Sequence[Given], progress: Progress) -> Answer:
     notes = []
     for place, one in enumerate(given):
         progress(place / len(given))
-        sizes = sizes_of(one)
-        if sizes is None:
-            notes.append(f"{one.path}: it is no trace of a probe")
-        else:
+        every = sizes_of(one)
+        notes += [] if every else [f"{one.path}: it is no trace of a probe"]
+        for sizes in every:
             found.setdefault((sizes.model, sizes.probe), []).append(sizes)
-            notes += [] if sizes.kernels else [f"{one.path}: no launch has a size: run with --memusage"]
+            if not sizes.kernels:
+                notes.append(f"{one.path}: no launch has a size for {sizes.probe}: run with --memusage")
     rows = [Row(model, probe, tuple(parts)) for (model, probe), parts in found.items()]
     if not any(row.probe_bytes is not None for row in rows):
         raise nothing_measured(NAME, notes)

@@ -1,4 +1,4 @@
-"""What is run: each model once with each probe, sized and not probed."""
+"""What is run: each model once, its launches sized for all probes, and none probed."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ MODELS: Final = (
 )  # fmt: skip
 """Of the published figure: the name and the batch."""
 _SIZED: Final = ("--memusage", "--launches", "all", "--no-times", "--no-source", "--max-trace-bytes", "64M",
-                 "--max-log-bytes", "16M")  # fmt: skip
+                 "--max-log-bytes", "4M")  # fmt: skip
 
 
 def collect(setting: Setting) -> list[Collection]:
-    """A trace for each model and probe, named ``MODEL.PROBE``; only the pass after warming up is sized."""
+    """A trace for each model, with all probes by turns; only the passes after the first, which compiles, are sized."""
+    probes = tuple(word for probe in PROBES for word in ("-p", probe))
     if setting.simulated:
-        small = (PYTHON, f"{PROGRAMS}/fill.py", "--elements", str(1 << 14), "--driver-only", "--times", "0", "plain")
-        return [Collection(f"fill.{probe}", small, ("-p", probe, *_SIZED)) for probe in PROBES]
+        small = ("--elements", str(1 << 14), "--driver-only", "--times", str(len(PROBES)), "plain")
+        return [Collection("fill", (PYTHON, f"{PROGRAMS}/fill.py", *small), (*probes, *_SIZED))]
     return [
         Collection(
-            f"{model}.{probe}",
+            model,
             (PYTHON, f"{PROGRAMS}/models.py", model),
-            ("-p", probe, "--capture-range", *_SIZED),
+            (*probes, "--capture-range", *_SIZED),
             modules=("torch", "triton"),
             gpu=True,
         )
         for model in MODELS
-        for probe in PROBES
     ]

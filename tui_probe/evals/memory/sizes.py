@@ -10,6 +10,7 @@ from tui_probe.probekit.probe_results import probe_of
 from tui_probe.trace.allocations import peak_allocated
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tui_probe.evals.given import Given
@@ -40,13 +41,20 @@ class Sizes:
     how: str | None
 
 
-def sizes_of(given: Given) -> Sizes | None:
-    """None for what is no trace, or a trace whose probe is not known. TraceError for an unreadable log."""
+def sizes_of(given: Given) -> list[Sizes]:
+    """One for each probe; none for what is no trace, or whose probe is not known. TraceError for an unreadable log."""
     trace = given.trace
-    probe = None if trace is None else _probe(trace)
-    if trace is None or probe is None:
-        return None
+    if trace is None:
+        return []
     kernels = [one for one in given.kernels if not _was_left_out(one)]
+    several = list(dict.fromkeys(name for kernel in kernels for name in kernel.probings))
+    if several:
+        return [_sizes(given, trace, name, [one.with_probe(name) for one in kernels]) for name in several]
+    probe = _probe(trace)
+    return [] if probe is None else [_sizes(given, trace, probe, kernels)]
+
+
+def _sizes(given: Given, trace: Trace, probe: str, kernels: Sequence[Kernel]) -> Sizes:
     sized = [one.probe_bytes for one in kernels if one.probe_bytes is not None]
     on_device = [one.device_bytes for one in kernels if one.device_bytes is not None]
     said = _said(given.path)
@@ -59,7 +67,7 @@ def sizes_of(given: Given) -> Sizes | None:
         device_bytes=max(on_device, default=None),
         kernels=len(sized),
         all_kernels=len(kernels),
-        how=_how(trace) if sized else None,
+        how=_how(trace, kernels) if sized else None,
     )
 
 
@@ -92,8 +100,11 @@ def _said(directory: Path) -> int | None:
     return None
 
 
-def _how(trace: Trace) -> str:
-    codes = {reason.code for reason in trace.launches.reasons}
+def _how(trace: Trace, kernels: Sequence[Kernel]) -> str:
+    """By the launches that were sized: of a run with several probes, those that stand for this one."""
+    largest = [one.largest_sized for one in kernels if one.largest_sized is not None]
+    of_these = {trace.launches[row].reason_code for row in largest}
+    codes = of_these or {reason.code for reason in trace.launches.reasons}
     if "only-counted" in codes:
         return COUNTED
     return SIZED if "only-sized" in codes else PROBED

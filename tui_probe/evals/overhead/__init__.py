@@ -20,8 +20,9 @@ EVALUATION: Final = Evaluation(
         "A kernel that has no registers left spills: the cost is then that of memory, not of the probe's instructions."
         " Such rows are marked and listed, and means are given with and without them.",
         "What is run is a study: a TOML file with probes, repeats, and [[kernel]] tables, each with name, group, kernel"
-        " (a part of the kernel's name), command, and the modules and tools that it needs. Without one it is the"
-        " published table's. A study of your own: tui-probe eval overhead study.toml --run; to show it again name the"
+        " (a part of the kernel's name), command, and the modules and tools that it needs; kernels of one run are"
+        " measured together. Without a study it is a small one, of four kernels; published.study.toml has all of the"
+        " published table. A study of your own: tui-probe eval overhead study.toml --run; to show it again name the"
         " folder and the study.",
     ),
     open=answer,

@@ -14,7 +14,7 @@ from tui_probe.evals.opening import nothing_measured
 from tui_probe.evals.published import compared
 
 from .costs import Cost, average, costs_of
-from .study import PUBLISHED, SUFFIX, read_study
+from .study import PUBLISHED, SUFFIX, own_studies, read_study
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,9 +28,9 @@ _HEAVY: Final = ("dmat",)
 
 
 def answer(given: Sequence[Given], progress: Progress) -> Answer:
-    """The costs in the order of the study that was named, else of the published one. TraceError if there are none."""
+    """The costs in the order of the study that was named, else of the own ones. TraceError if there are none."""
     named = [one for one in given if one.trace is None and one.path.suffix == SUFFIX]
-    study = read_study(named[0].path if named else PUBLISHED)
+    study = read_study(named[0].path) if named else own_studies()
     costs, notes = costs_of([one for one in given if one not in named], study, progress)
     if not any(cost.registers_probed is not None for cost in costs):
         raise nothing_measured(NAME, [*notes, *(_doubt(cost) for cost in costs)] or ["no trace was named"])

@@ -7,40 +7,46 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.errors import UsageError
 from tui_probe.evals.evaluation import PROGRAMS, PYTHON, Collection
 
-from .study import PUBLISHED, Row, Study, read_study
+from .study import SMALL, Row, Study, read_study
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tui_probe.evals.evaluation import Setting
 
 _BENCHMARK: Final = ("--benchmark", "--launches", "all", "--exclude", "distribution:copy", "--no-times", "--no-source",
                      "--max-trace-bytes", "256M", "--max-log-bytes", "4M")  # fmt: skip
-_SMALL: Final = Study(
+_SIMULATED: Final = Study(
     (Row("fill", (PYTHON, f"{PROGRAMS}/fill.py", "--elements", "16384", "--driver-only", "--times", "0", "plain")),),
     ("block_sched", "gmem_bytes"),
 )
 
 
 def collect(setting: Setting) -> list[Collection]:
-    """A trace for each kernel, probe and repeat, named ``KERNEL.PROBE.REPEAT``. The first repeat of all comes first."""
+    """A trace for each run, probe and repeat, named ``RUN.PROBE.REPEAT``. The first repeat of all comes first."""
     study = studied(setting)
     return [
-        _run(row, probe, repeat)
+        _run(rows, probe, repeat)
         for repeat in range(1, study.repeats + 1)
-        for row in study.rows
+        for rows in study.runs()
         for probe in study.probes
     ]
 
 
 def studied(setting: Setting) -> Study:
-    """The study that was named, else the published one. UsageError for several."""
+    """The study that was named, else the small one. UsageError for several."""
     if len(setting.files) > 1:
         raise UsageError(f"{setting.files[1]}: one study at a time")
     if setting.files:
         return read_study(setting.files[0])
-    return _SMALL if setting.simulated else read_study(PUBLISHED)
+    return _SIMULATED if setting.simulated else read_study(SMALL)
 
 
-def _run(row: Row, probe: str, repeat: int) -> Collection:
-    chosen = ("-k", row.kernel) if row.kernel else ()
-    name = f"{row.key}.{probe.replace('/', '_')}.{repeat}"
-    return Collection(name, row.command, ("-p", probe, *chosen, *_BENCHMARK), row.modules, row.tools)
+def _run(rows: Sequence[Row], probe: str, repeat: int) -> Collection:
+    first = rows[0]
+    kernels = ":".join(dict.fromkeys(row.kernel for row in rows))
+    chosen = ("-k", kernels) if kernels else ()
+    name = f"{first.key}.{probe.replace('/', '_')}.{repeat}"
+    modules = tuple(dict.fromkeys(word for row in rows for word in row.modules))
+    tools = tuple(dict.fromkeys(word for row in rows for word in row.tools))
+    return Collection(name, first.command, ("-p", probe, *chosen, *_BENCHMARK), modules, tools)

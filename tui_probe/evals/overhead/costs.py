@@ -73,22 +73,27 @@ def costs_of(given: Sequence[Given], study: Study, progress: Progress) -> tuple[
     notes = []
     for place, one in enumerate(given):
         progress(place / len(given))
-        cost = _cost(one, study)
-        if isinstance(cost, str):
-            notes.append(cost)
-        else:
-            found.setdefault((cost.row.name, cost.probe), []).append(cost)
-    order = {row.name: place for place, row in enumerate(study.rows)}
+        for row in _rows(one, study):
+            cost = _cost(one, row)
+            if isinstance(cost, str):
+                notes.append(cost)
+            else:
+                found.setdefault((cost.row.name, cost.probe), []).append(cost)
+    order = {row.name: place for place, row in reversed(list(enumerate(study.rows)))}
     costs = [_together(each) for each in found.values()]
     return sorted(costs, key=lambda cost: order.get(cost.row.name, len(order))), notes
 
 
-def _cost(given: Given, study: Study) -> Cost | str:
+def _rows(given: Given, study: Study) -> Sequence[Row | None]:
+    """The rows that a trace is of, by its name; None stands for one that the study does not know."""
+    return [row for row in study.rows if given.label.startswith(f"{row.key}.")] or [None]
+
+
+def _cost(given: Given, row: Row | None) -> Cost | str:
     """That of the kernel that takes longest of those that are meant; or why there is none."""
     trace = given.trace
     if trace is None:
         return f"{given.path}: it is no trace"
-    row = next((row for row in study.rows if given.label.startswith(f"{row.key}.")), None)
     meant = [one for one in given.kernels if row is None or is_meant(row, one)]
     probed = [one for one in meant if one.status == "probed"]
     told = None if trace.run_info is None else trace.run_info.probe

@@ -11,6 +11,7 @@ from typing import Any, Final
 from tui_probe.errors import TraceError
 
 PUBLISHED: Final = Path(__file__).with_name("published.study.toml")
+SMALL: Final = Path(__file__).with_name("small.study.toml")
 SUFFIX: Final = ".toml"
 _MOST_REPEATS: Final = 100
 _FORM: Final = 'probes = ["block_sched"], repeats = 3, and for each kernel [[kernel]] with name, kernel and command'
@@ -18,7 +19,10 @@ _FORM: Final = 'probes = ["block_sched"], repeats = 3, and for each kernel [[ker
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the table. ``kernel`` is a part of the kernel's name, ``A:B`` either; "" any of the program."""
+    """A row of the table. ``kernel`` is a part of the kernel's name, ``A:B`` either; "" any of the program.
+
+    Rows of one ``run`` are measured together, in one run of the program that all of them name.
+    """
 
     name: str
     command: tuple[str, ...]
@@ -26,11 +30,12 @@ class Row:
     group: str = ""
     modules: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
+    run: str = ""
 
     @property
     def key(self) -> str:
         """Its part of the names of traces."""
-        return re.sub(r"[^A-Za-z0-9]+", "_", self.name)
+        return re.sub(r"[^A-Za-z0-9]+", "_", self.run or self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,19 @@ class Study:
     rows: tuple[Row, ...]
     probes: tuple[str, ...]
     repeats: int = 1
+
+    def runs(self) -> list[list[Row]]:
+        """The rows that one run measures, in their order."""
+        found: dict[str, list[Row]] = {}
+        for row in self.rows:
+            found.setdefault(row.key, []).append(row)
+        return list(found.values())
+
+
+def own_studies() -> Study:
+    """The rows of those that come with the package, to know their traces by name."""
+    small, published = read_study(SMALL), read_study(PUBLISHED)
+    return Study((*small.rows, *published.rows), published.probes)
 
 
 def read_study(path: Path) -> Study:
@@ -54,10 +72,12 @@ def read_study(path: Path) -> Study:
 
 def _study(data: dict[str, Any]) -> Study:
     study = Study(tuple(map(_row, data["kernel"])), _words(data, "probes"), data.get("repeats", 1))
-    keys = [row.key for row in study.rows]
-    twice = next((row.name for row in study.rows if keys.count(row.key) > 1), None)
+    names = [re.sub(r"[^A-Za-z0-9]+", "_", row.name) for row in study.rows]
+    twice = next((row.name for row, name in zip(study.rows, names, strict=True) if names.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"two kernels are named {twice}")
+    for rows in study.runs():
+        _check_run(rows)
     if not isinstance(study.repeats, int) or not 1 <= study.repeats <= _MOST_REPEATS:
         raise ValueError(f"repeats is {study.repeats!r}, not a number from 1 to {_MOST_REPEATS}")
     if not study.rows or not study.probes:
@@ -65,15 +85,27 @@ def _study(data: dict[str, Any]) -> Study:
     return study
 
 
+def _check_run(rows: list[Row]) -> None:
+    """ValueError where rows of one run could not be told apart, or are of different programs."""
+    first = rows[0]
+    for row in rows[1:]:
+        if not (row.run and first.run):
+            raise ValueError(f"{row.name} and {first.name} are a run of the same name")
+        if row.command != first.command:
+            raise ValueError(f"{row.name} and {first.name} are of the run {row.run}, and have different commands")
+    if len(rows) > 1 and not all(row.kernel for row in rows):
+        raise ValueError(f"several kernels of the run {first.run}: each must say a part of its kernel's name")
+
+
 def _row(data: dict[str, Any]) -> Row:
-    unknown = data.keys() - {"name", "command", "kernel", "group", "modules", "tools"}
+    unknown = data.keys() - {"name", "command", "kernel", "group", "modules", "tools", "run"}
     if unknown:
         raise ValueError(f"a kernel has {', '.join(sorted(unknown))}, which means nothing")
-    name, kernel, group = (_text(data, key) for key in ("name", "kernel", "group"))
+    name, kernel, group, run = (_text(data, key) for key in ("name", "kernel", "group", "run"))
     command, modules, tools = (_words(data, key) for key in ("command", "modules", "tools"))
     if not name or not command:
         raise ValueError("a kernel has no name, or no command")
-    return Row(name, command, kernel, group, modules, tools)
+    return Row(name, command, kernel, group, modules, tools, run)
 
 
 def _text(data: dict[str, Any], key: str) -> str:

@@ -1,8 +1,9 @@
-"""Call one operation again and again, and write what the host and the stream wait for in each call.
+"""Call operations again and again, one after another, and write what the host and the stream wait for in each call.
 
-A line of JSON, times in microseconds: ``call`` until the call that launches comes back, ``total`` until the result is
-there, both by the host, one call at a time; ``stream`` between two events around the call, while the GPU is kept busy
-ahead, so that it holds nothing of the host. ``sums`` needs the CUDA driver alone, the others PyTorch and Triton.
+A line of JSON for each operation, times in microseconds: ``call`` until the call that launches comes back, ``total``
+until the result is there, both by the host, one call at a time; ``stream`` between two events around the call, while
+the GPU is kept busy ahead, so that it holds nothing of the host. ``sums`` needs the CUDA driver alone, the others
+PyTorch and Triton.
 """
 
 from __future__ import annotations
@@ -71,31 +72,38 @@ def by_stream(gpu: Gpu, launch: Callable[[], None], times: int, ahead: int) -> l
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Call an operation again and again, and time each call.")
-    parser.add_argument("operation", choices=OPERATIONS)
+    parser = argparse.ArgumentParser(description="Call operations again and again, and time each call.")
+    parser.add_argument("operations", nargs="+", choices=OPERATIONS)
     parser.add_argument("--times", type=int, default=20, help="default %(default)s")
     parser.add_argument("--size", type=int, default=4096, help="of sums; default %(default)s")
     parser.add_argument("--ahead", type=int, default=AHEAD, help="fills that keep the GPU busy; default %(default)s")
     options = parser.parse_args()
     try:
         gpu = Gpu()
-        if options.operation == "sums":
-            launch, is_right = sums(gpu, options.size)
-        else:
-            from kernels_triton import OPERATIONS as BY_TRITON
-
-            launch, is_right = BY_TRITON[options.operation]()
-        for _ in range(WARM_UP):
-            launch()
-        gpu.wait()
-        calls, totals = by_host(gpu, launch, options.times)
-        stream = by_stream(gpu, launch, options.times, options.ahead)
-        right = is_right()
+        right = [timed(gpu, operation, options) for operation in options.operations]
     except (DriverError, ImportError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    print(json.dumps({"latency": options.operation, "right": right, "call": calls, "total": totals, "stream": stream}))
-    return 0 if right else 1
+    return 0 if all(right) else 1
+
+
+def timed(gpu: Gpu, operation: str, options: argparse.Namespace) -> bool:
+    """Write the line of one operation; returns whether its result is right."""
+    if operation == "sums":
+        launch, is_right = sums(gpu, options.size)
+    else:
+        from kernels_triton import OPERATIONS as BY_TRITON
+
+        launch, is_right = BY_TRITON[operation]()
+    for _ in range(WARM_UP):
+        launch()
+    gpu.wait()
+    calls, totals = by_host(gpu, launch, options.times)
+    stream = by_stream(gpu, launch, options.times, options.ahead)
+    right = is_right()
+    line = {"latency": operation, "right": right, "call": calls, "total": totals, "stream": stream}
+    print(json.dumps(line), flush=True)
+    return right
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""One kernel, launched a few times: a layer through torch.compile, or an operation of Triton.
+"""Kernels, each launched a few times: a layer through torch.compile, or an operation of Triton.
 
-Usage: kernels.py NAME. Layers are batch_norm, layer_norm, softmax, sum, max_pool, avg_pool, embedding, gather; attn is
-flash attention of 4 sequences of 4096 with 32 heads of 64, gmm a product of 512 by 512 matrices, block rows in groups.
+Usage: kernels.py NAME... Layers are batch_norm, layer_norm, softmax, sum, max_pool, avg_pool, embedding, gather; attn
+is flash attention of 4 sequences of 4096 with 32 heads of 64, gmm a product of 512 by 512 matrices, block rows in
+groups.
 """
 
 from __future__ import annotations
@@ -66,14 +67,14 @@ def operation(name: str) -> bool:
 
 def main() -> int:
     names = (*LAYERS, "attn", "gmm")
-    if len(sys.argv) != 2 or sys.argv[1] not in names:
-        print(f"usage: kernels.py NAME; names are {', '.join(names)}", file=sys.stderr)
+    wanted = sys.argv[1:]
+    if not wanted or not set(wanted) <= set(names):
+        print(f"usage: kernels.py NAME...; names are {', '.join(names)}", file=sys.stderr)
         return 2
     torch.manual_seed(0)
-    name = sys.argv[1]
-    right = layer(name) if name in LAYERS else operation(name)
-    print(f"{name}: {'right' if right else 'WRONG'}")
-    return 0 if right else 1
+    wrong = [name for name in wanted if not (layer(name) if name in LAYERS else operation(name))]
+    print(*(f"{name}: {'WRONG' if name in wrong else 'right'}" for name in wanted), sep="\n")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

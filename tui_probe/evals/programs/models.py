@@ -1,7 +1,9 @@
-"""Blocks of models with random weights: one compiled forward pass, and the memory that it takes.
+"""Blocks of models with random weights: some forward passes, and the memory that one takes.
 
-Usage: models.py NAME. The first passes compile and warm up; the pass that counts lies between cudaProfilerStart and
-cudaProfilerStop. The last line is ``max memory: BYTES``, the peak of PyTorch's allocator in that pass.
+Usage: models.py NAME. PyTorch runs them eagerly; products, convolutions and attention are Triton kernels, which can be
+probed, in the place of cuBLAS and cuDNN. The first pass compiles those; the passes that count lie between
+cudaProfilerStart and cudaProfilerStop, so that each of several probes meets each launch. The last line is
+``max memory: BYTES``, the peak of PyTorch's allocator in these passes.
 """
 
 from __future__ import annotations
@@ -9,16 +11,13 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F  # noqa: N812, as everybody calls it
+from models_triton import by_triton, call_attention
 from torch import Tensor, nn
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-WARM_UP = 2
+PASSES = 4
 LLAMA_TOKENS = 512
 
 
@@ -66,7 +65,7 @@ class Attention(nn.Module):
             each.unflatten(-1, (self.heads, -1)).transpose(1, 2)
             for each in (self.query(x), self.key(context), self.value(context))
         )
-        return self.out(F.scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(2))
+        return self.out(call_attention(query, key, value).transpose(1, 2).flatten(2))
 
 
 class Diffusion(nn.Module):
@@ -172,7 +171,7 @@ class Decoder(nn.Module):
         )
         groups = self.shape.heads // self.shape.key_heads
         key, value = (each.repeat_interleave(groups, dim=1) for each in (rotated(key), value))
-        attended = F.scaled_dot_product_attention(rotated(query), key, value, is_causal=True)
+        attended = call_attention(rotated(query), key, value, is_causal=True)
         x = x + self.out(attended.transpose(1, 2).flatten(2))
         normal = self.norms[1](x)
         return x + self.down(F.silu(self.gate(normal)) * self.up(normal))
@@ -203,17 +202,6 @@ def model_and_inputs(name: str, batch: int) -> tuple[nn.Module, tuple[Tensor, ..
     return Decoder(shape), (torch.randn(batch, LLAMA_TOKENS, shape.width),)
 
 
-def compiled(model: nn.Module) -> Callable[..., Tensor]:
-    """With products and convolutions as Triton kernels, which can be probed, in the place of cuBLAS and cuDNN."""
-    import torch._inductor.config as inductor
-
-    inductor.max_autotune_gemm_backends = "TRITON"
-    inductor.max_autotune_conv_backends = "TRITON"
-    inductor.max_autotune = True
-    found: Callable[..., Tensor] = torch.compile(model)
-    return found
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", help="MODEL-bsBATCH, as resnet-bs32, sd-bs1, mamba-bs32, llama8b-bs128")
@@ -224,17 +212,16 @@ def main() -> int:
         print("models.py: PyTorch sees no GPU", file=sys.stderr)
         return 1
     torch.manual_seed(0)
-    model, inputs = model_and_inputs(name, int(batch))
-    model, inputs = model.to("cuda", torch.bfloat16), tuple(each.to("cuda", torch.bfloat16) for each in inputs)
-    forward = compiled(model)
-    with torch.no_grad():
-        for _ in range(WARM_UP):
-            forward(*inputs)
+    torch.set_default_dtype(torch.bfloat16)
+    with torch.no_grad(), torch.device("cuda"):
+        model, inputs = model_and_inputs(name, int(batch))
+        by_triton(model)(*inputs)
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
         torch.cuda.profiler.start()
-        result = forward(*inputs)
+        for _ in range(PASSES):
+            result = model(*inputs)
         torch.cuda.synchronize()
         torch.cuda.profiler.stop()
     print(f"finite: {bool(torch.isfinite(result).all())}")

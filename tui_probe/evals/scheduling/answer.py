@@ -56,8 +56,18 @@ def answer(given: Sequence[Given], progress: Progress) -> Answer:
             **({"durations": durations.chart(rows)} if rows else {}),
         },
         compared=compared(NAME, **({} if alike is None else _ours(alike))),
-        notes=[*notes, *durations_notes(rows)],
+        notes=[*notes, *_alike_notes(alike), *durations_notes(rows)],
     )
+
+
+def _alike_notes(alike: Schedule | None) -> list[str]:
+    """What stands beside the published fill."""
+    if alike is None:
+        return []
+    return [
+        f"beside the published fill stands {alike.label}, of as many blocks ({units.count(PUBLISHED_BLOCKS)}): cycles"
+        " of two GPUs and two kernels say little beside each other, shares say more"
+    ]
 
 
 def timed_in(given: Given) -> list[durations.Filled]:

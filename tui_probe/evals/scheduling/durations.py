@@ -85,8 +85,8 @@ def _filled(line: dict[str, Any], *, timed: bool) -> Filled:
 class Compared:
     """A way to fill beside the plain one. ``schedule`` is None where the hook sees no launch, as of the driver's own.
 
-    ``scheduling`` is microseconds per slot by the highest clock; ``gained`` those that it is faster than plain, and
-    ``explained`` by how many microseconds less it schedules.
+    ``scheduling`` is microseconds per slot by the highest clock; ``gained`` those that it is faster than plain,
+    ``saved`` those that a slot waits less for blocks, and ``shorter`` those by which its probed launch spans less.
     """
 
     filled: Filled
@@ -110,16 +110,35 @@ class Compared:
         return None if mine is None or other is None or self.filled is self.plain else other - mine
 
     @property
-    def explained(self) -> float | None:
+    def saved(self) -> float | None:
         mine, other = self.scheduling, microseconds(self.plain_schedule)
         return None if mine is None or other is None or self.filled is self.plain else other - mine
+
+    @property
+    def explained(self) -> float | None:
+        """The most of the gain that less scheduling can explain, from 0 to 1; None where nothing is gained.
+
+        Slots wait while others of their SM work, so a launch gets shorter by no more than they wait less.
+        """
+        if self.saved is None or self.gained is None or self.gained <= 0:
+            return None
+        return min(max(self.saved, 0.0) / self.gained, 1.0)
+
+    @property
+    def shorter(self) -> float | None:
+        mine, other = self.schedule, self.plain_schedule
+        if self.saved is None or mine is None or other is None:
+            return None
+        return _by_clock(other.of.span, other) - _by_clock(mine.of.span, mine)
 
 
 def microseconds(schedule: Schedule | None) -> float | None:
     """Scheduling per slot by the highest clock; None where that is unknown, or simulated."""
-    if schedule is None or not schedule.clock_khz:
-        return None
-    return 1e3 * schedule.scheduling / schedule.clock_khz
+    return None if schedule is None or not schedule.clock_khz else _by_clock(schedule.scheduling, schedule)
+
+
+def _by_clock(cycles: float, schedule: Schedule) -> float:
+    return 1e3 * cycles / (schedule.clock_khz or np.nan)
 
 
 def compare(filled: Sequence[Filled], schedules: Sequence[Schedule]) -> list[Compared]:
@@ -134,12 +153,24 @@ def said(rows: Sequence[Compared]) -> Iterator[str]:
     for row in rows:
         if row.faster is None or row.gained is None:
             continue
-        words = f"{row.filled.name}: {row.faster:.2f}× as fast as plain ({_time(row.gained)} gained per fill)"
-        if row.explained is not None:
-            words += f"; less scheduling per slot explains {_time(row.explained)} of that"
-        elif row.schedule is None:
-            words += "; the driver launches it itself, so its blocks are not seen"
-        yield words
+        yield f"{row.filled.name}: {row.faster:.2f}× as fast as plain ({_time(row.gained)} gained per fill)" + _why(row)
+
+
+def _why(row: Compared) -> str:
+    """What scheduling has to do with it: how much less slots wait, and how much of that shows in the launch."""
+    if row.schedule is None:
+        return "; the driver launches it itself, so its blocks are not seen"
+    if row.saved is None:
+        return ""
+    words = f"; a slot waits {_time(row.saved)} less for blocks"
+    if row.explained is not None:
+        words += f", which explains at most {row.explained:.0%} of the gain"
+    if row.shorter is not None and row.saved > 0:
+        words += (
+            f". Other slots work meanwhile: the probed launch is {_time(row.shorter)} shorter,"
+            f" {row.shorter / row.saved:.0%} of that waiting"
+        )
+    return words
 
 
 def chart(rows: Sequence[Compared]) -> BarChart:
@@ -181,5 +212,7 @@ COLUMNS: Final[tuple[Column[Compared], ...]] = (
     Column("faster", lambda r: r.faster, "as fast", lambda r: _times(r.faster)),
     Column("scheduling_us", lambda r: r.scheduling, "scheduling", lambda r: _time(r.scheduling)),
     Column("gained_us", lambda r: r.gained, "gained", lambda r: _time(r.gained)),
-    Column("explained_us", lambda r: r.explained, "explained", lambda r: _time(r.explained)),
+    Column("saved_us", lambda r: r.saved, "waits less", lambda r: _time(r.saved)),
+    Column("explained", lambda r: r.explained, "explains ≤", lambda r: _percent(r.explained)),
+    Column("shorter_us", lambda r: r.shorter, "span less", lambda r: _time(r.shorter), rank=2),
 )

@@ -18,7 +18,8 @@ EVALUATION: Final = Evaluation(
         " Which kernels those are is found in the sequence of launches; nothing needs to be named by hand.",
         "Counters need permission, and ncu; a file of it from another machine will do: tui-probe eval traffic A.csv"
         " B.csv. ncu empties caches before each kernel, so what one kernel leaves in L2 for the next is not seen.",
-        "Sparse attention of blocks (bigbird) computes less than the others do: it compares with its own kind.",
+        "Sparse attention of blocks (bigbird) computes less than the others do, so it has a table of its own: “of best”"
+        " is of the best of the same kind. Figures have both kinds, to see how much less is moved.",
     ),
     open=answer,
     collect=collect,

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from tui_probe.evals.evaluation import Setting
 
 WAYS: Final = ("flash", "efficient", "math", "triton", "bigbird_torch", "bigbird_triton")
+SPARSE: Final = ("bigbird_torch", "bigbird_triton")
+"""Those that attend to some blocks of keys alone, and so compare with each other alone."""
 WARM_UP, RUNS = 3, 5
 """Calls of the programs."""
 _METRICS: Final = "dram__bytes.sum,lts__t_bytes.sum,l1tex__t_bytes.sum,gpu__time_duration.sum"

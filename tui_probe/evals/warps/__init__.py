@@ -15,8 +15,8 @@ EVALUATION: Final = Evaluation(
     question="do equal blocks take equally long, and how do warps that share an SM fall behind each other?",
     probes=(LIFETIMES, PROGRESS),
     reading=(
-        "All blocks do the same work. Blocks that have an SM to themselves (exclusive) should take equally long; those"
-        " that share one (shared) compete for its warp schedulers. The spread is (most - least) / least of the elapsed"
+        "All blocks do the same work. Blocks that have an SM to themselves (exclusive) compete for memory alone, those"
+        " that share one (shared) for its warp schedulers, too. The spread is (most - least) / least of the elapsed"
         " cycles of blocks; the tail of the launch is as long as the slowest of them.",
         "Figures a and b are the distributions of elapsed cycles, exclusive and shared: a steep curve is a steady"
         " kernel, steps are groups of blocks with different luck. Figures c and d need a trace of warp progress"

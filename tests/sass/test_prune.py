@@ -1,0 +1,227 @@
+"""A kernel pruned out of a cubin with others: everything of it is the same, and nothing of the others is left."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import re
+import struct
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.sass.kernels import LINKED, MANY_PARAMETERS, SAXPY, SEVERAL
+from tui_probe.engine.disassembler import disassemble, disassembler
+from tui_probe.engine.toolchain import find_tools
+from tui_probe.errors import ImageError
+from tui_probe.ptx.line_tables import cut_table, source_places
+from tui_probe.sass import nv_info
+from tui_probe.sass.cubin import Cubin
+from tui_probe.sass.excerpt import KeptWholeError
+from tui_probe.sass.nv_info import read_attributes
+from tui_probe.sass.prune import prune
+from tui_probe.sass.target import Target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    Assemble = Callable[[str, int | str], Cubin]
+
+ARCHITECTURES = (80, 86, 90, 100)
+SYMBOLS_FIRST = {nv_info.PARAMETER_BANK, nv_info.FRAME_SIZE, nv_info.STACK_SIZE, nv_info.REGISTERS}
+CODE_PREFIX = ".text."
+_NUMBERED = re.compile(r"\.sectioninfo.*|\.sectionflags.*|\.section\s+\.text.*|//.*")
+"""What nvdisasm writes of numbers of sections and symbols."""
+
+
+@pytest.fixture(scope="module")
+def linked(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Cubin]:
+    """Functions that keep their sections, as nvlink leaves them."""
+    assemblers, linkers = find_tools("ptxas"), find_tools("nvlink")
+    if not assemblers or not linkers:
+        pytest.skip("no ptxas or nvlink on this machine: install nvidia-cuda-nvcc")
+    folder = tmp_path_factory.mktemp("linked")
+
+    def link(arch: int) -> Cubin:
+        source, relocatable, binary = folder / "a.ptx", folder / "a.o", folder / "a.cubin"
+        source.write_text(f".version 8.7\n.target sm_{arch}\n.address_size 64\n{LINKED}")
+        subprocess.run([assemblers[0].path, "-c", f"-arch=sm_{arch}", source, "-o", relocatable], check=True)
+        subprocess.run([linkers[0].path, f"-arch=sm_{arch}", relocatable, "-o", binary], check=True)
+        return Cubin.read(binary.read_bytes())
+
+    return link
+
+
+def facts(cubin: Cubin, name: str, functions: tuple[str, ...] = ()) -> dict[str, object]:
+    """All that the file tells of a kernel and of functions, by names instead of numbers."""
+    names = {CODE_PREFIX + each for each in (name, *functions)}
+    own = {section.number for section in cubin.sections if section.name in names}
+    told: dict[str, object] = {}
+    for section in cubin.sections:
+        mine = section.number in own or (section.flags & 0x40 and section.info in own)
+        head = section.type, section.flags, section.align, section.size
+        if mine and section.type not in (4, 9) and not section.name.startswith(".nv.info"):
+            linked = cubin.sections[section.info].name if section.flags & 0x40 else section.info >> 24
+            told[section.name] = *head, linked, cubin.content(section)
+        elif section.name in (".nv.constant3", ".nv.constant4", ".nv.global", ".nv.global.init", ".nv.compat"):
+            told[section.name] = *head, cubin.content(section)
+    told["symbols"] = sorted(
+        (one.name, one.kind, one.binding, one.other, cubin.sections[one.section].name, one.value, one.size)
+        for one in cubin.symbols
+        if one.section in own or one.kind == 1
+    )
+    told["relocations"] = sorted(
+        (table.name, one.offset, one.kind, cubin.symbol(one.symbol).name, str(one.addend))
+        for table in cubin.relocation_sections()
+        for one in cubin.relocations(table)
+        if table.info in own or cubin.sections[table.info].name in (".nv.constant4", ".nv.global.init")
+    )
+    told["attributes"] = sorted(attributes(cubin, own), key=str)
+    told["calls"] = sorted(calls(cubin, own))
+    flags = cubin.header.flags
+    told["device"] = flags & 0xFFFFFF, cubin.sections[flags >> 24].name if cubin.is_new_abi else flags
+    return told
+
+
+def attributes(cubin: Cubin, own: set[int]) -> Iterator[tuple[object, ...]]:
+    for section in cubin.sections:
+        mine = section.name.startswith(".nv.info.") and section.info in own
+        if not mine and section.name != ".nv.info":
+            continue
+        for each in read_attributes(cubin.content(section)):
+            if each.number in SYMBOLS_FIRST:
+                symbol = cubin.symbol(each.words()[0])
+                if mine or symbol.section in own:
+                    yield section.name, each.number, symbol.name, each.value[4:]
+            elif each.number == nv_info.EXTERNS:
+                yield section.name, each.number, [cubin.symbol(number).name for number in each.words()]
+            else:
+                yield section.name, each.format, each.number, each.value
+
+
+def calls(cubin: Cubin, own: set[int]) -> Iterator[tuple[str, str]]:
+    """Direct calls, the first group of pairs; the others tell of functions that are called by their addresses."""
+    group = 0
+    for caller, callee in struct.iter_unpack("<II", cubin.content(cubin.section(".nv.callgraph"))):
+        group = callee if callee >= 0xFFFF0000 else group
+        if callee < 0xFFFF0000 and group == 0xFFFFFFFF and cubin.symbol(caller).section in own:
+            yield cubin.symbol(caller).name, cubin.symbol(callee).name
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_all_of_a_kernel_is_the_same_and_the_others_are_gone(assembled: Assemble, arch: int) -> None:
+    whole = assembled(SEVERAL, arch)
+    assert len(whole.kernels) == 5
+    for name in whole.kernels:
+        alone = prune(whole, name, cut_table)
+        assert alone.kernels == (name,)
+        assert facts(alone, name) == facts(whole, name)
+        others = set(whole.kernels) - {name}
+        assert not [one.name for one in alone.sections if any(other in one.name for other in others)]
+        assert not [one.name for one in alone.sections if "debug" in one.name or "merc" in one.name]
+        assert Target.of(alone, name).words == Target.of(whole, name).words
+        assert len(alone.image) < len(whole.image) / 2
+        assert prune(alone, name, cut_table).image == alone.image
+        for section in alone.sections[1:]:
+            assert section.offset % max(section.align, 1) == 0
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_nvidias_tools_read_it_as_the_whole(assembled: Assemble, tmp_path: Path, arch: int) -> None:
+    tool, dumpers = disassembler(), find_tools("cuobjdump")
+    if tool is None:
+        pytest.skip("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
+    whole = assembled(SEVERAL, arch)
+    paths = tmp_path / "whole.cubin", tmp_path / "alone.cubin"
+    paths[0].write_bytes(whole.image)
+    for name in ("calling", "varied"):
+        alone = prune(whole, name, cut_table)
+        paths[1].write_bytes(alone.image)
+        texts = [
+            _NUMBERED.sub("", disassemble(tool, path, cubin.kernel_symbol(name).number))
+            for path, cubin in zip(paths, (whole, alone), strict=True)
+        ]
+        assert texts[1] == texts[0]
+        for dumper in dumpers[:1]:
+            done = subprocess.run([dumper.path, "-elf", paths[1]], capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+            assert f"sm={arch}" in done.stdout
+
+
+@pytest.mark.parametrize("arch", [80, 90, 100])
+def test_functions_that_are_called_come_along(linked: Callable[[int], Cubin], arch: int) -> None:
+    whole = linked(arch)
+    alone = prune(whole, "direct", cut_table)
+    code = {section.name for section in alone.sections if section.name.startswith(CODE_PREFIX)}
+    assert code == {".text.direct", ".text.outer", ".text.inner"}
+    assert facts(alone, "direct", ("outer", "inner")) == facts(whole, "direct", ("outer", "inner"))
+    bare = prune(whole, "alone", cut_table)
+    assert [section.name for section in bare.sections if section.name.startswith(CODE_PREFIX)] == [".text.alone"]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        ("indirect", "indirect calls functions by their addresses"),
+        ("telling", r"\.text\.telling has the address of inner"),
+    ],
+)
+def test_functions_known_by_address_keep_the_cubin_whole(
+    linked: Callable[[int], Cubin], kernel: str, words: str
+) -> None:
+    with pytest.raises(KeptWholeError, match=words):
+        prune(linked(90), kernel, cut_table)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (b".nv.callgraph", b".nv.undergrow", r"section \.nv\.undergrow is not known"),
+        (b".note.nv.cuinfo", b".note.nv.others", "the flags of the file"),
+        (struct.pack("<BBH", 4, 0x1C, 8), struct.pack("<BBH", 4, 0x7E, 8), "attribute 0x7e, which is not known"),
+    ],
+    ids=["section", "flags", "attribute"],
+)
+def test_what_is_not_known_keeps_the_cubin_whole(assembled: Assemble, old: bytes, new: bytes, words: str) -> None:
+    whole = assembled(SEVERAL, 90)
+    assert old in whole.image
+    with pytest.raises(KeptWholeError, match=words):
+        prune(Cubin.read(whole.image.replace(old, new)), "saxpy", cut_table)
+
+
+def test_a_cubin_with_one_kernel_stays_as_it_is(assembled: Assemble) -> None:
+    cubin = assembled(SAXPY, 90)
+    assert prune(cubin, "saxpy", cut_table) is cubin
+
+
+def test_lines_of_the_kernel_stay(tmp_path: Path) -> None:
+    tools = find_tools("ptxas")
+    if not tools:
+        pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
+    text = '.version 8.1\n.target sm_90\n.address_size 64\n.file 1 "/src/one.cu"\n.file 2 "/src/two.cu"\n'
+    text += SAXPY.replace("@%p1 exit;", ".loc 1 12 3\n@%p1 exit;\n.loc 2 7 1\n")
+    text += MANY_PARAMETERS.replace("st.global", ".loc 2 40 1\nst.global")
+    source, binary = tmp_path / "a.ptx", tmp_path / "a.cubin"
+    source.write_text(text)
+    subprocess.run([tools[0].path, "-arch=sm_90", "-lineinfo", source, "-o", binary], check=True)
+    whole = Cubin.read(binary.read_bytes())
+    for name, lines in (("saxpy", {12, 7}), ("many", {40})):
+        alone, size = prune(whole, name, cut_table), whole.kernel_symbol(name).size
+        places = source_places(alone.image, name, size)
+        assert places == source_places(whole.image, name, size)
+        assert {line for _, line in places.values()} == lines
+        assert alone.section(".debug_line").size < whole.section(".debug_line").size
+
+
+def test_damaged_files_are_refused_or_pruned(assembled: Assemble) -> None:
+    whole, chance = assembled(SEVERAL, 90), random.Random(5)
+    code = [(section.offset, section.end) for section in whole.sections if section.name.startswith(CODE_PREFIX)]
+    told = [at for at in range(len(whole.image)) if not any(start <= at < end for start, end in code)]
+    for _ in range(300):
+        image = bytearray(whole.image)
+        for at in chance.sample(told, 3):
+            image[at] = chance.choice((0, 1, 0x7F, 0xFF, chance.randrange(256)))
+        with contextlib.suppress(ImageError, KeptWholeError):
+            assert "varied" in prune(Cubin.read(bytes(image)), "varied", cut_table).kernels

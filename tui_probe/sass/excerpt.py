@@ -1,0 +1,304 @@
+"""A cubin with some sections and symbols of another, all of them numbered anew.
+
+What is told by number is told by the new one: sections in headers and symbols, symbols in relocations, in the
+attributes of ``.nv.info``, in ``.nv.callgraph`` and in ``.nv.prototype``, and names by their places in tables of names.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.errors import ProbeError
+from tui_probe.sass.cubin import CODE_PREFIX, HEADER, SECTION_HEADER, SYMBOL, Cubin, relocation_bytes
+from tui_probe.sass.layout import MOST_STEP, SEGMENT
+from tui_probe.sass.nv_info import (
+    EXTERNS,
+    FRAME_SIZE,
+    MOST_STACK_SIZE,
+    PARAMETER_BANK,
+    REGISTERS,
+    SIZED,
+    STACK_SIZE,
+    SYMBOLLESS,
+    attribute_bytes,
+    read_attributes,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tui_probe.sass.cubin import Relocation, Section
+    from tui_probe.sass.nv_info import Attribute
+
+CALL_GRAPH: Final = ".nv.callgraph"
+PROTOTYPES: Final = ".nv.prototype"
+INFO: Final = ".nv.info"
+PAIR: Final = struct.Struct("<II")
+FIRST_MARK: Final = 0xFFFF0000
+"""Second numbers of a pair from here on are no symbols, but begin a group of pairs."""
+CALLS: Final = 0xFFFFFFFF
+"""The mark of the calls of functions by other functions, as pairs of symbols."""
+_WORD: Final = struct.Struct("<I")
+_NUMBERED: Final = frozenset({FRAME_SIZE, STACK_SIZE, MOST_STACK_SIZE, REGISTERS, PARAMETER_BANK})
+"""Attributes whose first word is the number of a symbol."""
+_INFO_LINK: Final = 0x40
+_RELOCATIONS: Final = (4, 9)
+_TOP_BYTE: Final = 24
+_SYMBOL_OF_CODE: Final = (1 << _TOP_BYTE) - 1
+_DEVICE_NOTE: Final = ".note.nv.cuinfo"
+_FIRST_SPECIAL: Final = 0xFF00
+"""Section numbers from here on stand for no section."""
+_TABLE_ALIGN: Final = 8
+_ALLOCATED: Final = 2
+
+
+class KeptWholeError(ProbeError):
+    """A cubin has something in it of which it is not known what it needs, or how it is told in other numbers."""
+
+
+@dataclass(slots=True)
+class _Names:
+    """A table of names, as it grows."""
+
+    content: bytearray = field(default_factory=lambda: bytearray(1))
+    _places: dict[str, int] = field(default_factory=lambda: {"": 0})
+
+    def place(self, name: str) -> int:
+        if name not in self._places:
+            self._places[name] = len(self.content)
+            self.content += name.encode("latin-1") + b"\0"
+        return self._places[name]
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """What is taken: ``sections`` and ``symbols`` by number, in order, the nameless first of each among them.
+
+    ``contents`` are other ones of sections; ``relocations`` those that sections of relocations shall have, in the old
+    numbers, all by default.
+    """
+
+    cubin: Cubin
+    sections: tuple[int, ...]
+    symbols: tuple[int, ...]
+    contents: Mapping[int, bytes]
+    relocations: Mapping[int, list[Relocation]]
+
+    def image(self) -> bytes:
+        """The file. Raises KeptWholeError where a number stands for something that was not taken."""
+        return _Writing(self).image()
+
+
+class _Writing:
+    def __init__(self, excerpt: Excerpt) -> None:
+        self._excerpt = excerpt
+        self._cubin = excerpt.cubin
+        self._sections = {number: index for index, number in enumerate(excerpt.sections)}
+        self._symbols = {number: index for index, number in enumerate(excerpt.symbols)}
+        self._names, self._section_names = _Names(), _Names()
+        self._offsets: dict[int, int] = {}
+
+    def image(self) -> bytes:
+        cubin, header = self._cubin, self._cubin.header
+        held = [cubin.sections[number] for number in self._excerpt.sections]
+        contents = {section.number: self._content(section) for section in held if section.has_bytes}
+        contents |= self._tables(held)
+        out = bytearray(HEADER.size)
+        for section in held:
+            self._offsets[section.number] = _append(out, section.align, contents.get(section.number, b""), section)
+        headers = b"".join(self._header(section, contents.get(section.number)) for section in held)
+        sections_at = _padded(out, _TABLE_ALIGN)
+        out += headers
+        segments_at = len(out)
+        segments = self._segments(held, contents, segments_at)
+        out += b"".join(segments)
+        names = self._section(header.names, "the file's head")
+        changed = header._replace(segments_at=segments_at, sections_at=sections_at, sections=len(held), names=names)
+        HEADER.pack_into(out, 0, *changed._replace(segments=len(segments), flags=self._flags()))
+        return bytes(out)
+
+    def _flags(self) -> int:
+        """The flags of the file, the top byte of which is the number of the section that tells of its device."""
+        flags = self._cubin.header.flags
+        told = flags >> _TOP_BYTE
+        if not self._cubin.is_new_abi or not told:
+            return flags
+        if told >= len(self._cubin.sections) or self._cubin.sections[told].name != _DEVICE_NOTE:
+            raise KeptWholeError("the flags of the file tell something that is not known")
+        return flags & (1 << _TOP_BYTE) - 1 | self._section(told, "the file's head") << _TOP_BYTE
+
+    def _section(self, number: int, what: str) -> int:
+        if number in self._sections:
+            return self._sections[number]
+        if number >= _FIRST_SPECIAL:
+            return number
+        raise KeptWholeError(f"{what} names a section that the kernel does not need")
+
+    def _symbol(self, number: int, what: str) -> int:
+        if number not in self._symbols:
+            raise KeptWholeError(f"{what} names a symbol that the kernel does not need")
+        return self._symbols[number]
+
+    def _content(self, section: Section) -> bytes:
+        """The bytes of a section, in the new numbers; those of tables of names come later."""
+        content = self._excerpt.contents.get(section.number)
+        content = self._cubin.content(section) if content is None else content
+        if section.name == INFO:
+            return attribute_bytes(self._attributes(content, section.name, of_module=True))
+        if section.name.startswith(INFO + "."):
+            return attribute_bytes(self._attributes(content, section.name, of_module=False))
+        if section.type in _RELOCATIONS:
+            held = self._excerpt.relocations.get(section.number)
+            held = self._cubin.relocations(section) if held is None else held
+            return relocation_bytes([one._replace(symbol=self._symbol(one.symbol, section.name)) for one in held])
+        if section.name == CALL_GRAPH:
+            return b"".join(self._pairs(content))
+        if section.name == PROTOTYPES:
+            return b"".join(self._prototypes(content))
+        return content
+
+    def _tables(self, held: list[Section]) -> dict[int, bytes]:
+        """The symbols and both tables of names, which the other contents have added to."""
+        cubin = self._cubin
+        symbols = cubin.symbol_section
+        if symbols.link == cubin.header.names:
+            raise KeptWholeError("sections and symbols share a table of names")
+        raw = cubin.content(symbols)
+        entries = []
+        for number in self._excerpt.symbols:
+            _, info, other, section, value, size = SYMBOL.unpack_from(raw, number * SYMBOL.size)
+            symbol = cubin.symbols[number]
+            place = self._section(section, f"symbol {symbol.name}")
+            entries.append(SYMBOL.pack(self._names.place(symbol.name), info, other, place, value, size))
+        for section in held:
+            self._section_names.place(section.name)
+        return {
+            symbols.number: b"".join(entries),
+            symbols.link: bytes(self._names.content),
+            cubin.header.names: bytes(self._section_names.content),
+        }
+
+    def _attributes(self, content: bytes, where: str, *, of_module: bool) -> Iterable[Attribute]:
+        """Those of a section; of the module's those for symbols that were taken."""
+        for each in read_attributes(content):
+            if each.format != SIZED or each.number in SYMBOLLESS:
+                yield each
+            elif each.number == EXTERNS:
+                words = (self._symbol(number, where) for number in each.words())
+                yield each._replace(value=b"".join(map(_WORD.pack, words)))
+            elif each.number not in _NUMBERED or len(each.value) < _WORD.size:
+                raise KeptWholeError(f"{where} has attribute {each.number:#04x}, which is not known")
+            elif not of_module or each.words()[0] in self._symbols:
+                symbol = self._symbol(each.words()[0], where)
+                yield each._replace(value=_WORD.pack(symbol) + each.value[_WORD.size :])
+
+    def _pairs(self, content: bytes) -> Iterable[bytes]:
+        """The marks of the groups of the call graph, and in the first the calls of functions that were taken."""
+        calls = True
+        for caller, callee in pairs(content):
+            if callee >= FIRST_MARK:
+                calls = callee == CALLS
+                yield PAIR.pack(caller, callee)
+            elif calls and caller in self._symbols:
+                yield PAIR.pack(self._symbols[caller], self._symbol(callee, CALL_GRAPH))
+
+    def _prototypes(self, content: bytes) -> Iterable[bytes]:
+        """Symbols, each with the place of its prototype among the names."""
+        names = self._cubin.content(self._cubin.sections[self._cubin.symbol_section.link])
+        for symbol, place in pairs(content):
+            if symbol in self._symbols:
+                end = names.find(b"\0", place)
+                if end < 0:
+                    raise KeptWholeError(f"{PROTOTYPES} names a prototype that is not there")
+                yield PAIR.pack(self._symbols[symbol], self._names.place(names[place:end].decode("latin-1")))
+
+    def _header(self, section: Section, content: bytes | None) -> bytes:
+        changed = section._replace(
+            name_at=self._section_names.place(section.name),
+            offset=self._offsets[section.number],
+            size=section.size if content is None else len(content),
+            link=self._section(section.link, section.name),
+            info=self._info(section),
+        )
+        return SECTION_HEADER.pack(changed.name_at, *changed[3:])
+
+    def _info(self, section: Section) -> int:
+        """What a section's header tells besides: the number of a section, of a symbol, or of symbols."""
+        if section.name.startswith(CODE_PREFIX):
+            return section.info & ~_SYMBOL_OF_CODE | self._symbol(section.info & _SYMBOL_OF_CODE, section.name)
+        if section.number == self._cubin.symbol_section.number:
+            return sum(number < section.info for number in self._symbols)
+        if section.flags & _INFO_LINK or section.type in _RELOCATIONS:
+            return self._section(section.info, section.name)
+        if section.info:
+            raise KeptWholeError(f"the header of section {section.name} tells something that is not known")
+        return 0
+
+    def _segments(self, held: list[Section], contents: Mapping[int, bytes], table_at: int) -> list[bytes]:
+        """The program headers: what each led to, as far as it was taken."""
+        header, image = self._cubin.header, self._cubin.image
+        if header.segments and header.segment_size != SEGMENT.size:
+            raise KeptWholeError(f"it has program headers of {header.segment_size} bytes")
+        if header.segments_at + header.segments * SEGMENT.size > len(image):
+            raise KeptWholeError("it is cut off before the end of its program headers")
+        old = [SEGMENT.unpack_from(image, header.segments_at + at * SEGMENT.size) for at in range(header.segments)]
+        members = [
+            None if offset == header.segments_at else [one for one in held if _lies_in(one, offset, in_file, in_memory)]
+            for _, _, offset, _, _, in_file, in_memory, _ in old
+        ]
+        count = sum(one is None or bool(one) for one in members)
+        segments = []
+        for (kind, flags, _, address, physical, _, _, align), sections in zip(old, members, strict=True):
+            if sections is None:
+                size = count * SEGMENT.size
+                segments.append(SEGMENT.pack(kind, flags, table_at, address, physical, size, size, align))
+            elif sections:
+                place = _extent(sections, self._offsets, contents)
+                segments.append(SEGMENT.pack(kind, flags, place[0], address, physical, *place[1:], align))
+        return segments
+
+
+def pairs(content: bytes) -> list[tuple[int, int]]:
+    """A section of pairs of numbers."""
+    return list(PAIR.iter_unpack(content[: len(content) // PAIR.size * PAIR.size]))
+
+
+def _padded(out: bytearray, align: int) -> int:
+    """Where something begins that is added at the end."""
+    out += bytes(-len(out) % max(align, 1))
+    return len(out)
+
+
+def _append(out: bytearray, align: int, content: bytes, section: Section) -> int:
+    if not section.number:
+        return 0
+    if align > MOST_STEP:
+        raise KeptWholeError(f"section {section.name} is aligned to {align} bytes")
+    at = _padded(out, align)
+    out += content
+    return at
+
+
+def _lies_in(section: Section, offset: int, in_file: int, in_memory: int) -> bool:
+    """Whether a section is part of what a program header tells of."""
+    if not section.flags & _ALLOCATED:
+        return False
+    if not section.has_bytes:
+        return in_memory > in_file and offset <= section.offset <= offset + in_file
+    return offset <= section.offset < section.end <= offset + in_file
+
+
+def _extent(sections: list[Section], offsets: Mapping[int, int], contents: Mapping[int, bytes]) -> tuple[int, int, int]:
+    """Where sections begin in the file, their bytes there, and those in memory."""
+    start = offsets[sections[0].number]
+    end = in_memory = 0
+    for section in sections:
+        if not section.has_bytes:
+            end = max(end, offsets[section.number] - start)
+            in_memory = max(in_memory, end)
+            in_memory += -in_memory % max(section.align, 1) + section.size
+        else:
+            end = offsets[section.number] + len(contents[section.number]) - start
+    return start, end, max(end, in_memory)
