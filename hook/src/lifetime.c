@@ -23,6 +23,7 @@
 #include "event_log.h"
 #include "hook_state.h"
 #include "host_memory.h"
+#include "last_thread.h"
 #include "launch_counts.h"
 #include "launch_log.h"
 #include "log_file.h"
@@ -39,6 +40,7 @@
 #include "settings.h"
 #include "signals.h"
 #include "streams.h"
+#include "threads.h"
 #include "timing.h"
 #include "trace_dir.h"
 
@@ -253,6 +255,7 @@ static void begin_in_child(void)
     engine_reset();
     trace_dir_reset();
     own_file_reset();
+    threads_reset();
     launch_counts_reset();
     nvtx_reset();
     patience_reset();
@@ -267,6 +270,7 @@ __attribute__((constructor)) static void loaded(void)
     if (!settings.trace_root)
         return;
     pthread_atfork(NULL, NULL, begin_in_child);
+    last_thread_watch();
     const bool as_asked = control_start();
     if (settings.capture_range)
         control_gate(CONTROL_CAPTURE_RANGE, false);

@@ -1,15 +1,14 @@
 #define _GNU_SOURCE
 #include "liveness.h"
 
-#include <fcntl.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "clock.h"
+#include "threads.h"
 
-enum { LOOK_MILLISECONDS = 10, STATUS_BYTES = 128, PATH_BYTES = 64 };
+enum { LOOK_MILLISECONDS = 10 };
 
 struct thread {
     atomic_int id; /* 0: not begun */
@@ -41,21 +40,6 @@ void liveness_inside(void)
     atomic_fetch_sub_explicit(&outside, 1, memory_order_relaxed);
 }
 
-/* A thread that is ready to run, on a busy machine, does not wait for a lock. Its state stands behind its name, which may
- * hold any character, in parentheses. */
-static bool is_asleep(int id)
-{
-    char path[PATH_BYTES], status[STATUS_BYTES];
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", id);
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t n = file < 0 ? -1 : read(file, status, sizeof status - 1);
-    if (file >= 0)
-        close(file);
-    status[n > 0 ? n : 0] = '\0';
-    const char *end = strrchr(status, ')');
-    return end && strncmp(end, ") S", 3) == 0;
-}
-
 /* Since when nothing is known of it but that it sleeps; NOW if it does not. */
 static uint64_t stuck_since(struct liveness *seen, int i, uint64_t now)
 {
@@ -63,7 +47,8 @@ static uint64_t stuck_since(struct liveness *seen, int i, uint64_t now)
     const int id = atomic_load(&threads[i].id);
     const bool same = seen->since[i] && marks == seen->marks[i];
     seen->marks[i] = marks;
-    if (!id || atomic_load(&threads[i].idle) || !is_asleep(id) || !same)
+    /* one that is ready to run, on a busy machine, does not wait for a lock */
+    if (!id || atomic_load(&threads[i].idle) || thread_state(id) != 'S' || !same)
         seen->since[i] = now;
     return seen->since[i];
 }

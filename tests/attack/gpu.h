@@ -12,6 +12,7 @@
 
 int cuInit(unsigned flags);
 int cuCtxCreate_v2(void **context, unsigned flags, int device);
+int cuCtxSetCurrent(void *context);
 int cuModuleLoadData(void **module, const void *image);
 int cuModuleGetFunction(void **function, void *module, const char *name);
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
@@ -28,9 +29,11 @@ MAY_BE_UNUSED static void must(int holds, const char *what)
     abort();
 }
 
+static void *context;
+
 MAY_BE_UNUSED static void *kernel_named(const char *name)
 {
-    static void *context, *module;
+    static void *module;
     void *function;
     if (!context)
         must(!cuInit(0) && !cuCtxCreate_v2(&context, 0, 0) && !cuModuleLoadData(&module, ".version 8.0\n"),
@@ -41,6 +44,7 @@ MAY_BE_UNUSED static void *kernel_named(const char *name)
 
 MAY_BE_UNUSED static void launch(void *kernel, int times)
 {
+    must(cuCtxSetCurrent(context) == 0, "no context"); /* the calling thread may be a new one */
     for (int i = 0; i < times; i++)
         must(cuLaunchKernel(kernel, 2, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL) == 0, "a launch failed");
 }

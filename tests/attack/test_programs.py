@@ -85,3 +85,12 @@ def test_two_threads_that_end_the_program(host: Host, start: Start, slow_disk: s
     assert (run.status, run.stdout, run.stderr) == (0, "up\n", "")
     check_that_nothing_is_lost_silently(run)
     assert counts(run)["dropped"] == 0
+
+
+def test_a_program_whose_first_thread_leaves_ends_with_its_last_one(host: Host, start: Start) -> None:
+    process = start("main_leaves")
+    began = time.monotonic()
+    run = host.finish(process)
+    assert (run.status, run.stdout, run.stderr) == (0, "done\n", "")
+    assert 0.5 <= time.monotonic() - began < 0.5 + AT_ONCE
+    assert (counts(run), len(run.results)) == ({"launches": 30, "probed": 30, "dropped": 0}, 30)
