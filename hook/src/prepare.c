@@ -17,6 +17,7 @@
 #include "graft_faults.h"
 #include "kernel_info.h"
 #include "own_file.h"
+#include "parameters.h"
 #include "real.h"
 #include "reasons.h"
 #include "registry.h"
@@ -54,27 +55,13 @@ static struct fate failed(const struct reason *reason)
 
 static void read_parameters(struct kernel *kernel, const struct launch *launch)
 {
-    bool library = (void *)kernel->library_kernel == (void *)launch->function;
-    if (library ? !real()->cuKernelGetParamInfo : !real()->cuFuncGetParamInfo)
-        return;
-    kernel->parameters = calloc(KERNEL_ARGUMENTS_LIMIT, sizeof *kernel->parameters);
-    size_t n = 0;
-    for (; kernel->parameters && n < KERNEL_ARGUMENTS_LIMIT; n++) {
-        struct parameter *p = &kernel->parameters[n];
-        CUresult result = library
-                              ? REAL_OR_NOT_FOUND(cuKernelGetParamInfo, kernel->library_kernel, n, &p->offset, &p->size)
-                              : REAL_OR_NOT_FOUND(cuFuncGetParamInfo, launch->function, n, &p->offset, &p->size);
-        if (result == CUDA_ERROR_INVALID_VALUE) { /* beyond the last one */
-            kernel->n_parameters = n;
-            kernel->parameters_known = true;
-            return;
-        }
-        if (result != CUDA_SUCCESS)
-            break;
-        kernel->parameter_bytes += p->size;
-    }
-    free(kernel->parameters);
-    kernel->parameters = NULL;
+    const bool library = (void *)kernel->library_kernel == (void *)launch->function;
+    kernel->parameters_known = parameters_read(launch->function, library ? kernel->library_kernel : NULL,
+                                               &kernel->parameters, &kernel->n_parameters);
+    for (size_t i = 0; kernel->parameters_known && i < kernel->n_parameters; i++)
+        kernel->parameter_bytes += kernel->parameters[i].size;
+    if (!kernel->parameters_known)
+        kernel->n_parameters = 0;
 }
 
 static bool write_file(const char *path, const void *bytes, size_t size)
