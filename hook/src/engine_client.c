@@ -12,15 +12,17 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "event_log.h"
 #include "own_file.h"
 #include "settings.h"
 
-enum { LINE_LIMIT = 4096, SHOWN_ANSWER = 200 };
+enum { LINE_LIMIT = 4096, SHOWN_ANSWER = 200, AGAIN_MILLISECONDS = 1000, MOST_SILENCES = 2 };
 
 static struct own_file engine = {.number = -1};
 static char received[LINE_LIMIT]; /* bytes after the last line that was read */
 static size_t received_size;
 static unsigned requests;
+static unsigned silences; /* requests that were answered too late or not at all */
 
 static void disconnect(void)
 {
@@ -140,9 +142,19 @@ static bool understand(char *line, unsigned id, struct engine_answer *answer)
     return false;
 }
 
+static void give_up(void)
+{
+    silences = MOST_SILENCES;
+    event_log("[probe] engine given up: new kernels are passed through from now on\n");
+}
+
+/* The kernel may be what takes long: the next one is asked for once more. */
 static const struct reason *silent(void)
 {
-    return reason_with(ENGINE_SILENT, strerror(errno));
+    const struct reason *reason = reason_with(ENGINE_SILENT, strerror(errno));
+    if (errno == ETIMEDOUT && ++silences == MOST_SILENCES)
+        give_up();
+    return reason;
 }
 
 /* The answers come in the order of the probes, each when it is known. Returns why there are no more; NULL if all are
@@ -159,16 +171,26 @@ static const struct reason *read_answers(const struct timespec *deadline, unsign
             return reason_with(ENGINE_CONFUSED, line);
         }
     }
+    silences = 0;
     return NULL;
 }
 
 static const struct reason *ask(const char *question, unsigned id, struct engine_answer *answers, size_t n)
 {
-    struct timespec deadline = clock_deadline(settings.engine_timeout * 1000);
-    if (!connect_engine(&deadline)) {
-        const char *socket = settings.engine ? settings.engine : "TUI_PROBE_ENGINE";
-        return reason_with(ENGINE_MISSING, socket, strerror(errno));
+    const unsigned whole = settings.engine_timeout * 1000;
+    struct timespec deadline = clock_deadline(silences && whole > AGAIN_MILLISECONDS ? AGAIN_MILLISECONDS : whole);
+    if (silences == MOST_SILENCES) {
+        errno = ETIMEDOUT;
+        return reason_with(ENGINE_SILENT, strerror(errno));
     }
+    if (!connect_engine(&deadline)) {
+        const int error = errno;
+        if (silences || error == ETIMEDOUT)
+            give_up();
+        const char *socket = settings.engine ? settings.engine : "TUI_PROBE_ENGINE";
+        return reason_with(ENGINE_MISSING, socket, strerror(error));
+    }
+    deadline = clock_deadline(whole);
     return send_line(&deadline, question) ? read_answers(&deadline, id, answers, n) : silent();
 }
 
@@ -211,4 +233,5 @@ void engine_reset(void)
 {
     disconnect();
     requests = 0;
+    silences = 0;
 }
