@@ -94,3 +94,29 @@ def test_a_program_whose_first_thread_leaves_ends_with_its_last_one(host: Host, 
     assert (run.status, run.stdout, run.stderr) == (0, "done\n", "")
     assert 0.5 <= time.monotonic() - began < 0.5 + AT_ONCE
     assert (counts(run), len(run.results)) == ({"launches": 30, "probed": 30, "dropped": 0}, 30)
+
+
+DEATHS = {"abort": signal.SIGABRT, "fault": signal.SIGSEGV, "thread": signal.SIGSEGV}
+DEATHS |= {str(number.value): number for number in (signal.SIGUSR1, signal.SIGALRM, signal.SIGFPE, signal.SIGTERM)}
+
+
+@pytest.mark.parametrize("way", DEATHS)
+def test_what_is_left_is_saved_before_a_program_dies(host: Host, start: Start, way: str) -> None:
+    process = start("dies", way)
+    began = time.monotonic()
+    run = host.finish(process)
+    assert (run.status, run.stderr) == (-DEATHS[way], "")
+    assert time.monotonic() - began < AT_ONCE
+    check_that_nothing_is_lost_silently(run)
+    assert counts(run) == {"launches": 200, "probed": 200, "dropped": 0}
+
+
+def test_a_program_whose_stack_is_full_dies_as_without_the_tool(host: Host, start: Start) -> None:
+    run = host.finish(start("dies", "stack"))
+    assert (run.status, run.stderr) == (-signal.SIGSEGV, "")
+
+
+def test_a_handler_that_comes_after_ours_is_the_programs(host: Host, start: Start) -> None:
+    run = host.finish(start("dies", "handler"))
+    assert (run.status, run.stderr) == (3, "")
+    assert counts(run) == {"launches": 200, "probed": 200, "dropped": 0}
