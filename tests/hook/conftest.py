@@ -35,11 +35,11 @@ class Build:
     sanitizer: str = ""
 
 
-def build(directory: Path, sanitizer: str = "") -> Build:
+def build(directory: Path, sanitizer: str = "", flags: str = "") -> Build:
     """Configures and compiles the hook with warnings as errors, and the stub driver."""
     if not shutil.which("cmake") or not shutil.which("cc"):
         pytest.skip("needs cmake and a C compiler")
-    options = [f"-DTUI_PROBE_SANITIZE={sanitizer}", "-DTUI_PROBE_WERROR=ON"]
+    options = [f"-DTUI_PROBE_SANITIZE={sanitizer}", "-DTUI_PROBE_WERROR=ON", f"-DCMAKE_C_FLAGS={flags}"]
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     subprocess.run(
         ["cmake", "-S", ROOT / "hook", "-B", directory, *generator, *options], check=True, capture_output=True
@@ -73,9 +73,7 @@ class Engine:
         self.path = path
         self.maps = "1,16"  # blank-separated
         self.storage: list[str] = []  # lines of kernel.info
-        self.added: int | None = (
-            None  # parameters of the probed kernel that a launch is to fill; None: as many as it does
-        )
+        self.added: int | None = None  # parameters of the probed kernel that a launch fills; None: as many as it does
         self.filled = ""  # as maps: what the stub's probed kernel fills, if that is something else
         self.globals = ""
         self.tail = b""  # of the probed module
