@@ -163,10 +163,11 @@ static struct fate follow_answer(struct probing *probing, const struct launch *l
     char *own = NULL;
     event_log("[probe] engine %s %s\n", outcomes[answer->outcome],
               answer->outcome == ENGINE_OK ? answer->text : answer->reason->written);
-    if (probing->probe && asprintf(&own, "%s/%s", directory, probing->probe) < 0)
-        return failed(reason(HOST_MEMORY));
-    struct fate fate = make_probing(probing, launch, own ? own : directory, answer);
-    free(own);
+    const bool named = !probing->probe || asprintf(&own, "%s/%s", directory, probing->probe) >= 0;
+    struct fate fate =
+        named ? make_probing(probing, launch, probing->probe ? own : directory, answer) : failed(reason(HOST_MEMORY));
+    if (named)
+        free(own);
     atomic_store(&probing->reason, fate.reason);
     return fate;
 }

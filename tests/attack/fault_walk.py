@@ -9,20 +9,21 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from tests.attack.scenarios import Scenario
 from tests.hook.conftest import ROOT, Build, Engine, Host, Run, build, compile_c
 from tui_probe.errors import ProbeError
 from tui_probe.trace.follow import open_trace
 
 HERE = Path(__file__).resolve().parent
 FOR_THE_PROGRAM = {
-    "allocations.c", "contexts.c", "launch.c", "launch_calls.c", "memory.c", "modules.c", "profiler_calls.c",
-    "proc_address.c", "probed_launch.c", "real.c", "stream_calls.c",
+    "allocations.c", "attributes.c", "contexts.c", "launch.c", "launch_calls.c", "memory.c", "modules.c",
+    "profiler_calls.c", "proc_address.c", "probed_launch.c", "real.c", "stream_calls.c",
 }  # fmt: skip
 """Files whose calls of the driver are the program's."""
 FUNCTIONS = frozenset(
@@ -42,39 +43,6 @@ class Tools:
     built: Build
     program: Path
     faults: Path
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """A way to run the program."""
-
-    name: str
-    environment: dict[str, str]
-    prepare: Callable[[Engine], None] = lambda _engine: None
-    arguments: tuple[str, ...] = ()
-
-    @property
-    def output(self) -> str:
-        """What the program writes."""
-        return "0\n" if self.arguments else "9\n"
-
-
-def _grows(engine: Engine) -> None:
-    engine.maps, engine.filled = "1,-1 1,4", "1,200"
-    engine.storage = ["storage 0 queue record 16 cap 0", "storage 1 counts"]
-
-
-def _variables(engine: Engine) -> None:
-    engine.maps, engine.globals = "1,16 0,8", "shared_variable"
-
-
-SCENARIOS = (
-    Scenario("plain", {}),
-    Scenario("grows", {"TUI_PROBE_LAUNCHES": "auto"}, _grows),
-    Scenario("variables", {"TUI_PROBE_DETAIL": "1"}, _variables),
-    Scenario("benchmark", {"TUI_PROBE_BENCHMARK": "1", "TUI_PROBE_SAVE_RESULTS": "1"}, arguments=("uncounted",)),
-    Scenario("memusage", {"TUI_PROBE_MEMUSAGE": "1"}),
-)
 
 
 def tools(folder: Path) -> Tools:
@@ -134,15 +102,20 @@ def run(tools: Tools, engine: Engine, scenario: Scenario, folder: Path, **more: 
         "LD_LIBRARY_PATH": str(tools.built.hook.parent),
         "FAULT_LIBRARY": str(tools.built.hook),
         "STUB_LOG": "",
+        "NVTX_INJECTION64_PATH": str(tools.built.hook),
     }
-    return host.command(str(tools.program), *scenario.arguments, **environment, **scenario.environment, **more)
+    environment |= scenario.environment | more
+    if scenario.script:
+        environment["FAULT_FOLDER"] = str(folder)
+        return host.python(scenario.script + "\nprint('done')", **environment)
+    return host.command(str(tools.program), *scenario.arguments, **environment)
 
 
 def sites(tools: Tools, engine: Engine, scenario: Scenario, folder: Path) -> Iterator[tuple[str, int]]:
     """The kind and offset of each place that a run meets in which nothing fails."""
     path = folder.parent / f"{folder.name}.sites"
     plain = run(tools, engine, scenario, folder, FAULT_SITES=str(path))
-    assert (plain.status, plain.stdout, plain.stderr) == (5, scenario.output, ""), plain
+    assert (plain.status, plain.stdout, plain.stderr) == scenario.expected, plain
     for line in path.read_text().splitlines():
         kind, offset = line.split()
         yield kind, int(offset, 16)
@@ -174,7 +147,7 @@ def complaint(tools: Tools, engine: Engine, scenario: Scenario, fault: Fault, fo
         made = run(tools, engine, scenario, folder, FAULT_SITE=f"{fault.offset:x}", FAULT_NTH=str(fault.nth))
     except subprocess.TimeoutExpired:
         return f"{where}: it hangs"
-    if (made.status, made.stdout, made.stderr) != (5, scenario.output, ""):
+    if (made.status, made.stdout, made.stderr) != scenario.expected:
         return f"{where}: status {made.status}, output {made.stdout!r}, {made.stderr!r}"
     try:
         for directory in made.directories:
@@ -210,7 +183,7 @@ class Walk:
         folder.mkdir(parents=True)
         engine = Engine(folder / "engine")
         try:
-            scenario.prepare(engine)
+            scenario = replace(scenario, environment=scenario.environment | scenario.prepare(engine, folder))
             faults = [fault for site in self._new(tools, engine, scenario, folder) for fault in site.at(numbers)]
             with ThreadPoolExecutor(workers) as pool:
                 folders = (folder / str(n) for n in range(len(faults)))

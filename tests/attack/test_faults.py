@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.attack import fault_walk
+from tests.attack.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +22,7 @@ UNREACHED = 0.05
 def test_the_first_call_at_each_place_fails(tmp_path: Path) -> None:
     tools = fault_walk.tools(tmp_path / "tools")
     walk = fault_walk.Walk()
-    for scenario in fault_walk.SCENARIOS:
+    for scenario in SCENARIOS:
         walk.go(tools, scenario, tmp_path / scenario.name, [1])
     assert not walk.complaints, "\n".join(walk.complaints)
     listed = fault_walk.listed(tools.built.hook)
