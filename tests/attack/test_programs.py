@@ -45,10 +45,11 @@ def test_a_program_that_closes_all_descriptors_has_its_own_files(
 AT_ONCE = 1.8  # seconds, on a busy machine; the hook takes less than one of them
 
 
-def check_that_nothing_is_lost_silently(run: Run) -> None:
+def check_that_nothing_is_lost_silently(run: Run, *, others: int = 0) -> None:
+    """``others`` threads may be in the middle of a launch, which counts when it begins."""
     count = counts(run)
     assert len(run.results) == len(run.lines(r"\[exec\] save "))
-    assert count["dropped"] + len(run.results) >= count["probed"] >= 200
+    assert count["dropped"] + len(run.results) + others >= count["probed"] >= 200
     if count["dropped"]:
         assert run.codes[-1] == "no-time"
 
@@ -61,7 +62,7 @@ def test_an_exit_in_a_handler_waits_for_no_lock(host: Host, start: Start, interr
     run = host.finish(process)
     assert (run.status, run.stderr) == (7, "")
     assert time.monotonic() - began < AT_ONCE
-    check_that_nothing_is_lost_silently(run)
+    check_that_nothing_is_lost_silently(run, others=interrupted == "threads")
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.05, 0.3, 0.7])
