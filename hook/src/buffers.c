@@ -23,6 +23,7 @@ static struct pool *pools;
 static struct chunk *sealed;  /* oldest first */
 static struct chunk *leaving; /* sealed, but a launch is still under way */
 static uint64_t sealed_count;
+static _Thread_local struct claim own __attribute__((tls_model("initial-exec")));
 
 static void make_condition(void)
 {
@@ -196,6 +197,8 @@ struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struc
         fill_piece(&chunk->pieces[claim->piece], launch, probing, chunk->used);
         chunk->used += size;
         chunk->in_flight++;
+        claim->chunk = chunk;
+        own = *claim;
         want_next(chunk);
     }
     buffers_unlock();
@@ -206,6 +209,7 @@ void buffers_launched(struct chunk *chunk, const struct claim *claim, const stru
 {
     buffers_lock();
     chunk->in_flight--;
+    own.chunk = NULL;
     chunk->touched = launch->time;
     if (result == CUDA_SUCCESS)
         chunk_note_stream(chunk, launch_stream(launch));
@@ -215,6 +219,21 @@ void buffers_launched(struct chunk *chunk, const struct claim *claim, const stru
         left(chunk);
     buffers_unlock();
     drain_expect();
+}
+
+struct claim *buffers_own_claim(void)
+{
+    return own.chunk ? &own : NULL;
+}
+
+void buffers_leave_claim(const struct claim *claim)
+{
+    struct chunk *chunk = claim ? claim->chunk : NULL;
+    if (!chunk || !chunk->in_flight || !chunk->sealed)
+        return;
+    chunk->pieces[claim->piece].void_launch = true;
+    if (!--chunk->in_flight)
+        left(chunk);
 }
 
 static void each_chunk(void (*visit)(struct chunk *chunk, CUstream stream), CUstream stream)

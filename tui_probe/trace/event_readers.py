@@ -334,7 +334,7 @@ _EXEC: Final[dict[bytes, tuple[Reader, ...]]] = {
         ),
     ),
     b"funcmap-not-find": ((Pattern("funcmap-not-find {POINTER}"), lambda m: FunctionMissing(_hex(m[1]) or 0)),),
-    **dict.fromkeys((b"save-failed", b"drain-failed", b"can't-save", b"graft"), _TROUBLE),
+    **dict.fromkeys((b"save-failed", b"descriptors-closed", b"drain-failed", b"can't-save", b"graft"), _TROUBLE),
     **dict.fromkeys((b"save-full", b"save-paused", b"save-resumed"), _TROUBLE),
     b"prologue": (
         (
