@@ -167,6 +167,14 @@ struct kernel *registry_add_stranger(CUfunction function)
     return kernel;
 }
 
+struct kernel *registry_kernel(CUfunction function)
+{
+    struct kernel *kernel = registry_find(function);
+    if (!kernel)
+        kernel = registry_adopt(function);
+    return kernel ? kernel : registry_add_stranger(function);
+}
+
 void registry_number_kernel(struct kernel *kernel)
 {
     pthread_mutex_lock(&mutex);

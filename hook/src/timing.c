@@ -1,5 +1,6 @@
 #include "timing.h"
 
+#include "graph_times.h"
 #include "schedule.h"
 #include "settings.h"
 #include "streams.h"
@@ -54,6 +55,15 @@ static bool is_due(struct timed *timed, uint64_t seed, bool probed, uint64_t n)
     return due;
 }
 
+/* Without a pair to spare the launches that it would stand for belong to nobody: the next one would otherwise count for
+ * all that came while the device was behind, and it is always the same one of a loop. */
+static struct timer *take(struct timed_kind *kind, uint64_t n, struct timed_launch *timed)
+{
+    const uint64_t counted = atomic_exchange_explicit(&kind->counted, n + 1, memory_order_relaxed);
+    timed->weight = counted <= n ? n + 1 - counted : 1;
+    return timers_take();
+}
+
 struct timer *timing_begin(const struct launch *launch, bool probed, struct timed_launch *timed)
 {
     if (!settings.times)
@@ -64,13 +74,21 @@ struct timer *timing_begin(const struct launch *launch, bool probed, struct time
     const bool alone = stands_alone(launch);
     if (!is_due(&key->timed, key->seed, probed, n) || !alone || streams_any_capture())
         return NULL;
-    /* Without a pair to spare the launches that it would stand for belong to nobody: the next one would otherwise count
-     * for all that came while the device was behind, and it is always the same one of a loop. */
-    const uint64_t counted = atomic_exchange_explicit(&kind->counted, n + 1, memory_order_relaxed);
-    struct timer *timer = timers_take();
-    if (timer)
-        *timed = (struct timed_launch){key, launch->number, counted <= n ? n + 1 - counted : 1};
-    return timer;
+    *timed = (struct timed_launch){.key = key, .number = launch->number};
+    return take(kind, n, timed);
+}
+
+struct timer *timing_begin_replay(struct graph_times *times, bool probed, uint64_t number, struct timed_launch *timed)
+{
+    if (!settings.times)
+        return NULL;
+    struct timed_kind *kind = &times->timed.of[probed];
+    const uint64_t n = atomic_fetch_add_explicit(&kind->launches, 1, memory_order_relaxed);
+    before = NULL; /* a graph has no programmatic edge to what comes next */
+    if (!is_due(&times->timed, times->id, probed, n) || streams_any_capture())
+        return NULL;
+    *timed = (struct timed_launch){.graph = times, .number = number};
+    return take(kind, n, timed);
 }
 
 void timing_reset(void)

@@ -1,7 +1,7 @@
 """CUDA graphs by the driver's own interface, for programs and tests on a real GPU and on the simulated one.
 
-Words of memory are changed by two kernels that do not commute, so that a graph whose nodes ran in another order, twice or
-not at all leaves other words.
+Words of memory are changed by two kernels that do not commute, so that a graph whose nodes ran in another order, twice
+or not at all leaves other words.
 """
 
 from __future__ import annotations

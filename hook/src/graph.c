@@ -1,0 +1,263 @@
+#define _GNU_SOURCE
+#include "graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph_captured.h"
+#include "real.h"
+#include "registry.h"
+#include "schedule.h"
+
+enum { MOST_DEPTH = 16 };
+
+const char *graph_type_name(enum graph_node_type type)
+{
+    static const char *const names[] = {"kernel",       "copy",        "fill",         "host",       "child",
+                                        "empty",        "event-wait",  "event-record", "signal",     "wait",
+                                        "memory-alloc", "memory-free", "batch-memory", "conditional"};
+    return (unsigned)type < sizeof names / sizeof *names ? names[type] : "other";
+}
+
+CUresult graph_kernel_parameters(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *parameters)
+{
+    memset(parameters, 0, sizeof *parameters);
+    if (real()->cuGraphKernelNodeGetParams_v2)
+        return real()->cuGraphKernelNodeGetParams_v2(node, parameters);
+    return REAL_OR_NOT_FOUND(cuGraphKernelNodeGetParams, node, parameters);
+}
+
+bool graph_node_set_kernel(struct graph_node *node, const CUDA_KERNEL_NODE_PARAMS *parameters)
+{
+    CUfunction function = parameters->func ? parameters->func : (CUfunction)(void *)parameters->kern;
+    struct launch *launch = &node->launch;
+    launch->replayed = true;
+    launch->function = function;
+    memcpy(launch->grid, parameters->grid, sizeof launch->grid);
+    memcpy(launch->block, parameters->block, sizeof launch->block);
+    launch->shared = parameters->sharedMemBytes;
+    node->kernel = registry_kernel(function);
+    node->key = node->kernel ? schedule_key(node->kernel, launch) : NULL;
+    if (!node->key)
+        return false;
+    launch->key = node->key;
+    registry_number_kernel(node->kernel);
+    return true;
+}
+
+/* The attributes that decide whether all blocks must be resident, as a launch would have them. */
+static void read_attributes(struct graph_node *node)
+{
+    static const uint32_t ids[] = {CU_LAUNCH_ATTRIBUTE_COOPERATIVE, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        CUlaunchAttribute attribute = {.id = ids[i]};
+        if (REAL_OR_NOT_FOUND(cuGraphKernelNodeGetAttribute, node->handle, (int)ids[i], &attribute.value) ==
+                CUDA_SUCCESS &&
+            attribute.value.cluster[0])
+            node->attributes[node->config.numAttrs++] = attribute;
+    }
+    if (!node->config.numAttrs)
+        return;
+    node->config.attrs = node->attributes;
+    node->launch.form = LAUNCH_EX;
+    node->launch.config = &node->config;
+}
+
+static bool read_kernel(struct graph_node *node)
+{
+    CUDA_KERNEL_NODE_PARAMS parameters;
+    if (graph_kernel_parameters(node->handle, &parameters) != CUDA_SUCCESS)
+        return false;
+    read_attributes(node);
+    if (!graph_node_set_kernel(node, &parameters))
+        return false;
+    node->captured = graph_captured_number(node->handle, node->kernel);
+    return true;
+}
+
+static void read_bytes(struct graph_node *node)
+{
+    CUDA_MEMCPY3D copy;
+    CUDA_MEMSET_NODE_PARAMS fill;
+    if (node->type == CU_GRAPH_NODE_MEMCPY &&
+        REAL_OR_NOT_FOUND(cuGraphMemcpyNodeGetParams, node->handle, &copy) == CUDA_SUCCESS)
+        node->bytes = (uint64_t)copy.width * copy.height * copy.depth;
+    if (node->type == CU_GRAPH_NODE_MEMSET &&
+        REAL_OR_NOT_FOUND(cuGraphMemsetNodeGetParams, node->handle, &fill) == CUDA_SUCCESS)
+        node->bytes = (uint64_t)fill.width * fill.height * fill.elementSize;
+}
+
+static bool add_node(struct graph *graph, CUgraphNode handle, uint32_t parent)
+{
+    struct graph_node *nodes = realloc(graph->nodes, (graph->n_nodes + 1) * sizeof *nodes);
+    int type;
+    if (!nodes || REAL_OR_NOT_FOUND(cuGraphNodeGetType, handle, &type) != CUDA_SUCCESS) {
+        graph->nodes = nodes ? nodes : graph->nodes;
+        return false;
+    }
+    graph->nodes = nodes;
+    graph->nodes[graph->n_nodes++] = (struct graph_node){.handle = handle,
+                                                         .type = (enum graph_node_type)type,
+                                                         .parent = parent,
+                                                         .captured = GRAPH_NOT_CAPTURED};
+    return true;
+}
+
+/* The handles of the nodes of one graph, without those in child graphs; to be freed. */
+static CUgraphNode *handles_of(CUgraph handle, size_t *n)
+{
+    *n = 0;
+    if (REAL_OR_NOT_FOUND(cuGraphGetNodes, handle, NULL, n) != CUDA_SUCCESS)
+        return NULL;
+    CUgraphNode *handles = calloc(*n + 1, sizeof(CUgraphNode));
+    if (handles && *n && REAL_OR_NOT_FOUND(cuGraphGetNodes, handle, handles, n) != CUDA_SUCCESS) {
+        free(handles);
+        return NULL;
+    }
+    return handles;
+}
+
+static bool add_graph(struct graph *graph, CUgraph handle, uint32_t parent, int depth);
+
+static bool add_child(struct graph *graph, uint32_t index, int depth)
+{
+    CUgraph child;
+    return depth < MOST_DEPTH &&
+           REAL_OR_NOT_FOUND(cuGraphChildGraphNodeGetGraph, graph->nodes[index].handle, &child) == CUDA_SUCCESS &&
+           add_graph(graph, child, index, depth + 1);
+}
+
+/* A child graph's nodes come right behind its own. */
+static bool add_graph(struct graph *graph, CUgraph handle, uint32_t parent, int depth)
+{
+    size_t n;
+    CUgraphNode *handles = handles_of(handle, &n);
+    bool done = handles != NULL;
+    for (size_t i = 0; i < n && done; i++) {
+        done = add_node(graph, handles[i], parent);
+        const uint32_t index = (uint32_t)graph->n_nodes - 1;
+        if (done && graph->nodes[index].type == CU_GRAPH_NODE_GRAPH)
+            done = add_child(graph, index, depth);
+    }
+    free(handles);
+    return done;
+}
+
+static int compare_handles(const void *a, const void *b, void *nodes)
+{
+    const struct graph_node *all = nodes;
+    const uintptr_t left = (uintptr_t)all[*(const uint32_t *)a].handle;
+    const uintptr_t right = (uintptr_t)all[*(const uint32_t *)b].handle;
+    return left < right ? -1 : left > right;
+}
+
+static bool sort_handles(struct graph *graph)
+{
+    graph->by_handle = calloc(graph->n_nodes + 1, sizeof *graph->by_handle);
+    for (uint32_t i = 0; graph->by_handle && i < graph->n_nodes; i++)
+        graph->by_handle[i] = i;
+    if (graph->by_handle)
+        qsort_r(graph->by_handle, graph->n_nodes, sizeof *graph->by_handle, compare_handles, graph->nodes);
+    return graph->by_handle != NULL;
+}
+
+struct graph_node *graph_find(const struct graph *graph, CUgraphNode handle)
+{
+    size_t low = 0, high = graph->n_nodes;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        struct graph_node *node = &graph->nodes[graph->by_handle[middle]];
+        if (node->handle == handle)
+            return node;
+        if ((uintptr_t)node->handle < (uintptr_t)handle)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+static bool add_edge(const struct graph *graph, CUgraphNode from, CUgraphNode to)
+{
+    struct graph_node *before = graph_find(graph, from), *after = graph_find(graph, to);
+    if (!before || !after)
+        return false;
+    uint32_t *more = realloc(after->before, (after->n_before + 1) * sizeof *more);
+    if (!more)
+        return false;
+    after->before = more;
+    after->before[after->n_before++] = (uint32_t)(before - graph->nodes);
+    return true;
+}
+
+/* Edges that carry data are told by the newer form alone. */
+static CUresult get_edges(CUgraph handle, CUgraphNode *from, CUgraphNode *to, uint64_t *data, size_t *n)
+{
+    if (real()->cuGraphGetEdges_v2)
+        return real()->cuGraphGetEdges_v2(handle, from, to, data, n);
+    return REAL_OR_NOT_FOUND(cuGraphGetEdges, handle, from, to, n);
+}
+
+static bool read_edges(const struct graph *graph, CUgraph handle)
+{
+    size_t n = 0;
+    if (get_edges(handle, NULL, NULL, NULL, &n) != CUDA_SUCCESS)
+        return false;
+    CUgraphNode *ends = calloc(2 * n + 1, sizeof(CUgraphNode));
+    uint64_t *data = calloc(n + 1, sizeof *data); /* 8 bytes of CUgraphEdgeData each */
+    bool done = ends && data && (!n || get_edges(handle, ends, ends + n, data, &n) == CUDA_SUCCESS);
+    for (size_t i = 0; i < n && done; i++)
+        done = add_edge(graph, ends[i], ends[n + i]);
+    free(ends);
+    free(data);
+    return done;
+}
+
+static bool read_all_edges(const struct graph *graph, CUgraph handle)
+{
+    bool done = read_edges(graph, handle);
+    for (size_t i = 0; i < graph->n_nodes && done; i++) {
+        CUgraph child;
+        if (graph->nodes[i].type == CU_GRAPH_NODE_GRAPH)
+            done = REAL_OR_NOT_FOUND(cuGraphChildGraphNodeGetGraph, graph->nodes[i].handle, &child) == CUDA_SUCCESS &&
+                   read_edges(graph, child);
+    }
+    return done;
+}
+
+static bool read_nodes(struct graph *graph)
+{
+    graph->kernels = calloc(graph->n_nodes + 1, sizeof *graph->kernels);
+    for (uint32_t i = 0; graph->kernels && i < graph->n_nodes; i++) {
+        struct graph_node *node = &graph->nodes[i];
+        read_bytes(node);
+        if (node->type != CU_GRAPH_NODE_KERNEL)
+            continue;
+        if (!read_kernel(node))
+            return false;
+        graph->kernels[graph->n_kernels++] = i;
+    }
+    return graph->kernels != NULL;
+}
+
+struct graph *graph_read(CUgraph handle)
+{
+    struct graph *graph = calloc(1, sizeof *graph);
+    if (graph && add_graph(graph, handle, GRAPH_TOP, 0) && sort_handles(graph) && read_all_edges(graph, handle) &&
+        read_nodes(graph))
+        return graph;
+    graph_free(graph);
+    return NULL;
+}
+
+void graph_free(struct graph *graph)
+{
+    for (size_t i = 0; graph && i < graph->n_nodes; i++)
+        free(graph->nodes[i].before);
+    if (graph) {
+        free(graph->nodes);
+        free(graph->kernels);
+        free(graph->by_handle);
+    }
+    free(graph);
+}
