@@ -73,6 +73,8 @@ class GraphTable:
 
     def __init__(self) -> None:
         self._by_id: dict[int, Graph] = {}
+        self.changes = 0
+        """How often something was told of any of them."""
         self._first: list[int] = []
         self._replays: list[GraphReplay] = []
 
@@ -86,6 +88,8 @@ class GraphTable:
         return self._by_id.get(graph)
 
     def _graph(self, graph: int) -> Graph:
+        """The graph that something is told of, which may be new."""
+        self.changes += 1
         return self._by_id.setdefault(graph, Graph(graph))
 
     def made(self, event: GraphMade) -> None:
@@ -136,7 +140,7 @@ class GraphTable:
         if at < 0 or number >= self._first[at] + self._replays[at].count:
             return None
         replay = self._replays[at]
-        kernels = self._graph(replay.graph).kernels
+        kernels = self._by_id[replay.graph].kernels
         ordinal = number - replay.first
         if ordinal >= len(kernels):
             return None
