@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class GrownView(RowsView):
-    """``page`` makes the page of a trace; ``basis`` tells what it goes by: as long as that stays it is not made anew."""
+    """``page`` makes the page of a trace; as long as its ``basis`` stays it is not made anew."""
 
     def __init__(self, desk: Desk, name: str, empty: TablePage[Any]) -> None:
         super().__init__(desk, name, empty, None)
