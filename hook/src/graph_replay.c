@@ -151,6 +151,8 @@ CUresult graph_replay(struct executable *executable, CUresult (*launch)(CUgraphE
         const struct reason *reason = replay_probed(executable, &replay, &result);
         if (!reason)
             return result;
+        if (reason->code == REASON_GRAPH_OTHER_STREAM) /* the next replay may be where this one is */
+            atomic_store_explicit(&executable->probes.next, 0, memory_order_relaxed);
         graph_log_passed(executable, reason);
     }
     result = replay_original(executable, &replay, launch, passed);
