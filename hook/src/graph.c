@@ -31,7 +31,6 @@ bool graph_node_set_kernel(struct graph_node *node, const CUDA_KERNEL_NODE_PARAM
 {
     CUfunction function = parameters->func ? parameters->func : (CUfunction)(void *)parameters->kern;
     struct launch *launch = &node->launch;
-    launch->replayed = true;
     launch->function = function;
     memcpy(launch->grid, parameters->grid, sizeof launch->grid);
     memcpy(launch->block, parameters->block, sizeof launch->block);

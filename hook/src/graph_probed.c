@@ -74,7 +74,7 @@ static const struct reason *exchange(const struct executable *executable, struct
 
 /* Why a node is not probed in this replay, or NULL. */
 static const struct reason *take(const struct executable *executable, const struct replay *replay, size_t ordinal,
-                                 struct entry *entry)
+                                 bool first, struct entry *entry)
 {
     struct graph_node *node = &executable->graph->nodes[executable->graph->kernels[ordinal]];
     CUDA_KERNEL_NODE_PARAMS parameters;
@@ -89,6 +89,7 @@ static const struct reason *take(const struct executable *executable, const stru
         return node->refused = reason_with(GRAPH_NODE_REFUSED, reason_error_name(result));
     entry->node = node;
     entry->launch = launch_of(executable, replay, ordinal, &parameters);
+    entry->launch.replayed = !first;
     const struct reason *reason =
         probed_take_in_turn(&entry->holding, &entry->launch, node->kernel, executable->context);
     if (reason) {
@@ -114,7 +115,7 @@ static const struct reason *take_window(struct executable *executable, const str
     const struct reason *first = NULL;
     for (size_t i = 0; i < n; i++) {
         const size_t ordinal = (begin + i) % n;
-        const struct reason *reason = take(executable, replay, ordinal, &entries->of[entries->n]);
+        const struct reason *reason = take(executable, replay, ordinal, !entries->n, &entries->of[entries->n]);
         if (!reason)
             entries->of[entries->n++].node->taken = true;
         first = first ? first : reason;
