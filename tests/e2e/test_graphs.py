@@ -267,6 +267,14 @@ def test_what_the_program_asks_is_answered_as_without_us(tool: Tool) -> None:
     compare(tool, QUERIES, "--launches", "all")
 
 
+def test_every_kind_of_node_and_change(tool: Tool) -> None:
+    trace = compare(tool, program("each_node"), "--launches", "all", "-p", "block_sched", "-p", "gmem_bytes")
+    assert {node.kind for graph in trace.graphs for node in graph.nodes} == {
+        "kernel", "copy", "fill", "host", "child", "empty", "event-wait", "event-record", "memory-alloc",
+    }  # fmt: skip
+    assert {graph.reason.code for graph in trace.graphs if graph.reason} == {"graph-node-once"}
+
+
 CHILD = """
 child, _ = chain(("scale", 3), ("shift", 1))
 graph = gpu.graph()

@@ -2,8 +2,8 @@
 
 usage: walk.py SEED PROGRAMS [STEPS]
 
-Each program makes graphs by hand and by capture, clones, instantiates, changes, updates, replays and destroys them in an
-order that its seed decides. Prints a checksum of all memory, or where the first program went wrong.
+Each program makes graphs by hand and by capture, clones, instantiates, changes, updates, replays and destroys them in
+an order that its seed decides. Prints a checksum of all memory, or where the first program went wrong.
 """
 
 from __future__ import annotations
