@@ -170,7 +170,8 @@ bool graph_has_memory(const struct graph *graph)
 {
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const struct work *work = &graph->nodes[i]->work;
-        if (work->type == NODE_MEMORY || (work->type == NODE_CHILD && graph_has_memory(work->of.child)))
+        if (work->type == NODE_MEMORY || work->type == NODE_MEMORY_FREE ||
+            (work->type == NODE_CHILD && graph_has_memory(work->of.child)))
             return true;
     }
     return false;

@@ -14,6 +14,7 @@ enum node_type {
     NODE_EVENT_WAIT = 6,
     NODE_EVENT_RECORD = 7,
     NODE_MEMORY = 10,
+    NODE_MEMORY_FREE = 11,
 };
 
 /* What older programs pass ends with `extra`. */

@@ -133,6 +133,12 @@ API cuGraphAddMemAllocNode(CUgraphNode *handle, CUgraph graph, const CUgraphNode
     return leave(add(handle, graph, before, n, &work));
 }
 
+/* And stays there: a replay that frees it may be followed by another. */
+API cuGraphAddMemFreeNode(CUgraphNode *handle, CUgraph graph, const CUgraphNode *before, size_t n, CUdeviceptr address)
+{
+    return add_plain(handle, graph, before, n, (struct work){.type = NODE_MEMORY_FREE, .of.memory = address});
+}
+
 API cuGraphAddNode(CUgraphNode *handle, CUgraph graph, const CUgraphNode *before, size_t n, CUanyNode *any)
 {
     if (!any)

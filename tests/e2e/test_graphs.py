@@ -271,6 +271,7 @@ def test_every_kind_of_node_and_change(tool: Tool) -> None:
     trace = compare(tool, program("each_node"), "--launches", "all", "-p", "block_sched", "-p", "gmem_bytes")
     assert {node.kind for graph in trace.graphs for node in graph.nodes} == {
         "kernel", "copy", "fill", "host", "child", "empty", "event-wait", "event-record", "memory-alloc",
+        "memory-free",
     }  # fmt: skip
     assert {graph.reason.code for graph in trace.graphs if graph.reason} == {"graph-node-once"}
 

@@ -6,7 +6,7 @@ usage: each_node.py [PARTS...]
 from __future__ import annotations
 
 import sys
-from ctypes import byref, c_void_p
+from ctypes import byref, c_uint64, c_void_p
 
 from tests.graphs.cuda_graph import (
     HOST_FUNCTION,
@@ -72,10 +72,7 @@ class Parts:
         graph, nodes = self.chain(("shift", 1), ("scale", 2))
         memory = MemoryNode(1, 0, 1, 0, bytes=256)
         allocated = self.gpu.add("MemAllocNode", graph, nodes[-1:], byref(memory))
-        if self.gpu.library.cuGraphAddMemFreeNode(
-            byref(c_void_p()), graph, byref(allocated), 1, c_void_p(memory.address)
-        ):
-            self.gpu("cuGraphDestroyNode", allocated)  # the simulated driver has no such node
+        self.gpu.add("MemFreeNode", graph, [allocated], c_uint64(memory.address))
         executable = self.gpu.instantiate(graph)
         self.replay(executable)
         return self.gpu.read(self.words, WORDS)
