@@ -116,6 +116,18 @@ void executables_each(void (*visit)(struct executable *executable, const void *a
     unlock();
 }
 
+static void leave_stream(struct executable *executable, const void *stream)
+{
+    if (executable->stream == stream)
+        executable->stream = STREAM_GONE;
+}
+
+void executables_leave_stream(CUstream stream)
+{
+    if (n_all)
+        executables_each(leave_stream, stream);
+}
+
 void executables_reset(void)
 {
     pthread_mutex_init(&mutex, NULL);

@@ -9,6 +9,9 @@
 #include "graph.h"
 #include "graph_times.h"
 
+/* No stream of the program. */
+#define STREAM_GONE ((CUstream) ~(uintptr_t)0)
+
 struct executable {
     CUgraphExec handle;
     uint32_t id; /* in order of instantiation */
@@ -31,8 +34,11 @@ struct executable {
     uint64_t used;    /* when it was last, by the count of uses */
     size_t window;    /* the kernel node that the next probed replay begins with */
 
+    bool updated;     /* since it was instantiated: the next replay may be the only one that is as the clone is */
+    bool awaited;     /* a thread of ours makes the twin */
+
     bool launched;
-    CUstream stream; /* of the last replay */
+    CUstream stream; /* of the last replay; STREAM_GONE once that is destroyed */
     bool twin_last;  /* that was the twin's, and the event is behind it */
     CUevent event;
 };
@@ -51,6 +57,9 @@ void executable_read(struct executable *executable, CUgraph graph);
 
 /* Calls VISIT for each. */
 void executables_each(void (*visit)(struct executable *executable, const void *argument), const void *argument);
+
+/* The stream is about to be destroyed: another one may get its handle, and is not behind what it did. */
+void executables_leave_stream(CUstream stream);
 
 void executables_reset(void);
 

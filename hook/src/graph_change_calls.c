@@ -176,6 +176,7 @@ static CUresult updated(CUgraphExec handle, CUresult result, CUgraph graph)
     signals_hold();
     int mode = capture_mode_relax();
     twin_drop(executable, NULL);
+    executable->updated = true;
     executable->refused = reason(GRAPH_UPDATED);
     if (graph_replay_is_near(executable)) {
         graph_log_all_replays(executable);

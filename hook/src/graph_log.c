@@ -7,6 +7,10 @@
 
 #include "event_log.h"
 #include "graph_captured.h"
+#include "hook_state.h"
+#include "launch_log.h"
+#include "log_file.h"
+#include "signals.h"
 
 typedef unsigned long long ull;
 
@@ -43,9 +47,10 @@ static void log_kernel_node(const struct graph_node *node, uint32_t id, size_t i
     char captured[24] = "-";
     if (node->captured != GRAPH_NOT_CAPTURED)
         snprintf(captured, sizeof captured, "%llu", (ull)node->captured);
-    event_log("[node] %u %zu kernel in %s after %s kernel %u grid %u %u %u block %u %u %u shared %u captured %s\n", id,
-              index, parent, after, node->kernel->index, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1],
-              l->block[2], l->shared, captured);
+    log_file_append(
+        "[node] %u %zu kernel in %s after %s kernel %u grid %u %u %u block %u %u %u shared %u captured %s\n", id, index,
+        parent, after, node->kernel->index, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2],
+        l->shared, captured);
 }
 
 static void log_node(const struct executable *executable, size_t index)
@@ -60,20 +65,29 @@ static void log_node(const struct executable *executable, size_t index)
     if (node->type == CU_GRAPH_NODE_KERNEL)
         log_kernel_node(node, executable->id, index, in, behind);
     else
-        event_log("[node] %u %zu %s in %s after %s bytes %llu\n", executable->id, index, graph_type_name(node->type),
-                  in, behind, (ull)node->bytes);
+        log_file_append("[node] %u %zu %s in %s after %s bytes %llu\n", executable->id, index,
+                        graph_type_name(node->type), in, behind, (ull)node->bytes);
     free(after.bytes);
     free(parent.bytes);
 }
 
+/* All lines at once, since graphs may have thousands of nodes. */
 void graph_log_nodes(const struct executable *executable)
 {
     const struct graph *graph = executable->graph;
-    event_log("[graph] %u executable %p nodes %zu kernels %zu flags %llu replays %llu\n", executable->id,
-              (void *)executable->handle, graph ? graph->n_nodes : 0, graph ? graph->n_kernels : 0, executable->flags,
-              (ull)atomic_load(&executable->replays));
+    if (!hook_active())
+        return;
+    signals_hold();
+    log_file_lock();
+    launch_log_drain();
+    log_file_append("[graph] %u executable %p nodes %zu kernels %zu flags %llu replays %llu\n", executable->id,
+                    (void *)executable->handle, graph ? graph->n_nodes : 0, graph ? graph->n_kernels : 0,
+                    executable->flags, (ull)atomic_load(&executable->replays));
     for (size_t i = 0; graph && i < graph->n_nodes; i++)
         log_node(executable, i);
+    log_file_write();
+    log_file_unlock();
+    signals_release();
 }
 
 void graph_log_all_replays(struct executable *executable)

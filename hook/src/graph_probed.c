@@ -87,6 +87,8 @@ static const struct reason *take(const struct executable *executable, const stru
     CUresult result = graph_kernel_parameters(node->twin, &parameters);
     if (result != CUDA_SUCCESS)
         return node->refused = reason_with(GRAPH_NODE_REFUSED, reason_error_name(result));
+    if (!parameters.func && parameters.ctx && parameters.ctx != executable->context)
+        return node->refused = reason(GRAPH_OTHER_CONTEXT);
     entry->node = node;
     entry->launch = launch_of(executable, replay, ordinal, &parameters);
     entry->launch.replayed = !first;
@@ -232,9 +234,10 @@ const struct reason *graph_probed(struct executable *executable, const struct re
     const size_t n = executable->graph->n_kernels;
     struct entries entries = {.of = calloc(n, sizeof *entries.of), .nodes = calloc(n, sizeof(struct graph_node *))};
     const struct reason *reason = reason(HOST_MEMORY);
-    if (entries.of && entries.nodes) {
+    if (entries.of && entries.nodes && !twins_try_lock()) {
+        reason = reason(GRAPH_BEING_TWINNED);
+    } else if (entries.of && entries.nodes) {
         int mode = capture_mode_relax();
-        twins_lock();
         reason = replay_twin(executable, replay, &entries, result);
         twins_unlock();
         capture_mode_restore(mode);

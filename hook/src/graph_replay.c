@@ -127,6 +127,9 @@ static CUresult replay_original(struct executable *executable, struct replay *re
 /* Why the twin cannot take this replay; NULL: it did, and *RESULT is what the program gets. */
 static const struct reason *replay_probed(struct executable *executable, struct replay *replay, CUresult *result)
 {
+    CUcontext context = NULL;
+    if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || context != executable->context)
+        return reason(GRAPH_OTHER_CONTEXT);
     if (executable->launched && !executable->twin_last && executable->stream != replay->stream)
         return reason(GRAPH_OTHER_STREAM);
     if (!prepare_nodes(executable->graph))
@@ -136,6 +139,12 @@ static const struct reason *replay_probed(struct executable *executable, struct 
     if (!reason)
         ask_for_rest(executable);
     return reason;
+}
+
+/* The next replay may have no such reason, and is due then. */
+static bool is_passing(const struct reason *reason)
+{
+    return reason->code == REASON_GRAPH_OTHER_STREAM || reason->code == REASON_GRAPH_BEING_TWINNED;
 }
 
 CUresult graph_replay(struct executable *executable, CUresult (*launch)(CUgraphExec, CUstream), CUstream passed,
@@ -151,7 +160,7 @@ CUresult graph_replay(struct executable *executable, CUresult (*launch)(CUgraphE
         const struct reason *reason = replay_probed(executable, &replay, &result);
         if (!reason)
             return result;
-        if (reason->code == REASON_GRAPH_OTHER_STREAM) /* the next replay may be where this one is */
+        if (is_passing(reason))
             atomic_store_explicit(&executable->probes.next, 0, memory_order_relaxed);
         graph_log_passed(executable, reason);
     }

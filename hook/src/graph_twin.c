@@ -9,12 +9,17 @@
 #include "settings.h"
 #include "signals.h"
 #include "streams.h"
+#include "threads.h"
 
 enum { MOST_TWINS = 8 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct executable *with_twin[MOST_TWINS];
 static uint64_t uses;
+static struct executable *wanted[MOST_TWINS]; /* that a thread of ours makes twins of */
+static size_t n_wanted;
+static bool running; /* there is the thread */
+static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
 
 void twins_lock(void)
 {
@@ -26,6 +31,15 @@ void twins_unlock(void)
 {
     pthread_mutex_unlock(&mutex);
     signals_release();
+}
+
+bool twins_try_lock(void)
+{
+    signals_hold();
+    if (settings.scheduled && !settings.patient ? pthread_mutex_trylock(&mutex) == 0 : pthread_mutex_lock(&mutex) == 0)
+        return true;
+    signals_release();
+    return false;
 }
 
 static bool can_be_twice(enum graph_node_type type)
@@ -73,9 +87,18 @@ static void destroy(struct executable *executable)
     for (int i = 0; i < MOST_TWINS; i++)
         if (with_twin[i] == executable)
             with_twin[i] = NULL;
+    for (size_t i = 0; i < n_wanted; i++)
+        if (wanted[i] == executable)
+            wanted[i--] = wanted[--n_wanted];
+    executable->awaited = false;
     if (executable->twin)
         REAL_OR_NOT_FOUND(cuGraphExecDestroy, executable->twin);
     executable->twin = NULL;
+}
+
+static void log_untwinned(const struct executable *executable)
+{
+    event_log("[graph] %u untwinned reason %s\n", executable->id, executable->refused->written);
 }
 
 void twin_drop(struct executable *executable, const struct reason *reason)
@@ -90,7 +113,7 @@ void twin_drop(struct executable *executable, const struct reason *reason)
     twins_unlock();
     capture_mode_restore(mode);
     if (reason)
-        event_log("[graph] %u untwinned reason %s\n", executable->id, reason->written);
+        log_untwinned(executable);
 }
 
 /* A place for one more twin: one that is free, or that of the twin that has not been used for longest. */
@@ -128,19 +151,58 @@ static CUresult instantiate(struct executable *executable)
     return result;
 }
 
+static const struct reason *make(struct executable *executable)
+{
+    const int place = make_room();
+    const CUresult result = instantiate(executable);
+    if (result != CUDA_SUCCESS) {
+        destroy(executable);
+        executable->refused = reason_with(GRAPH_NOT_TWINNED, reason_error_name(result));
+        log_untwinned(executable);
+        return executable->refused;
+    }
+    with_twin[place] = executable;
+    return NULL;
+}
+
+/* With the lock held all along, so that no executable goes while its twin is made. */
+static void *make_twins(void *unused)
+{
+    (void)unused;
+    capture_mode_relax();
+    pthread_mutex_lock(&mutex);
+    for (;;) {
+        while (!n_wanted)
+            pthread_cond_wait(&arrived, &mutex);
+        struct executable *executable = wanted[--n_wanted];
+        executable->awaited = false;
+        if (REAL_OR_NOT_FOUND(cuCtxSetCurrent, executable->context) == CUDA_SUCCESS)
+            make(executable);
+    }
+    return NULL;
+}
+
+/* The lock is held. False: the launching thread makes it. */
+static bool is_left_to_thread(struct executable *executable)
+{
+    if (!settings.scheduled || settings.patient || executable->updated)
+        return false;
+    if (executable->awaited)
+        return true;
+    if (n_wanted == MOST_TWINS || (!running && !(running = thread_start(make_twins))))
+        return false;
+    wanted[n_wanted++] = executable;
+    executable->awaited = true;
+    pthread_cond_signal(&arrived);
+    return true;
+}
+
 const struct reason *twin_ready(struct executable *executable)
 {
     executable->used = ++uses;
     if (executable->twin)
         return NULL;
-    const int place = make_room();
-    const CUresult result = instantiate(executable);
-    if (result != CUDA_SUCCESS) {
-        destroy(executable);
-        return reason_with(GRAPH_NOT_TWINNED, reason_error_name(result));
-    }
-    with_twin[place] = executable;
-    return NULL;
+    return is_left_to_thread(executable) ? reason(GRAPH_BEING_TWINNED) : make(executable);
 }
 
 bool twins_give_back(void)
@@ -179,6 +241,9 @@ void twins_leave(CUcontext context)
 void twins_reset(void)
 {
     pthread_mutex_init(&mutex, NULL);
+    pthread_cond_init(&arrived, NULL);
+    n_wanted = 0;
+    running = false;
     for (int i = 0; i < MOST_TWINS; i++)
         with_twin[i] = NULL;
 }

@@ -13,11 +13,15 @@ void twin_clone(struct executable *executable, CUgraph graph);
 /* Gives up the twin and the clone for REASON; NULL: the executable goes. */
 void twin_drop(struct executable *executable, const struct reason *reason);
 
-/* Has the twin in the place of what it was last; the lock is held. Returns why that cannot be, or NULL. */
+/* Makes the twin unless it is there; the lock is held. Where launches need not wait a thread of ours makes it, and it is
+ * there for a later replay. Returns why it is not there, or NULL. */
 const struct reason *twin_ready(struct executable *executable);
 
 void twins_lock(void);
 void twins_unlock(void);
+
+/* Takes the lock unless that would mean waiting for a twin that is being made. */
+bool twins_try_lock(void);
 
 /* The program got no memory: destroys all twins. False if there were none. */
 bool twins_give_back(void);
