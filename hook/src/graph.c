@@ -6,6 +6,7 @@
 
 #include "graph_captured.h"
 #include "real.h"
+#include "reasons.h"
 #include "registry.h"
 #include "schedule.h"
 
@@ -41,6 +42,8 @@ bool graph_node_set_kernel(struct graph_node *node, const CUDA_KERNEL_NODE_PARAM
         return false;
     launch->key = node->key;
     registry_number_kernel(node->kernel);
+    if (atomic_load_explicit(&node->kernel->status, memory_order_relaxed) == KERNEL_NEW)
+        atomic_store_explicit(&node->kernel->unprepared, reason(GRAPH_NOT_PROBED), memory_order_relaxed);
     return true;
 }
 

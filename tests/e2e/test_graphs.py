@@ -62,6 +62,7 @@ def test_captured_kernels_are_probed_in_replays(tool: Tool) -> None:
     (graph,) = trace.graphs
     assert (graph.replays, graph.replays_probed, graph.destroyed) == (12, 12, True)
     assert [node.after for node in graph.nodes] == [(), (0,), (1,), (2,), ()]
+    assert [node.captured for node in graph.nodes] == [1, 2, 3, 4, 5]
     assert [node.probed for node in figures_of(trace)[0].nodes] == [12] * 5
     numbered = {launch.number: launch for launch in trace.launches if launch.probed}
     places = {number: trace.graphs.place_of(number) for number in numbered}
@@ -179,6 +180,7 @@ def test_a_graph_that_cannot_be_twice_is_seen_and_says_why(tool: Tool) -> None:
     assert graph.reason is not None
     assert graph.reason.code == "graph-node-once"
     assert calls(trace) == {"shift": (6, 0), "scale": (3, 0)}
+    assert {kernel.reason_code for kernel in trace.kernels} == {"graph-not-probed"}
 
 
 STREAMS = """
@@ -342,3 +344,32 @@ gpu("cuCtxDestroy_v2", context)
 """
     trace = compare(tool, script, "--launches", "all")
     assert len(lines(trace, "code graph-context-gone")) == 1
+
+
+LOOKED_UP = """
+def look_up(name, *arguments, version=12000):
+    found = c_void_p()
+    gpu("cuGetProcAddress_v2", name.encode(), byref(found), version, c_uint64(0), None)
+    if CFUNCTYPE(c_int, *map(type, arguments))(found.value)(*arguments):
+        raise SystemExit(name)
+graph, nodes = chain(*STEPS)
+for name, version in (("cuGraphInstantiate", 12000), ("cuGraphInstantiateWithFlags", 11040)):
+    executable = c_void_p()
+    look_up(name, pointer(executable), graph, c_ulonglong(8), version=version)
+    other = gpu.kernel_node("shift", words, 9, 100)
+    look_up("cuGraphExecKernelNodeSetParams", executable, nodes[0], pointer(other))
+    look_up("cuGraphLaunch", executable, c_void_p())
+    print(gpu.read(words, 9))
+older = c_void_p()
+look_up("cuGraphInstantiate", pointer(older), graph, c_void_p(), c_void_p(), c_size_t(0), version=11000)
+look_up("cuGraphExecUpdate", older, graph, pointer(UpdateResult()))
+look_up("cuGraphLaunch", older, c_void_p())
+print(gpu.read(words, 9))
+look_up("cuGraphExecDestroy", older)
+"""
+
+
+def test_functions_that_are_looked_up_are_those_of_the_version_that_was_asked_for(tool: Tool) -> None:
+    trace = compare(tool, LOOKED_UP, "--launches", "all")
+    assert [(graph.flags, graph.replays_probed) for graph in trace.graphs] == [(8, 1), (8, 1), (0, 1)]
+    assert [graph.destroyed for graph in trace.graphs] == [False, False, True]
