@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.graph_events import GraphNodeTold
     from tui_probe.trace.graphs import Graph
     from tui_probe.trace.model import Trace
+    from tui_probe.trace.ranges import Range
 
 _INSTANT: Final = ("empty", "event-wait", "event-record", "signal", "wait", "child")
 """Nodes that take no time of their own."""
@@ -63,11 +64,12 @@ def graph_figures(trace: Trace, graph: Graph) -> GraphFigures:
     begins, ends = schedule(graph.nodes, lengths)
     whole = max(ends, default=0.0) or 1.0
     probed = recorded(trace, graph)
+    around = _around(trace, graph)
     nodes = tuple(
         NodeFigures(
             node, _depth(graph.nodes, node), int(probed[i]), times[i],
             None if total is None or not total or times[i] is None else (times[i] or 0.0) / total,
-            begins[i] / whole, ends[i] / whole, _ranges(trace, node),
+            begins[i] / whole, ends[i] / whole, _ranges(trace, around, node),
         )
         for i, node in enumerate(graph.nodes)
     )  # fmt: skip
@@ -141,13 +143,22 @@ def recorded(trace: Trace, graph: Graph) -> NDArray[np.int64]:
     return counts
 
 
-def _ranges(trace: Trace, node: GraphNodeTold) -> tuple[str, ...]:
+def _around(trace: Trace, graph: Graph) -> list[Range]:
+    """The ranges that were open while launches of a graph were captured: few, of the many that a run may have."""
+    captured = [node.captured for node in graph.nodes if node.captured is not None]
+    if not captured:
+        return []
+    begin, end = min(captured), max(captured)
+    return [one for one in trace.ranges if any(first <= end and last >= begin for first, last in one.runs)]
+
+
+def _ranges(trace: Trace, around: Sequence[Range], node: GraphNodeTold) -> tuple[str, ...]:
     """The texts of the ranges that were open when a node's launch was captured, the outermost first."""
     number = node.captured
     if number is None:
         return ()
-    around = [one for one in trace.ranges if any(first <= number <= last for first, last in one.runs)]
-    return tuple(one.text for one in sorted(around, key=trace.ranges.depth))
+    outside = [one for one in around if any(first <= number <= last for first, last in one.runs)]
+    return tuple(one.text for one in sorted(outside, key=trace.ranges.depth))
 
 
 def figures_of(trace: Trace) -> Mapping[int, GraphFigures]:

@@ -115,7 +115,8 @@ def _of_launch(event: Event) -> str | None:
 def _of_graph(event: Event) -> str | None:
     match event:
         case graphs.GraphMade(graph, nodes, kernels):
-            return f"graph {graph} is executable: {units.counted(nodes, 'node')}, {units.count(kernels)} of them kernels"
+            inside = f"{units.counted(nodes, 'node')}, {units.count(kernels)} of them kernels"
+            return f"graph {graph} is executable: {inside}"
         case graphs.GraphNodeTold(graph, index, kind, _, after):
             behind = f", after {', '.join(map(str, after))}" if after else ""
             return f"node {index} of graph {graph}: {kind}{behind}"
