@@ -373,3 +373,13 @@ def test_functions_that_are_looked_up_are_those_of_the_version_that_was_asked_fo
     trace = compare(tool, LOOKED_UP, "--launches", "all")
     assert [(graph.flags, graph.replays_probed) for graph in trace.graphs] == [(8, 1), (8, 1), (0, 1)]
     assert [graph.destroyed for graph in trace.graphs] == [False, False, True]
+
+
+def test_a_node_of_a_replay_is_opened_by_its_launch_number(tool: Tool) -> None:
+    command = program("captured", "4", "4")
+    run, trace = tool.run(command, "--launches", "all")
+    assert run.returncode == 0
+    shown = tool("show", "summary", f"{trace}:scale@8", "--format", "json")
+    assert shown.returncode == 0, shown.stderr
+    other = tool("compare", f"{trace}:scale@8", f"{trace}:scale@13")
+    assert other.returncode == 0, other.stderr

@@ -129,3 +129,11 @@ def test_without_graphs_that_is_said(tmp_path: Path) -> None:
     writer.start()
     trace = open_trace(writer.directory)
     assert "No CUDA graph was made executable." in "\n".join(report_lines(trace, "graphs"))
+
+
+def test_launches_say_which_node_of_which_replay_they_were(trace: Trace) -> None:
+    rows = json.loads("\n".join(report_lines(trace, "launches", "json")))["launches"]
+    assert [(row["launch"], row["graph"], row["replay"], row["node"]) for row in rows][3:5] == [
+        (13, 0, 0, 5), (2010, 0, 501, 0),
+    ]  # fmt: skip
+    assert "probed as node 5 of graph 0, replay 0" in "\n".join(report_lines(trace, "launches", width=160))
