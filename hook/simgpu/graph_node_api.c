@@ -205,15 +205,12 @@ static CUresult get_kernel(CUgraphNode handle, CUkernelNode *parameters, size_t 
     result = kernel ? point_at_parameters(node, kernel) : CUDA_ERROR_INVALID_HANDLE;
     if (result)
         return leave(result);
-    CUkernelNode told = {.shared_bytes = call->shared_bytes, .parameters = node->pointers};
-    if (kernel->kernel_handle == call->function)
-        told.kernel = kernel->kernel_handle;
-    else
-        told.function = (CUfunction)call->function;
+    /* By the function, also of a kernel that was launched by its handle as a library's. */
+    CUkernelNode told = {.function = kernel->function_handle,
+                         .shared_bytes = call->shared_bytes,
+                         .parameters = node->pointers};
     memcpy(told.grid, call->grid, sizeof told.grid);
     memcpy(told.block, call->block, sizeof told.block);
-    if (size < sizeof told && !told.function)
-        told.function = told.kernel;
     memcpy(parameters, &told, size);
     return leave(CUDA_SUCCESS);
 }

@@ -278,6 +278,27 @@ def test_every_kind_of_node_and_change(tool: Tool) -> None:
     assert {graph.reason.code for graph in trace.graphs if graph.reason} == {"graph-node-once"}
 
 
+LIBRARY = """
+library, shift = c_void_p(), c_void_p()
+gpu("cuLibraryLoadData", byref(library), KERNELS, None, None, 0, None, None, 0)
+gpu("cuLibraryGetKernel", byref(shift), library, b"shift")
+gpu.kernels["shift"] = shift
+stream = gpu.stream()
+gpu.begin_capture(stream)
+for value in (5, 6):
+    gpu.launch("shift", words, value, 100, stream)
+executable = gpu.instantiate(gpu.end_capture(stream))
+replay(executable, 3)
+print(gpu.read(words, 9))
+"""
+
+
+def test_kernels_of_libraries_are_known_by_their_functions(tool: Tool) -> None:
+    trace = compare(tool, LIBRARY, "--launches", "all")
+    (kernel,) = trace.kernels
+    assert (kernel.name, kernel.status, kernel.launches, kernel.launches_probed) == ("shift", "probed", 8, 6)
+
+
 CHILD = """
 child, _ = chain(("scale", 3), ("shift", 1))
 graph = gpu.graph()
