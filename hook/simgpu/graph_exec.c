@@ -234,17 +234,6 @@ API cuGraphExecHostNodeSetParams(CUgraphExec handle, CUgraphNode node, const CUh
     return set_plain(handle, node, (struct work){.type = NODE_HOST, .of.host = *host});
 }
 
-API cuGraphExecChildGraphNodeSetParams(CUgraphExec handle, CUgraphNode node, CUgraph child)
-{
-    struct graph_node *here;
-    CUresult result = enter_exec_node(handle, node, &here);
-    if (result)
-        return result;
-    const struct graph *graph = graph_of(child);
-    struct work work = {.type = NODE_CHILD, .of.child = graph ? graph_clone(graph) : NULL};
-    return leave(work.of.child ? replace(here, NODE_CHILD, &work) : CUDA_ERROR_INVALID_VALUE);
-}
-
 API cuGraphNodeSetEnabled(CUgraphExec handle, CUgraphNode node, unsigned enabled)
 {
     struct graph_node *here;
@@ -299,6 +288,19 @@ static bool take_over(struct graph *graph, const struct graph *from)
         graph->nodes[i]->work = work;
     }
     return true;
+}
+
+/* The topology must be the same. */
+API cuGraphExecChildGraphNodeSetParams(CUgraphExec handle, CUgraphNode node, CUgraph child)
+{
+    struct graph_node *here;
+    CUresult result = enter_exec_node(handle, node, &here);
+    if (result)
+        return result;
+    const struct graph *graph = graph_of(child);
+    if (!graph || here->work.type != NODE_CHILD || compare(here->work.of.child, graph))
+        return leave(CUDA_ERROR_INVALID_VALUE);
+    return leave(take_over(here->work.of.child, graph) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 static CUresult update(CUgraphExec handle, CUgraph graph_handle, int *told)

@@ -142,6 +142,10 @@ typedef struct {
     size_t width, height;
 } CUDA_MEMSET_NODE_PARAMS;
 
+typedef struct {
+    void *fn, *userData;
+} CUDA_HOST_NODE_PARAMS;
+
 /* Of which the hook reads the extent alone. */
 typedef struct {
     unsigned char ends[176];

@@ -105,8 +105,7 @@ static bool add_node(struct graph *graph, CUgraphNode handle, uint32_t parent)
     return true;
 }
 
-/* The handles of the nodes of one graph, without those in child graphs; to be freed. */
-static CUgraphNode *handles_of(CUgraph handle, size_t *n)
+CUgraphNode *graph_handles(CUgraph handle, size_t *n)
 {
     *n = 0;
     if (REAL_OR_NOT_FOUND(cuGraphGetNodes, handle, NULL, n) != CUDA_SUCCESS)
@@ -133,7 +132,7 @@ static bool add_child(struct graph *graph, uint32_t index, int depth)
 static bool add_graph(struct graph *graph, CUgraph handle, uint32_t parent, int depth)
 {
     size_t n;
-    CUgraphNode *handles = handles_of(handle, &n);
+    CUgraphNode *handles = graph_handles(handle, &n);
     bool done = handles != NULL;
     for (size_t i = 0; i < n && done; i++) {
         done = add_node(graph, handles[i], parent);

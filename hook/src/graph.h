@@ -50,6 +50,9 @@ bool graph_match(struct graph *graph, CUgraph clone);
 /* What a kernel's node does from now on; false without memory. */
 bool graph_node_set_kernel(struct graph_node *node, const CUDA_KERNEL_NODE_PARAMS *parameters);
 
+/* The handles of the N nodes of one graph, without those in child graphs; to be freed. NULL if the driver does not say. */
+CUgraphNode *graph_handles(CUgraph handle, size_t *n);
+
 /* By whichever form of the function the driver has. */
 CUresult graph_kernel_parameters(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *parameters);
 

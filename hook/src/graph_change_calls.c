@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "executable.h"
+#include "graph_child.h"
 #include "graph_log.h"
 #include "graph_replay.h"
 #include "graph_twin.h"
@@ -48,7 +49,13 @@ static CUresult lost(CUgraphExec handle, CUresult result)
         return result;                                                                                               \
     } while (0)
 
-/* A node that has become another kernel is told of anew. */
+/* Nodes have become other kernels: they are told of anew. */
+static void tell_anew(struct executable *executable)
+{
+    graph_log_all_replays(executable);
+    graph_log_nodes(executable);
+}
+
 static CUresult changed_kernel(struct executable *executable, struct graph_node *node,
                                const CUDA_KERNEL_NODE_PARAMS *parameters)
 {
@@ -58,10 +65,8 @@ static CUresult changed_kernel(struct executable *executable, struct graph_node 
         return result == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : result;
     node->stale = true; /* the twin's next replay takes it over */
     node->refused = NULL;
-    if (node->kernel == before)
-        return CUDA_SUCCESS;
-    graph_log_all_replays(executable);
-    graph_log_nodes(executable);
+    if (node->kernel != before)
+        tell_anew(executable);
     return CUDA_SUCCESS;
 }
 
@@ -111,7 +116,7 @@ CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec handle, CUgraphNode program_
            REAL_OR_NOT_FOUND(cuGraphExecMemsetNodeSetParams, executable->twin, node->twin, fill, context));
 }
 
-CUresult cuGraphExecHostNodeSetParams(CUgraphExec handle, CUgraphNode program_node, const void *host)
+CUresult cuGraphExecHostNodeSetParams(CUgraphExec handle, CUgraphNode program_node, const CUDA_HOST_NODE_PARAMS *host)
 {
     CUresult result = REAL_OR_NOT_FOUND(cuGraphExecHostNodeSetParams, handle, program_node, host);
     FOLLOW(handle, program_node, result, REAL_OR_NOT_FOUND(cuGraphHostNodeSetParams, node->twin, host),
@@ -146,9 +151,19 @@ CUresult cuGraphNodeSetEnabled(CUgraphExec handle, CUgraphNode program_node, uns
            REAL_OR_NOT_FOUND(cuGraphNodeSetEnabled, executable->twin, node->twin, enabled));
 }
 
-CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec handle, CUgraphNode node, CUgraph child)
+static CUresult changed_child(struct executable *executable, struct graph_node *node, CUgraph child)
 {
-    return lost(handle, REAL_OR_NOT_FOUND(cuGraphExecChildGraphNodeSetParams, handle, node, child));
+    bool changed = false;
+    const CUresult result = graph_child_follow(executable, node, child, &changed);
+    if (changed)
+        tell_anew(executable);
+    return result;
+}
+
+CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec handle, CUgraphNode program_node, CUgraph child)
+{
+    CUresult result = REAL_OR_NOT_FOUND(cuGraphExecChildGraphNodeSetParams, handle, program_node, child);
+    FOLLOW(handle, program_node, result, changed_child(executable, node, child), CUDA_SUCCESS);
 }
 
 CUresult cuGraphExecExternalSemaphoresSignalNodeSetParams(CUgraphExec handle, CUgraphNode node, const void *parameters)

@@ -326,6 +326,28 @@ def test_child_graphs_and_replays_that_are_captured(tool: Tool) -> None:
     assert calls(trace) == {"shift": (8, 8), "scale": (4, 4)}
 
 
+EXCHANGED = """
+child, _ = chain(("scale", 3), ("shift", 1))
+graph = gpu.graph()
+inner = gpu.add("ChildGraphNode", graph, [], child)
+executable = gpu.instantiate(graph)
+replay(executable, 2)
+for i in range(4):
+    other, _ = chain(("scale" if i % 2 else "shift", i), ("shift", 5))
+    gpu("cuGraphExecChildGraphNodeSetParams", executable, inner, other)
+    gpu("cuGraphDestroy", other)
+    replay(executable, 2)
+print(gpu.read(words, 100))
+"""
+
+
+def test_child_graphs_that_are_exchanged(tool: Tool) -> None:
+    trace = compare(tool, EXCHANGED, "--launches", "all")
+    (graph,) = trace.graphs
+    assert (graph.replays_probed, graph.versions) == (10, 5)
+    assert calls(trace) == {"scale": (6, 6), "shift": (14, 14)}
+
+
 def test_a_switch_that_is_off_leaves_replays_alone(tool: Tool) -> None:
     script = """
 graph, _ = chain(*STEPS)

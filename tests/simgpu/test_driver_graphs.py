@@ -184,6 +184,20 @@ def test_executables_are_changed_without_their_graph(gpu: Gpu) -> None:
     assert gpu.read(words, COUNT) == expected(("scale", 2), ("shift", 2), *STEPS)
 
 
+def test_another_child_graph_of_the_same_topology(gpu: Gpu) -> None:
+    words, graph, child, other, longer = gpu.words(COUNT), gpu.graph(), gpu.graph(), gpu.graph(), gpu.graph()
+    chain(gpu, child, words, *STEPS)
+    chain(gpu, other, words, ("scale", 2), ("shift", 4), ("scale", 5))
+    chain(gpu, longer, words, *STEPS, ("shift", 1))
+    node = gpu.add("ChildGraphNode", graph, [], child)
+    executable = gpu.instantiate(graph)
+    with pytest.raises(CudaError):
+        gpu("cuGraphExecChildGraphNodeSetParams", executable, node, longer)
+    gpu("cuGraphExecChildGraphNodeSetParams", executable, node, other)
+    gpu("cuGraphLaunch", executable, None)
+    assert gpu.read(words, COUNT) == expected(("scale", 2), ("shift", 4), ("scale", 5))
+
+
 def test_update_takes_over_parameters_and_refuses_another_topology(gpu: Gpu) -> None:
     words, graph, other, longer = gpu.words(COUNT), gpu.graph(), gpu.graph(), gpu.graph()
     chain(gpu, graph, words, *STEPS)

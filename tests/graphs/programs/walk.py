@@ -238,9 +238,20 @@ class Walk:
             gpu("cuGraphExecMemsetNodeSetParams", executable.handle, step.node, byref(self.fill(new)), self.context())
         elif step.kind == "copy":
             gpu("cuGraphExecMemcpyNodeSetParams", executable.handle, step.node, byref(self.copy(new)), self.context())
+        elif step.kind == "child":
+            self.exchange(executable, step, new)
+            return
         else:
             return
         step.kind, step.value = new.kind, new.value
+
+    def exchange(self, executable: MadeExecutable, step: Step, new: Step) -> None:
+        """Another child graph of the same topology."""
+        child = self.gpu.graph()
+        self.add(child, new.inner)
+        self.gpu("cuGraphExecChildGraphNodeSetParams", executable.handle, step.node, child)
+        self.gpu("cuGraphDestroy", child)
+        step.inner = copied(new.inner)
 
     def enable(self) -> None:
         found = self.named()
