@@ -80,7 +80,9 @@ static const struct reason *take(const struct executable *executable, const stru
     CUDA_KERNEL_NODE_PARAMS parameters;
     if (node->refused)
         return node->refused;
-    if (node->disabled || !settings_selects_launch(node->launch.nth))
+    if (node->disabled)
+        return reason(GRAPH_NO_KERNEL);
+    if (!settings_selects_launch(node->launch.nth))
         return reason(NOT_SELECTED);
     if (atomic_load_explicit(&node->kernel->status, memory_order_acquire) != KERNEL_PROBED)
         return atomic_load(&node->kernel->reason);
