@@ -10,6 +10,7 @@ import pytest
 
 import tests.graphs.programs
 from tui_probe.analysis.graph_nodes import figures_of
+from tui_probe.pages.graph_stamps import ran
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
@@ -426,3 +427,17 @@ def test_a_node_of_a_replay_is_opened_by_its_launch_number(tool: Tool) -> None:
     assert shown.returncode == 0, shown.stderr
     other = tool("compare", f"{trace}:scale@8", f"{trace}:scale@13")
     assert other.returncode == 0, other.stderr
+
+
+@pytest.mark.parametrize("probe", ["warp_progress", "program_progress", "dmat"])
+def test_nodes_begin_where_the_probe_read_the_timer(tool: Tool, probe: str) -> None:
+    trace = compare(tool, program("captured", "4", "4"), "--launches", "all", "-p", probe)
+    (graph,) = trace.graphs
+    assert ran(trace, graph) == {}, "what is simulated is no time"
+    trace.state.simulated = False
+    found = ran(trace, graph)
+    assert set(found) == {0, 1, 2, 3, 4}
+    begun = [found[index].begin for index in range(4)]
+    assert begun == sorted(begun), "one waits for the other"
+    assert begun[0] == 0
+    assert all(one.end is None or one.end >= one.begin for one in found.values())

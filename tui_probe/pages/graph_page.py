@@ -9,6 +9,7 @@ from tui_probe.analysis.graph_nodes import GraphFigures, NodeFigures, figures_of
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column, table
+from tui_probe.pages.graph_stamps import Ran, ran
 from tui_probe.pages.nsight.page import TablePage, Words
 
 if TYPE_CHECKING:
@@ -24,8 +25,9 @@ ABOUT: Final = (
     " a number of its own.",
     "The time of a graph is that of a replay as a whole, between events before and behind it; “call” is what the host"
     " needs for it. The time of a node is the mean over all timed launches of its kernel, in this graph or outside of"
-    " any: single nodes of a replay are not timed. Bars show when a node can begin, by what it waits for: with those"
-    " times as lengths where all kernels have one, else with equal ones.",
+    " any: single nodes of a replay are not timed. Where the probe in them reads %globaltimer, “began” says when each"
+    " node of the newest probed replay did, after the first. Bars show when a node can begin, by what it waits for:"
+    " with those times as lengths where all kernels have one, else with equal ones.",
 )
 NONE: Final = "No CUDA graph was made executable."
 _BAR: Final = 24
@@ -42,6 +44,8 @@ class GraphLine:
     graph: GraphFigures
     node: NodeFigures | None = None
     kernel: Kernel | None = None
+    ran: Ran | None = None
+    """When it ran in the newest replay that tells."""
 
     @property
     def text(self) -> str:
@@ -97,9 +101,12 @@ def graph_lines(trace: Trace) -> Iterator[GraphLine]:
     """A line for each graph, and below it one for each of its nodes."""
     for figures in figures_of(trace).values():
         yield GraphLine(figures)
+        stamped = ran(trace, figures.graph)
         for node in figures.nodes:
             index = node.node.kernel
-            yield GraphLine(figures, node, None if index is None else trace.kernels.get(index))
+            yield GraphLine(
+                figures, node, None if index is None else trace.kernels.get(index), stamped.get(node.node.index)
+            )
 
 
 def _found(trace: Trace) -> Iterator[str]:
@@ -121,7 +128,7 @@ def _shown(rows: list[GraphLine]) -> list[Column[GraphLine]]:
 
 def _has(rows: list[GraphLine], column: Column[GraphLine]) -> bool:
     """Whether a column that may be empty holds anything."""
-    if column.key not in ("ranges", "call_s", "share"):
+    if column.key not in ("ranges", "call_s", "share", "began_s"):
         return True
     return any(column.value is not None and column.value(row) for row in rows)
 
@@ -139,6 +146,10 @@ def _of_node(name: str) -> Any:
 
 def _call(line: GraphLine) -> float | None:
     return _seconds(line.graph.call_ns) if line.node is None else None
+
+
+def _began(line: GraphLine) -> float | None:
+    return None if line.ran is None else line.ran.begin
 
 
 def _share(line: GraphLine) -> float | None:
@@ -195,6 +206,8 @@ COLUMNS: Final[tuple[Column[GraphLine], ...]] = (
     Column("kernel_seconds", lambda r: None if r.node else _seconds(r.graph.kernel_ns)),
     Column("share", _share, "share", lambda r: "" if _share(r) is None else f"{100 * (_share(r) or 0):.1f} %", rank=4),
     Column("call_s", _call, "call", lambda r: "" if r.node else units.duration(_call(r)), rank=5),
+    Column("began_s", _began, "began", lambda r: "" if r.node is None else units.duration(_began(r)), rank=5),
+    Column("ended_s", lambda r: None if r.ran is None else r.ran.end),
     Column("begin", lambda r: None if r.node is None else r.node.begin),
     Column("end", lambda r: None if r.node is None else r.node.end),
     Column("bar", None, "over a replay", lambda r: r.bar, False, narrow=_BAR),
