@@ -73,9 +73,13 @@ static CUresult launch_per_thread(CUgraphExec handle, CUstream stream)
 /* In a capture it becomes a child graph of another, and is replayed with that. */
 static CUresult replay(CUresult (*launch)(CUgraphExec, CUstream), CUgraphExec handle, CUstream passed, CUstream stream)
 {
-    struct executable *executable = hook_active() ? executables_find(handle) : NULL;
+    struct executable *executable = executables_find(handle);
     if (!executable || stream_is_capturing(stream))
         return launch(handle, passed);
+    if (!hook_active()) { /* the trace is complete, yet the twin may be at work */
+        graph_wait_for_twin(executable, stream);
+        return launch(handle, passed);
+    }
     signals_hold();
     const CUresult result =
         hook_launching() ? graph_replay(executable, launch, passed, stream) : launch(handle, passed);

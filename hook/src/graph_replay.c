@@ -86,19 +86,26 @@ static bool prepare_nodes(const struct graph *graph)
     return any;
 }
 
+/* Whether a node can be probed, and never was. */
+static bool is_missing(const struct graph_node *node)
+{
+    return !node->recorded && !node->disabled && !node->refused &&
+           atomic_load_explicit(&node->kernel->status, memory_order_relaxed) == KERNEL_PROBED;
+}
+
 /* A sample that had no room for all nodes has the next one right behind it, which goes on with the others. */
 static void ask_for_rest(struct executable *executable)
 {
-    bool all = true;
+    bool any = false;
     for (size_t i = 0; i < executable->graph->n_kernels; i++)
-        all = all && executable->graph->nodes[executable->graph->kernels[i]].recorded;
-    if (!all && executable->extras++ < MOST_EXTRAS)
+        any = any || is_missing(&executable->graph->nodes[executable->graph->kernels[i]]);
+    if (any && executable->extras++ < MOST_EXTRAS)
         atomic_store_explicit(&executable->probes.next, 0, memory_order_relaxed);
 }
 
 /* The driver keeps replays of one executable in order, but knows nothing of the twin: what comes behind that in another
  * stream waits for its event. */
-static void wait_for_twin(struct executable *executable, CUstream stream)
+void graph_wait_for_twin(const struct executable *executable, CUstream stream)
 {
     if (executable->twin_last && executable->stream != stream)
         REAL_OR_NOT_FOUND(cuStreamWaitEvent, stream, executable->event, 0);
@@ -108,7 +115,7 @@ static CUresult replay_original(struct executable *executable, struct replay *re
                                 CUresult (*launch)(CUgraphExec, CUstream), CUstream passed)
 {
     struct timed_launch timed;
-    wait_for_twin(executable, replay->stream);
+    graph_wait_for_twin(executable, replay->stream);
     struct timer *timer = timing_begin_replay(executable->times, false, replay->n, &timed);
     if (timer)
         timer_start(timer, replay->stream);

@@ -8,6 +8,9 @@
 CUresult graph_replay(struct executable *executable, CUresult (*launch)(CUgraphExec, CUstream), CUstream passed,
                       CUstream stream);
 
+/* Before a replay of the executable itself in STREAM: it comes behind a replay of the twin. */
+void graph_wait_for_twin(const struct executable *executable, CUstream stream);
+
 /* Whether the next replay is to be probed, if it can be. */
 bool graph_replay_is_near(struct executable *executable);
 

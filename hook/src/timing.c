@@ -44,10 +44,10 @@ static unsigned int divisor_of(struct timed_kind *kind, bool probed)
     return wanted < ORIGINAL_DIVISOR ? ORIGINAL_DIVISOR : wanted > MOST_DIVISOR ? MOST_DIVISOR : (unsigned int)wanted;
 }
 
-static bool is_due(struct timed *timed, uint64_t seed, bool probed, uint64_t n)
+static bool is_due(struct timed *timed, uint64_t seed, bool probed, uint64_t n, unsigned int divisor)
 {
     struct timed_kind *kind = &timed->of[probed];
-    const bool due = pace_due(&kind->pace, n, SEED + seed, divisor_of(kind, probed));
+    const bool due = pace_due(&kind->pace, n, SEED + seed, divisor);
     if (probed)
         atomic_store_explicit(&timed->beside, true, memory_order_relaxed);
     else if (atomic_load_explicit(&timed->beside, memory_order_relaxed))
@@ -72,7 +72,7 @@ struct timer *timing_begin(const struct launch *launch, bool probed, struct time
     struct timed_kind *kind = &key->timed.of[probed];
     const uint64_t n = atomic_fetch_add_explicit(&kind->launches, 1, memory_order_relaxed);
     const bool alone = stands_alone(launch);
-    if (!is_due(&key->timed, key->seed, probed, n) || !alone || streams_any_capture())
+    if (!is_due(&key->timed, key->seed, probed, n, divisor_of(kind, probed)) || !alone || streams_any_capture())
         return NULL;
     *timed = (struct timed_launch){.key = key, .number = launch->number};
     return take(kind, n, timed);
@@ -85,7 +85,9 @@ struct timer *timing_begin_replay(struct graph_times *times, bool probed, uint64
     struct timed_kind *kind = &times->timed.of[probed];
     const uint64_t n = atomic_fetch_add_explicit(&kind->launches, 1, memory_order_relaxed);
     before = NULL; /* a graph has no programmatic edge to what comes next */
-    if (!is_due(&times->timed, times->id, probed, n) || streams_any_capture())
+    /* Replays of one graph differ less than launches of one shape, and each is a call that must not cost more. */
+    if (!is_due(&times->timed, times->id, probed, n, probed ? PROBED_DIVISOR : ORIGINAL_DIVISOR) ||
+        streams_any_capture())
         return NULL;
     *timed = (struct timed_launch){.graph = times, .number = number};
     return take(kind, n, timed);
