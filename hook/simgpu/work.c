@@ -7,6 +7,13 @@
 #include "graph.h"
 #include "launch.h"
 
+CUkernelNode kernel_node_upgraded(const CUkernelNode *older)
+{
+    CUkernelNode node = {0};
+    memcpy(&node, older, offsetof(CUkernelNode, kernel));
+    return node;
+}
+
 CUresult work_of_kernel(struct work *work, const CUkernelNode *node, bool cooperative)
 {
     struct launch launch = {.function = node->function ? node->function : node->kernel,

@@ -29,6 +29,9 @@ struct work {
     } of;
 };
 
+/* What a program of the older interface means. */
+CUkernelNode kernel_node_upgraded(const CUkernelNode *older);
+
 /* Of a kernel; `parameters` and `extra` are the program's, and copied. The caller holds the driver's lock. */
 CUresult work_of_kernel(struct work *work, const CUkernelNode *node, bool cooperative);
 

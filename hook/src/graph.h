@@ -44,6 +44,9 @@ void graph_free(struct graph *graph);
 /* The node of one of the program's handles, or NULL. */
 struct graph_node *graph_find(const struct graph *graph, CUgraphNode handle);
 
+/* Notes for each node which ones it waits for; false if the driver does not say, or without memory. */
+bool graph_read_edges(const struct graph *graph, CUgraph handle);
+
 /* Finds every node in CLONE; false if one is not there. */
 bool graph_match(struct graph *graph, CUgraph clone);
 
