@@ -41,6 +41,9 @@ struct graph {
 struct graph *graph_read(CUgraph handle);
 void graph_free(struct graph *graph);
 
+/* Sorts the nodes for graph_find; false without memory. */
+bool graph_sort(struct graph *graph);
+
 /* The node of one of the program's handles, or NULL. */
 struct graph_node *graph_find(const struct graph *graph, CUgraphNode handle);
 
