@@ -125,7 +125,7 @@ static struct chunk *chunk_at_hand(struct pool *pool, size_t size)
 }
 
 /* The same, waiting a moment for the draining thread if there is something to wait for, and no other launch to record. */
-static struct chunk *find_chunk(struct pool *pool, size_t size, const struct reason **reason)
+static struct chunk *find_chunk(struct pool *pool, size_t size, bool may_wait, const struct reason **reason)
 {
     struct timespec deadline = clock_deadline(WAIT_MILLISECONDS);
     while (!pool->fault) {
@@ -134,7 +134,7 @@ static struct chunk *find_chunk(struct pool *pool, size_t size, const struct rea
             return chunk;
         if (pool->ready) /* returned while the lock was not held */
             continue;
-        if (!pool->busy || pool->starved || settings.scheduled) {
+        if (!pool->busy || pool->starved || !may_wait) {
             *reason = reason(PROBE_MEMORY);
             return NULL;
         }
@@ -175,6 +175,12 @@ static const struct reason *too_large(size_t needed, size_t limit)
     return reason_with(LAUNCH_TOO_LARGE, reason_number(texts[0], needed), reason_number(texts[1], limit));
 }
 
+/* Where only some launches are probed there is another; and nodes of a graph hold chunks until the last has its piece. */
+static bool may_wait(const struct launch *launch)
+{
+    return !settings.scheduled && !launch->replayed;
+}
+
 struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struct probing *probing, size_t size,
                            struct claim *claim, const struct reason **reason)
 {
@@ -184,7 +190,7 @@ struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struc
         return NULL;
     }
     buffers_lock();
-    struct chunk *chunk = find_chunk(pool, size, reason);
+    struct chunk *chunk = find_chunk(pool, size, may_wait(launch), reason);
     if (chunk && !chunk_reserve_piece(chunk)) {
         chunk = NULL;
         *reason = reason(HOST_MEMORY);

@@ -21,6 +21,10 @@
 #include "drain_dropped.h"
 #include "engine_client.h"
 #include "event_log.h"
+#include "executable.h"
+#include "graph_captured.h"
+#include "graph_log.h"
+#include "graph_twin.h"
 #include "hook_state.h"
 #include "host_memory.h"
 #include "last_thread.h"
@@ -80,6 +84,7 @@ static uint64_t unsaved_count(uint64_t dropped)
 /* Takes locks. */
 static void what_is_left(void)
 {
+    graph_log_end();
     prepare_log_unprepared();
     prepare_log_unlisted();
     prepare_count_last();
@@ -252,6 +257,9 @@ static void begin_in_child(void)
     drain_reset();
     streams_reset();
     timing_reset();
+    executables_reset();
+    twins_reset();
+    graph_captured_reset();
     engine_reset();
     trace_dir_reset();
     own_file_reset();

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.pages.findings.report import FINDING_COLUMNS, finding_rows, summary_head, summary_lines
+from tui_probe.pages.graph_page import COLUMNS as GRAPH_COLUMNS
+from tui_probe.pages.graph_page import graph_lines, graph_report
 from tui_probe.pages.kernel_report import KERNEL_COLUMNS, kernel_columns, kernel_head, kernel_table
 from tui_probe.pages.launch_report import LAUNCH_COLUMNS, launch_lines, launch_rows
 from tui_probe.pages.log_report import LOG_COLUMNS, log_rows
@@ -40,6 +42,10 @@ _SHARED: Final = (
     ),
     TracePage("results", page_lines, FIGURE_COLUMNS, figure_rows, "Results", "what the probe measured, every result"),
     TracePage("ranges", range_lines, RANGE_COLUMNS, range_rows, "Ranges", "NVTX ranges and the kernels in them"),
+    TracePage(
+        "graphs", graph_report, GRAPH_COLUMNS, graph_lines,
+        "Graphs", "CUDA graphs: their nodes over time, how often and how long they were replayed",
+    ),
     TracePage(
         "events", _log_lines, LOG_COLUMNS, log_rows,
         "event.log", "event.log: what the hook saw and did, line by line", headed=False,
