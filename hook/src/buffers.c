@@ -1,6 +1,7 @@
 #include "buffers.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ static pthread_once_t returned_once = PTHREAD_ONCE_INIT;
 static struct pool *pools;
 static struct chunk *sealed;  /* oldest first */
 static struct chunk *leaving; /* sealed, but a launch is still under way */
+static atomic_int n_leaving;
 static uint64_t sealed_count;
 static _Thread_local struct claim own __attribute__((tls_model("initial-exec")));
 
@@ -96,6 +98,7 @@ static void seal(struct pool *pool)
     }
     chunk->next = leaving;
     leaving = chunk;
+    atomic_fetch_add(&n_leaving, 1);
 }
 
 static void left(struct chunk *chunk)
@@ -104,6 +107,7 @@ static void left(struct chunk *chunk)
     while (*at != chunk)
         at = &(*at)->next;
     *at = chunk->next;
+    atomic_fetch_sub(&n_leaving, 1);
     hand_over(chunk);
 }
 
@@ -225,6 +229,11 @@ void buffers_launched(struct chunk *chunk, const struct claim *claim, const stru
         left(chunk);
     buffers_unlock();
     drain_expect();
+}
+
+bool buffers_wait_for_launches(void)
+{
+    return atomic_load(&n_leaving) > 0;
 }
 
 struct claim *buffers_own_claim(void)
@@ -397,4 +406,5 @@ void buffers_reset(void)
     pthread_mutex_init(&mutex, NULL);
     pools = NULL;
     sealed = leaving = NULL;
+    atomic_store(&n_leaving, 0);
 }
