@@ -12,6 +12,7 @@
 #include "allocations.h"
 #include "background.h"
 #include "benchmark.h"
+#include "beside.h"
 #include "booking.h"
 #include "buffers.h"
 #include "capacities.h"
@@ -105,6 +106,7 @@ static bool end(void)
 {
     if (getpid() != owner)
         return true;
+    beside_tell();
     if (!hook_state_end()) {
         if (signals_pending())
             wait_for_last_words(HURRIED_MILLISECONDS + GIVE_UP_MILLISECONDS);
@@ -208,6 +210,7 @@ static void begin_in_child(void)
     launch_counts_reset();
     nvtx_reset();
     patience_reset();
+    beside_reset();
     clock_start();
 }
 

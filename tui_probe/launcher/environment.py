@@ -51,6 +51,8 @@ class Places:
     cupy_cache: Path
     ending: Path
     """Is there once the run is asked to end."""
+    beside: Path
+    """Takes what processes tell of drivers that are in them beside the one that the hook calls."""
     control: Path | None = None
     """None: every process counts for itself."""
 
@@ -82,6 +84,7 @@ def target_environment(
         "TUI_PROBE_PROBE": str(places.probe),
         "TUI_PROBE_WEIGHT": weight_of(probes),
         "TUI_PROBE_ENDING": str(places.ending),
+        "TUI_PROBE_BESIDE": str(places.beside),
     }
     for name, value in (choices(options) | probe_choices(probes, places.probes) | control_choice(places)).items():
         environment.pop(name, None)  # of a run around this one
