@@ -101,6 +101,7 @@ def test_frameworks_are_told_to_keep_their_ptx() -> None:
         "XLA_FLAGS",
         "CUPY_COMPILE_WITH_PTX",
         "CUPY_CACHE_DIR",
+        "PYCUDA_DEFAULT_NVCC_FLAGS",
     ]
 
 
@@ -109,6 +110,7 @@ def test_what_the_user_set_for_a_framework_stays() -> None:
         "XLA_FLAGS": "--xla_gpu_generate_line_info=false",
         "CUPY_COMPILE_WITH_PTX": "0",
         "NVTX_INJECTION64_PATH": "/opt/other/tool.so",
+        "PYCUDA_DEFAULT_NVCC_FLAGS": "-O0",
     }
     assert own.items() <= environment(own).items()
     assert framework_settings(own, PLACES.hook, PLACES.cupy_cache) == []

@@ -268,7 +268,7 @@ class Session:
     def record(self, returncode: int | None) -> dict[str, Any]:
         """The content of run.json; ``returncode`` as in Popen, None while the target runs."""
         settings = framework_settings(os.environ, self._hook, self._cupy_cache)
-        settings += python_settings(os.environ, self.options)
+        settings += python_settings(os.environ)
         return {
             "version": 1,
             "command": list(self.options.command),

@@ -1,4 +1,5 @@
-"""Imported by every Python that ``tui-probe run --tensors`` starts: watches its tensors, and goes out of the way.
+"""Imported by every Python that ``tui-probe run`` starts: has numba-cuda keep its PTX, with ``--tensors`` watches tensors,
+and goes out of the way.
 
 Another sitecustomize that would have been imported is; where there is none, it is as if there were none. Any Python
 must be able to read this file; before 3.8 it does nothing.
@@ -10,19 +11,27 @@ import sys
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
-def start():
-    # type: () -> None
-    """Load the package by its place: the program's Python need not have it installed."""
+def load(name, path, **more):
+    # type: (str, str, object) -> object
+    """A module by its place: the program's Python need not have it installed."""
     from importlib.util import module_from_spec, spec_from_file_location
 
-    package = os.path.dirname(FOLDER)
-    name = "_tui_probe_tensortrace"
-    spec = spec_from_file_location(name, os.path.join(package, "__init__.py"), submodule_search_locations=[package])
+    spec = spec_from_file_location(name, path, **more)
     assert spec is not None
     assert spec.loader is not None
     sys.modules[name] = module = module_from_spec(spec)
     spec.loader.exec_module(module)
-    module.begin(everywhere=True)
+    return module
+
+
+def start():
+    # type: () -> None
+    """Do what the run asks for."""
+    package = os.path.dirname(FOLDER)
+    load("_tui_probe_numba_ptx", os.path.join(package, "numba_ptx.py")).begin()
+    if os.environ.get("TUI_PROBE_TENSORS") == "1":
+        place = os.path.join(package, "__init__.py")
+        load("_tui_probe_tensortrace", place, submodule_search_locations=[package]).begin(everywhere=True)
 
 
 def run_next():
