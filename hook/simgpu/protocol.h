@@ -23,7 +23,9 @@
  *               BYTES parameters
  *   OK          u64 cycles from start to end, u64 instructions executed by warps
  * UNLOAD        u64 module
- *   OK          nothing */
+ *   OK          nothing
+ * LINK          u32 images, a BYTES each, as given to cuLinkAddData
+ *   OK          BYTES an image that can be loaded */
 #ifndef TUI_PROBE_SIMGPU_PROTOCOL_H
 #define TUI_PROBE_SIMGPU_PROTOCOL_H
 
@@ -31,7 +33,14 @@
 
 enum { PROTOCOL_VERSION = 1, SOCKET_DESCRIPTOR = 3, MEMORY_DESCRIPTOR = 4 };
 
-enum request_kind { REQUEST_LOAD = 1, REQUEST_PLACE = 2, REQUEST_DESCRIBE = 3, REQUEST_LAUNCH = 4, REQUEST_UNLOAD = 5 };
+enum request_kind {
+    REQUEST_LOAD = 1,
+    REQUEST_PLACE = 2,
+    REQUEST_DESCRIBE = 3,
+    REQUEST_LAUNCH = 4,
+    REQUEST_UNLOAD = 5,
+    REQUEST_LINK = 6
+};
 
 enum reply_status {
     STATUS_OK = 0,

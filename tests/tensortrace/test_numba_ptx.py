@@ -1,4 +1,4 @@
-"""numba-cuda's linkers are asked for line tables, in which its cubins keep PTX, and nothing else of a program changes."""
+"""numba-cuda is asked for line tables, in which its cubins keep PTX, and nothing else of a program changes."""
 
 from __future__ import annotations
 

@@ -90,8 +90,15 @@ class Unload:
     module: Annotated[int, U64]
 
 
-Request: TypeAlias = Load | Place | Describe | Launch | Unload
-REQUESTS: Final[dict[int, type[Request]]] = {1: Load, 2: Place, 3: Describe, 4: Launch, 5: Unload}
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Make one image of several. ``images`` are what cuLinkAddData was given."""
+
+    images: Annotated[tuple[bytes, ...], Sequence(BYTES)]
+
+
+Request: TypeAlias = Load | Place | Describe | Launch | Unload | Link
+REQUESTS: Final[dict[int, type[Request]]] = {1: Load, 2: Place, 3: Describe, 4: Launch, 5: Unload, 6: Link}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +150,13 @@ class Executed:
 
 
 @dataclass(frozen=True, slots=True)
+class Linked:
+    """Reply to Link: an image that can be loaded."""
+
+    image: Annotated[bytes, BYTES]
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     """Reply to Place and Unload."""
 
@@ -154,7 +168,7 @@ class Failure:
     message: Annotated[str, TEXT]
 
 
-Reply: TypeAlias = Loaded | Described | Executed | Done
+Reply: TypeAlias = Loaded | Described | Executed | Linked | Done
 
 
 def decode_request(kind: int, body: bytes) -> Request:

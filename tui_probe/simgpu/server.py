@@ -7,6 +7,7 @@ from typing import BinaryIO
 from tui_probe.errors import ImageError, ProbeError, PtxError, SimulationError
 from tui_probe.simgpu import executor
 from tui_probe.simgpu.codec import U32, pack
+from tui_probe.simgpu.linking import link
 from tui_probe.simgpu.modules import LoadedModule
 from tui_probe.simgpu.protocol import (
     VERSION,
@@ -16,6 +17,8 @@ from tui_probe.simgpu.protocol import (
     Executed,
     Failure,
     Launch,
+    Link,
+    Linked,
     Load,
     Loaded,
     Parameter,
@@ -88,6 +91,8 @@ class Server:
             case Unload():
                 self._modules.pop(request.module, None)
                 return Done()
+            case Link():
+                return Linked(link(request.images))
 
     def _module(self, number: int) -> LoadedModule:
         if number not in self._modules:

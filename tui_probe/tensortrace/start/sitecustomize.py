@@ -1,5 +1,5 @@
-"""Imported by every Python that ``tui-probe run`` starts: has numba-cuda keep its PTX, with ``--tensors`` watches tensors,
-and goes out of the way.
+"""Imported by every Python that ``tui-probe run`` starts: has numba-cuda keep its PTX, watches tensors where
+``--tensors`` asks for it, and goes out of the way.
 
 Another sitecustomize that would have been imported is; where there is none, it is as if there were none. Any Python
 must be able to read this file; before 3.8 it does nothing.
