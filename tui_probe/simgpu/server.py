@@ -40,6 +40,7 @@ STATUSES: tuple[tuple[type[ProbeError], Status], ...] = (
     (executor.MemoryFaultError, Status.ILLEGAL_ADDRESS),
     (executor.TrapError, Status.TRAP),
     (executor.DeadlockError, Status.DEADLOCK),
+    (executor.KernelAssertionError, Status.ASSERT),
     (ImageError, Status.NO_PTX),
     (PtxError, Status.INVALID_PTX),
     (ProbeError, Status.NOT_SUPPORTED),
@@ -75,7 +76,7 @@ class Server:
             return Status.OK, self._perform(decode_request(kind, body))
         except ProbeError as error:
             status = next(status for kind_of_error, status in STATUSES if isinstance(error, kind_of_error))
-            return status, Failure(str(error))
+            return status, Failure(str(error), error.printed if isinstance(error, SimulationError) else b"")
 
     def _perform(self, request: Request) -> Reply:
         match request:
@@ -139,4 +140,4 @@ class Server:
             machine=self._machine,
             start_cycle=request.start_cycle,
         )
-        return Executed(execution.cycles, execution.instructions)
+        return Executed(execution.cycles, execution.instructions, execution.printed)

@@ -4,12 +4,15 @@ Since its linker is nvJitLink, numba-cuda loads cubins, which have PTX in them o
 of the environment for those. So its linker is asked for them by its own argument. The machine code stays the same.
 """
 
+from __future__ import annotations
+
 import sys
-from functools import wraps
-from importlib.machinery import ModuleSpec
-from inspect import signature
-from types import ModuleType
-from typing import Any, Optional
+
+MYPY = False  # typing takes its time, in each Python that starts
+if MYPY:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
 
 DRIVER = "numba.cuda.cudadrv.driver"
 """The module of numba-cuda that has its linkers."""
@@ -18,7 +21,7 @@ DRIVER = "numba.cuda.cudadrv.driver"
 class NumbaFinder:
     """On ``sys.meta_path`` until numba-cuda is imported, which it never imports itself."""
 
-    def find_spec(self, name: str, path: Any = None, target: Optional[ModuleType] = None) -> Optional[ModuleSpec]:
+    def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
         """The spec that others find for numba-cuda's driver, so that it is changed once it was executed."""
         if name != DRIVER:
             return None
@@ -33,7 +36,6 @@ class NumbaFinder:
 def _then_keep_ptx(loader: Any) -> None:
     execute = loader.exec_module
 
-    @wraps(execute)
     def execute_and_change(module: ModuleType) -> None:
         execute(module)
         keep_ptx(module)
@@ -49,6 +51,9 @@ def keep_ptx(driver: ModuleType) -> None:
 
 
 def _ask_for_lines(linker: Any) -> None:
+    from functools import wraps
+    from inspect import signature
+
     make = linker.__init__
     form = signature(make)
     if "lineinfo" not in form.parameters:
@@ -65,4 +70,4 @@ def _ask_for_lines(linker: Any) -> None:
 
 def begin() -> None:
     """Wait for numba-cuda to be imported."""
-    sys.meta_path.insert(0, NumbaFinder())  # type: ignore[arg-type]
+    sys.meta_path.insert(0, NumbaFinder())

@@ -8,15 +8,19 @@ must be able to read this file; before 3.8 it does nothing.
 import os
 import sys
 
+MYPY = False  # typing takes its time, in each Python that starts
+if MYPY:
+    from typing import Any, List, Optional  # noqa: F401
+
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
-def load(name, path, **more):
-    # type: (str, str, object) -> object
+def load(name, path, folders=None):
+    # type: (str, str, Optional[List[str]]) -> Any
     """A module by its place: the program's Python need not have it installed."""
     from importlib.util import module_from_spec, spec_from_file_location
 
-    spec = spec_from_file_location(name, path, **more)
+    spec = spec_from_file_location(name, path, submodule_search_locations=folders)
     assert spec is not None
     assert spec.loader is not None
     sys.modules[name] = module = module_from_spec(spec)
@@ -31,7 +35,7 @@ def start():
     load("_tui_probe_numba_ptx", os.path.join(package, "numba_ptx.py")).begin()
     if os.environ.get("TUI_PROBE_TENSORS") == "1":
         place = os.path.join(package, "__init__.py")
-        load("_tui_probe_tensortrace", place, submodule_search_locations=[package]).begin(everywhere=True)
+        load("_tui_probe_tensortrace", place, [package]).begin(everywhere=True)
 
 
 def run_next():
