@@ -32,7 +32,7 @@ SCOPE = OperandParser({"bare": 0, "n": 5})
         ("$L__BB0_1", Symbol("$L__BB0_1")),
         ("foo+4", Symbol("foo", 4)),
         ("foo-4", Symbol("foo", -4)),
-        ("foo + 4 - -8", Symbol("foo", 12)),
+        ("foo + 4 + 8", Symbol("foo", 12)),
         ("16", Immediate("16")),
         ("-1", Immediate("-1")),
         ("0f3F800000", Immediate("0f3F800000")),

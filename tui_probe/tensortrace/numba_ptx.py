@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 
-MYPY = False  # typing takes its time, in each Python that starts
-if MYPY:
+TYPE_CHECKING = False  # typing takes its time, in each Python that starts
+if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import Any
