@@ -2,6 +2,7 @@
  * ended. A kernel that fails breaks its context, and later calls tell, as with the real driver; a kernel that the
  * simulated GPU cannot execute fails its launch and nothing else. */
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,12 +121,38 @@ static bool is_fault(CUresult result)
     return result >= CUDA_ERROR_ILLEGAL_ADDRESS && result <= CUDA_ERROR_LAUNCH_FAILED;
 }
 
+/* What kernels print goes where the program's own output goes, in order with that. */
+static void print(const uint8_t *text, size_t bytes)
+{
+    if (!text || !bytes)
+        return;
+    fwrite(text, 1, bytes, stdout);
+    fflush(stdout);
+}
+
+/* The last field of a reply. A server that is gone has sent none. */
+static void print_rest(struct reader *body)
+{
+    size_t bytes = 0;
+    const uint8_t *text = body->next ? reader_bytes(body, &bytes) : NULL;
+    print(text, bytes);
+}
+
+static void read_execution(struct reader *body)
+{
+    driver.clock_cycles += reader_u64(body);
+    (void)reader_u64(body); /* instructions */
+    print_rest(body);
+}
+
 static CUresult execute(const struct message *request, CUcontext handle, const char *name)
 {
     struct reply reply;
     CUresult result = server_call(REQUEST_LAUNCH, request, &reply);
-    if (!result)
-        driver.clock_cycles += reader_u64(&reply.body);
+    if (result)
+        print_rest(&reply.body);
+    else
+        read_execution(&reply.body);
     bool is_told = reply.error != NULL;
     if (is_told)
         report("kernel %s: %s", name, reply.error);

@@ -12,6 +12,7 @@
 #include "allocations.h"
 #include "background.h"
 #include "benchmark.h"
+#include "beside.h"
 #include "booking.h"
 #include "buffers.h"
 #include "capacities.h"
@@ -168,6 +169,7 @@ static bool end(bool here)
 {
     if (getpid() != owner)
         return true;
+    beside_tell();
     if (!hook_state_end())
         return wait_for_other();
     const uint64_t began = clock_now();
@@ -267,6 +269,7 @@ static void begin_in_child(void)
     launch_counts_reset();
     nvtx_reset();
     patience_reset();
+    beside_reset();
     clock_start();
 }
 
