@@ -83,6 +83,8 @@ class AccessTable:
     """Records that a thread has room for."""
     threads_missing: int = field(default=0)
     silent: tuple[int, ...] = ()
+    footprint: int | None = None
+    """Bytes of the distinct sectors that were touched; None unless every access was recorded."""
 
     @property
     def requests(self) -> int:
@@ -113,7 +115,9 @@ def by_line(accesses: Accesses, folder: Path | None) -> AccessTable:
     if accesses.compact:
         raise TraceError(f"{accesses.result.path}: compact records name no instructions: run with -p dmat")
     counts: dict[str, Counter[int]] = {name: Counter() for name in ("accesses", "requests", "sectors")}
+    touched = np.zeros(0, dtype=np.uint64)
     for part in accesses.parts():
+        touched = np.union1d(touched, part.addresses() >> _SECTOR_BITS)
         for name, lines in zip(counts, _of_part(part), strict=True):
             numbers, times = np.unique(lines, return_counts=True)
             counts[name].update(dict(zip(numbers.tolist(), times.tolist(), strict=True)))
@@ -129,7 +133,8 @@ def by_line(accesses: Accesses, folder: Path | None) -> AccessTable:
         line for line, each in code.items() if "global" in (words := each.opcode.split(".")) and "bulk" not in words
     )
     silent = tuple(line for line in named if line not in counts["accesses"]) if kept == accesses.made else ()
-    return AccessTable(tuple(rows), accesses.made, kept, accesses.capacity, silent=silent)
+    footprint = SECTOR * len(touched) if kept == accesses.made else None
+    return AccessTable(tuple(rows), accesses.made, kept, accesses.capacity, silent=silent, footprint=footprint)
 
 
 def _of_part(part: Part) -> tuple[Lines, Lines, Lines]:
