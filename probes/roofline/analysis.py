@@ -8,7 +8,8 @@ With the sums over all warps::
     as half            = 2 · (half + 2 · tf32 + byte / 2 + 16 · double)
 
 ``as half`` is the number of operations in half precision that take tensor cores as long: they multiply numbers of tf32
-half as fast as those of 16 bits, of 8 bits twice as fast, and doubles at a 16th (NVIDIA's white papers of A100 and H100).
+half as fast as those of 16 bits, of 8 bits twice as fast, and doubles at a 16th (NVIDIA's white papers of A100 and
+H100).
 """
 
 from __future__ import annotations
@@ -82,8 +83,8 @@ class Asked:
     @property
     def tensor_as_half(self) -> float:
         """Operations in half precision that take as long."""
-        sums = self.sums
-        return 2 * (sums["tensor_half"] + 2 * sums["tensor_tf32"] + sums["tensor_byte"] / 2 + 16 * sums["tensor_double"])
+        longer = {"half": 1.0, "tf32": 2.0, "byte": 0.5, "double": 16.0}
+        return 2 * sum(times * self.sums[f"tensor_{kind}"] for kind, times in longer.items())
 
 
 def analyse(result: Result) -> Asked:

@@ -1,6 +1,6 @@
 """What limits a kernel: how busy each unit must have been, and which one that leaves.
 
-For each unit, the share of the launch's time that it needs at the least (or, of memory, at the most) for what was counted::
+For each unit, the share of the launch's time that it needs at least (of memory: at most) for what was counted::
 
     tensor     operations in half precision that take as long / the most a second / time
     fp32       warp instructions on fp32 / the most a second / time         likewise fp64, fp16
@@ -199,6 +199,6 @@ def _unknown(demand: Demand, machine: Machine) -> tuple[str, ...]:
         ("tensor operations", demand.tensor is None),
         ("fp32, fp64 and fp16 instructions", None in (demand.fp32, demand.fp64, demand.fp16)),
         ("instructions", demand.instructions is None),
-        ("bandwidth", machine.memory is None),
+        ("bandwidth", machine.memory is None and not machine.simulated),
     ]
     return tuple(words for words, missing in lacking if missing)

@@ -1,8 +1,9 @@
 """What a GPU can do at most, unit by unit: what a kernel's counts are held against.
 
 Rates of an SM are from the table of arithmetic throughput in NVIDIA's CUDA programming guide (warp instructions a
-clock: its results a clock / 32) and the white papers of Volta, Turing, Ampere, Hopper; rates of memory are those of the data
-sheets, which a measurement (``tui-probe bandwidth``) replaces. What no source states is None: no share is made of it.
+clock: its results a clock / 32) and the white papers of Volta, Turing, Ampere, Hopper; rates of memory are those of
+the data sheets, which a measurement (``tui-probe bandwidth``) replaces. What no source states is None: no share is
+made of it.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ _MEMORIES: Final = (
 """Bytes per second and bytes of L2 cache by a part of the name, the longer names first."""
 _L2: Final = {"H200": 7.4e12}
 """Bytes per second of the L2 cache, as ``tui-probe bandwidth`` measured them; no data sheet states any."""
+_SIMULATED: Final = 1.555e12 / 108
+"""Bytes per second of memory for each SM of a simulated GPU: as of an A100, which it is like."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ def machine_of(device: Device, bandwidth: Bandwidth | None = None, *, simulated:
     def rate(a_clock: float | None) -> float | None:
         return None if clocks is None or a_clock is None else a_clock * clocks
 
-    memory, l2_size = _memory_of(device.name)
+    memory, l2_size = (_SIMULATED * device.sms, None) if simulated else _memory_of(device.name)
     tensor = rate(_TENSOR_HALF.get(kind))
     mma = None if tensor is None else tensor * _SHARE_OF_MMA.get(kind, 1.0)
     machine = Machine(

@@ -70,6 +70,11 @@ class Limited:
         return f"{_named(self.verdict)} {_percent(found.share)}" if _is_unit(found) else found.limit
 
     @property
+    def limit(self) -> str | None:
+        """``memory (L2)``, ``latency``; None where it cannot be told."""
+        return None if self.verdict.limit is None else _named(self.verdict)
+
+    @property
     def words(self) -> str:
         """``memory (L2): 83% of what it can carry``, or why no unit limits."""
         return _sentence(self)
@@ -129,6 +134,30 @@ def limited_by(
         machine = replace(machine, memory=bandwidth)
     found = verdict(demand, machine)
     return Limited(found, demand, machine, _command(found, kernels[0].trace))
+
+
+def limited_words(of: Limited) -> tuple[str, ...]:
+    """The verdict, what led to it, and what tells more, each in a line."""
+    busy = of.numbers
+    return tuple(
+        filter(
+            None,
+            (
+                of.words,
+                f"busy: {busy}" if busy else "",
+                of.level,
+                _lacking(of),
+                f"to know: {of.command}" if of.command else "",
+            ),
+        )
+    )
+
+
+def _lacking(of: Limited) -> str:
+    """What was not measured, unless the verdict says so itself."""
+    told = of.verdict.limit is None and not of.machine.simulated
+    unknown = [each for each in of.verdict.unknown if each != "time" or not of.machine.simulated]
+    return f"not measured: {', '.join(unknown)}" if unknown and not told else ""
 
 
 def _newest(kernel: Kernel) -> Iterator[Measured]:
@@ -236,9 +265,9 @@ def _sentence(of: Limited) -> str:
         limit = found.limit or ""
         name = NAMES.get(limit, limit) + (f" ({found.level})" if found.level else "")
         share = found.share or 0.0
-        if share > 1:
+        if share > 1 and limit == "memory":
             return f"{name}: {share:.1f} times what it can carry is asked of it, so caches serve the rest"
-        return f"{name}: {_percent(share)} of what it can do"
+        return f"{name}: {_percent(share)} of what {'they' if limit == 'tensor' else 'it'} can do"
     if found.limit == "latency":
         return f"latency: no unit is busy for {BUSY:.0%} of the time"
     if found.limit == "too small":
@@ -251,7 +280,9 @@ def _sentence(of: Limited) -> str:
 def _not_told(of: Limited) -> str:
     if of.machine.simulated:
         asked = demanded(of.demand, of.machine)
-        most = f"; of what it asks for, {NAMES.get(asked[0].unit, asked[0].name)} would take longest" if asked else ""
+        parts = [f"{NAMES.get(each.unit, each.name)} {_percent(each.share)}" for each in asked[1:3]]
+        rest = f" (beside it: {', '.join(parts)})" if parts else ""
+        most = f"; on an A100 {NAMES.get(asked[0].unit, asked[0].name)} would take longest{rest}" if asked else ""
         return f"{NOT_MEASURED} a simulated GPU has no time{most}"
     return f"{NOT_MEASURED} not measured: {', '.join(of.verdict.unknown)}"
 
