@@ -138,19 +138,26 @@ def limited_by(
 
 def limited_words(of: Limited) -> tuple[str, ...]:
     """The verdict, what led to it, and what tells more, each in a line."""
-    busy = of.numbers
     return tuple(
         filter(
             None,
             (
                 of.words,
-                f"busy: {busy}" if busy else "",
+                of.numbers,
                 of.level,
                 _lacking(of),
                 f"to know: {of.command}" if of.command else "",
             ),
         )
     )
+
+
+def summary_words(kernel: Kernel, of: Limited | None) -> tuple[str, ...]:
+    """What the page of a kernel begins with; nothing of one that was not probed."""
+    if of is not None:
+        return limited_words(of)
+    probe = measuring_all(WANTED)
+    return (f"{NOT_MEASURED} not counted: run with -p {probe}",) if probe and kernel.status == "probed" else ()
 
 
 def _lacking(of: Limited) -> str:
@@ -280,18 +287,19 @@ def _sentence(of: Limited) -> str:
 def _not_told(of: Limited) -> str:
     if of.machine.simulated:
         asked = demanded(of.demand, of.machine)
-        parts = [f"{NAMES.get(each.unit, each.name)} {_percent(each.share)}" for each in asked[1:3]]
-        rest = f" (beside it: {', '.join(parts)})" if parts else ""
-        most = f"; on an A100 {NAMES.get(asked[0].unit, asked[0].name)} would take longest{rest}" if asked else ""
+        most = f"; by its counts {NAMES.get(asked[0].unit, asked[0].name)} would take an A100 longest" if asked else ""
         return f"{NOT_MEASURED} a simulated GPU has no time{most}"
     return f"{NOT_MEASURED} not measured: {', '.join(of.verdict.unknown)}"
 
 
 def _busy(of: Limited) -> str:
     """``memory 34%, issue 12%``: the largest shares; "" where there is no time."""
+    if of.machine.simulated:
+        parts = [f"{each.name} {_percent(each.share)}" for each in demanded(of.demand, of.machine)[1:_UNITS_SHOWN]]
+        return f"the others beside it: {', '.join(parts)}" if parts else ""
     shares = [each for each in of.verdict.shares if each.share >= _SMALLEST] or list(of.verdict.shares[:1])
     parts = [f"{each.name} {'' if each.certain else '≤ '}{_percent(each.share)}" for each in shares[:_UNITS_SHOWN]]
-    return ", ".join(parts)
+    return f"busy: {', '.join(parts)}" if parts else ""
 
 
 def _level_words(of: Limited) -> str:

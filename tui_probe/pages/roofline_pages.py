@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 ABOUT: Final = (
     "What limits a kernel is the unit that is busy for 60 % of its time or more: memory, tensor cores, the pipes of"
-    " fp32, fp64 or fp16, or the issue of instructions. Where none is, it is latency: its warps wait for each other, for memory,"
-    " or for blocks; or the launch is too small for the GPU, or so short that launching it takes as long.",
+    " fp32, fp64 or fp16, or the issue of instructions. Where none is, it is latency: its warps wait for each other,"
+    " for memory, for blocks; or the launch is too small for the GPU, or so short that launching it takes as long.",
     "Counts are those of instructions, before caches. Memory’s share is therefore “at most” (≤), and more than 100 %"
     " where caches serve part. It is told to be DRAM or L2 where the memory that the launch can touch tells, or ncu"
     " does (--ncu FILE.csv); otherwise it is memory without a level. Other shares are at the least.",

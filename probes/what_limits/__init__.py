@@ -12,10 +12,11 @@ from .metrics import METRICS
 
 PROBES: Final = (
     Probe(
-        name="roofline",
+        name="what_limits",
         analyse=lambda of: analyse(of.result),
         metrics=METRICS,
         question=Question("limit", "what limits the kernel: memory, arithmetic, latency?", 5),
+        answers=("bytes", "mix"),
         findings=findings,
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
-from tui_probe.probekit.finding import Finding, share
+from tui_probe.probekit.finding import Finding, Gain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,9 +37,9 @@ def _memory(found: Asked) -> Iterator[Finding]:
     wasted = max(plain * _SECTOR - read - written, 0)
     words += f", in {units.counted(sectors, 'sector')} of 32 B"
     if plain and wasted > _MUCH * plain * _SECTOR:
-        words += f": {share(wasted, plain * _SECTOR)} of their bytes are not asked for"
+        words += ", more than they need"
         yield Finding("asked", "memory", words, stands_out=True, asks="coalescing",
-                      values=values | {"wasted_bytes": wasted})  # fmt: skip
+                      values=values | {"wasted_bytes": wasted}, gain=Gain(wasted, plain * _SECTOR, "B"))  # fmt: skip
     else:
         yield Finding("asked", "memory", words, values=values)
 

@@ -88,6 +88,6 @@ class Asked:
 
 
 def analyse(result: Result) -> Asked:
-    """What one launch asked for; TraceError if map 0 holds no records of ``roofline``."""
-    sums = summed(result, RECORD, "roofline")
+    """What one launch asked for; TraceError if map 0 holds no records of ``what_limits``."""
+    sums = summed(result, RECORD, "what_limits")
     return Asked(sums.totals, sums.threads_missing)

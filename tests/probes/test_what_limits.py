@@ -9,7 +9,7 @@ import pytest
 
 from tests.probes.running import example, result_of, simulated
 from tests.probes.specimens import MATMUL
-from tui_probe.probes.roofline.analysis import Asked, analyse
+from tui_probe.probes.what_limits.analysis import Asked, analyse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,7 @@ SPECIMEN = MATMUL
 @pytest.fixture
 def asked(tmp_path: Path) -> Callable[..., Asked]:
     def run(*arguments: Any, **options: Any) -> Asked:
-        return analyse(result_of(tmp_path, "roofline", *arguments, **options))
+        return analyse(result_of(tmp_path, "what_limits", *arguments, **options))
 
     return run
 
