@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from tui_probe.trace.results import Result
 
 _COUNTS: Final = (
-    "loaded", "stored", "load_requests", "load_sectors", "store_requests", "store_sectors", "atomic_requests",
+    "loaded", "stored", "load_requests", "load_sectors", "store_requests", "store_sectors", "load_ideal",
+    "store_ideal", "atomic_requests",
     "atomic_sectors", "unsized", "shared_passes", "tensor_half", "tensor_tf32", "tensor_byte", "tensor_double", "wgmma",
     "fp32_operations", "fp64_operations", "half_operations", "fp32_instructions", "fp64_instructions",
     "half_instructions", "memory_instructions", "instructions",

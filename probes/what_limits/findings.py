@@ -34,7 +34,7 @@ def _memory(found: Asked) -> Iterator[Finding]:
         yield Finding("asked", "memory", f"{words}; copies by tensor map state no size", values=values)
         return
     plain = found.sums["load_sectors"] + found.sums["store_sectors"]
-    wasted = max(plain * _SECTOR - read - written, 0)
+    wasted = _SECTOR * (plain - found.sums["load_ideal"] - found.sums["store_ideal"])
     words += f", in {units.counted(sectors, 'sector')} of 32 B"
     if plain and wasted > _MUCH * plain * _SECTOR:
         words += ", more than they need"

@@ -152,6 +152,12 @@ def limited_words(of: Limited) -> tuple[str, ...]:
     )
 
 
+def tells_limit(kernel: Kernel) -> bool:
+    """Whether a probe of a kernel counts all that a verdict is made of."""
+    probes = (probe_of(one) for one in kernel.by_probe() if one.result_rows)
+    return any(set(WANTED) <= {metric.quantity for metric in probe.metrics} for probe in probes)
+
+
 def summary_words(kernel: Kernel, of: Limited | None) -> tuple[str, ...]:
     """What the page of a kernel begins with; nothing of one that was not probed."""
     if of is not None:
