@@ -45,10 +45,15 @@ def asked_by_lanes(code: Mapping[int, AccessLine]) -> NDArray[np.float64]:
     return asked
 
 
+def moved_shares(part: Part) -> NDArray[np.float64]:
+    """For each record its share of the sectors that its request moves (f8)."""
+    return sectors_of_requests(part) / lanes_of_requests(part)
+
+
 def wasted_shares(part: Part, asked: NDArray[np.float64]) -> NDArray[np.float64]:
     """For each record its share of the sectors that its request wastes (f8); 0 where the records name no lines."""
     lines = part.lines()
     if lines is None:
         return np.zeros(part.kept, dtype=np.float64)
-    shares = sectors_of_requests(part) / lanes_of_requests(part) - asked[np.minimum(lines, len(asked) - 1)]
+    shares = moved_shares(part) - asked[np.minimum(lines, len(asked) - 1)]
     return np.maximum(shares, 0.0)

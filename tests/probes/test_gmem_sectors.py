@@ -154,7 +154,10 @@ ret;
 
 
 def touched(indices: np.ndarray[Any, Any], size: int, offset: int) -> tuple[int, int, int]:
-    """Requests, sectors and the fewest that would do, of an access at ``index * size + offset`` (the table begins at a sector)."""
+    """Requests, sectors and the fewest that would do, of an access at ``index * size + offset``.
+
+    The table begins at a sector.
+    """
     warps = indices.reshape(-1, 32)
     active = [warp[warp < 1000].astype(np.int64) for warp in warps]
     sectors = [len(np.unique((warp * size + offset) // 32)) for warp in active]

@@ -12,7 +12,7 @@ from tui_probe.draw.hanging import hanging
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import safe
 from tui_probe.pages.findings.brief import telling, words_of
-from tui_probe.pages.limits import tells_limit, limited, limited_words
+from tui_probe.pages.limits import limited, limited_words, tells_limit
 from tui_probe.probekit.measured import measured, probe_of
 
 if TYPE_CHECKING:
