@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from tui_probe.probekit.lines import LineRow, Lines, Value
+    from tui_probe.probekit.lines import LineRow, LineRows, Lines, Value
     from tui_probe.trace.model import Kernel, Trace
 
 SHOWN: Final = 40
@@ -83,17 +83,19 @@ def _of_kernel(trace: Trace, kernel: Kernel) -> Iterator[KernelLine]:
             opcodes = _opcodes(kernel.folder)
         except (TraceError, OSError):
             continue
-        name = _ranking(lines)
+        name = _ranking(lines, found)
         for row in found.rows:
             value = row.found.get(name)
-            if isinstance(value, int | float) and value and row.line:
+            if isinstance(value, int | float) and row.line:
                 yield KernelLine(kernel, probe, name, row, float(value), Share(0), opcodes.get(row.line))
 
 
-def _ranking(lines: Lines) -> str:
-    """What lines are ranked by: the first that can be added up, of which each line has a share."""
+def _ranking(lines: Lines, found: LineRows) -> str:
+    """What lines are ranked by: the first that can be added up and that some line has, so that each has a share."""
     by_name = sorted(lines.measures, key=lambda measure: measure.name != lines.main)
-    return next((measure.name for measure in by_name if measure.rule == "sum"), lines.main)
+    sums = [measure.name for measure in by_name if measure.rule == "sum"]
+    known = (name for name in sums if any(row.found.get(name) for row in found.rows))
+    return next(known, lines.main)
 
 
 def _opcodes(folder: Path | None) -> dict[int, str]:
