@@ -45,7 +45,7 @@ _SMALLEST: Final = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What Nsight Compute counted of a kernel, bytes a launch; None where it was not collected."""
+    """What Nsight Compute counted of a kernel, bytes per launch; None where it was not collected."""
 
     dram: float | None = None
     l2: float | None = None
