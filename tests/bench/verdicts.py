@@ -6,7 +6,7 @@
 Needs an NVIDIA GPU, ``nvcc``, ``ncu`` and permission to read performance counters. ``programs/verdicts.cu`` runs once
 with the probe that counts all that a verdict needs, each launch timed with and without it, and once under ``ncu
 --section SpeedOfLight``. Nsight Compute's bound is the unit of the larger speed-of-light share, memory or compute, if
-that is 60 % or more, else neither. Ours is memory, compute (tensor cores, a pipe, issue) or neither (latency, too small,
+that is 60 % or more, else neither. Ours is memory, compute (tensor cores, a pipe, issue) or neither (latency, small,
 launch). Of a kernel whose two shares are within 5 points the larger is chance: such ones are marked, and counted by the
 rule all the same.
 """
