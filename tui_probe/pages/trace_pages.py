@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.pages.all_lines import LINE_COLUMNS, all_lines, kernel_lines
 from tui_probe.pages.findings.report import FINDING_COLUMNS, finding_rows, summary_head, summary_lines
 from tui_probe.pages.graph_page import COLUMNS as GRAPH_COLUMNS
 from tui_probe.pages.graph_page import graph_lines, graph_report
@@ -41,6 +42,10 @@ _SHARED: Final = (
         "Launches", "every launch, in the order of the log",
     ),
     TracePage("results", page_lines, FIGURE_COLUMNS, figure_rows, "Results", "what the probe measured, every result"),
+    TracePage(
+        "lines", all_lines, LINE_COLUMNS, kernel_lines,
+        "Lines", "the lines of all kernels, those first that waste or wait most",
+    ),
     TracePage("ranges", range_lines, RANGE_COLUMNS, range_rows, "Ranges", "NVTX ranges and the kernels in them"),
     TracePage(
         "graphs", graph_report, GRAPH_COLUMNS, graph_lines,
