@@ -321,9 +321,7 @@ class _SnippetCheck:
         if name == BLOCK_HELPER and (self._at_kernel or self._at_instruction or self._at_loop or self._at_source):
             raise self._error(place, f"{name} is a number of instructions of a block: write position = 'block.load'")
         if name not in (BLOCK_HELPER, LINE_HELPER) and self._at_block:
-            raise self._error(
-                place, f"{name} has no meaning at blocks and lines of source: it is an instruction's"
-            )
+            raise self._error(place, f"{name} has no meaning at blocks and lines of source: it is an instruction's")
         if self._at_kernel:
             raise self._error(place, f"{name} has no meaning at position 'kernel': it belongs to an instruction")
         if name != LINE_HELPER and self._is_retried:
