@@ -47,7 +47,7 @@ static bool make_directory(void)
         int length = snprintf(directory, sizeof directory, "%s/%s_%d", settings.trace_root, chosen, (int)getpid());
         if (length < 0 || (size_t)length >= sizeof directory)
             return false;
-        if (mkdir(directory, 0777) == 0)
+        if (mkdir(directory, 0700) == 0)
             return true;
         if (errno != EEXIST)
             return false;
@@ -155,7 +155,7 @@ char *trace_dir_kernel(uint32_t index, const char *name)
     if (asprintf(&path, "%s/kernel/%u_%s", directory, index, digest) < 0)
         return NULL;
     event_log("[probe] rename %s %u_%s\n", name, index, digest);
-    if (mkdir(path, 0777) != 0) {
+    if (mkdir(path, 0700) != 0) {
         int error = errno;
         free(path);
         errno = error; /* which says why to the caller */
