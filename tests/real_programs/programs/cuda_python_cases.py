@@ -57,7 +57,9 @@ def bindings_compile_load_and_launch():
     module = checked(driver.cuModuleLoadData(compiled(source)))
     values = RNG.random(100, np.float32)
     held = uploaded(values)
-    started(checked(driver.cuModuleGetFunction(module, b"twice")), 1, 128, (held, None), (100, np.ctypeslib.ctypes.c_int))
+    started(
+        checked(driver.cuModuleGetFunction(module, b"twice")), 1, 128, (held, None), (100, np.ctypeslib.ctypes.c_int)
+    )
     np.testing.assert_array_equal(downloaded(held, values), values * 2)
 
 
@@ -111,13 +113,14 @@ def core_loads_cubins_with_line_tables():
 @case
 def core_links_programs():
     arch = f"sm_{DEVICE.arch}"
-    options = ProgramOptions(std="c++17", arch=arch, relocatable_device_code=True)
+    options = ProgramOptions(std="c++17", arch=arch, link_time_optimization=True)
     sources = (
         'extern __device__ float f(float); extern "C" __global__ void g(float *x) { x[threadIdx.x] = f(x[threadIdx.x]); }',
         "__device__ float f(float x) { return x + 2; }",
     )
-    parts = [Program(source, code_type="c++", options=options).compile("ptx") for source in sources]
-    kernel = Linker(*parts, options=LinkerOptions(arch=arch, lineinfo=True)).link("cubin").get_kernel("g")
+    parts = [Program(source, code_type="c++", options=options).compile("ltoir") for source in sources]
+    to_ptx = LinkerOptions(arch=arch, link_time_optimization=True, ptx=True)
+    kernel = Linker(*parts, options=to_ptx).link("ptx").get_kernel("g")
     values = RNG.random(32, np.float32)
     held = uploaded(values)
     launch(STREAM, LaunchConfig(grid=1, block=32), kernel, int(held))

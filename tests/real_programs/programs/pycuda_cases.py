@@ -71,7 +71,9 @@ def arrays_on_the_gpu():
 def elementwise_kernel():
     x, y = RNG.random(500, np.float32), RNG.random(500, np.float32)
     out = gpuarray.empty(500, np.float32)
-    combine = ElementwiseKernel("float a, float *x, float b, float *y, float *z", "z[i] = a * x[i] + b * y[i]", "combine")
+    combine = ElementwiseKernel(
+        "float a, float *x, float b, float *y, float *z", "z[i] = a * x[i] + b * y[i]", "combine"
+    )
     combine(5, gpuarray.to_gpu(x), 6, gpuarray.to_gpu(y), out)
     np.testing.assert_allclose(out.get(), 5 * x + 6 * y, rtol=1e-6)
 

@@ -39,9 +39,9 @@ def convolution():
 @case
 def gradients():
     x, w = RNG.standard_normal((10, 6)).astype(np.float32), RNG.standard_normal((6, 4)).astype(np.float32)
-    weights = Tensor(w, requires_grad=True)
-    (Tensor(x) @ weights).relu().sum().backward()
-    np.testing.assert_allclose(weights.grad.numpy(), x.T @ (x @ w > 0), rtol=1e-4, atol=1e-5)
+    weights = Tensor(w)
+    (gradient,) = (Tensor(x) @ weights).relu().sum().gradient(weights)
+    np.testing.assert_allclose(gradient.numpy(), x.T @ (x @ w > 0), rtol=1e-4, atol=1e-5)
 
 
 @case
