@@ -77,6 +77,8 @@ class Server:
         except ProbeError as error:
             status = next(status for kind_of_error, status in STATUSES if isinstance(error, kind_of_error))
             return status, Failure(str(error), error.printed if isinstance(error, SimulationError) else b"")
+        except Exception as error:  # noqa: BLE001 - a mistake of ours must not end the server in a traceback
+            return Status.NOT_SUPPORTED, Failure(f"internal error, please report it: {type(error).__name__}: {error}")
 
     def _perform(self, request: Request) -> Reply:
         match request:
