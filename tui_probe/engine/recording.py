@@ -61,6 +61,10 @@ class Recording:
                 lines += [*loaded, f"mad.lo.u32 {self._place(own_map)}, {warp}, {stride}, {lane};"]
         return lines
 
+    def held(self) -> list[str]:
+        """The registers that ``begin`` fills, 32 bits each."""
+        return [name for own_map in self._counted for name in (self._attempts(own_map), self._place(own_map))]
+
     def end(self) -> list[str]:
         """Lines for a way out: how many records there were to be."""
         lines = []
