@@ -79,6 +79,7 @@ struct pool *buffers_pool(CUcontext context, CUdevice device);
 
 /* What a launch holds of a chunk while it is under way. */
 struct claim {
+    struct chunk *chunk;
     size_t piece;
     CUdeviceptr memory;
 };
@@ -89,6 +90,16 @@ struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struc
 
 /* To be called once the launch has returned. */
 void buffers_launched(struct chunk *chunk, const struct claim *claim, const struct launch *launch, CUresult result);
+
+/* Whether records wait for launches under way, which other threads make. Takes no lock. */
+bool buffers_wait_for_launches(void);
+
+/* What the calling thread holds, for a handler of a signal that ends the process in the middle of a launch; NULL if that
+ * is nothing. */
+struct claim *buffers_own_claim(void);
+
+/* Its launch will never return: what it holds is not waited for. The lock is held; CLAIM may be NULL. */
+void buffers_leave_claim(const struct claim *claim);
 
 /* Before a stream is destroyed: what it did for us is marked by an event now. */
 void buffers_leave_stream(CUstream stream);

@@ -13,20 +13,24 @@
 #include "drain_wake.h"
 #include "event_log.h"
 #include "graft_faults.h"
+#include "liveness.h"
 #include "patience.h"
 #include "real.h"
 #include "reasons.h"
 #include "result.h"
+#include "signals.h"
 #include "streams.h"
 #include "threads.h"
 #include "timers.h"
 #include "writer.h"
 
 enum { TICK_MILLISECONDS = IDLE_MILLISECONDS, FLUSH_TICK_MICROSECONDS = 500, HOST_COPY_LIMIT = 64 << 20 };
+enum { LAUNCH_MILLISECONDS = 1000 }; /* that a flush at the end waits for launches that do not return */
 enum { TIMES_MILLISECONDS = 500 }; /* that a flush waits for times alone: a sample may be lost, a record may not */
 
 static atomic_uint flush_asked, flush_done;
-static atomic_bool finishing, given_up;
+static atomic_bool finishing, given_up, was_stuck;
+static _Atomic(struct claim *) left_claim; /* of the launch whose thread ends the process in a handler; NULL: none */
 static void (*say_last_words)(void);
 
 /* Records come back through a pinned window of the chunk. */
@@ -44,10 +48,13 @@ static const void *read_window(void *argument, size_t offset, size_t size)
         size_t length = window->chunk->used - offset;
         if (length > pool->staging_size)
             length = pool->staging_size;
+        liveness_outside();
         window->result = REAL_OR_NOT_FOUND(cuMemcpyDtoHAsync_v2, pool->staging, window->chunk->memory + offset, length,
                                            pool->stream);
         if (window->result == CUDA_SUCCESS)
             window->result = REAL_OR_NOT_FOUND(cuStreamSynchronize, pool->stream);
+        liveness_inside();
+        liveness_mark(LIVENESS_DRAIN, false);
         if (window->result != CUDA_SUCCESS)
             return NULL;
         window->from = offset;
@@ -64,6 +71,7 @@ static CUresult write_through(struct chunk *chunk)
     for (size_t i = 0; i < chunk->n_pieces; i++) {
         if (chunk->pieces[i].void_launch)
             continue;
+        liveness_mark(LIVENESS_DRAIN, false);
         if (!result_write(&chunk->pieces[i], &source))
             drain_dropped(1, window.result ? reason_of_driver(window.result) : result_stopped());
         if (window.result != CUDA_SUCCESS)
@@ -117,8 +125,12 @@ static void fault(struct chunk *chunk, CUresult result)
 static CUresult clear(struct chunk *chunk)
 {
     struct pool *pool = chunk->pool;
+    liveness_outside();
     CUresult result = REAL_OR_NOT_FOUND(cuMemsetD8Async, chunk->memory, 0, chunk->used, pool->stream);
-    return result == CUDA_SUCCESS ? REAL_OR_NOT_FOUND(cuStreamSynchronize, pool->stream) : result;
+    if (result == CUDA_SUCCESS)
+        result = REAL_OR_NOT_FOUND(cuStreamSynchronize, pool->stream);
+    liveness_inside();
+    return result;
 }
 
 static void drain_chunk(struct chunk *chunk)
@@ -127,9 +139,12 @@ static void drain_chunk(struct chunk *chunk)
         chunk_lose(chunk, result_stopped());
         return;
     }
+    liveness_mark(LIVENESS_DRAIN, false);
+    liveness_outside();
     CUresult result = REAL_OR_NOT_FOUND(cuCtxSetCurrent, chunk->pool->context);
     if (result == CUDA_SUCCESS)
         result = chunk_wait(chunk);
+    liveness_inside();
     if (result != CUDA_SUCCESS)
         chunk_lose(chunk, reason_of_driver(result));
     else if (chunk_results(chunk))
@@ -160,6 +175,7 @@ static void begin_flush(struct flush *flush)
     if (flush->asked == flush->seen)
         return;
     flush->last_chunk = buffers_seal_all();
+    buffers_leave_claim(atomic_exchange(&left_claim, NULL));
     flush->seen = flush->asked;
     flush->times_until = clock_now() + TIMES_MILLISECONDS * 1000000ull;
     flush->drained = false;
@@ -221,8 +237,13 @@ static void *drain(void *unused)
     (void)unused;
     struct flush flush = {0};
     capture_mode_relax();
-    for (;;)
-        drain_sleep(drain_round(&flush));
+    liveness_begin(LIVENESS_DRAIN);
+    for (;;) {
+        const unsigned rest = drain_round(&flush);
+        liveness_mark(LIVENESS_DRAIN, true);
+        drain_sleep(rest);
+        liveness_mark(LIVENESS_DRAIN, false);
+    }
     return NULL;
 }
 
@@ -246,25 +267,57 @@ static void nap(void)
     nanosleep(&time, NULL);
 }
 
-bool drain_flush(unsigned milliseconds)
+/* STUCK says whether those that it waits for get on; NULL: they do. */
+static bool flush_all(unsigned milliseconds, bool (*stuck)(struct liveness *seen))
 {
     if (!drain_is_running())
         return true;
     const uint64_t began = clock_now();
+    struct liveness seen = {.no_launch = began};
     const unsigned ticket = atomic_fetch_add(&flush_asked, 1) + 1;
     drain_wake();
     while (!is_done(ticket)) {
-        if (patience_is_over(began, milliseconds))
+        if (patience_is_over(began, milliseconds) || (stuck && stuck(&seen)))
             return false;
         nap();
     }
     return true;
 }
 
+bool drain_flush(unsigned milliseconds)
+{
+    return flush_all(milliseconds, NULL);
+}
+
 bool drain_finish(unsigned milliseconds)
 {
     atomic_store(&finishing, true);
-    return drain_flush(milliseconds);
+    return flush_all(milliseconds, NULL);
+}
+
+/* A thread that launches may wait for what the interrupted one holds. Where that is not known, it has a little more time. */
+static bool is_stuck(struct liveness *seen)
+{
+    const bool held = signals_is_held();
+    const uint64_t now = clock_now(), most = (held ? LIVENESS_MILLISECONDS : LAUNCH_MILLISECONDS) * 1000000ull;
+    if (!buffers_wait_for_launches())
+        seen->no_launch = now;
+    const bool is = liveness_is_stuck(seen, held) || now - seen->no_launch >= most;
+    if (is)
+        atomic_store(&was_stuck, true);
+    return is;
+}
+
+bool drain_finish_here(unsigned milliseconds)
+{
+    atomic_store(&left_claim, buffers_own_claim());
+    atomic_store(&finishing, true);
+    return flush_all(milliseconds, is_stuck);
+}
+
+bool drain_was_stuck(void)
+{
+    return atomic_load(&was_stuck);
 }
 
 bool drain_give_up(unsigned milliseconds)
@@ -292,6 +345,11 @@ void drain_reset(void)
     drain_wake_stop();
     atomic_store(&flush_asked, 0);
     atomic_store(&flush_done, 0);
+    atomic_store(&finishing, false);
+    atomic_store(&given_up, false);
+    atomic_store(&was_stuck, false);
+    atomic_store(&left_claim, NULL);
+    liveness_reset();
     drain_dropped_reset();
     writer_reset();
 }

@@ -12,20 +12,21 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "event_log.h"
+#include "own_file.h"
 #include "settings.h"
 
-enum { LINE_LIMIT = 4096, SHOWN_ANSWER = 200 };
+enum { LINE_LIMIT = 4096, SHOWN_ANSWER = 200, AGAIN_MILLISECONDS = 1000, MOST_SILENCES = 2 };
 
-static int engine = -1;
+static struct own_file engine = {.number = -1};
 static char received[LINE_LIMIT]; /* bytes after the last line that was read */
 static size_t received_size;
 static unsigned requests;
+static unsigned silences; /* requests that were answered too late or not at all */
 
 static void disconnect(void)
 {
-    if (engine >= 0)
-        close(engine);
-    engine = -1;
+    own_file_close(&engine);
     received_size = 0;
 }
 
@@ -34,7 +35,9 @@ static bool wait_for(short events, const struct timespec *deadline)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     long left = (deadline->tv_sec - now.tv_sec) * 1000 + (deadline->tv_nsec - now.tv_nsec) / 1000000;
-    struct pollfd poller = {.fd = engine, .events = events};
+    struct pollfd poller = {.fd = own_file_number(&engine), .events = events};
+    if (poller.fd < 0)
+        return false;
     if (left <= 0) {
         errno = ETIMEDOUT;
         return false;
@@ -49,7 +52,7 @@ static bool send_line(const struct timespec *deadline, const char *line)
 {
     size_t size = strlen(line);
     while (size) {
-        ssize_t n = send(engine, line, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n = send(own_file_number(&engine), line, size, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n > 0) {
             line += n;
             size -= (size_t)n;
@@ -79,7 +82,8 @@ static bool read_line(const struct timespec *deadline, char line[LINE_LIMIT])
         }
         if (!wait_for(POLLIN, deadline))
             return false;
-        ssize_t n = recv(engine, received + received_size, sizeof received - received_size, MSG_DONTWAIT);
+        ssize_t n =
+            recv(own_file_number(&engine), received + received_size, sizeof received - received_size, MSG_DONTWAIT);
         if (n == 0)
             errno = ECONNRESET;
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
@@ -92,15 +96,15 @@ static bool connect_engine(const struct timespec *deadline)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     char line[LINE_LIMIT];
-    if (engine >= 0)
+    if (engine.number >= 0)
         return true;
     if (!settings.engine || strlen(settings.engine) >= sizeof address.sun_path) {
         errno = settings.engine ? ENAMETOOLONG : ENOENT;
         return false;
     }
     strcpy(address.sun_path, settings.engine);
-    engine = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (engine < 0 || connect(engine, (struct sockaddr *)&address, sizeof address) != 0)
+    if (!own_file_take(&engine, socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) ||
+        connect(own_file_number(&engine), (struct sockaddr *)&address, sizeof address) != 0)
         return false;
     snprintf(line, sizeof line, "hello\t1\t%d\n", (int)getpid());
     if (!send_line(deadline, line) || !read_line(deadline, line))
@@ -138,9 +142,19 @@ static bool understand(char *line, unsigned id, struct engine_answer *answer)
     return false;
 }
 
+static void give_up(void)
+{
+    silences = MOST_SILENCES;
+    event_log("[probe] engine given up: new kernels are passed through from now on\n");
+}
+
+/* The kernel may be what takes long: the next one is asked for once more. */
 static const struct reason *silent(void)
 {
-    return reason_with(ENGINE_SILENT, strerror(errno));
+    const struct reason *reason = reason_with(ENGINE_SILENT, strerror(errno));
+    if (errno == ETIMEDOUT && ++silences == MOST_SILENCES)
+        give_up();
+    return reason;
 }
 
 /* The answers come in the order of the probes, each when it is known. Returns why there are no more; NULL if all are
@@ -157,16 +171,26 @@ static const struct reason *read_answers(const struct timespec *deadline, unsign
             return reason_with(ENGINE_CONFUSED, line);
         }
     }
+    silences = 0;
     return NULL;
 }
 
 static const struct reason *ask(const char *question, unsigned id, struct engine_answer *answers, size_t n)
 {
-    struct timespec deadline = clock_deadline(settings.engine_timeout * 1000);
-    if (!connect_engine(&deadline)) {
-        const char *socket = settings.engine ? settings.engine : "TUI_PROBE_ENGINE";
-        return reason_with(ENGINE_MISSING, socket, strerror(errno));
+    const unsigned whole = settings.engine_timeout * 1000;
+    struct timespec deadline = clock_deadline(silences && whole > AGAIN_MILLISECONDS ? AGAIN_MILLISECONDS : whole);
+    if (silences == MOST_SILENCES) {
+        errno = ETIMEDOUT;
+        return reason_with(ENGINE_SILENT, strerror(errno));
     }
+    if (!connect_engine(&deadline)) {
+        const int error = errno;
+        if (silences || error == ETIMEDOUT)
+            give_up();
+        const char *socket = settings.engine ? settings.engine : "TUI_PROBE_ENGINE";
+        return reason_with(ENGINE_MISSING, socket, strerror(error));
+    }
+    deadline = clock_deadline(whole);
     return send_line(&deadline, question) ? read_answers(&deadline, id, answers, n) : silent();
 }
 
@@ -209,4 +233,5 @@ void engine_reset(void)
 {
     disconnect();
     requests = 0;
+    silences = 0;
 }

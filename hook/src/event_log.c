@@ -15,11 +15,14 @@ void event_log(const char *format, ...)
     va_list arguments;
     va_start(arguments, format);
     signals_hold();
-    log_file_lock();
-    launch_log_drain();
-    log_file_append_list(format, arguments);
-    log_file_write();
-    log_file_unlock();
+    if (log_file_lock_in_time()) {
+        launch_log_drain();
+        log_file_append_list(format, arguments);
+        log_file_write();
+        log_file_unlock();
+    } else {
+        log_file_write_past(format, arguments);
+    }
     signals_release();
     va_end(arguments);
 }

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "event_log.h"
+#include "own_file.h"
 #include "settings.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -80,31 +80,30 @@ static bool was_before(const struct chunk *chunk, size_t piece)
     return false;
 }
 
-static void write_name(int file, const char *name, CUresult error)
+static void write_name(const struct own_file *file, const char *name, CUresult error)
 {
     char *line;
     int length = asprintf(&line, "%d %lld %s\n", error, (long long)time(NULL), name);
     if (length < 0)
         return;
-    if (write(file, line, (size_t)length) == length)
+    if (own_file_write_all(file, line, (size_t)length))
         event_log("[exec] graft left out from now on, for %s: %s\n", reason_error_name(error), name);
     free(line);
 }
 
 void graft_faults_note(const struct chunk *chunk, CUresult error)
 {
-    int file = -1;
+    struct own_file file = NO_OWN_FILE;
     if (!settings.graft_faults || !is_fault(error))
         return;
     for (size_t i = 0; i < chunk->n_pieces; i++) {
         const struct piece *piece = &chunk->pieces[i];
         if (piece->void_launch || piece->probing->way != WAY_GRAFT || was_before(chunk, i))
             continue;
-        if (file < 0)
-            file = open(settings.graft_faults, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-        if (file >= 0)
-            write_name(file, piece->probing->kernel->name, error);
+        if (file.number < 0)
+            own_file_take(&file, open(settings.graft_faults, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+        if (file.number >= 0)
+            write_name(&file, piece->probing->kernel->name, error);
     }
-    if (file >= 0)
-        close(file);
+    own_file_close(&file);
 }

@@ -47,6 +47,11 @@ bool hook_state_end(void)
     return atomic_compare_exchange_strong(&state, &on, ENDING);
 }
 
+bool hook_state_is_ending(void)
+{
+    return atomic_load(&state) == ENDING;
+}
+
 void hook_state_off(void)
 {
     atomic_store(&state, OFF);

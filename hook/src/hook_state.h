@@ -20,6 +20,9 @@ void hook_state_wait(bool (*begin)(void));
  * call after the trace was begun. */
 bool hook_state_end(void);
 
+/* Whether that is so: the last records are not saved yet. */
+bool hook_state_is_ending(void);
+
 /* For good: nothing more is logged. */
 void hook_state_off(void);
 

@@ -12,6 +12,7 @@
 #include "allocations.h"
 #include "background.h"
 #include "benchmark.h"
+#include "beside.h"
 #include "booking.h"
 #include "buffers.h"
 #include "capacities.h"
@@ -21,13 +22,19 @@
 #include "drain_dropped.h"
 #include "engine_client.h"
 #include "event_log.h"
+#include "executable.h"
+#include "graph_captured.h"
+#include "graph_log.h"
+#include "graph_twin.h"
 #include "hook_state.h"
 #include "host_memory.h"
+#include "last_thread.h"
 #include "launch_counts.h"
 #include "launch_log.h"
 #include "log_file.h"
 #include "memusage.h"
 #include "nvtx.h"
+#include "own_file.h"
 #include "packed_log.h"
 #include "patience.h"
 #include "prepare.h"
@@ -38,15 +45,23 @@
 #include "settings.h"
 #include "signals.h"
 #include "streams.h"
+#include "threads.h"
 #include "timing.h"
 #include "trace_dir.h"
 
-enum { GIVE_UP_MILLISECONDS = 200, TELL_MILLISECONDS = 100, STEP_MICROSECONDS = 1000 };
+enum {
+    GIVE_UP_MILLISECONDS = 200,
+    TELL_MILLISECONDS = 200,
+    TELL_AT_EXIT_MILLISECONDS = 1000,
+    OTHER_MILLISECONDS = 2000,
+    STEP_MICROSECONDS = 1000
+};
 
 /* What the process said that its exit status would be; less than 0 before it did. */
 static atomic_int exit_status = -1;
 static atomic_int own_signal; /* that it sends itself to end; 0 for none */
 static atomic_uint gave_up_after; /* milliseconds; 0: everything was drained in time */
+static atomic_bool interrupted; /* in a launch, or with a lock that others wait for: it never goes on */
 static pid_t owner;
 
 static unsigned patience(void)
@@ -67,19 +82,28 @@ static uint64_t unsaved_count(uint64_t dropped)
     return dropped + (probed > known ? probed - known : 0);
 }
 
-static void last_words(void)
+/* Takes locks. */
+static void what_is_left(void)
 {
-    const struct reason *reason = NULL;
+    graph_log_end();
     prepare_log_unprepared();
     prepare_log_unlisted();
     prepare_count_last();
     benchmark_end();
     nvtx_flush();
+}
+
+static void last_words(void)
+{
+    const struct reason *reason = NULL;
+    if (!atomic_load(&gave_up_after) || !atomic_load(&interrupted))
+        what_is_left();
     uint64_t dropped = drain_dropped_count(&reason);
-    if (atomic_load(&gave_up_after)) {
+    if (atomic_load(&gave_up_after))
         event_log("[exit] gave up waiting after %u ms\n", atomic_load(&gave_up_after));
+    if (atomic_load(&gave_up_after) || atomic_load(&interrupted)) {
         dropped = unsaved_count(dropped);
-        reason = dropped ? result_stopped() : NULL;
+        reason = dropped ? reason(NO_TIME) : NULL;
     }
     int signal_number = signals_pending() ? signals_pending() : atomic_load(&own_signal);
     if (signal_number)
@@ -91,6 +115,13 @@ static void last_words(void)
     hook_state_off();
 }
 
+/* The calling thread was interrupted in a launch, or with a lock that threads of ours wait for. */
+static void leave_interrupted(void)
+{
+    atomic_store(&interrupted, true);
+    log_file_hurry();
+}
+
 /* Another thread says the last words. */
 static void wait_for_last_words(unsigned milliseconds)
 {
@@ -99,22 +130,52 @@ static void wait_for_last_words(unsigned milliseconds)
         usleep(STEP_MICROSECONDS);
 }
 
+static void give_up(uint64_t began)
+{
+    const unsigned waited = (unsigned)((clock_now() - began) / 1000000u);
+    atomic_store(&gave_up_after, waited ? waited : 1);
+}
+
+/* Whoever ends second waits for the first one's flush. */
+static bool wait_for_other(void)
+{
+    const uint64_t began = clock_now();
+    if (!hook_state_is_ending())
+        return true;
+    wait_for_last_words(OTHER_MILLISECONDS);
+    if (!hook_state_is_ending())
+        return true;
+    give_up(began);
+    return false;
+}
+
+static bool finish(bool here)
+{
+    if (!here)
+        return drain_finish(patience());
+    if (signals_is_held())
+        leave_interrupted();
+    if (drain_finish_here(patience()))
+        return true;
+    if (drain_was_stuck())
+        leave_interrupted();
+    return false;
+}
+
 /* Ends the trace, once; later launches pass through unseen. False if a thread of ours hangs and has not said the last
- * words. Takes no lock and allocates nothing, for it may run in a signal handler. */
-static bool end(void)
+ * words. HERE: the thread that ends the process is the calling one. Takes no lock and allocates nothing, for it may run in
+ * a signal handler. */
+static bool end(bool here)
 {
     if (getpid() != owner)
         return true;
-    if (!hook_state_end()) {
-        if (signals_pending())
-            wait_for_last_words(HURRIED_MILLISECONDS + GIVE_UP_MILLISECONDS);
-        return true;
-    }
+    beside_tell();
+    if (!hook_state_end())
+        return wait_for_other();
     const uint64_t began = clock_now();
-    if (drain_finish(patience()))
+    if (finish(here))
         return true;
-    const unsigned waited = (unsigned)((clock_now() - began) / 1000000u);
-    atomic_store(&gave_up_after, waited ? waited : 1);
+    give_up(began);
     return drain_give_up(GIVE_UP_MILLISECONDS);
 }
 
@@ -124,26 +185,20 @@ static void tell(void)
         last_words();
 }
 
-static void end_and_tell(void)
+/* Where a signal handler may have called: another thread has the locks that telling takes. */
+static void end_anywhere(unsigned milliseconds)
 {
-    if (!end())
-        tell();
-}
-
-/* The same where a signal handler may have called: another thread has the locks that telling takes. */
-static void end_anywhere(void)
-{
-    if (end())
+    if (end(true))
         return;
     signals_tell();
-    wait_for_last_words(TELL_MILLISECONDS);
+    wait_for_last_words(milliseconds);
 }
 
 static void end_at_exit(void)
 {
     if (signals_pending())
         signals_wait_for_end(); /* the status is the signal's, and the records are being saved */
-    end_and_tell();
+    end_anywhere(TELL_AT_EXIT_MILLISECONDS);
 }
 
 #ifdef __GLIBC__
@@ -158,7 +213,8 @@ static void end_with_status(int status, void *unused)
 static void end_at_signal(void)
 {
     patience_shorten();
-    end_and_tell();
+    if (!end(false))
+        tell();
 }
 
 static bool begin(void)
@@ -203,11 +259,17 @@ static void begin_in_child(void)
     drain_reset();
     streams_reset();
     timing_reset();
+    executables_reset();
+    twins_reset();
+    graph_captured_reset();
     engine_reset();
     trace_dir_reset();
+    own_file_reset();
+    threads_reset();
     launch_counts_reset();
     nvtx_reset();
     patience_reset();
+    beside_reset();
     clock_start();
 }
 
@@ -219,6 +281,7 @@ __attribute__((constructor)) static void loaded(void)
     if (!settings.trace_root)
         return;
     pthread_atfork(NULL, NULL, begin_in_child);
+    last_thread_watch();
     const bool as_asked = control_start();
     if (settings.capture_range)
         control_gate(CONTROL_CAPTURE_RANGE, false);
@@ -243,7 +306,7 @@ static void end_now(int status)
     atomic_store(&exit_status, status & 0xff);
     if (signals_pending())
         signals_wait_for_end();
-    end_anywhere();
+    end_anywhere(TELL_MILLISECONDS);
 }
 
 /* Python ends so after an interrupt: it gives the signal back to the system and sends it to itself. */
@@ -252,7 +315,7 @@ __attribute__((visibility("default"))) int kill(pid_t process, int signal_number
     if (process == getpid() && process == owner && !signals_pending() && signals_end_process(signal_number)) {
         atomic_store(&own_signal, signal_number);
         patience_shorten();
-        end_anywhere();
+        end_anywhere(TELL_MILLISECONDS);
     }
     return (int)syscall(SYS_kill, process, signal_number);
 }

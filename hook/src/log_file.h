@@ -9,6 +9,13 @@
 void log_file_lock(void);
 void log_file_unlock(void);
 
+/* The process ends, and whoever holds the lock may never give it back: LOG_FILE_LOCK_IN_TIME waits a moment only. */
+void log_file_hurry(void);
+bool log_file_lock_in_time(void);
+
+/* Writes one line without the lock, past those that wait to be written. */
+void log_file_write_past(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));
+
 /* Adds text; the lock is held. Goes to the file by itself only where much has gathered, and a line is whole. */
 void log_file_append(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_file_append_list(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));

@@ -4,7 +4,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "own_file.h"
 
 enum { WRITE_BYTES = 1 << 20 }; /* a slow disk takes them while whoever waits is still patient */
 
@@ -15,7 +16,7 @@ void output_give_up(void)
     atomic_store(&given_up, true);
 }
 
-bool output_begin(struct output *output, int file, uint64_t at, size_t capacity)
+bool output_begin(struct output *output, const struct own_file *file, uint64_t at, size_t capacity)
 {
     *output = (struct output){.file = file, .at = at, .capacity = capacity, .bytes = malloc(capacity)};
     return output->bytes;
@@ -27,7 +28,7 @@ void output_end(struct output *output)
     output->bytes = NULL;
 }
 
-bool output_write(int file, uint64_t at, const void *bytes, size_t size)
+bool output_write(const struct own_file *file, uint64_t at, const void *bytes, size_t size)
 {
     const char *from = bytes;
     while (size) {
@@ -35,7 +36,7 @@ bool output_write(int file, uint64_t at, const void *bytes, size_t size)
             errno = 0;
             return false;
         }
-        ssize_t n = pwrite(file, from, size < WRITE_BYTES ? size : WRITE_BYTES, (off_t)at);
+        ssize_t n = own_file_write(file, from, size < WRITE_BYTES ? size : WRITE_BYTES, (off_t)at);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)

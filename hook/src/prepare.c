@@ -16,6 +16,8 @@
 #include "figures.h"
 #include "graft_faults.h"
 #include "kernel_info.h"
+#include "own_file.h"
+#include "parameters.h"
 #include "real.h"
 #include "reasons.h"
 #include "registry.h"
@@ -53,45 +55,26 @@ static struct fate failed(const struct reason *reason)
 
 static void read_parameters(struct kernel *kernel, const struct launch *launch)
 {
-    bool library = (void *)kernel->library_kernel == (void *)launch->function;
-    if (library ? !real()->cuKernelGetParamInfo : !real()->cuFuncGetParamInfo)
-        return;
-    kernel->parameters = calloc(KERNEL_ARGUMENTS_LIMIT, sizeof *kernel->parameters);
-    size_t n = 0;
-    for (; kernel->parameters && n < KERNEL_ARGUMENTS_LIMIT; n++) {
-        struct parameter *p = &kernel->parameters[n];
-        CUresult result = library
-                              ? REAL_OR_NOT_FOUND(cuKernelGetParamInfo, kernel->library_kernel, n, &p->offset, &p->size)
-                              : REAL_OR_NOT_FOUND(cuFuncGetParamInfo, launch->function, n, &p->offset, &p->size);
-        if (result == CUDA_ERROR_INVALID_VALUE) { /* beyond the last one */
-            kernel->n_parameters = n;
-            kernel->parameters_known = true;
-            return;
-        }
-        if (result != CUDA_SUCCESS)
-            break;
-        kernel->parameter_bytes += p->size;
-    }
-    free(kernel->parameters);
-    kernel->parameters = NULL;
+    const bool library = (void *)kernel->library_kernel == (void *)launch->function;
+    kernel->parameters_known = parameters_read(launch->function, library ? kernel->library_kernel : NULL,
+                                               &kernel->parameters, &kernel->n_parameters);
+    for (size_t i = 0; kernel->parameters_known && i < kernel->n_parameters; i++)
+        kernel->parameter_bytes += kernel->parameters[i].size;
+    if (!kernel->parameters_known)
+        kernel->n_parameters = 0;
 }
 
 static bool write_file(const char *path, const void *bytes, size_t size)
 {
-    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file < 0)
+    struct own_file file;
+    if (!own_file_take(&file, open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)))
         return false;
-    for (size_t done = 0; done < size;) {
-        ssize_t n = write(file, (const char *)bytes + done, size - done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0) {
-            close(file);
-            return false;
-        }
-        done += (size_t)n;
-    }
-    return close(file) == 0;
+    const bool written = own_file_write_all(&file, bytes, size);
+    const int error = errno;
+    const bool closed = own_file_close(&file);
+    if (!written)
+        errno = error;
+    return written && closed;
 }
 
 static const struct reason *write_part(const struct image *image, unsigned kept, const char *path)
@@ -180,10 +163,11 @@ static struct fate follow_answer(struct probing *probing, const struct launch *l
     char *own = NULL;
     event_log("[probe] engine %s %s\n", outcomes[answer->outcome],
               answer->outcome == ENGINE_OK ? answer->text : answer->reason->written);
-    if (probing->probe && asprintf(&own, "%s/%s", directory, probing->probe) < 0)
-        return failed(reason(HOST_MEMORY));
-    struct fate fate = make_probing(probing, launch, own ? own : directory, answer);
-    free(own);
+    const bool named = !probing->probe || asprintf(&own, "%s/%s", directory, probing->probe) >= 0;
+    struct fate fate =
+        named ? make_probing(probing, launch, probing->probe ? own : directory, answer) : failed(reason(HOST_MEMORY));
+    if (named)
+        free(own);
     atomic_store(&probing->reason, fate.reason);
     return fate;
 }

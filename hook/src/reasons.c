@@ -85,6 +85,8 @@ const struct reason *reason_fill(enum reason_code code, const char *const *param
 const struct reason *reason_of_file(const char *path, int error)
 {
     switch (error) {
+    case EBADF:
+        return reason(DESCRIPTORS_CLOSED);
     case ENOSPC:
     case EDQUOT:
         return reason_with(DISK_FULL, path, strerror(error));

@@ -18,6 +18,7 @@
 #include "convert.h"
 #include "disk.h"
 #include "event_log.h"
+#include "own_file.h"
 #include "reasons.h"
 #include "schedule.h"
 #include "settings.h"
@@ -53,9 +54,21 @@ static uint64_t booking(const struct probing *probing, size_t saved_size)
     return HEADER_BYTES + MAP_BYTES * probing->n_maps + saved_size;
 }
 
+/* Some descriptors are the program's now: whoever looks for others of ours finds them, too. */
+static const struct reason *stop_for_good(void)
+{
+    const struct reason *before = NULL;
+    if (!atomic_compare_exchange_strong(&stopped, &before, reason(DESCRIPTORS_CLOSED)))
+        return before;
+    event_log("[exec] descriptors-closed by the program: nothing more is recorded\n");
+    return reason(DESCRIPTORS_CLOSED);
+}
+
 const struct reason *result_reserve(const struct probing *probing, size_t saved_size)
 {
     const struct reason *reason = atomic_load_explicit(&stopped, memory_order_relaxed);
+    if (!reason && own_file_any_lost())
+        reason = stop_for_good();
     return reason ? reason : booking_take(probing->kernel, booking(probing, saved_size));
 }
 
@@ -115,7 +128,7 @@ struct about_sample {
 
 /* A file under way. */
 struct saving {
-    int file;
+    const struct own_file *file;
     const struct piece *piece;
     const struct result_source *source;
     struct extent extent;
@@ -332,7 +345,8 @@ static bool write_all(struct saving *s)
 }
 
 /* False if the source refused. */
-static bool begin(struct saving *s, int file, const struct piece *piece, const struct result_source *source)
+static bool begin(struct saving *s, const struct own_file *file, const struct piece *piece,
+                  const struct result_source *source)
 {
     *s = (struct saving){.file = file, .piece = piece, .source = source};
     layout_extent(&s->extent, piece->probing, piece->capacities, piece->grid, piece->block);
@@ -343,11 +357,12 @@ static bool begin(struct saving *s, int file, const struct piece *piece, const s
 
 /* SIZE is set. False, with errno, if it cannot be written; errno is 0 if that is the driver's fault, or if the disk
  * is nearly full. */
-static bool write_file(int file, const struct piece *piece, const struct result_source *source, uint64_t *size)
+static bool write_file(const struct own_file *file, const struct piece *piece, const struct result_source *source,
+                       uint64_t *size)
 {
     struct saving s;
     bool written = begin(&s, file, piece, source) && disk_admits(s.size, &stopped) &&
-                   ftruncate(file, (off_t)s.size) == 0 && write_all(&s);
+                   own_file_resize(file, (off_t)s.size) && write_all(&s);
     *size = s.size;
     free(s.kept);
     return written;
@@ -370,24 +385,24 @@ void result_drop(const struct piece *piece)
 }
 
 /* Bytes of the blocks that a file of SIZE takes; file systems that are late to tell are not asked twice. */
-static uint64_t blocks_of(int file, uint64_t size)
+static uint64_t blocks_of(const struct own_file *file, uint64_t size)
 {
     struct stat status;
-    if (fstat(file, &status) != 0 || !status.st_blocks)
+    if (fstat(own_file_number(file), &status) != 0 || !status.st_blocks)
         return size;
     return (uint64_t)status.st_blocks * 512;
 }
 
 void result_learn(const struct piece *piece, const struct result_source *source)
 {
-    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (nowhere < 0)
+    struct own_file nowhere;
+    if (!own_file_take(&nowhere, open("/dev/null", O_WRONLY | O_CLOEXEC)))
         return;
     struct saving s;
-    if (begin(&s, nowhere, piece, source))
+    if (begin(&s, &nowhere, piece, source))
         write_all(&s);
     free(s.kept);
-    close(nowhere);
+    own_file_close(&nowhere);
 }
 
 static void stop(const char *name, int error)
@@ -407,12 +422,14 @@ static bool write_named(const char *name, const struct piece *piece, const struc
     char temporary[80];
     snprintf(temporary, sizeof temporary, "result/.%s.tmp", name + sizeof "result/" - 1);
     errno = 0;
-    int file = openat(trace_dir_fd(), temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    bool written = file >= 0 && write_file(file, piece, source, size);
+    struct own_file file;
+    bool written =
+        own_file_take(&file, openat(trace_dir_fd(), temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) &&
+        write_file(&file, piece, source, size);
     int error = errno;
     if (written)
-        *on_disk = blocks_of(file, *size);
-    if (file >= 0 && close(file) != 0 && written) {
+        *on_disk = blocks_of(&file, *size);
+    if (file.number >= 0 && !own_file_close(&file) && written) {
         written = false;
         error = errno;
     }

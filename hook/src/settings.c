@@ -167,6 +167,7 @@ void settings_read(void)
     settings.engine = text("TUI_PROBE_ENGINE");
     settings.probe = text("TUI_PROBE_PROBE");
     settings.ending = text("TUI_PROBE_ENDING");
+    settings.beside = text("TUI_PROBE_BESIDE");
     settings.probe_folder = text("TUI_PROBE_PROBE_FOLDER");
     settings.only = substrings("TUI_PROBE_KERNELS");
     settings.never = substrings("TUI_PROBE_FILTER");
@@ -192,6 +193,7 @@ void settings_read(void)
     read_launches(getenv("TUI_PROBE_LAUNCHES"));
     settings.scheduled = says("TUI_PROBE_LAUNCHES", "auto");
     settings.patient = says("TUI_PROBE_PATIENT", "1");
+    settings.graphs = settings.patient || says("TUI_PROBE_GRAPHS", "probe");
     read_probes(substrings("TUI_PROBE_PROBES"), getenv("TUI_PROBE_SAMPLE"));
     settings.heavy = says("TUI_PROBE_WEIGHT", "heavy");
 }

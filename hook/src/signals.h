@@ -16,6 +16,9 @@ void signals_tell(void);
 static inline void signals_hold(void);
 static inline void signals_release(void);
 
+/* Whether the calling thread is between the two: a handler of a signal then runs in the middle of a launch. */
+static inline bool signals_is_held(void);
+
 struct signal_state {
     int held;
     bool deferred;
@@ -43,6 +46,11 @@ static inline void signals_release(void)
         signal_state.deferred = false;
         signals_stop_here();
     }
+}
+
+static inline bool signals_is_held(void)
+{
+    return *(volatile int *)&signal_state.held > 0;
 }
 
 #endif

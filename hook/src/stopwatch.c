@@ -22,8 +22,8 @@ static float span_end(struct span *span, bool begun, CUstream stream, CUresult *
     float milliseconds = -1;
     if (begun && REAL_OR_NOT_FOUND(cuEventRecord, span->end, stream) == CUDA_SUCCESS) {
         CUresult waited = REAL_OR_NOT_FOUND(cuEventSynchronize, span->end);
-        if (*result == CUDA_SUCCESS)
-            *result = waited;
+        if (*result == CUDA_SUCCESS && waited != CUDA_SUCCESS)
+            *result = REAL_OR_NOT_FOUND(cuStreamSynchronize, stream); /* else the event was at fault */
         if (waited != CUDA_SUCCESS ||
             REAL_OR_NOT_FOUND(cuEventElapsedTime, &milliseconds, span->start, span->end) != CUDA_SUCCESS)
             milliseconds = -1;

@@ -1,7 +1,29 @@
+#define _GNU_SOURCE
 #include "threads.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST = 16, STATUS_BYTES = 128, PATH_BYTES = 64 };
+
+static atomic_int ours[MOST];
+static atomic_int n_ours;
+
+static void *begin(void *body)
+{
+    const int n = atomic_fetch_add(&n_ours, 1);
+    if (n < MOST)
+        atomic_store(&ours[n], (int)gettid());
+    return ((void *(*)(void *))(uintptr_t)body)(NULL);
+}
 
 bool thread_start(void *(*body)(void *))
 {
@@ -12,8 +34,49 @@ bool thread_start(void *(*body)(void *))
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    int error = pthread_create(&thread, &attributes, body, NULL);
+    int error = pthread_create(&thread, &attributes, begin, (void *)(uintptr_t)body);
     pthread_attr_destroy(&attributes);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error == 0;
+}
+
+char thread_state(int id)
+{
+    char path[PATH_BYTES], status[STATUS_BYTES];
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", id);
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = file < 0 ? -1 : read(file, status, sizeof status - 1);
+    if (file >= 0)
+        close(file);
+    status[n > 0 ? n : 0] = '\0';
+    const char *end = strrchr(status, ')'); /* of the name, which may hold any character */
+    return end && end[1] == ' ' ? end[2] : '\0';
+}
+
+static bool is_ours(int id)
+{
+    for (int i = 0; i < MOST; i++)
+        if (atomic_load(&ours[i]) == id)
+            return true;
+    return false;
+}
+
+bool threads_are_alone(void)
+{
+    DIR *folder = opendir("/proc/self/task");
+    bool alone = folder;
+    const struct dirent *entry;
+    while (alone && (entry = readdir(folder))) {
+        const int id = atoi(entry->d_name);
+        alone = id == 0 || id == getpid() || is_ours(id);
+    }
+    if (folder)
+        closedir(folder);
+    return alone;
+}
+
+void threads_reset(void)
+{
+    memset(ours, 0, sizeof ours);
+    atomic_store(&n_ours, 0);
 }

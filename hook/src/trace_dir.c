@@ -15,6 +15,7 @@
 #include "device.h"
 #include "event_log.h"
 #include "log_file.h"
+#include "own_file.h"
 #include "real.h"
 #include "settings.h"
 #include "sha1.h"
@@ -22,7 +23,7 @@
 enum { HEADER_LIMIT = 1 << 17, HEADER_REST = 1024 };
 
 static char directory[PATH_MAX];
-static int directory_fd = -1;
+static struct own_file folder = {.number = -1};
 
 /* "Nov21_024500", as the launcher writes it; month names do not follow the program's locale. */
 static void stamp_of(uint64_t time, char *stamp, size_t size)
@@ -46,7 +47,7 @@ static bool make_directory(void)
         int length = snprintf(directory, sizeof directory, "%s/%s_%d", settings.trace_root, chosen, (int)getpid());
         if (length < 0 || (size_t)length >= sizeof directory)
             return false;
-        if (mkdir(directory, 0777) == 0)
+        if (mkdir(directory, 0700) == 0)
             return true;
         if (errno != EEXIST)
             return false;
@@ -58,22 +59,22 @@ static void copy_file(const char *path, const char *name)
 {
     char buffer[1 << 14];
     ssize_t n;
-    int from = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    int to = from < 0 ? -1 : openat(directory_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    while (to >= 0 && (n = read(from, buffer, sizeof buffer)) > 0)
-        if (write(to, buffer, (size_t)n) != n)
+    struct own_file from, to;
+    if (!path || !own_file_take(&from, open(path, O_RDONLY | O_CLOEXEC)))
+        return;
+    own_file_take(&to, openat(trace_dir_fd(), name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    while (to.number >= 0 && (n = read(own_file_number(&from), buffer, sizeof buffer)) > 0)
+        if (!own_file_write_all(&to, buffer, (size_t)n))
             break;
-    if (to >= 0)
-        close(to);
-    if (from >= 0)
-        close(from);
+    own_file_close(&to);
+    own_file_close(&from);
 }
 
 /* The first one, and all of several by their names. */
 static void copy_probes(void)
 {
     copy_file(settings.probe, "probe.toml");
-    if (!settings.probe_folder || settings.n_probes < 2 || mkdirat(directory_fd, "probes", 0777) != 0)
+    if (!settings.probe_folder || settings.n_probes < 2 || mkdirat(trace_dir_fd(), "probes", 0777) != 0)
         return;
     for (size_t i = 0; i < settings.n_probes; i++) {
         char from[PATH_MAX], to[NAME_MAX];
@@ -129,8 +130,8 @@ bool trace_dir_create(void)
 {
     if (!make_directory())
         return false;
-    directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory_fd < 0 || mkdirat(directory_fd, "kernel", 0777) != 0 || mkdirat(directory_fd, "result", 0777) != 0)
+    if (!own_file_take(&folder, open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) ||
+        mkdirat(trace_dir_fd(), "kernel", 0777) != 0 || mkdirat(trace_dir_fd(), "result", 0777) != 0)
         return false;
     copy_probes();
     booking_count_folder(&(struct booking_folder){.path = directory});
@@ -144,7 +145,7 @@ const char *trace_dir_path(void)
 
 int trace_dir_fd(void)
 {
-    return directory_fd;
+    return own_file_number(&folder);
 }
 
 char *trace_dir_kernel(uint32_t index, const char *name)
@@ -154,7 +155,7 @@ char *trace_dir_kernel(uint32_t index, const char *name)
     if (asprintf(&path, "%s/kernel/%u_%s", directory, index, digest) < 0)
         return NULL;
     event_log("[probe] rename %s %u_%s\n", name, index, digest);
-    if (mkdir(path, 0777) != 0) {
+    if (mkdir(path, 0700) != 0) {
         int error = errno;
         free(path);
         errno = error; /* which says why to the caller */
@@ -173,8 +174,6 @@ void trace_dir_note_device(void)
 
 void trace_dir_reset(void)
 {
-    if (directory_fd >= 0)
-        close(directory_fd);
-    directory_fd = -1;
+    own_file_close(&folder);
     device_reset();
 }

@@ -7,6 +7,7 @@
 #include "buffers.h"
 #include "event_log.h"
 #include "lifetime.h"
+#include "parameters.h"
 #include "real.h"
 #include "reasons.h"
 #include "registry.h"
@@ -104,6 +105,8 @@ static const struct reason *load_module(const struct probing *probing, struct va
 static const struct reason *load(const struct probing *probing, const struct launch *launch, struct variant *variant)
 {
     const struct reason *reason = load_module(probing, variant);
+    if (!reason)
+        reason = parameters_agree(probing, variant);
     if (!reason)
         reason = find_globals(probing, variant);
     if (!reason)

@@ -8,6 +8,7 @@
 #include "drain_dropped.h"
 #include "drain_wake.h"
 #include "host_memory.h"
+#include "liveness.h"
 #include "result.h"
 #include "threads.h"
 
@@ -75,16 +76,20 @@ static const void *read_memory(void *argument, size_t offset, size_t size)
 static void write_job(const struct job *job)
 {
     struct result_source source = {.read = read_memory, .argument = job->bytes, .window = SIZE_MAX};
-    for (size_t i = 0; i < job->n; i++)
+    for (size_t i = 0; i < job->n; i++) {
         if (!job->pieces[i].void_launch && !result_write(&job->pieces[i], &source))
             drain_dropped(1, result_stopped());
+        liveness_mark(LIVENESS_WRITER, false);
+    }
 }
 
 static struct job *take(void)
 {
     pthread_mutex_lock(&mutex);
+    liveness_mark(LIVENESS_WRITER, !oldest);
     while (!oldest)
         pthread_cond_wait(&arrived, &mutex);
+    liveness_mark(LIVENESS_WRITER, false);
     struct job *job = oldest;
     oldest = job->next;
     if (!oldest)
@@ -96,6 +101,7 @@ static struct job *take(void)
 static void *write_results(void *unused)
 {
     (void)unused;
+    liveness_begin(LIVENESS_WRITER);
     for (;;) {
         struct job *job = take();
         write_job(job);

@@ -36,6 +36,7 @@ import numpy as np
 
 from tui_probe.analysis import slots
 from tui_probe.analysis.slots import slot_reuse
+from tui_probe.analysis.sms import sms_of
 from tui_probe.errors import TraceError
 
 if TYPE_CHECKING:
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
 RECORD: Final = np.dtype([("start", "<u8"), ("elapsed", "<u4"), ("sm", "<u4")])
 """What ``block_sched`` saves for each warp, and what is kept of each block: the first start, cycles from there to the
 last end, the SM. ``elapsed`` is cycles modulo 2**32 (2 s at 2 GHz)."""
-_MOST_SMS: Final = 4096
 _Columns: TypeAlias = "tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint32]]"
 """Start, end and SM of some blocks."""
 _TOGETHER: Final = 1 << 22
@@ -159,9 +159,11 @@ def _tally(result: Result, parts: Iterable[BlockTimes]) -> _Sms:
     for part in parts:
         ran = np.concatenate((numbers, part.sm[part.valid]))
         each = np.concatenate((blocks, np.ones(len(ran) - len(numbers), "i8")))
-        numbers, which = np.unique(ran, return_inverse=True)
-        if len(numbers) > _MOST_SMS:
-            raise TraceError(f"{result.path}: its records name {len(numbers)} SMs: they are not of block_sched")
+        try:
+            found, which = sms_of(ran)
+        except TraceError as error:
+            raise TraceError(f"{result.path}: {error}") from None
+        numbers = found.astype("u4")
         blocks = np.bincount(which, weights=each).astype("i8")
         left_out += (part.warps_missing, part.blocks_missing, part.blocks_astray)
     if not len(numbers):

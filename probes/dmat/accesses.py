@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.analysis.sm_clocks import align
+from tui_probe.analysis.sms import sms_of
 from tui_probe.analysis.timeline_clocks import Clocks, clock_domains, shared_clock
 from tui_probe.errors import TraceError
 from tui_probe.trace.allocations import LaunchMemory
@@ -56,6 +57,14 @@ class Selection:
     block: int | None = None
     warp: int | None = None
     line: int | None = None
+
+
+def began_ns(result: Result) -> int:
+    """When the first warp began, in ns of %globaltimer; TraceError if none left a record."""
+    times = result.records(0, WARP)["time"]
+    if not times.any():
+        raise TraceError(f"{result.path}: no warp left a record; the kernel was cut off, or the probe did not run")
+    return int(times[times > 0].min())
 
 
 class Mapping:
@@ -312,7 +321,10 @@ def read_accesses(
     begun = result.records(warps, WARP)[:, :, 0]
     counts = next((place for place in places[1:] if result.sections[place].slot_bytes == 4), None)
     attempts = None if counts is None else result.records(counts, "<u4")[:, :, 0]
-    clocks, entry, rate = _entries(begun, simulated=simulated, clock_khz=clock_khz)
+    try:
+        clocks, entry, rate = _entries(begun, simulated=simulated, clock_khz=clock_khz)
+    except TraceError as error:
+        raise TraceError(f"{result.path}: {error}") from None
     return Accesses(
         result=result,
         records=result.records(places[0], COMPACT if compact else RECORD),
@@ -341,12 +353,13 @@ def _entries(
     begun: NDArray[Any], *, simulated: bool, clock_khz: int | None
 ) -> tuple[Clocks, NDArray[np.int64], float | None]:
     """When each warp began, in cycles from the first on, how SMs were put beside each other, and the clock rate."""
-    start, sm = begun["start"].reshape(-1), begun["sm"].reshape(-1).astype(np.int32)
+    start, sm = begun["start"].reshape(-1), begun["sm"].reshape(-1)
     ran = start > 0
     entry = np.zeros(start.shape, dtype=np.int64)
     if not ran.any():
         return Clocks(np.zeros(0, dtype=np.int64), 0, "shared", 0), entry.reshape(begun.shape), None
-    numbers, place = np.unique(sm[ran], return_inverse=True)
+    found, place = sms_of(sm[ran])
+    numbers = found.astype(np.int32)
     first = np.full(len(numbers), np.iinfo(np.uint64).max, dtype=np.uint64)
     np.minimum.at(first, place, start[ran])
     rate = None

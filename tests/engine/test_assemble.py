@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -169,3 +170,35 @@ def test_the_real_one(ptxas: Tool, tmp_path: Path, ptx: Path) -> None:
     assert 4 <= report.registers <= 32
     assert report.spill_store_bytes == report.spill_load_bytes == 0
     assert (tmp_path / "out.bin").read_bytes().startswith(b"\x7fELF")
+
+
+@pytest.mark.parametrize("all_hang", [True, False])
+def test_a_ptxas_that_hangs_is_not_started_again(tmp_path: Path, ptx: Path, all_hang: bool) -> None:
+    """Where even ``--version`` hangs it is not the PTX. An older ptxas takes its place; no process is left."""
+    starts = tmp_path / "starts"
+    path = fake(tmp_path, "13.0.88")
+    waits = "" if all_hang else "if '--version' not in sys.argv: "
+    path.write_text(
+        f"#!{sys.executable}\nimport os, sys\nopen({str(starts)!r}, 'a').write(f'{{os.getpid()}}\\n')\n"
+        f"{waits}os.execvp('sleep', ['sleep', '1000'])\n"
+    )
+    (tmp_path / "old").mkdir()
+    older = tool(fake(tmp_path / "old", "12.8.1"), "12.8.1")
+    assembler = Assembler([tool(path, "13.0.88"), older], seconds=0.5)
+    for _ in range(3):
+        if all_hang:
+            assert assembler.assemble(ptx, tmp_path / "out.bin", "sm_90", "store").tool == older
+            continue
+        with pytest.raises(ToolchainError, match=r"ptxas 13.0.88: not done after \d s"):
+            assembler.assemble(ptx, tmp_path / "out.bin", "sm_90", "store")
+    started = starts.read_text().split()
+    assert len(started) == (2 if all_hang else 6)
+    assert not [pid for pid in started if is_there(int(pid))]
+
+
+def is_there(number: int) -> bool:
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    return True

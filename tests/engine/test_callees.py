@@ -156,7 +156,8 @@ def test_sites_in_functions_have_their_lines_and_sources() -> None:
         assert site.instruction.opcode in lines[site.instruction.line - 1]
     functions = [number for number, line in enumerate(lines, 1) if ".entry" in line]
     called = [site for site in found.sites if site.instruction.line < functions[0]]
-    assert called and all(site.instruction.source or site.following for site in called)
+    assert called
+    assert all(site.instruction.source or site.following for site in called)
 
 
 def test_blocks_end_at_calls_of_probed_functions() -> None:

@@ -35,17 +35,17 @@ class Build:
     sanitizer: str = ""
 
 
-def build(directory: Path, sanitizer: str = "") -> Build:
+def build(directory: Path, sanitizer: str = "", flags: str = "") -> Build:
     """Configures and compiles the hook with warnings as errors, and the stub driver."""
     if not shutil.which("cmake") or not shutil.which("cc"):
         pytest.skip("needs cmake and a C compiler")
-    options = [f"-DTUI_PROBE_SANITIZE={sanitizer}", "-DTUI_PROBE_WERROR=ON"]
+    options = [f"-DTUI_PROBE_SANITIZE={sanitizer}", "-DTUI_PROBE_WERROR=ON", f"-DCMAKE_C_FLAGS={flags}"]
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     subprocess.run(
         ["cmake", "-S", ROOT / "hook", "-B", directory, *generator, *options], check=True, capture_output=True
     )
     made = subprocess.run(
-        ["cmake", "--build", directory, "--target", "hook"], capture_output=True, text=True, check=False
+        ["cmake", "--build", directory, "--target", "hook", "by_name"], capture_output=True, text=True, check=False
     )
     assert made.returncode == 0, made.stdout
     stub = directory / "stub" / "libcuda.so.1"
@@ -73,6 +73,7 @@ class Engine:
         self.path = path
         self.maps = "1,16"  # blank-separated
         self.storage: list[str] = []  # lines of kernel.info
+        self.added: int | None = None  # parameters of the probed kernel that a launch fills; None: as many as it does
         self.filled = ""  # as maps: what the stub's probed kernel fills, if that is something else
         self.globals = ""
         self.tail = b""  # of the probed module
@@ -147,11 +148,18 @@ class Engine:
         n_parameters = len(sizes.group(1).split("_")) if sizes else 0
         maps, variables = self.maps.split(), self.globals.split()
         kind = "sample" if self.sampled else "probed"
-        probed = f"//{kind} {n_parameters} {len(variables)} {self.filled or self.maps}"
+        added = self.added if self.added is not None else self._added(len(maps), len(variables))
+        probed = f"//{kind} {n_parameters} {len(variables)} +{added} {self.filled or self.maps}"
         (directory / "probed.bin").write_bytes(probed.encode() + self.tail)
         lines = [name, str(n_parameters), str(len(maps)), *maps, *self.storage, *[f"global {v}" for v in variables]]
         lines += ["blocks sampled"] if self.sampled else []
         (directory / "kernel.info").write_text("\n".join(lines) + "\n")
+
+    def _added(self, maps: int, variables: int) -> int:
+        """Parameters of the probed kernel beyond the kernel's own: a dynamic map has one for its capacity."""
+        counts = sum(line.endswith(" counts") for line in self.storage)
+        dynamic = sum(line.endswith(" cap 0") for line in self.storage)
+        return maps - counts + dynamic + variables + 2 * self.sampled
 
     def close(self) -> None:
         self.hang.set()

@@ -88,11 +88,11 @@ def end(range_id: int) -> None:
 
 
 def domain(name: bytes) -> int:
-    return int(_function(CORE2, 12, c_void_p, c_char_p)(name))
+    return int(_function(CORE2, 12, c_void_p, c_char_p)(name) or 0)  # NULL: the default domain
 
 
 def registered(owner: int, text: bytes) -> int:
-    return int(_function(CORE2, 10, c_void_p, c_void_p, c_char_p)(owner, text))
+    return int(_function(CORE2, 10, c_void_p, c_void_p, c_char_p)(owner, text) or 0)
 
 
 def attributes(kind: int, message: int) -> Attributes:

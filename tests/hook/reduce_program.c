@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "convert.h"
+#include "own_file.h"
 
 struct request {
     uint32_t level, marked, record, blocks, threads, window, text, size;
@@ -44,16 +45,17 @@ static void reduce(const struct request *r, const char *text, uint8_t *device)
     }
     const size_t size = (size_t)layout_reduced(&map, &extent);
     char *bytes = malloc(size), path[] = "/tmp/reduced.XXXXXX";
-    int file = mkstemp(path);
+    struct own_file file;
+    const bool opened = own_file_take(&file, mkstemp(path));
     struct conversion conversion = {
         .map = &map, .cap = 1, .file_cap = 1, .extent = extent, .source = &source, .second = &second};
-    if (!bytes || file < 0 || !output_begin(&second, file, 0, 64) || !convert_map(&conversion) ||
-        !output_flush(&second) || lseek(file, 0, SEEK_END) != (off_t)size ||
-        pread(file, bytes, size, 0) != (ssize_t)size)
+    if (!bytes || !opened || !output_begin(&second, &file, 0, 64) || !convert_map(&conversion) ||
+        !output_flush(&second) || lseek(file.number, 0, SEEK_END) != (off_t)size ||
+        pread(file.number, bytes, size, 0) != (ssize_t)size)
         exit(3);
     answer(bytes, (uint32_t)size);
     output_end(&second);
-    close(file);
+    own_file_close(&file);
     unlink(path);
     free(bytes);
     free(map.reduction);

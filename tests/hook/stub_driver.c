@@ -34,7 +34,7 @@ typedef unsigned long long u64;
 
 struct module {
     uint32_t magic;
-    char *text;  /* of a probed module: "//probed PARAMETERS level,bytes … | globals", or "//sample …" */
+    char *text;  /* of a probed module: "//probed PARAMETERS GLOBALS [+ADDED] level,bytes …", or "//sample …" */
     struct function *functions;
     int is_library;
     uint64_t variable, constant;
@@ -48,7 +48,7 @@ struct function {
     struct function *of_kernel; /* the function of a library kernel */
     int attributes[16];
     size_t sizes[64], offsets[64], n;
-    int probed, sampled, n_maps, n_parameters, n_globals;
+    int probed, sampled, n_maps, n_parameters, n_globals, tells_no_parameters;
     int levels[16], bytes[16];
 };
 
@@ -70,6 +70,17 @@ static struct stream null_stream, thread_stream;
 static atomic_int context_one, context_two; /* how often each was destroyed */
 static atomic_size_t allocated;
 static atomic_int captures, strict_captures;
+
+/* A thread of the hook may be in a call while the program forks: the child must not wait for it. */
+static void unlock_in_child(void)
+{
+    pthread_mutex_init(&mutex, NULL);
+}
+
+__attribute__((constructor)) static void expect_forks(void)
+{
+    pthread_atfork(NULL, NULL, unlock_in_child);
+}
 
 static long number(const char *name)
 {
@@ -282,8 +293,17 @@ static void parse_probed(struct function *f)
     f->probed = 1;
     f->sampled = text[2] == 's';
     text += 9;
+    int added = -1;
     sscanf(text, "%d %d%n", &f->n_parameters, &f->n_globals, &used);
-    for (text += used; sscanf(text, " %d,%d%n", &f->levels[f->n_maps], &f->bytes[f->n_maps], &used) == 2; text += used)
+    text += used;
+    if (sscanf(text, " +%d%n", &added, &used) == 1)
+        text += used;
+    f->tells_no_parameters = added < 0;
+    for (int i = 0; i < added; i++) {
+        f->offsets[f->n] = f->n ? (f->offsets[f->n - 1] + f->sizes[f->n - 1] + 7) & ~(size_t)7 : 0;
+        f->sizes[f->n++] = 8;
+    }
+    for (used = 0; sscanf(text, " %d,%d%n", &f->levels[f->n_maps], &f->bytes[f->n_maps], &used) == 2; text += used)
         f->n_maps++;
 }
 
@@ -525,7 +545,7 @@ API int cuFuncGetModule(struct module **m, struct function *f)
 
 static int param_info(struct function *f, size_t i, size_t *offset, size_t *size)
 {
-    if (number("STUB_NO_PARAM_INFO"))
+    if (number("STUB_NO_PARAM_INFO") || f->tells_no_parameters)
         return 801;
     if (i >= f->n)
         return INVALID_VALUE;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,29 @@ def test_engine_is_silent(host: Host, serving: Engine) -> None:
     assert (status, reason) == ("failed", "the probe engine did not answer: Connection timed out")
 
 
+def test_a_silent_engine_is_given_up(host: Host, serving: Engine) -> None:
+    """One kernel may be what takes so long, two are not; those after them cost nothing."""
+
+    def never(_directory: Path, name: str) -> None:
+        asked.append(name)
+        serving.hang.wait(30)
+
+    asked: list[str] = []
+    serving.answer = never
+    names = [f"k{i}" for i in range(6)]
+    script = f"""
+context()
+m = module()
+for name in {names}: launch(function(m, name))
+"""
+    began = time.monotonic()
+    run = host.python(script, TUI_PROBE_ENGINE_TIMEOUT="1")
+    assert (run.status, run.stderr, asked) == (0, "", names[:2])
+    assert time.monotonic() - began < 5
+    assert len(run.lines(r"\[probe\] engine given up: .*")) == 1
+    assert len(run.lines(r"\[kernel\] \d failed .* reason the probe engine did not answer: .*")) == 6
+
+
 @pytest.mark.parametrize("garbage", ["", "ok", "ok\t77\tprobed.bin", "yes\t<id>\tprobed.bin", "x" * 5000])
 def test_engine_talks_garbage(host: Host, serving: Engine, garbage: str) -> None:
     serving.answer = lambda _directory, _name: garbage
@@ -148,7 +172,8 @@ def test_unknown_handle(host: Host) -> None:
     script = """
 context()
 loaded, found = c_void_p(), c_void_p()
-stub = ctypes.CDLL(os.environ["TUI_PROBE_DRIVER"])
+os.symlink(os.environ["TUI_PROBE_DRIVER"], other := os.path.join(os.environ["TUI_PROBE_TRACE_ROOT"], "..", "other.so"))
+stub = ctypes.CDLL(other)  # under the driver's own name it is the hook
 stub.cuModuleLoadData(byref(loaded), PTX)
 stub.cuModuleGetFunction(byref(found), loaded, b"add__8")
 w = word()
@@ -163,7 +188,8 @@ def test_handle_without_a_name(host: Host) -> None:
     script = """
 context()
 loaded, found = c_void_p(), c_void_p()
-stub = ctypes.CDLL(os.environ["TUI_PROBE_DRIVER"])
+os.symlink(os.environ["TUI_PROBE_DRIVER"], other := os.path.join(os.environ["TUI_PROBE_TRACE_ROOT"], "..", "other.so"))
+stub = ctypes.CDLL(other)  # under the driver's own name it is the hook
 stub.cuModuleLoadData(byref(loaded), PTX)
 stub.cuModuleGetFunction(byref(found), loaded, b"add__8")
 w = word()

@@ -482,3 +482,22 @@ def test_an_engine_that_knows_of_no_sample(host: Host) -> None:
     assert [(status, reason) for status, _, reason in run.fates()] == [
         ("failed", "the probe engine and TUI_PROBE_SAMPLE do not agree on whether blocks are sampled")
     ]
+
+
+@pytest.mark.parametrize("library", [False, True])
+@pytest.mark.parametrize(("added", "why"), [(0, "has 2 parameters, a launch passes 3"), (4, "has 6 parameters")])
+def test_a_probed_kernel_with_other_parameters_is_not_launched(host: Host, added: int, why: str, library: bool) -> None:
+    """Each launch would pass it garbage, and read its own past their end."""
+    assert host.engine
+    host.engine.added = added
+    get = 'kernel(library(), "add__8_4")' if library else 'function(module(), "add__8_4")'
+    run = host.python(f"""
+context()
+f = {get}
+w = word()
+launch(f, w, c_int(3))
+print(read(w))
+""")
+    assert (run.status, run.stdout, run.results) == (0, "1\n", []), run.stderr
+    assert run.lines(rf"\[kernel\] 0 failed .* reason the probed kernel {why}")
+    assert not [line for line in run.calls if "launch probed" in line]

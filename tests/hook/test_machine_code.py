@@ -246,7 +246,7 @@ def test_the_way_is_logged(host: Host, engine: Engine) -> None:
 @pytest.mark.parametrize(("form", "told"), [("module", "0"), ("library", "0"), ("library", "1"), ("library", "2")])
 def test_addresses_of_the_originals_variables_are_patched_in(host: Host, engine: Engine, form: str, told: str) -> None:
     tail = b" \ndump " + b"\xee" * 16
-    at = len("//probed 0 0 1,16") + tail.index(b"\xee")
+    at = len("//probed 0 0 +1 1,16") + tail.index(b"\xee")
     grafted(
         engine,
         f"patch abs64 {at} -8 shared_variable",

@@ -20,6 +20,7 @@ from .conftest import ROOT
 
 HERE = Path(__file__).resolve().parent
 SOURCES = ["convert", "convert_reduced", "layout", "output", "reduce", "reasons", "real", "sampling"]
+SOURCES += ["own_file", "liveness", "clock", "threads"]
 REFUSED = 0xFFFFFFFF
 
 

@@ -128,3 +128,18 @@ def read_all(image: bytes) -> None:
                 target.exits()
                 shared_variables(target)
                 laid_out(cubin, {target.code.number: cubin.content(target.code) + bytes(16)})
+
+
+def test_variables_of_the_kind_that_is_cudas_own(assembled: Callable[[str, int], Cubin]) -> None:
+    """As other compilers write them: the same is shared with the original."""
+    cubin = assembled(VARIABLES, 90)
+    table = next(section for section in cubin.sections if section.type == 2)
+    image = bytearray(cubin.image)
+    changed = 0
+    for at in range(table.offset + 4, table.offset + table.size, 24):
+        if image[at] & 0xF == 1:
+            image[at] += 12
+            changed += 1
+    assert changed
+    for name in cubin.kernels:
+        assert shared_variables(Target.of(Cubin.read(bytes(image)), name)) == shared_variables(Target.of(cubin, name))

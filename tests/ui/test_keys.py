@@ -130,7 +130,7 @@ async def _(stage: Stage, key: str) -> None:
     assert "marked #0 zero_fill" in stage.text
     await stage.press("right_square_bracket", "enter", key)
     assert isinstance(stage.app.screen, CompareScreen)
-    assert re.search(r"registers per thread +18 +20 +▲ \+2 +\+11.1 % +worse", stage.text)
+    assert re.search(r"registers per thread +18 +20 +▲ \+2 +\+11.1 %", stage.text)
     await stage.press("q")
     assert isinstance(stage.app.screen, KernelScreen)
 
@@ -236,6 +236,14 @@ async def _(stage: Stage, key: str) -> None:
     await stage.press(key)
     assert "No NVTX range encloses a launch" in stage.text
     assert stage.live.view is stage.live.pages.ranges
+
+
+@checks("page_9")
+async def _(stage: Stage, key: str) -> None:
+    assert "9 Graphs" not in stage.text
+    await stage.press(key)
+    assert "No CUDA graph was made executable" in stage.text
+    assert stage.live.view is stage.live.pages.graphs
 
 
 @checks("together")

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tui_probe.analysis.sms import sms_of
 from tui_probe.analysis.timeline_clocks import Clocks
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def align(
     """
     if not len(sm):
         return None
-    sms, place = np.unique(np.asarray(sm, dtype=np.int64), return_inverse=True)
+    sms, place = sms_of(sm)
     first = np.full(len(sms), np.iinfo(np.uint64).max, dtype=np.uint64)
     np.minimum.at(first, place, start)
     cycles = (start - first[place]).astype(np.float64)

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from tui_probe.analysis.slots import BlockTimes, slot_reuse, times_of
+from tui_probe.analysis.sms import sms_of
 from tui_probe.errors import TraceError
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 ClockReader: TypeAlias = "Callable[[NDArray[np.int32], NDArray[np.uint64]], Clocks]"
 WHOLE_BLOCK: Final = -1
 """``Intervals.warp`` of an interval that is a block's."""
-_MOST_SMS: Final = 4096
 _LARGEST_KEY: Final = 1 << 62
 
 
@@ -181,9 +181,7 @@ def timeline_of_blocks(
     block = np.flatnonzero(times.valid)
     if not len(block):
         raise TraceError("no warp saved a record; the kernel wrote nothing, or the probe did not run")
-    numbers, which = np.unique(times.sm[block], return_inverse=True)
-    if len(numbers) > _MOST_SMS:
-        raise TraceError(f"its records name {len(numbers)} SMs: they are not of this probe")
+    numbers, which = sms_of(times.sm[block])
     first = np.full(len(numbers), np.iinfo(np.uint64).max, dtype=np.uint64)
     np.minimum.at(first, which, times.start[block])
     found = clocks(numbers.astype(np.int32), first)

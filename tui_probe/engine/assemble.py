@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from tui_probe.reasons import Reason
+
 _SECONDS: Final = 600
+_ANSWER_SECONDS: Final = 2
 _TOO_OLD: Final = re.compile(r"Unsupported \.version|is not defined for option|Unsupported .*target")
 _TARGET: Final = re.compile(r"^\s*\.target\s+(sm_\d+)([af]?)", re.MULTILINE)
 _HEAD_BYTES: Final = 65536
@@ -44,11 +47,14 @@ class AssemblyReport:
 class Assembler:
     """Assembles with the newest ptxas that accepts the PTX.
 
-    The machine is searched for tools once, when the first one is needed or at ``tools()``.
+    The machine is searched for tools once, when the first one is needed or at ``tools()``. A tool has ``seconds`` for
+    each PTX. One that needs more, and then does not even tell its version, hangs, and is not started again.
     """
 
-    def __init__(self, tools: list[Tool] | None = None) -> None:
+    def __init__(self, tools: list[Tool] | None = None, *, seconds: float = _SECONDS) -> None:
         self._tools = tools
+        self._seconds = seconds
+        self._hanging: set[Tool] = set()
 
     def tools(self) -> list[Tool]:
         """The assemblers, newest first; an empty list if there are none."""
@@ -66,8 +72,16 @@ class Assembler:
         """
         error: ToolchainError | None = None
         for tool in self.tools():
+            if tool in self._hanging:
+                error = error or ToolchainError(_slow(tool, self._seconds), str(tool.path))
+                continue
             try:
-                return _run(tool, ptx, binary, _with_suffix(ptx, arch), entry, started)
+                return _run(tool, ptx, binary, _with_suffix(ptx, arch), entry, started, self._seconds)
+            except subprocess.TimeoutExpired as expired:
+                error = error or ToolchainError(_slow(tool, self._seconds), shlex.join(expired.cmd))
+                if _answers(tool):
+                    break
+                self._hanging.add(tool)
             except ToolchainError as failure:
                 error = error or failure
                 if not _TOO_OLD.search(failure.details):
@@ -82,16 +96,27 @@ def _with_suffix(ptx: Path, arch: str) -> str:
     return arch + match[2] if match and match[1] == arch else arch
 
 
+def _slow(tool: Tool, seconds: float) -> Reason:
+    return because("assembler-slow", version=tool.version, seconds=round(seconds))
+
+
+def _answers(tool: Tool) -> bool:
+    """Whether it was the PTX that took so long."""
+    try:
+        _outcome([str(tool.path), "--version"], None, _ANSWER_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return True
+
+
 def _run(
-    tool: Tool, ptx: Path, binary: Path, arch: str, entry: str, started: Callable[[], object] | None
+    tool: Tool, ptx: Path, binary: Path, arch: str, entry: str, started: Callable[[], object] | None, seconds: float
 ) -> AssemblyReport:
+    """Raises ToolchainError and TimeoutExpired."""
     command = [str(tool.path), "-v", f"-arch={arch}", str(ptx), "-o", str(binary)]
     begun = time.perf_counter()
     try:
-        status, output = _outcome(command, started)
-    except subprocess.TimeoutExpired:
-        slow = because("assembler-slow", version=tool.version, seconds=_SECONDS)
-        raise ToolchainError(slow, shlex.join(command)) from None
+        status, output = _outcome(command, started, seconds)
     except OSError as error:
         words = error.strerror or type(error).__name__
         broken = because("assembler-broken", ptxas=str(tool.path), error=words)
@@ -104,14 +129,14 @@ def _run(
     return _report(shlex.join(command), output, entry, elapsed, tool)
 
 
-def _outcome(command: list[str], started: Callable[[], object] | None) -> tuple[int, str]:
-    """The exit status of a command and what it wrote. Raises OSError and TimeoutExpired."""
+def _outcome(command: list[str], started: Callable[[], object] | None, seconds: float) -> tuple[int, str]:
+    """The exit status of a command and what it wrote. Raises OSError and TimeoutExpired, and leaves no process."""
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, errors="replace") as process:
         if started is not None:
             started()
         try:
-            output, complaints = process.communicate(timeout=_SECONDS)
+            output, complaints = process.communicate(timeout=seconds)
         except BaseException:
             process.kill()
             raise

@@ -10,11 +10,12 @@ from tui_probe.engine.addressing import Addressing, BlockShape
 from tui_probe.engine.edits import marked
 from tui_probe.engine.expansion import Expander
 from tui_probe.engine.helpers import TYPE_BITS, Helpers, HelperValue
-from tui_probe.engine.model import BLOCK, LOOP, Code
+from tui_probe.engine.model import BLOCK, LOOP, SOURCE, Code
 from tui_probe.engine.positions import matches
 from tui_probe.engine.retries import Retries
 from tui_probe.engine.sampling import Sampling
 from tui_probe.engine.snippet import BLOCK_HELPER, LINE_HELPER
+from tui_probe.engine.source_runs import source_runs
 from tui_probe.engine.walk import instructions, register_types
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.basic_blocks import basic_blocks, loop_heads
@@ -24,7 +25,7 @@ from tui_probe.ptx.tree import Register
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tui_probe.engine.edits import Edits
     from tui_probe.engine.kernel import Kernel
@@ -75,6 +76,7 @@ class FunctionInsertion:
         self._retries = Retries(function)
         self._probed: list[tuple[Instruction, ProbePoint, Helpers]] = []
         self._starts: list[tuple[Instruction, ProbePoint, int]] = []
+        self._runs: list[tuple[list[Instruction], ProbePoint]] = []
         self._by_opcode: dict[str, list[ProbePoint]] = defaultdict(list)
         for point in probe.points:
             for opcode in {position.opcode for position in point.positions}:
@@ -83,9 +85,10 @@ class FunctionInsertion:
     def find(self, notes: SiteNotes) -> bool:
         """Find the sites and note them: how many there are must be known before anything is written. Whether any is."""
         self._probed, self._starts = list(self._find_probed(notes)), list(self._find_starts(notes))
-        for instruction, point, _ in (*self._probed, *self._starts):
+        self._runs = list(self._find_runs(notes))
+        for instruction, point, _ in (*self._probed, *self._starts, *((run[0], point, 0) for run, point in self._runs)):
             self.expander.sites.note(instruction, point, self._kernel.line_of(instruction))
-        return bool(self._probed or self._starts)
+        return bool(self._probed or self._starts or self._runs)
 
     def insert(self) -> None:
         """Put snippets at all sites that were found."""
@@ -100,6 +103,8 @@ class FunctionInsertion:
             self._at_ways(instruction, point.before, self._retries.entries(instruction, point), helpers)
         for first, point, number in self._starts:
             self._at_block(first, point, number)
+        for run, point in self._runs:
+            self._at_lines(run, point)
 
     def before(self, span: Span, lines: Iterable[str], *, first: bool = False) -> None:
         """Insert lines of PTX in front of a node."""
@@ -148,7 +153,7 @@ class FunctionInsertion:
 
     def _find_probed(self, notes: SiteNotes) -> Iterator[tuple[Instruction, ProbePoint, Helpers]]:
         """The instructions that points are at, those that a point has nothing to do at left out."""
-        if not self._by_opcode.keys() - {"", BLOCK, LOOP}:
+        if not self._by_opcode.keys() - {"", BLOCK, LOOP, SOURCE}:
             return
         for original in instructions(self.function):
             instruction = self._shared.rewritten.get(id(original), original)
@@ -180,6 +185,22 @@ class FunctionInsertion:
             for point in self._by_opcode[LOOP]:
                 notes.add("loop", first, first, point.name)
                 yield first, point, 0
+
+    def _find_runs(self, notes: SiteNotes) -> Iterator[tuple[list[Instruction], ProbePoint]]:
+        """The instructions of lines of source that points are at, run by run."""
+        for point in self._by_opcode[SOURCE]:
+            for position in point.positions:
+                for run in source_runs(self._kernel, self.function, position.source) if position.source else ():
+                    notes.add("block", run[0], run[0], point.name, run)
+                    yield run, point
+
+    def _at_lines(self, run: Sequence[Instruction], point: ProbePoint) -> None:
+        """Snippets in front of the first and behind the last instruction of a run, for all lanes that come by."""
+        for snippet, at, put in ((point.before, run[0], self.before), (point.after, run[-1], self.after)):
+            if snippet:
+                helpers = {LINE_HELPER: HelperValue(str(self._kernel.line_of(run[0])), "b32")}
+                put(at.span, self._of_snippet(snippet, self.expander.lines(snippet, helpers, run[0])))
+                self.inserted.append(snippet)
 
     def _at_block(self, first: Instruction, point: ProbePoint, number: int) -> None:
         """A snippet in front of a block's ``first`` instruction; ``number`` are those of the position's class."""

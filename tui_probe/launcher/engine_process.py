@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
+from tui_probe.engine.assemble import Assembler
 from tui_probe.engine.cache import Cache
 from tui_probe.engine.cache_folder import default_folder
 from tui_probe.engine.options import Options
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from .options import RunOptions
 
 UNUSABLE = 2
+_LAUNCH_SECONDS: Final = 60
+_LAUNCH_SHARE: Final = 0.75
+"""Of the time that a launch waits for the engine, what an assembler has: the launch is to be told why it passes."""
 
 
 def serve(
@@ -36,7 +41,10 @@ def serve(
     try:
         (first, its_options), *others = prepared(probes, options, load_ptx=load_ptx)
         cache = None if folder is None else Cache(folder)
-        server = EngineServer(path, first, its_options, cache=cache, others=others, listener=listener)
+        assembler = Assembler(seconds=_LAUNCH_SHARE * _launch_seconds())
+        server = EngineServer(
+            path, first, its_options, assembler=assembler, cache=cache, others=others, listener=listener
+        )
         server.start()
     except ProbeError as error:
         sys.stderr.write(f"{error}\n")
@@ -44,6 +52,14 @@ def serve(
     signal.sigwait(signals)
     server.stop()
     return 0
+
+
+def _launch_seconds() -> float:
+    """How long a launch waits, as the hook reads it."""
+    try:
+        return max(float(os.environ["TUI_PROBE_ENGINE_TIMEOUT"]), 1)
+    except (KeyError, ValueError):
+        return _LAUNCH_SECONDS
 
 
 def prepared(probes: Sequence[ChosenProbe], options: RunOptions, *, load_ptx: bool) -> list[tuple[Probe, Options]]:

@@ -44,7 +44,7 @@ _LEFT_OUT: Final = (
 _RESERVED: Final = ".nv.reservedSmem."
 _CALLERS_BY_ADDRESS: Final = 0xFFFFFFFD
 _SPECIAL_SECTIONS: Final = 0xFF00
-_OBJECT: Final = 1
+_OBJECTS: Final = frozenset({1, 13})
 
 
 def prune(cubin: Cubin, name: str, cut_lines: CutLines) -> Cubin:
@@ -208,7 +208,7 @@ class _Pruning:
                 not symbol.section and symbol.name.startswith(_RESERVED)
             )
             is_taken = symbol.number in named or (symbol.section and symbol.section in sections) or is_everywhere
-            if symbol.kind == _OBJECT:
+            if symbol.kind in _OBJECTS:
                 (variables if is_taken else left).add(symbol.name)
             if is_taken:
                 yield symbol.number

@@ -30,9 +30,11 @@ _ADDRESS_BANK: Final = 4
 VARIABLES: Final = (".nv.global", ".nv.global.init")
 _PRIVATE: Final = re.compile(r"_?\$.*|__unnamed_\d+|__cudart_.*|(?:assert|printf)[A-Z]\w*_\d+|\.(?:L\.)?str(?:\.\d+)?")
 """Names that compilers give to strings and tables, which no program asks for."""
-_OBJECT, _SECTION_SYMBOL, _FUNCTION = 1, 3, 2
-_REFERENCES: Final = range(10, 16)
-"""Kinds of symbols: textures, samplers, surfaces."""
+_SECTION_SYMBOL, _FUNCTION = 3, 2
+_OBJECTS: Final = frozenset({1, 13})
+"""Kinds of symbols: variables, the second kind CUDA's own."""
+_REFERENCES: Final = frozenset({10, 11, 12, 14, 15})
+"""Textures, surfaces, samplers, and kinds that are not known."""
 _WHOLE: Final = frozenset({2, 4})
 """Relocations of 64 bits."""
 _LOW, _HIGH = 56, 57
@@ -157,24 +159,28 @@ class _Sharing:
 
     def _variable(self, symbol: Symbol, addend: int) -> tuple[Symbol, int]:
         """The variable that a symbol stands for, which may be its section, and how far from its start."""
-        if symbol.kind == _OBJECT:
+        if symbol.kind in _OBJECTS:
             return symbol, addend
         at = symbol.value + addend
         for one in self._cubin.symbols:
-            if one.kind == _OBJECT and one.section == symbol.section and one.value <= at < one.value + max(one.size, 1):
+            if (
+                one.kind in _OBJECTS
+                and one.section == symbol.section
+                and one.value <= at < one.value + max(one.size, 1)
+            ):
                 return one, at - one.value
         _refuse(symbol.name, "memory without a name")
         raise AssertionError
 
     def _named(self, name: str) -> int:
-        return sum(one.kind == _OBJECT and one.name == name for one in self._cubin.symbols)
+        return sum(one.kind in _OBJECTS and one.name == name for one in self._cubin.symbols)
 
     def _constants(self) -> Iterator[tuple[str, int]]:
         section = self._cubin.find(CONSTANTS)
         if section is None or not self._reaches_constants():
             return
         for symbol in self._cubin.symbols:
-            if symbol.section == section.number and symbol.kind == _OBJECT and symbol.size and not _is_private(symbol):
+            if symbol.section == section.number and symbol.kind in _OBJECTS and symbol.size and not _is_private(symbol):
                 if self._named(symbol.name) > 1:
                     _refuse(symbol.name, "a name that several variables of the module have")
                 yield symbol.name, symbol.size

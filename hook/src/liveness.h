@@ -1,0 +1,36 @@
+/* Whether threads of ours get on, as one that ends the process sees it: the thread that it interrupted, in a handler of a
+ * signal, may hold a lock that they wait for, and never lets go. */
+#ifndef TUI_PROBE_LIVENESS_H
+#define TUI_PROBE_LIVENESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum liveness_thread { LIVENESS_DRAIN, LIVENESS_WRITER, LIVENESS_THREADS };
+
+/* The calling thread is this one from now on. */
+void liveness_begin(enum liveness_thread thread);
+
+/* It has got on; IDLE: it waits for work. */
+void liveness_mark(enum liveness_thread thread, bool idle);
+
+/* Around calls, by any thread, that may take long of themselves: of the disk, or until the GPU is done. */
+void liveness_outside(void);
+void liveness_inside(void);
+
+/* What has been seen so far, by one that waits; all zeros at first. */
+struct liveness {
+    uint64_t looked, since[LIVENESS_THREADS];
+    uint64_t no_launch; /* when records last waited for no launch */
+    unsigned marks[LIVENESS_THREADS];
+};
+
+/* Whether a thread has slept for LIVENESS_MILLISECONDS, in which it neither got on nor waited for work, nor, unless SAME,
+ * had anything to wait for but a lock. SAME: the calling thread was interrupted inside the driver or the hook, so that
+ * calls of the driver may wait for it, too. To be called every millisecond or so; safe in a handler of a signal. */
+enum { LIVENESS_MILLISECONDS = 200 };
+bool liveness_is_stuck(struct liveness *seen, bool same);
+
+void liveness_reset(void);
+
+#endif

@@ -1,0 +1,147 @@
+#define _GNU_SOURCE
+#include "own_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "liveness.h"
+
+/* The kernel's table of descriptors has an entry for each number below the highest: not too high. */
+enum { HIGHEST = 4096, ROOM = 64 };
+
+static atomic_bool lost;
+
+/* Where ours begin; 0 where a process may have so few that ours are best left where they are. */
+static int lowest(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return 0;
+    const int most = limit.rlim_cur < HIGHEST ? (int)limit.rlim_cur : HIGHEST;
+    return most > 2 * ROOM ? most - ROOM : 0;
+}
+
+bool own_file_take(struct own_file *file, int number)
+{
+    struct stat status;
+    *file = NO_OWN_FILE;
+    if (number < 0)
+        return false;
+    const int from = lowest(), moved = from > number ? fcntl(number, F_DUPFD_CLOEXEC, from) : -1;
+    if (moved >= 0) {
+        close(number);
+        number = moved;
+    }
+    if (fstat(number, &status) != 0) {
+        close(number);
+        return false;
+    }
+    *file = (struct own_file){number, status.st_dev, status.st_ino};
+    return true;
+}
+
+static bool is_ours(const struct own_file *file)
+{
+    struct stat status;
+    return fstat(file->number, &status) == 0 && status.st_dev == file->device && status.st_ino == file->inode;
+}
+
+int own_file_number(const struct own_file *file)
+{
+    if (file->number >= 0 && is_ours(file))
+        return file->number;
+    if (file->number >= 0)
+        atomic_store(&lost, true);
+    errno = EBADF;
+    return -1;
+}
+
+/* SIGXFSZ, which a thread gets for a write beyond the limit of its process, held back. */
+struct quiet {
+    sigset_t before;
+    bool waits; /* one of the program's waits already */
+};
+
+static void quiet_begin(struct quiet *quiet)
+{
+    sigset_t only, waiting;
+    sigemptyset(&only);
+    sigaddset(&only, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &only, &quiet->before);
+    quiet->waits = sigismember(&quiet->before, SIGXFSZ) && sigpending(&waiting) == 0 && sigismember(&waiting, SIGXFSZ);
+}
+
+static void quiet_end(const struct quiet *quiet, bool refused)
+{
+    const struct timespec now = {0};
+    const int error = errno;
+    sigset_t only;
+    sigemptyset(&only);
+    sigaddset(&only, SIGXFSZ);
+    if (refused && error == EFBIG && !quiet->waits)
+        sigtimedwait(&only, NULL, &now);
+    pthread_sigmask(SIG_SETMASK, &quiet->before, NULL);
+    errno = error;
+}
+
+ssize_t own_file_write(const struct own_file *file, const void *bytes, size_t size, off_t at)
+{
+    const int number = own_file_number(file);
+    struct quiet quiet;
+    if (number < 0)
+        return -1;
+    quiet_begin(&quiet);
+    liveness_outside();
+    const ssize_t n = at == OWN_FILE_END ? write(number, bytes, size) : pwrite(number, bytes, size, at);
+    liveness_inside();
+    quiet_end(&quiet, n < 0);
+    return n;
+}
+
+bool own_file_write_all(const struct own_file *file, const void *bytes, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        const ssize_t n = own_file_write(file, (const char *)bytes + done, size - done, OWN_FILE_END);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        done += (size_t)n;
+    }
+    return true;
+}
+
+bool own_file_resize(const struct own_file *file, off_t size)
+{
+    const int number = own_file_number(file);
+    struct quiet quiet;
+    if (number < 0)
+        return false;
+    quiet_begin(&quiet);
+    const bool done = ftruncate(number, size) == 0;
+    quiet_end(&quiet, !done);
+    return done;
+}
+
+bool own_file_close(struct own_file *file)
+{
+    const int number = own_file_number(file);
+    *file = NO_OWN_FILE;
+    return number >= 0 && close(number) == 0;
+}
+
+bool own_file_any_lost(void)
+{
+    return atomic_load_explicit(&lost, memory_order_relaxed);
+}
+
+void own_file_reset(void)
+{
+    atomic_store(&lost, false);
+}

@@ -1,0 +1,45 @@
+/* Descriptors of ours among those of the program, which may close any of them and get the same number for a file of its
+ * own. Ours are high, where programs do not look; each is known by its device and inode, and looked at before each use.
+ * No write of ours ends the program by SIGXFSZ, in whatever thread. */
+#ifndef TUI_PROBE_OWN_FILE_H
+#define TUI_PROBE_OWN_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct own_file {
+    int number; /* less than 0: none */
+    dev_t device;
+    ino_t inode;
+};
+
+#define NO_OWN_FILE ((struct own_file){.number = -1})
+
+/* Takes a descriptor, moves it up and remembers what it is. NUMBER may be the -1 of a call that failed. False, with
+ * errno, if there is none. */
+bool own_file_take(struct own_file *file, int number);
+
+/* The descriptor while it is ours, to be used at once; -1 with an errno of EBADF if there is none or the program has
+ * closed it. */
+int own_file_number(const struct own_file *file);
+
+/* Writes at offset AT, or where the file is with OWN_FILE_END. As write, but beyond the limit of files' sizes without a
+ * signal. */
+enum { OWN_FILE_END = -1 };
+ssize_t own_file_write(const struct own_file *file, const void *bytes, size_t size, off_t at);
+
+/* The same until all is written; false, with errno, if not. */
+bool own_file_write_all(const struct own_file *file, const void *bytes, size_t size);
+
+bool own_file_resize(const struct own_file *file, off_t size);
+
+/* False, with errno, where writing has failed late. A descriptor that the program has got meanwhile stays open. */
+bool own_file_close(struct own_file *file);
+
+/* Whether the program has closed a descriptor of ours that was in use. */
+bool own_file_any_lost(void);
+void own_file_reset(void);
+
+#endif

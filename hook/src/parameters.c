@@ -1,0 +1,67 @@
+#include "parameters.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "kernel_info.h"
+#include "real.h"
+#include "reasons.h"
+#include "sampling.h"
+
+bool parameters_read(CUfunction function, CUkernel kernel, struct parameter **list, size_t *n)
+{
+    if (kernel ? !real()->cuKernelGetParamInfo : !real()->cuFuncGetParamInfo)
+        return false;
+    struct parameter *found = calloc(KERNEL_ARGUMENTS_LIMIT, sizeof *found);
+    for (*n = 0; found && *n < KERNEL_ARGUMENTS_LIMIT; ++*n) {
+        struct parameter *p = &found[*n];
+        const CUresult result = kernel ? REAL_OR_NOT_FOUND(cuKernelGetParamInfo, kernel, *n, &p->offset, &p->size)
+                                       : REAL_OR_NOT_FOUND(cuFuncGetParamInfo, function, *n, &p->offset, &p->size);
+        if (result == CUDA_ERROR_INVALID_VALUE) { /* beyond the last one */
+            *list = found;
+            return true;
+        }
+        if (result != CUDA_SUCCESS)
+            break;
+    }
+    free(found);
+    return false;
+}
+
+/* As arguments_fill adds them. */
+static size_t added(const struct probing *probing, const struct variant *variant)
+{
+    size_t n = probing->n_globals + (probing->sampled || variant->sampled ? SAMPLING_PARAMETERS : 0);
+    for (size_t i = 0; i < probing->n_maps; i++)
+        n += (probing->maps[i].layout != MAP_COUNTS) + (probing->maps[i].cap == 0);
+    return n;
+}
+
+static const struct reason *compared(const struct parameter *probed, size_t n, const struct kernel *kernel,
+                                     size_t expected)
+{
+    char texts[2][REASON_NUMBER_SIZE];
+    if (n != expected)
+        return reason_with(PARAMETERS_ADDED, reason_number(texts[0], n), reason_number(texts[1], expected));
+    for (size_t i = 0; i < n; i++) {
+        const struct parameter *before = &kernel->parameters[i];
+        const bool is_added = i >= kernel->n_parameters;
+        if (is_added
+                ? probed[i].size != sizeof(uint64_t)
+                : kernel->parameters_known && (probed[i].offset != before->offset || probed[i].size != before->size))
+            return reason_with(PARAMETER_MOVED, reason_number(texts[0], i));
+    }
+    return NULL;
+}
+
+const struct reason *parameters_agree(const struct probing *probing, const struct variant *variant)
+{
+    struct parameter *probed;
+    size_t n;
+    if (!parameters_read(variant->function, NULL, &probed, &n))
+        return NULL;
+    const struct kernel *kernel = probing->kernel;
+    const struct reason *reason = compared(probed, n, kernel, kernel->n_parameters + added(probing, variant));
+    free(probed);
+    return reason;
+}

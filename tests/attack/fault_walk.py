@@ -1,0 +1,209 @@
+"""Each call of the hook that can fail is made to fail: which places there are, and what a run did that failed there.
+
+Places are those where the hook calls the C library or the driver for itself. Calls that it makes for the program, whose
+result is the program's, are not among them.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from tests.attack.scenarios import Scenario
+from tests.hook.conftest import ROOT, Build, Engine, Host, Run, build, compile_c
+from tui_probe.errors import ProbeError
+from tui_probe.trace.follow import open_trace
+
+HERE = Path(__file__).resolve().parent
+FOR_THE_PROGRAM = {
+    "allocations.c", "attributes.c", "contexts.c", "launch.c", "launch_calls.c", "memory.c", "modules.c",
+    "profiler_calls.c", "proc_address.c", "probed_launch.c", "real.c", "stream_calls.c",
+}  # fmt: skip
+"""Files whose calls of the driver are the program's."""
+OF_GRAPHS = ("graph", "executable.c", "gate.c")
+"""Files that nothing calls here: the stub driver has no graphs. What fails there fails in no walk."""
+FUNCTIONS = frozenset(
+    {"malloc", "calloc", "realloc", "strdup", "strndup", "asprintf", "write", "pwrite", "ftruncate", "mkdir", "read"}
+    | {"fstat", "socket", "connect", "send", "recv", "poll", "sem_init", "open", "openat", "fopen", "opendir", "mmap"}
+    | {"pthread_create"}
+)
+_CALL = re.compile(r"^\s*([0-9a-f]+):.*\bcall\s+[0-9a-f]+ <(\w+)@plt>")
+_NEXT = re.compile(r"^\s*([0-9a-f]+):")
+_DRIVER_CALL = re.compile(r"\bREAL_OR_NOT_FOUND\(")
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a walk is made with: the hook with line numbers, the program, and what makes calls fail."""
+
+    built: Build
+    program: Path
+    faults: Path
+
+
+def tools(folder: Path) -> Tools:
+    """Built anew, with line numbers."""
+    built = build(folder / "hook", flags="-g")
+    program, faults = folder / "walk", folder / "faults.so"
+    compile_c(HERE / "walk.c", program, str(built.hook), "-rdynamic")
+    compile_c(HERE / "faults.c", faults, "-shared", "-fvisibility=hidden")
+    return Tools(built, program, faults)
+
+
+def missing() -> str | None:
+    """Why there can be no walk here."""
+    absent = [name for name in ("objdump", "addr2line") if not shutil.which(name)]
+    return f"needs {' and '.join(absent)}" if absent else None
+
+
+def listed_lines(hook: Path) -> dict[str, set[int]]:
+    """Offsets in the library behind each call of the C library that can fail, by the line of the source."""
+    text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", hook], check=True, capture_output=True, text=True)
+    behind, called = [], False
+    for line in text.stdout.splitlines():
+        if called and (here := _NEXT.match(line)):
+            behind.append(int(here[1], 16))
+        found = _CALL.match(line)
+        called = bool(found and found[2].removesuffix("64") in FUNCTIONS)
+    return by_line(hook, behind)
+
+
+def listed_driver_lines() -> set[str]:
+    """The lines at which the hook calls the driver for itself."""
+    found = set()
+    for path in sorted((ROOT / "hook" / "src").glob("*.c")):
+        if path.name not in FOR_THE_PROGRAM:
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                if _DRIVER_CALL.search(line):
+                    found.add(f"{path.name}:{number}")
+    return found
+
+
+def by_line(hook: Path, offsets: list[int]) -> dict[str, set[int]]:
+    """``drain.c:12`` and the offsets of calls there. What follows a call may be another line's."""
+    words = [f"{offset - 1:#x}" for offset in offsets]
+    text = subprocess.run(["addr2line", "-e", hook, *words], check=True, capture_output=True, text=True).stdout
+    found: dict[str, set[int]] = {}
+    for offset, line in zip(offsets, text.splitlines(), strict=True):
+        found.setdefault(line.split(" ")[0].rpartition("/")[2], set()).add(offset)
+    return found
+
+
+def run(tools: Tools, engine: Engine, scenario: Scenario, folder: Path, **more: str) -> Run:
+    """One run in a folder of its own, with ``more`` in the environment."""
+    folder.mkdir(parents=True)
+    host = Host(tools.built, folder, engine)
+    environment = {
+        "LD_PRELOAD": f"{tools.faults} {tools.built.hook}",
+        "LD_LIBRARY_PATH": str(tools.built.hook.parent),
+        "FAULT_LIBRARY": str(tools.built.hook),
+        "STUB_LOG": "",
+        "NVTX_INJECTION64_PATH": str(tools.built.hook),
+    }
+    environment |= scenario.environment | more
+    if scenario.script:
+        environment["FAULT_FOLDER"] = str(folder)
+        return host.python(scenario.script + "\nprint('done')", **environment)
+    return host.command(str(tools.program), *scenario.arguments, **environment)
+
+
+def sites(tools: Tools, engine: Engine, scenario: Scenario, folder: Path) -> Iterator[tuple[str, int]]:
+    """The kind and offset of each place that a run meets in which nothing fails."""
+    path = folder.parent / f"{folder.name}.sites"
+    plain = run(tools, engine, scenario, folder, FAULT_SITES=str(path))
+    assert (plain.status, plain.stdout, plain.stderr) == scenario.expected, plain
+    for line in path.read_text().splitlines():
+        kind, offset = line.split()
+        yield kind, int(offset, 16)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A place whose ``nth`` call fails; 0: all of them."""
+
+    kind: str
+    offset: int
+    line: str
+    nth: int
+
+    @property
+    def is_the_programs(self) -> bool:
+        """Whether the hook makes the call for the program."""
+        return self.kind == "driver" and self.line.partition(":")[0] in FOR_THE_PROGRAM
+
+    def at(self, numbers: Sequence[int]) -> list[Fault]:
+        """The same at these calls."""
+        return [replace(self, nth=nth) for nth in numbers]
+
+
+def complaint(tools: Tools, engine: Engine, scenario: Scenario, fault: Fault, folder: Path) -> str | None:
+    """What a run with this fault did wrong; None if nothing."""
+    where = f"{scenario.name}: {fault.kind} {fault.line}, call {fault.nth or 'each'}"
+    try:
+        made = run(tools, engine, scenario, folder, FAULT_SITE=f"{fault.offset:x}", FAULT_NTH=str(fault.nth))
+    except subprocess.TimeoutExpired:
+        return f"{where}: it hangs"
+    if (made.status, made.stdout, made.stderr) != scenario.expected:
+        return f"{where}: status {made.status}, output {made.stdout!r}, {made.stderr!r}"
+    try:
+        for directory in made.directories:
+            read(directory)
+    except (OSError, ValueError, LookupError, ProbeError) as error:
+        return f"{where}: {type(error).__name__}: {error}"
+    return None
+
+
+def read(directory: Path) -> None:
+    """Everything that a trace has; a trace without a log was never begun."""
+    if not (directory / "event.log").exists():
+        return
+    trace = open_trace(directory)
+    for kernel in trace.kernels:
+        for row in kernel.result_rows:
+            path = trace.results.path(row)
+            assert path is not None
+            if path.exists():
+                kernel.read(path)
+
+
+@dataclass
+class Walk:
+    """What is known so far: what was wrong, the lines that were met, and how many runs there were."""
+
+    complaints: list[str] = field(default_factory=list)
+    met: set[str] = field(default_factory=set)
+    runs: int = 0
+
+    def go(self, tools: Tools, scenario: Scenario, folder: Path, numbers: Sequence[int], workers: int = 2) -> None:
+        """Fail each place that no scenario has met before, at these of its calls."""
+        folder.mkdir(parents=True)
+        engine = Engine(folder / "engine")
+        try:
+            scenario = replace(scenario, environment=scenario.environment | scenario.prepare(engine, folder))
+            faults = [fault for site in self._new(tools, engine, scenario, folder) for fault in site.at(numbers)]
+            with ThreadPoolExecutor(workers) as pool:
+                folders = (folder / str(n) for n in range(len(faults)))
+                made = pool.map(partial(complaint, tools, engine, scenario), faults, folders)
+                self.complaints += [words for words in made if words]
+            self.runs += len(faults)
+        finally:
+            engine.close()
+
+    def _new(self, tools: Tools, engine: Engine, scenario: Scenario, folder: Path) -> list[Fault]:
+        kinds = {offset: kind for kind, offset in sites(tools, engine, scenario, folder / "plain")}
+        places = by_line(tools.built.hook, list(kinds))
+        found = [Fault(kinds[offset], offset, line, 0) for line, offsets in places.items() for offset in offsets]
+        new = [fault for fault in found if fault.line not in self.met and not fault.is_the_programs]
+        self.met |= {fault.line for fault in new}
+        return new
+
+
+def listed(hook: Path) -> set[str]:
+    """The lines of all places that the stub driver can lead to."""
+    return {line for line in set(listed_lines(hook)) | listed_driver_lines() if not line.startswith(OF_GRAPHS)}

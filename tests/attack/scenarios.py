@@ -1,0 +1,229 @@
+"""Ways to run a program under the hook that, together, make each of its calls that can fail."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.hook.conftest import Engine
+from tests.hook.test_images import PTX, elf, fatbin
+from tests.hook.test_machine_code import entry, grafted
+from tests.hook.test_several_probes import NAMES, answering
+from tui_probe.launcher.control import BUDGETS, NO_LIMIT, ControlPage
+
+ADDS = """
+context()
+f = function(module(), "add__8")
+w = word()
+for _ in range({n}): launch(f, w, grid={grid}, block=64)
+wait_for(lambda: logged("[exec] save "))
+"""
+NVTX = """
+import nvtx_host as nvtx
+assert nvtx.start_nvtx() == 1
+context()
+f, w = function(module(), "add__8"), word()
+nvtx.push(b"step 1")
+nvtx.push_wide("r\\u00fcckw\\u00e4rts")
+launch(f, w)
+nvtx.pop()
+nvtx.pop()
+launch(f, w)
+"""
+CODE = elf({".text.add": b"\1\2\3\4"})
+PLACE = b" \ndump " + b"\xee" * 16
+BOTH = fatbin(entry(1, 120, PTX), entry(2, 90, CODE))
+MACHINE_CODE = f"""
+context()
+def loaded(image, name):
+    path = os.path.join(os.environ["FAULT_FOLDER"], name)
+    with open(path, "wb") as file: file.write(image)
+    owner = c_void_p()
+    call("cuModuleLoad", byref(owner), path.encode())
+    return owner
+launch(function(loaded({CODE!r}, "code"), "mul"))
+launch(function(loaded({CODE!r}, "libcublas.so.13"), "closed"))
+launch(function(loaded({BOTH!r}, "both"), "both"))
+launch(kernel(library({CODE!r}), "add"))
+owner = module({CODE!r})
+launch(function(owner, "constant__8"), word())
+call("cuModuleUnload", owner)
+"""
+DEAR = """
+context()
+f, w = function(module(), "add__8"), word()
+for grid in (40_000, 3, 90_000, 40_000): launch(f, w, grid=grid, block=64)
+time.sleep(0.05)
+for _ in range(5): launch(f, w, grid=40_000, block=64)
+call("cuFuncSetAttribute", f, 8, 1024)
+call("cuFuncSetCacheConfig", f, 1)
+launch(f, w)
+for n in range(3):
+    s = stream()
+    launch(f, w, stream=s)
+    call("cuStreamDestroy_v2", s)
+call("cuCtxSynchronize")
+"""
+CAPTURES = """
+context()
+f, late, w = function(module(), "add__8"), function(module(), "late__8"), word()
+launch(f, w)
+s, graph = stream(), c_void_p()
+call("cuStreamBeginCapture_v2", s, 1)
+launch(f, w, stream=s)
+launch(late, w, stream=s)
+call("cuStreamEndCapture", s, byref(graph))
+other = stream()
+launch(f, w, stream=other)
+call("cuStreamBeginCapture_v2", s, 2)
+time.sleep(0.2)
+call("cuStreamEndCapture", s, byref(graph))
+launch(f, w, name="cuLaunchKernelEx", cluster=2)
+call("cuStreamDestroy_v2", other)
+"""
+WIDE = """
+import nvtx_host as nvtx
+assert nvtx.start_nvtx() == 1
+context()
+f = function(module(), "add__8_400")
+w, wide = word(), (c_uint64 * 50)()
+nvtx.push(b"")
+mine = nvtx.domain(b"my library")
+nvtx.domain_push(mine, nvtx.attributes(3, nvtx.registered(mine, b"step")))
+launch(f, w, wide)
+nvtx.pop()
+launch(f, w, wide)
+"""
+BACKGROUND = """
+context()
+f = [function(module(), f"k{n}__8") for n in range(20)]
+w = word()
+for n in range(20):
+    launch(f[n], w)
+    time.sleep(0.02)
+for n in range(20): launch(f[n], w)
+"""
+LITTLE = """
+context()
+f, w = function(module(), "add__8"), word()
+for _ in range(9): launch(f, w, grid=64)
+memory = c_uint64()
+library_ = ctypes.CDLL(None)
+for _ in range(3): library_.cuMemAlloc_v2(byref(memory), c_size_t(700 << 20))
+for _ in range(9): launch(f, w, grid=64)
+"""
+SEVERAL = """
+context()
+f, w = function(module(), "add__8_4"), word()
+for n in range(12): launch(f, w, c_int(n), grid=4, block=40)
+"""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A way to run the program, or a script in its place, with all of host.py at hand."""
+
+    name: str
+    environment: dict[str, str]
+    prepare: Callable[[Engine, Path], dict[str, str]] = lambda _engine, _folder: {}
+    arguments: tuple[str, ...] = ()
+    script: str = ""
+
+    @property
+    def expected(self) -> tuple[int, str, str]:
+        """The status, and what goes to stdout and stderr, as without the hook."""
+        if self.script:
+            return 0, "done\n", ""
+        return 5, "0\n" if self.arguments else "9\n", ""
+
+
+def _beside(_engine: Engine, folder: Path) -> dict[str, str]:
+    return {"TUI_PROBE_BESIDE": str(folder / "beside")}
+
+
+def _grows(engine: Engine, _folder: Path) -> dict[str, str]:
+    engine.maps, engine.filled = "1,-1 1,4", "1,200"
+    engine.storage = ["storage 0 queue record 16 cap 0", "storage 1 counts"]
+    return {"TUI_PROBE_LAUNCHES": "auto"}
+
+
+def _counts(engine: Engine, _folder: Path) -> dict[str, str]:
+    engine.maps, engine.filled = "1,-1 1,4", "1,4"
+    engine.storage = ["storage 0 queue record 16 cap 0", "storage 1 counts"]
+    return {}
+
+
+def _variables(engine: Engine, _folder: Path) -> dict[str, str]:
+    engine.maps, engine.globals = "1,16 0,8", "shared_variable"
+    return {"TUI_PROBE_DETAIL": "1"}
+
+
+def _reduced(engine: Engine, folder: Path) -> dict[str, str]:
+    engine.storage = ["reduce 0 block record 16 sum:u64@0:u64@0 sum:u64@8:u64@8"]
+    return _page(engine, folder)
+
+
+def _page(_engine: Engine, folder: Path) -> dict[str, str]:
+    limits = dict.fromkeys(BUDGETS, NO_LIMIT) | {"trace_bytes": 4 << 20}
+    page = ControlPage.create(folder / "control", limits, shares=True, on=True)
+    return {"TUI_PROBE_CONTROL": str(page.path), "TUI_PROBE_LAUNCHES": "auto"}
+
+
+def _code(engine: Engine, folder: Path) -> dict[str, str]:
+    at = len("//probed 0 0 +1 1,16") + PLACE.index(b"\xee")
+    grafted(engine, f"patch abs64 {at} -8 shared_variable", "constant shared_constant 8", tail=PLACE)
+    (folder / "faults").write_text("700 1 other\n")
+    return {"TUI_PROBE_GRAFT_FAULTS": str(folder / "faults")}
+
+
+def _faulty(engine: Engine, folder: Path) -> dict[str, str]:
+    return _code(engine, folder) | {"STUB_FAIL_WAIT": "700"}
+
+
+def _several(engine: Engine, _folder: Path) -> dict[str, str]:
+    answering(engine, refused=NAMES.split(":")[0])
+    return {"TUI_PROBE_PROBES": NAMES, "TUI_PROBE_LAUNCHES": "0-5,8,10-20"}
+
+
+def _sites(engine: Engine, _folder: Path) -> dict[str, str]:
+    engine.maps = "1,0 1,8"
+    engine.storage = ["storage 0 sites record 16 cap 3 copies 64"]
+    return {}
+
+
+def _slow(engine: Engine, _folder: Path) -> dict[str, str]:
+    def answer(directory: Path, name: str) -> str:
+        time.sleep(0.1)
+        engine.write_probed(directory, name)
+        return "ok\t<id>\tprobed.bin"
+
+    engine.answer = answer
+    return {"TUI_PROBE_LAUNCHES": "auto"}
+
+
+BENCHMARK = {"TUI_PROBE_BENCHMARK": "1", "TUI_PROBE_SAVE_RESULTS": "1"}
+SCENARIOS = (
+    Scenario("plain", {}, _beside),
+    Scenario("grows", {}, _grows),
+    Scenario("variables", {}, _variables),
+    Scenario("benchmark", BENCHMARK, arguments=("uncounted",)),
+    Scenario("benchmark that grows", BENCHMARK, _grows, arguments=("uncounted",)),
+    Scenario("memusage", {"TUI_PROBE_MEMUSAGE": "1"}),
+    Scenario("dear", {}, _page, script=DEAR),
+    Scenario("dear and reduced", {}, _reduced, script=DEAR),
+    Scenario("little memory", {"TUI_PROBE_MAX_PROBE_MEMORY": "2048"}, script=SEVERAL),
+    Scenario("machine code", {}, _code, script=MACHINE_CODE),
+    Scenario("faults", {}, _faulty, script=MACHINE_CODE),
+    Scenario("several", {}, _several, script=SEVERAL),
+    Scenario("sites", {}, _sites, script=WIDE),
+    Scenario("captures", {}, script=CAPTURES),
+    Scenario("captures without events", {"STUB_FAIL_EVENT": "2"}, script=CAPTURES),
+    Scenario("background", {}, _slow, script=BACKGROUND),
+    Scenario("no room", {"STUB_MEMORY": str(1 << 30)}, script=LITTLE),
+    Scenario("a driver that compiles", {"STUB_COMPILES": "1"}),
+    Scenario("memusage of counts", {"TUI_PROBE_MEMUSAGE": "1"}, _counts),
+    Scenario("managed variables", {"STUB_LIBRARY_VARIABLES": "2"}, _code, script=MACHINE_CODE),
+    Scenario("ranges", {"TUI_PROBE_SAMPLE": "1/2"}, script=NVTX),
+)

@@ -1,0 +1,30 @@
+"""Whatever call of ours fails, the program does not notice, and what is in the trace can be read."""
+
+from __future__ import annotations
+
+import platform
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.attack import fault_walk
+from tests.attack.scenarios import SCENARIOS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+UNREACHED = 0.05
+"""The share of places that no scenario may reach: `python -m tests.attack` names them."""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="calls are told by machine code of x86-64")
+@pytest.mark.skipif(bool(fault_walk.missing()), reason=str(fault_walk.missing()))
+def test_the_first_call_at_each_place_fails(tmp_path: Path) -> None:
+    tools = fault_walk.tools(tmp_path / "tools")
+    walk = fault_walk.Walk()
+    for scenario in SCENARIOS:
+        walk.go(tools, scenario, tmp_path / scenario.name, [1])
+    assert not walk.complaints, "\n".join(walk.complaints)
+    listed = fault_walk.listed(tools.built.hook)
+    unreached = sorted(listed - walk.met)
+    assert len(unreached) <= UNREACHED * len(listed), unreached

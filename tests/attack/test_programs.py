@@ -1,0 +1,123 @@
+"""The tool harms no program: whatever it does, it has its output, its exit status and its files, and soon.
+
+What each program does, and what must hold, is in the file of its name. The GPU is a stub, so that each takes a second.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.attack.conftest import Start
+from tests.hook.conftest import Host, Run
+
+
+def counts(run: Run) -> dict[str, int]:
+    """The numbers of the last line of event.log."""
+    (end,) = run.lines(r"\[exit\] launches")
+    return {name: int(number) for name, number in re.findall(r"(launches|probed|dropped) (\d+)", end)}
+
+
+def test_a_limit_of_file_sizes_ends_no_program(host: Host, start: Start) -> None:
+    run = host.finish(start("file_limit"))
+    assert (run.status, run.stdout, run.stderr) == (0, "done\n", "")
+    assert (run.directory / "event.log").stat().st_size == 6000
+
+
+@pytest.mark.parametrize("numbers", ["over", "next"])
+def test_a_program_that_closes_all_descriptors_has_its_own_files(
+    host: Host, start: Start, tmp_path: Path, numbers: str
+) -> None:
+    mine = tmp_path / "mine"
+    run = host.finish(start("closed_descriptors", numbers, str(mine)))
+    assert (run.status, run.stdout, run.stderr) == (0, "done\n", "")
+    assert mine.read_text() == "mine"
+    assert run.lines(r"\[exec\] descriptors-closed")
+    assert run.lines(r"\[exec\] backup .* reason the program has closed file descriptors that it did not open$")
+    assert len(run.results) == 20
+    assert counts(run)["launches"] == 60
+
+
+AT_ONCE = 1.8  # seconds, on a busy machine; the hook takes less than one of them
+
+
+def check_that_nothing_is_lost_silently(run: Run, *, others: int = 0) -> None:
+    """``others`` threads may be in the middle of a launch, which counts when it begins."""
+    count = counts(run)
+    assert len(run.results) == len(run.lines(r"\[exec\] save "))
+    assert count["dropped"] + len(run.results) + others >= count["probed"] >= 200
+    if count["dropped"]:
+        assert run.codes[-1] == "no-time"
+
+
+@pytest.mark.parametrize("microseconds", ["1000", "3100", "7300", "20000"])
+@pytest.mark.parametrize("interrupted", ["launch", "malloc", "threads"])
+def test_an_exit_in_a_handler_waits_for_no_lock(host: Host, start: Start, interrupted: str, microseconds: str) -> None:
+    process = start("exit_in_handler", interrupted, microseconds)
+    began = time.monotonic()
+    run = host.finish(process)
+    assert (run.status, run.stderr) == (7, "")
+    assert time.monotonic() - began < AT_ONCE
+    check_that_nothing_is_lost_silently(run, others=interrupted == "threads")
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.05, 0.3, 0.7])
+@pytest.mark.parametrize("way", ["exit", "_exit"])
+def test_a_signal_during_the_last_flush(host: Host, start: Start, slow_disk: str, way: str, delay: float) -> None:
+    process = start("ends_twice", way, "0", LD_PRELOAD=slow_disk, SLOW_DISK="20")
+    assert process.stdout
+    assert process.stdout.readline() == "up\n"
+    time.sleep(delay)
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    run = host.finish(process)
+    assert run.status in {0, -signal.SIGTERM}
+    assert time.monotonic() - began < AT_ONCE
+    check_that_nothing_is_lost_silently(run)
+
+
+@pytest.mark.parametrize("way", ["exit", "_exit"])
+def test_two_threads_that_end_the_program(host: Host, start: Start, slow_disk: str, way: str) -> None:
+    run = host.finish(start("ends_twice", way, "100000", LD_PRELOAD=slow_disk, SLOW_DISK="5"))
+    assert (run.status, run.stdout, run.stderr) == (0, "up\n", "")
+    check_that_nothing_is_lost_silently(run)
+    assert counts(run)["dropped"] == 0
+
+
+def test_a_program_whose_first_thread_leaves_ends_with_its_last_one(host: Host, start: Start) -> None:
+    process = start("main_leaves")
+    began = time.monotonic()
+    run = host.finish(process)
+    assert (run.status, run.stdout, run.stderr) == (0, "done\n", "")
+    assert 0.5 <= time.monotonic() - began < 0.5 + AT_ONCE
+    assert (counts(run), len(run.results)) == ({"launches": 30, "probed": 30, "dropped": 0}, 30)
+
+
+DEATHS = {"abort": signal.SIGABRT, "fault": signal.SIGSEGV, "thread": signal.SIGSEGV}
+DEATHS |= {str(number.value): number for number in (signal.SIGUSR1, signal.SIGALRM, signal.SIGFPE, signal.SIGTERM)}
+
+
+@pytest.mark.parametrize("way", DEATHS)
+def test_what_is_left_is_saved_before_a_program_dies(host: Host, start: Start, way: str) -> None:
+    process = start("dies", way)
+    began = time.monotonic()
+    run = host.finish(process)
+    assert (run.status, run.stderr) == (-DEATHS[way], "")
+    assert time.monotonic() - began < AT_ONCE
+    check_that_nothing_is_lost_silently(run)
+    assert counts(run) == {"launches": 200, "probed": 200, "dropped": 0}
+
+
+def test_a_program_whose_stack_is_full_dies_as_without_the_tool(host: Host, start: Start) -> None:
+    run = host.finish(start("dies", "stack"))
+    assert (run.status, run.stderr) == (-signal.SIGSEGV, "")
+
+
+def test_a_handler_that_comes_after_ours_is_the_programs(host: Host, start: Start) -> None:
+    run = host.finish(start("dies", "handler"))
+    assert (run.status, run.stderr) == (3, "")
+    assert counts(run) == {"launches": 200, "probed": 200, "dropped": 0}
