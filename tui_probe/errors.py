@@ -138,3 +138,6 @@ class TargetError(LaunchError):
 
 class SimulationError(ProbeError):
     """PTX that the simulated GPU cannot execute."""
+
+    printed: bytes = b""
+    """What the threads of a kernel had printed until then."""

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "capture.h"
+#include "copy.h"
 #include "driver.h"
 #include "memory.h"
 
@@ -41,6 +43,19 @@ static CUresult to_host(void *target, CUdeviceptr source, size_t bytes)
     return copy((uintptr_t)target, false, source, true, bytes);
 }
 
+/* Whether a copy for this stream became a node of a graph; *RESULT is then what the call returns. */
+static bool is_captured(CUstream stream, CUdeviceptr target, CUdeviceptr source, size_t bytes, CUresult *result)
+{
+    driver_lock();
+    const bool captured = capture_of(stream) != NULL;
+    if (captured) {
+        struct work work = work_of_copy(target, source, bytes);
+        *result = capture_work(stream, &work);
+    }
+    driver_unlock();
+    return captured;
+}
+
 API cuMemcpyHtoD_v2(CUdeviceptr target, const void *source, size_t bytes)
 {
     return to_device(target, source, bytes);
@@ -49,7 +64,9 @@ PER_THREAD_DEFAULT(cuMemcpyHtoD_v2);
 
 API cuMemcpyHtoDAsync_v2(CUdeviceptr target, const void *source, size_t bytes, CUstream stream)
 {
-    (void)stream;
+    CUresult result;
+    if (is_captured(stream, target, (uintptr_t)source, bytes, &result))
+        return result;
     return to_device(target, source, bytes);
 }
 PER_THREAD_STREAM(cuMemcpyHtoDAsync_v2);
@@ -62,7 +79,9 @@ PER_THREAD_DEFAULT(cuMemcpyDtoH_v2);
 
 API cuMemcpyDtoHAsync_v2(void *target, CUdeviceptr source, size_t bytes, CUstream stream)
 {
-    (void)stream;
+    CUresult result;
+    if (is_captured(stream, (uintptr_t)target, source, bytes, &result))
+        return result;
     return to_host(target, source, bytes);
 }
 PER_THREAD_STREAM(cuMemcpyDtoHAsync_v2);
@@ -75,7 +94,9 @@ PER_THREAD_DEFAULT(cuMemcpyDtoD_v2);
 
 API cuMemcpyDtoDAsync_v2(CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstream stream)
 {
-    (void)stream;
+    CUresult result;
+    if (is_captured(stream, target, source, bytes, &result))
+        return result;
     return copy(target, true, source, true, bytes);
 }
 PER_THREAD_STREAM(cuMemcpyDtoDAsync_v2);
@@ -88,7 +109,9 @@ PER_THREAD_DEFAULT(cuMemcpy);
 
 API cuMemcpyAsync(CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstream stream)
 {
-    (void)stream;
+    CUresult result;
+    if (is_captured(stream, target, source, bytes, &result))
+        return result;
     return copy(target, false, source, false, bytes);
 }
 PER_THREAD_STREAM(cuMemcpyAsync);
@@ -125,6 +148,25 @@ static CUresult copy_rectangle(const CUmemcpy2D *plan)
     return CUDA_SUCCESS;
 }
 
+static CUmemcpy3D flat_box(const CUmemcpy2D *plan)
+{
+    return (CUmemcpy3D){.source_x = plan->source_x,
+                        .source_y = plan->source_y,
+                        .source_type = plan->source_type,
+                        .source_host = plan->source_host,
+                        .source_device = plan->source_device,
+                        .source_pitch = plan->source_pitch,
+                        .target_x = plan->target_x,
+                        .target_y = plan->target_y,
+                        .target_type = plan->target_type,
+                        .target_host = plan->target_host,
+                        .target_device = plan->target_device,
+                        .target_pitch = plan->target_pitch,
+                        .width = plan->width,
+                        .height = plan->height,
+                        .depth = 1};
+}
+
 API cuMemcpy2D_v2(const CUmemcpy2D *plan)
 {
     return copy_rectangle(plan);
@@ -135,7 +177,35 @@ SAME_AS(cuMemcpy2DUnaligned_v2_ptds, cuMemcpy2D_v2);
 
 API cuMemcpy2DAsync_v2(const CUmemcpy2D *plan, CUstream stream)
 {
-    (void)stream;
+    driver_lock();
+    if (plan && capture_of(stream)) {
+        struct work work = {.type = NODE_COPY, .of.copy = flat_box(plan)};
+        return leave(capture_work(stream, &work));
+    }
+    driver_unlock();
     return copy_rectangle(plan);
 }
 PER_THREAD_STREAM(cuMemcpy2DAsync_v2);
+
+CUresult copy_boxes(const CUmemcpy3D *plan)
+{
+    CUmemcpy2D slice = {.source_x = plan->source_x,
+                        .source_type = plan->source_type,
+                        .source_host = plan->source_host,
+                        .source_device = plan->source_device,
+                        .source_pitch = plan->source_pitch,
+                        .target_x = plan->target_x,
+                        .target_type = plan->target_type,
+                        .target_host = plan->target_host,
+                        .target_device = plan->target_device,
+                        .target_pitch = plan->target_pitch,
+                        .width = plan->width,
+                        .height = plan->height};
+    CUresult result = CUDA_SUCCESS;
+    for (size_t z = 0; z < plan->depth && !result; z++) {
+        slice.source_y = plan->source_y + (plan->source_z + z) * plan->source_height;
+        slice.target_y = plan->target_y + (plan->target_z + z) * plan->target_height;
+        result = copy_rectangle(&slice);
+    }
+    return result;
+}

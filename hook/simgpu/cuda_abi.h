@@ -8,7 +8,8 @@
 
 typedef int CUdevice;
 typedef uint64_t CUdeviceptr;
-typedef void *CUcontext, *CUmodule, *CUlibrary, *CUfunction, *CUkernel, *CUstream, *CUevent, *CUgraph, *CUgraphNode;
+typedef void *CUcontext, *CUmodule, *CUlibrary, *CUfunction, *CUkernel, *CUstream, *CUevent;
+typedef void *CUgraph, *CUgraphNode, *CUgraphExec;
 
 typedef enum {
 #define CUDA_RESULT(name, value, text) name = value,
@@ -65,6 +66,22 @@ typedef struct {
     size_t target_pitch;
     size_t width, height;
 } CUmemcpy2D;
+
+typedef struct {
+    size_t source_x, source_y, source_z, source_level;
+    unsigned source_type;
+    const void *source_host;
+    CUdeviceptr source_device;
+    void *source_array, *source_reserved;
+    size_t source_pitch, source_height;
+    size_t target_x, target_y, target_z, target_level;
+    unsigned target_type;
+    void *target_host;
+    CUdeviceptr target_device;
+    void *target_array, *target_reserved;
+    size_t target_pitch, target_height;
+    size_t width, height, depth;
+} CUmemcpy3D;
 
 #define STREAM_LEGACY ((CUstream)1)
 #define STREAM_PER_THREAD ((CUstream)2)

@@ -76,15 +76,30 @@ static bool read_setting(const char *name, uint64_t smallest, uint64_t largest, 
     return true;
 }
 
+/* Maps so much of the file at a multiple of what large allocations are aligned to; NULL where that fails. */
+static uint8_t *map_aligned(int file, uint64_t bytes)
+{
+    const uint64_t reserved = bytes + HEAP_LARGE_ALIGNMENT;
+    uint8_t *start = mmap(NULL, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (start == MAP_FAILED)
+        return NULL;
+    const uint64_t before = (HEAP_LARGE_ALIGNMENT - (uintptr_t)start % HEAP_LARGE_ALIGNMENT) % HEAP_LARGE_ALIGNMENT;
+    uint8_t *memory =
+        mmap(start + before, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0);
+    if (before)
+        munmap(start, before);
+    munmap(start + before + bytes, HEAP_LARGE_ALIGNMENT - before);
+    if (memory != MAP_FAILED)
+        return memory;
+    munmap(start + before, bytes);
+    return NULL;
+}
+
 static CUresult map_memory(uint64_t bytes)
 {
     driver.memory_file = memfd_create("tui-probe-simulated-gpu", MFD_CLOEXEC);
-    if (driver.memory_file >= 0 && ftruncate(driver.memory_file, (off_t)(2 * bytes)) == 0) {
-        driver.memory =
-            mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, driver.memory_file, 0);
-        if (driver.memory == MAP_FAILED)
-            driver.memory = NULL;
-    }
+    if (driver.memory_file >= 0 && ftruncate(driver.memory_file, (off_t)(2 * bytes)) == 0)
+        driver.memory = map_aligned(driver.memory_file, 2 * bytes);
     uint64_t address = (uintptr_t)driver.memory;
     if (!driver.memory || !heap_init(&driver.device_heap, address, bytes) ||
         !heap_init(&driver.host_heap, address + bytes, bytes)) {

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "copy.h"
 #include "machine.h"
 #include "stream.h"
 
@@ -11,13 +12,28 @@ struct event {
     unsigned flags;
     bool recorded;
     uint64_t cycles;
+    struct capture_point capture;
     struct event *next;
 };
 
 static struct event *events;
 
+struct capture_point *event_capture(CUevent handle)
+{
+    struct event *event = handle_object(HANDLE_EVENT, handle);
+    return event ? &event->capture : NULL;
+}
+
+void events_each_capture(bool (*visit)(struct capture_point *point, const void *argument), const void *argument)
+{
+    for (struct event *event = events; event; event = event->next)
+        if (!visit(&event->capture, argument))
+            return;
+}
+
 static void destroy(struct event *event)
 {
+    capture_point_clear(&event->capture);
     struct event **link = &events;
     while (*link != event)
         link = &(*link)->next;
@@ -67,7 +83,8 @@ static CUresult enter_event(CUevent handle, struct event **event)
     return *event ? CUDA_SUCCESS : leave(CUDA_ERROR_INVALID_HANDLE);
 }
 
-static CUresult record(CUevent handle, CUstream stream)
+/* EXTERNAL: in a capture it becomes a node, rather than a mark of where a stream is. */
+static CUresult record(CUevent handle, CUstream stream, bool external)
 {
     struct event *event;
     CUresult result = enter_event(handle, &event);
@@ -75,20 +92,32 @@ static CUresult record(CUevent handle, CUstream stream)
         return result;
     if (!stream_exists(stream))
         return leave(CUDA_ERROR_INVALID_HANDLE);
+    if (capture_of(stream) && external) {
+        struct work work = {.type = NODE_EVENT_RECORD, .of.event = handle};
+        return leave(capture_work(stream, &work));
+    }
+    if (capture_of(stream))
+        return leave(capture_point_set(&event->capture, stream_capture(stream)));
+    capture_point_clear(&event->capture);
     event->cycles = driver.clock_cycles;
     event->recorded = true;
     return leave(CUDA_SUCCESS);
 }
 
+CUresult event_record(CUevent handle)
+{
+    return record(handle, NULL, false);
+}
+
 API cuEventRecord(CUevent handle, CUstream stream)
 {
-    return record(handle, stream);
+    return record(handle, stream, false);
 }
 PER_THREAD_STREAM(cuEventRecord);
 
 API cuEventRecordWithFlags(CUevent handle, CUstream stream, unsigned flags)
 {
-    return flags > 1 ? CUDA_ERROR_INVALID_VALUE : record(handle, stream);
+    return flags > 1 ? CUDA_ERROR_INVALID_VALUE : record(handle, stream, flags == 1);
 }
 PER_THREAD_STREAM(cuEventRecordWithFlags);
 
@@ -96,7 +125,9 @@ API cuEventSynchronize(CUevent handle)
 {
     struct event *event;
     CUresult result = enter_event(handle, &event);
-    return result ? result : leave(CUDA_SUCCESS);
+    if (result)
+        return result;
+    return leave(event->capture.capture ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS);
 }
 SAME_AS(cuEventQuery, cuEventSynchronize);
 

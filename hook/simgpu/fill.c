@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "capture.h"
+#include "copy.h"
 #include "driver.h"
 #include "memory.h"
 
@@ -15,7 +17,7 @@ static void fill_row(unsigned char *row, uint32_t value, size_t value_bytes, siz
         memcpy(row + i * value_bytes, &value, value_bytes); /* little-endian */
 }
 
-static CUresult fill(CUdeviceptr address, size_t pitch, uint32_t value, size_t value_bytes, size_t count, size_t rows)
+CUresult fill_rows(CUdeviceptr address, size_t pitch, uint32_t value, size_t value_bytes, size_t count, size_t rows)
 {
     struct context *context;
     CUresult result = enter(&context);
@@ -36,29 +38,38 @@ static CUresult fill(CUdeviceptr address, size_t pitch, uint32_t value, size_t v
     return CUDA_SUCCESS;
 }
 
+static CUresult fill_in(CUstream stream, const CUfillNode *fill)
+{
+    driver_lock();
+    if (capture_of(stream)) {
+        struct work work = {.type = NODE_FILL, .of.fill = *fill};
+        return leave(capture_work(stream, &work));
+    }
+    driver_unlock();
+    return fill_rows(fill->address, fill->pitch, fill->value, fill->value_bytes, fill->width, fill->height);
+}
+
 /* The four forms of one function for each width of a value. */
 #define FILL(bits, value_type)                                                                                     \
     API cuMemsetD##bits##_v2(CUdeviceptr address, value_type value, size_t count)                                  \
     {                                                                                                              \
-        return fill(address, 0, value, bits / 8, count, 1);                                                        \
+        return fill_rows(address, 0, value, bits / 8, count, 1);                                                   \
     }                                                                                                              \
     PER_THREAD_DEFAULT(cuMemsetD##bits##_v2);                                                                      \
     API cuMemsetD##bits##Async(CUdeviceptr address, value_type value, size_t count, CUstream stream)               \
     {                                                                                                              \
-        (void)stream;                                                                                              \
-        return fill(address, 0, value, bits / 8, count, 1);                                                        \
+        return fill_in(stream, &(CUfillNode){address, 0, value, bits / 8, count, 1});                              \
     }                                                                                                              \
     PER_THREAD_STREAM(cuMemsetD##bits##Async);                                                                     \
     API cuMemsetD2D##bits##_v2(CUdeviceptr address, size_t pitch, value_type value, size_t width, size_t height)   \
     {                                                                                                              \
-        return fill(address, pitch, value, bits / 8, width, height);                                               \
+        return fill_rows(address, pitch, value, bits / 8, width, height);                                          \
     }                                                                                                              \
     PER_THREAD_DEFAULT(cuMemsetD2D##bits##_v2);                                                                    \
     API cuMemsetD2D##bits##Async(CUdeviceptr address, size_t pitch, value_type value, size_t width, size_t height, \
                                  CUstream stream)                                                                  \
     {                                                                                                              \
-        (void)stream;                                                                                              \
-        return fill(address, pitch, value, bits / 8, width, height);                                               \
+        return fill_in(stream, &(CUfillNode){address, pitch, value, bits / 8, width, height});                     \
     }                                                                                                              \
     PER_THREAD_STREAM(cuMemsetD2D##bits##Async)
 

@@ -14,6 +14,9 @@ enum handle_kind {
     HANDLE_KERNEL,
     HANDLE_STREAM,
     HANDLE_EVENT,
+    HANDLE_GRAPH,
+    HANDLE_GRAPH_NODE,
+    HANDLE_GRAPH_EXEC,
 };
 
 /* NULL when out of memory. */

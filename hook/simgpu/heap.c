@@ -34,6 +34,13 @@ static bool split(struct block *block, uint64_t size)
     return true;
 }
 
+/* What lies before an aligned address in a free block. */
+static uint64_t gap_before(const struct block *block, uint64_t size)
+{
+    uint64_t alignment = size >= HEAP_LARGE_ALIGNMENT ? HEAP_LARGE_ALIGNMENT : HEAP_ALIGNMENT;
+    return (alignment - block->address % alignment) % alignment;
+}
+
 struct block *heap_allocate(struct heap *heap, uint64_t bytes, enum block_use use, const void *owner)
 {
     static uint64_t last_id;
@@ -41,8 +48,14 @@ struct block *heap_allocate(struct heap *heap, uint64_t bytes, enum block_use us
         return NULL;
     uint64_t size = (bytes + HEAP_ALIGNMENT - 1) / HEAP_ALIGNMENT * HEAP_ALIGNMENT;
     for (struct block *block = heap->first; block; block = block->next) {
-        if (block->use != BLOCK_FREE || block->size < size)
+        const uint64_t gap = block->use == BLOCK_FREE ? gap_before(block, size) : 0;
+        if (block->use != BLOCK_FREE || block->size < gap || block->size - gap < size)
             continue;
+        if (gap) {
+            if (!split(block, gap))
+                return NULL;
+            block = block->next;
+        }
         if (!split(block, size))
             return NULL;
         block->use = use;

@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { HEAP_ALIGNMENT = 256 };
+/* The driver maps allocations from some size on at multiples of that, and programs rely on it. */
+enum { HEAP_ALIGNMENT = 256, HEAP_LARGE_ALIGNMENT = 2 << 20 };
 
 enum block_use { BLOCK_FREE, BLOCK_DEVICE, BLOCK_MANAGED, BLOCK_HOST, BLOCK_VARIABLE };
 

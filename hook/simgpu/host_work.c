@@ -1,9 +1,9 @@
-/* Functions of the program that a stream runs, and stream capture, which there is none of. */
+/* Functions of the program that a stream runs, and how its calls bear with captures elsewhere. */
 
+#include "capture.h"
 #include "driver.h"
 #include "stream.h"
 
-typedef void host_function(void *data);
 typedef void stream_callback(CUstream stream, CUresult status, void *data);
 
 static CUresult check(CUstream stream)
@@ -23,6 +23,12 @@ API cuLaunchHostFunc(CUstream stream, host_function *function, void *data)
         return result;
     if (!function)
         return CUDA_ERROR_INVALID_VALUE;
+    driver_lock();
+    if (capture_of(stream)) {
+        struct work work = {.type = NODE_HOST, .of.host = {function, data}};
+        return leave(capture_work(stream, &work));
+    }
+    driver_unlock();
     function(data);
     return CUDA_SUCCESS;
 }
@@ -39,54 +45,6 @@ API cuStreamAddCallback(CUstream stream, stream_callback *callback, void *data, 
     return CUDA_SUCCESS;
 }
 PER_THREAD_STREAM(cuStreamAddCallback);
-
-API cuStreamIsCapturing(CUstream stream, int *status)
-{
-    CUresult result = check(stream);
-    if (result)
-        return result;
-    if (!status)
-        return CUDA_ERROR_INVALID_VALUE;
-    *status = 0;
-    return CUDA_SUCCESS;
-}
-PER_THREAD_STREAM(cuStreamIsCapturing);
-
-static CUresult capture_info(CUstream stream, int *status, uint64_t *id)
-{
-    CUresult result = check(stream);
-    if (result)
-        return result;
-    if (!status)
-        return CUDA_ERROR_INVALID_VALUE;
-    *status = 0;
-    if (id)
-        *id = 0;
-    return CUDA_SUCCESS;
-}
-
-API cuStreamGetCaptureInfo(CUstream stream, int *status, uint64_t *id)
-{
-    return capture_info(stream, status, id);
-}
-PER_THREAD_STREAM(cuStreamGetCaptureInfo);
-
-/* The graph and its dependencies are set only while a capture is under way: never. */
-API cuStreamGetCaptureInfo_v2(CUstream stream, int *status, uint64_t *id, CUgraph *graph, const CUgraphNode **nodes,
-                              size_t *count)
-{
-    (void)graph, (void)nodes, (void)count;
-    return capture_info(stream, status, id);
-}
-PER_THREAD_STREAM(cuStreamGetCaptureInfo_v2);
-
-API cuStreamGetCaptureInfo_v3(CUstream stream, int *status, uint64_t *id, CUgraph *graph, const CUgraphNode **nodes,
-                              const void **edges, size_t *count)
-{
-    (void)graph, (void)nodes, (void)edges, (void)count;
-    return capture_info(stream, status, id);
-}
-PER_THREAD_STREAM(cuStreamGetCaptureInfo_v3);
 
 API cuThreadExchangeStreamCaptureMode(int *mode)
 {

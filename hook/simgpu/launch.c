@@ -2,23 +2,17 @@
  * ended. A kernel that fails breaks its context, and later calls tell, as with the real driver; a kernel that the
  * simulated GPU cannot execute fails its launch and nothing else. */
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture.h"
+#include "launch.h"
 #include "machine.h"
 #include "module.h"
 #include "report.h"
 #include "server.h"
 #include "stream.h"
-
-struct launch {
-    const void *function;
-    unsigned grid[3], block[3];
-    unsigned dynamic_shared_bytes;
-    CUstream stream;
-    bool cooperative;
-    void **parameters, **extra;
-};
 
 static bool shape_is_valid(const struct launch *launch)
 {
@@ -82,23 +76,42 @@ static CUresult pack(const struct launch *launch, const struct kernel *kernel, u
     return CUDA_SUCCESS;
 }
 
-static CUresult build(const struct launch *launch, const struct kernel *kernel, struct message *request)
+CUresult launch_pack(const struct launch *launch, struct kernel_call *call)
 {
-    uint8_t *packed = calloc(1, kernel->parameter_bytes + 1);
-    if (!packed)
+    struct kernel *kernel = kernel_of(launch->function);
+    if (!kernel)
+        return CUDA_ERROR_INVALID_HANDLE;
+    CUresult result = kernel_describe(kernel);
+    if (!result)
+        result = check(launch, kernel);
+    if (result)
+        return result;
+    *call = (struct kernel_call){.function = launch->function,
+                                 .shared_bytes = launch->dynamic_shared_bytes,
+                                 .cooperative = launch->cooperative,
+                                 .packed = calloc(1, kernel->parameter_bytes + 1),
+                                 .packed_bytes = kernel->parameter_bytes};
+    memcpy(call->grid, launch->grid, sizeof call->grid);
+    memcpy(call->block, launch->block, sizeof call->block);
+    if (!call->packed)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = pack(launch, kernel, packed);
+    result = pack(launch, kernel, call->packed);
+    if (result)
+        free(call->packed);
+    return result;
+}
+
+static void build(const struct kernel_call *call, const struct kernel *kernel, struct message *request)
+{
     message_put_u64(request, kernel->module->server_id);
     message_put_u32(request, kernel->index);
     for (int i = 0; i < 3; i++)
-        message_put_u32(request, launch->grid[i]);
+        message_put_u32(request, call->grid[i]);
     for (int i = 0; i < 3; i++)
-        message_put_u32(request, launch->block[i]);
-    message_put_u32(request, launch->dynamic_shared_bytes);
+        message_put_u32(request, call->block[i]);
+    message_put_u32(request, call->shared_bytes);
     message_put_u64(request, driver.clock_cycles);
-    message_put_bytes(request, packed, kernel->parameter_bytes);
-    free(packed);
-    return result;
+    message_put_bytes(request, call->packed, call->packed_bytes);
 }
 
 /* Whether a result that the server told is a failure of the kernel itself. The real driver would not know of it when
@@ -108,12 +121,38 @@ static bool is_fault(CUresult result)
     return result >= CUDA_ERROR_ILLEGAL_ADDRESS && result <= CUDA_ERROR_LAUNCH_FAILED;
 }
 
+/* What kernels print goes where the program's own output goes, in order with that. */
+static void print(const uint8_t *text, size_t bytes)
+{
+    if (!text || !bytes)
+        return;
+    fwrite(text, 1, bytes, stdout);
+    fflush(stdout);
+}
+
+/* The last field of a reply. A server that is gone has sent none. */
+static void print_rest(struct reader *body)
+{
+    size_t bytes = 0;
+    const uint8_t *text = body->next ? reader_bytes(body, &bytes) : NULL;
+    print(text, bytes);
+}
+
+static void read_execution(struct reader *body)
+{
+    driver.clock_cycles += reader_u64(body);
+    (void)reader_u64(body); /* instructions */
+    print_rest(body);
+}
+
 static CUresult execute(const struct message *request, CUcontext handle, const char *name)
 {
     struct reply reply;
     CUresult result = server_call(REQUEST_LAUNCH, request, &reply);
-    if (!result)
-        driver.clock_cycles += reader_u64(&reply.body);
+    if (result)
+        print_rest(&reply.body);
+    else
+        read_execution(&reply.body);
     bool is_told = reply.error != NULL;
     if (is_told)
         report("kernel %s: %s", name, reply.error);
@@ -128,30 +167,40 @@ static CUresult execute(const struct message *request, CUcontext handle, const c
 }
 
 /* The driver's lock is not held while the kernel runs: other threads may allocate, copy and query meanwhile. */
-static CUresult run(const struct launch *launch)
+CUresult launch_run(const struct kernel_call *call)
 {
     struct context *context;
     struct message request = {0};
-    char *name = NULL;
     CUresult result = enter(&context);
     if (result)
         return result;
     CUcontext handle = context->handle;
-    struct kernel *kernel = kernel_of(launch->function);
+    const struct kernel *kernel = kernel_of(call->function);
     if (!kernel)
         return leave(CUDA_ERROR_INVALID_HANDLE);
-    result = kernel_describe(kernel);
-    if (!result)
-        result = check(launch, kernel);
-    if (!result)
-        result = build(launch, kernel, &request);
-    if (!result && !(name = strdup(kernel->name)))
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    leave(result);
-    if (!result)
-        result = execute(&request, handle, name);
+    char *name = strdup(kernel->name);
+    build(call, kernel, &request);
+    leave(CUDA_SUCCESS);
+    result = name ? execute(&request, handle, name) : CUDA_ERROR_OUT_OF_MEMORY;
     free(name);
     message_free(&request);
+    return result;
+}
+
+static CUresult run(const struct launch *launch)
+{
+    struct context *context;
+    struct work work = {.type = NODE_KERNEL};
+    CUresult result = enter(&context);
+    if (result)
+        return result;
+    result = launch_pack(launch, &work.of.kernel);
+    if (!result && capture_of(launch->stream))
+        return leave(capture_work(launch->stream, &work));
+    if (leave(result))
+        return result;
+    result = launch_run(&work.of.kernel);
+    free(work.of.kernel.packed);
     return result;
 }
 

@@ -5,6 +5,7 @@
 
 #include "driver.h"
 #include "machine.h"
+#include "stream.h"
 
 static CUresult allocate(struct heap *heap, enum block_use use, size_t bytes, CUdeviceptr *address)
 {
@@ -44,8 +45,12 @@ API cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 
 API cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream)
 {
-    (void)stream;
-    return allocate(&driver.device_heap, BLOCK_DEVICE, bytes, address);
+    CUresult result = allocate(&driver.device_heap, BLOCK_DEVICE, bytes, address);
+    if (result || !stream_exists(stream))
+        return result;
+    driver_lock();
+    struct work work = {.type = NODE_MEMORY, .of.memory = *address};
+    return leave(capture_of(stream) ? capture_work(stream, &work) : CUDA_SUCCESS);
 }
 PER_THREAD_STREAM(cuMemAllocAsync);
 

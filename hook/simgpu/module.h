@@ -8,6 +8,13 @@ struct parameter {
     uint32_t offset, size;
 };
 
+/* What a program sets for launches by cuLaunchGrid. */
+struct stepwise {
+    unsigned block[3], shared_bytes;
+    size_t parameter_bytes;
+    uint8_t *parameters;
+};
+
 struct kernel {
     struct module *module;
     uint32_t index; /* in the module */
@@ -20,6 +27,7 @@ struct kernel {
     uint32_t parameter_count, parameter_bytes;
     struct parameter *parameters;
     int max_dynamic_shared, shared_carveout; /* set by the program */
+    struct stepwise stepwise;
 };
 
 struct variable {

@@ -1,37 +1,10 @@
 /* cuModule… */
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "image.h"
+#include "jit_options.h"
 #include "module.h"
-
-/* Where a program wants the text of an error: options of cuModuleLoadDataEx and cuLibraryLoadData. */
-static void give_log(unsigned count, const int *options, void **values, const char *error)
-{
-    char *buffer = NULL;
-    size_t bytes = 0;
-    if (!options || !values)
-        return;
-    for (unsigned i = 0; i < count; i++) {
-        if (options[i] == JIT_ERROR_LOG_BUFFER)
-            buffer = values[i];
-        if (options[i] == JIT_ERROR_LOG_BYTES)
-            bytes = (uint32_t)(uintptr_t)values[i];
-    }
-    size_t given = error && buffer && bytes ? strnlen(error, bytes - 1) : 0;
-    if (buffer && bytes) {
-        memcpy(buffer, error ? error : "", given);
-        buffer[given] = '\0';
-    }
-    /* The driver writes the number of bytes it gave in place of the size that it was told. */
-    for (unsigned i = 0; i < count; i++) {
-        if (options[i] == JIT_ERROR_LOG_BYTES)
-            values[i] = (void *)(uintptr_t)given;
-        if (options[i] == JIT_INFO_LOG_BYTES)
-            values[i] = NULL;
-    }
-}
 
 static CUresult load(CUmodule *handle, const void *image, size_t limit, unsigned count, const int *options,
                      void **values)
@@ -45,7 +18,7 @@ static CUresult load(CUmodule *handle, const void *image, size_t limit, unsigned
     struct module *module;
     char *error;
     result = module_load(image, limit, context, &module, &error);
-    give_log(count, options, values, error);
+    give_jit_log(count, options, values, error);
     free(error);
     if (!result)
         *handle = module->handle;

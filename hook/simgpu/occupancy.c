@@ -53,3 +53,76 @@ API cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction
 {
     return flags > 1 ? CUDA_ERROR_INVALID_VALUE : answer(blocks, handle, threads, dynamic_bytes);
 }
+
+/* Bytes of dynamic shared memory of a block of so many threads, as the program says. */
+typedef size_t (*shared_of_threads)(int threads);
+
+struct potential {
+    int threads, blocks;
+};
+
+/* Of all sizes in whole warps the one that keeps most threads of an SM busy; of several the largest, as the runtime
+ * says. */
+static struct potential best_block(const struct kernel *kernel, shared_of_threads shared, size_t bytes, int limit)
+{
+    int most = (int)kernel->max_threads;
+    struct potential best = {0, 0};
+    if (limit > 0 && limit < most)
+        most = limit;
+    for (int threads = most; threads > 0; threads -= threads % WARP_LANES ? threads % WARP_LANES : WARP_LANES) {
+        size_t dynamic = shared ? shared(threads) : bytes;
+        if (dynamic > (size_t)kernel_dynamic_shared_limit(kernel))
+            continue;
+        int blocks = (int)kernel_blocks_per_sm(kernel, (unsigned)threads, dynamic);
+        if (blocks * threads > best.blocks * best.threads)
+            best = (struct potential){threads, blocks};
+    }
+    return best;
+}
+
+API cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction handle, shared_of_threads shared,
+                                              size_t bytes, int limit, unsigned flags)
+{
+    CUresult result = enter_driver();
+    if (result)
+        return result;
+    const struct kernel *found = kernel_of(handle);
+    if (!found)
+        return leave(CUDA_ERROR_INVALID_HANDLE);
+    if (!grid || !block || limit < 0 || flags > 1)
+        return leave(CUDA_ERROR_INVALID_VALUE);
+    result = kernel_describe(kernel_of(handle));
+    const struct kernel kernel = *found;
+    leave(result); /* the program's function may call us */
+    if (result)
+        return result;
+    const struct potential best = best_block(&kernel, shared, bytes, limit);
+    *block = best.threads;
+    *grid = best.blocks * (int)driver.sm_count;
+    return best.threads ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+API cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction handle, shared_of_threads shared, size_t bytes,
+                                     int limit)
+{
+    return cuOccupancyMaxPotentialBlockSizeWithFlags(grid, block, handle, shared, bytes, limit, 0);
+}
+
+API cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction handle, int blocks, int threads)
+{
+    CUresult result = enter_driver();
+    if (result)
+        return result;
+    struct kernel *kernel = kernel_of(handle);
+    if (!kernel)
+        return leave(CUDA_ERROR_INVALID_HANDLE);
+    if (!bytes || blocks <= 0 || threads <= 0)
+        return leave(CUDA_ERROR_INVALID_VALUE);
+    result = kernel_describe(kernel);
+    if (result)
+        return leave(result);
+    if (kernel_blocks_per_sm(kernel, (unsigned)threads, 0) < (unsigned)blocks)
+        return leave(CUDA_ERROR_INVALID_VALUE);
+    *bytes = smaller(SM_SHARED_BYTES / (uint64_t)blocks, BLOCK_SHARED_BYTES_OPTIN) - kernel->static_shared_bytes;
+    return leave(CUDA_SUCCESS);
+}

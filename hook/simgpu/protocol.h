@@ -7,7 +7,8 @@
  *   READY       u32 version
  * Then each request has one reply:
  *   request     u32 kind, u32 length of the body, body
- *   reply       u32 status, u32 length of the body, body. Unless the status is OK the body is a TEXT: what went wrong.
+ *   reply       u32 status, u32 length of the body, body. Unless the status is OK the body is a TEXT: what went wrong,
+ *               and BYTES: what threads printed before that.
  *
  * LOAD          BYTES image as given to cuModuleLoadData, without what follows its end
  *   OK          u64 module, u32 target (80 for sm_80), u32 kernels, a TEXT each: name,
@@ -21,17 +22,26 @@
  *               i32 registers (-1: not known), u32 parameters, each: u32 offset, u32 size
  * LAUNCH        u64 module, u32 kernel, u32 grid x y z, u32 block x y z, u32 dynamic shared bytes, u64 start cycle,
  *               BYTES parameters
- *   OK          u64 cycles from start to end, u64 instructions executed by warps
+ *   OK          u64 cycles from start to end, u64 instructions executed by warps, BYTES what threads printed
  * UNLOAD        u64 module
- *   OK          nothing */
+ *   OK          nothing
+ * LINK          u32 images, a BYTES each, as given to cuLinkAddData
+ *   OK          BYTES an image that can be loaded */
 #ifndef TUI_PROBE_SIMGPU_PROTOCOL_H
 #define TUI_PROBE_SIMGPU_PROTOCOL_H
 
 #include <stdint.h>
 
-enum { PROTOCOL_VERSION = 1, SOCKET_DESCRIPTOR = 3, MEMORY_DESCRIPTOR = 4 };
+enum { PROTOCOL_VERSION = 2, SOCKET_DESCRIPTOR = 3, MEMORY_DESCRIPTOR = 4 };
 
-enum request_kind { REQUEST_LOAD = 1, REQUEST_PLACE = 2, REQUEST_DESCRIBE = 3, REQUEST_LAUNCH = 4, REQUEST_UNLOAD = 5 };
+enum request_kind {
+    REQUEST_LOAD = 1,
+    REQUEST_PLACE = 2,
+    REQUEST_DESCRIBE = 3,
+    REQUEST_LAUNCH = 4,
+    REQUEST_UNLOAD = 5,
+    REQUEST_LINK = 6
+};
 
 enum reply_status {
     STATUS_OK = 0,
@@ -42,6 +52,7 @@ enum reply_status {
     STATUS_MISALIGNED_ADDRESS = 5,
     STATUS_TRAP = 6,
     STATUS_DEADLOCK = 7,
+    STATUS_ASSERT = 8,
 };
 
 #endif

@@ -110,6 +110,8 @@ static CUresult result_of(uint32_t status)
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     case STATUS_MISALIGNED_ADDRESS:
         return CUDA_ERROR_MISALIGNED_ADDRESS;
+    case STATUS_ASSERT:
+        return CUDA_ERROR_ASSERT;
     case STATUS_DEADLOCK:
         return CUDA_ERROR_LAUNCH_TIMEOUT;
     default:

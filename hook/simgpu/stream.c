@@ -10,6 +10,7 @@ struct stream {
     unsigned flags;
     int priority;
     uint64_t id;
+    struct capture_point capture;
     struct stream *next;
 };
 
@@ -30,8 +31,23 @@ bool stream_exists(CUstream handle)
     return is_default(handle) || stream_of(handle);
 }
 
+struct capture_point *stream_capture(CUstream handle)
+{
+    struct stream *stream = is_default(handle) ? NULL : stream_of(handle);
+    return stream ? &stream->capture : NULL;
+}
+
+bool streams_each_capture(bool (*visit)(struct capture_point *point, const void *argument), const void *argument)
+{
+    for (struct stream *stream = streams; stream; stream = stream->next)
+        if (!visit(&stream->capture, argument))
+            return false;
+    return true;
+}
+
 static void destroy(struct stream *stream)
 {
+    capture_point_clear(&stream->capture);
     struct stream **link = &streams;
     while (*link != stream)
         link = &(*link)->next;
@@ -112,6 +128,8 @@ API cuStreamSynchronize(CUstream handle)
 {
     struct context *context;
     CUresult result = enter_stream(handle, &context);
+    if (!result && capture_of(handle))
+        return leave(capture_break(stream_capture(handle)));
     return result ? result : leave(CUDA_SUCCESS);
 }
 PER_THREAD_STREAM(cuStreamSynchronize);
@@ -126,7 +144,15 @@ API cuStreamWaitEvent(CUstream handle, CUevent event, unsigned flags)
         return result;
     if (flags > 1)
         return leave(CUDA_ERROR_INVALID_VALUE);
-    return leave(handle_object(HANDLE_EVENT, event) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
+    const struct capture_point *marked = event_capture(event);
+    struct capture_point *point = stream_capture(handle);
+    if (!marked)
+        return leave(CUDA_ERROR_INVALID_HANDLE);
+    if (!marked->capture && point && point->capture)
+        return leave(flags ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+    if (marked->capture && !point)
+        return leave(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    return leave(marked->capture ? capture_point_join(point, marked) : CUDA_SUCCESS);
 }
 PER_THREAD_STREAM(cuStreamWaitEvent);
 

@@ -1,6 +1,7 @@
 #include "buffers.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ static pthread_once_t returned_once = PTHREAD_ONCE_INIT;
 static struct pool *pools;
 static struct chunk *sealed;  /* oldest first */
 static struct chunk *leaving; /* sealed, but a launch is still under way */
+static atomic_int n_leaving;
 static uint64_t sealed_count;
 static _Thread_local struct claim own __attribute__((tls_model("initial-exec")));
 
@@ -96,6 +98,7 @@ static void seal(struct pool *pool)
     }
     chunk->next = leaving;
     leaving = chunk;
+    atomic_fetch_add(&n_leaving, 1);
 }
 
 static void left(struct chunk *chunk)
@@ -104,6 +107,7 @@ static void left(struct chunk *chunk)
     while (*at != chunk)
         at = &(*at)->next;
     *at = chunk->next;
+    atomic_fetch_sub(&n_leaving, 1);
     hand_over(chunk);
 }
 
@@ -125,7 +129,7 @@ static struct chunk *chunk_at_hand(struct pool *pool, size_t size)
 }
 
 /* The same, waiting a moment for the draining thread if there is something to wait for, and no other launch to record. */
-static struct chunk *find_chunk(struct pool *pool, size_t size, const struct reason **reason)
+static struct chunk *find_chunk(struct pool *pool, size_t size, bool may_wait, const struct reason **reason)
 {
     struct timespec deadline = clock_deadline(WAIT_MILLISECONDS);
     while (!pool->fault) {
@@ -134,7 +138,7 @@ static struct chunk *find_chunk(struct pool *pool, size_t size, const struct rea
             return chunk;
         if (pool->ready) /* returned while the lock was not held */
             continue;
-        if (!pool->busy || pool->starved || settings.scheduled) {
+        if (!pool->busy || pool->starved || !may_wait) {
             *reason = reason(PROBE_MEMORY);
             return NULL;
         }
@@ -175,6 +179,12 @@ static const struct reason *too_large(size_t needed, size_t limit)
     return reason_with(LAUNCH_TOO_LARGE, reason_number(texts[0], needed), reason_number(texts[1], limit));
 }
 
+/* Where only some launches are probed there is another; and nodes of a graph hold chunks until the last has its piece. */
+static bool may_wait(const struct launch *launch)
+{
+    return !settings.scheduled && !launch->replayed;
+}
+
 struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struct probing *probing, size_t size,
                            struct claim *claim, const struct reason **reason)
 {
@@ -184,7 +194,7 @@ struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struc
         return NULL;
     }
     buffers_lock();
-    struct chunk *chunk = find_chunk(pool, size, reason);
+    struct chunk *chunk = find_chunk(pool, size, may_wait(launch), reason);
     if (chunk && !chunk_reserve_piece(chunk)) {
         chunk = NULL;
         *reason = reason(HOST_MEMORY);
@@ -219,6 +229,11 @@ void buffers_launched(struct chunk *chunk, const struct claim *claim, const stru
         left(chunk);
     buffers_unlock();
     drain_expect();
+}
+
+bool buffers_wait_for_launches(void)
+{
+    return atomic_load(&n_leaving) > 0;
 }
 
 struct claim *buffers_own_claim(void)
@@ -391,4 +406,5 @@ void buffers_reset(void)
     pthread_mutex_init(&mutex, NULL);
     pools = NULL;
     sealed = leaving = NULL;
+    atomic_store(&n_leaving, 0);
 }

@@ -91,6 +91,9 @@ struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struc
 /* To be called once the launch has returned. */
 void buffers_launched(struct chunk *chunk, const struct claim *claim, const struct launch *launch, CUresult result);
 
+/* Whether records wait for launches under way, which other threads make. Takes no lock. */
+bool buffers_wait_for_launches(void);
+
 /* What the calling thread holds, for a handler of a signal that ends the process in the middle of a launch; NULL if that
  * is nothing. */
 struct claim *buffers_own_claim(void);

@@ -3,6 +3,7 @@
 #include "allocations.h"
 #include "background.h"
 #include "buffers.h"
+#include "graph_twin.h"
 #include "hook_state.h"
 #include "lifetime.h"
 #include "real.h"
@@ -15,6 +16,7 @@ static void leave_context(CUcontext context, CUdevice device)
         return;
     background_leave(NULL);
     hook_flush();
+    twins_leave(context);
     timers_leave(context, device);
 }
 

@@ -17,6 +17,8 @@ typedef struct CUkern_st *CUkernel;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphNode_st *CUgraphNode;
+typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUmempool_st *CUmemoryPool;
 typedef struct CUgreenCtx_st *CUgreenCtx;
 
@@ -66,6 +68,7 @@ enum {
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)
 #define CU_STREAM_NON_BLOCKING 1u
 #define CU_STREAM_CAPTURE_STATUS_NONE 0
+#define CU_STREAM_CAPTURE_STATUS_ACTIVE 1
 #define CU_STREAM_CAPTURE_MODE_RELAXED 2
 #define CU_POINTER_ATTRIBUTE_MEMORY_TYPE 2
 #define CU_EVENT_DEFAULT 0u
@@ -102,6 +105,71 @@ typedef struct {
     unsigned int numAttrs;
 } CUlaunchConfig;
 
+enum graph_node_type {
+    CU_GRAPH_NODE_KERNEL = 0,
+    CU_GRAPH_NODE_MEMCPY = 1,
+    CU_GRAPH_NODE_MEMSET = 2,
+    CU_GRAPH_NODE_HOST = 3,
+    CU_GRAPH_NODE_GRAPH = 4,
+    CU_GRAPH_NODE_EMPTY = 5,
+    CU_GRAPH_NODE_WAIT_EVENT = 6,
+    CU_GRAPH_NODE_EVENT_RECORD = 7,
+    CU_GRAPH_NODE_EXT_SEMAS_SIGNAL = 8,
+    CU_GRAPH_NODE_EXT_SEMAS_WAIT = 9,
+    CU_GRAPH_NODE_MEM_ALLOC = 10,
+    CU_GRAPH_NODE_MEM_FREE = 11,
+    CU_GRAPH_NODE_BATCH_MEM_OP = 12,
+    CU_GRAPH_NODE_CONDITIONAL = 13
+};
+
+#define CU_GRAPH_INSTANTIATE_UPLOAD 2ull
+#define CU_GRAPH_INSTANTIATE_DEVICE_LAUNCH 4ull
+
+/* What older programs pass ends before KERN. */
+typedef struct {
+    CUfunction func;
+    unsigned int grid[3], block[3], sharedMemBytes;
+    void **kernelParams;
+    void **extra;
+    CUkernel kern; /* read if there is no FUNC */
+    CUcontext ctx;
+} CUDA_KERNEL_NODE_PARAMS;
+
+typedef struct {
+    CUdeviceptr dst;
+    size_t pitch;
+    unsigned int value, elementSize;
+    size_t width, height;
+} CUDA_MEMSET_NODE_PARAMS;
+
+typedef struct {
+    void *fn, *userData;
+} CUDA_HOST_NODE_PARAMS;
+
+/* Of which the hook reads the extent alone. */
+typedef struct {
+    unsigned char ends[176];
+    size_t width, height, depth;
+} CUDA_MEMCPY3D;
+
+typedef struct {
+    uint64_t flags;
+    CUstream upload;
+    CUgraphNode error_node;
+    int result;
+} CUDA_GRAPH_INSTANTIATE_PARAMS;
+
+/* Of a node of any type. */
+typedef struct {
+    int type;
+    int reserved[3];
+    union {
+        long long bytes[29];
+        CUDA_KERNEL_NODE_PARAMS kernel;
+    } of;
+    long long reserved_too;
+} CUgraphNodeParams;
+
 /* What a context has of a device; newer drivers may fill more of it. */
 typedef struct {
     int type;
@@ -110,6 +178,9 @@ typedef struct {
     unsigned char rest[412];
 } CUdevResource;
 
+_Static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS) == 72, "as in the driver");
+_Static_assert(sizeof(CUDA_MEMCPY3D) == 200, "as in the driver");
+_Static_assert(sizeof(CUgraphNodeParams) == 256, "as in the driver");
 _Static_assert(offsetof(CUdevResource, multiprocessors) == 96, "as in the driver");
 _Static_assert(sizeof(CUlaunchAttribute) == 72, "launch attributes are 72 bytes in the driver");
 _Static_assert(sizeof(CUlaunchConfig) == 56, "launch configurations are 56 bytes in the driver");

@@ -25,6 +25,7 @@
 #include "writer.h"
 
 enum { TICK_MILLISECONDS = IDLE_MILLISECONDS, FLUSH_TICK_MICROSECONDS = 500, HOST_COPY_LIMIT = 64 << 20 };
+enum { LAUNCH_MILLISECONDS = 1000 }; /* that a flush at the end waits for launches that do not return */
 enum { TIMES_MILLISECONDS = 500 }; /* that a flush waits for times alone: a sample may be lost, a record may not */
 
 static atomic_uint flush_asked, flush_done;
@@ -271,8 +272,8 @@ static bool flush_all(unsigned milliseconds, bool (*stuck)(struct liveness *seen
 {
     if (!drain_is_running())
         return true;
-    struct liveness seen = {0};
     const uint64_t began = clock_now();
+    struct liveness seen = {.no_launch = began};
     const unsigned ticket = atomic_fetch_add(&flush_asked, 1) + 1;
     drain_wake();
     while (!is_done(ticket)) {
@@ -294,9 +295,14 @@ bool drain_finish(unsigned milliseconds)
     return flush_all(milliseconds, NULL);
 }
 
+/* A thread that launches may wait for what the interrupted one holds. Where that is not known, it has a little more time. */
 static bool is_stuck(struct liveness *seen)
 {
-    const bool is = liveness_is_stuck(seen, signals_is_held());
+    const bool held = signals_is_held();
+    const uint64_t now = clock_now(), most = (held ? LIVENESS_MILLISECONDS : LAUNCH_MILLISECONDS) * 1000000ull;
+    if (!buffers_wait_for_launches())
+        seen->no_launch = now;
+    const bool is = liveness_is_stuck(seen, held) || now - seen->no_launch >= most;
     if (is)
         atomic_store(&was_stuck, true);
     return is;

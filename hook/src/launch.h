@@ -13,6 +13,7 @@ enum launch_form { LAUNCH_KERNEL, LAUNCH_COOPERATIVE, LAUNCH_EX };
 
 struct launch {
     enum launch_form form;
+    bool replayed;        /* a node of a graph, behind others that hold memory until it has some */
     bool per_thread;      /* a _ptsz form: stream 0 is the calling thread's own */
     CUfunction function;  /* may be a CUkernel in disguise */
     uint32_t grid[3], block[3], shared;

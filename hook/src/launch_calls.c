@@ -4,7 +4,8 @@
 #include "background.h"
 #include "benchmark.h"
 #include "clock.h"
-#include "control.h"
+#include "gate.h"
+#include "graph_captured.h"
 #include "hook_state.h"
 #include "launch.h"
 #include "launch_counts.h"
@@ -21,14 +22,6 @@
 #include "streams.h"
 #include "timing.h"
 
-static struct kernel *find_kernel(CUfunction function)
-{
-    struct kernel *kernel = registry_find(function);
-    if (!kernel)
-        kernel = registry_adopt(function);
-    return kernel ? kernel : registry_add_stranger(function);
-}
-
 /* Launches the original for REASON, or the probed kernel without one; timed, if it is its turn. */
 static CUresult launch_timed(struct launch *launch, struct kernel *kernel, const struct reason *reason)
 {
@@ -37,26 +30,6 @@ static CUresult launch_timed(struct launch *launch, struct kernel *kernel, const
     CUresult result = reason ? launch_pass(launch, reason) : launch_probed(launch, kernel);
     timer_give(launch->timer, &timed);
     return result;
-}
-
-static atomic_uint_fast64_t generation; /* of the switch, as launches saw it last */
-
-/* The switch was turned since a launch last looked: every kernel is new again. */
-static void begin_anew(uint64_t now)
-{
-    if (atomic_exchange(&generation, now) != now)
-        schedule_renew();
-}
-
-/* Why no launch may be probed now, whatever its kernel; NULL if it may. */
-static const struct reason *closed(void)
-{
-    if (!control_is_on())
-        return reason(SWITCHED_OFF);
-    const uint64_t now = control_generation();
-    if (now != atomic_load_explicit(&generation, memory_order_relaxed))
-        begin_anew(now);
-    return settings.nvtx && !nvtx_is_inside() ? reason(OUTSIDE_RANGE) : NULL;
 }
 
 /* A new kernel is numbered by its first launch, and prepared by the first that may be probed. */
@@ -84,17 +57,17 @@ static bool is_left_out(const struct launch *launch)
 static CUresult follow(struct launch *launch)
 {
     struct kernel *kernel;
-    if (!launch->function || !hook_launching() || !(kernel = find_kernel(launch->function)) ||
+    if (!launch->function || !hook_launching() || !(kernel = registry_kernel(launch->function)) ||
         !(launch->key = schedule_key(kernel, launch)))
         return launch_enqueue(launch, launch->function, NULL);
     launch->time = clock_now();
     launch->number = launch_count_next();
-    nvtx_launched(launch->number);
+    nvtx_launched(launch->number, 1);
     launch->nth_of_key = schedule_count(launch->key);
     if (settings.n_launches)
         launch->nth = atomic_fetch_add_explicit(&kernel->launches, 1, memory_order_relaxed);
     enum kernel_status status = atomic_load_explicit(&kernel->status, memory_order_acquire);
-    const struct reason *closed_by = closed();
+    const struct reason *closed_by = gate_closed();
     const struct reason *reason = status == KERNEL_NEW ? not_yet(launch, kernel, closed_by) : closed_by;
     if (reason)
         return closed_by ? launch_pass(launch, reason) : launch_timed(launch, kernel, reason);
@@ -122,6 +95,8 @@ static CUresult intercept(struct launch *launch)
         return launch_enqueue(launch, launch->function, NULL);
     signals_hold();
     CUresult result = follow(launch);
+    if (streams_any_capture() && result == CUDA_SUCCESS && launch->key)
+        graph_captured_note(launch_stream(launch), launch->key->kernel, launch->number);
     signals_release();
     return result;
 }

@@ -21,6 +21,12 @@ static inline uint64_t launch_count_next(void)
     return atomic_fetch_add_explicit(&launch_counts.all, 1, memory_order_relaxed);
 }
 
+/* Counts N at once: the nodes of a replayed graph. */
+static inline uint64_t launch_count_many(uint64_t n)
+{
+    return atomic_fetch_add_explicit(&launch_counts.all, n, memory_order_relaxed);
+}
+
 static inline void launch_count_probed(void)
 {
     atomic_fetch_add_explicit(&launch_counts.probed, 1, memory_order_relaxed);

@@ -12,6 +12,7 @@
 #include "allocations.h"
 #include "background.h"
 #include "benchmark.h"
+#include "beside.h"
 #include "booking.h"
 #include "buffers.h"
 #include "capacities.h"
@@ -21,6 +22,10 @@
 #include "drain_dropped.h"
 #include "engine_client.h"
 #include "event_log.h"
+#include "executable.h"
+#include "graph_captured.h"
+#include "graph_log.h"
+#include "graph_twin.h"
 #include "hook_state.h"
 #include "host_memory.h"
 #include "last_thread.h"
@@ -80,6 +85,7 @@ static uint64_t unsaved_count(uint64_t dropped)
 /* Takes locks. */
 static void what_is_left(void)
 {
+    graph_log_end();
     prepare_log_unprepared();
     prepare_log_unlisted();
     prepare_count_last();
@@ -163,6 +169,7 @@ static bool end(bool here)
 {
     if (getpid() != owner)
         return true;
+    beside_tell();
     if (!hook_state_end())
         return wait_for_other();
     const uint64_t began = clock_now();
@@ -252,6 +259,9 @@ static void begin_in_child(void)
     drain_reset();
     streams_reset();
     timing_reset();
+    executables_reset();
+    twins_reset();
+    graph_captured_reset();
     engine_reset();
     trace_dir_reset();
     own_file_reset();
@@ -259,6 +269,7 @@ static void begin_in_child(void)
     launch_counts_reset();
     nvtx_reset();
     patience_reset();
+    beside_reset();
     clock_start();
 }
 

@@ -21,6 +21,7 @@ void liveness_inside(void);
 /* What has been seen so far, by one that waits; all zeros at first. */
 struct liveness {
     uint64_t looked, since[LIVENESS_THREADS];
+    uint64_t no_launch; /* when records last waited for no launch */
     unsigned marks[LIVENESS_THREADS];
 };
 

@@ -3,6 +3,7 @@
 #include "allocations.h"
 #include "buffers.h"
 #include "event_log.h"
+#include "graph_twin.h"
 #include "hook_state.h"
 #include "lifetime.h"
 #include "real.h"
@@ -24,7 +25,8 @@ static bool give_back(void)
 {
     if (!hook_active())
         return false;
-    if (buffers_give_back())
+    const bool twins = twins_give_back();
+    if (buffers_give_back() || twins)
         return true;
     if (!buffers_in_use() || streams_any_capture())
         return false;

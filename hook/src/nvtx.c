@@ -208,27 +208,27 @@ static void end(uint64_t id)
 }
 
 /* A range with too many runs is logged in parts, which have one id. */
-static void add_launch(struct range *range, uint64_t number)
+static void add_launches(struct range *range, uint64_t first, uint64_t last)
 {
     struct run *run = range->n_runs ? &range->runs[range->n_runs - 1] : NULL;
-    if (run && run->last + 1 == number) {
-        run->last = number;
+    if (run && run->last + 1 == first) {
+        run->last = last;
         return;
     }
     if (range->n_runs == MOST_RUNS) {
         log_range(range, 0);
         range->n_runs = 0;
     }
-    range->runs[range->n_runs++] = (struct run){number, number};
+    range->runs[range->n_runs++] = (struct run){first, last};
 }
 
-void nvtx_launched(uint64_t number)
+void nvtx_launched(uint64_t first, uint64_t n)
 {
-    if (!mine || !mine->open)
+    if (!mine || !mine->open || !n)
         return;
     lock();
     for (struct range *range = mine->open; range; range = range->next)
-        add_launch(range, number);
+        add_launches(range, first, first + n - 1);
     unlock();
 }
 

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* To be called for each launch, on the launching thread. */
-void nvtx_launched(uint64_t number);
+/* To be called for each launch, or N of consecutive numbers, on the launching thread. */
+void nvtx_launched(uint64_t first, uint64_t n);
 
 /* Whether the calling thread is in a range with the text of settings.nvtx, pushed by itself or started by any. */
 bool nvtx_is_inside(void);

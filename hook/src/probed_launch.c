@@ -1,7 +1,6 @@
 #include "probed_launch.h"
 
 #include "booking.h"
-#include "holding.h"
 #include "launch_counts.h"
 #include "launch_log.h"
 #include "prepare.h"
@@ -69,8 +68,7 @@ static const struct reason *refusal(const struct launch *launch, CUcontext *cont
     return NULL;
 }
 
-/* With the first probe in turn that finds room. Returns why the first of all found none, or NULL. */
-static const struct reason *take_in_turn(struct holding *holding, struct launch *launch, struct kernel *kernel,
+const struct reason *probed_take_in_turn(struct holding *holding, struct launch *launch, struct kernel *kernel,
                                          CUcontext context)
 {
     struct probing *order[MOST_PROBES];
@@ -101,7 +99,7 @@ CUresult launch_probed(struct launch *launch, struct kernel *kernel)
     CUcontext context = NULL;
     const struct reason *reason = refusal(launch, &context);
     if (!reason)
-        reason = take_in_turn(&holding, launch, kernel, context);
+        reason = probed_take_in_turn(&holding, launch, kernel, context);
     if (reason) {
         booking_refused(reason);
         return launch_pass(launch, reason);

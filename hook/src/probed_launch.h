@@ -2,6 +2,7 @@
 #ifndef TUI_PROBE_PROBED_LAUNCH_H
 #define TUI_PROBE_PROBED_LAUNCH_H
 
+#include "holding.h"
 #include "kernel_info.h"
 #include "launch.h"
 
@@ -15,6 +16,11 @@ struct arguments {
 /* Puts them together for a launch whose records begin at MEMORY. Returns why that cannot be done, or NULL. */
 const struct reason *arguments_fill(struct arguments *arguments, const struct launch *launch,
                                     const struct probing *probing, const struct variant *variant, CUdeviceptr memory);
+
+/* Takes what LAUNCH needs with the first probe in turn that finds room. Returns why the first of all found none, or
+ * NULL. */
+const struct reason *probed_take_in_turn(struct holding *holding, struct launch *launch, struct kernel *kernel,
+                                         CUcontext context);
 
 /* Logs a launch of a probed kernel, with RESULT; returns it. */
 CUresult probed_log_launch(const struct launch *launch, const struct probing *probing,

@@ -25,6 +25,12 @@ void *wrapper_named(const char *name)
     return NULL;
 }
 
+/* From CUDA 12 on the plain name stands for this function. */
+static bool is_instantiate_with_flags(const char *exported, const char *base)
+{
+    return strcmp(base, "cuGraphInstantiate") == 0 && strcmp(exported, "cuGraphInstantiateWithFlags") == 0;
+}
+
 static bool is_form_of(const char *exported, const char *base)
 {
     size_t length = strlen(base);
@@ -32,7 +38,7 @@ static bool is_form_of(const char *exported, const char *base)
         return false;
     const char *suffix = exported + length;
     return *suffix == '\0' || strncmp(suffix, "_v", 2) == 0 || strcmp(suffix, "_ptsz") == 0 ||
-           strcmp(suffix, "_ptds") == 0;
+           strcmp(suffix, "_ptds") == 0 || is_instantiate_with_flags(exported, base);
 }
 
 /* The driver chose an ABI version and a default-stream form; the address it returned tells which. */
@@ -61,6 +67,10 @@ static void *wrapper_by_version(const char *base, int version, uint64_t flags)
         {"cuCtxDestroy", "cuCtxDestroy_v2", 4000},
         {"cuStreamDestroy", "cuStreamDestroy_v2", 4000},
         {"cuStreamBeginCapture", "cuStreamBeginCapture_v2", 10010},
+        {"cuGraphInstantiate", "cuGraphInstantiate_v2", 11000},
+        {"cuGraphInstantiate", "cuGraphInstantiateWithFlags", 12000},
+        {"cuGraphExecUpdate", "cuGraphExecUpdate_v2", 12000},
+        {"cuGraphExecKernelNodeSetParams", "cuGraphExecKernelNodeSetParams_v2", 12000},
         {"cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease_v2", 11000},
         {"cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2", 11000},
     };

@@ -9,21 +9,21 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "loader.h"
+
 struct real_driver real_driver;
 atomic_bool real_loaded;
 
 static void *handle;
+static uintptr_t base;
 static char loaded_path[PATH_MAX] = "-";
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Our own file, so that a search path that leads back to us is recognised. */
+/* So that a search path that leads back to us is recognised. */
 static bool is_ourselves(const char *path)
 {
-    static const char anchor;
-    Dl_info info;
-    struct stat ours, theirs;
-    return dladdr(&anchor, &info) && stat(info.dli_fname, &ours) == 0 && stat(path, &theirs) == 0 &&
-           ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+    const char *own = loader_own_path();
+    return own && loader_is_same_file(path, own);
 }
 
 static bool open_driver(const char *path)
@@ -31,7 +31,7 @@ static bool open_driver(const char *path)
     struct stat status;
     if (stat(path, &status) != 0 || is_ourselves(path))
         return false;
-    handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    handle = loader_open(path, RTLD_NOW | RTLD_LOCAL);
     if (handle)
         snprintf(loaded_path, sizeof loaded_path, "%s", path);
     return handle != NULL;
@@ -80,8 +80,12 @@ static bool find_driver(void)
 
 static void load(void)
 {
+    Dl_info info;
     if (!find_driver())
         return;
+    void *init = dlsym(handle, "cuInit");
+    if (init && dladdr(init, &info))
+        base = (uintptr_t)info.dli_fbase;
 #define CUDA_FUNCTION(name, ...) real_driver.name = (__typeof__(name) *)(uintptr_t)dlsym(handle, #name);
 #include "driver_functions.def"
 #undef CUDA_FUNCTION
@@ -107,4 +111,9 @@ const char *real_path(void)
 void *real_handle(void)
 {
     return handle;
+}
+
+uintptr_t real_base(void)
+{
+    return base;
 }

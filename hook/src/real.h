@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "cuda_abi.h"
 
@@ -29,9 +30,10 @@ static inline const struct real_driver *real(void)
 /* The address of any name in the driver, or NULL. */
 void *real_symbol(const char *name);
 
-/* Path of the loaded driver, "-" before it is loaded, and its dlopen handle. */
+/* Path of the loaded driver, "-" before it is loaded, its dlopen handle, and where it is mapped (0 before). */
 const char *real_path(void);
 void *real_handle(void);
+uintptr_t real_base(void);
 
 /* Calls FUNCTION of the driver and yields CUDA_ERROR_NOT_FOUND where the driver has none. */
 #define REAL_OR_NOT_FOUND(function, ...) (real()->function ? real()->function(__VA_ARGS__) : CUDA_ERROR_NOT_FOUND)

@@ -139,6 +139,24 @@ static struct code *code_of_stranger(void *handle, bool is_library)
     return code ? code : registry_add_code(NULL, handle, is_library);
 }
 
+/* The kernel of a library whose function in the current context this is: the program has its handle as a library kernel,
+ * and the driver may tell of it by the function. */
+static struct kernel *kernel_of_library(CUfunction function, const char *name)
+{
+    struct kernel *found = NULL;
+    pthread_mutex_lock(&mutex);
+    for (struct kernel *kernel = newest_kernel; kernel && !found; kernel = kernel->older) {
+        CUfunction here;
+        if (kernel->library_kernel && kernel->code->image && strcmp(kernel->name, name) == 0 &&
+            REAL_OR_NOT_FOUND(cuKernelGetFunction, &here, kernel->library_kernel) == CUDA_SUCCESS && here == function)
+            found = kernel;
+    }
+    if (found)
+        handle_table_put(&kernels_by_handle, function, found);
+    pthread_mutex_unlock(&mutex);
+    return found;
+}
+
 struct kernel *registry_adopt(CUfunction function)
 {
     const struct real_driver *driver = real();
@@ -146,6 +164,10 @@ struct kernel *registry_adopt(CUfunction function)
     CUmodule module;
     CUlibrary library;
     struct code *code;
+    struct kernel *of_library;
+    if (driver->cuFuncGetName && driver->cuFuncGetName(&name, function) == CUDA_SUCCESS &&
+        (of_library = kernel_of_library(function, name)))
+        return of_library;
     if (driver->cuFuncGetModule && driver->cuFuncGetName &&
         driver->cuFuncGetModule(&module, function) == CUDA_SUCCESS &&
         driver->cuFuncGetName(&name, function) == CUDA_SUCCESS && (code = code_of_stranger(module, false)))
@@ -165,6 +187,14 @@ struct kernel *registry_add_stranger(CUfunction function)
     if (kernel)
         atomic_store(&kernel->reason, reason(UNKNOWN_FUNCTION));
     return kernel;
+}
+
+struct kernel *registry_kernel(CUfunction function)
+{
+    struct kernel *kernel = registry_find(function);
+    if (!kernel)
+        kernel = registry_adopt(function);
+    return kernel ? kernel : registry_add_stranger(function);
 }
 
 void registry_number_kernel(struct kernel *kernel)

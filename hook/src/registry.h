@@ -31,6 +31,9 @@ struct kernel *registry_adopt(CUfunction function);
 /* A record for a handle of which not even the driver knows the name. NULL without memory. */
 struct kernel *registry_add_stranger(CUfunction function);
 
+/* The kernel behind a handle, found in one of these ways. NULL without memory. */
+struct kernel *registry_kernel(CUfunction function);
+
 /* Gives the kernel its place in order of first launch. */
 void registry_number_kernel(struct kernel *kernel);
 

@@ -1,5 +1,6 @@
 /* Wrappers of the functions that capture streams and destroy them. */
 #include "buffers.h"
+#include "executable.h"
 #include "hook_state.h"
 #include "real.h"
 #include "streams.h"
@@ -83,11 +84,13 @@ CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph)
 CUresult cuStreamDestroy(CUstream stream)
 {
     buffers_leave_stream(stream);
+    executables_leave_stream(stream);
     return REAL_OR_NOT_FOUND(cuStreamDestroy, stream);
 }
 
 CUresult cuStreamDestroy_v2(CUstream stream)
 {
     buffers_leave_stream(stream);
+    executables_leave_stream(stream);
     return REAL_OR_NOT_FOUND(cuStreamDestroy_v2, stream);
 }

@@ -9,6 +9,7 @@
 #include "drain_wake.h"
 #include "empty_pair.h"
 #include "event_log.h"
+#include "graph_times.h"
 #include "kernel.h"
 #include "log_file.h"
 #include "packed_log.h"
@@ -148,6 +149,8 @@ void timer_give(struct timer *timer, const struct timed_launch *launch)
         return;
     }
     timer->launch = *launch;
+    if (launch->graph)
+        graph_times_use(launch->graph);
     atomic_fetch_add(&pending, 1);
     atomic_store(&timer->state, PENDING);
     atomic_thread_fence(memory_order_seq_cst); /* a thread that is about to rest sees it, or we see that it rests */
@@ -156,13 +159,28 @@ void timer_give(struct timer *timer, const struct timed_launch *launch)
 
 static void settle(struct timer *timer)
 {
+    graph_times_release(timer->launch.graph);
     atomic_store(&timer->state, FREE);
     atomic_fetch_sub(&pending, 1);
+}
+
+/* What the call that launched took is told in any case: a replay is one call for many kernels. */
+static void log_replay_time(const struct timer *timer, uint64_t nanoseconds)
+{
+    const struct timed_launch *replay = &timer->launch;
+    event_log("[time] graph %u replay %llu %s ns %llu for %llu call %llu%s\n", replay->graph->id,
+              (unsigned long long)replay->number, timer->probed ? "probed" : "original",
+              (unsigned long long)nanoseconds, (unsigned long long)replay->weight, (unsigned long long)timer->called,
+              timer->host ? " idle" : "");
 }
 
 static void log_time(const struct timer *timer, uint64_t nanoseconds)
 {
     const struct timed_launch *launch = &timer->launch;
+    if (launch->graph) {
+        log_replay_time(timer, nanoseconds);
+        return;
+    }
     const char *kind = timer->probed ? "probed" : "original";
     const unsigned long long number = launch->number, weight = launch->weight, took = nanoseconds;
     char host[32] = "";
@@ -179,7 +197,8 @@ static void log_time(const struct timer *timer, uint64_t nanoseconds)
 static void learn(const struct timer *timer, uint64_t nanoseconds)
 {
     const uint64_t host = timer->host ? timer->called : 0, took = nanoseconds > host ? nanoseconds - host : 0;
-    struct timed_kind *kind = &timer->launch.key->timed.of[timer->probed];
+    struct timed *timed = timer->launch.graph ? &timer->launch.graph->timed : &timer->launch.key->timed;
+    struct timed_kind *kind = &timed->of[timer->probed];
     const uint64_t before = atomic_load_explicit(&kind->typical, memory_order_relaxed);
     atomic_store_explicit(&kind->typical, before ? (3 * before + took) / 4 : took, memory_order_relaxed);
 }

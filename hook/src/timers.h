@@ -10,12 +10,14 @@
 
 #include "cuda_abi.h"
 
+struct graph_times;
 struct key;
 struct timer;
 
-/* What a timed launch is of, and how many launches, itself included, it stands for. */
+/* What a timed launch is of, and how many launches, itself included, it stands for; or a replay of a graph. */
 struct timed_launch {
-    struct key *key;
+    struct key *key;           /* NULL for a replay */
+    struct graph_times *graph; /* NULL for a launch */
     uint64_t number, weight;
 };
 

@@ -1,5 +1,6 @@
 #include "timing.h"
 
+#include "graph_times.h"
 #include "schedule.h"
 #include "settings.h"
 #include "streams.h"
@@ -43,15 +44,24 @@ static unsigned int divisor_of(struct timed_kind *kind, bool probed)
     return wanted < ORIGINAL_DIVISOR ? ORIGINAL_DIVISOR : wanted > MOST_DIVISOR ? MOST_DIVISOR : (unsigned int)wanted;
 }
 
-static bool is_due(struct timed *timed, uint64_t seed, bool probed, uint64_t n)
+static bool is_due(struct timed *timed, uint64_t seed, bool probed, uint64_t n, unsigned int divisor)
 {
     struct timed_kind *kind = &timed->of[probed];
-    const bool due = pace_due(&kind->pace, n, SEED + seed, divisor_of(kind, probed));
+    const bool due = pace_due(&kind->pace, n, SEED + seed, divisor);
     if (probed)
         atomic_store_explicit(&timed->beside, true, memory_order_relaxed);
     else if (atomic_load_explicit(&timed->beside, memory_order_relaxed))
         return atomic_exchange_explicit(&timed->beside, false, memory_order_relaxed) || due;
     return due;
+}
+
+/* Without a pair to spare the launches that it would stand for belong to nobody: the next one would otherwise count for
+ * all that came while the device was behind, and it is always the same one of a loop. */
+static struct timer *take(struct timed_kind *kind, uint64_t n, struct timed_launch *timed)
+{
+    const uint64_t counted = atomic_exchange_explicit(&kind->counted, n + 1, memory_order_relaxed);
+    timed->weight = counted <= n ? n + 1 - counted : 1;
+    return timers_take();
 }
 
 struct timer *timing_begin(const struct launch *launch, bool probed, struct timed_launch *timed)
@@ -62,15 +72,25 @@ struct timer *timing_begin(const struct launch *launch, bool probed, struct time
     struct timed_kind *kind = &key->timed.of[probed];
     const uint64_t n = atomic_fetch_add_explicit(&kind->launches, 1, memory_order_relaxed);
     const bool alone = stands_alone(launch);
-    if (!is_due(&key->timed, key->seed, probed, n) || !alone || streams_any_capture())
+    if (!is_due(&key->timed, key->seed, probed, n, divisor_of(kind, probed)) || !alone || streams_any_capture())
         return NULL;
-    /* Without a pair to spare the launches that it would stand for belong to nobody: the next one would otherwise count
-     * for all that came while the device was behind, and it is always the same one of a loop. */
-    const uint64_t counted = atomic_exchange_explicit(&kind->counted, n + 1, memory_order_relaxed);
-    struct timer *timer = timers_take();
-    if (timer)
-        *timed = (struct timed_launch){key, launch->number, counted <= n ? n + 1 - counted : 1};
-    return timer;
+    *timed = (struct timed_launch){.key = key, .number = launch->number};
+    return take(kind, n, timed);
+}
+
+struct timer *timing_begin_replay(struct graph_times *times, bool probed, uint64_t number, struct timed_launch *timed)
+{
+    if (!settings.times)
+        return NULL;
+    struct timed_kind *kind = &times->timed.of[probed];
+    const uint64_t n = atomic_fetch_add_explicit(&kind->launches, 1, memory_order_relaxed);
+    before = NULL; /* a graph has no programmatic edge to what comes next */
+    /* Replays of one graph differ less than launches of one shape, and each is a call that must not cost more. */
+    if (!is_due(&times->timed, times->id, probed, n, probed ? PROBED_DIVISOR : ORIGINAL_DIVISOR) ||
+        streams_any_capture())
+        return NULL;
+    *timed = (struct timed_launch){.graph = times, .number = number};
+    return take(kind, n, timed);
 }
 
 void timing_reset(void)

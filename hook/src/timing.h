@@ -14,6 +14,9 @@
  * launch's until timer_give, which takes what is put into TIMED. */
 struct timer *timing_begin(const struct launch *launch, bool probed, struct timed_launch *timed);
 
+/* The same for replay NUMBER of an executable. */
+struct timer *timing_begin_replay(struct graph_times *times, bool probed, uint64_t number, struct timed_launch *timed);
+
 void timing_reset(void);
 
 #endif

@@ -47,7 +47,7 @@ static bool make_directory(void)
         int length = snprintf(directory, sizeof directory, "%s/%s_%d", settings.trace_root, chosen, (int)getpid());
         if (length < 0 || (size_t)length >= sizeof directory)
             return false;
-        if (mkdir(directory, 0777) == 0)
+        if (mkdir(directory, 0700) == 0)
             return true;
         if (errno != EEXIST)
             return false;
@@ -130,7 +130,7 @@ bool trace_dir_create(void)
 {
     if (!make_directory())
         return false;
-    if (!own_file_take(&folder, open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) ||
+    if (!own_file_take(&folder, open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) ||
         mkdirat(trace_dir_fd(), "kernel", 0777) != 0 || mkdirat(trace_dir_fd(), "result", 0777) != 0)
         return false;
     copy_probes();
@@ -155,7 +155,7 @@ char *trace_dir_kernel(uint32_t index, const char *name)
     if (asprintf(&path, "%s/kernel/%u_%s", directory, index, digest) < 0)
         return NULL;
     event_log("[probe] rename %s %u_%s\n", name, index, digest);
-    if (mkdir(path, 0777) != 0) {
+    if (mkdir(path, 0700) != 0) {
         int error = errno;
         free(path);
         errno = error; /* which says why to the caller */

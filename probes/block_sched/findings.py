@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.analysis.distribution import distribution
 from tui_probe.draw import units
-from tui_probe.probekit.finding import Finding, share
+from tui_probe.probekit.finding import Finding, Gain, share
 from tui_probe.probekit.probe_results import cycles_words
 from tui_probe.probekit.timelines.findings import idle_sms, tail
 from tui_probe.probekit.timelines.launch import launch_timeline
@@ -44,7 +44,9 @@ def _slots(of: ProbeResult, schedule: BlockSchedule) -> Finding:
     words += f"{share(parts['ramp'] + parts['tail'], 1)} of {cycles_words(schedule.span, of.clock_khz)} per SM"
     much = parts["scheduling"] > _MUCH
     values = {**parts, "cycles": schedule.span}
-    return Finding("slots", "block slots", words, "blocks", stands_out=much, values=values)
+    idle = schedule.scheduling + schedule.tail
+    gain = Gain(idle, span, "cycles") if idle > 0 else None
+    return Finding("slots", "block slots", words, "blocks", stands_out=much, values=values, gain=gain)
 
 
 def _slowest_block(of: ProbeResult, timeline: Timeline) -> Iterator[Finding]:

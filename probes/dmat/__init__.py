@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.probekit.probe import Probe, Question
+from tui_probe.probekit.probe import Probe, Question, Stamps
 
-from .accesses import COMPACT_NAME, accesses_of
+from .accesses import COMPACT_NAME, accesses_of, began_ns
 from .findings import findings, findings_of_compact
 from .lines import LINES
 from .metrics import METRICS, figures
@@ -37,6 +37,7 @@ PROBES: Final = (
         lines=LINES,
         views=(DMAT,),
         figures=figures,
+        stamps=lambda of: Stamps(began_ns(of.result)),
     ),
     Probe(
         name=COMPACT_NAME,

@@ -59,6 +59,14 @@ class Selection:
     line: int | None = None
 
 
+def began_ns(result: Result) -> int:
+    """When the first warp began, in ns of %globaltimer; TraceError if none left a record."""
+    times = result.records(0, WARP)["time"]
+    if not times.any():
+        raise TraceError(f"{result.path}: no warp left a record; the kernel was cut off, or the probe did not run")
+    return int(times[times > 0].min())
+
+
 class Mapping:
     """The file that an array is a view of, where it is mapped into memory."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
-from tui_probe.probekit.finding import Finding, place
+from tui_probe.probekit.finding import Finding, Gain, place
 
-from .table import AccessCount
+from .table import SECTOR, AccessCount
 from .waste import worst_access
 
 if TYPE_CHECKING:
@@ -59,7 +59,9 @@ def _worst_access(found: AccessTable) -> Iterator[Finding]:
         "used": worst.used,
         "wasted_share": wasted / sectors,
     }
-    yield Finding("worst_access", "worst access", words, "lines", worst.line, wasted > _MUCH * sectors, values=values)
+    gain = Gain(SECTOR * wasted, SECTOR * sectors, "B")
+    much = wasted > _MUCH * sectors
+    yield Finding("worst_access", "worst access", words, "lines", worst.line, much, values=values, gain=gain)
 
 
 def _where(row: LineAccesses) -> str:

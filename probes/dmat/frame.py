@@ -13,10 +13,10 @@ from .accesses import Selection
 from .density import Grid, each_part, raster
 from .requests import sectors_by_request, sectors_of_requests
 from .space import row_edges
-from .waste import asked_by_lanes, wasted_shares
+from .waste import asked_by_lanes, moved_shares, wasted_shares
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -70,6 +70,8 @@ class Frame:
     exact: bool
     sectors: NDArray[np.float64] | None = None
     """Mean sectors of the requests that the accesses of a cell are part of; nan without any."""
+    wasted: NDArray[np.float64] | None = None
+    """The share of the sectors moved by the accesses of a cell that nobody asked for; nan where that is not known."""
     loads: NDArray[np.int64] | None = None
     stores: NDArray[np.int64] | None = None
 
@@ -164,9 +166,7 @@ class Painter:
         parts = self.map.parts(wish.selection, grid.start, grid.end)
         frame = Frame(wish.counted, strips, grid, raster(parts, grid, progress), exact=True)
         if wish.colouring == "sectors":
-            sums = _by_cell(raster(parts, grid, progress, sectors_of_requests))
-            with np.errstate(invalid="ignore", divide="ignore"):
-                return replace(frame, sectors=np.where(frame.cell_counts > 0, sums / frame.cell_counts, np.nan))
+            return self._with_sectors(frame, parts, progress)
         if wish.colouring == "kinds":
             loads, stores = (
                 _by_cell(raster(parts, grid, progress, partial(_chosen, kinds)))
@@ -174,6 +174,17 @@ class Painter:
             )
             return replace(frame, loads=loads, stores=stores)
         return frame
+
+    def _with_sectors(self, frame: Frame, parts: Sequence[Part], progress: Callable[[float], None]) -> Frame:
+        """Sectors per request, and where the records name instructions, how many of them are wasted."""
+        sums = _by_cell(raster(parts, frame.grid, progress, sectors_of_requests))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            frame = replace(frame, sectors=np.where(frame.cell_counts > 0, sums / frame.cell_counts, np.nan))
+            if not self.knows_kinds:
+                return frame
+            weighing = (partial(wasted_shares, asked=self._asked), moved_shares)
+            lost, moved = (_by_cell(raster(parts, frame.grid, progress, weigh)) for weigh in weighing)
+            return replace(frame, wasted=np.where(moved > 0, lost / moved, np.nan))
 
     def worst(self, frame: Frame, progress: Callable[[float], None]) -> tuple[int, int] | None:
         """The row and column of the cell that wastes most sectors; None if none wastes any.

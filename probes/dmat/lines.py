@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, Lines
+from tui_probe.probekit.lines import IDEAL, LineMeasure, LineRow, LineRows, Lines, Share
 
 from .accesses import accesses_of
 from .table import AccessCount, by_line
@@ -12,7 +12,7 @@ from .table import AccessCount, by_line
 if TYPE_CHECKING:
     from tui_probe.probekit.probe_results import ProbeResult
 
-    from .table import AccessTable
+    from .table import AccessTable, LineAccesses
 
 
 def _rows(of: ProbeResult, found: AccessTable | AccessCount) -> LineRows:
@@ -23,31 +23,48 @@ def _rows(of: ProbeResult, found: AccessTable | AccessCount) -> LineRows:
             each.line,
             each.code.source if each.code else None,
             {
-                "requests": each.requests,
+                "wasted sectors": each.wasted,
+                "wasted": _share(each),
                 "sectors": each.sectors,
+                "ideal": each.ideal,
+                "requests": each.requests,
                 "sectors per request": each.sectors_per_request,
-                "used": None if each.used is None else f"{each.used:.0%}",
+                "access": _access(each),
                 "accesses": each.accesses,
                 "bytes": each.bytes,
             },
         )
-        for each in table.rows
+        for each in sorted(table.rows, key=lambda row: (-(row.wasted or 0), -row.sectors, row.line))
     ]
-    notes = ["used: the share of each moved 32-byte sector that was asked for"]
+    notes = [IDEAL]
     if table.kept != table.accesses:
         notes.append(f"of the first {table.capacity} accesses of each thread only")
     return LineRows(rows, notes, table.silent)
 
 
+def _share(row: LineAccesses) -> Share | None:
+    return None if row.wasted is None or not row.sectors else Share(row.wasted / row.sectors)
+
+
+def _access(row: LineAccesses) -> str | None:
+    """``load 4 B``."""
+    if row.code is None:
+        return None
+    return row.code.kind + ("" if row.code.bytes is None else f" {row.code.bytes} B")
+
+
 LINES: Final = Lines(
     (
-        LineMeasure("requests", "sum"),
+        LineMeasure("wasted sectors", "sum"),
+        LineMeasure("wasted", "share", ("wasted sectors", "sectors")),
         LineMeasure("sectors", "sum"),
+        LineMeasure("ideal", "sum"),
+        LineMeasure("requests", "sum"),
         LineMeasure("sectors per request", "ratio", ("sectors", "requests")),
-        LineMeasure("used", better="higher"),
+        LineMeasure("access", "first", better="neither"),
         LineMeasure("accesses", "sum", better="neither"),
         LineMeasure("bytes", "sum"),
     ),
-    "sectors per request",
+    "wasted sectors",
     _rows,
 )

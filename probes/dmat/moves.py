@@ -28,7 +28,7 @@ _FARTHEST: Final = "this is as far as it goes"
 COLOURINGS: Final[dict[Colouring, str]] = {
     "bands": "one colour per band, dots for density",
     "density": "one colour, shades for density",
-    "sectors": "sectors per request",
+    "sectors": "wasted sectors",
     "kinds": "loads and stores",
 }
 

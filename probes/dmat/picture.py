@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 HUES: Final = 8
 _DIGITS: Final = "123456789abcdefghijklmnopqrstuvw"
 """Sectors per request, from 1 to 32, as one character."""
+_TENTHS: Final = "0123456789#"
+"""The part of the moved sectors that is wasted, in tenths."""
 _KINDS: Final = " lsx"
 _DOTS: Final = "⡀⡄⡆⡇⣇⣧⣷⣿"
 _KIND_ROLES: Final = ("", "hue0", "hue1", "hue2")
@@ -58,6 +60,12 @@ def _cells(
     """The character and the role of each cell, without the rows between strips."""
     counts = frame.cell_counts
     roles = np.zeros(counts.shape, dtype=np.uint16)
+    if colouring == "sectors" and frame.wasted is not None:
+        some = counts > 0
+        tenths = np.where(some, 1 + np.clip(10 * np.nan_to_num(frame.wasted), 0, 10).round(), 0).astype(np.uint8)
+        levels = np.array([canvas.role(f"ramp{level}") for level in range(8)], dtype=np.uint16)
+        roles = calmed(levels[np.clip((np.maximum(tenths, 1) - 1) * 7 // 10, 0, 7)], some)
+        return shaded(tenths, " " + _TENTHS), roles
     if colouring == "sectors" and frame.sectors is not None:
         some = counts > 0
         whole = np.where(some, np.clip(np.nan_to_num(frame.sectors), 1, 32).round(), 0).astype(np.uint8)
@@ -145,6 +153,8 @@ def draw_time(canvas: Canvas, x: int, y: int, frame: Frame, cycles_per_ns: float
 
 def legend(frame: Frame, colouring: Colouring, *, ascii_only: bool) -> str:
     """What the characters mean."""
+    if colouring == "sectors" and frame.wasted is not None:
+        return "0-9 #: tenths of the moved sectors that are wasted, # all"
     if colouring == "sectors":
         return "1-9 a-w: 1 to 32 sectors per request, mean of a cell"
     if colouring == "kinds":

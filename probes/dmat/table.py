@@ -25,6 +25,7 @@ from tui_probe.analysis.counts import ratio
 from tui_probe.errors import TraceError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -51,6 +52,8 @@ class LineAccesses:
     accesses: int
     requests: int
     sectors: int
+    fewest: int = 0
+    """Sectors that the bytes of each request's lanes fit into, at most those touched; 0 where no bytes are known."""
 
     @property
     def bytes(self) -> int | None:
@@ -61,6 +64,17 @@ class LineAccesses:
     @property
     def sectors_per_request(self) -> float | None:
         return ratio(self.sectors, self.requests)
+
+    @property
+    def ideal(self) -> int | None:
+        """The fewest sectors that the bytes fit into, request by request; None where that cannot be told."""
+        unknown = self.bytes is None or self.code is None or self.code.kind == "atomic"
+        return None if unknown else self.fewest
+
+    @property
+    def wasted(self) -> int | None:
+        """Sectors beyond those. None of atomics, of which one lane's addition to a sum wastes nothing."""
+        return None if self.ideal is None else self.sectors - self.ideal
 
     @property
     def used(self) -> float | None:
@@ -83,6 +97,8 @@ class AccessTable:
     """Records that a thread has room for."""
     threads_missing: int = field(default=0)
     silent: tuple[int, ...] = ()
+    footprint: int | None = None
+    """Bytes of the distinct sectors that were touched; None unless every access was recorded."""
 
     @property
     def requests(self) -> int:
@@ -112,54 +128,74 @@ def by_line(accesses: Accesses, folder: Path | None) -> AccessTable:
     """
     if accesses.compact:
         raise TraceError(f"{accesses.result.path}: compact records name no instructions: run with -p dmat")
-    counts: dict[str, Counter[int]] = {name: Counter() for name in ("accesses", "requests", "sectors")}
-    for part in accesses.parts():
-        for name, lines in zip(counts, _of_part(part), strict=True):
-            numbers, times = np.unique(lines, return_counts=True)
-            counts[name].update(dict(zip(numbers.tolist(), times.tolist(), strict=True)))
-        part.release()
     code = access_lines(folder) if folder else {}
-    rows = [
-        LineAccesses(line, code.get(line), number, counts["requests"][line], counts["sectors"][line])
-        for line, number in counts["accesses"].items()
-    ]
+    counts: dict[str, Counter[int]] = {name: Counter() for name in ("accesses", "requests", "sectors", "ideal")}
+    touched = np.zeros(0, dtype=np.uint64)
+    for part in accesses.parts():
+        touched = np.union1d(touched, part.addresses() >> _SECTOR_BITS)
+        _add(counts, _of_part(part), code)
+        part.release()
+    rows = [LineAccesses(line, code.get(line), *(counts[name][line] for name in counts)) for line in counts["accesses"]]
     rows.sort(key=lambda row: (-row.sectors, row.line))
     kept = sum(row.accesses for row in rows)
     named = (
         line for line, each in code.items() if "global" in (words := each.opcode.split(".")) and "bulk" not in words
     )
     silent = tuple(line for line in named if line not in counts["accesses"]) if kept == accesses.made else ()
-    return AccessTable(tuple(rows), accesses.made, kept, accesses.capacity, silent=silent)
+    footprint = SECTOR * len(touched) if kept == accesses.made else None
+    return AccessTable(tuple(rows), accesses.made, kept, accesses.capacity, silent=silent, footprint=footprint)
 
 
-def _of_part(part: Part) -> tuple[Lines, Lines, Lines]:
-    """The line of each access, of each request, and of each sector of a request."""
+@dataclass(frozen=True, slots=True)
+class _Requests:
+    """Of each request its line, the lanes that made it, and the sectors that they touched."""
+
+    lines: Lines
+    lanes: NDArray[np.int64]
+    sectors: NDArray[np.int64]
+
+
+def _add(counts: dict[str, Counter[int]], found: _Requests, code: Mapping[int, AccessLine]) -> None:
+    """Add the requests of a part to the counts of their lines."""
+    numbers, which = np.unique(found.lines, return_inverse=True)
+    sizes = np.array([(code[line].bytes or 0) if line in code else 0 for line in numbers.tolist()], dtype=np.int64)
+    ideal = np.minimum(-(-found.lanes * sizes[which] // SECTOR), found.sectors)
+    for name, amounts in zip(counts, (found.lanes, np.ones_like(found.lanes), found.sectors, ideal), strict=True):
+        sums = np.bincount(which, weights=amounts, minlength=len(numbers)).astype(np.int64)
+        counts[name].update(dict(zip(numbers.tolist(), sums.tolist(), strict=True)))
+
+
+def _of_part(part: Part) -> _Requests:
+    """The requests of a part."""
     lines, times = part.lines(), part.times()
     sectors = part.addresses() >> _SECTOR_BITS
     if lines is None or not len(lines):
-        empty = np.zeros(0, dtype=np.uint32)
-        return empty, empty, empty
+        empty = np.zeros(0, dtype=np.int64)
+        return _Requests(np.zeros(0, dtype=np.uint32), empty, empty)
     shape = part.warp_shape()
     if shape is not None:
         together = times.reshape(shape)
         if (together == together[:, :1]).all():
-            return (lines, *_of_whole_warps(lines.reshape(shape)[:, 0], sectors.reshape(shape)))
+            return _of_whole_warps(lines.reshape(shape)[:, 0], sectors.reshape(shape))
     warps = part.warps()
     order = np.lexsort((sectors, times, warps))
     lines, warps, times, sectors = lines[order], warps[order], times[order], sectors[order]
     request = np.append(True, (np.diff(warps) != 0) | (times[1:] != times[:-1]))
     sector = request | np.append(True, sectors[1:] != sectors[:-1])
-    return lines, lines[request], lines[sector]
+    first = np.flatnonzero(request)
+    lanes = np.diff(np.append(first, len(lines)))
+    return _Requests(lines[first], lanes, np.add.reduceat(sector, first, dtype=np.int64))
 
 
-def _of_whole_warps(lines: Lines, sectors: NDArray[np.uint64]) -> tuple[Lines, Lines]:
+def _of_whole_warps(lines: Lines, sectors: NDArray[np.uint64]) -> _Requests:
     """The same of warps whose lanes stay together: each of their records is a request.
 
     ``lines`` has shape (warps, records), ``sectors`` (warps, lanes, records).
     """
     ordered = np.sort(sectors.transpose(0, 2, 1), axis=2)
     numbers = 1 + np.count_nonzero(np.diff(ordered, axis=2), axis=2)
-    return lines.reshape(-1), np.repeat(lines.reshape(-1), numbers.reshape(-1))
+    lanes = np.full(lines.size, sectors.shape[1], dtype=np.int64)
+    return _Requests(lines.reshape(-1), lanes, numbers.reshape(-1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Which access moves sectors for nothing: those beyond what its lanes ask for.
 
-    wasted   sectors - bytes asked for / 32     of an instruction whose bytes are known, at least 0
+    ideal    the fewest sectors that the bytes of a request's lanes fit into, of an instruction whose bytes are known
+    wasted   sectors - ideal, at least 0
 
 An access of 16 bytes per lane touches 16 sectors per request and wastes none, so sectors per request alone do not tell.
 Atomics are left out: one lane's addition to a sum wastes nothing that could be saved.
@@ -26,16 +27,9 @@ if TYPE_CHECKING:
     from .table import LineAccesses
 
 
-def wasted(row: LineAccesses) -> float | None:
-    """Sectors, of all requests of a load, store or copy; None of others, and where the PTX does not tell its bytes."""
-    if row.bytes is None or row.code is None or row.code.kind == "atomic":
-        return None
-    return max(row.sectors - row.bytes / SECTOR, 0.0)
-
-
-def worst_access(rows: Iterable[LineAccesses]) -> tuple[LineAccesses, float] | None:
+def worst_access(rows: Iterable[LineAccesses]) -> tuple[LineAccesses, int] | None:
     """The instruction that wastes most sectors, and how many; None if none is known to waste any."""
-    known = [(row, lost) for row in rows if (lost := wasted(row))]
+    known = [(row, lost) for row in rows if (lost := row.wasted)]
     return max(known, key=lambda pair: pair[1], default=None)
 
 
@@ -51,10 +45,15 @@ def asked_by_lanes(code: Mapping[int, AccessLine]) -> NDArray[np.float64]:
     return asked
 
 
+def moved_shares(part: Part) -> NDArray[np.float64]:
+    """For each record its share of the sectors that its request moves (f8)."""
+    return sectors_of_requests(part) / lanes_of_requests(part)
+
+
 def wasted_shares(part: Part, asked: NDArray[np.float64]) -> NDArray[np.float64]:
     """For each record its share of the sectors that its request wastes (f8); 0 where the records name no lines."""
     lines = part.lines()
     if lines is None:
         return np.zeros(part.kept, dtype=np.float64)
-    shares = sectors_of_requests(part) / lanes_of_requests(part) - asked[np.minimum(lines, len(asked) - 1)]
+    shares = moved_shares(part) - asked[np.minimum(lines, len(asked) - 1)]
     return np.maximum(shares, 0.0)

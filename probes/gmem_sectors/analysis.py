@@ -6,20 +6,25 @@
               l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum (st)
     cp.async  is a load for these counters; its part is told apart, too
     sectors per request = sectors / requests
+    ideal     the fewest sectors that the bytes of the lanes fit into, request by request
+    wasted    sectors - ideal; its share is that of the sectors
 
-32 lanes with 4 bytes each, side by side, touch 4 sectors; 8 bytes 8, 16 bytes 16; a lane in a sector of its own gives
-32. ``matrix_accesses`` are ``wmma.load`` and ``wmma.store`` in global memory, which these figures leave out.
+32 lanes with 4 bytes each, side by side, touch 4 sectors; 8 bytes 8, 16 bytes 16, and waste none; a lane in a sector of
+its own gives 32. Lanes that share an address need no more than they touch. Results of older versions have no ideal: by
+line it is then that of 32 lanes, so that at least as much is wasted as is said; of whole launches it is not known.
+``matrix_accesses`` are ``wmma.load`` and ``wmma.store`` in global memory, which these figures leave out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tui_probe.analysis.by_line import CountsByLine, line_sums, record_of, totals, worst_of
-from tui_probe.analysis.counts import ratio, summed
+from tui_probe.analysis.counts import Sums, ratio, summed
+from tui_probe.errors import TraceError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,10 +36,15 @@ if TYPE_CHECKING:
 _COUNTS: Final = (
     "load_requests", "load_sectors", "store_requests", "store_sectors", "copy_requests", "copy_sectors",
 )  # fmt: skip
-RECORD: Final = np.dtype([(name, "<u4") for name in (*_COUNTS, "matrix_accesses", "generic_accesses", "threads")])
+_IDEALS: Final = ("load_ideal", "store_ideal", "copy_ideal")
+_LEFT_OUT: Final = ("matrix_accesses", "generic_accesses")
+RECORD: Final = np.dtype([(name, "<u4") for name in (*_COUNTS, *_IDEALS, *_LEFT_OUT, "threads")])
 """What ``gmem_sectors`` saves for each warp: sums over its lanes."""
-SITE: Final = record_of(*_COUNTS, "matrix_accesses", "generic_accesses")
+OLDER: Final = np.dtype([(name, "<u4") for name in (*_COUNTS, *_LEFT_OUT, "threads")])
+"""What it saved before it told how few sectors would do."""
+SITE: Final = record_of(*_COUNTS, *_IDEALS, *_LEFT_OUT)
 """What ``gmem_sectors_by_line`` keeps for each instruction."""
+OLDER_SITE: Final = record_of(*_COUNTS, *_LEFT_OUT)
 _WARP: Final = 32
 _GLOBAL_IN_MACHINE_CODE: Final = ("LDG", "STG")
 """How names of instructions begin there: LDG, LDGSTS, STG."""
@@ -53,6 +63,19 @@ class MemorySectors:
     matrix_accesses: int
     generic_accesses: int
     threads_missing: int
+    load_ideal: int | None = None
+    """The fewest sectors that would do; None where the probe did not tell."""
+    store_ideal: int | None = None
+
+    @property
+    def wasted_of_loads(self) -> float | None:
+        """The share of the sectors of loads that nobody asked for."""
+        return _share(self.load_sectors, self.load_ideal)
+
+    @property
+    def wasted_of_stores(self) -> float | None:
+        """The same of stores."""
+        return _share(self.store_sectors, self.store_ideal)
 
     @property
     def sectors_per_load(self) -> float | None:
@@ -72,22 +95,51 @@ class MemorySectors:
 
 def analyse(result: Result) -> MemorySectors:
     """The requests and sectors of one launch; TraceError if map 0 holds no records of ``gmem_sectors``."""
-    sums = summed(result, RECORD, "gmem_sectors")
+    sums = _summed(result)
     return _of_sums(sums.totals, sums.threads_missing)
 
 
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[MemorySectors]:
     """The same by line, of ``gmem_sectors_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
-    lines = line_sums(result, SITE, "gmem_sectors_by_line", sites, folder)
-    sums = totals(lines, SITE)
-    whole = _of_sums(sums, threads_missing=0)
+    record = SITE if result.maps and _fits(result, SITE) else OLDER_SITE
+    lines = line_sums(result, record, "gmem_sectors_by_line", sites, folder)
+    whole = _of_sums(totals(lines, record), threads_missing=0)
     return CountsByLine(whole, lines, worst_of(lines, sectors_per_request))
+
+
+def _summed(result: Result) -> Sums:
+    """The sums of a launch, whichever record they are of."""
+    try:
+        return summed(result, RECORD, "gmem_sectors")
+    except TraceError as error:
+        try:
+            return summed(result, OLDER, "gmem_sectors")
+        except TraceError:
+            raise error from None
+
+
+def _fits(result: Result, record: np.dtype[Any]) -> bool:
+    try:
+        return result.sites(0, record) is not None
+    except TraceError:
+        return False
+
+
+def _share(sectors: int, ideal: int | None) -> float | None:
+    return None if ideal is None else ratio(sectors - ideal, sectors)
 
 
 def _of_sums(sums: dict[str, int], threads_missing: int) -> MemorySectors:
     loads = {f"load_{what}": sums[f"load_{what}"] + sums[f"copy_{what}"] for what in ("requests", "sectors")}
     matrices = {"matrix_accesses": sums["matrix_accesses"] // _WARP}
-    return MemorySectors(**sums | loads | matrices, threads_missing=threads_missing)
+    counts = {name: sums[name] for name in (*_COUNTS, *_LEFT_OUT)} | loads | matrices
+    told = "load_ideal" in sums
+    return MemorySectors(
+        **counts,
+        threads_missing=threads_missing,
+        load_ideal=sums["load_ideal"] + sums["copy_ideal"] if told else None,
+        store_ideal=sums["store_ideal"] if told else None,
+    )
 
 
 def is_counted(line: LineSums) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.analysis.counts import ratio
 from tui_probe.draw.units import NOT_MEASURED
-from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, Lines
+from tui_probe.probekit.lines import IDEAL, LineMeasure, LineRow, LineRows, Lines
 
-from .analysis import is_counted, requests_and_sectors, sectors_per_request
+from .analysis import is_counted
+from .waste import waste_of_lines
 
 if TYPE_CHECKING:
     from tui_probe.analysis.by_line import CountsByLine
@@ -18,28 +20,34 @@ if TYPE_CHECKING:
 
 
 def _rows(of: ProbeResult, counted: CountsByLine[MemorySectors]) -> LineRows:
-    del of
     rows = []
-    for each in sorted(counted.lines, key=lambda line: -requests_and_sectors(line)[1]):
-        requests, sectors = requests_and_sectors(each)
+    for each in waste_of_lines(counted.lines, of.kernel.folder):
         values: dict[str, Value] = {
-            "sectors per request": sectors_per_request(each),
-            "requests": requests,
-            "sectors": sectors,
+            "wasted sectors": each.wasted,
+            "wasted": each.share,
+            "sectors": each.sectors,
+            "ideal": each.ideal,
+            "requests": each.requests,
+            "sectors per request": ratio(each.sectors, each.requests),
         }
-        if not is_counted(each):
+        if not is_counted(each.line):
             values = dict.fromkeys(values)
-        rows.append(LineRow(each.line, each.source, values))
+        rows.append(LineRow(each.line.line, each.line.source, {**values, "access": each.access}))
     known = all(map(is_counted, counted.lines))
-    return LineRows(rows, [] if known else [f"{NOT_MEASURED}: wmma and generic accesses are not counted"])
+    notes = [] if known else [f"{NOT_MEASURED}: wmma and generic accesses are not counted"]
+    return LineRows(rows, [IDEAL, *notes])
 
 
 LINES: Final = Lines(
     (
-        LineMeasure("sectors per request", "ratio", ("sectors", "requests")),
-        LineMeasure("requests", "sum"),
+        LineMeasure("wasted sectors", "sum"),
+        LineMeasure("wasted", "share", ("wasted sectors", "sectors")),
         LineMeasure("sectors", "sum"),
+        LineMeasure("ideal", "sum"),
+        LineMeasure("requests", "sum"),
+        LineMeasure("sectors per request", "ratio", ("sectors", "requests")),
+        LineMeasure("access", "first", better="neither"),
     ),
-    "sectors per request",
+    "wasted sectors",
     _rows,
 )

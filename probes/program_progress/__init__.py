@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from tui_probe.probekit.probe import Probe, Question
+from tui_probe.analysis.warp_pace import stamped
+from tui_probe.probekit.probe import Probe, Question, Stamps
 
 from .analysis import analyse
 from .findings import findings
@@ -19,5 +20,6 @@ PROBES: Final = (
         question=Question("hot code", "which part of the code takes the time?", 30),
         findings=findings,
         lines=LINES,
+        stamps=lambda of: Stamps(*stamped(of.result, of.clock_khz)),
     ),
 )

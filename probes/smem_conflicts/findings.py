@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
-from tui_probe.probekit.finding import Finding, place, share
+from tui_probe.probekit.finding import Finding, Gain, place, share
 
 from .analysis import of_line
 
@@ -39,7 +39,8 @@ def findings_by_line(of: ProbeResult, counted: CountsByLine[BankConflicts]) -> I
         words += f", {share(each.conflicts, passes)} of all passes lost"
         values = {"degree": each.degree, "conflicts": each.conflicts}
         much = each.conflicts > _MUCH * passes
-        yield Finding("worst_access", "worst access", words, "lines", line.line, much, values=values)
+        yield Finding("worst_access", "worst access", words, "lines", line.line, much, values=values,
+                      gain=Gain(each.conflicts, passes, "cycles"))  # fmt: skip
     yield _conflicts(counted.whole, "")
 
 
@@ -51,4 +52,5 @@ def _conflicts(found: BankConflicts, asks: str) -> Finding:
     much = found.conflicts > _MUCH * found.passes
     values = {"accesses": found.accesses, "passes": found.passes, "conflicts": found.conflicts}
     asks = asks if found.conflicts else ""
-    return Finding("shared_memory", "shared memory", words, stands_out=much, asks=asks, values=values)
+    gain = Gain(found.conflicts, found.passes, "cycles") if found.conflicts else None
+    return Finding("shared_memory", "shared memory", words, stands_out=much, asks=asks, values=values, gain=gain)

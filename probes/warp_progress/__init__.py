@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from tui_probe.probekit.probe import Probe, Question
+from tui_probe.analysis.warp_pace import stamped
+from tui_probe.probekit.probe import Probe, Question, Stamps
 from tui_probe.probekit.timelines.waits import timeline_waits
 
 from .findings import findings
@@ -23,6 +24,7 @@ PROBES: Final = (
         findings=findings,
         lines=LINES,
         timeline=of_launch,
+        stamps=lambda of: Stamps(*stamped(of.result, of.clock_khz)),
         waits=lambda of, progress: timeline_waits(of_launch(of, progress)),
         views=(PROGRESS,),
     ),

@@ -3,7 +3,8 @@
     python -m tests.attack [--calls 1 2 3 0]
 
 Of each place the calls with these numbers fail, each in a run of its own; 0: all of them. Prints how many runs there
-were, what was wrong, and the places that were not reached. Ends with 1 if anything was wrong.
+were, what was wrong, and the places that were not reached. Ends with 1 if anything was wrong. Code for graphs is left
+out: the driver that stands in for the real one has none.
 """
 
 from __future__ import annotations

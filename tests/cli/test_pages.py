@@ -48,7 +48,7 @@ def test_a_name_is_one_page_with_a_title_and_a_line_about_it() -> None:
         assert page.about
         assert page.scope in ("trace", "kernel", "trace, kernel")
     assert {page.name for page in pages() if page.scope == "trace, kernel"} == {
-        "summary", "launches", "results", "blocks",
+        "summary", "launches", "results", "blocks", "lines",
     }  # fmt: skip
 
 
@@ -163,7 +163,7 @@ def test_excluded_kernels_are_filtered_in_schema_1(trace: str, capfd: pytest.Cap
 @pytest.mark.parametrize(("schema", "key"), [("1", "sectors_a_request"), ("2", "sectors_per_request")])
 @pytest.mark.parametrize("page", ["lines", "diff"])
 def test_rates_of_lines(page: str, schema: str, key: str, capfd: pytest.CaptureFixture[str]) -> None:
-    words = ("show", page, SECTORS, "--schema", schema, "--format")
+    words = ("show", page, f"{SECTORS}:1", "--schema", schema, "--format")
     lines = json.loads(told(capfd, *words, "json"))["data"]["lines"]
     assert any(key in line for line in lines)
     if page == "lines":

@@ -170,6 +170,6 @@ def test_the_example_of_the_help_does_what_it_says(tool: Tool) -> None:
     known = ("--probe", "store_lines")
     summary = tool("show", "summary", f"{trace}:0", *known).stdout
     assert re.search(rf"most stores +{STORES} by st.global.*→ Lines", summary), summary
-    lines = json.loads(tool("show", "lines", trace, "--format", "json", *known).stdout)["data"]["lines"]
+    lines = json.loads(tool("show", "lines", trace, "-k", "0", "--format", "json", *known).stdout)["data"]["lines"]
     assert [line["stores"] for line in lines] == [STORES]
     assert SAID in tool("show", "store_table", trace, *known).stdout

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tui_probe.engine.source_copies import SourceCopies
+from tui_probe.engine.source_policy import SourcePolicy
 from tui_probe.trace.source_files import FOLDER, LARGEST, SourceFiles
 
 PTX = """.version 8.0
@@ -36,7 +37,9 @@ def test_files_that_lines_name_are_copied_and_no_others(tmp_path: Path) -> None:
     for name in ("one.cu", "two.h", "three.h"):
         (tmp_path / name).write_text(f"// {name}\nnext\n")
     trace = tmp_path / "trace"
-    SourceCopies().add(kernel_of(trace, "kernel", *(tmp_path / name for name in ("one.cu", "two.h", "three.h"))))
+    SourceCopies(policy=SourcePolicy(tmp_path)).add(
+        kernel_of(trace, "kernel", *(tmp_path / name for name in ("one.cu", "two.h", "three.h")))
+    )
     files = SourceFiles(trace)
     assert files.lines(str(tmp_path / "one.cu")) == ("// one.cu", "next")
     assert files.lines(str(tmp_path / "two.h")) == ("// two.h", "next")
@@ -48,7 +51,7 @@ def test_a_relative_path_is_one_of_the_folder_that_the_program_was_started_in(
 ) -> None:
     (tmp_path / "saxpy.cu").write_text("here\n")
     monkeypatch.chdir(tmp_path)
-    SourceCopies().add(kernel_of(tmp_path / "trace", "kernel", "saxpy.cu"))
+    SourceCopies(policy=SourcePolicy(tmp_path)).add(kernel_of(tmp_path / "trace", "kernel", "saxpy.cu"))
     assert SourceFiles(tmp_path / "trace").lines("saxpy.cu") == ("here",)
 
 
@@ -56,7 +59,7 @@ def test_what_is_missing_too_large_or_no_text_is_left_out(tmp_path: Path) -> Non
     (tmp_path / "large.cu").write_bytes(b"x" * (LARGEST + 1))
     (tmp_path / "binary.cu").write_bytes(b"\0\1")
     os.mkfifo(tmp_path / "pipe.cu")
-    copies, trace = SourceCopies(), tmp_path / "trace"
+    copies, trace = SourceCopies(policy=SourcePolicy(tmp_path)), tmp_path / "trace"
     copies.add(kernel_of(trace, "a", tmp_path / "large.cu", tmp_path / "binary.cu"))
     copies.add(kernel_of(trace, "b", tmp_path / "pipe.cu", tmp_path / "nothing.cu"))
     copies.add(trace / "kernel" / "no such kernel")
@@ -66,7 +69,7 @@ def test_what_is_missing_too_large_or_no_text_is_left_out(tmp_path: Path) -> Non
 def test_a_file_is_copied_once_as_it_was_first(tmp_path: Path) -> None:
     source, trace = tmp_path / "a.cu", tmp_path / "trace"
     source.write_text("first\n")
-    copies = SourceCopies()
+    copies = SourceCopies(policy=SourcePolicy(tmp_path))
     copies.add(kernel_of(trace, "a", source))
     source.write_text("second\n")
     copies.add(kernel_of(trace, "b", source))
@@ -77,7 +80,7 @@ def test_all_copies_of_a_trace_have_their_room(tmp_path: Path) -> None:
     (tmp_path / "a.cu").write_text("12345678")
     (tmp_path / "b.cu").write_text("12345678")
     (tmp_path / "c.cu").write_text("12")
-    copies, trace = SourceCopies(room=10), tmp_path / "trace"
+    copies, trace = SourceCopies(10, SourcePolicy(tmp_path)), tmp_path / "trace"
     copies.add(kernel_of(trace, "a", tmp_path / "a.cu", tmp_path / "b.cu"))
     copies.add(kernel_of(trace, "b", tmp_path / "c.cu"))
     files = SourceFiles(trace)

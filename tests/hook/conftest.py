@@ -45,7 +45,7 @@ def build(directory: Path, sanitizer: str = "", flags: str = "") -> Build:
         ["cmake", "-S", ROOT / "hook", "-B", directory, *generator, *options], check=True, capture_output=True
     )
     made = subprocess.run(
-        ["cmake", "--build", directory, "--target", "hook"], capture_output=True, text=True, check=False
+        ["cmake", "--build", directory, "--target", "hook", "by_name"], capture_output=True, text=True, check=False
     )
     assert made.returncode == 0, made.stdout
     stub = directory / "stub" / "libcuda.so.1"

@@ -71,6 +71,17 @@ static atomic_int context_one, context_two; /* how often each was destroyed */
 static atomic_size_t allocated;
 static atomic_int captures, strict_captures;
 
+/* A thread of the hook may be in a call while the program forks: the child must not wait for it. */
+static void unlock_in_child(void)
+{
+    pthread_mutex_init(&mutex, NULL);
+}
+
+__attribute__((constructor)) static void expect_forks(void)
+{
+    pthread_atfork(NULL, NULL, unlock_in_child);
+}
+
 static long number(const char *name)
 {
     const char *value = getenv(name);

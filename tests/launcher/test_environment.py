@@ -23,6 +23,7 @@ PLACES = Places(
     probes=Path("/here/trace/.run-1/probes"),
     cupy_cache=Path("/home/me/.cache/tui-probe/cupy"),
     ending=Path("/here/trace/.run-1/ending"),
+    beside=Path("/here/trace/.run-1/beside"),
 )
 REAL = Driver(Path("/lib/libcuda.so.1"), simulated=False)
 SIMULATED = Driver(Path("/tool/sim/libcuda.so.1"), simulated=True)
@@ -57,6 +58,7 @@ def test_what_the_hook_is_told() -> None:
         "TUI_PROBE_ENGINE": "/tmp/x/engine",
         "TUI_PROBE_PROBE": "/tool/probes/block_sched.toml",
         "TUI_PROBE_ENDING": "/here/trace/.run-1/ending",
+        "TUI_PROBE_BESIDE": "/here/trace/.run-1/beside",
         "TUI_PROBE_GRAFT_FAULTS": str(graft_faults_file()),
     }
 
@@ -99,6 +101,7 @@ def test_frameworks_are_told_to_keep_their_ptx() -> None:
         "XLA_FLAGS",
         "CUPY_COMPILE_WITH_PTX",
         "CUPY_CACHE_DIR",
+        "PYCUDA_DEFAULT_NVCC_FLAGS",
     ]
 
 
@@ -107,6 +110,7 @@ def test_what_the_user_set_for_a_framework_stays() -> None:
         "XLA_FLAGS": "--xla_gpu_generate_line_info=false",
         "CUPY_COMPILE_WITH_PTX": "0",
         "NVTX_INJECTION64_PATH": "/opt/other/tool.so",
+        "PYCUDA_DEFAULT_NVCC_FLAGS": "-O0",
     }
     assert own.items() <= environment(own).items()
     assert framework_settings(own, PLACES.hook, PLACES.cupy_cache) == []

@@ -19,7 +19,8 @@ from tui_probe.cli.main import main
 from tui_probe.draw.spans import plain
 from tui_probe.pages.changes import Change, Pair
 from tui_probe.pages.comparison import Comparison, Side
-from tui_probe.pages.figures import Figure
+from tui_probe.pages.figures import Figure, over_launches
+from tui_probe.pages.verdict import of_pair
 from tui_probe.probekit.metric import Better
 
 WIDTHS = (80, 120, 200)
@@ -84,7 +85,7 @@ def test_a_change_has_a_sign_and_a_word(
 
 
 def test_the_largest_change_is_listed_first() -> None:
-    listed = [change(0, 5), change(10, 40), change(40, 20), change(10, 11), change(1, 99, "neither"), change(None, 1),
+    listed = [change(10, 40), change(40, 20), change(10, 11), change(0, 5), change(1, 99, "neither"), change(None, 1),
               change(5, 5)]  # fmt: skip
     shuffled = listed[::-1]
     assert sorted(shuffled, key=lambda each: each.place) == listed
@@ -140,11 +141,11 @@ def test_every_difference_that_was_planted_is_found(capfd: pytest.CaptureFixture
 def test_the_first_line_says_what_it_comes_to(capfd: pytest.CaptureFixture[str]) -> None:
     first, second = told(capfd, "before:matmul", "after:matmul", "--width", "80").splitlines()[:2]
     assert first == " B is faster: time 1.00 ms → 500 µs (-50.0 %); better: spilled bytes 32 → 0"
-    assert second == " (-100.0 %); worse: registers per thread 32 → 40 (+25.0 %)"
+    assert second == " (-100.0 %)", "more registers are no worse where as many warps fit"
     simulated = told(capfd, "simulated/before:matmul", "simulated/after:matmul", "--width", "200").splitlines()[0]
     assert simulated.startswith(" B is better: spilled bytes"), "cycles of a simulated GPU are no reason"
     other = told(capfd, "before:matmul", ":softmax", "--figures", "spills").splitlines()
-    assert other[0] == " B is better: spilled bytes 32 → 0 (-100.0 %)"
+    assert other[0] == " different kernels, so neither is better"
     same = told(capfd, "before:copy", ":copy", "--width", "80").splitlines()
     assert same[0] == " B is as fast as A: time 100 µs → 100 µs"
     assert " A and B are the same" in same
@@ -158,16 +159,54 @@ def test_a_script_can_fail_when_something_got_worse(capfd: pytest.CaptureFixture
     assert err.splitlines() == [
         f"tui-probe: worse by more than 4.9 %: {words}"
         for words in (
-            "matmul: registers per thread 32 → 40 (+25.0 %)",
-            "resized_kernel: running cycles 1 200 → 1 600 (+33.3 %)",
             "resized_kernel: span cycles 1 350 → 1 750 (+29.6 %)",
-            "softmax_kernel: running cycles 3 200 → 3 360 (+5.0 %)",
+            "resized_kernel: running cycles 1 200 → 1 600 (+33.3 %)",
             "softmax_kernel: time 200 µs → 210 µs (+5.0 %)",
+            "softmax_kernel: running cycles 3 200 → 3 360 (+5.0 %)",
         )
     ]
     told(capfd, "before", "after", "--fail-if-worse", "34", status=0)
     told(capfd, "before", "after", "--fail-if-worse", "5", "--figures", "time_ms,spills", status=0)
     told(capfd, "after", "before", "--fail-if-worse", "1000", "--figures", "spills", status=1)
+
+
+def launches(*values: float) -> Figure:
+    """A time that several launches took."""
+    return over_launches(Figure("time_ms", "time", None, lambda number: f"{number:g} ms", leads=True), values)
+
+
+def test_a_change_within_what_launches_vary_is_none() -> None:
+    noisy = Change(launches(1.0, 1.2, 1.4, 1.6, 1.8), launches(1.1, 1.4, 1.5, 1.7, 1.9))
+    assert (noisy.within_noise, noisy.verdict, noisy.counts) == (True, "", False)
+    clear = Change(launches(1.0, 1.01, 1.02, 1.03), launches(1.5, 1.51, 1.52, 1.53))
+    assert (clear.within_noise, clear.verdict) == (False, "worse")
+    few = Change(launches(1.0, 1.8), launches(1.2, 1.9))
+    assert (few.within_noise, few.before.spread, few.verdict) == (False, None, "worse")
+    said = of_pair(Pair("", 0, "k", None, None, [noisy]))
+    assert said.startswith("B is as fast as A, the difference is within what launches vary")
+
+
+def test_time_comes_before_counts_that_went_from_0() -> None:
+    time = Change(launches(1.0), launches(2.0))
+    pair = Pair("", 0, "k", None, None, sorted([change(0, 5), time], key=lambda each: each.place))
+    assert pair.changes[0] is time
+    assert of_pair(pair).startswith("B is slower: time 1 ms → 2 ms (+100.0 %)")
+
+
+def test_the_same_time_is_not_called_the_same_beside_what_is_worse() -> None:
+    pair = Pair("", 0, "k", None, None, [Change(launches(1.0), launches(1.0)), change(10, 14)])
+    assert pair.verdict == "mixed"
+    assert Pair("", 0, "k", None, None, [Change(launches(1.0), launches(1.001))]).verdict == "about the same"
+
+
+def test_what_cannot_be_judged_has_a_status_of_its_own(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    before, after = (str(path) for path in write_pair(tmp_path, simulated=True))
+    assert main(["compare", before, after, "--fail-if-worse", "50", "--figures", "span_cycles"]) == 5
+    assert "no verdict: times of a simulated GPU are those of a model" in capfd.readouterr().err
+    assert main(["compare", before, after, "--fail-if-worse", "50", "--figures", "spills"]) == 0
+    real, _ = (str(path) for path in write_pair(tmp_path / "real"))
+    assert main(["compare", f"{real}:matmul", f"{real}:softmax", "--fail-if-worse", "5"]) == 5
+    assert "no verdict: they are different kernels" in capfd.readouterr().err
 
 
 @pytest.mark.usefixtures("traces")

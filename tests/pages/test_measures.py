@@ -72,17 +72,17 @@ def test_each_line_has_what_is_known_of_it(tmp_path: Path, probe: str) -> None:
     assert measures is not None
     first = measures.columns[0]
     assert (first.name, dict(first.values)) == (
-        "sectors per request",
-        {COALESCED: 4.0, STRIDED: 32.0, NEVER: None, STORED: 8.0},
+        "wasted sectors",
+        {COALESCED: 0, STRIDED: 4 * 28, NEVER: None, STORED: 0},
     )
-    assert first.span(STRIDED) == ("32.00█!", "warn")
-    assert first.span(COALESCED) == (" 4.00▁ ", "accent")
-    assert first.span(NEVER) == ("    –  ", "dim")
-    assert first.span(1) == first.span(None) == (" " * 7, "")
+    assert first.span(STRIDED) == ("112█!", "warn")
+    assert first.span(COALESCED) == ("  0  ", "accent")
+    assert first.span(NEVER) == ("  –  ", "dim")
+    assert first.span(1) == first.span(None) == (" " * 5, "")
     assert measures.head(first).endswith("; ! the most; – not executed; simulated GPU")
     assert measures.words(NEVER) == ["not executed"]
     assert measures.words(1) == []
-    assert measures.words(STRIDED)[-2:] == ["4 requests", "32.00 sectors per request"]
+    assert measures.words(STRIDED)[-2:] == ["88% wasted", "112 wasted sectors"]
 
 
 def test_accesses_that_were_not_all_kept_do_not_tell_what_was_not_executed(tmp_path: Path) -> None:
@@ -102,9 +102,9 @@ def test_accesses_that_were_not_all_kept_do_not_tell_what_was_not_executed(tmp_p
 
 def test_the_other_columns_are_a_key_away(trace: Trace) -> None:
     view = opened(trace, "ptx")
-    assert view.commands()["unit"] == "beside it: requests"
+    assert view.commands()["unit"] == "beside it: wasted"
     obey(view, ["unit"], (80, 24))
-    assert "requests, -p gmem_sectors_by_line" in plain(view.lines(80)[0])
+    assert "wasted, -p gmem_sectors_by_line" in plain(view.lines(80)[0])
     again = opened(trace, "ptx")
     again.take_over(view)
     assert plain(again.lines(80)[0]) == plain(view.lines(80)[0])
@@ -157,23 +157,23 @@ def test_data_has_the_measures_by_line(trace: Trace) -> None:
 def test_machine_code_has_the_measures_of_the_line_that_it_came_from(trace: Trace) -> None:
     view = opened(trace, "sass", "level,level")
     shown = [plain(line) for line in view.lines(120)]
-    (strided,) = (line for line in shown if "32.00█!" in line)
+    (strided,) = (line for line in shown if "112█!" in line)
     assert "LDG.E R9, desc[UR4][R8.64]" in strided
-    assert len([line for line in shown if " 8.00▂ " in line and "STG.E.64" in line]) == 1
+    assert len([line for line in shown if line[6:14].strip() == "0" and "STG.E.64" in line]) == 1
     assert view.ptx_line(shown.index(strided), 120) == STRIDED
     assert view.leads_to() == "ptx"
     place = view.place_of(STORED, 120)
     assert place is not None
     assert "STG.E.64" in shown[place]
     assert [shown[number] for number in view.anchors(120)][1] == strided
-    assert view.about(shown.index(strided), 120)[-2:] == ["32.00 sectors per request", "PTX line 24"]
+    assert view.about(shown.index(strided), 120)[-2:] == ["112 wasted sectors", "PTX line 24"]
 
 
 def test_probed_machine_code_leads_to_the_same_lines(trace: Trace) -> None:
     view = opened(trace, "sass", "level")
     shown = [plain(line) for line in view.lines(120)]
     loads = [line for line in shown if "LDG.E " in line]
-    assert [line[6:14].strip() for line in loads] == ["4.00▁", "32.00█!"]
+    assert [line[6:14].strip() for line in loads] == ["0", "112█!"]
     assert len([line for line in shown if "ATOM" in line or "RED" in line]) > 2  # the probe's own, not measured
 
 

@@ -150,8 +150,8 @@ def test_the_straggler_goes_on_when_all_others_have_ended(folder: Path) -> None:
 def test_the_strided_store_is_the_first_of_the_lines(folder: Path) -> None:
     view = planted("lines", folder)
     store, load = shown(view, (120, 30)).splitlines()[3:5]
-    assert store.split()[1:6] == ["80", "2", "560", "32.00", "12%"]
-    assert load.split()[1:6] == [str(REQUESTS), "1", "416", "4.00", "100%"]
+    assert store.split()[1:6] == ["2", "240", "88%", "2", "560"]
+    assert load.split()[1:6] == ["0", "0%", "1", "416", "1"]
     assert "planted.cu:14" in store
     assert "st.global.f32" in store
     assert "planted.cu:11" in load
@@ -160,12 +160,12 @@ def test_the_strided_store_is_the_first_of_the_lines(folder: Path) -> None:
 def test_the_strided_store_stands_out_among_the_loads(folder: Path) -> None:
     view = planted("dmat", folder)
     lines = after(view, "colour", "colour", size=(100, 30))
-    assert any(line.startswith("1-9 a-w: 1 to 32 sectors per request") for line in lines)
+    assert any(line.startswith("0-9 #: tenths of the moved sectors that are wasted") for line in lines)
     below = next(number for number, line in enumerate(lines) if line.startswith("param 1"))
     axis = next(number for number, line in enumerate(lines) if line.startswith("cycles")) - 1
     loads, stores = ("".join(line[12:] for line in part) for part in (lines[1 : below - 1], lines[below:axis]))
-    assert set(loads) - {" "} == {"4"}
-    assert set(stores) - {" "} == {"w"}, "32 of them"
+    assert set(loads) - {" "} == {"0"}
+    assert set(stores) - {" "} == {"9"}, "28 of 32 sectors"
 
 
 def test_counts_are_those_of_the_program(folder: Path) -> None:

@@ -76,7 +76,8 @@ def test_json_is_one_document_of_the_schema(example: Trace, page: str) -> None:
     document = json.loads(page_text(example, page, "json"))
     assert (document["schema"], document["version"], document["page"]) == ("tui-probe.report", 2, page)
     assert document["run"]["simulated"] is False
-    assert bool(document[page]) is (page != "ranges"), "the example is one of block_sched, without ranges"
+    without = ("ranges", "graphs", "lines")
+    assert bool(document[page]) is (page not in without), "the example is one of block_sched, without ranges and graphs"
 
 
 def test_json_has_the_documented_fields_of_a_kernel(example: Trace) -> None:

@@ -10,10 +10,13 @@ import pytest
 
 from tests.golden import golden
 from tests.trace.make import TraceWriter, result_bytes
-from tui_probe.analysis.roofline import Point, Roof, peak_of
+from tui_probe.analysis.limits import Demand, verdict
+from tui_probe.analysis.machine import machine_of
+from tui_probe.analysis.roofline import Point, Roof
 from tui_probe.cli.main import main
 from tui_probe.cli.roofline import lines
 from tui_probe.draw.spans import plain, to_ascii
+from tui_probe.pages.limits import Limited, limited_words
 from tui_probe.pages.roofline import chart
 from tui_probe.pages.roofline_points import points
 from tui_probe.probes.gmem_bytes import analysis as gmem_bytes
@@ -54,35 +57,46 @@ def traces(tmp_path: Path) -> list[Path]:
 
 
 def test_two_traces_make_one_point(traces: list[Path]) -> None:
-    (point,) = points(map(open_trace, traces))
+    (point,) = points(map(open_trace, traces), 4e12)
     assert (point.size, point.operations, point.seconds) == (6_000_000, 3_000_000_000, pytest.approx(6e-6))
     assert point.intensity == 500
     assert point.operations_per_second == pytest.approx(5e14)
-    assert point.share(ROOF) == pytest.approx(0.5)
-    assert (point.bound(ROOF), point.problem) == ("compute", None)
+    assert point.problem is None
+    assert (ROOF.ridge, point.share_of(ROOF)) == (250, pytest.approx(0.5))
 
 
-def test_below_the_ridge_memory_is_the_limit() -> None:
-    point = Point("k", "k", 1e9, 1e10, 1e-3, None)
-    assert ROOF.ridge == 250
-    assert point.bound(ROOF) == "memory"
-    assert point.share(ROOF) == pytest.approx(1e13 / 4e13)
+def test_below_the_ridge_memory_is_the_roof() -> None:
+    assert Point("k", "k", 1e9, 1e10, 1e-3, None).share_of(ROOF) == pytest.approx(1e13 / 4e13)
 
 
-def test_without_matrix_instructions_the_share_is_of_bandwidth() -> None:
-    assert Point("k", "k", 2e9, 0, 1e-3, None).share(ROOF) == pytest.approx(0.5)
+def test_what_is_certain_is_a_verdict_whatever_else_is_missing(traces: list[Path]) -> None:
+    """mma.sync reaches 63 % of the tensor cores of an H100: 623 of 989 T operations per second."""
+    (point,) = points(map(open_trace, traces), 4e12)
+    assert point.limit == "tensor"
+    assert point.words[:2] == ("tensor cores: 74% of what they can do", "busy: tensor 74%, memory ≤ 25%")
+
+
+def test_eight_blocks_keep_no_unit_busy_whatever_was_not_counted(traces: list[Path]) -> None:
+    (point,) = points([open_trace(traces[0])], 4e12)
+    lacking = "sectors, tensor operations, fp32, fp64 and fp16 instructions, instructions"
+    words = ("too small: 8 blocks for 132 SMs", "busy: memory ≤ 25%", f"not measured: {lacking}")
+    assert (point.limit, point.words[:3]) == ("too small", words)
 
 
 def test_what_was_not_measured_is_said(traces: list[Path]) -> None:
     (point,) = points([open_trace(traces[1])])
     assert point.problem == "not measured: bytes (-p gmem_bytes), time (--benchmark)"
-    assert (point.intensity, point.share(ROOF)) == (None, None)
+    assert (point.intensity, point.share) == (None, None)
 
 
 def test_peaks_are_those_of_the_data_sheets() -> None:
-    assert peak_of(Device(0, 108, 1_410_000, "8.0", "A100")) == pytest.approx(312e12, rel=0.01)
-    assert peak_of(Device(0, 132, 1_830_000, "9.0", "H100")) == pytest.approx(989e12, rel=0.01)
-    assert peak_of(Device(0, 100, 1_000_000, "99.0", "?")) is None
+    a100 = machine_of(Device(0, 108, 1_410_000, "8.0", "A100"))
+    h100 = machine_of(Device(0, 132, 1_830_000, "9.0", "H100"))
+    assert (a100.tensor, h100.tensor) == (pytest.approx(312e12, rel=0.01), pytest.approx(989e12, rel=0.01))
+    assert a100.fp32 is not None
+    assert h100.fp64 is not None
+    assert (64 * a100.fp32, 64 * h100.fp64) == (pytest.approx(19.5e12, rel=0.01), pytest.approx(31e12, rel=0.1))
+    assert machine_of(Device(0, 100, 1_000_000, "99.0", "?")).tensor is None
 
 
 def test_the_chart_puts_the_point_below_its_roof() -> None:
@@ -104,7 +118,7 @@ def test_the_command(traces: list[Path], tmp_path: Path, capsys: pytest.CaptureF
     assert main([*words, "--ascii"]) == 0
     text = capsys.readouterr().out
     assert text.isascii()
-    assert "compute" in text
+    assert "of what it can do" in text or "not measured" in text
 
 
 def test_the_settings_name_a_measurement(
@@ -130,13 +144,21 @@ def test_it_explains_itself(traces: list[Path], capsys: pytest.CaptureFixture[st
     assert "The roof is the machine's limit" in explained
 
 
+def point(name: str, demangled: str, size: float, tensor: float, seconds: float) -> Point:
+    """A kernel whose every unit was counted, on an H200."""
+    demand = Demand(seconds, 2048, size, size / 32, 0, size / 512, size / 128, size / 2048, 0, 0, tensor, 1)
+    machine = machine_of(Device(0, 132, 1_980_000, "9.0", "NVIDIA H200"))
+    found = Limited(verdict(demand, machine), demand, machine, "")
+    return Point(name, demangled, size, tensor, seconds, None, None, found.verdict, limited_words(found), found.limit)
+
+
 @pytest.mark.parametrize("width", [80, 120, 200])
 def test_the_text(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     found = [
         Point("attn", "flash_attention", 142.6e6, 17.2e9, 49.5e-6, None),
-        Point("gemm", "void gemm<128, 64>(float*, int)", 403e6, 137e9, 213e-6, None),
-        Point("copy", "copy_kernel(float*, int)", 1.07e9, 0, 252e-6, None),
+        point("gemm", "void gemm<128, 64>(float*, int)", 403e6, 137e9, 213e-6),
+        point("copy", "copy_kernel(float*, int)", 1.07e9, 0, 252e-6),
         Point("norm", "layer_norm", 67e6, None, None, "not measured: operations (-p tensorop_count)"),
     ]
     text = "\n".join(line.rstrip() for line in lines(found, Roof(989e12, 4.6e12), "table")) + "\n"

@@ -74,11 +74,11 @@ def shown(view: SourceView) -> dict[int, str]:
 
 def test_the_worst_line_of_source_is_marked_and_one_that_never_ran_says_so(trace: Trace) -> None:
     beside = shown(opened(trace))
-    assert beside[6].startswith("4.00")
+    assert beside[6].startswith("0")
     assert beside[7].endswith("!")
-    assert beside[7].startswith("32.00")
+    assert beside[7].startswith("112")
     assert beside[9] == "–"
-    assert beside[11].startswith("8.00")
+    assert beside[11].startswith("0")
     assert beside[5] == beside[10] == ""
 
 
@@ -130,6 +130,7 @@ def test_a_ratio_of_several_instructions_is_that_of_their_sums(trace: Trace) -> 
     values = {column.name: column.values for column in both.columns}
     assert values["sectors per request"] == {5: (16 + 128) / 8}
     assert values["requests"] == {5: 8}
+    assert values["wasted"] == {5: 112 / (16 + 128)}
 
 
 def test_shares_are_left_out_and_words_are_those_of_the_first(trace: Trace) -> None:

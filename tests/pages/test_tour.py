@@ -34,6 +34,25 @@ if TYPE_CHECKING:
             "kernel #0 with the probe takes – registers per thread",
         ),
         (b"[exec] prologue 1 kernel - epilogue 2 ratio 3", None),
+        (
+            b"[graph] 3 executable 0x5 nodes 2 kernels 1 flags 0 replays 0",
+            "graph 3 is executable: 2 nodes, 1 of them kernels",
+        ),
+        (b"[node] 3 1 copy in - after 0 bytes 64", "node 1 of graph 3: copy, after 0"),
+        (b"[graph] 3 replayed 7", "graph 3 was replayed 7 times, and not probed"),
+        (
+            b"[graph] 3 replay 8 time 5 launch 20 count 2 probed 4x2",
+            "a probed replay of graph 3: launches 20 to 21",
+        ),
+        (
+            b"[time] graph 3 replay 8 probed ns 4000 for 1 call 5000 idle",
+            "a replay of graph 3 with probes took 4.00 \u00b5s",
+        ),
+        (b"[graph] 3 destroyed", "graph 3 was destroyed"),
+        (
+            b"[graph] 3 untwinned reason the graph runs no kernels code graph-no-kernel",
+            "graph 3 is not probed: the graph runs no kernels",
+        ),
         (b"[exec] gri", "no line of a known kind: cut, or mixed with another"),
     ],
 )

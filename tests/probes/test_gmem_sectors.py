@@ -35,7 +35,8 @@ def test_8192_threads_store_side_by_side_and_two_apart(
     counted: Callable[..., MemorySectors], name: str, sectors: int
 ) -> None:
     counts = counted(example(name), np.zeros(16384, np.uint32), np.uint32(8192), grid=(32,), block=(256,))
-    assert counts == MemorySectors(0, 0, 256, sectors, 0, 0, 0, 0, 0)
+    assert counts == MemorySectors(0, 0, 256, sectors, 0, 0, 0, 0, 0, load_ideal=0, store_ideal=1024)
+    assert counts.wasted_of_stores == 1 - 1024 / sectors
     assert counts.sectors_per_store == sectors / 256
     assert counts.sectors_per_load is None
 
@@ -44,7 +45,9 @@ def test_a_warp_without_an_active_lane_makes_no_request(counted: Callable[..., M
     """5000 of 8192 threads: 156 whole warps and one of 8 lanes."""
     counts = counted(example("saxpy"), *[np.zeros(8192, np.float32)] * 2, np.float32(1), np.int32(5000),
                      grid=(32,), block=(256,))  # fmt: skip
-    assert counts == MemorySectors(2 * 157, 2 * (156 * 4 + 1), 157, 156 * 4 + 1, 0, 0, 0, 0, 0)
+    assert counts == MemorySectors(
+        2 * 157, 2 * (156 * 4 + 1), 157, 156 * 4 + 1, 0, 0, 0, 0, 0, load_ideal=1250, store_ideal=625
+    )
 
 
 def test_tiled_matrix_product(counted: Callable[..., MemorySectors]) -> None:
@@ -54,7 +57,9 @@ def test_tiled_matrix_product(counted: Callable[..., MemorySectors]) -> None:
     arguments = np.zeros_like(a), a, a, np.int32(size)
     counts = counted(example("matmul"), *arguments, grid=(tiles, tiles), block=(16, 16))
     loads, stores = tiles**2 * 8 * tiles * 2, tiles**2 * 8
-    assert counts == MemorySectors(loads, 4 * loads, stores, 4 * stores, 0, 0, 0, 0, 0)
+    assert counts == MemorySectors(
+        loads, 4 * loads, stores, 4 * stores, 0, 0, 0, 0, 0, load_ideal=4 * loads, store_ideal=4 * stores
+    )
 
 
 def test_matrix_accesses_are_told(counted: Callable[..., MemorySectors]) -> None:
@@ -68,7 +73,7 @@ def test_matrix_accesses_are_told(counted: Callable[..., MemorySectors]) -> None
 def test_generic_accesses_are_told(counted: Callable[..., MemorySectors]) -> None:
     """Threads 0 to 4 store to global memory, the others to shared memory; thread 2 stores again instead of loading."""
     counts = counted(entry(GENERIC, ".param .u64 out"), np.zeros(64, np.uint64), block=(45,), grid=(2,))
-    assert counts == MemorySectors(0, 0, 0, 0, 0, 0, 0, 2 * (5 + 1 + 4 + 4), 0)
+    assert counts == MemorySectors(0, 0, 0, 0, 0, 0, 0, 2 * (5 + 1 + 4 + 4), 0, load_ideal=0, store_ideal=0)
 
 
 def test_copies_past_the_registers(counted: Callable[..., MemorySectors]) -> None:
@@ -79,6 +84,7 @@ def test_copies_past_the_registers(counted: Callable[..., MemorySectors]) -> Non
     counts = counted(simulated("matrices"), *arguments, name="pipeline")
     assert (counts.copy_requests, counts.copy_sectors) == (4 * 2, 4 * (16 + 8))
     assert counts.sectors_per_copy == 12
+    assert counts.wasted_of_loads == 0, "16 bytes per lane take 16 sectors and waste none"
     assert (counts.load_requests, counts.load_sectors) == (counts.copy_requests, counts.copy_sectors)
     assert counts.store_requests == 8  # of single bytes
 
@@ -109,7 +115,9 @@ def test_lanes_that_only_fill_with_zeros_read_nothing(
 ) -> None:
     text = entry(FILL, ".param .u64 from, .param .u32 lanes")
     counts = counted(text, np.zeros(128, np.uint32), np.uint32(lanes), block=(32,))
-    assert counts == MemorySectors(requests, sectors, 0, 0, requests, sectors, 0, 0, 0)
+    assert counts == MemorySectors(
+        requests, sectors, 0, 0, requests, sectors, 0, 0, 0, load_ideal=sectors, store_ideal=0
+    )
 
 
 def gather(kind: str, size: int, *, predicate: bool) -> str:
@@ -145,12 +153,16 @@ ret;
     )
 
 
-def touched(indices: np.ndarray[Any, Any], size: int, offset: int) -> tuple[int, int]:
-    """Requests and sectors of an access at ``index * size + offset`` (the table begins at a sector)."""
+def touched(indices: np.ndarray[Any, Any], size: int, offset: int) -> tuple[int, int, int]:
+    """Requests, sectors and the fewest that would do, of an access at ``index * size + offset``.
+
+    The table begins at a sector.
+    """
     warps = indices.reshape(-1, 32)
     active = [warp[warp < 1000].astype(np.int64) for warp in warps]
     sectors = [len(np.unique((warp * size + offset) // 32)) for warp in active]
-    return sum(len(warp) > 0 for warp in active), sum(sectors)
+    fewest = (min(-(-len(warp) * size // 32), most) for warp, most in zip(active, sectors, strict=True))
+    return sum(len(warp) > 0 for warp in active), sum(sectors), sum(fewest)
 
 
 lanes = st.lists(st.one_of(st.integers(0, 900), st.integers(0, 12), st.just(4000)), min_size=64, max_size=64)
@@ -166,8 +178,10 @@ def test_gather_and_scatter(
     indices = np.array(picked, np.uint32)
     table = np.zeros(1100 * size, np.uint8)
     counts = counted(gather(kind, size, predicate=predicate), table, indices, block=(64,))
-    requests, load_sectors = touched(indices, size, 0)
-    store_requests, store_sectors = touched(indices, size, 64 * size)
+    requests, load_sectors, load_ideal = touched(indices, size, 0)
+    store_requests, store_sectors, store_ideal = touched(indices, size, 64 * size)
     own = 2, 8  # the indices themselves
     loads, stores = (own[0] + requests, own[1] + load_sectors), (store_requests, store_sectors)
-    assert counts == MemorySectors(*loads, *stores, 0, 0, 0, 0, 0)
+    assert counts == MemorySectors(
+        *loads, *stores, 0, 0, 0, 0, 0, load_ideal=own[1] + load_ideal, store_ideal=store_ideal
+    )

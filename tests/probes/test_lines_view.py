@@ -58,7 +58,7 @@ def test_goldens(trace: Trace, ascii_only: bool) -> None:
 
 def test_the_instruction_that_does_not_coalesce(trace: Trace) -> None:
     (row,) = csv.DictReader(io.StringIO("\n".join(data_csv(opened(trace, "dmat")))))
-    assert (row["requests"], row["sectors"], row["sectors_per_request"], row["used"]) == ("256", "2048", "8.0", "50%")
+    assert (row["requests"], row["sectors"], row["ideal"], row["wasted"]) == ("256", "2048", "1024", "0.5")
     assert "st.global" in row["ptx"]
     assert row["file"].endswith("strided_store.cu")
     assert int(row["source_line"]) > 0

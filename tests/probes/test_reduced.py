@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.results import Result
 
 COUNTED = ("gmem_bytes", "gmem_sectors", "inst_mix", "tensorop_count", "divergence", "smem_conflicts", "barrier_wait")
-KEPT = {"gmem_bytes": 64, "gmem_sectors": 72, "inst_mix": 104, "tensorop_count": 40, "divergence": 40,
+KEPT = {"gmem_bytes": 64, "gmem_sectors": 96, "inst_mix": 104, "tensorop_count": 40, "divergence": 40,
         "smem_conflicts": 32, "barrier_wait": 32}  # fmt: skip
 
 

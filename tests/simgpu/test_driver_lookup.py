@@ -71,7 +71,7 @@ def test_what_is_not_there(loaded_driver: Driver) -> None:
 
 
 def test_functions_that_are_not_simulated_say_so(loaded_driver: Driver) -> None:
-    for name in ("cuStreamBeginCapture_v2", "cuGraphCreate", "cuArrayCreate_v2", "cuMemAlloc"):
+    for name in ("cuGraphAddBatchMemOpNode", "cuGraphicsMapResources", "cuArrayCreate_v2", "cuMemAlloc"):
         with fails(Code.NOT_SUPPORTED):
             getattr(loaded_driver, name)()
 

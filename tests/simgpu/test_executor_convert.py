@@ -81,7 +81,7 @@ def test_to_integers(source: str, how: str, data: st.DataObject) -> None:
 @given(data=st.data())
 def test_from_integers(to: str, source: str, data: st.DataObject) -> None:
     given_ = data.draw(rows(source))
-    modes = ("rn", "rz", "rm", "rp") if to == "f32" else ("rn",)
+    modes = ("rn", "rz", "rm", "rp") if to in ("f32", "f64") else ("rn",)
     for mode in modes:
         check(
             Case(

@@ -69,16 +69,16 @@ def test_threads_may_exit_in_a_function() -> None:
 
 def test_a_function_without_body_is_an_error_only_when_called() -> None:
     source = """
-    .extern .func (.param .b32 result) vprintf (.param .b64 format, .param .b64 values);
-    .visible .entry prints(.param .u32 prints) {
+    .extern .func (.param .b64 result) malloc (.param .b64 size);
+    .visible .entry allocates(.param .u32 allocates) {
         .reg .pred %p; .reg .b32 %r; .reg .b64 %rd;
-        ld.param.u32 %r, [prints];
+        ld.param.u32 %r, [allocates];
         setp.eq.u32 %p, %r, 0;
         @%p bra done;
-        { .param .b64 p0; .param .b64 p1; .param .b32 r0;
-          st.param.b64 [p0], %rd; st.param.b64 [p1], %rd;
-          call.uni (r0), vprintf, (p0, p1); }
+        { .param .b64 p0; .param .b64 r0;
+          st.param.b64 [p0], %rd;
+          call.uni (r0), malloc, (p0); }
     done: ret; }"""
     Device().launch(compiled(source), np.uint32(0))
-    with pytest.raises(UnsupportedInstructionError, match=r"unsupported instruction call\.uni vprintf at line 13"):
+    with pytest.raises(UnsupportedInstructionError, match=r"unsupported instruction call\.uni malloc at line 13"):
         Device().launch(compiled(source), np.uint32(1))

@@ -140,6 +140,15 @@ def test_the_carry_of_one_thread_is_not_that_of_another() -> None:
     assert found.tolist() == [1, 0, 1]
 
 
+def test_a_difference_leaves_the_carry_of_the_machine() -> None:
+    """As ptxas has it: a - b is a + ~b + 1, and its carry, which ``addc`` takes, is 1 where nothing was borrowed."""
+    a, b = np.array([0, 1, 5, 5], np.uint32), np.array([1, 0, 5, 6], np.uint32)
+    found = evaluate("sub.cc.u32 %t0, %a, %b; addc.u32 %d, 0, 0;", [a, b], np.dtype(np.uint32))
+    assert found.tolist() == [0, 1, 1, 0]
+    found = evaluate("add.cc.u32 %t0, %a, %b; subc.u32 %d, 7, 0;", [a, ~b], np.dtype(np.uint32))
+    assert found.tolist() == [6, 7, 6, 6]  # 0 + ~1, 1 + ~0, 5 + ~5 and 5 + ~6: one carries
+
+
 @settings(max_examples=10, deadline=None)
 @given(rows("u32 u32"))
 def test_halfwords_side_by_side(operands: list[tuple[int, int]]) -> None:

@@ -43,6 +43,23 @@ def test_vectors() -> None:
     assert (shorts == np.stack([s[:, 1], -s[:, 0]], 1)).all()
 
 
+def test_registers_that_are_vectors_and_sums_of_names_and_numbers() -> None:
+    source = """
+.visible .entry vectors(.param .u64 output) {
+    .reg .v2 .u32 pair, copy; .reg .b32 %r<5>; .reg .b64 %rd<2>; .shared .align 8 .b8 tile[64];
+    mov.u32 pair.x, 3; mov.u32 pair.y, 4;
+    st.shared.v2.u32 [tile + 8 + 16], pair; ld.shared.v2.u32 copy, [tile + 24];
+    add.u32 %r1, copy.x, copy.y;
+    mov.u32 %r2, tile + 4; mov.u32 %r3, tile; sub.u32 %r2, %r2, %r3;
+    ld.param.u64 %rd1, [output]; st.global.v2.u32 [%rd1], copy; st.global.v2.u32 [%rd1 + 8], {%r1, %r2};
+    ret;
+}
+"""
+    output = np.zeros(4, np.uint32)
+    Device().launch(compiled(source), output, block=(1,))
+    assert output.tolist() == [3, 4, 7, 4]
+
+
 def test_narrow_loads_are_extended() -> None:
     arrays = [random(dtype, 64) for dtype in (np.int8, np.uint8, np.int16, np.uint16)]
     output = np.zeros(64, np.int32)

@@ -61,7 +61,8 @@ def run(folder: Path, source: str, *, tensors: bool, python: str = sys.executabl
     own = os.pathsep.join(filter(None, [more, str(FRAMEWORKS), str(ROOT)]))
     environment = {
         "PATH": os.environ["PATH"],
-        "PYTHONPATH": python_path({"PYTHONPATH": own}, tensors=tensors) or own,
+        "PYTHONPATH": python_path({"PYTHONPATH": own}) or own,
+        "TUI_PROBE_TENSORS": "1" if tensors else "",
         "PYTHONDONTWRITEBYTECODE": "1",
         "LD_PRELOAD": "libcuda.so.1",
         "TUI_PROBE_TRACE_ROOT": str(root),

@@ -238,6 +238,14 @@ async def _(stage: Stage, key: str) -> None:
     assert stage.live.view is stage.live.pages.ranges
 
 
+@checks("page_9")
+async def _(stage: Stage, key: str) -> None:
+    assert "9 Graphs" not in stage.text
+    await stage.press(key)
+    assert "No CUDA graph was made executable" in stage.text
+    assert stage.live.view is stage.live.pages.graphs
+
+
 @checks("together")
 async def _(stage: Stage, key: str) -> None:
     await stage.press(key)

@@ -1,29 +1,26 @@
-"""The roofline of probed kernels: how close each comes to what memory and tensor cores can do.
+"""The roofline of probed kernels: how close each comes to what memory and arithmetic can do.
 
 For each kernel, from any number of traces::
 
-    intensity   = operations / bytes          operations of matrix instructions per byte that was asked for
+    intensity   = operations / bytes          per byte that was asked for
     roof        = min(peak, bandwidth · intensity)
-    share       = (operations / time) / roof
 
-Bytes are what loads, stores and copies asked for, before any cache. A kernel whose tiles come from
-caches can thus stand above the memory roof, and the share of the roof says so by exceeding 1. Time is the original
-kernel's (``--benchmark``). The roofline model: Williams, Waterman, Patterson, CACM 52 (2009), 65-76.
+Operations are those of matrix instructions; of a kernel without such, those on fp32, fp64 and fp16, where a probe
+counted them. Bytes are what loads, stores and copies asked for, before any cache: a kernel whose tiles come from caches
+can stand above the memory roof. Time is that of the kernel without a probe. What limits a kernel,
+:mod:`tui_probe.analysis.limits` tells. The roofline model: Williams, Waterman, Patterson, CACM 52 (2009), 65-76.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from tui_probe.trace.event_types import Device
-
-OPERATIONS_A_CLOCK: Final = {"7.0": 1024, "7.5": 1024, "8.0": 2048, "9.0": 4096}
-"""Dense half-precision operations of all tensor cores of an SM in a clock, by compute capability (NVIDIA's white papers
-of Volta, Turing, A100 and H100)."""
+    from tui_probe.analysis.limits import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +29,8 @@ class Roof:
 
     peak: float | None
     bandwidth: float | None
+    fp32: float | None = None
+    """Operations on fp32 that are no matrix instructions."""
 
     def at(self, intensity: float) -> float | None:
         """The most operations per second at an intensity; None where a limit is not known."""
@@ -57,6 +56,11 @@ class Point:
     problem: str | None
     place: tuple[Path, int] | None = None
     """The trace in which it is first seen, and its index there."""
+    verdict: Verdict | None = None
+    words: Sequence[str] = ()
+    """The verdict, what led to it, and what to run where something is missing."""
+    limit: str | None = None
+    """``memory (L2)``, for a column; None where it cannot be told."""
 
     @property
     def intensity(self) -> float | None:
@@ -73,24 +77,14 @@ class Point:
         """What it asked memory for, a second."""
         return None if self.size is None or not self.seconds else self.size / self.seconds
 
-    def share(self, roof: Roof) -> float | None:
-        """Achieved, as a share of the roof above it: of bandwidth where it has no matrix instructions."""
-        if self.operations == 0:
-            rate = self.bytes_per_second
-            return None if rate is None or not roof.bandwidth else rate / roof.bandwidth
-        if self.intensity is None or self.operations_per_second is None:
+    @property
+    def share(self) -> float | None:
+        """How busy the unit is that limits it, or the busiest one, as a share of its time."""
+        return None if self.verdict is None else self.verdict.share
+
+    def share_of(self, roof: Roof) -> float | None:
+        """Achieved, as a share of the roof above it; None without operations."""
+        if not self.intensity or self.operations_per_second is None:
             return None
         limit = roof.at(self.intensity)
         return None if not limit else self.operations_per_second / limit
-
-    def bound(self, roof: Roof) -> str | None:
-        """``memory`` left of the ridge, ``compute`` right of it; None where it is not known."""
-        if self.intensity is None or roof.ridge is None:
-            return None
-        return "memory" if self.intensity < roof.ridge else "compute"
-
-
-def peak_of(device: Device) -> float | None:
-    """Tensor operations per second of a device at its highest clock, dense and in half precision, if they are known."""
-    a_clock = OPERATIONS_A_CLOCK.get(device.capability)
-    return None if a_clock is None or not device.clock_khz else float(a_clock) * device.sms * device.clock_khz * 1e3

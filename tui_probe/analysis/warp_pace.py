@@ -138,6 +138,22 @@ def analyse(result: Result, clock_khz: int | None = None) -> WarpProgress:
     return replace(progress, loops=_loops(progress))
 
 
+def stamped(result: Result, clock_khz: int | None = None) -> tuple[int, int | None]:
+    """When the first warp began and the last one ended, in ns of %globaltimer; the end is None where the rate of the
+    clock is not known. TraceError if no warp left a record.
+    """
+    written = result.written(0)
+    warps = result.records(0, WARP)[:, :, 0]
+    found = warps[written[:, :, 0]] if written is not None else warps[warps["time"] > 0]
+    if not len(found):
+        raise TraceError(f"{result.path}: no warp left a record; the kernel was cut off, or the probe did not run")
+    alignment = align(found["sm"], found["start"], found["time"], clock_khz)
+    begin = int(found["time"].min())
+    if alignment is None:
+        return begin, None
+    return begin, round(float((found["time"] - begin + found["elapsed"] * alignment.ns_per_cycle).max())) + begin
+
+
 def unwrapped(clock: NDArray[np.uint32], start: NDArray[np.uint32]) -> NDArray[np.int64]:
     """Cycles since the start of the warp, from the low halves of clocks that never stand still for 2**32 cycles.
 

@@ -36,7 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "A and B are TRACE, TRACE:KERNEL or TRACE:KERNEL@LAUNCH; KERNEL is an index or a regular expression."
         " Without TRACE, A is of the newest trace, and B of that of A: tui-probe compare trace:matmul@0 :matmul@5."
-        " The exit status is 1 if --fail-if-worse finds something, or if there is nothing to compare."
+        " The exit status is 1 if --fail-if-worse finds something, or if there is nothing to compare, and 5 if it could"
+        " not judge: of times of a simulated GPU, and of different kernels."
     )
     parser.add_argument("before", metavar="A", help="what was before")
     parser.add_argument("after", metavar="B", help="what is after")
@@ -97,7 +98,12 @@ def judged(comparison: Comparison, limit: float) -> int:
     worse = comparison.worse(limit)
     for change in worse:
         warn(f"worse by more than {100 * limit:.4g} %: {change.told}")
-    return ExitStatus.FAILED if worse else ExitStatus.OK
+    if worse:
+        return ExitStatus.FAILED
+    if why := comparison.not_judged:
+        warn(f"no verdict: {why}")
+        return ExitStatus.NO_VERDICT
+    return ExitStatus.OK
 
 
 def percent(word: str) -> float:

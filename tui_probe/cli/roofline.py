@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tui_probe.analysis.roofline import Point, Roof
+    from tui_probe.bandwidth.figures import Bandwidth
     from tui_probe.pages.choices import Format
 
 LEAST_WIDTH: Final = 60
@@ -35,12 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The traces and the two limits."""
     parser.add_argument(
         "trace", nargs="*", metavar="TRACE",
-        help="traces of the same program: with probes of bytes and of tensor operations, one of them with --benchmark;"
+        help="traces of the same program, whose probes count bytes and operations, one of them with times;"
         " TRACE:KERNEL for some kernels alone; default the newest trace",
     )  # fmt: skip
     parser.add_argument(
         "--bandwidth", metavar="RATE|FILE",
-        help="bytes per second, as 4.4T, or a file of `tui-probe bandwidth --format json`; default: the settings' file",
+        help="bytes per second, as 4.4T, or a file of `tui-probe bandwidth --format json`; default: the settings' file,"
+        " else the GPU's data sheet",
     )  # fmt: skip
     parser.add_argument("--peak", type=rate, metavar="RATE", help="operations per second, as 989T; default: the GPU's")
     parser.add_argument("--format", choices=FORMATS, help="text or data instead of the screen; default table")
@@ -59,18 +61,15 @@ def rate(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the roofline on the screen, or write it; nothing else goes to stdout."""
-    from tui_probe.analysis.roofline import Roof, peak_of
     from tui_probe.pages.roofline_pages import open_roofline
-    from tui_probe.pages.roofline_points import points
+    from tui_probe.pages.roofline_points import points, roof_of
 
     traces = [opened_in_part(parse_address(word)) for word in arguments.trace or [""]]
     try:
         bandwidth = measured_bandwidth(arguments.bandwidth or chosen_settings().bandwidth)
     except argparse.ArgumentTypeError as error:
         arguments.refuse(str(error))
-    device = next((trace.state.device for trace in traces if trace.state.device), None)
-    peak = arguments.peak or (None if device is None else peak_of(device))
-    found, roof = points(traces), Roof(peak, bandwidth)
+    found, roof = points(traces, bandwidth), roof_of(traces, bandwidth, arguments.peak)
     if arguments.format is None and wants_screen(arguments):
         title = "roofline of " + ", ".join(trace.directory.name for trace in traces)
         directories = tuple(trace.directory for trace in traces)
@@ -81,8 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
     return ExitStatus.OK
 
 
-def measured_bandwidth(chosen: str | Path | None) -> float | None:
-    """The bandwidth as given, or read from a file of ``tui-probe bandwidth``; None if none was given."""
+def measured_bandwidth(chosen: str | Path | None) -> Bandwidth | float | None:
+    """The bandwidth as given, or all that a file of ``tui-probe bandwidth`` has; None if none was given."""
     from tui_probe.importers.bandwidth_file import read_bandwidth
 
     if chosen is None:
@@ -90,10 +89,10 @@ def measured_bandwidth(chosen: str | Path | None) -> float | None:
     path = Path(chosen)
     if not path.is_file():
         return rate(str(chosen))
-    read = read_bandwidth(path).rate("memory_read")
-    if read is None:
+    measured = read_bandwidth(path)
+    if measured.rate("memory_read") is None:
         raise ImportFileError(f"{path}: no memory_read in it: measure it with tui-probe bandwidth --only memory")
-    return read.bytes_per_second
+    return measured
 
 
 def lines(found: Sequence[Point], roof: Roof, form: Format, *, explained: bool = False) -> Iterator[str]:
@@ -118,6 +117,8 @@ def lines(found: Sequence[Point], roof: Roof, form: Format, *, explained: bool =
         yield from page.roof_lines(roof, cells)
         yield ""
         yield from table(columns, found, cells)
+        yield ""
+        yield from page.verdict_lines(found, cells)
         yield ""
         yield from page.text_lines(found, roof, cells, CHART_ROWS)
         for paragraph in ABOUT if explained else ():

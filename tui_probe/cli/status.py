@@ -13,4 +13,5 @@ class ExitStatus(IntEnum):
     USAGE = 2
     NO_DRIVER = 3
     UNREADABLE_TRACE = 4
+    NO_VERDICT = 5
     INTERRUPTED = 130

@@ -78,9 +78,11 @@ class ProbedOperands:
             raise self._source.error(
                 node, "instructions is a number of a basic block: it has a meaning at pos='block' or 'block.load' alone"
             )
-        if node.id not in ("instructions", "line") and any(position.is_block for position in self._positions):
+        if node.id not in ("instructions", "line") and any(
+            position.is_block or position.is_source for position in self._positions
+        ):
             raise self._source.error(
-                node, f"{node.id} belongs to an instruction: it has no meaning at position 'block' or 'loop'"
+                node, f"{node.id} belongs to an instruction: it has no meaning at 'block', 'loop' and lines of source"
             )
 
     def _width(self, position: Position, name: str) -> Literal[0, 32, 64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
@@ -16,6 +17,7 @@ from tui_probe.engine.prepare import KERNEL_FILES, Preparer
 from tui_probe.errors import ImageError
 from tui_probe.ptx.images import PtxText, choose_ptx, image_kind, ptx_texts
 from tui_probe.reasons import advice_on
+from tui_probe.trace.sites import read_sites
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -83,6 +85,8 @@ class KernelCheck:
     code: str | None = None
     """That of the reason."""
     way: Literal["ptx", "graft"] = "ptx"
+    matched: tuple[tuple[str, int], ...] = ()
+    """Of each part of the probe that is at instructions, blocks or lines, its name and how many places it matched."""
 
 
 def read_image(path: Path) -> Image:
@@ -117,7 +121,7 @@ def check_kernels(
         index, name = numbered
         directory = out / f"{index}_{hashlib.sha1(name.encode(), usedforsecurity=False).hexdigest()}"
         directory.mkdir(parents=True, exist_ok=True)
-        return _check(preparer, image, name, arch, directory)
+        return _check(preparer, probe, image, name, arch, directory)
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         checks = list(pool.map(check, enumerate(names)))
@@ -125,9 +129,9 @@ def check_kernels(
     return checks
 
 
-def _check(preparer: Preparer, image: Image, name: str, arch: str | None, directory: Path) -> KernelCheck:
+def _check(preparer: Preparer, probe: Probe, image: Image, name: str, arch: str | None, directory: Path) -> KernelCheck:
     if image.way == "graft":
-        return _check_graft(preparer, image, name, arch, directory)
+        return _check_graft(preparer, probe, image, name, arch, directory)
     try:
         text = choose_ptx(image.texts, name, int(re.sub(r"\D", "", arch)) if arch else None)
     except ImageError as error:
@@ -135,10 +139,12 @@ def _check(preparer: Preparer, image: Image, name: str, arch: str | None, direct
     _clear(directory)
     (directory / "original.bin").write_text(text.text, encoding="utf-8")
     arch = arch or f"sm_{text.arch}"
-    return _checked(preparer.prepare(directory, arch, name), name, arch, directory)
+    return _checked(probe, preparer.prepare(directory, arch, name), name, arch, directory)
 
 
-def _check_graft(preparer: Preparer, image: Image, name: str, arch: str | None, directory: Path) -> KernelCheck:
+def _check_graft(
+    preparer: Preparer, probe: Probe, image: Image, name: str, arch: str | None, directory: Path
+) -> KernelCheck:
     """As ``_check``, of an image with machine code alone."""
     number = int(re.sub(r"\D", "", arch)) if arch else image.machine_code.get(name, 0)
     try:
@@ -150,10 +156,20 @@ def _check_graft(preparer: Preparer, image: Image, name: str, arch: str | None, 
     arch = arch or f"sm_{number}"
     answer = preparer.prepare(directory, arch, name)
     if answer.reason is not None:
-        return replace(_checked(answer, name, arch, directory), way="graft")
+        return replace(_checked(probe, answer, name, arch, directory), way="graft")
     log = (directory / "process.log").read_text(encoding="utf-8")
     added = _ADDED.search(log)
-    return KernelCheck(name, "ok", arch, directory, added=int(added[1]) if added else None, way="graft")
+    number_added = int(added[1]) if added else None
+    matched = _matched(probe, directory)
+    return KernelCheck(name, "ok", arch, directory, added=number_added, way="graft", matched=matched)
+
+
+def _matched(probe: Probe, directory: Path) -> tuple[tuple[str, int], ...]:
+    """How many places each part of the probe is at. Raises TraceError."""
+    known = read_sites(directory) or ()
+    named = Counter(point for each in known for site in each.sites for point in site.points)
+    points = [point.name for point in probe.points if not all(position.is_kernel for position in point.positions)]
+    return tuple((name, named[name]) for name in points)
 
 
 def _clear(directory: Path) -> None:
@@ -163,7 +179,7 @@ def _clear(directory: Path) -> None:
             file.unlink()
 
 
-def _checked(answer: Answer, name: str, arch: str, directory: Path) -> KernelCheck:
+def _checked(probe: Probe, answer: Answer, name: str, arch: str, directory: Path) -> KernelCheck:
     if (reason := answer.reason) is not None:
         instead = advice_on(reason.code, reason.parameters) if answer.outcome == "skipped" else ""
         if _NOT_FOR_THIS_GPU.search(reason.text):
@@ -176,7 +192,7 @@ def _checked(answer: Answer, name: str, arch: str, directory: Path) -> KernelChe
         return KernelCheck(name, status, arch, directory, words, reason.line, instead, said=said, code=reason.code)
     added = inserted_instructions((directory / "probed.ptx").read_text(encoding="utf-8"))
     note = note_in((directory / "kernel.info").read_text(encoding="utf-8"))
-    return KernelCheck(name, "ok", arch, directory, added=added, note=note)
+    return KernelCheck(name, "ok", arch, directory, added=added, note=note, matched=_matched(probe, directory))
 
 
 def _complaints(directory: Path) -> Iterator[str]:

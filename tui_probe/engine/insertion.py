@@ -10,7 +10,7 @@ from tui_probe.engine.addressing import Addressing, BlockShape
 from tui_probe.engine.edits import marked
 from tui_probe.engine.expansion import Expander
 from tui_probe.engine.helpers import TYPE_BITS, Helpers, HelperValue
-from tui_probe.engine.model import BLOCK, LOOP, Code, Probe, ProbePoint, Save, Snippet
+from tui_probe.engine.model import BLOCK, LOOP, SOURCE, Code, Probe, ProbePoint, Save, Snippet
 from tui_probe.engine.module_variables import SharedVariables
 from tui_probe.engine.positions import matches
 from tui_probe.engine.refusals import refuse_unsupported
@@ -18,6 +18,7 @@ from tui_probe.engine.retries import Retries
 from tui_probe.engine.sampling import PARAMETERS, Sampling
 from tui_probe.engine.site_notes import SiteNotes
 from tui_probe.engine.snippet import BLOCK_HELPER, LINE_HELPER
+from tui_probe.engine.source_runs import source_runs
 from tui_probe.engine.storage import parameters
 from tui_probe.engine.summation import can_reduce, never_counted
 from tui_probe.engine.walk import instructions, is_way_out, register_types
@@ -102,7 +103,8 @@ class _Inserter:
     def run(self) -> Insertion:
         self._types = register_types(self._entry)
         probed, starts = list(self._probed()), list(self._block_starts())
-        for instruction, point, _ in (*probed, *starts):
+        runs = list(self._source_runs())
+        for instruction, point, _ in (*probed, *starts, *((run[0], point, 0) for run, point in runs)):
             self._expander.sites.note(instruction, point, self._kernel.line_of(instruction))
         retried = [one for one in probed if self._retries.loop_of(one[0], one[1])]
         for instruction, point, helpers in probed:
@@ -115,6 +117,8 @@ class _Inserter:
             self._at_ways(instruction, point.before, self._retries.entries(instruction, point), helpers)
         for first, point, number in starts:
             self._at_block(first, point, number)
+        for run, point in runs:
+            self._at_lines(run, point)
         everywhere = [snippet for point in self._by_opcode[""] for snippet in (point.before, point.after) if snippet]
         self._expander.zero = never_counted([*self._inserted, *everywhere])
         self._at_exits([point.after for point in self._by_opcode[""] if point.after])
@@ -196,7 +200,7 @@ class _Inserter:
 
     def _probed(self) -> Iterator[tuple[Instruction, ProbePoint, Helpers]]:
         """The instructions that points are at, those that a point has nothing to do at left out."""
-        if not self._by_opcode.keys() - {"", BLOCK, LOOP}:
+        if not self._by_opcode.keys() - {"", BLOCK, LOOP, SOURCE}:
             return
         for original in instructions(self._entry):
             instruction = self._shared.rewritten.get(id(original), original)
@@ -228,6 +232,26 @@ class _Inserter:
             for point in self._by_opcode[LOOP]:
                 self._notes.add("loop", first, first, point.name)
                 yield first, point, 0
+
+    def _source_runs(self) -> Iterator[tuple[list[Instruction], ProbePoint]]:
+        """The instructions of lines of source that points are at, run by run."""
+        for point in self._by_opcode[SOURCE]:
+            for position in point.positions:
+                for run in source_runs(self._kernel, position.source) if position.source else ():
+                    self._notes.add("block", run[0], run[0], point.name, run)
+                    yield run, point
+
+    def _at_lines(self, run: Sequence[Instruction], point: ProbePoint) -> None:
+        """Snippets in front of the first and behind the last instruction of a run, for all lanes that come by."""
+        for snippet, at, put in (
+            (point.before, run[0], self._edits.before),
+            (point.after, run[-1], self._edits.after),
+        ):
+            if snippet:
+                helpers = {LINE_HELPER: HelperValue(str(self._kernel.line_of(run[0])), "b32")}
+                lines = self._of_snippet(snippet, self._expander.lines(snippet, helpers, run[0]))
+                put(at.span, self._mark(lines))
+                self._inserted.append(snippet)
 
     def _at_block(self, first: Instruction, point: ProbePoint, number: int) -> None:
         """A snippet in front of a block's ``first`` instruction; ``number`` are those of the position's class."""

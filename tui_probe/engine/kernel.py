@@ -28,6 +28,8 @@ class Kernel:
     pruned: str
     functions: tuple[Function, ...]
     variables: tuple[Variable, ...]
+    image: bytes = b""
+    """What the module came from, whose line tables tell the source of a text without ``.loc``."""
 
     @classmethod
     def of(cls, module: Module, name: str) -> Kernel:

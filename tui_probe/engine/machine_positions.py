@@ -154,7 +154,8 @@ def _found(probe: Probe, words: Sequence[Word], arch: int) -> Iterator[MachineSi
 
 
 def _is_for(point: ProbePoint, instruction: Instruction) -> bool:
-    return any(not each.is_kernel and not each.is_block and matches(each, instruction) for each in point.positions)
+    at_instructions = (each for each in point.positions if not (each.is_kernel or each.is_block or each.is_source))
+    return any(matches(each, instruction) for each in at_instructions)
 
 
 def _stand_in(word: Word, arch: int, opcodes: set[str]) -> tuple[Instruction | None, Told, Access | None]:

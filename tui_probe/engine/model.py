@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 BLOCK: Final = "block"
 """Stands for an opcode in the position of basic blocks."""
+SOURCE: Final = "source"
+"""The opcode that stands for lines of source in a position; no instruction has it."""
 LOOP: Final = "loop"
 """Stands for an opcode in the position of the first blocks of loops."""
 
@@ -168,6 +170,19 @@ class Snippet:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceRange:
+    """Lines ``first`` to ``last`` of a file, which may be named by the end of its path alone."""
+
+    file: str
+    first: int
+    last: int
+
+    def holds(self, file: str, line: int) -> bool:
+        """Whether a line of source is one of them."""
+        return self.first <= line <= self.last and (file == self.file or file.endswith(f"/{self.file}"))
+
+
+@dataclass(frozen=True, slots=True)
 class Position:
     """``kernel`` (no opcode), ``block``, ``loop``, or an opcode with modifiers that an instruction has in any place.
 
@@ -179,6 +194,13 @@ class Position:
     modifiers: tuple[str, ...] = ()
     unwanted: tuple[str, ...] = ()
     retried: bool = False
+    source: SourceRange | None = None
+    """Lines of a source file: all instructions that came from them, run by run."""
+
+    @property
+    def is_source(self) -> bool:
+        """Tell whether this is the entry to and the leaving of lines of source."""
+        return self.source is not None
 
     @property
     def is_kernel(self) -> bool:

@@ -2,7 +2,8 @@
 
 ``!`` before a modifier leaves out the instructions that have it: ``ld.!param``. ``block`` is the start of each basic
 block, ``block.fp32`` of each that holds instructions of that class. ``loop`` is the start of each block that begins a
-loop, which is passed once per iteration.
+loop, which is passed once per iteration. ``attn.py:22-26`` are lines of source, as
+:mod:`tui_probe.engine.source_runs` finds them.
 
 ``+`` behind an instruction, ``mbarrier.try_wait+``, takes a loop in which a thread does nothing but try it again as
 one: ``before`` runs once ahead of the first try, ``after`` once behind the last, whatever it says. Which loops these
@@ -16,7 +17,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.model import BLOCK, LOOP, Position
+from tui_probe.engine.model import BLOCK, LOOP, SOURCE, Position, SourceRange
 from tui_probe.ptx.instruction_classes import CLASSES
 
 if TYPE_CHECKING:
@@ -25,11 +26,16 @@ if TYPE_CHECKING:
     from tui_probe.ptx.tree import Instruction
 
 _SEPARATOR: Final = re.compile(r"(?<!:):(?!:)")
+_LINES: Final = re.compile(r"([^:\s]*\.[A-Za-z_+]+\w*):(\d{1,9})(?:-(\d{1,9}))?")
+"""``attn.py:22``, ``attn.py:22-26``."""
 _POSITION: Final = re.compile(r"([A-Za-z_]\w*(?:\.!?\w+(?:::\w+)*)*)(\+?)")
 
 
 def parse_positions(text: str) -> tuple[Position, ...]:
     """Parse positions joined by ``:``. Raises ValueError, naming the part that is none."""
+    lines = _LINES.fullmatch(text.strip())
+    if lines is not None:
+        return (_source(lines[1], int(lines[2]), int(lines[3] or lines[2])),)
     found = []
     for part in _SEPARATOR.split(text):
         name = part.strip()
@@ -41,6 +47,12 @@ def parse_positions(text: str) -> tuple[Position, ...]:
             raise ValueError(f"{name!r} is not a position: only an instruction is tried again, which '+' is for")
         found.append(replace(one, retried=bool(match[2])))
     return tuple(found)
+
+
+def _source(file: str, first: int, last: int) -> Position:
+    if not 0 < first <= last:
+        raise ValueError(f"'{file}:{first}-{last}' is not a position: lines count from 1, the first one comes first")
+    return Position(SOURCE, source=SourceRange(file, first, last))
 
 
 def _position(opcode: str, *modifiers: str) -> Position:

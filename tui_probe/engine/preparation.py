@@ -103,7 +103,7 @@ class Preparation:
                 return self._grafted(image, name, int(match[1]), key, error)
             raise
         self.log.write(self._subject(found, name))
-        kernel = self._kernel(original, name)
+        kernel = replace(self._kernel(original, name), image=image)
         tools = self.assembler.tools()
         try:
             probed = with_probe(kernel, self.probe, sampled=self.options.sampled)

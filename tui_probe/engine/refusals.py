@@ -44,7 +44,7 @@ def _refuse_function(function: Function, positions: Sequence[Position]) -> None:
         line = instruction.span.line
         if instruction.opcode == "exit" and any(position.is_kernel for position in positions):
             raise UnsupportedKernelError(because("function-exits", line=line, function=function.name))
-        if any(matches(position, instruction) for position in positions):
+        if any(not position.is_source and matches(position, instruction) for position in positions):
             raise UnsupportedKernelError(
                 because("function-called", line=line, function=function.name, opcode=instruction.opcode)
             )

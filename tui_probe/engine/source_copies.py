@@ -1,30 +1,35 @@
 """Copies of the source files that a kernel came from, put into its trace: see ``trace/source_files``.
 
-Only files that lines of the kernel name, that are text, and that this user can read. What cannot be copied is left out
-and nothing is said: the line numbers are there all the same.
+Only files that lines of the kernel name, that are text, that this user can read, and that may be copied: see
+``source_policy``. What cannot be copied is left out and nothing is said: the line numbers are there all the same. A
+copy can be read by whoever can read the file.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
+import stat
 import threading
 from pathlib import Path
 from typing import Final
 
+from tui_probe.engine.source_policy import SourcePolicy
 from tui_probe.trace.source_files import FOLDER, LARGEST, copy_name
 from tui_probe.trace.source_lines import files_of
+from tui_probe.trace.trace_folder import TraceFolder
 
 ROOM: Final = 16 << 20
 """Bytes."""
+_READABLE: Final = 0o444
 
 
 class SourceCopies:
     """Copies source files into traces, each file of a trace once. Safe to use from several threads."""
 
-    def __init__(self, room: int = ROOM) -> None:
+    def __init__(self, room: int = ROOM, policy: SourcePolicy | None = None) -> None:
         """``room``: bytes of all copies of a trace; files that would take more are left out."""
         self._most = room
+        self._policy = policy or SourcePolicy()
         self._seen: set[tuple[Path, str]] = set()
         self._room: dict[Path, int] = {}
         self._lock = threading.Lock()
@@ -44,16 +49,14 @@ class SourceCopies:
 
     def _copy(self, trace: Path, path: str) -> None:
         """Raises OSError."""
-        text = readable_text(Path(path))
+        text = readable_text(Path(path)) if self._policy.allows(Path(path)) else None
         if text is None or not self._takes(trace, len(text)):
             return
-        (trace / FOLDER).mkdir(exist_ok=True)
-        unfinished = trace / FOLDER / f".{copy_name(path)}.{os.getpid()}"
-        try:
-            unfinished.write_bytes(text)
-            unfinished.replace(trace / FOLDER / copy_name(path))
-        finally:
-            unfinished.unlink(missing_ok=True)
+        mode = stat.S_IMODE(Path(path).stat().st_mode) & _READABLE
+        with TraceFolder(trace) as folder:
+            folder.make(FOLDER)
+        with TraceFolder(trace, FOLDER) as folder:
+            folder.put(copy_name(path), text, mode | stat.S_IWUSR)
 
     def _takes(self, trace: Path, size: int) -> bool:
         with self._lock:

@@ -130,9 +130,12 @@ class _SnippetCheck:
         self._probe = probe
         self._snippet = snippet
         self._at_kernel = any(position.is_kernel for position in point.positions)
-        self._at_block = any(position.is_block for position in point.positions)
+        self._at_block = any(position.is_block or position.is_source for position in point.positions)
+        self._at_source = any(position.is_source for position in point.positions)
         self._at_loop = any(position.opcode == LOOP for position in point.positions)
-        self._at_instruction = any(not (position.is_kernel or position.is_block) for position in point.positions)
+        self._at_instruction = any(
+            not (position.is_kernel or position.is_block or position.is_source) for position in point.positions
+        )
         self._is_retried = any(position.retried for position in point.positions)
         self._located: Locate | None = None
 
@@ -315,10 +318,10 @@ class _SnippetCheck:
             raise self._error(code.place, f"{code.text!r} uses {name}, which this probe does not declare: add '.reg'")
 
     def _helper(self, name: str, place: Place) -> None:
-        if name == BLOCK_HELPER and (self._at_kernel or self._at_instruction or self._at_loop):
+        if name == BLOCK_HELPER and (self._at_kernel or self._at_instruction or self._at_loop or self._at_source):
             raise self._error(place, f"{name} is a number of instructions of a block: write position = 'block.load'")
         if name not in (BLOCK_HELPER, LINE_HELPER) and self._at_block:
-            raise self._error(place, f"{name} has no meaning at position 'block': it belongs to an instruction")
+            raise self._error(place, f"{name} has no meaning at blocks and lines of source: it is an instruction's")
         if self._at_kernel:
             raise self._error(place, f"{name} has no meaning at position 'kernel': it belongs to an instruction")
         if name != LINE_HELPER and self._is_retried:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .options import RunOptions
 
 NVTX_INJECTION = "NVTX_INJECTION64_PATH"
+PYCUDA_FLAGS = "PYCUDA_DEFAULT_NVCC_FLAGS"
 XLA_LINE_INFO = "--xla_gpu_generate_line_info"
 
 
@@ -51,6 +52,8 @@ class Places:
     cupy_cache: Path
     ending: Path
     """Is there once the run is asked to end."""
+    beside: Path
+    """Takes what processes tell of drivers that are in them beside the one that the hook calls."""
     control: Path | None = None
     """None: every process counts for itself."""
 
@@ -82,6 +85,7 @@ def target_environment(
         "TUI_PROBE_PROBE": str(places.probe),
         "TUI_PROBE_WEIGHT": weight_of(probes),
         "TUI_PROBE_ENDING": str(places.ending),
+        "TUI_PROBE_BESIDE": str(places.beside),
     }
     for name, value in (choices(options) | probe_choices(probes, places.probes) | control_choice(places)).items():
         environment.pop(name, None)  # of a run around this one
@@ -90,7 +94,7 @@ def target_environment(
     if options.min_free_disk:
         environment["TUI_PROBE_MIN_FREE_DISK"] = options.min_free_disk
     environment |= {setting.name: setting.value for setting in framework_settings(base, places.hook, places.cupy_cache)}
-    environment |= {setting.name: setting.value for setting in python_settings(base, options)}
+    environment |= {setting.name: setting.value for setting in python_settings(base)}
     if driver.simulated:
         environment |= {"TUI_PROBE_SIM_PYTHON": sys.executable, "TUI_PROBE_SIM_PYTHONPATH": package_path()}
         environment["TUI_PROBE_PATIENT"] = "1"  # it takes a hundred times as long as a GPU anyway
@@ -123,6 +127,7 @@ def choices(options: RunOptions) -> dict[str, str]:
         "TUI_PROBE_MAX_HOST_MEMORY": str(options.max_host_memory or ""),
         "TUI_PROBE_CAPTURE_RANGE": "1" if options.capture_range else "",
         "TUI_PROBE_NVTX": options.nvtx or "",
+        "TUI_PROBE_TENSORS": "1" if options.tensors else "",
     }
 
 
@@ -168,13 +173,13 @@ def framework_settings(base: Mapping[str, str], hook: Path, cupy_cache: Path) ->
         if "CUPY_CACHE_DIR" not in base:
             reason = "CuPy's usual cache holds cubins without PTX, this one only PTX"
             settings.append(Setting("CUPY_CACHE_DIR", str(cupy_cache), reason))
+    if PYCUDA_FLAGS not in base:
+        settings.append(Setting(PYCUDA_FLAGS, "-lineinfo", "PyCUDA's cubins have PTX only with line tables"))
     return settings
 
 
-def python_settings(base: Mapping[str, str], options: RunOptions) -> list[Setting]:
-    """What Pythons find of ours, after what the user gave them."""
-    path = python_path(base, tensors=options.tensors)
-    if path is None:
-        return []
-    modules = "programs that import neutrino.utils.tensortrace find it"
-    return [Setting(VARIABLE, path, f"names tensors; {modules}" if options.tensors else modules)]
+def python_settings(base: Mapping[str, str]) -> list[Setting]:
+    """What Pythons find of ours, before and after what the user gave them."""
+    path = python_path(base)
+    reason = "numba-cuda keeps PTX in its cubins; --tensors names tensors; programs that import neutrino find it"
+    return [Setting(VARIABLE, path, reason)] if path is not None else []

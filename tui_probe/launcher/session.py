@@ -15,6 +15,7 @@ import tui_probe
 from tui_probe.engine.cache_folder import default_folder
 from tui_probe.engine.read_script import BEGIN, read_script, with_markers
 from tui_probe.engine.toolchain import find_tools
+from tui_probe.trace.trace_folder import TraceFolder
 
 from .control import FILE, ControlPage
 from .driver import find_driver
@@ -25,6 +26,7 @@ from .outcome import Outcome
 from .record import write_record
 from .spool import Spool
 from .target import Group, Standard, Target, check_command, start_target
+from .unseen import unreachable, unseen_drivers
 from .usage import blocks_of, launcher_files
 from .watch import TraceWatch, stamp_of
 from .window import Window
@@ -142,10 +144,9 @@ class Session:
         folder = self._probes_for_traces()
         own = self.probes[0].path  # which is still there for processes that start after the run's end
         first = own if own.suffix == ".toml" else folder / f"{self.probes[0].name}.toml"
-        ending = self.spool.ending
-        places = Places(
-            self._hook, self._root, self._engine.socket, first, folder, self._cupy_cache, ending, self.control.path
-        )
+        ending, beside = self.spool.ending, self.spool.beside
+        socket, control = self._engine.socket, self.control.path
+        places = Places(self._hook, self._root, socket, first, folder, self._cupy_cache, ending, beside, control)
         environment = target_environment(os.environ, self.options, self.driver, places, stamp, self.probes)
         root = self.options.trace_root
         self.target = start_target(
@@ -200,6 +201,9 @@ class Session:
             self.cache_counts = self._engine.cache_counts(HURRIED if self.asked_to_end else ANSWER_LIMIT)
         if cut and output_kept:
             self.messages.append(f"stdout.log and stderr.log end after {self.options.output_limit()} bytes: {CUT}")
+        self.messages += unseen_drivers(self.spool.beside, self.driver.path)
+        if self.first_trace is not None and self.first_trace.name not in {trace.name for trace in self.traces}:
+            self.messages += unreachable(self.options.command, os.environ.get("PATH"))
         for trace in self.traces:
             self._write(trace, returncode)
             if not output_kept:
@@ -212,8 +216,9 @@ class Session:
                 self.spool.link_into(trace)
             else:
                 self.spool.copy_into(trace)
-            if not (reader := trace / "read.py").exists():
-                reader.write_text(self._reader, encoding="utf-8")
+            with TraceFolder(trace) as folder:
+                if not folder.has("read.py"):
+                    folder.put("read.py", self._reader.encode())
             if returncode is not None:
                 self._append_readers(trace)
             self._taken[trace] = blocks_of(launcher_files(trace))
@@ -235,13 +240,13 @@ class Session:
         text = with_markers(self._reader)
         for info in sorted(trace.glob("kernel/*/kernel.info")):
             log = info.with_name("process.log")
-            if not log.is_file() or log.is_symlink() or BEGIN in log.read_text("utf-8", "replace"):
-                continue
-            if not self.control.budget("trace_bytes").has_room_for(len(text)):
-                return
             before = blocks_of([log])
-            with log.open("a", encoding="utf-8") as file:
-                file.write(text)
+            with contextlib.suppress(OSError), TraceFolder(trace, "kernel", info.parent.name) as folder:
+                if BEGIN.encode() in folder.read(log.name):
+                    continue
+                if not self.control.budget("trace_bytes").has_room_for(len(text)):
+                    return
+                folder.append(log.name, text.encode())
             self._appended += blocks_of([log]) - before
             self._count_output()
 
@@ -265,7 +270,7 @@ class Session:
     def record(self, returncode: int | None) -> dict[str, Any]:
         """The content of run.json; ``returncode`` as in Popen, None while the target runs."""
         settings = framework_settings(os.environ, self._hook, self._cupy_cache)
-        settings += python_settings(os.environ, self.options)
+        settings += python_settings(os.environ)
         return {
             "version": 1,
             "command": list(self.options.command),

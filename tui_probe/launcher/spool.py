@@ -10,6 +10,9 @@ import tempfile
 from pathlib import Path
 
 from tui_probe.errors import LaunchError
+from tui_probe.trace.trace_folder import TraceFolder
+
+from .trace_root import look_at_root
 
 NAME = ".run-"
 NO_WRITING = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT})
@@ -36,6 +39,7 @@ class Spool:
         self.folder = trace_root / f"{NAME}{os.getpid()}"
         try:
             trace_root.mkdir(parents=True, exist_ok=True)
+            look_at_root(trace_root)
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder.mkdir(mode=0o700)
         except OSError as error:
@@ -47,18 +51,21 @@ class Spool:
         self.stderr = self.folder / "stderr.log"
         self.engine_log = self.folder / "engine.log"
         self.ending = self.folder / "ending"
+        self.beside = self.folder / "beside"
 
     def link_into(self, trace: Path) -> None:
         """Let a trace directory have the target's output as it grows, where links can be made."""
-        for log in (self.stdout, self.stderr):
-            with contextlib.suppress(OSError):
-                os.link(log, trace / log.name)
+        with TraceFolder(trace) as folder:
+            for log in (self.stdout, self.stderr):
+                with contextlib.suppress(OSError):
+                    folder.link(log, log.name)
 
     def copy_into(self, trace: Path) -> None:
         """At the end of the run: whole copies where ``link_into`` could make no link."""
-        for log in (self.stdout, self.stderr):
-            if not (trace / log.name).exists():
-                shutil.copyfile(log, trace / log.name)
+        with TraceFolder(trace) as folder:
+            for log in (self.stdout, self.stderr):
+                if not folder.has(log.name):
+                    folder.copy(log, log.name)
 
     def remove(self) -> None:
         """Remove the folder, and the trace root too if this run made it and nothing is in it."""

@@ -12,11 +12,13 @@ from tui_probe.draw.hanging import hanging
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import safe
 from tui_probe.pages.findings.brief import telling, words_of
+from tui_probe.pages.limits import limited, limited_words, tells_limit
 from tui_probe.probekit.measured import measured, probe_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tui_probe.pages.limits import Limited
     from tui_probe.probekit.finding import Finding
     from tui_probe.probekit.measured import Measured
     from tui_probe.probekit.metric import Figure
@@ -37,12 +39,15 @@ class Bound:
     share: float | None
     findings: tuple[tuple[str, Finding], ...]
     """By the probe; what stands out, else the first that its probe says."""
+    limited: Limited | None = None
+    """The unit that limits it; None where nothing was counted that tells."""
 
     def record(self) -> dict[str, Any]:
         """As data."""
         return {
             "kernel": self.kernel.index,
             "share": self.share,
+            "limited_by": None if self.limited is None else self.limited.record(),
             "findings": [{"probe": probe, **finding.record()} for probe, finding in self.findings],
         }
 
@@ -58,7 +63,10 @@ def bounds(trace: Trace) -> tuple[str, list[Bound]]:
     else:
         kernels = [kernel for kernel in trace.kernels if kernel.result_rows]
         of, shares = _shares_of_cycles(kernels)
-    found = [Bound(kernel, share, telling(trace, kernel)) for kernel, share in zip(kernels, shares, strict=True)]
+    found = [
+        Bound(kernel, share, telling(trace, kernel), limited(kernel))
+        for kernel, share in zip(kernels, shares, strict=True)
+    ]
     return of, sorted(found, key=lambda bound: -(bound.share or 0.0))
 
 
@@ -89,8 +97,8 @@ def _whole(result: Measured) -> tuple[Figure, ...]:
 
 
 def bound_lines(trace: Trace, cells: int) -> list[str]:
-    """The section of the report; none where no kernel had several probes."""
-    if not any(kernel.probings for kernel in trace.kernels):
+    """The section of the report; none where no kernel had several probes, or one that tells what limits it."""
+    if not any(kernel.probings or tells_limit(kernel) for kernel in trace.kernels):
         return []
     of, found = bounds(trace)
     lines = [line for bound in found[:_MOST_KERNELS] for line in _lines(bound, cells)]
@@ -111,6 +119,9 @@ def _lines(bound: Bound, cells: int) -> Iterator[str]:
     head = f"{share:>4}  #{kernel.index} "
     tail = f"  {units.counted(kernel.launches, 'launch')}"
     yield head + shorten(safe(kernel.demangled), cells - len(head) - len(tail)) + tail
+    if bound.limited is not None:
+        for place, words in enumerate(limited_words(bound.limited)):
+            yield from hanging(("      limited by: " if not place else "        ") + words, cells)
     if not kernel.result_rows:
         yield from hanging(f"      no result: {safe(kernel.reason or kernel.status)}", cells)
     for _, finding in bound.findings:

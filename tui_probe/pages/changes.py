@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import inf, log2
+from math import inf, isfinite, log2
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw.shorten import shorten
@@ -11,7 +11,7 @@ from tui_probe.draw.table import Column
 from tui_probe.pages.figures import figures_seen, launch_figures
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tui_probe.draw.view import Progress
     from tui_probe.pages.figures import Figure
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _NOTABLE: Final = log2(1.01)
 """Less than one per cent is no news: clocks alone differ by as much."""
 _NAME: Final = 32
+_REGISTERS, _OCCUPANCY = "registers", "occupancy"
 TIME: Final = "time_ms"
 """What comes before all else that a kernel is judged by."""
 
@@ -56,14 +57,27 @@ class Change:
         return abs(log2(other / one)) if one > 0 and other > 0 else inf
 
     @property
+    def weight(self) -> float:
+        """Its size beside others: what went from or to 0 says how much of nothing, and comes after what can be told."""
+        return self.size if isfinite(self.size) else _NOTABLE
+
+    @property
+    def within_noise(self) -> bool:
+        """Whether the middle halves of the launches of both sides overlap; False where too few tell how they vary."""
+        one, other = self.before, self.after
+        if one.low is None or one.high is None or other.low is None or other.high is None:
+            return False
+        return bool(self.change) and one.low <= other.high and other.low <= one.high
+
+    @property
     def judged(self) -> bool:
         """Whether it was measured on both sides, and less or more of it is better."""
         return self.change is not None and "neither" not in (self.before.better, self.after.better)
 
     @property
     def verdict(self) -> str:
-        """``better`` or ``worse``; "" where it did not change or is neither."""
-        if not self.change or not self.judged:
+        """``better`` or ``worse``; "" where it is neither, or changed by no more than launches vary."""
+        if not self.change or not self.judged or self.within_noise:
             return ""
         return "better" if (self.change < 0) == (self.before.better == "lower") else "worse"
 
@@ -105,7 +119,9 @@ class Change:
             return 4, 0.0
         if self.change is None:
             return 3, 0.0
-        return (2 if self.before.of_probe else 0 if self.verdict else 1), -self.size
+        if self.before.leads and self.judged:
+            return -1, -self.weight
+        return (2 if self.before.of_probe else 0 if self.verdict else 1), -self.weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +140,8 @@ class Pair:
     """Grid and block in words, where they vary or differ too."""
     problems: tuple[str, ...] = ()
     """Why results have no figures."""
+    different: bool = False
+    """Whether the two are not the same kernel, so that neither is better."""
 
     @property
     def _of_program(self) -> list[Change]:
@@ -140,16 +158,21 @@ class Pair:
     def place(self) -> tuple[int, float]:
         """Where it is listed: what changed most before the others."""
         lead = self.lead
-        return (2, 0.0) if lead is None or self.verdict == "same" else (0 if lead.counts else 1, -lead.size)
+        if lead is None or self.verdict == "same":
+            return 3, 0.0
+        return (0 if lead.counts and lead.before.leads else 1 if lead.counts else 2), -lead.weight
 
     @property
     def verdict(self) -> str:
-        """``better`` or ``worse`` by its lead, ``mixed`` where there is no time to judge by, ``differs``, ``same``."""
+        """``better`` or ``worse`` by its lead; ``mixed`` where that is as it was or unknown, and others are not;
+        ``differs``, ``about the same``, ``same``.
+        """
         lead = self.lead
         if lead is None or not self._of_program:
             return "same"
+        others = [change for change in self.changes if change.counts and not change.before.leads]
         if lead.before.leads:
-            return lead.verdict if lead.counts else "about the same"
+            return lead.verdict if lead.counts else "mixed" if others else "about the same"
         verdicts = {change.verdict for change in self.changes if change.counts}
         return "mixed" if len(verdicts) > 1 else next(iter(verdicts), "differs")
 
@@ -175,9 +198,21 @@ FIGURE_COLUMNS: Final[tuple[Column[Change], ...]] = (
     Column("after", lambda c: c.after.value, "B", lambda c: c.after.text),
     Column("change", lambda c: c.change, "change", lambda c: c.change_text, rank=1),  # A and B tell it, too
     Column("share", lambda c: c.share, "", lambda c: c.share_text),
-    Column("verdict", lambda c: c.verdict or None, "", lambda c: c.verdict, False),
+    Column("spread", lambda c: [c.before.spread, c.after.spread], "spread", lambda c: _spread(c), rank=2, nested=True),
+    Column("launches", lambda c: [c.before.launches, c.after.launches], nested=True),
+    Column("within_noise", lambda c: c.within_noise),
+    Column("verdict", lambda c: c.verdict or None, "", lambda c: "noise" if c.within_noise else c.verdict, False),
 )
 """``share`` is the change in parts of the first; ``verdict`` is null where neither is better."""
+
+
+def _spread(change: Change) -> str:
+    """``±2 %, ±3 %``: half the distance of the quartiles on both sides; "" where too few launches tell."""
+    if change.before.spread is None and change.after.spread is None:
+        return ""
+    return ", ".join(
+        "–" if each.spread is None else f"±{100 * each.spread:.0f} %" for each in (change.before, change.after)
+    )
 
 
 def changes(match: Match, progress: Progress, problems: dict[str, None], kernel: str = "") -> list[Change]:
@@ -191,7 +226,18 @@ def changes(match: Match, progress: Progress, problems: dict[str, None], kernel:
             one, other = one or replace(after[key], value=None), other or replace(before[key], value=None)
         if one.value is not None or other.value is not None:
             found.append(Change(one, other, kernel, match.grid, match.block))
+    found = [_fair(change, before, after, different=match.different) for change in found]
     return sorted(found, key=lambda change: change.place)
+
+
+def _fair(change: Change, before: Mapping[str, Figure], after: Mapping[str, Figure], *, different: bool) -> Change:
+    """Without a judgement where there is none: of different kernels, and of registers where as many warps fit."""
+    filled = [side[_OCCUPANCY].value for side in (before, after) if _OCCUPANCY in side]
+    as_full = len(filled) == 2 and None not in filled and filled[0] == filled[1]
+    if different or (change.before.key == _REGISTERS and as_full):
+        neither = replace(change.before, better="neither"), replace(change.after, better="neither")
+        return replace(change, before=neither[0], after=neither[1])
+    return change
 
 
 def _by_key(match: Match, source: Source, progress: Progress, problems: dict[str, None]) -> dict[str, Figure]:

@@ -75,6 +75,7 @@ def _kernel(check: Check, kernel: KernelCheck, log: ProcessLog, arrow: str) -> I
             yield _field("  registers", _before_and_after(log, "registers", arrow))
             yield _field("  spills", f"{_before_and_after(log, 'spill_bytes', arrow)} bytes")
         yield _field("  added", counted(kernel.added or 0, "instruction") + _WAYS[kernel.way])
+        yield from _listed("  matched", [f"{name}: {count(number)}" for name, number in kernel.matched])
         if kernel.note:
             yield _field("  note", kernel.note)
     else:
@@ -188,5 +189,6 @@ def _kernel_record(check: Check, kernel: KernelCheck, log: ProcessLog) -> dict[s
         "spills_pruned": _number(log.pruned, "spill_bytes"),
         "spills_probed": _number(log.probed, "spill_bytes"),
         "instructions_added": kernel.added,
+        "matched": dict(kernel.matched),
         "directory": None if check.out is None else str(kernel.directory),
     }

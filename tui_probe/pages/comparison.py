@@ -123,6 +123,16 @@ class Comparison(Document):
         return [change for change in found if change.share is None or abs(change.share) > limit]
 
     @property
+    def not_judged(self) -> str:
+        """Why what changed says nothing of better or worse: simulated times, different kernels; "" where it does."""
+        if any(pair.different for pair in self.pairs):
+            return "they are different kernels"
+        timed = any(change.before.is_time and change.change for change in self.rows)
+        if timed and any(side.simulated for side in self.sides):
+            return "times of a simulated GPU are those of a model; --figures KEY,... judges counts alone"
+        return ""
+
+    @property
     def worst_change(self) -> Change | None:
         """The figure of the program that got worse by most; None where none did."""
         return max((each for each in self.worse(0) if each.counts), key=lambda each: each.size, default=None)
@@ -145,7 +155,7 @@ class Comparison(Document):
         if self.sides[0] == self.sides[1]:
             return ["A and B are the same", *problems]
         before, after = (side.about for side in self.sides)
-        model = ["cycles of a simulated GPU are no time: fewer are not called better"]
+        model = ["cycles of a simulated GPU are no time: no verdict on speed, fewer are not called better"]
         return [
             *(model if any(side.simulated for side in self.sides) else []),
             *self._resized,
@@ -259,7 +269,9 @@ def _details(pair: Pair, width: int) -> Iterator[Line]:
     yield ()
     if pair.name:
         yield ((f" {shorten(pair.name, width - 2)}", "title"),)
-    yield from _table(FIGURE_COLUMNS, differ, width, lambda change: change.verdict) if differ else ()
+    spread = any(each.before.spread is not None or each.after.spread is not None for each in differ)
+    shown = [column for column in FIGURE_COLUMNS if spread or column.key != "spread"]
+    yield from _table(shown, differ, width, lambda change: change.verdict) if differ else ()
     for head, figures in (("same", same), ("A alone", before), ("B alone", after)):
         yield from _listed(head, figures, width)
 
@@ -318,7 +330,15 @@ def _pair(match: Match, progress: Progress, *, alone: bool = False) -> Pair:
     problems: dict[str, None] = {}
     found = changes(match, progress, problems, named)
     return Pair(
-        name, kernel.index, kernel.demangled, match.grid, match.block, found, match.launched_words, tuple(problems)
+        name,
+        kernel.index,
+        kernel.demangled,
+        match.grid,
+        match.block,
+        found,
+        match.launched_words,
+        tuple(problems),
+        match.different,
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
 from tui_probe.trace import event_types as kinds
+from tui_probe.trace import graph_events as graphs
 
 if TYPE_CHECKING:
     from tui_probe.trace.event_types import Event, Shape
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 def event_words(event: Event) -> str | None:
     """What a line says, in a sentence; None for one of a kind that is not explained."""
-    return _of_process(event) or _of_code(event) or _of_preparation(event) or _of_launch(event)
+    return _of_process(event) or _of_code(event) or _of_preparation(event) or _of_launch(event) or _of_graph(event)
 
 
 def _of_process(event: Event) -> str | None:
@@ -107,6 +108,29 @@ def _of_launch(event: Event) -> str | None:
             return f"the analysis of the probe: {step}"
         case kinds.Unknown():
             return "no line of a known kind: cut, or mixed with another"
+        case _:
+            return None
+
+
+def _of_graph(event: Event) -> str | None:
+    match event:
+        case graphs.GraphMade(graph, nodes, kernels):
+            inside = f"{units.counted(nodes, 'node')}, {units.count(kernels)} of them kernels"
+            return f"graph {graph} is executable: {inside}"
+        case graphs.GraphNodeTold(graph, index, kind, _, after):
+            behind = f", after {', '.join(map(str, after))}" if after else ""
+            return f"node {index} of graph {graph}: {kind}{behind}"
+        case graphs.GraphReplayed(graph, count):
+            return f"graph {graph} was replayed {units.counted(count, 'time')}, and not probed"
+        case graphs.GraphReplay(graph, _, _, first, count):
+            return f"a probed replay of graph {graph}: launches {first} to {first + max(count, 1) - 1}"
+        case graphs.GraphTimed(graph, _, probed, ns):
+            how = "with" if probed else "without"
+            return f"a replay of graph {graph} {how} probes took {units.duration(ns / 1e9)}"
+        case graphs.GraphTold(graph, what, reason):
+            said = {"untwinned": "is not probed", "passed": "passed unprobed, though a replay was due",
+                    "given back": "gave its probed copy back", "destroyed": "was destroyed"}[what]  # fmt: skip
+            return f"graph {graph} {said}" + (f": {reason.text}" if reason else "")
         case _:
             return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import islice
-from statistics import median
+from statistics import median, quantiles
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.analysis.occupancy import occupancy
@@ -15,7 +15,7 @@ from tui_probe.probekit.measured import measured
 from tui_probe.probekit.probe_results import of_each_probe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from tui_probe.draw.view import Progress
     from tui_probe.pages.matching import Launched
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 MOST_RESULTS: Final = 20
 """Results of a kernel whose median is taken, the newest ones."""
+_FEWEST: Final = 4
+"""Launches from which on their quartiles tell how much they vary."""
 _WHOLE: Final = 100
 """From which on a number is shown without its fraction."""
 
@@ -47,6 +49,18 @@ class Figure:
     """Whether it is a duration, or made of some."""
     leads: bool = False
     """Whether a kernel is judged by it where it was measured."""
+    launches: int = 1
+    """Of how many launches the value is the median."""
+    low: float | None = None
+    """The quartiles of those, where there are enough for it; between them half of the launches lie."""
+    high: float | None = None
+
+    @property
+    def spread(self) -> float | None:
+        """Half the distance of the quartiles, as a share of the value."""
+        if self.low is None or self.high is None or not self.value:
+            return None
+        return (self.high - self.low) / 2 / abs(self.value)
 
     @property
     def text(self) -> str:
@@ -57,6 +71,14 @@ class Figure:
 def launch_figures(source: Source) -> list[Figure]:
     """What the launches were, what the kernel needs, how long it took; times of a simulated GPU are left out."""
     return [*_shape(source), *_resources(source), *_times(source)]
+
+
+def over_launches(figure: Figure, values: Sequence[float]) -> Figure:
+    """A figure with the median of several launches, and their quartiles from four launches on."""
+    if len(values) < _FEWEST:
+        return replace(figure, value=median(values), launches=len(values))
+    low, middle, high = quantiles(values, n=4, method="inclusive")
+    return replace(figure, value=middle, launches=len(values), low=low, high=high)
 
 
 def _count(value: float) -> str:
@@ -95,7 +117,9 @@ def _resources(source: Source) -> Iterator[Figure]:
 
 def _times(source: Source) -> Iterator[Figure]:
     kernel = source.kernel
-    yield Figure("time_ms", "time", kernel.time_ms, _milliseconds, leads=True)
+    time = Figure("time_ms", "time", kernel.time_ms, _milliseconds, leads=True)
+    originals = [] if source.trace.state.simulated else list(kernel.times.originals_ms)
+    yield over_launches(time, originals) if originals else time
     yield Figure("time_probed_ms", "time, probed", kernel.time_probed_ms, _milliseconds, of_probe=True)
     yield Figure("slowdown", "slowdown by the probe", kernel.slowdown, lambda ratio: f"{ratio:.2f}×", of_probe=True)
 
@@ -142,7 +166,7 @@ def _seen_by_probe(
             if figure.value is not None:
                 seen.setdefault(figure.key, (figure, []))[1].append(figure.value)
     for figure, values in seen.values():
-        yield replace(figure, value=median(values))
+        yield over_launches(figure, values)
 
 
 def _left_out(taken: int, known: int, extent: Extent) -> str:

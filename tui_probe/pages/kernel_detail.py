@@ -30,17 +30,19 @@ def detail_lines(
     extra: Sequence[Line] = (),
     found: Sequence[Line] = (),
     asked: Callable[[int], Sequence[Line]] = lambda _: (),
+    limit: Sequence[Line] = (),
 ) -> list[Line]:
     """The page as lines of at most ``cells`` cells, in two columns where there is room for them.
 
-    Long names and reasons are wrapped. ``found`` stands under the state. ``asked`` makes lines of at most so many
-    cells, which stand below what the probe costs, or in the other column; ``extra`` goes below everything, or at the
-    end of the second column.
+    Long names and reasons are wrapped. ``limit`` says first what limits the kernel, ``found`` stands under the state.
+    ``asked`` makes lines of at most so many cells, which stand above what the probe costs, or in the other column;
+    ``extra`` goes below everything, or at the end of the second column.
     """
     head, names = name_lines(row, cells)
-    above = [*head, *state_lines(row, cells), *_after_a_blank(found), ()]
+    above = [*head, *limit, *state_lines(row, cells), *_after_a_blank(found), ()]
     if cells < TWO_COLUMNS:
-        parts = [*cost_lines(row), *_after_a_blank(asked(cells)), (), *_launches(row, cells)]
+        questions = asked(cells)
+        parts = [*questions, *((),) * bool(questions), *cost_lines(row), (), *_launches(row, cells)]
         return [*above, *parts, *_after_a_blank(extra), *names]
     half = cells // 2 - 1
     questions = asked(half)

@@ -14,6 +14,7 @@ from tui_probe.draw.units import NOT_MEASURED
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from tui_probe.trace.graphs import Place
     from tui_probe.trace.launches import Launch
     from tui_probe.trace.model import Trace
 
@@ -29,6 +30,8 @@ class LaunchRow:
     result: str | None
     probe: str | None = None
     """The probe that made the result, of several in the run."""
+    place: Place | None = None
+    """The node of a graph that it was, in which replay."""
 
 
 LISTED: Final = 1000
@@ -64,7 +67,12 @@ def _rows(trace: Trace, launches: Iterable[Launch]) -> Iterator[LaunchRow]:
         result = None if launch.result is None else trace.results.name(launch.result)
         probe = None if launch.result is None else trace.results.probe(launch.result)
         name, demangled = (kernel.name, kernel.demangled) if kernel else ("?", "?")
-        yield LaunchRow(launch, name, demangled, seconds, result, probe)
+        yield LaunchRow(launch, name, demangled, seconds, result, probe, place_of(trace, launch))
+
+
+def place_of(trace: Trace, launch: Launch) -> Place | None:
+    """Where a probed launch was in a graph; None for one of the program's own."""
+    return trace.graphs.place_of(launch.number) if launch.probed and launch.number is not None else None
 
 
 def _number(value: int | None) -> str:
@@ -75,6 +83,8 @@ def _outcome(row: LaunchRow) -> str:
     """``probed``, or why the original was launched, and the driver's error if there was one."""
     launch = row.launch
     probed = f"probed by {row.probe}" if row.probe else "probed"
+    if row.place is not None:
+        probed += f" as node {row.place.node} of graph {row.place.graph}, replay {row.place.replay}"
     words = probed if launch.probed else launch.reason or "passed through"
     return f"{words}, failed with CUDA error {launch.status}" if launch.status else words
 
@@ -111,5 +121,8 @@ LAUNCH_COLUMNS: Final[tuple[Column[LaunchRow], ...]] = (
     Column("outcome", None, "outcome", _outcome, False, 2, 20),
     Column("reason_code", lambda r: r.launch.reason_code),
     Column("probe", lambda r: r.probe),
+    Column("graph", lambda r: None if r.place is None else r.place.graph),
+    Column("replay", lambda r: None if r.place is None else r.place.replay),
+    Column("node", lambda r: None if r.place is None else r.place.node),
 )
 """``status`` is the driver's answer to a probed launch (0 success), ``time_s`` seconds since the epoch of the trace."""

@@ -37,6 +37,11 @@ class Match:
     """Whether what the probe saw is part of it: not of launches of several shapes together."""
 
     @property
+    def different(self) -> bool:
+        """Whether the two are kernels of other names, of which neither is a better version of the other."""
+        return self.one.kernel.name != self.other.kernel.name
+
+    @property
     def launched_words(self) -> tuple[str, str]:
         """Grid and block: ``8``, ``8→16`` where they differ, ``several`` where launches vary."""
         if self.grid is not None and self.block is not None:

@@ -10,7 +10,7 @@ from tui_probe.draw.canvas import Canvas
 from tui_probe.draw.hanging import hanging
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import plain
-from tui_probe.draw.table import Column
+from tui_probe.draw.table import Column, safe
 from tui_probe.draw.units import NOT_MEASURED
 
 if TYPE_CHECKING:
@@ -24,15 +24,19 @@ _AROUND: Final = 0.3
 """Powers of ten around what is shown."""
 _FEW: Final = 2.5
 NO_CHART: Final = "No chart: it needs a kernel's bytes, operations and time, and both limits (--bandwidth, --peak)."
+_SHOWN: Final = 20
+"""Kernels whose verdicts are explained."""
+_NAME: Final = 40
 _SIGNS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 NOTE: Final = (
     "Bytes are what the kernel's instructions asked for, before caches: a kernel above the memory roof was served by"
-    " caches. Operations are those of matrix instructions; the peak is dense half precision at the highest clock."
+    " caches. Operations are those of matrix instructions, else those on fp32, fp64 and fp16; the peak is that of"
+    " tensor cores, dense half precision at the highest clock."
 )
 
 
 def columns(points: Sequence[Point], roof: Roof) -> tuple[Column[Point], ...]:
-    """The table's columns; ``share`` is of the roof above the point, 1 being on it."""
+    """The table's columns; ``busy`` is how busy the unit is that limits."""
     signs = {id(point): sign for point, sign in zip(points, _SIGNS, strict=False)}
     return (
         Column("trace", lambda p: None if p.place is None else str(p.place[0])),
@@ -48,8 +52,9 @@ def columns(points: Sequence[Point], roof: Roof) -> tuple[Column[Point], ...]:
                lambda p: units.rate(p.bytes_per_second), rank=1),
         Column("operations_per_second", lambda p: p.operations_per_second, "op/s",
                lambda p: scaled(p.operations_per_second)),
-        Column("share_of_roof", lambda p: p.share(roof), "of roof", lambda p: _percent(p.share(roof))),
-        Column("bound", lambda p: p.bound(roof), "bound by", lambda p: p.bound(roof) or NOT_MEASURED, False, 1),
+        Column("share_of_roof", lambda p: p.share_of(roof)),
+        Column("busy", lambda p: p.share, "busy", lambda p: _percent(p.share)),
+        Column("bound", lambda p: p.limit, "limited by", lambda p: p.limit or NOT_MEASURED, False),
         Column("problem", lambda p: p.problem, "", lambda p: p.problem or "", False, 4),
     )  # fmt: skip
 
@@ -59,6 +64,7 @@ def roof_record(roof: Roof) -> dict[str, Any]:
     return {
         "page": "roofline",
         "peak_operations_per_second": roof.peak,
+        "peak_fp32_operations_per_second": roof.fp32,
         "bytes_per_second": roof.bandwidth,
         "ridge": roof.ridge,
     }
@@ -67,7 +73,8 @@ def roof_record(roof: Roof) -> dict[str, Any]:
 def roof_lines(roof: Roof, cells: int) -> Iterator[str]:
     """The roof in words."""
     ridge = NOT_MEASURED if roof.ridge is None else f"{roof.ridge:.0f} op/B"
-    words = f"memory {units.rate(roof.bandwidth)}, tensor cores {scaled(roof.peak)} op/s, ridge at {ridge}"
+    fp32 = "" if roof.fp32 is None else f", fp32 {scaled(roof.fp32)} op/s"
+    words = f"memory {units.rate(roof.bandwidth)}, tensor cores {scaled(roof.peak)} op/s{fp32}, ridge at {ridge}"
     yield from hanging(words, cells)
 
 
@@ -196,3 +203,11 @@ def text_lines(points: Sequence[Point], roof: Roof, cells: int, rows: int) -> It
     if not drawn:
         yield NO_CHART
     yield from hanging(NOTE, cells)
+
+
+def verdict_lines(points: Sequence[Point], cells: int) -> Iterator[str]:
+    """What led to the verdict of each kernel, and what to run where something is missing."""
+    for sign, point in zip(_SIGNS, points[:_SHOWN], strict=False):
+        for place, words in enumerate(point.words):
+            head = f"{sign} {shorten(safe(point.demangled), _NAME)}: " if not place else "    "
+            yield from hanging(head + words, cells)

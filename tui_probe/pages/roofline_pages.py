@@ -12,9 +12,20 @@ from tui_probe.draw.spans import clip
 from tui_probe.draw.table import in_data, safe
 from tui_probe.draw.view import Drawing
 from tui_probe.pages.imported import Imported, ImportedPage
+from tui_probe.pages.limits import WANTED
 from tui_probe.pages.nsight.page import TablePage, Words
-from tui_probe.pages.roofline import NO_CHART, NOTE, chart, columns, placed, roof_lines, roof_record, scaled
-from tui_probe.probekit.quantities import measured_with
+from tui_probe.pages.roofline import (
+    NO_CHART,
+    NOTE,
+    chart,
+    columns,
+    placed,
+    roof_lines,
+    roof_record,
+    scaled,
+    verdict_lines,
+)
+from tui_probe.probekit.quantities import measured_with, measuring_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,27 +35,32 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
 
 ABOUT: Final = (
+    "What limits a kernel is the unit that is busy for 60 % of its time or more: memory, tensor cores, the pipes of"
+    " fp32, fp64 or fp16, or the issue of instructions. Where none is, it is latency: its warps wait for each other,"
+    " for memory, for blocks; or the launch is too small for the GPU, or so short that launching it takes as long.",
+    "Counts are those of instructions, before caches. Memory’s share is therefore “at most” (≤), and more than 100 %"
+    " where caches serve part. It is told to be DRAM or L2 where the memory that the launch can touch tells, or ncu"
+    " does (--ncu FILE.csv); otherwise it is memory without a level. Other shares are at the least.",
     "The roof is the machine's limit: left of the ridge memory bandwidth × operations per byte, right of it the tensor"
-    " cores. A kernel far below its roof is limited by neither: look at its blocks and its warps. A kernel on the"
-    " slanted part gets faster only with fewer bytes per operation: larger tiles, fused kernels, smaller types. A"
-    " kernel on the flat part cannot get faster.",
-    "Bytes are those that instructions ask for, operations those of matrix instructions, time that of the original"
-    " kernel (--benchmark). Caches serve part of the bytes, so a kernel can be above the slanted part; how far above"
-    " says how much they serve. A kernel without matrix instructions has no place in the chart; its share in the table"
-    " is of the bandwidth.",
+    " cores. A kernel on the slanted part gets faster only with fewer bytes per operation: larger tiles, fused kernels,"
+    " smaller types. A kernel without operations has no place in the chart.",
 )
 _NAME: Final = 48
 
 
 def nothing() -> str:
     """What to do where no kernel has a place."""
-    probes = f"{measured_with('bytes read')}, and with {measured_with('tensor operations')}"
-    return f"No kernel has bytes or matrix operations: run with {probes}."
+    probe = measuring_all(WANTED)
+    probes = (
+        f"{measured_with('bytes read')}, and with {measured_with('tensor operations')}" if not probe else f"-p {probe}"
+    )
+    return f"No kernel has bytes or operations: run with {probes}."
 
 
 def roofline_page(points: Sequence[Point], roof: Roof) -> TablePage[Point]:
     """One row per kernel."""
     notes = [NOTE] if points else [nothing()]
+    notes = [*verdict_lines(points, 1000), *notes]
     words = Words(found=list(roof_lines(roof, 1000)), notes=notes, about=ABOUT)
     shown = columns(points, roof)
     return TablePage("roofline", "Roofline", shown, points, words, roof_record(roof), opens=_place)
@@ -112,11 +128,11 @@ class RooflineChart(Drawing):
 
     def furthest(self) -> str | None:
         """To the kernel furthest below its roof."""
-        shares = [(share, each[1]) for each in self.shown if (share := each[1].share(self.roof)) is not None]
+        shares = [(share, each[1]) for each in self.shown if (share := each[1].share) is not None]
         if not shares:
-            return "no kernel has a share of its roof"
+            return "no kernel has a time and counts"
         share, self.chosen = min(shares, key=lambda each: each[0])
-        return f"furthest below its roof: {share:.0%} of it"
+        return f"least busy: {share:.0%} of what its busiest unit can do"
 
     def leads_to(self) -> str:
         return "kernel" if self.shown else ""
@@ -131,7 +147,6 @@ class RooflineChart(Drawing):
         sign = next((each[0] for each in self.shown if each[1] is point), "")
         if point is None:
             return []
-        share, bound = point.share(self.roof), point.bound(self.roof)
         parts = [
             f"{sign} {shorten(safe(point.demangled), _NAME)}",
             f"{point.intensity:.3g} op/B",
@@ -139,7 +154,7 @@ class RooflineChart(Drawing):
         ]
         if point.seconds is not None:
             parts.append(units.duration(point.seconds))
-        return [*parts, *([] if share is None else [f"{share:.0%} of its roof"]), *([] if bound is None else [bound])]
+        return [*parts, *point.words[:2]]
 
     def record(self) -> Mapping[str, Any]:
         shown = columns(self.points, self.roof)
@@ -177,5 +192,5 @@ _MOVES: Final[dict[str, tuple[str, Callable[[RooflineChart], str | None]]]] = {
     "previous": ("to the kernel with fewer operations per byte", lambda view: view.step(2, -1)),
     "start": ("to the kernel with the fewest operations per byte", lambda view: view.end(0)),
     "end": ("to the kernel with the most operations per byte", lambda view: view.end(-1)),
-    "worst": ("to the kernel furthest below its roof", lambda view: view.furthest()),
+    "worst": ("to the kernel whose units are least busy", lambda view: view.furthest()),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tui_probe.probekit.lines import Share
 from tui_probe.probekit.measures import Measure
 
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ def over_rows(measures: Measures, rows: Mapping[int, Sequence[int]]) -> Measures
         elif column.of.rule == "ratio" and set(column.of.parts) <= by_name.keys():
             over, under = (_sums(by_name[part], rows) for part in column.of.parts)
             values = {row: _ratio(over[row], under[row]) for row in over.keys() & under.keys()}
+        elif column.of.rule == "share" and set(column.of.parts) <= by_name.keys():
+            over, under = (_sums(by_name[part], rows) for part in column.of.parts)
+            shares = {row: _ratio(over[row], under[row]) for row in over.keys() & under.keys()}
+            values = {row: Share(each) if isinstance(each, float) else None for row, each in shares.items()}
         elif column.of.rule == "first":
             values = {row: column.values[line] for row, line in _first(column, rows)}
         if values:

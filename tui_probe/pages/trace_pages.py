@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.pages.all_lines import LINE_COLUMNS, all_lines, kernel_lines
 from tui_probe.pages.findings.report import FINDING_COLUMNS, finding_rows, summary_head, summary_lines
+from tui_probe.pages.graph_page import COLUMNS as GRAPH_COLUMNS
+from tui_probe.pages.graph_page import graph_lines, graph_report
 from tui_probe.pages.kernel_report import KERNEL_COLUMNS, kernel_columns, kernel_head, kernel_table
 from tui_probe.pages.launch_report import LAUNCH_COLUMNS, launch_lines, launch_rows
 from tui_probe.pages.log_report import LOG_COLUMNS, log_rows
@@ -39,7 +42,15 @@ _SHARED: Final = (
         "Launches", "every launch, in the order of the log",
     ),
     TracePage("results", page_lines, FIGURE_COLUMNS, figure_rows, "Results", "what the probe measured, every result"),
+    TracePage(
+        "lines", all_lines, LINE_COLUMNS, kernel_lines,
+        "Lines", "the lines of all kernels, those first that waste or wait most",
+    ),
     TracePage("ranges", range_lines, RANGE_COLUMNS, range_rows, "Ranges", "NVTX ranges and the kernels in them"),
+    TracePage(
+        "graphs", graph_report, GRAPH_COLUMNS, graph_lines,
+        "Graphs", "CUDA graphs: their nodes over time, how often and how long they were replayed",
+    ),
     TracePage(
         "events", _log_lines, LOG_COLUMNS, log_rows,
         "event.log", "event.log: what the hook saw and did, line by line", headed=False,

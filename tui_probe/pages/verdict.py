@@ -22,6 +22,8 @@ _LAUNCHES: Final = ("blocks", "threads")
 
 def of_pair(pair: Pair) -> str:
     """``B is faster: time 1.20 ms → 810 µs (-32.5 %); worse: registers per thread 32 → 40 (+25.0 %)``."""
+    if pair.different:
+        return _of_different(pair)
     lead = pair.lead
     timed = lead is not None and lead.before.leads
     parts = [f"{_speed(lead)}: {lead.words}"] if lead is not None and timed else []
@@ -40,12 +42,20 @@ def of_pair(pair: Pair) -> str:
     return "; ".join(parts)
 
 
+def _of_different(pair: Pair) -> str:
+    """What is told of two kernels that are not the same: no judgement."""
+    told = next((change for change in pair.changes if change.before.leads and change.change is not None), None)
+    return "different kernels, so neither is better" + (f": {told.words}" if told else "")
+
+
 def _is_part(change: Change) -> bool:
     """Is it a part of the time or cycles that were named already?"""
     return change.before.leads or change.before.is_time
 
 
 def _speed(lead: Change) -> str:
+    if lead.within_noise:
+        return "B is as fast as A, the difference is within what launches vary"
     if not lead.counts:
         return "B is as fast as A"
     return f"B is {'faster' if lead.verdict == 'better' else 'slower'}"

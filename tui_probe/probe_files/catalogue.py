@@ -64,6 +64,9 @@ def _places(point: ProbePoint) -> str:
 
 
 def _position(position: Position) -> str:
+    if position.source is not None:
+        lines = position.source
+        return f"{lines.file}:{lines.first}" + (f"-{lines.last}" if lines.last > lines.first else "")
     unwanted = (f"!{modifier}" for modifier in position.unwanted)
     return ".".join((position.opcode, *position.modifiers, *unwanted))
 

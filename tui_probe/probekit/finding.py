@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from tui_probe.draw import units
 from tui_probe.draw.table import safe
 from tui_probe.trace.offset import Offset, where
 
@@ -18,12 +19,33 @@ Value = int | float | str | None
 
 
 @dataclass(frozen=True, slots=True)
+class Gain:
+    """What could be saved at most, were the finding mended: so many bytes (``B``) or ``cycles`` of ``whole``."""
+
+    most: float
+    whole: float | None
+    unit: Literal["B", "cycles"]
+
+    @property
+    def share(self) -> float:
+        """The part of the whole, by which findings are ranked; 0 where that is not known."""
+        return self.most / self.whole if self.whole else 0.0
+
+    @property
+    def words(self) -> str:
+        """``to gain: at most 32.8 kB (50%)``."""
+        most = units.size(self.most) if self.unit == "B" else f"{units.count(round(self.most))} {self.unit}"
+        part = f" ({share(self.most, self.whole)})" if self.whole else ""
+        return f"to gain: at most {most}{part}"
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """``label`` and ``words`` are for people, ``key`` and ``values`` for programs; a value not measured is None.
 
     ``page`` is the view that shows it, ``line`` the line of ``pruned.ptx`` that it is about, counted from 1, or an
     ``Offset``. What ``stands_out`` costs time, and is where to look first. ``asks`` is the probe that tells more about
-    it, "" for none.
+    it, "" for none. ``gain`` is what mending it could save at most, in the same unit for all findings of a probe.
     """
 
     key: str
@@ -34,6 +56,12 @@ class Finding:
     stands_out: bool = False
     asks: str = ""
     values: Mapping[str, Value] = field(default_factory=dict)
+    gain: Gain | None = None
+
+    @property
+    def order(self) -> tuple[bool, float]:
+        """Where it is told: what stands out first, and of that what could be gained most by."""
+        return not self.stands_out, -(self.gain.share if self.gain else 0.0)
 
     def record(self) -> dict[str, Any]:
         """As data."""
@@ -44,6 +72,7 @@ class Finding:
             "ptx_line": None if isinstance(self.line, Offset) else self.line,
             **({"offset": self.line} if isinstance(self.line, Offset) else {}),
             "stands_out": self.stands_out,
+            **({} if self.gain is None else {"gain_at_most": self.gain.most, "gain_unit": self.gain.unit}),
             **self.values,
         }
 

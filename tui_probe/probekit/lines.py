@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tui_probe.probekit.declared import one_of
 from tui_probe.probekit.metric import Better
@@ -16,7 +16,18 @@ if TYPE_CHECKING:
 
 Value = int | float | str | None
 
-Rule = Literal["sum", "ratio", "first", "none"]
+Rule = Literal["sum", "ratio", "share", "first", "none"]
+IDEAL: Final = "ideal: the fewest sectors of 32 B that the bytes asked for fit into; beyond that they are wasted"
+"""What must be said of lines whose sectors are held against those."""
+
+
+class Share(float):
+    """A part of a whole from 0 to 1, which text shows in per cent."""
+
+    @property
+    def text(self) -> str:
+        """``50%``."""
+        return f"{100 * self:.0f}%" if not 0 < self < 0.01 else "<1%"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +35,8 @@ class LineMeasure:
     """A quantity of a line. ``better`` lower: the line with most of it is the one to look at.
 
     ``rule`` says what several lines of PTX, which came from one line of source, have together: the sum; the ratio of
-    the sums of two other measures, ``parts``; the value of the first; or nothing that can be said.
+    the sums of two other measures, ``parts``, or the same as a ``share`` in per cent; the value of the first; or
+    nothing that can be said.
     """
 
     name: str

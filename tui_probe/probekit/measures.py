@@ -14,7 +14,7 @@ from tui_probe.errors import TraceError
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.failure import ProbeCodeError
 from tui_probe.probekit.kept import sampled_words
-from tui_probe.probekit.lines import LineMeasure, measure_named
+from tui_probe.probekit.lines import LineMeasure, Share, measure_named
 from tui_probe.probekit.missing import missing
 from tui_probe.probekit.registry import names_of, probe_named
 
@@ -234,6 +234,8 @@ def _is_number(value: Value) -> bool:
 
 def in_full(value: Value) -> str:
     """A value as the table of lines has it."""
+    if isinstance(value, Share):
+        return value.text
     if isinstance(value, int):
         return units.count(value)
     return NOT_MEASURED if value is None else value if isinstance(value, str) else f"{value:.2f}"
@@ -243,6 +245,8 @@ def short(value: Value) -> str:
     """A value in five cells: ``5.24``, ``1620``, ``48.6k``, ``1.94M``; words are cut."""
     if value is None:
         return NOT_MEASURED
+    if isinstance(value, Share):
+        return value.text
     if isinstance(value, str):
         return value if len(value) <= _LONGEST_TEXT else value[: _LONGEST_TEXT - 1] + "…"
     if isinstance(value, float) and abs(value) < 100:

@@ -2,7 +2,7 @@
 
     kept      records that were saved and found room        attempts  records that were to be saved
     written   slots with a record, of maps with one each    slots     of the measured blocks
-    FIELD     of a map that lanes add to, the sum over its records; of any other least and most of what was saved
+    FIELD     of a map that lanes add to, the sum over its records; of any other least, median and most of its values
 
 Of a map that is reduced these are of what was kept of it: the sum where that is of sums, else least and most.
 
@@ -115,14 +115,15 @@ def _sum(own: OwnMap, name: str, records: NDArray[Any]) -> Figure:
 
 
 def _ranges(own: OwnMap, records: NDArray[Any], written: NDArray[np.bool_] | None) -> Iterator[Figure]:
-    """Least and most of each field; None without a record, and where none says which there are."""
+    """Least, median and most of each field; None without a record, and where none says which there are."""
     known = written is not None and records.nbytes <= LARGEST and bool(written.any())
     for name in own.record.names or ():
         yield from _range(own, name, records[name][written] if known else None)
 
 
 def _range(own: OwnMap, name: str, values: NDArray[Any] | None) -> Iterator[Figure]:
-    for key, label, pick in (("least", f"{name} from", np.min), ("most", "to", np.max)):
+    picks = (("least", f"{name} from", np.min), ("median", "median", np.median), ("most", "to", np.max))
+    for key, label, pick in picks:
         value = None if values is None else int(pick(values))
         yield _figure(f"{own.name}.{name}.{key}", label, value, shown=value is not None)
 

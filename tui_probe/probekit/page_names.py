@@ -8,6 +8,6 @@ FIXED: Final = ("summary", "ptx", "diff", "sass", "process", "launches")
 """Pages of a kernel whose number is the same for every kernel."""
 SHARED: Final = ("lines", "timeline", "latency", "results", "source", "explain")
 """Pages of a kernel that several probes fill."""
-OF_TRACE: Final = ("kernels", "summary", "launches", "results", "ranges", "events")
+OF_TRACE: Final = ("kernels", "summary", "launches", "results", "ranges", "graphs", "events")
 """Pages of a whole trace."""
 TAKEN: Final = frozenset((*FIXED, *SHARED, *OF_TRACE))

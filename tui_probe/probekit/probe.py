@@ -61,6 +61,14 @@ class Waits:
     unknown: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Stamps:
+    """When a launch began and ended, in ns of %globaltimer; ``end_ns`` is None where only the start is known."""
+
+    begin_ns: int
+    end_ns: int | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
     """Everything that a probe means.
@@ -80,6 +88,8 @@ class Probe:
     """What it tells of single lines."""
     timeline: Callable[[ProbeResult, Progress], LaunchTimeline] | None = None
     """When its blocks and warps ran, for a probe that records it."""
+    stamps: Callable[[ProbeResult], Stamps] | None = None
+    """When a launch ran by the timer that all kernels share (%globaltimer), for a probe that reads it."""
     waits: Callable[[ProbeResult, Progress], Waits] | None = None
     views: tuple[Kind, ...] = ()
     """Views of its own, beside those that all probes share."""

@@ -18,6 +18,13 @@ def measured_with(quantity: Quantity) -> str:
     return f"-p {names_of(lambda probe: any(metric.quantity == quantity for metric in probe.metrics))[0]}"
 
 
+def measuring_all(quantities: Iterable[Quantity]) -> str | None:
+    """The probe that measures all of some quantities in one launch; None if there is none."""
+    wanted = set(quantities)
+    names = names_of(lambda probe: wanted <= {metric.quantity for metric in probe.metrics})
+    return names[0] if names else None
+
+
 def mean_quantities(results: Iterable[Measured]) -> dict[str, float]:
     """The mean of each quantity over results; one that is not known of some result is left out."""
     values: dict[str, list[float | None]] = {}

@@ -251,14 +251,15 @@ class _TokenParser:
         return tuple(found)
 
     def _offset(self) -> int:
-        """``+4``, ``+-4``, ``-4`` or nothing."""
-        if self._peek() not in ("+", "-"):
-            return 0
-        negative = self._take().text == "-" or self._accept("-")
-        value = parse_integer(self._take().text)
-        if value is None:
-            raise _NotUnderstoodError
-        return -value if negative else value
+        """``+4``, ``+-4``, ``-4``, ``+4+8`` or nothing."""
+        total = 0
+        while self._peek() in ("+", "-"):
+            negative = self._take().text == "-" or self._accept("-")
+            value = parse_integer(self._take().text)
+            if value is None:
+                raise _NotUnderstoodError
+            total += -value if negative else value
+        return total
 
     def _memory(self) -> Memory:
         base: Register | Symbol | None = None

@@ -17,7 +17,7 @@ from typing import Annotated, Final, TypeAlias
 from tui_probe.errors import SimulationError
 from tui_probe.simgpu.codec import BYTES, I32, TEXT, U32, U64, Fixed, Record, Sequence, unpack
 
-VERSION: Final = 1
+VERSION: Final = 2
 SOCKET_DESCRIPTOR: Final = 3
 MEMORY_DESCRIPTOR: Final = 4
 
@@ -35,6 +35,7 @@ class Status(IntEnum):
     MISALIGNED_ADDRESS = 5
     TRAP = 6
     DEADLOCK = 7
+    ASSERT = 8
 
 
 class Space(IntEnum):
@@ -90,8 +91,15 @@ class Unload:
     module: Annotated[int, U64]
 
 
-Request: TypeAlias = Load | Place | Describe | Launch | Unload
-REQUESTS: Final[dict[int, type[Request]]] = {1: Load, 2: Place, 3: Describe, 4: Launch, 5: Unload}
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Make one image of several. ``images`` are what cuLinkAddData was given."""
+
+    images: Annotated[tuple[bytes, ...], Sequence(BYTES)]
+
+
+Request: TypeAlias = Load | Place | Describe | Launch | Unload | Link
+REQUESTS: Final[dict[int, type[Request]]] = {1: Load, 2: Place, 3: Describe, 4: Launch, 5: Unload, 6: Link}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +144,19 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """Reply to Launch: cycles from start to end, and instructions, counted once for each warp that executed one."""
+    """Reply to Launch: cycles from start to end, instructions, counted once for each warp that executed one, and what
+    threads printed."""
 
     cycles: Annotated[int, U64]
     instructions: Annotated[int, U64]
+    printed: Annotated[bytes, BYTES] = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """Reply to Link: an image that can be loaded."""
+
+    image: Annotated[bytes, BYTES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +166,13 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Reply with any other status than OK: what went wrong, for a person."""
+    """Reply with any other status than OK: what went wrong, for a person, and what threads printed before that."""
 
     message: Annotated[str, TEXT]
+    printed: Annotated[bytes, BYTES] = b""
 
 
-Reply: TypeAlias = Loaded | Described | Executed | Done
+Reply: TypeAlias = Loaded | Described | Executed | Linked | Done
 
 
 def decode_request(kind: int, body: bytes) -> Request:

@@ -7,6 +7,7 @@ from typing import BinaryIO
 from tui_probe.errors import ImageError, ProbeError, PtxError, SimulationError
 from tui_probe.simgpu import executor
 from tui_probe.simgpu.codec import U32, pack
+from tui_probe.simgpu.linking import link
 from tui_probe.simgpu.modules import LoadedModule
 from tui_probe.simgpu.protocol import (
     VERSION,
@@ -16,6 +17,8 @@ from tui_probe.simgpu.protocol import (
     Executed,
     Failure,
     Launch,
+    Link,
+    Linked,
     Load,
     Loaded,
     Parameter,
@@ -37,6 +40,7 @@ STATUSES: tuple[tuple[type[ProbeError], Status], ...] = (
     (executor.MemoryFaultError, Status.ILLEGAL_ADDRESS),
     (executor.TrapError, Status.TRAP),
     (executor.DeadlockError, Status.DEADLOCK),
+    (executor.KernelAssertionError, Status.ASSERT),
     (ImageError, Status.NO_PTX),
     (PtxError, Status.INVALID_PTX),
     (ProbeError, Status.NOT_SUPPORTED),
@@ -72,7 +76,7 @@ class Server:
             return Status.OK, self._perform(decode_request(kind, body))
         except ProbeError as error:
             status = next(status for kind_of_error, status in STATUSES if isinstance(error, kind_of_error))
-            return status, Failure(str(error))
+            return status, Failure(str(error), error.printed if isinstance(error, SimulationError) else b"")
 
     def _perform(self, request: Request) -> Reply:
         match request:
@@ -88,6 +92,8 @@ class Server:
             case Unload():
                 self._modules.pop(request.module, None)
                 return Done()
+            case Link():
+                return Linked(link(request.images))
 
     def _module(self, number: int) -> LoadedModule:
         if number not in self._modules:
@@ -134,4 +140,4 @@ class Server:
             machine=self._machine,
             start_cycle=request.start_cycle,
         )
-        return Executed(execution.cycles, execution.instructions)
+        return Executed(execution.cycles, execution.instructions, execution.printed)

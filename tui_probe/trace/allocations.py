@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from tui_probe.trace.launches import Launch
     from tui_probe.trace.model import Trace
+    from tui_probe.trace.run import Run
 
 _MEMORY: Final = re.compile(
     rb"\[mem\] (cu\w+) 0 dptr (?:0x)?([0-9a-fA-F]{1,16})(?: bytesize (\d{1,18}))?[ \r]*$", re.MULTILINE
@@ -68,7 +69,7 @@ class LaunchMemory:
         return found if found is not None and address < found.end else None
 
 
-def read_launch_memory(trace: Trace, launch: Launch | None) -> LaunchMemory:
+def read_launch_memory(trace: Run, launch: Launch | None) -> LaunchMemory:
     """Memory as ``launch`` found it; without one, as it was at the end of the log. TraceError if the log is unreadable.
 
     A launch whose parameters the log does not hold (passed through, or of a log that was cut) has what was allocated

@@ -29,7 +29,8 @@ _IGNORED: Final = (b"[mem] ", b"[mod] ", b"[bin] ", b"[probe] find ", b"[probe] 
 """Lines that tell nothing which the trace model keeps, in logs that have ``[kernel]`` lines."""
 
 _ANYWHERE: Final = (
-    b"[benchmark] ", b"[nvtx] ", b"[time] ", b"[budget] ", b"[key] ", b"[reason] ", b"[passed] lost ",
+    b"[benchmark] ", b"[nvtx] ", b"[time] ", b"[budget] ", b"[key] ", b"[reason] ", b"[passed] lost ", b"[graph] ",
+    b"[node] ",
 )  # fmt: skip
 """Lines that say the same wherever they stand among launches."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -60,6 +61,7 @@ from tui_probe.trace.event_types import (
     Unknown,
     Unlisted,
 )
+from tui_probe.trace.graph_events import GraphMade, GraphNodeTold, GraphReplay, GraphReplayed, GraphTimed, GraphTold
 from tui_probe.trace.packed_lines import match_line
 from tui_probe.trace.text import text_of
 
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
 
     from tui_probe.reasons import Reason
     from tui_probe.trace.event_types import Way
+    from tui_probe.trace.graph_events import Told
 
 Match: TypeAlias = re.Match[bytes]
 Reader: TypeAlias = "tuple[Pattern, Callable[[Match], Event]]"
@@ -211,6 +214,34 @@ def _gpu_timed(m: Match) -> Event:
     )  # fmt: skip
 
 
+def _graph_node(m: Match) -> Event:
+    graph, index, kind, parent, after, size, kernel, shape, captured = m.groups()
+    before = () if after == b"-" else tuple(int(one) for one in after.split(b","))
+    return GraphNodeTold(
+        int(graph), int(index), text_of(kind), _number(parent), before, _number(size), _number(kernel),
+        None if shape is None else shape_of(shape), _number(captured),
+    )  # fmt: skip
+
+
+def _graph_replay(m: Match) -> Event:
+    graph, replay, time_ns, first, count, probed = m.groups()
+    pairs = [] if probed == b"-" else [pair.split(b"x") for pair in probed.split(b",")]
+    kernels: Counter[int] = Counter()
+    for kernel, times in pairs:
+        kernels[int(kernel)] += int(times)
+    return GraphReplay(int(graph), int(replay), int(time_ns), int(first), int(count), tuple(kernels.items()))
+
+
+def _graph_told(m: Match) -> Event:
+    graph, what, _, reason = m.groups()
+    return GraphTold(int(graph), _GRAPH_TOLD[what], reason_of(reason))
+
+
+_GRAPH_TOLD: Final[dict[bytes, Told]] = {
+    b"untwinned": "untwinned", b"passed": "passed", b"twin given back": "given back", b"destroyed": "destroyed",
+}  # fmt: skip
+
+
 def _module_named(m: Match) -> Event:
     return ModuleCall(text_of(m[1]), _number(m[2]), _hex(m[3]), _hex(m[4]), text_of(m[5]))
 
@@ -279,6 +310,12 @@ _BENCHMARK: Final = (
     "prologue {MS} kernel {MS} epilogue {MS} original {MS} impact {MS} {CODE}(?: kernel {INDEX} launch {COUNT})?"
 )
 
+_GRAPH_NODE: Final = (
+    r"{INDEX} {INDEX} ([a-z-]{1,20}) in {MAYBE} after (-|\d{1,9}(?:,\d{1,9})*)(?!\S)"
+    r"(?: bytes {COUNT})?(?: kernel {INDEX} grid {SHAPE} captured {MAYBE})?"
+)
+_COUNTS: Final = r"(-|\d{1,9}x\d{1,9}(?:,\d{1,9}x\d{1,9})*)(?!\S)"
+_GRAPH_REPLAY: Final = "{INDEX} replay {COUNT} time {NS} launch {COUNT} count {INDEX} probed " + _COUNTS
 _TIME: Final = (
     "launch {COUNT} kernel {INDEX}(?: key {INDEX})? (original|probed) ns {COUNT} for {COUNT}(?: host {COUNT})?"
 )
@@ -416,8 +453,28 @@ READERS: Final[dict[bytes, dict[bytes, tuple[Reader, ...]]]] = {
     },
     b"[time]": {
         b"launch": ((Pattern(_TIME), _gpu_timed),),
+        b"graph": (
+            (
+                Pattern("graph {INDEX} replay {COUNT} (probed|original) ns {COUNT} for {COUNT} call {COUNT}( idle)?"),
+                lambda m: GraphTimed(
+                    int(m[1]), int(m[2]), m[3] == b"probed", int(m[4]), int(m[5]), int(m[6]), m[7] is not None
+                ),
+            ),
+        ),
         b"empty": ((Pattern("empty {COUNT}"), lambda m: EmptyPair(int(m[1]))),),
     },
+    b"[graph]": {
+        b"*": (
+            (
+                Pattern(r"{INDEX} executable \S+ nodes {INDEX} kernels {INDEX} flags {INDEX}"),
+                lambda m: GraphMade(int(m[1]), int(m[2]), int(m[3]), int(m[4])),
+            ),
+            (Pattern("{INDEX} replayed {COUNT}"), lambda m: GraphReplayed(int(m[1]), int(m[2]))),
+            (Pattern(_GRAPH_REPLAY), _graph_replay),
+            (Pattern(r"{INDEX} (untwinned|passed|twin given back|destroyed)(?!\S)( reason (.*))?"), _graph_told),
+        )
+    },
+    b"[node]": {b"*": ((Pattern(_GRAPH_NODE), _graph_node),)},
     b"[key]": {
         b"*": (
             (Pattern(r"{INDEX} kernel {INDEX} grid {SHAPE}(?: cluster (\d{1,9} \d{1,9} \d{1,9})(?!\S))?"), _key),

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
+from tui_probe.trace.graph_events import GraphEvent
+
 if TYPE_CHECKING:
     from tui_probe.reasons import Reason
 
@@ -498,4 +500,5 @@ Event: TypeAlias = (
     | Trouble
     | Ending
     | Exited
+    | GraphEvent
 )

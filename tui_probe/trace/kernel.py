@@ -65,6 +65,8 @@ class Kernel:
     launches_probed: int = 0
     launches_unlisted: int = 0
     """Of them those that the log only counts: the table of launches does not have them."""
+    launches_in_graphs: int = 0
+    """Of them those in replays of CUDA graphs that were not probed, which the table does not have either."""
     shape: Shape | None = None
     """Grid, block and dynamic shared memory of the last launch that has lines of its own in the log."""
     grid_varies: bool = False

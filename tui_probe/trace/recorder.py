@@ -15,6 +15,8 @@ from tui_probe.trace.tally import Tally
 from tui_probe.trace.time_samples import NONE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from tui_probe.reasons import Reason
@@ -163,6 +165,19 @@ class Recorder:
         """The log had no room for so many launches of a key."""
         self.trace.passed.lose(key, count)
         self._count_passed(key, count)
+
+    def in_graph(self, index: int, shape: Shape) -> None:
+        """A kernel is in a graph; where it was not launched otherwise, that is the shape which it is known by."""
+        kernel = self.kernel(index)
+        if kernel.shape is None:
+            kernel.shape = shape
+
+    def in_graphs(self, launches: Mapping[int, int]) -> None:
+        """Launches of kernels in replays of graphs that have no lines of their own."""
+        for index, count in launches.items():
+            self.kernel(index).launches += count
+            self.kernel(index).launches_in_graphs += count
+            self.trace.state.launches += count
 
     def _count_passed(self, key: int, count: int) -> None:
         self.trace.state.launches += count

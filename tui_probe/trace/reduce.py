@@ -37,6 +37,14 @@ from tui_probe.trace.event_types import (
     Unknown,
     Unlisted,
 )
+from tui_probe.trace.graph_events import (
+    GraphMade,
+    GraphNodeTold,
+    GraphReplay,
+    GraphReplayed,
+    GraphTimed,
+    GraphTold,
+)
 from tui_probe.trace.older import OlderKernels
 from tui_probe.trace.packed_lines import match_line, read_packed
 
@@ -89,6 +97,12 @@ class Reducer:
             Unlisted: self._unlisted,
             Trouble: self._trouble,
             NvtxRange: self._nvtx_range,
+            GraphMade: self.trace.graphs.made,
+            GraphNodeTold: self._graph_node,
+            GraphReplayed: self._graph_replayed,
+            GraphReplay: self._graph_replay,
+            GraphTimed: self.trace.graphs.timed,
+            GraphTold: self.trace.graphs.told,
             Ending: self._ending,
             Exited: self._exited,
         }
@@ -247,6 +261,17 @@ class Reducer:
         troubles = self.trace.state.troubles
         if len(troubles) < _MOST_TROUBLES:
             troubles.append(event.text)
+
+    def _graph_node(self, event: GraphNodeTold) -> None:
+        self.trace.graphs.node(event)
+        if event.kernel is not None and event.shape is not None:
+            self.recorder.in_graph(event.kernel, event.shape)
+
+    def _graph_replayed(self, event: GraphReplayed) -> None:
+        self.recorder.in_graphs(self.trace.graphs.replayed(event.graph, event.count))
+
+    def _graph_replay(self, event: GraphReplay) -> None:
+        self.recorder.in_graphs(self.trace.graphs.replay(event))
 
     def _ending(self, event: Ending) -> None:
         self.trace.state.exit_status, self.trace.state.signal = event.status, event.signal

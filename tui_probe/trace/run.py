@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from tui_probe.trace.graphs import GraphTable
 from tui_probe.trace.launches import LaunchTable, ResultTable
 from tui_probe.trace.locate import inside
 from tui_probe.trace.passed import PassedTable
@@ -88,6 +89,7 @@ class Run:
         self.passed = PassedTable(directory)
         self.results = ResultTable(directory, self.spill)
         self.ranges = RangeTable()
+        self.graphs = GraphTable()
         self.run_info: RunInfo | None = None
         self.timed: list[Timed] = []
         """The kernels of which launches were timed."""

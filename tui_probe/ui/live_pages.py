@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tui_probe.ui.views.graphs import GraphsView
+from tui_probe.ui.views.grown import GrownView
 from tui_probe.ui.views.log import LogView
 from tui_probe.ui.views.pages import READING, GpuPage, KernelPage
 from tui_probe.ui.views.ranges import RangesView
@@ -29,6 +31,7 @@ TABS = (
     Tab("gpu", "GPU", "GPU"),
 )
 RANGES = Tab("ranges", "Ranges", "Ranges")
+GRAPHS = Tab("graphs", "Graphs", "Graphs")
 
 
 class LivePages:
@@ -43,8 +46,9 @@ class LivePages:
         self.results = ResultsView(desk, "results")
         self.gpu_page = GpuPage(desk, "gpu", ascii_only=ascii_only)
         self.ranges = RangesView(desk, RANGES.id)
+        self.graphs = GraphsView(desk, GRAPHS.id)
         views = (self.kernel_page, self.process_log, self.event_log, *self.outputs.values(), self.results,
-                 self.gpu_page, self.ranges)  # fmt: skip
+                 self.gpu_page, self.ranges, self.graphs)  # fmt: skip
         self.views: dict[str, View] = {view.name: view for view in views}
 
     @property
@@ -53,8 +57,13 @@ class LivePages:
         return self.views[self.current]
 
     def tabs(self, process: ProcessView | None) -> Sequence[Tab]:
-        """The pages that there are: that of ranges only where the target has any."""
+        """The pages that there are: those of ranges and of graphs only where the target has any.
+
+        Numbers go by place, so that of graphs comes with the one before it.
+        """
         trace = process.trace if process else None
+        if self.current == GRAPHS.id or (trace is not None and len(trace.graphs)):
+            return (*TABS, RANGES, GRAPHS)
         return (*TABS, RANGES) if self.current == RANGES.id or (trace is not None and len(trace.ranges)) else TABS
 
     def take(self, snapshot: Snapshot, process: ProcessView | None, gpus: GpuView) -> None:
@@ -67,7 +76,7 @@ class LivePages:
             page.look()
         elif isinstance(page, ResultsView):
             page.look(process, running=snapshot.running)
-        elif isinstance(page, RangesView):
+        elif isinstance(page, GrownView):
             page.look(process)
         elif isinstance(page, GpuPage):
             page.show_gpus(gpus, simulated=snapshot.simulated)

@@ -110,7 +110,7 @@ def _findings(of: ProbeResult) -> list[Finding]:
     probe = probe_named(of.probe)
     if probe is not None and probe.findings is not None:
         found = [_with_page(of, each) for each in probe.findings(of, probe.analyse(of))]
-        return [*sorted(found, key=lambda finding: not finding.stands_out), *_sample(of)]
+        return [*sorted(found, key=lambda finding: finding.order), *_sample(of)]
     words = kept_words(of.result)
     return [Finding("kept", "records", words)] if words else []
 

@@ -52,7 +52,8 @@ def _finding(finding: Finding, cells: int, numbers: Mapping[str, int]) -> Iterat
     mark, role = ("!", "warn") if finding.stands_out else (" ", "")
     link = f"→ {page_words(finding.page, numbers)}" if finding.page else ""
     room = max(20, cells - LABEL - 2)
-    parts = wrap(safe(finding.words), room)
+    gain = f"; {finding.gain.words}" if finding.gain else ""
+    parts = wrap(safe(finding.words + gain), room)
     # The link goes behind the words, with them on one line where both fit.
     if link and width(parts[-1]) + 2 + width(link) > room:
         parts.append("")

@@ -15,7 +15,7 @@ from tui_probe.draw.spans import width as cells_of
 from tui_probe.draw.table import Column, cell, fitted_cell, in_data, in_tables, layout
 from tui_probe.draw.view import Document
 from tui_probe.pages.launch_counts import left_out
-from tui_probe.pages.launch_report import LAUNCH_COLUMNS, LaunchRow
+from tui_probe.pages.launch_report import LAUNCH_COLUMNS, LaunchRow, place_of
 from tui_probe.probekit.kind import Kind
 from tui_probe.trace.parameters import read_parameters
 
@@ -88,7 +88,7 @@ class Launches(Document):
         result = None if launch.result is None else self.trace.results.name(launch.result)
         parameters = None if launch.number is None else self.parameters.get(launch.number)
         probe = None if launch.result is None else self.trace.results.probe(launch.result)
-        return Row(launch, "", "", seconds, result, probe, parameters)
+        return Row(launch, "", "", seconds, result, probe, place_of(self.trace, launch), parameters)
 
     # -- drawing
 

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw.table import safe
 from tui_probe.draw.view import Document
+from tui_probe.pages.views.own_values import OwnResults
 from tui_probe.probekit.count_table import CountTable
 from tui_probe.probekit.kind import Kind
+from tui_probe.probekit.measured import UNKNOWN, probe_of
 from tui_probe.probekit.missing import not_known
 
 if TYPE_CHECKING:
@@ -69,6 +71,8 @@ def _open(source: Source, progress: Progress) -> CountTable | SeveralTables:
 
 def _table(source: Source, progress: Progress) -> CountTable:
     notes = [note for one in source.kernel.by_probe() if (note := not_known(one)) is not None]
+    if probe_of(source.kernel) is UNKNOWN:
+        return OwnResults(source, progress, notes)
     return CountTable(source, "Results", progress, notes)
 
 
@@ -80,7 +84,8 @@ KIND: Final = Kind(
     _open,
     explanation=(
         "One row per launch, one column per figure. Of a probe that is not installed, each map is shown by itself: how"
-        " many records it kept, and the least and the most of each field, or its sum where lanes add to it.",
+        " many records it kept, and least, median and most of each field, or its sum where lanes add to it. Below the"
+        " table are the values of one launch: how they are spread, and which warps or threads have most.",
     ),
     order=95,
     short="Res",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.draw import units
 from tui_probe.draw.formats import as_record
 from tui_probe.draw.percentiles import SHARES, distribution_line, head_line, percentiles
-from tui_probe.draw.spans import pad
+from tui_probe.draw.spans import pad, wrap
 from tui_probe.draw.table import in_data, safe
 from tui_probe.draw.view import Document
 from tui_probe.pages.findings.found import find_all
@@ -17,6 +17,7 @@ from tui_probe.pages.findings.questions import open_questions
 from tui_probe.pages.kernel_detail import LABEL, detail_lines
 from tui_probe.pages.kernel_report import KERNEL_COLUMNS, change
 from tui_probe.pages.kernel_row import row_of
+from tui_probe.pages.limits import limited, summary_words
 from tui_probe.pages.without_ptx import machine_code_alone
 from tui_probe.probekit.kind import Kind
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
+    from tui_probe.pages.findings.found import Found
     from tui_probe.probekit.kind import Source
     from tui_probe.trace.model import Kernel
 
@@ -45,7 +47,9 @@ class Summary(Document):
         self.sources = source_files(kernel)
         self.probes = [one for one in kernel.by_probe() if one.probe]
         self.measured = {} if self.simulated else measured(kernel)
-        self.found = find_all(source)
+        self.found = sorted(find_all(source), key=_best_of)
+        self.limited = limited(kernel)
+        self.limit_words = summary_words(kernel, self.limited)
         self.questions = open_questions(kernel, self.found)
         self.command = command_of(source.trace)
         self.machine_code = machine_code_alone(kernel)
@@ -57,7 +61,8 @@ class Summary(Document):
     def lines(self, width: int) -> Sequence[Line]:
         """The page; in two columns where it is wide."""
         found = [line for each in self.found for line in found_lines(each, width, self.numbers)]
-        return detail_lines(self.row, width, self._more(), found, self._asked)
+        limit = [line for place, words in enumerate(self.limit_words) for line in _labelled(words, width, place)]
+        return detail_lines(self.row, width, self._more(), found, self._asked, limit)
 
     def status(self) -> list[str]:
         """Where the machine code is, since what says so above may be far below."""
@@ -119,6 +124,7 @@ class Summary(Document):
             "found": self.found[0].record() if self.found else None,
             **({"found_by_probe": [each.record() for each in self.found]} if len(self.found) > 1 else {}),
             "open_questions": [question.record() for question in self.questions],
+            "limited_by": None if self.limited is None else self.limited.record(),
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
@@ -130,6 +136,18 @@ class Summary(Document):
         for label, values in self.measured.items():
             for share, value in zip(SHARES, percentiles(values) or [], strict=True):
                 yield f"{label.replace(' ', '_')}_p{share}", value
+
+
+def _labelled(words: str, width: int, place: int) -> Iterator[Line]:
+    """A line of the verdict, with its name before the first."""
+    for number, part in enumerate(wrap(words, max(20, width - LABEL - 2))):
+        first = not place and not number
+        yield ((" " + pad("limited by" if first else "", LABEL), "dim"), (safe(part), "title" if first else ""))
+
+
+def _best_of(found: Found) -> tuple[bool, float]:
+    """The order of a probe's findings beside those of others: by the best of them."""
+    return min((finding.order for finding in found.findings), default=(True, 0.0))
 
 
 def measured(kernel: Kernel) -> dict[str, list[float]]:
@@ -171,8 +189,9 @@ KIND: Final = Kind(
     lambda _: None,
     _open,
     explanation=(
-        "Findings come first: each line names the page that shows it, and ! marks what costs time. Then comes what the"
-        " probe costs the kernel in registers, spills and occupancy, and what another run would answer.",
+        "First comes what limits the kernel, with how busy its units were. Then findings, by what could be gained at"
+        " most: each line names the page that shows it, and ! marks what costs time. Below is what another run would"
+        " answer, and last what the probe costs the kernel in registers, spills and occupancy.",
         "“original” is the kernel as it came, “probed” the one that ran in its place. – means not measured. Slowdown"
         " is probed time over original time, of launches that ran both (--benchmark).",
     ),

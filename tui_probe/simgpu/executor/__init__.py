@@ -3,6 +3,7 @@
 from tui_probe.simgpu.executor.execution import Execution, execute
 from tui_probe.simgpu.executor.faults import (
     DeadlockError,
+    KernelAssertionError,
     MemoryFaultError,
     MisalignedAddressError,
     TrapError,
@@ -26,6 +27,7 @@ __all__ = [
     "DeviceMemory",
     "Execution",
     "Kernel",
+    "KernelAssertionError",
     "Machine",
     "MemoryFaultError",
     "MisalignedAddressError",

@@ -125,3 +125,12 @@ class Access:
         except AccessFault as fault:
             raise fault.at(self._line, group.batch.describe(lanes, fault.position)) from None
         return offset, space.indices(lanes, offset, self._size)
+
+
+class PointerAccess(Access):
+    """Accesses of ``size`` bytes at generic addresses that are no operand; for ``parts_at`` alone."""
+
+    def __init__(self, size: int, line: int) -> None:
+        self._space = ""
+        self._size = size
+        self._line = line

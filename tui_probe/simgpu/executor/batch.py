@@ -56,6 +56,7 @@ class Batch:
         self.starts = np.array([placement.start for placement in placements], np.int64) + start_cycle
         self.counters = np.zeros(self.block_count * self.warps_per_block, np.int64)
         self.instructions = 0
+        self.printed: list[bytes] = []
         self.lanes = self._all_lanes()
         self.alive = np.zeros(self.lanes.place_count, np.bool_)
         self.alive[self.lanes.places] = True

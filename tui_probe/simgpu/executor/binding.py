@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from tui_probe.ptx.tree import Instruction, Symbol
+from tui_probe.ptx.tree import Instruction, Register, Symbol, Vector
 from tui_probe.simgpu.executor.async_copy import build_copy_wait
 from tui_probe.simgpu.executor.barrier_instructions import build_barrier, is_barrier
 from tui_probe.simgpu.executor.control import Branch, Control, End, build_branch, build_call, build_indexed_branch
+from tui_probe.simgpu.executor.device_calls import build_device_call
 from tui_probe.simgpu.executor.faults import UnsupportedInstructionError
 from tui_probe.simgpu.executor.forms import UnsupportedFormError
 from tui_probe.simgpu.executor.guard import guarded
@@ -68,7 +69,7 @@ def bind_function(items: Iterable[Mark | Written], code: FunctionCode, binder: B
 
 
 def _bind(item: Written, code: FunctionCode, binder: Binder) -> list[Part]:
-    instruction = item.instruction
+    instruction = _with_parts(item.instruction, item.names)
     binder.begin(item.names, instruction.span.line)
     guard = _guard(instruction, binder)
     if isinstance(guard, Source) and instruction.opcode == "bra":
@@ -82,6 +83,23 @@ def _bind(item: Written, code: FunctionCode, binder: Binder) -> list[Part]:
         step.effects.reads.update(step.effects.writes)
         return [Step(operation, None, step.effects, step.line, step.cycles)]
     return _skipped_around(step, guard, instruction, binder)
+
+
+def _with_parts(instruction: Instruction, names: Names) -> Instruction:
+    """The instruction with the parts of registers that are vectors (``.reg .v2 .u32 v``) in the place of these."""
+    if not any(isinstance(operand, Register) and _parts(operand, names) for operand in instruction.operands):
+        return instruction
+    operands = [
+        Vector(parts) if isinstance(operand, Register) and (parts := _parts(operand, names)) else operand
+        for operand in instruction.operands
+    ]
+    return replace(instruction, operands=tuple(operands))
+
+
+def _parts(operand: Register, names: Names) -> tuple[Register, ...]:
+    if operand.selector or names.find(operand.name) is not None:
+        return ()
+    return tuple(Register(operand.name, part) for part in "xyzw" if names.find(f"{operand.name}.{part}") is not None)
 
 
 def _guard(instruction: Instruction, binder: Binder) -> Source | None:
@@ -114,8 +132,11 @@ def _step(instruction: Instruction, code: FunctionCode, binder: Binder) -> Step:
     operation: Operation | None = None
     control: Control | None = None
     try:
-        control = _control(instruction, code, binder)
-        if control is None:
+        if instruction.opcode == "call":
+            operation = build_device_call(instruction, binder)
+        if operation is None:
+            control = _control(instruction, code, binder)
+        if operation is None and control is None:
             operation = _operation(instruction, binder)
     except UnsupportedFormError:
         operation = _unsupported(instruction)

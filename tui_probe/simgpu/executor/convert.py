@@ -8,7 +8,7 @@ import numpy as np
 
 from tui_probe.simgpu.executor.floating import flushed, saturated
 from tui_probe.simgpu.executor.forms import operands_of, types_of
-from tui_probe.simgpu.executor.rounding import from_bfloat16, odd_single, odd_sum, to_bfloat16, to_single
+from tui_probe.simgpu.executor.rounding import directed_sum, from_bfloat16, odd_single, odd_sum, to_bfloat16, to_single
 from tui_probe.simgpu.executor.scalars import F16, F32, F64, S64, TYPES, U32, ScalarType, Value
 from tui_probe.simgpu.executor.words import join_words
 
@@ -84,6 +84,8 @@ def _from_integer(written: ScalarType, mode: str) -> Callable[[Value], Value]:
         if written.dtype == F16:
             return lambda value: value.astype(F64).astype(F16)
         return lambda value: value.astype(written.dtype)
+    if written.dtype == F64:
+        return lambda value: directed_sum(*_parts(value), mode)
     if written.dtype != F32:
         raise KeyError(mode)
     return lambda value: to_single(_exact(value), mode)
@@ -91,11 +93,16 @@ def _from_integer(written: ScalarType, mode: str) -> Callable[[Value], Value]:
 
 def _exact(value: Value) -> Value:
     """An integer as a double, rounded to odd if it has too many digits."""
+    return value.astype(F64) if value.dtype.itemsize < 8 else odd_sum(*_parts(value))
+
+
+def _parts(value: Value) -> tuple[Value, Value]:
+    """Two doubles whose exact sum is the integer."""
     if value.dtype.itemsize < 8:
-        return value.astype(F64)
+        return value.astype(F64), np.zeros(value.shape, F64)
     high = value >> value.dtype.type(32)
     low = value & value.dtype.type(0xFFFFFFFF)
-    return odd_sum(high.astype(F64) * 2.0**32, low.astype(F64))
+    return high.astype(F64) * 2.0**32, low.astype(F64)
 
 
 def _to_integer(written: ScalarType, read: ScalarType, integral: Callable[[Value], Any]) -> Callable[[Value], Value]:

@@ -25,10 +25,14 @@ MAX_THREADS: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """What a launch took: ``cycles`` from its start to the end of its last block, ``instructions`` counted per warp."""
+    """What a launch took: ``cycles`` from its start to the end of its last block, ``instructions`` counted per warp.
+
+    ``printed`` is what its threads printed.
+    """
 
     cycles: int
     instructions: int
+    printed: bytes = b""
 
 
 def execute(
@@ -88,6 +92,7 @@ class _Run:
             self._template[index] = value(launch)
         self._live = kernel.program.live()
         self._instructions = 0
+        self._printed: list[bytes] = []
 
     def execute(self) -> Execution:
         threads = self._launch.block[0] * self._launch.block[1] * self._launch.block[2]
@@ -101,7 +106,7 @@ class _Run:
             durations = self._all_durations(count, slots * self._machine.sm_count)
             while placements := schedule.certain(count):
                 self._finish(schedule, placements, [durations[placement.block] for placement in placements])
-        return Execution(schedule.end, self._instructions)
+        return Execution(schedule.end, self._instructions, b"".join(self._printed))
 
     @staticmethod
     def _finish(schedule: Schedule, placements: Sequence[Placement], durations: Sequence[int]) -> None:
@@ -133,6 +138,11 @@ class _Run:
             self._start,
             kernel.local_bytes,
         )
-        Scheduler(kernel.program, batch).run(kernel.program.first_group(batch, kernel.name))
+        try:
+            Scheduler(kernel.program, batch).run(kernel.program.first_group(batch, kernel.name))
+        except SimulationError as error:
+            error.printed = b"".join(self._printed + batch.printed)
+            raise
         self._instructions += batch.instructions
+        self._printed += batch.printed
         return batch.durations()

@@ -40,5 +40,9 @@ class TrapError(SimulationError):
     """The kernel executed ``trap`` or ``brkpt``."""
 
 
+class KernelAssertionError(SimulationError):
+    """An ``assert`` of the kernel failed."""
+
+
 class MBarrierError(SimulationError):
     """An mbarrier is used as PTX does not allow: too many arrivals, or one that was not initialised."""

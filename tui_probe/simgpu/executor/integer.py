@@ -190,22 +190,26 @@ def build_carry_sum(subtracts: bool, takes: bool) -> Callable[[Instruction, Bind
         kind = TYPES[f"u{last_type(instruction).bits}"]
         target, a, b = operands_of(instruction, 3)
         sources = [bind.source(a, kind), bind.source(b, kind)]
-        return _build_with_carry(bind, bind.target(target, kind), sources, _sum(subtracts), instruction, takes)
+        given = None if takes else subtracts
+        return _build_with_carry(bind, bind.target(target, kind), sources, _sum(subtracts), instruction, given)
 
     return build
 
 
 def _sum(subtracts: bool) -> Callable[[Value, Value, Value], tuple[Value, Value]]:
-    """The sum or difference with a carry or borrow (0 or 1) coming in, and the one going out."""
+    """The sum or difference with a carry (0 or 1) coming in, and the one going out.
+
+    A difference is a + ~b + carry, as the machine computes it: a carry of 0 is a borrow. Nothing else tells what
+    ``addc`` finds after ``sub.cc``; for sm_80 ptxas makes of it the carry of ``IADD3 a, -b``.
+    """
 
     def add(a: Value, b: Value, carry: Value) -> tuple[Value, Value]:
         total = a + b
         result = total + carry
         return result, (total < a) | (result < total)
 
-    def subtract(a: Value, b: Value, borrow: Value) -> tuple[Value, Value]:
-        total = a - b
-        return total - borrow, (a < b) | (total < borrow)
+    def subtract(a: Value, b: Value, carry: Value) -> tuple[Value, Value]:
+        return add(a, ~b, carry)
 
     return subtract if subtracts else add
 
@@ -222,7 +226,9 @@ def _build_carry_product(instruction: Instruction, bind: Binder, takes: bool) ->
         return add(multiply(x, y).view(unsigned.dtype), z, carry)
 
     sources = [bind.source(a, kind), bind.source(b, kind), bind.source(c, unsigned)]
-    return _build_with_carry(bind, bind.target(target, unsigned), sources, multiply_add, instruction, takes)
+    return _build_with_carry(
+        bind, bind.target(target, unsigned), sources, multiply_add, instruction, None if takes else False
+    )
 
 
 def _build_with_carry(
@@ -231,11 +237,12 @@ def _build_with_carry(
     sources: list[Source],
     function: Callable[..., tuple[Value, Value]],
     instruction: Instruction,
-    takes: bool,
+    given: bool | None,
 ) -> Operation:
+    """``given``: the carry that comes in, None for that of an earlier instruction."""
     flag = _carry(bind)
     gives = "cc" in instruction.modifiers
-    if takes:
+    if given is None:
         bind.effects.reads.add(flag)
     if gives:
         bind.effects.writes.add(flag)
@@ -244,7 +251,7 @@ def _build_with_carry(
     def run(group: Any) -> None:
         registers = group.registers
         values = [source.read(registers) for source in sources]
-        taken = registers[flag] if takes else np.False_
+        taken = registers[flag] if given is None else given
         result, carry = function(*values, np.asarray(taken).astype(values[0].dtype))
         target.write(registers, result)
         if gives:

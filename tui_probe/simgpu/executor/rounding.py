@@ -52,6 +52,15 @@ def odd_sum(a: Value, b: Value) -> Value:
     return result
 
 
+def directed_sum(a: Value, b: Value, mode: str) -> Value:
+    """a + b in double precision by rounding mode ``rz``, ``rm`` or ``rp``; neither may overflow."""
+    total, rest = two_sum(a, b)
+    below, above = np.nextafter(total, -np.inf), np.nextafter(total, np.inf)
+    if mode == "rz":
+        return np.where((rest < 0) & (total > 0), below, np.where((rest > 0) & (total < 0), above, total))
+    return np.where(rest < 0, below, total) if mode == "rm" else np.where(rest > 0, above, total)
+
+
 def fma32(a: Value, b: Value, c: Value) -> Value:
     """a · b + c of float32, rounded once, to nearest even."""
     total = _onto(a.astype(F64), b.astype(F64), np.multiply)

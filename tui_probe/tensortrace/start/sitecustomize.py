@@ -1,4 +1,5 @@
-"""Imported by every Python that ``tui-probe run --tensors`` starts: watches its tensors, and goes out of the way.
+"""Imported by every Python that ``tui-probe run`` starts: has numba-cuda keep its PTX, watches tensors where
+``--tensors`` asks for it, and goes out of the way.
 
 Another sitecustomize that would have been imported is; where there is none, it is as if there were none. Any Python
 must be able to read this file; before 3.8 it does nothing.
@@ -7,33 +8,57 @@ must be able to read this file; before 3.8 it does nothing.
 import os
 import sys
 
+TYPE_CHECKING = False  # typing takes its time, in each Python that starts
+if TYPE_CHECKING:
+    from typing import Any, List  # noqa: F401
+
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
-def start():
-    # type: () -> None
-    """Load the package by its place: the program's Python need not have it installed."""
+def load(name, path, folders):
+    # type: (str, str, List[str]) -> Any
+    """A module by its place: the program's Python need not have it installed."""
     from importlib.util import module_from_spec, spec_from_file_location
 
-    package = os.path.dirname(FOLDER)
-    name = "_tui_probe_tensortrace"
-    spec = spec_from_file_location(name, os.path.join(package, "__init__.py"), submodule_search_locations=[package])
+    spec = spec_from_file_location(name, path, submodule_search_locations=folders)
     assert spec is not None
     assert spec.loader is not None
     sys.modules[name] = module = module_from_spec(spec)
     spec.loader.exec_module(module)
-    module.begin(everywhere=True)
+    return module
+
+
+def keep_ptx(path):
+    # type: (str) -> None
+    """Load this one without importlib.util, which takes its time, in each Python that starts."""
+    from importlib.machinery import SourceFileLoader
+
+    name = "_tui_probe_numba_ptx"
+    sys.modules[name] = module = type(sys)(name)
+    SourceFileLoader(name, path).exec_module(module)
+    module.begin()
+
+
+def start():
+    # type: () -> None
+    """Do what the run asks for."""
+    package = os.path.dirname(FOLDER)
+    keep_ptx(os.path.join(package, "numba_ptx.py"))
+    if os.environ.get("TUI_PROBE_TENSORS") == "1":
+        place = os.path.join(package, "__init__.py")
+        load("_tui_probe_tensortrace", place, [package]).begin(everywhere=True)
 
 
 def run_next():
     # type: () -> None
     """Import the program's own sitecustomize in the place of this one."""
     from importlib.machinery import PathFinder
-    from importlib.util import module_from_spec
 
     spec = PathFinder.find_spec("sitecustomize")
     if spec is None or spec.loader is None:
         raise ImportError("No module named 'sitecustomize'", name="sitecustomize")
+    from importlib.util import module_from_spec
+
     module = module_from_spec(spec)
     sys.modules["sitecustomize"] = module
     spec.loader.exec_module(module)

@@ -9,6 +9,7 @@ from tui_probe.ui.launches import step_applies
 from tui_probe.ui.screens.kernel import KernelScreen
 from tui_probe.ui.screens.live_frame import LiveFrame
 from tui_probe.ui.screens.tags import choose_tags
+from tui_probe.ui.views.grown import GrownView
 from tui_probe.ui.views.log import LogView
 from tui_probe.ui.widgets.pane import Pane
 
@@ -26,7 +27,7 @@ class LiveScreen(LiveFrame):
     def hints(self) -> list[keys.Key]:
         """The keys of the pane that has them, then those of the screen."""
         rows = keys.in_scope("app", "live", "kernels", "view", self.view.kind)
-        if self.view is self.pages.ranges:
+        if isinstance(self.view, GrownView):
             rows += [row for row in keys.in_scope("table") if row.id == "open"]
         order = {"app": 0, self.view.kind: 1, "table": 1}
         rows.sort(key=lambda row: order.get(row.scope, 2))
@@ -99,9 +100,9 @@ class LiveScreen(LiveFrame):
     # -- keys about kernels, launches and processes
 
     def action_open(self) -> None:
-        """To the screen of the selected kernel, or of that in a row of ranges."""
-        if self.view is self.pages.ranges:
-            index = self.pages.ranges.kernel_index()
+        """To the screen of the selected kernel, or of that in a row of ranges or graphs."""
+        if isinstance(self.view, GrownView):
+            index = self.view.kernel_index()
             if index is None:
                 self.notice("this line is not about a kernel")
                 return

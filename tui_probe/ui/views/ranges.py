@@ -1,13 +1,12 @@
-"""The page of NVTX ranges of one process, made in the background and again when the trace has grown."""
+"""The page of NVTX ranges of one process."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tui_probe.pages.nsight.page import TablePage, Words
 from tui_probe.pages.range_page import ABOUT, NONE, RangeLine, range_page
-from tui_probe.ui.views.rows import RowsView
+from tui_probe.ui.views.grown import GrownView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,52 +16,25 @@ if TYPE_CHECKING:
     from tui_probe.ui.views.view import Desk
 
 
-class RangesView(RowsView):
+class RangesView(GrownView):
     """Ranges and the kernels in them; a row leads to its kernel."""
 
     kind = "ranges"
 
     def __init__(self, desk: Desk, name: str) -> None:
-        super().__init__(desk, name, _page_without_ranges(), None)
+        super().__init__(desk, name, _page_without_ranges())
         self.together = False
-        self._trace: Trace | None = None
-        self._seen: tuple[object, ...] = ()
-        self._busy = False
 
-    def look(self, process: ProcessView | None) -> None:
-        """Make the page anew if the process has launched more, or is another one."""
-        trace = process.trace if process else None
-        if trace is not self._trace:
-            self._trace, self._seen = trace, ()
-            self._show(_page_without_ranges())
-        seen = () if trace is None or process is None else (len(trace.ranges), process.launches, self.together)
-        if trace is None or self._busy or seen == self._seen:
-            return
-        self._busy, self._seen = True, seen
-        job = partial(range_page, trace, together=self.together)
-        self.desk.analyses.submit((self, "ranges"), job, partial(self._take, trace, process))
+    def page(self, trace: Trace) -> TablePage[RangeLine]:
+        return range_page(trace, together=self.together)
 
-    def _take(self, trace: Trace, process: ProcessView | None, page: TablePage[RangeLine]) -> None:
-        self._busy = False
-        if trace is self._trace:
-            self._show(page)
-        self.look(process)
-
-    def _show(self, page: TablePage[RangeLine]) -> None:
-        self.document = page
-        self._lay_out()
-        if not self._begun and self.gutter:
-            self.to_first_row()
+    def basis(self, trace: Trace, process: ProcessView) -> tuple[object, ...]:
+        return len(trace.ranges), process.launches, self.together
 
     def toggle(self, process: ProcessView | None) -> None:
         """Ranges of one name together, or each by itself."""
         self.together = not self.together
         self.look(process)
-
-    def kernel_index(self) -> int | None:
-        """The kernel that the row under the cursor leads to."""
-        place = self.opened()
-        return None if place is None else place[1]
 
     def explanation(self) -> Sequence[str]:
         """How to read the page."""

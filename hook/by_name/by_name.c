@@ -1,0 +1,2 @@
+/* libcuda.so: by this name, too, whoever looks for the driver finds the hook, which this library needs. */
+typedef int nothing_of_its_own;

@@ -1,0 +1,156 @@
+/* Executables: graphs as they were when they were instantiated, and how they are changed and run. */
+
+#include <stdlib.h>
+
+#include "graph_exec.h"
+#include "stream.h"
+
+static struct graph_exec *exec_of(CUgraphExec handle)
+{
+    return handle_object(HANDLE_GRAPH_EXEC, handle);
+}
+
+static CUresult make(CUgraphExec *handle, struct graph *graph, unsigned long long flags)
+{
+    struct graph_node **order = graph_order(graph);
+    free(order);
+    if (!order)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (graph_has_memory(graph) && graph->instantiated)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    struct graph_exec *exec = calloc(1, sizeof *exec);
+    if (!exec || !(exec->graph = graph_clone(graph))) {
+        free(exec);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    exec->flags = flags;
+    exec->handle = handle_create(HANDLE_GRAPH_EXEC, exec);
+    graph->instantiated = true;
+    *handle = exec->handle;
+    return CUDA_SUCCESS;
+}
+
+API cuGraphInstantiateWithFlags(CUgraphExec *handle, CUgraph graph_handle, unsigned long long flags)
+{
+    struct context *context;
+    CUresult result = enter(&context);
+    if (result)
+        return result;
+    struct graph *graph = graph_of(graph_handle);
+    if (!graph || !handle || flags > 15)
+        return leave(CUDA_ERROR_INVALID_VALUE);
+    return leave(make(handle, graph, flags));
+}
+
+static CUresult instantiate(CUgraphExec *handle, CUgraph graph, CUgraphNode *error_node, char *log, size_t size)
+{
+    if (error_node)
+        *error_node = NULL;
+    if (log && size)
+        *log = 0;
+    return cuGraphInstantiateWithFlags(handle, graph, 0);
+}
+
+API cuGraphInstantiate(CUgraphExec *handle, CUgraph graph, CUgraphNode *error_node, char *log, size_t size)
+{
+    return instantiate(handle, graph, error_node, log, size);
+}
+
+API cuGraphInstantiate_v2(CUgraphExec *handle, CUgraph graph, CUgraphNode *error_node, char *log, size_t size)
+{
+    return instantiate(handle, graph, error_node, log, size);
+}
+
+API cuGraphInstantiateWithParams(CUgraphExec *handle, CUgraph graph, CUinstantiation *parameters)
+{
+    if (!parameters)
+        return CUDA_ERROR_INVALID_VALUE;
+    parameters->error_node = NULL;
+    CUresult result = cuGraphInstantiateWithFlags(handle, graph, parameters->flags);
+    parameters->result = result ? 1 : 0;
+    return result;
+}
+PER_THREAD_STREAM(cuGraphInstantiateWithParams);
+
+CUresult enter_exec(CUgraphExec handle, struct graph_exec **exec)
+{
+    struct context *context;
+    CUresult result = enter(&context);
+    if (result)
+        return result;
+    *exec = exec_of(handle);
+    return *exec ? CUDA_SUCCESS : leave(CUDA_ERROR_INVALID_VALUE);
+}
+
+API cuGraphExecDestroy(CUgraphExec handle)
+{
+    struct graph_exec *exec;
+    CUresult result = enter_exec(handle, &exec);
+    if (result)
+        return result;
+    graph_free(exec->graph);
+    handle_destroy(handle);
+    free(exec);
+    return leave(CUDA_SUCCESS);
+}
+
+API cuGraphExecGetFlags(CUgraphExec handle, uint64_t *flags)
+{
+    struct graph_exec *exec;
+    CUresult result = enter_exec(handle, &exec);
+    if (result)
+        return result;
+    *flags = exec->flags;
+    return leave(CUDA_SUCCESS);
+}
+
+static CUresult run(struct graph *graph);
+
+static CUresult run_node(const struct graph_node *node)
+{
+    if (node->disabled)
+        return CUDA_SUCCESS;
+    return node->work.type == NODE_CHILD ? run(node->work.of.child) : work_run(&node->work);
+}
+
+/* Runs a copy that nobody else changes meanwhile; the lock is not held. */
+static CUresult run(struct graph *graph)
+{
+    struct graph_node **order = graph_order(graph);
+    CUresult result = order ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    for (size_t i = 0; i < graph->n_nodes && !result; i++)
+        result = run_node(order[i]);
+    free(order);
+    return result;
+}
+
+API cuGraphLaunch(CUgraphExec handle, CUstream stream)
+{
+    struct graph_exec *exec;
+    CUresult result = enter_exec(handle, &exec);
+    if (result)
+        return result;
+    if (!stream_exists(stream))
+        return leave(CUDA_ERROR_INVALID_HANDLE);
+    struct graph *now = graph_clone(exec->graph);
+    if (!now)
+        return leave(CUDA_ERROR_OUT_OF_MEMORY);
+    if (capture_of(stream)) {
+        struct work work = {.type = NODE_CHILD, .of.child = now};
+        return leave(capture_work(stream, &work));
+    }
+    leave(CUDA_SUCCESS);
+    result = run(now);
+    driver_lock();
+    graph_free(now);
+    return leave(result);
+}
+PER_THREAD_STREAM(cuGraphLaunch);
+
+API cuGraphUpload(CUgraphExec handle, CUstream stream)
+{
+    struct graph_exec *exec;
+    CUresult result = enter_exec(handle, &exec);
+    return result ? result : leave(stream_exists(stream) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
+}
+PER_THREAD_STREAM(cuGraphUpload);

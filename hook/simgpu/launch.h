@@ -1,0 +1,23 @@
+/* Launches whose arguments are checked and packed apart from being run. */
+#ifndef TUI_PROBE_SIMGPU_LAUNCH_H
+#define TUI_PROBE_SIMGPU_LAUNCH_H
+
+#include "work.h"
+
+/* A launch as the program asks for it. */
+struct launch {
+    const void *function;
+    unsigned grid[3], block[3];
+    unsigned dynamic_shared_bytes;
+    CUstream stream;
+    bool cooperative;
+    void **parameters, **extra;
+};
+
+/* Checks and packs it; the caller holds the driver's lock, and frees `call->packed`. */
+CUresult launch_pack(const struct launch *launch, struct kernel_call *call);
+
+/* Runs it in the current context; the lock is not held. */
+CUresult launch_run(const struct kernel_call *call);
+
+#endif

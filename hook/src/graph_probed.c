@@ -1,0 +1,252 @@
+#include "graph_probed.h"
+
+#include <stdlib.h>
+
+#include "booking.h"
+#include "graph_log.h"
+#include "graph_twin.h"
+#include "launch_counts.h"
+#include "launch_log.h"
+#include "probed_launch.h"
+#include "real.h"
+#include "reasons.h"
+#include "settings.h"
+#include "shared_variables.h"
+#include "streams.h"
+#include "timing.h"
+
+/* A node that is probed in this replay. */
+struct entry {
+    struct graph_node *node;
+    struct launch launch;
+    struct holding holding;
+};
+
+/* What one replay has of them. */
+struct entries {
+    struct entry *of;
+    struct graph_node **nodes;
+    size_t n;
+};
+
+static CUresult set_kernel(const struct executable *executable, const struct graph_node *node,
+                           const CUDA_KERNEL_NODE_PARAMS *parameters)
+{
+    if (real()->cuGraphExecKernelNodeSetParams_v2)
+        return real()->cuGraphExecKernelNodeSetParams_v2(executable->twin, node->twin, parameters);
+    return REAL_OR_NOT_FOUND(cuGraphExecKernelNodeSetParams, executable->twin, node->twin, parameters);
+}
+
+static struct launch launch_of(const struct executable *executable, const struct replay *replay, size_t ordinal,
+                               const CUDA_KERNEL_NODE_PARAMS *parameters)
+{
+    struct launch launch = executable->graph->nodes[executable->graph->kernels[ordinal]].launch;
+    launch.parameters = parameters->kernelParams;
+    launch.extra = parameters->kernelParams ? NULL : parameters->extra;
+    launch.stream = replay->stream;
+    launch.time = replay->time;
+    launch.number = replay->first + ordinal;
+    return launch;
+}
+
+/* The twin's node does what it would with the probe in it, and with memory for this replay's records. */
+static const struct reason *exchange(const struct executable *executable, struct entry *entry,
+                                     CUDA_KERNEL_NODE_PARAMS *parameters)
+{
+    struct arguments arguments;
+    const struct holding *holding = &entry->holding;
+    const struct reason *reason =
+        arguments_fill(&arguments, &entry->launch, holding->probing, holding->variant, holding->claim.memory);
+    if (reason)
+        return reason;
+    CUresult result = shared_copy_constants(holding->probing, holding->variant, entry->launch.stream);
+    if (result != CUDA_SUCCESS)
+        return reason_with(CONSTANTS_NOT_COPIED, reason_error_name(result));
+    parameters->func = holding->variant->function;
+    parameters->kern = NULL;
+    parameters->kernelParams = arguments.pointers;
+    parameters->extra = NULL;
+    entry->node->stale = true;
+    result = set_kernel(executable, entry->node, parameters);
+    return result == CUDA_SUCCESS ? NULL
+                                  : (entry->node->refused = reason_with(GRAPH_NODE_REFUSED, reason_error_name(result)));
+}
+
+/* Why a node is not probed in this replay, or NULL. */
+static const struct reason *take(const struct executable *executable, const struct replay *replay, size_t ordinal,
+                                 bool first, struct entry *entry)
+{
+    struct graph_node *node = &executable->graph->nodes[executable->graph->kernels[ordinal]];
+    CUDA_KERNEL_NODE_PARAMS parameters;
+    if (node->refused)
+        return node->refused;
+    if (node->disabled)
+        return reason(GRAPH_NO_KERNEL);
+    if (!settings_selects_launch(node->launch.nth))
+        return reason(NOT_SELECTED);
+    if (atomic_load_explicit(&node->kernel->status, memory_order_acquire) != KERNEL_PROBED)
+        return atomic_load(&node->kernel->reason);
+    CUresult result = graph_kernel_parameters(node->twin, &parameters);
+    if (result != CUDA_SUCCESS)
+        return node->refused = reason_with(GRAPH_NODE_REFUSED, reason_error_name(result));
+    if (!parameters.func && parameters.ctx && parameters.ctx != executable->context)
+        return node->refused = reason(GRAPH_OTHER_CONTEXT);
+    entry->node = node;
+    entry->launch = launch_of(executable, replay, ordinal, &parameters);
+    entry->launch.replayed = !first;
+    const struct reason *reason =
+        probed_take_in_turn(&entry->holding, &entry->launch, node->kernel, executable->context);
+    if (reason) {
+        booking_refused(reason);
+        return reason;
+    }
+    reason = exchange(executable, entry, &parameters);
+    if (reason)
+        holding_launched(&entry->holding, &entry->launch, CUDA_ERROR_INVALID_VALUE);
+    return reason;
+}
+
+static bool is_full(const struct reason *reason)
+{
+    return reason && reason->code == REASON_PROBE_MEMORY;
+}
+
+/* From where the sample before had no more room. Returns why the first node that could not be is not probed. */
+static const struct reason *take_window(struct executable *executable, const struct replay *replay,
+                                        struct entries *entries)
+{
+    const size_t n = executable->graph->n_kernels, begin = executable->window;
+    const struct reason *first = NULL;
+    for (size_t i = 0; i < n; i++) {
+        const size_t ordinal = (begin + i) % n;
+        const struct reason *reason = take(executable, replay, ordinal, !entries->n, &entries->of[entries->n]);
+        if (!reason)
+            entries->of[entries->n++].node->taken = true;
+        first = first ? first : reason;
+        if (is_full(reason)) {
+            executable->window = ordinal;
+            break;
+        }
+    }
+    return first;
+}
+
+/* What an earlier replay had probed, and what the program has changed since, is what the clone says. */
+static CUresult restore(const struct executable *executable)
+{
+    const struct graph *graph = executable->graph;
+    for (size_t i = 0; i < graph->n_kernels; i++) {
+        struct graph_node *node = &graph->nodes[graph->kernels[i]];
+        CUDA_KERNEL_NODE_PARAMS parameters;
+        if (!node->stale || node->taken)
+            continue;
+        CUresult result = graph_kernel_parameters(node->twin, &parameters);
+        if (result == CUDA_SUCCESS)
+            result = set_kernel(executable, node, &parameters);
+        if (result != CUDA_SUCCESS)
+            return result;
+        node->stale = false;
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult record_event(struct executable *executable, CUstream stream)
+{
+    if (!executable->event) {
+        CUresult result = REAL_OR_NOT_FOUND(cuEventCreate, &executable->event, CU_EVENT_DISABLE_TIMING);
+        if (result != CUDA_SUCCESS) {
+            executable->event = NULL;
+            return result;
+        }
+    }
+    return REAL_OR_NOT_FOUND(cuEventRecord, executable->event, stream);
+}
+
+static CUresult launch(struct executable *executable, const struct replay *replay)
+{
+    struct timed_launch timed;
+    if (!executable->event) { /* before anything runs that others could not wait for */
+        const CUresult made = record_event(executable, replay->stream);
+        if (made != CUDA_SUCCESS)
+            return made;
+    }
+    struct timer *timer = timing_begin_replay(executable->times, true, replay->n, &timed);
+    if (timer)
+        timer_start(timer, replay->stream);
+    const CUresult result = REAL_OR_NOT_FOUND(cuGraphLaunch, executable->twin, replay->stream);
+    if (timer)
+        timer_stop(timer, replay->stream, true, result);
+    timer_give(timer, &timed);
+    return result;
+}
+
+static void launched(struct executable *executable, const struct replay *replay)
+{
+    executable->launched = executable->twin_last = true;
+    executable->stream = replay->stream;
+    record_event(executable, replay->stream);
+}
+
+static void give(const struct entries *entries, CUresult result)
+{
+    for (size_t i = 0; i < entries->n; i++) {
+        struct entry *entry = &entries->of[i];
+        entry->node->taken = false;
+        if (result == CUDA_SUCCESS) {
+            entry->node->recorded = true;
+            launch_log_probed(&entry->launch, entry->holding.probing, entry->launch.parameters, result);
+            launch_count_probed();
+        }
+        holding_launched(&entry->holding, &entry->launch, result);
+    }
+}
+
+static void log_replay(struct executable *executable, const struct replay *replay, const struct entries *entries)
+{
+    for (size_t i = 0; i < entries->n; i++)
+        entries->nodes[i] = entries->of[i].node;
+    graph_log_probed(executable, replay->n, replay->first, replay->time, entries->nodes, entries->n);
+}
+
+/* The lock of the twins is held. */
+static const struct reason *replay_twin(struct executable *executable, const struct replay *replay,
+                                        struct entries *entries, CUresult *result)
+{
+    const struct reason *reason = twin_ready(executable);
+    if (reason)
+        return reason;
+    reason = take_window(executable, replay, entries);
+    if (!entries->n)
+        return reason ? reason : reason(NOT_SAMPLED);
+    *result = restore(executable);
+    if (*result == CUDA_SUCCESS)
+        *result = launch(executable, replay);
+    if (*result == CUDA_SUCCESS) {
+        launched(executable, replay);
+        log_replay(executable, replay, entries);
+    }
+    give(entries, *result);
+    return *result == CUDA_SUCCESS || error_is_sticky(*result)
+               ? NULL
+               : reason_with(GRAPH_TWIN_FAILED, reason_error_name(*result));
+}
+
+const struct reason *graph_probed(struct executable *executable, const struct replay *replay, CUresult *result)
+{
+    const size_t n = executable->graph->n_kernels;
+    struct entries entries = {.of = calloc(n, sizeof *entries.of), .nodes = calloc(n, sizeof(struct graph_node *))};
+    const struct reason *reason = reason(HOST_MEMORY);
+    if (entries.of && entries.nodes && !twins_try_lock()) {
+        reason = reason(GRAPH_BEING_TWINNED);
+    } else if (entries.of && entries.nodes) {
+        int mode = capture_mode_relax();
+        reason = replay_twin(executable, replay, &entries, result);
+        twins_unlock();
+        capture_mode_restore(mode);
+    }
+    free(entries.of);
+    free(entries.nodes);
+    if (reason && reason->code == REASON_GRAPH_TWIN_FAILED)
+        twin_drop(executable, reason);
+    return reason;
+}

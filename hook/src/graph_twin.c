@@ -1,0 +1,249 @@
+#include "graph_twin.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "event_log.h"
+#include "real.h"
+#include "reasons.h"
+#include "settings.h"
+#include "signals.h"
+#include "streams.h"
+#include "threads.h"
+
+enum { MOST_TWINS = 8 };
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct executable *with_twin[MOST_TWINS];
+static uint64_t uses;
+static struct executable *wanted[MOST_TWINS]; /* that a thread of ours makes twins of */
+static size_t n_wanted;
+static bool running; /* there is the thread */
+static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
+
+void twins_lock(void)
+{
+    signals_hold();
+    pthread_mutex_lock(&mutex);
+}
+
+void twins_unlock(void)
+{
+    pthread_mutex_unlock(&mutex);
+    signals_release();
+}
+
+bool twins_try_lock(void)
+{
+    signals_hold();
+    if (settings.scheduled && !settings.patient ? pthread_mutex_trylock(&mutex) == 0 : pthread_mutex_lock(&mutex) == 0)
+        return true;
+    signals_release();
+    return false;
+}
+
+static bool can_be_twice(enum graph_node_type type)
+{
+    return type <= CU_GRAPH_NODE_EXT_SEMAS_WAIT || type == CU_GRAPH_NODE_BATCH_MEM_OP;
+}
+
+const struct reason *twin_refused(const struct graph *graph, unsigned long long flags)
+{
+    if (settings.benchmark || settings.memusage)
+        return reason(GRAPH_LEFT_ALONE);
+    if (!graph)
+        return reason(GRAPH_UNREADABLE);
+    if (flags & CU_GRAPH_INSTANTIATE_DEVICE_LAUNCH)
+        return reason(GRAPH_DEVICE_LAUNCH);
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        if (!can_be_twice(graph->nodes[i].type))
+            return reason_with(GRAPH_NODE_ONCE, graph_type_name(graph->nodes[i].type));
+    return graph->n_kernels ? NULL : reason(GRAPH_NO_KERNEL);
+}
+
+static const struct reason *clone(struct executable *executable, CUgraph graph)
+{
+    const struct reason *reason = twin_refused(executable->graph, executable->flags);
+    if (reason)
+        return reason;
+    const CUresult result = REAL_OR_NOT_FOUND(cuGraphClone, &executable->clone, graph);
+    if (result != CUDA_SUCCESS) {
+        executable->clone = NULL;
+        return reason_with(GRAPH_NOT_CLONED, reason_error_name(result));
+    }
+    return graph_match(executable->graph, executable->clone) ? NULL : reason(GRAPH_UNREADABLE);
+}
+
+void twin_clone(struct executable *executable, CUgraph graph)
+{
+    executable->refused = clone(executable, graph);
+    if (executable->refused)
+        twin_drop(executable, executable->refused);
+}
+
+/* The lock is held. */
+static void destroy(struct executable *executable)
+{
+    for (int i = 0; i < MOST_TWINS; i++)
+        if (with_twin[i] == executable)
+            with_twin[i] = NULL;
+    for (size_t i = 0; i < n_wanted; i++)
+        if (wanted[i] == executable)
+            wanted[i--] = wanted[--n_wanted];
+    executable->awaited = false;
+    if (executable->twin)
+        REAL_OR_NOT_FOUND(cuGraphExecDestroy, executable->twin);
+    executable->twin = NULL;
+}
+
+static void log_untwinned(const struct executable *executable)
+{
+    event_log("[graph] %u untwinned reason %s\n", executable->id, executable->refused->written);
+}
+
+void twin_drop(struct executable *executable, const struct reason *reason)
+{
+    int mode = capture_mode_relax();
+    twins_lock();
+    destroy(executable);
+    if (executable->clone)
+        REAL_OR_NOT_FOUND(cuGraphDestroy, executable->clone);
+    executable->clone = NULL;
+    executable->refused = reason;
+    twins_unlock();
+    capture_mode_restore(mode);
+    if (reason)
+        log_untwinned(executable);
+}
+
+/* A place for one more twin: one that is free, or that of the twin that has not been used for longest. */
+static int make_room(void)
+{
+    int oldest = 0;
+    for (int i = 0; i < MOST_TWINS; i++) {
+        if (!with_twin[i])
+            return i;
+        if (with_twin[i]->used < with_twin[oldest]->used)
+            oldest = i;
+    }
+    destroy(with_twin[oldest]);
+    return oldest;
+}
+
+static CUresult set_disabled(const struct executable *executable, const struct graph_node *node)
+{
+    return node->disabled ? REAL_OR_NOT_FOUND(cuGraphNodeSetEnabled, executable->twin, node->twin, 0) : CUDA_SUCCESS;
+}
+
+/* Everything in a new executable is as it is in the clone, but for what the program has disabled in its own. */
+static CUresult instantiate(struct executable *executable)
+{
+    CUgraphExec twin = NULL;
+    const unsigned long long flags = executable->flags & ~CU_GRAPH_INSTANTIATE_UPLOAD;
+    CUresult result = REAL_OR_NOT_FOUND(cuGraphInstantiateWithFlags, &twin, executable->clone, flags);
+    if (result != CUDA_SUCCESS)
+        return result;
+    executable->twin = twin;
+    for (size_t i = 0; i < executable->graph->n_nodes && result == CUDA_SUCCESS; i++) {
+        executable->graph->nodes[i].stale = false;
+        result = set_disabled(executable, &executable->graph->nodes[i]);
+    }
+    return result;
+}
+
+static const struct reason *make(struct executable *executable)
+{
+    const int place = make_room();
+    const CUresult result = instantiate(executable);
+    if (result != CUDA_SUCCESS) {
+        destroy(executable);
+        executable->refused = reason_with(GRAPH_NOT_TWINNED, reason_error_name(result));
+        log_untwinned(executable);
+        return executable->refused;
+    }
+    with_twin[place] = executable;
+    return NULL;
+}
+
+/* With the lock held all along, so that no executable goes while its twin is made. */
+static void *make_twins(void *unused)
+{
+    (void)unused;
+    capture_mode_relax();
+    pthread_mutex_lock(&mutex);
+    for (;;) {
+        while (!n_wanted)
+            pthread_cond_wait(&arrived, &mutex);
+        struct executable *executable = wanted[--n_wanted];
+        executable->awaited = false;
+        if (REAL_OR_NOT_FOUND(cuCtxSetCurrent, executable->context) == CUDA_SUCCESS)
+            make(executable);
+    }
+    return NULL;
+}
+
+/* The lock is held. False: the launching thread makes it. */
+static bool is_left_to_thread(struct executable *executable)
+{
+    if (!settings.scheduled || settings.patient || executable->updated)
+        return false;
+    if (executable->awaited)
+        return true;
+    if (n_wanted == MOST_TWINS || (!running && !(running = thread_start(make_twins))))
+        return false;
+    wanted[n_wanted++] = executable;
+    executable->awaited = true;
+    pthread_cond_signal(&arrived);
+    return true;
+}
+
+const struct reason *twin_ready(struct executable *executable)
+{
+    executable->used = ++uses;
+    if (executable->twin)
+        return NULL;
+    return is_left_to_thread(executable) ? reason(GRAPH_BEING_TWINNED) : make(executable);
+}
+
+bool twins_give_back(void)
+{
+    bool any = false;
+    int mode = capture_mode_relax();
+    twins_lock();
+    for (int i = 0; i < MOST_TWINS; i++)
+        if (with_twin[i]) {
+            event_log("[graph] %u twin given back\n", with_twin[i]->id);
+            destroy(with_twin[i]);
+            any = true;
+        }
+    twins_unlock();
+    capture_mode_restore(mode);
+    return any;
+}
+
+static void leave(struct executable *executable, const void *context)
+{
+    if (context && executable->context != context)
+        return;
+    if (executable->clone)
+        twin_drop(executable, reason(GRAPH_CONTEXT_GONE));
+    if (executable->event)
+        REAL_OR_NOT_FOUND(cuEventDestroy_v2, executable->event);
+    executable->event = NULL;
+    executable->launched = executable->twin_last = false;
+}
+
+void twins_leave(CUcontext context)
+{
+    executables_each(leave, context);
+}
+
+void twins_reset(void)
+{
+    pthread_mutex_init(&mutex, NULL);
+    pthread_cond_init(&arrived, NULL);
+    n_wanted = 0;
+    running = false;
+    for (int i = 0; i < MOST_TWINS; i++)
+        with_twin[i] = NULL;
+}

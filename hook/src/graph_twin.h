@@ -1,0 +1,34 @@
+/* The probed twin of an executable. */
+#ifndef TUI_PROBE_GRAPH_TWIN_H
+#define TUI_PROBE_GRAPH_TWIN_H
+
+#include "executable.h"
+
+/* Why a graph with these nodes and flags cannot be there twice; NULL: it can. */
+const struct reason *twin_refused(const struct graph *graph, unsigned long long flags);
+
+/* Clones GRAPH for a twin, unless something refuses one; then the executable says what. */
+void twin_clone(struct executable *executable, CUgraph graph);
+
+/* Gives up the twin and the clone for REASON; NULL: the executable goes. */
+void twin_drop(struct executable *executable, const struct reason *reason);
+
+/* Makes the twin unless it is there; the lock is held. Where launches need not wait a thread of ours makes it, and it is
+ * there for a later replay. Returns why it is not there, or NULL. */
+const struct reason *twin_ready(struct executable *executable);
+
+void twins_lock(void);
+void twins_unlock(void);
+
+/* Takes the lock unless that would mean waiting for a twin that is being made. */
+bool twins_try_lock(void);
+
+/* The program got no memory: destroys all twins. False if there were none. */
+bool twins_give_back(void);
+
+/* CONTEXT, or with NULL every context, is about to go: nothing of ours may be left in it. */
+void twins_leave(CUcontext context);
+
+void twins_reset(void);
+
+#endif

@@ -1,0 +1,446 @@
+"""CUDA graphs under the tool, on the simulated GPU: the program computes the same, and replays are seen and probed."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import tests.graphs.programs
+from tui_probe.analysis.graph_nodes import figures_of
+from tui_probe.pages.graph_stamps import ran
+from tui_probe.trace.follow import open_trace
+from tui_probe.trace.model import Trace
+
+from .conftest import Tool
+
+PROGRAMS = Path(tests.graphs.programs.__path__[0])
+BEGIN = """
+from ctypes import *
+from tests.graphs.cuda_graph import *
+gpu = Gpu()
+words = gpu.words(100)
+def chain(*steps):
+    graph, nodes = gpu.graph(), []
+    for kernel, value in steps:
+        nodes.append(gpu.add_kernel(graph, nodes[-1:], gpu.kernel_node(kernel, words, value, 100)))
+    return graph, nodes
+def replay(executable, times=1, stream=None):
+    for _ in range(times):
+        gpu("cuGraphLaunch", executable, stream)
+STEPS = (("shift", 5), ("scale", 3), ("shift", 2))
+"""
+
+
+def program(name: str, *words: str) -> list[str]:
+    return [sys.executable, str(PROGRAMS / f"{name}.py"), *words]
+
+
+def compare(tool: Tool, script: str | list[str], *options: str) -> Trace:
+    """Run a program alone and under the tool, which must not change what it prints; the trace."""
+    command = script if isinstance(script, list) else [sys.executable, "-c", BEGIN + script]
+    alone = tool.alone(*command)
+    assert alone.returncode == 0, alone.stderr
+    run, trace = tool.run(command, *options)
+    assert (run.returncode, run.stdout) == (0, alone.stdout), run.stderr
+    return open_trace(trace)
+
+
+def calls(trace: Trace) -> dict[str, tuple[int, int]]:
+    """Launches of each kernel, and how many of them were probed."""
+    return {kernel.name: (kernel.launches, kernel.launches_probed) for kernel in trace.kernels}
+
+
+def lines(trace: Trace, pattern: str) -> list[str]:
+    return re.findall(pattern, (trace.directory / "event.log").read_text(), re.MULTILINE)
+
+
+def test_captured_kernels_are_probed_in_replays(tool: Tool) -> None:
+    trace = compare(tool, program("captured", "12", "4"), "--launches", "all")
+    assert calls(trace) == {"scale": (1 + 2 + 24, 25), "shift": (3 + 36, 36)}
+    (graph,) = trace.graphs
+    assert (graph.replays, graph.replays_probed, graph.destroyed) == (12, 12, True)
+    assert [node.after for node in graph.nodes] == [(), (0,), (1,), (2,), ()]
+    assert [node.captured for node in graph.nodes] == [1, 2, 3, 4, 5]
+    assert [node.probed for node in figures_of(trace)[0].nodes] == [12] * 5
+    numbered = {launch.number: launch for launch in trace.launches if launch.probed}
+    places = {number: trace.graphs.place_of(number) for number in numbered}
+    for number, place in places.items():
+        if place is not None:
+            assert graph.nodes[place.node].kernel == numbered[number].kernel
+    assert len({place for place in places.values() if place is not None}) == 60
+    assert all(len(kernel.results) == kernel.launches_probed for kernel in trace.kernels)
+
+
+def test_ever_fewer_replays_are_probed_and_all_are_counted(tool: Tool) -> None:
+    trace = compare(tool, program("captured", "200", "2"))
+    (graph,) = trace.graphs
+    assert graph.replays == 200
+    assert 5 < graph.replays_probed < 60
+    originals = [time for time in graph.times if not time.probed]
+    assert 5 < len(originals) < 100
+    assert sum(time.weight for time in originals) <= 200 - graph.replays_probed
+    assert [kernel.launches for kernel in trace.kernels] == [1 + 1 + 200, 2 + 400]
+    assert trace.state.launches == 604
+
+
+def test_launches_that_are_named_are_those_of_nodes(tool: Tool) -> None:
+    trace = compare(tool, "graph, _ = chain(*STEPS)\nreplay(gpu.instantiate(graph), 4)", "--launches", "2-4")
+    assert calls(trace) == {"shift": (8, 3), "scale": (4, 2)}
+    (graph,) = trace.graphs
+    assert [(one.replay, dict(one.probed)) for one in graph.replays_told] == [
+        (1, {0: 2}), (2, {0: 1, 1: 1}), (3, {1: 1}),
+    ]  # fmt: skip
+
+
+OPTIONS = {"all": ["--launches", "all"], "auto": [], "little memory": ["--max-probe-memory", "200k"]}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_random_walks_leave_the_same_memory(tool: Tool, options: list[str]) -> None:
+    trace = compare(tool, program("walk", "77", "12"), "-p", "block_sched", "-p", "gmem_bytes", *options)
+    assert sum(graph.replays_probed for graph in trace.graphs) > 10
+    assert trace.state.unknown_lines == 0
+    assert trace.state.launches == sum(kernel.launches for kernel in trace.kernels)
+
+
+def test_windows_move_until_every_node_is_recorded(tool: Tool) -> None:
+    steps = "graph, _ = chain(*[('shift', i) for i in range(40)])\nreplay(gpu.instantiate(graph), 30)\n"
+    trace = compare(
+        tool, steps + "print(gpu.read(words, 5))", "-p", "dmat", "--max-probe-memory", "100k", "--launches", "all"
+    )
+    (figures,) = figures_of(trace).values()
+    assert all(node.probed for node in figures.nodes)
+    told = [sum(count for _, count in replay.probed) for replay in figures.graph.replays_told]
+    assert max(told) < 40
+
+
+CHANGES = """
+graph, nodes = chain(*STEPS)
+executable = gpu.instantiate(graph)
+replay(executable, 2)
+gpu("cuGraphExecKernelNodeSetParams_v2", executable, nodes[0], byref(gpu.kernel_node("scale", words, 7, 100)))
+replay(executable, 2)
+gpu("cuGraphNodeSetEnabled", executable, nodes[1], 0)
+replay(executable, 2)
+print(gpu.read(words, 100))
+"""
+
+
+def test_changes_of_an_executable_are_its_twins_too(tool: Tool) -> None:
+    trace = compare(tool, CHANGES, "--launches", "all")
+    (graph,) = trace.graphs
+    assert (graph.replays_probed, graph.versions) == (6, 2)
+    assert [node.probed for node in figures_of(trace)[0].nodes] == [6, 4, 6]
+
+
+UPDATES = """
+graph, _ = chain(*STEPS)
+executable = gpu.instantiate(graph)
+for i in range(6):
+    other, _ = chain(("shift", i), ("scale", i + 1), ("shift", 9))
+    gpu("cuGraphExecUpdate_v2", executable, other, byref(UpdateResult()))
+    gpu("cuGraphDestroy", other)
+    replay(executable)
+longer, _ = chain(*STEPS, ("shift", 1))
+try:
+    gpu("cuGraphExecUpdate_v2", executable, longer, byref(UpdateResult()))
+except CudaError as error:
+    print(error)
+replay(executable)
+print(gpu.read(words, 100))
+"""
+
+
+def test_a_graph_that_is_updated_before_each_replay(tool: Tool) -> None:
+    trace = compare(tool, UPDATES, "--launches", "all")
+    (graph,) = trace.graphs
+    assert (graph.replays, graph.replays_probed) == (7, 7)
+
+
+def test_updates_between_samples_clone_nothing(tool: Tool) -> None:
+    trace = compare(tool, UPDATES.replace("range(6)", "range(60)"))
+    (graph,) = trace.graphs
+    assert graph.replays == 61
+    assert graph.versions < 45
+    assert 5 < graph.replays_probed < graph.versions
+
+
+MEMORY = """
+graph, _ = chain(*STEPS)
+gpu.add("MemAllocNode", graph, [], byref(MemoryNode(1, 0, 1, 0, bytes=256)))
+executable = gpu.instantiate(graph)
+replay(executable, 3)
+print(gpu.read(words, 100))
+"""
+
+
+def test_a_graph_that_cannot_be_twice_is_seen_and_says_why(tool: Tool) -> None:
+    trace = compare(tool, MEMORY, "--launches", "all")
+    (graph,) = trace.graphs
+    assert (graph.replays, graph.replays_probed) == (3, 0)
+    assert graph.reason is not None
+    assert graph.reason.code == "graph-node-once"
+    assert calls(trace) == {"shift": (6, 0), "scale": (3, 0)}
+    assert {kernel.reason_code for kernel in trace.kernels} == {"graph-not-probed"}
+
+
+STREAMS = """
+graph, _ = chain(*STEPS)
+executable = gpu.instantiate(graph)
+one, two = gpu.stream(), gpu.stream()
+for stream in (one, one, two, one, two, two):
+    replay(executable, 1, stream)
+print(gpu.read(words, 100))
+"""
+
+
+def test_several_streams(tool: Tool) -> None:
+    trace = compare(tool, STREAMS, "--launches", "all")
+    (graph,) = trace.graphs
+    assert graph.replays_probed == 6, "one twin after another needs no event"
+    sampled = compare(tool, STREAMS.replace("two, two)", "two, two) * 20"))
+    assert len(lines(sampled, "code graph-other-stream")) >= 1
+    assert [graph.replays for graph in sampled.graphs] == [6 * 20]
+
+
+TWINS = """
+executables = []
+for i in range(12):
+    graph, _ = chain(("shift", i), ("scale", 2))
+    executables.append(gpu.instantiate(graph))
+for executable in executables * 2:
+    replay(executable, 2)
+for executable in executables[::2]:
+    gpu("cuGraphExecDestroy", executable)
+print(gpu.read(words, 100))
+"""
+
+
+def test_more_graphs_than_twins(tool: Tool) -> None:
+    trace = compare(tool, TWINS, "--launches", "all")
+    assert [(graph.replays, graph.replays_probed) for graph in trace.graphs] == [(4, 4)] * 12
+    assert [graph.destroyed for graph in trace.graphs] == [True, False] * 6
+
+
+FULL = """
+import os
+graph, _ = chain(*STEPS)
+executable = gpu.instantiate(graph)
+replay(executable)
+free, total = c_size_t(), c_size_t()
+gpu("cuMemGetInfo_v2", byref(free), byref(total))
+try:
+    gpu.words(total.value)
+except CudaError as error:
+    print(error.code)
+replay(executable)
+print(gpu.read(words, 100))
+"""
+
+
+def test_twins_are_given_back_when_the_program_gets_no_memory(tool: Tool) -> None:
+    trace = compare(tool, FULL, "--launches", "all")
+    assert len(lines(trace, r"^\[graph\] 0 twin given back$")) == 1
+    assert [graph.replays_probed for graph in trace.graphs] == [2], "it is made again"
+
+
+QUERIES = """
+graph, nodes = chain(*STEPS)
+executable = gpu.instantiate(graph, 8)
+replay(executable, 3)
+print(len(gpu.nodes(graph)), [node.value in {one.value for one in nodes} for node in gpu.nodes(graph)])
+for node in nodes:
+    gpu("cuGraphKernelNodeGetParams_v2", node, byref(told := KernelNode()))
+    value = cast(told.parameters, POINTER(c_void_p))[1]
+    print(told.function in {one.value for one in gpu.kernels.values()}, told.grid[0], c_uint.from_address(value).value)
+    gpu("cuGraphNodeGetEnabled", executable, node, byref(enabled := c_uint()))
+    print(enabled.value)
+gpu("cuGraphExecGetFlags", executable, byref(flags := c_uint64()))
+print(flags.value)
+gpu("cuGraphDestroy", graph)
+gpu("cuGraphExecDestroy", executable)
+try:
+    replay(executable)
+except CudaError as error:
+    print(error.code)
+"""
+
+
+def test_what_the_program_asks_is_answered_as_without_us(tool: Tool) -> None:
+    compare(tool, QUERIES, "--launches", "all")
+
+
+def test_every_kind_of_node_and_change(tool: Tool) -> None:
+    trace = compare(tool, program("each_node"), "--launches", "all", "-p", "block_sched", "-p", "gmem_bytes")
+    assert {node.kind for graph in trace.graphs for node in graph.nodes} == {
+        "kernel", "copy", "fill", "host", "child", "empty", "event-wait", "event-record", "memory-alloc",
+        "memory-free",
+    }  # fmt: skip
+    assert {graph.reason.code for graph in trace.graphs if graph.reason} == {"graph-node-once"}
+
+
+LIBRARY = """
+library, shift = c_void_p(), c_void_p()
+gpu("cuLibraryLoadData", byref(library), KERNELS, None, None, 0, None, None, 0)
+gpu("cuLibraryGetKernel", byref(shift), library, b"shift")
+gpu.kernels["shift"] = shift
+stream = gpu.stream()
+gpu.begin_capture(stream)
+for value in (5, 6):
+    gpu.launch("shift", words, value, 100, stream)
+executable = gpu.instantiate(gpu.end_capture(stream))
+replay(executable, 3)
+print(gpu.read(words, 9))
+"""
+
+
+def test_kernels_of_libraries_are_known_by_their_functions(tool: Tool) -> None:
+    trace = compare(tool, LIBRARY, "--launches", "all")
+    (kernel,) = trace.kernels
+    assert (kernel.name, kernel.status, kernel.launches, kernel.launches_probed) == ("shift", "probed", 8, 6)
+
+
+CHILD = """
+child, _ = chain(("scale", 3), ("shift", 1))
+graph = gpu.graph()
+first = gpu.add_kernel(graph, [], gpu.kernel_node("shift", words, 5, 100))
+inner = gpu.add("ChildGraphNode", graph, [first], child)
+gpu.add("MemsetNode", graph, [inner], byref(FillNode(words, 0, 7, 4, 3, 1)), None)
+executable = gpu.instantiate(graph)
+replay(executable, 2)
+stream = gpu.stream()
+gpu.begin_capture(stream)
+replay(executable, 1, stream)
+again = gpu.instantiate(gpu.end_capture(stream))
+replay(again, 2)
+print(gpu.read(words, 100))
+"""
+
+
+def test_child_graphs_and_replays_that_are_captured(tool: Tool) -> None:
+    trace = compare(tool, CHILD, "--launches", "all")
+    first, second = trace.graphs
+    assert [node.kind for node in first.nodes] == ["kernel", "child", "kernel", "kernel", "fill"]
+    assert [node.parent for node in first.nodes] == [None, None, 1, 1, None]
+    assert (first.replays, second.replays) == (2, 2)
+    assert second.nodes[0].kind == "child"
+    assert calls(trace) == {"shift": (8, 8), "scale": (4, 4)}
+
+
+EXCHANGED = """
+child, _ = chain(("scale", 3), ("shift", 1))
+graph = gpu.graph()
+inner = gpu.add("ChildGraphNode", graph, [], child)
+executable = gpu.instantiate(graph)
+replay(executable, 2)
+for i in range(4):
+    other, _ = chain(("scale" if i % 2 else "shift", i), ("shift", 5))
+    gpu("cuGraphExecChildGraphNodeSetParams", executable, inner, other)
+    gpu("cuGraphDestroy", other)
+    replay(executable, 2)
+print(gpu.read(words, 100))
+"""
+
+
+def test_child_graphs_that_are_exchanged(tool: Tool) -> None:
+    trace = compare(tool, EXCHANGED, "--launches", "all")
+    (graph,) = trace.graphs
+    assert (graph.replays_probed, graph.versions) == (10, 5)
+    assert calls(trace) == {"scale": (6, 6), "shift": (14, 14)}
+
+
+def test_a_switch_that_is_off_leaves_replays_alone(tool: Tool) -> None:
+    script = """
+graph, _ = chain(*STEPS)
+executable = gpu.instantiate(graph)
+replay(executable, 2)
+gpu("cuProfilerStart")
+replay(executable, 2)
+gpu("cuProfilerStop")
+replay(executable, 2)
+"""
+    trace = compare(tool, script, "--capture-range", "--launches", "all")
+    (graph,) = trace.graphs
+    assert [replay.replay for replay in graph.replays_told] == [2, 3]
+    assert graph.replays == 6
+
+
+@pytest.mark.parametrize("option", ["--benchmark", "--memusage"])
+def test_options_that_leave_graphs_alone(tool: Tool, option: str) -> None:
+    script = "graph, _ = chain(*STEPS)\nreplay(gpu.instantiate(graph), 2)\nprint(gpu.read(words, 9))"
+    trace = compare(tool, script, option)
+    (graph,) = trace.graphs
+    assert graph.reason is not None
+    assert (graph.reason.code, graph.replays_probed) == ("graph-left-alone", 0)
+
+
+def test_a_context_that_is_destroyed_takes_its_twins_along(tool: Tool) -> None:
+    script = """
+gpu("cuCtxCreate_v2", byref(context := c_void_p()), 0, 0)
+inside = Gpu(gpu.library, context=False)
+words = inside.words(100)
+gpu.kernels = inside.kernels
+graph, _ = chain(*STEPS)
+executable = gpu.instantiate(graph)
+replay(executable, 2)
+print(gpu.read(words, 9))
+gpu("cuCtxDestroy_v2", context)
+"""
+    trace = compare(tool, script, "--launches", "all")
+    assert len(lines(trace, "code graph-context-gone")) == 1
+
+
+LOOKED_UP = """
+def look_up(name, *arguments, version=12000):
+    found = c_void_p()
+    gpu("cuGetProcAddress_v2", name.encode(), byref(found), version, c_uint64(0), None)
+    if CFUNCTYPE(c_int, *map(type, arguments))(found.value)(*arguments):
+        raise SystemExit(name)
+graph, nodes = chain(*STEPS)
+for name, version in (("cuGraphInstantiate", 12000), ("cuGraphInstantiateWithFlags", 11040)):
+    executable = c_void_p()
+    look_up(name, pointer(executable), graph, c_ulonglong(8), version=version)
+    other = gpu.kernel_node("shift", words, 9, 100)
+    look_up("cuGraphExecKernelNodeSetParams", executable, nodes[0], pointer(other))
+    look_up("cuGraphLaunch", executable, c_void_p())
+    print(gpu.read(words, 9))
+older = c_void_p()
+look_up("cuGraphInstantiate", pointer(older), graph, c_void_p(), c_void_p(), c_size_t(0), version=11000)
+look_up("cuGraphExecUpdate", older, graph, pointer(UpdateResult()))
+look_up("cuGraphLaunch", older, c_void_p())
+print(gpu.read(words, 9))
+look_up("cuGraphExecDestroy", older)
+"""
+
+
+def test_functions_that_are_looked_up_are_those_of_the_version_that_was_asked_for(tool: Tool) -> None:
+    trace = compare(tool, LOOKED_UP, "--launches", "all")
+    assert [(graph.flags, graph.replays_probed) for graph in trace.graphs] == [(8, 1), (8, 1), (0, 1)]
+    assert [graph.destroyed for graph in trace.graphs] == [False, False, True]
+
+
+def test_a_node_of_a_replay_is_opened_by_its_launch_number(tool: Tool) -> None:
+    command = program("captured", "4", "4")
+    run, trace = tool.run(command, "--launches", "all")
+    assert run.returncode == 0
+    shown = tool("show", "summary", f"{trace}:scale@8", "--format", "json")
+    assert shown.returncode == 0, shown.stderr
+    other = tool("compare", f"{trace}:scale@8", f"{trace}:scale@13")
+    assert other.returncode == 0, other.stderr
+
+
+@pytest.mark.parametrize("probe", ["warp_progress", "program_progress", "dmat"])
+def test_nodes_begin_where_the_probe_read_the_timer(tool: Tool, probe: str) -> None:
+    trace = compare(tool, program("captured", "4", "4"), "--launches", "all", "-p", probe)
+    (graph,) = trace.graphs
+    assert ran(trace, graph) == {}, "what is simulated is no time"
+    trace.state.simulated = False
+    found = ran(trace, graph)
+    assert set(found) == {0, 1, 2, 3, 4}
+    begun = [found[index].begin for index in range(4)]
+    assert begun == sorted(begun), "one waits for the other"
+    assert begun[0] == 0
+    assert all(one.end is None or one.end >= one.begin for one in found.values())

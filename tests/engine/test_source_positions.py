@@ -1,0 +1,112 @@
+"""Lines of source as positions: which instructions they are, and how long warps are there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from tests.pages.measured_example import COALESCED, STORED, STRIDED, STRIDES
+from tests.probes.running import result_of
+from tui_probe.cli.main import main
+from tui_probe.engine.kernel import Kernel
+from tui_probe.engine.positions import parse_positions
+from tui_probe.engine.source_runs import source_runs
+from tui_probe.probe_files.loading import load_probe
+from tui_probe.ptx.parser import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+BETWEEN = """
+from tui_probe.dsl import Map, clock, probe, u64
+
+began: u64 = 0
+spent: u64 = 0
+
+
+@Map(level="warp")
+class between:
+    cycles: u64
+
+
+@probe(pos="{position}", before=True)
+def enter():
+    began = clock()
+
+
+@probe(pos="{position}")
+def leave():
+    spent = spent + (clock() - began)
+
+
+@probe(pos="kernel")
+def finish():
+    between.save(spent)
+"""
+
+
+def runs(position: str, text: str = STRIDES) -> list[list[int]]:
+    """The lines of PTX of each run."""
+    tree = parse(text)
+    kernel = Kernel.of(tree, "strides")
+    (found,) = parse_positions(position)
+    assert found.source is not None
+    return [[kernel.line_of(one) for one in run] for run in source_runs(kernel, found.source)]
+
+
+@pytest.mark.parametrize(
+    ("position", "expected"),
+    [
+        ("strides.cu:6", [[COALESCED, COALESCED + 1]]),
+        ("strides.cu:6-7", [[COALESCED, COALESCED + 1, STRIDED, STRIDED + 1]]),
+        ("/src/strides.cu:11", [[STORED]]),
+        ("src/strides.cu:11", [[STORED]]),
+        ("other.cu:6", []),
+        ("ides.cu:6", []),
+        ("strides.cu:100", []),
+    ],
+)
+def test_runs_are_the_instructions_of_the_lines(position: str, expected: Sequence[Sequence[int]]) -> None:
+    assert runs(position)[: len(expected)] == expected
+    assert bool(runs(position)) is bool(expected)
+
+
+@pytest.mark.parametrize("wrong", ["a.py:0", "a.py:9-3"])
+def test_lines_that_cannot_be(wrong: str) -> None:
+    with pytest.raises(ValueError, match="lines count from 1"):
+        parse_positions(wrong)
+
+
+def test_opcodes_are_no_files() -> None:
+    assert [each.opcode for each in parse_positions("ld.global:st.global")] == ["ld", "st"]
+
+
+def spent(folder: Path, position: str) -> int:
+    """The cycles that the only warp spends there."""
+    path = folder / "between.py"
+    path.write_text(BETWEEN.format(position=position))
+    data = np.zeros(32 * 64, np.float32)
+    result = result_of(folder, load_probe(str(path)), STRIDES, data, data.copy(), np.uint32(32), block=(32,))
+    return int(result.records(0, np.dtype([("cycles", "<u8")]))["cycles"][0, 0, 0])
+
+
+def test_the_time_between_two_lines_is_that_of_the_lines_between(tmp_path: Path) -> None:
+    first, both = spent(tmp_path, "strides.cu:6"), spent(tmp_path, "strides.cu:6-7")
+    assert 0 < first < both
+    assert spent(tmp_path, "strides.cu:999") == 0
+
+
+def test_check_says_how_many_places_each_part_matched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "strides.ptx").write_text(STRIDES)
+    probe = tmp_path / "between.py"
+    probe.write_text(BETWEEN.format(position="strides.cu:6-7"))
+    assert main(["check", str(probe), str(tmp_path / "strides.ptx")]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["matched", "enter:", "1"] in lines
+    assert ["leave:", "1"] in lines
+    probe.write_text(BETWEEN.format(position="nowhere.cu:1"))
+    assert main(["check", str(probe), str(tmp_path / "strides.ptx")]) == 0
+    assert ["matched", "enter:", "0"] in [line.split() for line in capsys.readouterr().out.splitlines()]

@@ -1,0 +1,124 @@
+"""CUDA graphs on a real GPU: programs do the same, every replay is seen, and kernel nodes are probed."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tests.graphs.programs
+from tests.graphs.cuda_graph import KERNELS
+from tui_probe.analysis.graph_nodes import figures_of
+from tui_probe.trace.follow import open_trace
+from tui_probe.trace.model import Trace
+
+from .conftest import PROGRAMS, Profiled, Runner
+
+ROOT = Path(__file__).parents[2]
+BY_HAND = Path(tests.graphs.programs.__path__[0])
+FRAMEWORKS = {
+    "compiled_graph": "torch",
+    "llama_graph": "torch",
+    "graphed_callables": "torch",
+    "nccl_graph": "torch",
+    "cupy_graph": "cupy",
+    "jax_graph": "jax",
+}
+
+
+@pytest.fixture(autouse=True)
+def _programs_find_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{os.environ.get('PYTHONPATH', '')}".rstrip(":"))
+
+
+def told(trace: Trace, name: str) -> None:
+    """One line for each graph, for the figures that are kept beside the code."""
+    for figures in figures_of(trace).values():
+        graph = figures.graph
+        kernels = [node for node in figures.nodes if node.node.kernel is not None]
+        recorded = sum(node.probed > 0 for node in kernels)
+        print(f"GPU-GRAPH\t{name}\t{graph.id}\t{len(graph.nodes)} nodes\t{recorded}/{len(kernels)} recorded\t"
+              f"{graph.replays_probed}/{graph.replays} replays probed\t{figures.replay_ns}\t{figures.probed_ns}\t"
+              f"{figures.call_ns}\t{graph.reason.written if graph.reason else '-'}")  # fmt: skip
+
+
+def compare(runner: Runner, command: list[str], name: str, *options: str) -> Trace:
+    """Run a program alone and under the tool; it must do the same."""
+    alone = runner.alone(command)
+    assert alone.status == 0, alone.stderr
+    profiled: Profiled = runner.profiled(command, *options)
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (alone.status, alone.stdout), profiled.outcome.stderr
+    trace = open_trace(profiled.trace)
+    told(trace, name)
+    return trace
+
+
+def assert_all_recorded(trace: Trace) -> None:
+    """Every node whose kernel has a probe has a record, in graphs that were replayed and can have a twin."""
+    for figures in figures_of(trace).values():
+        if not figures.graph.replays or figures.graph.reason is not None:
+            continue
+        for node in figures.nodes:
+            kernel = trace.kernels.get(node.node.kernel) if node.node.kernel is not None else None
+            if kernel is not None and kernel.status == "probed":
+                assert node.probed, f"node {node.node.index} of graph {figures.graph.id}: {kernel.name}"
+
+
+@pytest.mark.parametrize("part", ["kinds", "memory", "changed", "updated", "streams"])
+def test_graphs_made_by_hand(part: str, runner: Runner) -> None:
+    trace = compare(runner, [sys.executable, str(BY_HAND / "each_node.py"), part], part, "-p", "block_sched")
+    assert len(trace.graphs)
+    assert_all_recorded(trace)
+    reasons = {graph.reason.code for graph in trace.graphs if graph.reason}
+    assert reasons == ({"graph-node-once"} if part == "memory" else set())
+
+
+def test_captured_streams(runner: Runner) -> None:
+    trace = compare(runner, [sys.executable, str(BY_HAND / "captured.py"), "50", "20"], "captured", "-p", "block_sched")
+    (graph,) = trace.graphs
+    assert (graph.replays, graph.replays_probed) == (50, 50)
+    assert_all_recorded(trace)
+
+
+def test_several_probes_take_turns(runner: Runner) -> None:
+    command = [sys.executable, str(BY_HAND / "captured.py"), "50", "20"]
+    compare(runner, command, "captured", "-p", "block_sched", "-p", "gmem_bytes", "-p", "dmat")
+
+
+@pytest.mark.parametrize("options", [["--launches", "all"], ["--launches", "auto"]], ids=["all", "auto"])
+def test_random_walks(options: list[str], runner: Runner) -> None:
+    command = [sys.executable, str(BY_HAND / "walk.py"), "1", "50"]
+    trace = compare(runner, command, "walk", "-p", "block_sched", *options)
+    assert sum(graph.replays_probed for graph in trace.graphs) > 50
+
+
+@pytest.mark.parametrize("ways", ["auto", "all"])
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_frameworks(name: str, ways: str, runner: Runner) -> None:
+    """Where machine code is probed, too, nodes of closed libraries are among those recorded."""
+    if importlib.util.find_spec(FRAMEWORKS[name]) is None:
+        pytest.skip(f"{FRAMEWORKS[name]} is not installed")
+    command = [sys.executable, str(PROGRAMS / f"{name}.py")]
+    trace = compare(runner, command, f"{name} {ways}", "-p", "block_sched", "--machine-code", ways)
+    assert sum(graph.replays for graph in trace.graphs) > 0
+    assert_all_recorded(trace)
+
+
+def test_compute_sanitizer_finds_nothing(runner: Runner) -> None:
+    """In a process with the tool's library, of a C program that replays a graph."""
+    checker = shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path="/usr/local/cuda/bin")
+    if checker is None:
+        pytest.skip("no compute-sanitizer on this machine")
+    subprocess.run(
+        ["cc", "-O2", "-o", str(runner.folder / "graph_cost"), str(PROGRAMS / "graph_cost.c"), "-ldl"], check=True
+    )
+    (runner.folder / "kernels.ptx").write_bytes(KERNELS)
+    program = [checker, "--error-exitcode", "9", "./graph_cost", "kernels.ptx", "20", "30", "figures"]
+    profiled = runner.profiled(program, "-p", "block_sched")
+    assert profiled.outcome.status == 0, profiled.outcome.stdout
+    assert "0 errors" in profiled.outcome.stdout + profiled.outcome.stderr

@@ -1,0 +1,116 @@
+"""Under which names and paths a program that loads the driver itself finds the hook, and what becomes of the others."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import HERE, Host, Run, compile_c
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("opening") / "opening_program"
+    compile_c(HERE / "opening_program.c", path, "-fPIE", "-pie")
+    return path
+
+
+@pytest.fixture
+def other_driver(host: Host) -> Path:
+    """A driver that is not the one the hook calls."""
+    (host.directory / "other").mkdir()
+    return Path(shutil.copy(host.built.stub, host.directory / "other" / "libcuda.so.1"))
+
+
+@pytest.fixture
+def told(host: Host) -> Path:
+    return host.directory / "beside"
+
+
+def opened(host: Host, program: Path, way: str, name: str | Path, **more: str) -> Run:
+    told = str(host.directory / "beside")
+    return host.command(str(program), way, str(name), TUI_PROBE_BESIDE=told, **more)
+
+
+@pytest.mark.parametrize("way", ["plain", "present"])
+@pytest.mark.parametrize("name", ["libcuda.so", "libcuda.so.1", "libcuda.so.580.95.05", "{driver}", "{link}"])
+def test_every_name_of_the_driver_leads_to_the_hook(host: Host, program: Path, told: Path, way: str, name: str) -> None:
+    link = host.directory / "libcuda.so"
+    link.symlink_to(host.built.stub)
+    run = opened(host, program, way, name.format(driver=host.built.stub, link=link))
+    assert (run.status, run.stdout) == (0, f"{host.built.hook}\n"), run.stderr
+    assert len(run.results) == 1
+    assert not told.exists()
+
+
+@pytest.mark.parametrize("name", ["libcuda.so.x", "libcuda.something", "libcudas.so", "/nowhere/libcuda.so.1"])
+def test_other_names_are_left_to_the_loader(host: Host, program: Path, name: str) -> None:
+    run = opened(host, program, "plain", name)
+    assert (run.status, run.stdout, run.directories) == (3, "-\n", [])
+
+
+def test_a_simulated_driver_stands_at_any_path(host: Host, program: Path) -> None:
+    run = opened(host, program, "plain", "/usr/lib/nowhere/libcuda.so.1", TUI_PROBE_SIM_PYTHON=sys.executable)
+    assert (run.status, run.stdout) == (0, f"{host.built.hook}\n"), run.stderr
+
+
+def test_another_driver_is_opened_as_asked_for_and_told_of(
+    host: Host, program: Path, other_driver: Path, told: Path
+) -> None:
+    run = opened(host, program, "plain", other_driver)
+    assert (run.status, run.stdout, run.directories) == (0, f"{other_driver}\n", []), run.stderr
+    pid, path = told.read_text().split()
+    assert (pid.isdecimal(), path) == (True, str(other_driver))
+
+
+def test_the_driver_in_another_list_of_libraries_is_told_of(host: Host, program: Path, told: Path) -> None:
+    run = opened(host, program, "new", host.built.stub)
+    assert (run.status, run.stdout, run.directories) == (0, f"{host.built.stub}\n", []), run.stderr
+    assert told.read_text().split()[1:] == [str(host.built.stub)]
+
+
+@pytest.mark.parametrize("name", ["libcuda.so", "libcuda.so.1"])
+def test_in_another_list_of_libraries_the_search_path_leads_to_a_hook(
+    host: Host, program: Path, told: Path, name: str
+) -> None:
+    """As installed: libcuda.so is a library of its own, which needs the hook."""
+    installed = host.directory / "installed"
+    installed.mkdir()
+    for library in (host.built.hook, host.built.hook.parents[1] / "by_name" / "libcuda.so"):
+        shutil.copy(library, installed)
+    hook = installed / "libcuda.so.1"
+    run = opened(host, program, "new", name, LD_PRELOAD=str(hook), LD_LIBRARY_PATH=str(installed))
+    assert (run.status, run.stdout) == (0, f"{hook}\n"), run.stderr
+    assert len(run.results) == 1
+    assert not told.exists(), "it is called by a hook"
+
+
+def test_the_loader_is_told_who_called(host: Host) -> None:
+    """A library finds what lies in its own RUNPATH, which the loader knows by the address that dlopen returns to."""
+    inner = host.directory / "inner"
+    inner.mkdir()
+    shutil.copy(host.built.stub, inner / "libneighbour.so")
+    outer = host.directory / "libouter.so"
+    compile_c(HERE / "opening_program.c", outer, "-shared", "-Wl,-rpath,$ORIGIN/inner", "-Wl,--enable-new-dtags")
+    script = f"import ctypes; print(bool(ctypes.CDLL({str(outer)!r}).open_here(b'libneighbour.so', 2)))"
+    run = host.command(sys.executable, "-c", script)
+    assert run.stdout == "True\n", run.stderr
+
+
+def test_build_tools_find_the_driver_by_its_short_name(host: Host) -> None:
+    if shutil.which("ld") is None or shutil.which("objdump") is None:
+        pytest.skip("ctypes.util looks with ld and objdump")
+    script = "import ctypes.util; print(ctypes.util.find_library('cuda'))"
+    run = host.command(sys.executable, "-c", script, LD_LIBRARY_PATH=str(host.built.hook.parents[1] / "by_name"))
+    assert run.stdout in ("libcuda.so\n", "libcuda.so.1\n"), run.stderr
+
+
+def test_the_library_of_the_short_name_is_only_a_name(host: Host) -> None:
+    by_name = host.built.hook.parents[1] / "by_name" / "libcuda.so"
+    shown = subprocess.run(["readelf", "-d", by_name], capture_output=True, text=True, check=True).stdout
+    assert "Shared library: [libcuda.so.1]" in shown
+    assert "soname: [libcuda.so]" in shown

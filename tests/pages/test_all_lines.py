@@ -1,0 +1,53 @@
+"""The lines of all kernels in one table: what wastes most comes first, whichever kernel it is in."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from tests.probes.specimens import add_specimen
+from tests.recorded import H200, SIMULATED, unpacked
+from tests.trace.make import TraceWriter
+from tui_probe.pages.all_lines import all_lines, kernel_lines, nothing
+from tui_probe.pages.report import report_lines
+from tui_probe.trace.follow import open_trace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tui_probe.trace.model import Trace
+
+
+def two_kernels(root: Path) -> Trace:
+    """A strided store of a waste that is known, and conflicts in shared memory by another probe."""
+    writer = TraceWriter(root / "trace")
+    writer.start(device="Simulated GPU", sms=8)
+    for index, probe in enumerate(("gmem_sectors_by_line", "smem_conflicts_by_line")):
+        add_specimen(writer, index, probe, root)
+    writer.exit()
+    return open_trace(writer.directory)
+
+
+def test_each_line_has_its_share_of_what_all_kernels_waste(tmp_path: Path) -> None:
+    first, *_ = kernel_lines(two_kernels(tmp_path))
+    assert (first.kernel.index, first.row.line, first.name, first.value) == (0, 32, "wasted sectors", 1024.0)
+    assert (first.share, first.place, first.opcode) == (1.0, "strided_store.cu:4", "st.global.u32")
+
+
+def test_the_page_of_a_recorded_trace_names_the_planted_line(tmp_path: Path) -> None:
+    trace = open_trace(unpacked(SIMULATED / "dmat", tmp_path))
+    rows = [line.split() for line in all_lines(trace, 120)]
+    assert "planted.cu:14" in rows[2]
+    assert "100%" in rows[2]
+
+
+def test_json_has_all_figures_of_a_line(tmp_path: Path) -> None:
+    trace = open_trace(unpacked(H200 / "attention_sectors", tmp_path))
+    document = json.loads("\n".join(report_lines(trace, "lines", "json")))
+    assert all(0 <= each["share"] <= 1 for each in document["lines"])
+    assert {"kernel", "ptx_line", "measure", "value", "source_line", "others"} <= document["lines"][0].keys()
+
+
+def test_without_lines_it_says_which_probe_tells_them(tmp_path: Path) -> None:
+    trace = open_trace(unpacked(H200 / "attention_blocks", tmp_path))
+    assert " ".join(all_lines(trace, 80)) == nothing()

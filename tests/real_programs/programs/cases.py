@@ -1,0 +1,34 @@
+"""Cases of a program: each compares what the GPU gave with NumPy, and one line tells how it went."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CASES: list[Callable[[], None]] = []
+
+
+def case(function: Callable[[], None]) -> Callable[[], None]:
+    """Run this one."""
+    CASES.append(function)
+    return function
+
+
+def run_all() -> None:
+    """Run every case, or those that are named on the command line; the exit status tells whether all were right."""
+    chosen = [each for each in CASES if len(sys.argv) == 1 or each.__name__ in sys.argv[1:]]
+    failed = 0
+    for each in chosen:
+        try:
+            each()
+        except Exception as error:  # noqa: BLE001 - whatever a library raises, the other cases run
+            failed += 1
+            traceback.print_exc()
+            print(f"{each.__name__} WRONG {type(error).__name__}", flush=True)
+        else:
+            print(f"{each.__name__} ok", flush=True)
+    sys.exit(1 if failed or not chosen else 0)

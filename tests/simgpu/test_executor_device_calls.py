@@ -1,0 +1,121 @@
+"""``printf`` and ``assert`` of kernels, and formats byte by byte."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+
+from tests.simgpu.device import Device
+from tui_probe.errors import SimulationError
+from tui_probe.ptx.parser import parse
+from tui_probe.simgpu.executor import KernelAssertionError, MemoryFaultError, compile_kernel
+from tui_probe.simgpu.executor.printf import count_of_arguments, formatted
+
+STRINGS = {7: b"text", 8: b""}
+HEAD = ".version 7.8\n.target sm_80\n.address_size 64\n"
+PRINTF = ".extern .func (.param .b32 result) vprintf (.param .b64 format, .param .b64 arguments);\n"
+ASSERT = (
+    ".extern .func __assertfail (.param .b64 message, .param .b64 file, .param .b32 line, .param .b64 function, "
+    ".param .b64 size);\n"
+)
+
+
+def text(name: str, content: str) -> str:
+    """A string in device memory."""
+    held = content.encode() + b"\0"
+    return f".global .align 1 .b8 {name}[{len(held)}] = {{{', '.join(map(str, held))}}};\n"
+
+
+@pytest.mark.parametrize(
+    ("format_", "code", "arguments", "expected"),
+    [
+        (b"none 100%%\n", "", (), b"none 100%\n"),
+        (b"%d|%5d|%-5d|%+d|%05d", "iiiii", (-3, 42, 42, 42, 42), b"-3|   42|42   |+42|00042"),
+        (b"%u %x %X %#o", "IIII", (2**32 - 1, 255, 255, 8), b"4294967295 ff FF 010"),
+        (b"%lld %llu %zu %ld", "qQQq", (-1, 2**64 - 1, 5, 6), b"-1 18446744073709551615 5 6"),
+        (b"%hhd %hu", "ii", (255, 65537), b"-1 1"),
+        (b"%d %f %d", "i4xdi", (1, 2.5, 3), b"1 2.500000 3"),
+        (b"%8.3f|%-8.1e|%g|%.0f", "dddd", (3.14159, 12345.0, 1e-10, 0.5), b"   3.142|1.2e+04 |1e-10|0"),
+        (b"%s|%6s|%s", "QQQ", (7, 7, 8), b"text|  text|"),
+        (b"%c%c %p", "ii" + "Q", (97, 98, 4096), b"ab 0x1000"),
+        (b"%*d|%.*f", "ii" + "i4xd", (5, 1, 2, 1.0), b"    1|1.00"),
+        (b"%k %d", "i", (1,), b"%k 1"),
+    ],
+)
+def test_formats(format_: bytes, code: str, arguments: tuple[float, ...], expected: bytes) -> None:
+    packed = struct.pack(f"<{code}", *arguments)
+    given = formatted(format_, lambda offset, size: packed[offset : offset + size], STRINGS.__getitem__)
+    assert given == expected
+    assert count_of_arguments(format_) == len(arguments) - format_.count(b"*")
+
+
+def launch(source: str, threads: int, *arguments: np.ndarray) -> bytes:
+    tree = parse(HEAD + source)
+    device = Device()
+    device.load_variables(tree)
+    return device.launch(compile_kernel(tree, tree.entries()[0].name), *arguments, block=(threads,)).printed
+
+
+def printing(body: str) -> str:
+    """A kernel that prints its thread and a half of it where ``%p1`` holds; ``body`` sets that."""
+    return (
+        f"{PRINTF}{text('format', 'thread %d: %.1f, %s')}{text('word', 'word,')}"
+        ".visible .entry show(.param .u64 output)\n{\n.local .align 8 .b8 stack[24];\n.reg .pred %p<2>;\n"
+        ".reg .b32 %r<4>;\n.reg .b64 %rd<6>;\n.reg .f64 %fd<3>;\n"
+        f"mov.u32 %r1, %tid.x;\n{body}\ncvt.rn.f64.u32 %fd1, %r1;\nmul.f64 %fd2, %fd1, 0d3FE0000000000000;\n"
+        "mov.u64 %rd1, stack;\ncvta.local.u64 %rd2, %rd1;\nst.local.u32 [%rd1], %r1;\nst.local.f64 [%rd1+8], %fd2;\n"
+        "mov.u64 %rd3, word;\ncvta.global.u64 %rd3, %rd3;\nst.local.u64 [%rd1+16], %rd3;\n"
+        "mov.u64 %rd4, format;\ncvta.global.u64 %rd4, %rd4;\nmov.u32 %r2, 9;\n"
+        "{\n.param .b64 a;\nst.param.b64 [a], %rd4;\n.param .b64 b;\nst.param.b64 [b], %rd2;\n.param .b32 c;\n"
+        "@%p1 call.uni (c), vprintf, (a, b);\n@%p1 ld.param.b32 %r2, [c];\n}\n"
+        "ld.param.u64 %rd5, [output];\nmad.wide.u32 %rd5, %r1, 4, %rd5;\nst.global.u32 [%rd5], %r2;\nret;\n}\n"
+    )
+
+
+def test_each_thread_prints_its_line() -> None:
+    output = np.zeros(3, np.uint32)
+    printed = launch(printing("setp.ne.u32 %p1, %r1, 99;"), 3, output)
+    assert printed == b"thread 0: 0.0, word,thread 1: 0.5, word,thread 2: 1.0, word,"
+    assert output.tolist() == [3, 3, 3]
+
+
+def test_only_threads_print_whose_guard_holds() -> None:
+    output = np.zeros(4, np.uint32)
+    printed = launch(printing("and.b32 %r3, %r1, 1;\nsetp.eq.u32 %p1, %r3, 1;"), 4, output)
+    assert printed == b"thread 1: 0.5, word,thread 3: 1.5, word,"
+    assert output.tolist() == [9, 3, 9, 3]
+
+
+def asserting(address: str) -> str:
+    return (
+        f"{PRINTF}{ASSERT}{text('message', 'x > 0')}{text('file', 'a.cu')}{text('function', 'k()')}"
+        ".visible .entry k()\n{\n"
+        ".reg .b64 %rd<5>;\n.reg .b32 %r<3>;\n.reg .pred %p<2>;\n"
+        f"mov.u64 %rd1, {address};\nmov.u64 %rd2, file;\nmov.u64 %rd3, function;\nmov.u32 %r1, 12;\nmov.u64 %rd4, 1;\n"
+        "{\n.param .b64 f;\nst.param.b64 [f], %rd2;\n.param .b64 l;\nst.param.b64 [l], %rd1;\n.param .b32 n;\n"
+        "call.uni (n), vprintf, (f, l);\n}\n"
+        "mov.u32 %r2, %tid.x;\nsetp.eq.u32 %p1, %r2, 2;\n@!%p1 bra DONE;\n"
+        "{\n.param .b64 a;\nst.param.b64 [a], %rd1;\n.param .b64 b;\nst.param.b64 [b], %rd2;\n.param .b32 c;\n"
+        "st.param.b32 [c], %r1;\n.param .b64 d;\nst.param.b64 [d], %rd3;\n.param .b64 e;\nst.param.b64 [e], %rd4;\n"
+        "call.uni __assertfail, (a, b, c, d, e);\n}\nDONE:\nret;\n}\n"
+    )
+
+
+def test_a_failed_assertion_names_the_place_the_thread_and_the_condition() -> None:
+    with pytest.raises(KernelAssertionError) as caught:
+        launch(asserting("message"), 4)
+    assert str(caught.value) == "a.cu:12: k(): block (0, 0, 0), thread (2, 0, 0): assertion `x > 0` failed"
+    assert caught.value.printed == b"a.cu" * 4
+
+
+def test_an_address_that_is_none() -> None:
+    with pytest.raises(MemoryFaultError, match="illegal address"):
+        launch(asserting("0xFFFF00000000"), 4)
+
+
+def test_a_function_that_is_not_there_is_told() -> None:
+    source = ".extern .func nobody ();\n.visible .entry k()\n{\ncall.uni nobody;\nret;\n}\n"
+    with pytest.raises(SimulationError, match=r"unsupported instruction call\.uni nobody at line 7"):
+        launch(source, 1)

@@ -1,0 +1,31 @@
+"""``tui-probe new-probe``: a commented start of a probe of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_probe.probe_files.starts import write_start
+
+from .output import put
+from .status import ExitStatus
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The name, and where the probe is to be."""
+    parser.add_argument("name", metavar="NAME", help="of the probe and its file, NAME.py")
+    parser.add_argument(
+        "--at", metavar="POSITION", default="ld.global",
+        help="where it measures time: ld.global, or lines of source, attn.py:22-26 (default %(default)s)",
+    )  # fmt: skip
+    parser.add_argument("--toml", action="store_true", help="as a TOML file with snippets of PTX, NAME.toml")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the file here, and its name to stdout."""
+    path = write_start(Path(), arguments.name, "toml" if arguments.toml else "python", arguments.at)
+    put(str(path))
+    return ExitStatus.OK

@@ -1,0 +1,100 @@
+"""Which files may be copied into a trace: PTX can name any file, and traces are passed on.
+
+A file must have a suffix of source code and lie, once links are followed, below one of these: the working directory,
+packages installed for any Python (also as links to a checkout), folders of ``PYTHONPATH``, and the folders where
+compilers keep what they generate.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+SUFFIXES: Final = frozenset(
+    {".c", ".cc", ".cl", ".cpp", ".cu", ".cuh", ".cxx", ".f90", ".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp"}
+    | {".jl", ".ll", ".mlir", ".mojo", ".ptx", ".py", ".pyi", ".pyx", ".rs", ".tcc", ".ttir", ".ttgir"}
+)
+_PACKAGES: Final = frozenset({"site-packages", "dist-packages"})
+_CACHES: Final = (".triton", ".cupy", ".numba", ".cache/jax", ".cache/numba", ".cache/torch", ".cache/tinygrad")
+"""In the home folder."""
+_CACHE_VARIABLES: Final = (
+    "TRITON_CACHE_DIR", "TRITON_HOME", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "CUPY_CACHE_DIR",
+    "JAX_COMPILATION_CACHE_DIR", "NUMBA_CACHE_DIR",
+)  # fmt: skip
+_GENERATED: Final = re.compile(r"torchinductor_|ipykernel_|tmp\w*_?triton")
+"""Folders of compilers in that for temporary files."""
+_EDITABLE: Final = re.compile(r"""['"](/[^'"]+)['"]""")
+_ENVIRONMENTS: Final = ("VIRTUAL_ENV", "CONDA_PREFIX")
+
+
+class SourcePolicy:
+    """What may be copied by a run in ``folder`` with this ``environment``."""
+
+    def __init__(self, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> None:
+        self._folder = Path.cwd() if folder is None else folder
+        self._environment = os.environ if environment is None else environment
+
+    def allows(self, path: Path) -> bool:
+        """Whether a file may be copied. False for one that is not there."""
+        try:
+            real = path.resolve(strict=True)
+        except (OSError, RuntimeError, ValueError):
+            return False
+        if real.suffix.lower() not in SUFFIXES:
+            return False
+        return (
+            any(part in _PACKAGES for part in real.parts)
+            or any(real.is_relative_to(root) for root in self._roots)
+            or self._is_generated(real)
+        )
+
+    @cached_property
+    def _roots(self) -> tuple[Path, ...]:
+        return tuple({root.resolve() for root in self._named() if root.is_absolute() and root != Path(root.anchor)})
+
+    def _named(self) -> Iterator[Path]:
+        yield self._folder
+        home = self._environment.get("HOME")
+        for name in _CACHES if home else ():
+            yield Path(home or "", name)
+        for name in _CACHE_VARIABLES:
+            if value := self._environment.get(name):
+                yield Path(value)
+        for entry in self._environment.get("PYTHONPATH", "").split(os.pathsep):
+            if entry:
+                yield self._folder / entry
+        yield from self._editable()
+
+    def _editable(self) -> Iterator[Path]:
+        """Folders that installed packages are links to, as pip and setuptools write them down."""
+        prefixes = {sys.prefix, *(self._environment.get(name, "") for name in _ENVIRONMENTS)} - {""}
+        for prefix in prefixes:
+            for packages in Path(prefix, "lib").glob("python3*/site-packages"):
+                for path in [*packages.glob("*.pth"), *packages.glob("__editable__*_finder.py")]:
+                    yield from _linked(path)
+
+    def _is_generated(self, real: Path) -> bool:
+        temporary = Path(self._environment.get("TMPDIR") or tempfile.gettempdir()).resolve()
+        if not real.is_relative_to(temporary):
+            return False
+        first, *rest = real.relative_to(temporary).parts
+        return bool(rest) and _GENERATED.match(first) is not None
+
+
+def _linked(path: Path) -> Iterator[Path]:
+    try:
+        text = path.read_text(errors="replace")
+    except OSError:
+        return
+    if path.suffix == ".pth":
+        yield from (Path(line) for line in text.splitlines() if line.startswith("/"))
+    else:
+        yield from map(Path, _EDITABLE.findall(text))

@@ -1,0 +1,324 @@
+"""What limits a kernel, by what any probes of it counted, in words, and the command that tells what is missing."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from math import prod
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.analysis.limits import BUSY, Demand, Verdict, demanded, fits, traffic, verdict
+from tui_probe.analysis.machine import Machine, machine_of
+from tui_probe.draw import units
+from tui_probe.draw.table import safe
+from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.errors import TraceError
+from tui_probe.probekit.measured import measured, probe_of
+from tui_probe.probekit.quantities import measured_with, measuring_all
+from tui_probe.trace.allocations import read_launch_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from tui_probe.bandwidth.figures import Bandwidth
+    from tui_probe.probekit.measured import Measured
+    from tui_probe.probekit.metric import Quantity
+    from tui_probe.trace.model import Kernel, Run
+
+NEWEST: Final = 5
+"""Results of a kernel whose mean is taken, of each probe that counts any of it."""
+NAMES: Final = {"tensor": "tensor cores", "issue": "the issue of instructions"}
+WANTED: Final[tuple[Quantity, ...]] = (
+    "sectors", "tensor operations as half", "fp32 instructions", "fp64 instructions", "instructions",
+)  # fmt: skip
+"""What one probe has to count to answer by itself."""
+_COUNTED: Final[tuple[Quantity, ...]] = (
+    *WANTED, "bytes read", "bytes written", "load sectors", "store sectors", "tensor operations", "half instructions",
+    "fp16 instructions", "bf16 instructions", "memory instructions", "shared requests", "wgmma instructions",
+    "footprint",
+)  # fmt: skip
+_UNITS_SHOWN: Final = 4
+_SMALLEST: Final = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What Nsight Compute counted of a kernel, bytes per launch; None where it was not collected."""
+
+    dram: float | None = None
+    l2: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """The verdict of one kernel, with what led to it."""
+
+    verdict: Verdict
+    demand: Demand
+    machine: Machine
+    command: str
+    """Tells what is not known; "" where nothing is missing."""
+
+    @property
+    def short(self) -> str:
+        """``memory (L2) 83%``, for a column; ``–`` where it cannot be told."""
+        found = self.verdict
+        if found.limit is None:
+            return NOT_MEASURED
+        return f"{_named(self.verdict)} {_percent(found.share)}" if _is_unit(found) else found.limit
+
+    @property
+    def limit(self) -> str | None:
+        """``memory (L2)``, ``latency``; None where it cannot be told."""
+        return None if self.verdict.limit is None else _named(self.verdict)
+
+    @property
+    def words(self) -> str:
+        """``memory (L2): 83% of what it can carry``, or why no unit limits."""
+        return _sentence(self)
+
+    @property
+    def numbers(self) -> str:
+        """The numbers that led there: how busy each unit was."""
+        return _busy(self)
+
+    @property
+    def level(self) -> str:
+        """How the level of memory is told, or why it is not; "" where memory does not limit."""
+        return _level_words(self)
+
+    def record(self) -> dict[str, Any]:
+        """As data."""
+        found = self.verdict
+        return {
+            "limit": found.limit,
+            "level": found.level or None,
+            "share": found.share,
+            "words": self.words,
+            "units": [
+                {"unit": each.unit, "level": each.level or None, "share": each.share, "certain": each.certain}
+                for each in found.shares
+            ],
+            "not_measured": list(found.unknown),
+            "command": self.command or None,
+        }
+
+
+def limited(kernel: Kernel) -> Limited | None:
+    """What limits a kernel, by its newest results; None where nothing was counted that a verdict can be made of."""
+    return limited_by(list(_newest(kernel)), [kernel])
+
+
+def limited_by(
+    results: Sequence[Measured],
+    kernels: Sequence[Kernel],
+    bandwidth: Bandwidth | float | None = None,
+    counters: Counters | None = None,
+) -> Limited | None:
+    """The same of some kernels of one name, of any traces, by given results.
+
+    ``bandwidth`` is that of memory alone, or all that was measured. ``counters`` are what ncu counted.
+    """
+    device = next((kernel.trace.state.device for kernel in kernels if kernel.trace.state.device), None)
+    demand = _demand(results, kernels)
+    if counters:
+        demand = replace(demand, dram=counters.dram, l2=counters.l2)
+    if device is None or not _counted_any(demand):
+        return None
+    simulated = any(kernel.trace.state.simulated for kernel in kernels)
+    file = bandwidth if not isinstance(bandwidth, float) else None
+    machine = machine_of(device, file, simulated=simulated)
+    if isinstance(bandwidth, float):
+        machine = replace(machine, memory=bandwidth)
+    found = verdict(demand, machine)
+    return Limited(found, demand, machine, _command(found, kernels[0].trace))
+
+
+def limited_words(of: Limited) -> tuple[str, ...]:
+    """The verdict, what led to it, and what tells more, each in a line."""
+    return tuple(
+        filter(
+            None,
+            (
+                of.words,
+                of.numbers,
+                of.level,
+                _lacking(of),
+                f"to know: {of.command}" if of.command else "",
+            ),
+        )
+    )
+
+
+def tells_limit(kernel: Kernel) -> bool:
+    """Whether a probe of a kernel counts all that a verdict is made of."""
+    probes = (probe_of(one) for one in kernel.by_probe() if one.result_rows)
+    return any(set(WANTED) <= {metric.quantity for metric in probe.metrics} for probe in probes)
+
+
+def summary_words(kernel: Kernel, of: Limited | None) -> tuple[str, ...]:
+    """What the page of a kernel begins with; nothing of one that was not probed."""
+    if of is not None:
+        return limited_words(of)
+    probe = measuring_all(WANTED)
+    return (f"{NOT_MEASURED} not counted: run with -p {probe}",) if probe and kernel.status == "probed" else ()
+
+
+def _lacking(of: Limited) -> str:
+    """What was not measured, unless the verdict says so itself."""
+    told = of.verdict.limit is None and not of.machine.simulated
+    unknown = [each for each in of.verdict.unknown if each != "time" or not of.machine.simulated]
+    return f"not measured: {', '.join(unknown)}" if unknown and not told else ""
+
+
+def _newest(kernel: Kernel) -> Iterator[Measured]:
+    for one in kernel.by_probe():
+        if any(metric.quantity in _COUNTED for metric in probe_of(one).metrics):
+            newest = (measured(one.trace, one, row) for row in islice(reversed(one.result_rows), NEWEST))
+            yield from (each for each in newest if each.analysis is not None and each.sample is None)
+
+
+def _counted_any(demand: Demand) -> bool:
+    counted = (demand.size, demand.sectors, demand.tensor, demand.instructions, demand.fp32, demand.dram)
+    return any(each is not None for each in counted)
+
+
+def _demand(results: Sequence[Measured], kernels: Sequence[Kernel]) -> Demand:
+    found = means(results)
+    milliseconds = [kernel.time_ms for kernel in kernels if _timed_alone(kernel) and kernel.time_ms is not None]
+    grids = [kernel.grid for kernel in kernels if kernel.grid is not None and not kernel.grid_varies]
+    return Demand(
+        seconds=fmean(milliseconds) / 1e3 if milliseconds else None,
+        blocks=prod(grids[0]) if grids else None,
+        size=_sum(found, "bytes read", "bytes written"),
+        sectors=_first(found.get("sectors"), _sum(found, "load sectors", "store sectors")),
+        shared=found.get("shared requests"),
+        memory=found.get("memory instructions"),
+        instructions=found.get("instructions"),
+        fp32=found.get("fp32 instructions"),
+        fp64=found.get("fp64 instructions"),
+        fp16=_first(found.get("half instructions"), _sum(found, "fp16 instructions", "bf16 instructions")),
+        tensor=_first(found.get("tensor operations as half"), found.get("tensor operations")),
+        wgmma=found.get("wgmma instructions"),
+        footprint=found.get("footprint"),
+        reach=_reach(kernels[0]),
+    )
+
+
+def _timed_alone(kernel: Kernel) -> bool:
+    """Whether its time is that of the kernel without a probe."""
+    return bool(kernel.times.originals_ms) or kernel.gpu_time is None or not kernel.gpu_time.with_probe
+
+
+def means(results: Iterable[Measured]) -> dict[str, float]:
+    """The mean of each quantity over the launches of which it is known."""
+    values: dict[str, list[float]] = {}
+    for figure in chain.from_iterable(result.figures for result in results):
+        if figure.metric.quantity and figure.value is not None:
+            values.setdefault(figure.metric.quantity, []).append(figure.value)
+    return {quantity: fmean(found) for quantity, found in values.items()}
+
+
+def _sum(found: Mapping[str, float], *quantities: Quantity) -> float | None:
+    known = [found[each] for each in quantities if each in found]
+    return sum(known) if len(known) == len(quantities) else None
+
+
+def _first(*values: float | None) -> float | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _reach(kernel: Kernel) -> float | None:
+    """Bytes of the allocations that the parameters of its newest launch with a result point to; None for no such."""
+    row = kernel.newest_result
+    at = None if row is None else kernel.trace.results.launch(row)
+    if at is None:
+        return None
+    try:
+        memory = read_launch_memory(kernel.trace, kernel.trace.launches[at])
+    except (TraceError, OSError):
+        return None
+    found = {memory.allocation_at(value) for _, value in memory.pointers()} - {None}
+    return float(sum(each.size for each in found if each is not None)) or None
+
+
+def _command(found: Verdict, trace: Run) -> str:
+    """The one command that measures what is missing; "" where nothing is, or a simulated GPU cannot."""
+    if not found.unknown:
+        return ""
+    if set(found.unknown) == {"bandwidth"}:
+        return "tui-probe bandwidth --auto --format json > bw.json, then roofline --bandwidth bw.json"
+    probe = measuring_all(WANTED)
+    counts = set(found.unknown) - {"time", "bandwidth"}
+    if probe is None or (trace.state.simulated and not counts):
+        return ""
+    run = trace.run_info
+    command = shlex.join(run.command) if run is not None and run.command else trace.state.command or "COMMAND"
+    timed = "" if trace.state.simulated or found.seconds else " --benchmark --save-results"
+    return f"tui-probe run{' --sim' if trace.state.simulated else ''} -p {probe}{timed} -- {safe(command)}"
+
+
+def _is_unit(found: Verdict) -> bool:
+    return found.limit not in (None, "latency", "too small", "launch")
+
+
+def _named(found: Verdict) -> str:
+    return f"{found.limit} ({found.level})" if found.level else str(found.limit)
+
+
+def _percent(share: float | None) -> str:
+    return NOT_MEASURED if share is None else f"{share:.0%}" if share >= 0.01 or not share else "<1%"
+
+
+def _sentence(of: Limited) -> str:
+    found = of.verdict
+    if _is_unit(found):
+        limit = found.limit or ""
+        name = NAMES.get(limit, limit) + (f" ({found.level})" if found.level else "")
+        share = found.share or 0.0
+        if share > 1 and limit == "memory":
+            return f"{name}: {share:.1f} times what it can carry is asked of it, so caches serve the rest"
+        return f"{name}: {_percent(share)} of what {'they' if limit == 'tensor' else 'it'} can do"
+    if found.limit == "latency":
+        return f"latency: no unit is busy for {BUSY:.0%} of the time"
+    if found.limit == "too small":
+        return f"too small: {units.counted(found.blocks or 0, 'block')} for {found.sms} SMs"
+    if found.limit == "launch":
+        return f"launch: {units.duration(found.seconds)} is about what it takes to launch anything"
+    return _not_told(of)
+
+
+def _not_told(of: Limited) -> str:
+    if of.machine.simulated:
+        asked = demanded(of.demand, of.machine)
+        most = f"; by its counts {NAMES.get(asked[0].unit, asked[0].name)} would take an A100 longest" if asked else ""
+        return f"{NOT_MEASURED} a simulated GPU has no time{most}"
+    return f"{NOT_MEASURED} not measured: {', '.join(of.verdict.unknown)}"
+
+
+def _busy(of: Limited) -> str:
+    """``memory 34%, issue 12%``: the largest shares; "" where there is no time."""
+    if of.machine.simulated:
+        parts = [f"{each.name} {_percent(each.share)}" for each in demanded(of.demand, of.machine)[1:_UNITS_SHOWN]]
+        return f"the others beside it: {', '.join(parts)}" if parts else ""
+    shares = [each for each in of.verdict.shares if each.share >= _SMALLEST] or list(of.verdict.shares[:1])
+    parts = [f"{each.name} {'' if each.certain else '≤ '}{_percent(each.share)}" for each in shares[:_UNITS_SHOWN]]
+    return f"busy: {', '.join(parts)}" if parts else ""
+
+
+def _level_words(of: Limited) -> str:
+    found = of.verdict
+    asked = traffic(of.demand)
+    if found.limit != "memory" or asked is None:
+        return ""
+    touched = _first(of.demand.footprint, of.demand.reach)
+    if found.level == "DRAM":
+        told = "by ncu's counters" if of.demand.dram is not None else "it touches more than L2 holds, each byte once"
+        return f"DRAM: {told}"
+    if found.level == "L1":
+        return "L1 and shared memory: each request takes them a cycle at least"
+    if fits(of.demand, of.machine):
+        return f"L2: all that it can touch, {units.size(touched)}, fits there"
+    return f"DRAM or L2: what it asks for does not tell; {measured_with('footprint')} or ncu does"

@@ -1,0 +1,113 @@
+"""What ``tui-probe new-probe`` writes: a probe that works as it is, with comments on what else there is."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from typing import TYPE_CHECKING, Final, Literal
+
+from tui_probe.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Language = Literal["python", "toml"]
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PYTHON: Final = '''\
+"""How long each warp is between two places of a kernel. Compiled by tui-probe, never run as Python.
+
+    tui-probe check {name}.py kernels.ptx        does it fit? How many places does each position match?
+    tui-probe run -p {name}.py -- COMMAND        then: tui-probe show results
+    tui-probe help probe-language                all of the language
+"""
+
+from tui_probe.dsl import Map, clock, probe, u64
+
+# Registers of each thread, with the values that they begin with.
+began: u64 = 0
+spent: u64 = 0
+
+
+# What is kept: here a record per warp. level="thread" keeps one per thread, cap=16 up to 16 of them.
+@Map(level="warp")
+class {name}:
+    cycles: u64
+
+
+# Where: "kernel" is its entry and exits; "ld.global:st.global" instructions, by opcode and modifiers; "attn.py:22" or
+# "attn.py:22-26" lines of source (compile with -lineinfo); "block" and "loop" the start of basic blocks and loops.
+@probe(pos="{position}", before=True)
+def enter():
+    began = clock()
+
+
+@probe(pos="{position}")
+def leave():
+    spent = spent + (clock() - began)
+
+
+@probe(pos="kernel")
+def finish():
+    {name}.save(spent)
+'''
+_TOML: Final = '''\
+# How long each warp is between two places of a kernel.
+#
+#     tui-probe check {name}.toml kernels.ptx      does it fit? How many places does each position match?
+#     tui-probe run -p {name}.toml -- COMMAND      then: tui-probe show results
+#     tui-probe help probe-language                all of the language
+
+[about]
+title = "{name}"
+measures = "cycles that each warp spends there"
+unit = "cycles"
+
+# What is kept: here a record per warp. level = "thread" keeps one per thread, cap = 16 up to 16 of them.
+[map.{name}]
+level = "warp"
+
+[map.{name}.regs]
+cycles = "u64"
+
+# Registers are declared where they are first needed, and hold from then on.
+[probe.whole]
+position = "kernel"
+before = """
+.reg .b64 %began, %spent, %now;
+mov.u64 %spent, 0;
+"""
+after = "SAVE [ {name} ] {{%spent}};"
+
+# Where: "ld.global:st.global" are instructions, by opcode and modifiers; "attn.py:22" or "attn.py:22-26" lines of
+# source (compile with -lineinfo); "block" and "loop" the start of basic blocks and loops.
+[probe.there]
+position = "{position}"
+before = "mov.u64 %began, %clock64;"
+after = """
+mov.u64 %now, %clock64;
+sub.u64 %now, %now, %began;
+add.u64 %spent, %spent, %now;
+"""
+'''
+_TEXTS: Final[dict[Language, tuple[str, str]]] = {"python": (".py", _PYTHON), "toml": (".toml", _TOML)}
+
+
+def start_of(name: str, language: Language, position: str) -> tuple[str, str]:
+    """The name of the file and its text. Raises UsageError for a name that a map cannot have."""
+    if not _NAME.fullmatch(name) or keyword.iskeyword(name):
+        raise UsageError(f"{name!r} is no name for a probe: use letters, digits and _")
+    suffix, text = _TEXTS[language]
+    return name + suffix, text.format(name=name, position=position)
+
+
+def write_start(folder: Path, name: str, language: Language, position: str) -> Path:
+    """Write the file into ``folder``. Raises UsageError where it is there already, and OSError."""
+    file, text = start_of(name, language, position)
+    path = folder / file
+    try:
+        with path.open("x", encoding="utf-8") as new:
+            new.write(text)
+    except FileExistsError:
+        raise UsageError(f"{path} is there already: choose another name") from None
+    return path

@@ -1,0 +1,147 @@
+"""CUDA graphs of a process: their nodes, and how often and how long they were replayed."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tui_probe.reasons import Reason
+    from tui_probe.trace.graph_events import GraphMade, GraphNodeTold, GraphReplay, GraphTimed, GraphTold
+
+_MOST_NODES: Final = 1 << 20
+_MOST_TIMES: Final = 1 << 16
+_MOST_REPLAYS: Final = 1 << 20
+
+
+@dataclass(slots=True)
+class Graph:
+    """An executable graph. ``nodes`` are in the driver's order, those of a child graph behind its own node."""
+
+    id: int
+    flags: int = 0
+    nodes: list[GraphNodeTold] = field(default_factory=list)
+    replays: int = 0
+    replays_probed: int = 0
+    replays_told: list[GraphReplay] = field(default_factory=list)
+    """Those that were probed, in their order."""
+    times: list[GraphTimed] = field(default_factory=list)
+    reason: Reason | None = None
+    """Why its replays are not probed, or the last that was due was not; None where they are."""
+    versions: int = 1
+    """How often its nodes were told: once, and again after each change of what they are."""
+    destroyed: bool = False
+
+    @property
+    def kernels(self) -> list[GraphNodeTold]:
+        """The nodes of kernels, as they are numbered in each replay."""
+        return [node for node in self.nodes if node.kernel is not None]
+
+    @property
+    def calls(self) -> Counter[int]:
+        """How often one replay launches each kernel, by index."""
+        return Counter(node.kernel for node in self.nodes if node.kernel is not None)
+
+    def mean_ns(self, *, probed: bool) -> float | None:
+        """Mean time of a replay; None where none was timed."""
+        times = [(time.ns, time.weight) for time in self.times if time.probed == probed]
+        total = sum(weight for _, weight in times)
+        return sum(ns * weight for ns, weight in times) / total if total else None
+
+    @property
+    def call_ns(self) -> float | None:
+        """Median time on the host of the calls that launch the program's own executable."""
+        calls = sorted(time.call_ns for time in self.times if not time.probed)
+        return float(calls[len(calls) // 2]) if calls else None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a launch belongs: node ``node`` of a graph, in one replay of it."""
+
+    graph: int
+    replay: int
+    node: int
+
+
+class GraphTable:
+    """All of them, in the order in which they were instantiated."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[int, Graph] = {}
+        self.changes = 0
+        """How often something was told of any of them."""
+        self._first: list[int] = []
+        self._replays: list[GraphReplay] = []
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[Graph]:
+        return iter([self._by_id[key] for key in sorted(self._by_id)])
+
+    def get(self, graph: int) -> Graph | None:
+        return self._by_id.get(graph)
+
+    def _graph(self, graph: int) -> Graph:
+        """The graph that something is told of, which may be new."""
+        self.changes += 1
+        return self._by_id.setdefault(graph, Graph(graph))
+
+    def made(self, event: GraphMade) -> None:
+        graph = self._graph(event.graph)
+        graph.versions += bool(graph.nodes)
+        graph.nodes, graph.flags, graph.reason = [], event.flags, None
+
+    def node(self, event: GraphNodeTold) -> None:
+        """Nodes come in their order; in a damaged log one that does not is left out."""
+        graph = self._graph(event.graph)
+        if event.index == len(graph.nodes) < _MOST_NODES:
+            graph.nodes.append(event)
+
+    def replayed(self, graph: int, count: int) -> Mapping[int, int]:
+        """Count replays without lines of their own; how many launches of each kernel they are."""
+        one = self._graph(graph)
+        one.replays += count
+        return {kernel: calls * count for kernel, calls in one.calls.items()}
+
+    def replay(self, event: GraphReplay) -> Mapping[int, int]:
+        """Count a probed replay; how many launches of each kernel have no lines of their own."""
+        one = self._graph(event.graph)
+        one.replays += 1
+        one.replays_probed += 1
+        one.reason = None
+        if len(self._replays) < _MOST_REPLAYS and (not self._first or event.first > self._first[-1]):
+            one.replays_told.append(event)
+            self._first.append(event.first)
+            self._replays.append(event)
+        rest = one.calls
+        rest.subtract(dict(event.probed))
+        return {kernel: count for kernel, count in rest.items() if count > 0}
+
+    def timed(self, event: GraphTimed) -> None:
+        times = self._graph(event.graph).times
+        if len(times) < _MOST_TIMES:
+            times.append(event)
+
+    def told(self, event: GraphTold) -> None:
+        graph = self._graph(event.graph)
+        graph.destroyed |= event.what == "destroyed"
+        if event.reason is not None:
+            graph.reason = event.reason
+
+    def place_of(self, number: int) -> Place | None:
+        """The node that a launch was of; None if it was of no probed replay."""
+        at = bisect_right(self._first, number) - 1
+        if at < 0 or number >= self._first[at] + self._replays[at].count:
+            return None
+        replay = self._replays[at]
+        kernels = self._by_id[replay.graph].kernels
+        ordinal = number - replay.first
+        if ordinal >= len(kernels):
+            return None
+        return Place(replay.graph, replay.replay, kernels[ordinal].index)
