@@ -15,6 +15,9 @@ from tui_probe.trace.trace_folder import TraceFolder
 from .trace_root import look_at_root
 
 NAME = ".run-"
+_START = "start"
+_START_FIELD = 19
+"""Among those behind the name in ``/proc/PID/stat``: see proc(5)."""
 NO_WRITING = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT})
 
 
@@ -25,7 +28,27 @@ def living_runs(trace_root: Path) -> list[int]:
     except OSError:
         return []
     pids = [int(number) for name in names if (number := name.removeprefix(NAME)) != name and number.isdecimal()]
-    return [pid for pid in pids if Path("/proc", str(pid)).exists()]
+    return [pid for pid in pids if _is_alive(trace_root / f"{NAME}{pid}", pid)]
+
+
+def _is_alive(folder: Path, pid: int) -> bool:
+    """Whether the launcher that made a folder runs: a process of its number may be another one by now."""
+    now = _start_of(pid)
+    if now is None:
+        return False
+    try:
+        return (folder / _START).read_text() in (now, "")
+    except OSError:
+        return True  # it is being made
+
+
+def _start_of(pid: int) -> str | None:
+    """When a process started, in ticks since the machine did; None if there is no such process."""
+    try:
+        fields = Path("/proc", str(pid), "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return fields[_START_FIELD]
 
 
 class Spool:
@@ -42,6 +65,7 @@ class Spool:
             look_at_root(trace_root)
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder.mkdir(mode=0o700)
+            (self.folder / _START).write_text(_start_of(os.getpid()) or "")
         except OSError as error:
             self.problem = f"{trace_root}: {error.strerror}; choose another place with --tracedir"
             if error.errno not in NO_WRITING:

@@ -98,7 +98,7 @@ def means(kernel: str | None) -> Callable[[Named], bool]:
     """
     if kernel is None:
         return lambda _: True
-    if kernel.isdigit():
+    if kernel.isdecimal():
         return lambda each: each.index == int(kernel)
     try:
         pattern = re.compile(kernel)
