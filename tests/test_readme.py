@@ -25,7 +25,7 @@ MADE = ("event.log", "sites.json")
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_and_topics_exist(page: str) -> None:
     text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
-    named = set(re.findall(r"(?:`|\$ |/)tui-probe ([a-z]+)", text))
+    named = set(re.findall(r"(?:`|\$ |/)tui-probe ([a-z-]+[a-z])", text))
     assert named <= set(COMMANDS)
     topics = set(re.findall(r"tui-probe help ([a-z][a-z-]+)", text))
     assert topics <= {topic.name for topic in pages.topics()}

@@ -51,6 +51,8 @@ const struct reason *twin_refused(const struct graph *graph, unsigned long long 
 {
     if (settings.benchmark || settings.memusage)
         return reason(GRAPH_LEFT_ALONE);
+    if (!settings.graphs)
+        return reason(GRAPH_UNASKED);
     if (!graph)
         return reason(GRAPH_UNREADABLE);
     if (flags & CU_GRAPH_INSTANTIATE_DEVICE_LAUNCH)

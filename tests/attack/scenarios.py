@@ -139,6 +139,10 @@ class Scenario:
         return 5, "0\n" if self.arguments else "9\n", ""
 
 
+def _beside(_engine: Engine, folder: Path) -> dict[str, str]:
+    return {"TUI_PROBE_BESIDE": str(folder / "beside")}
+
+
 def _grows(engine: Engine, _folder: Path) -> dict[str, str]:
     engine.maps, engine.filled = "1,-1 1,4", "1,200"
     engine.storage = ["storage 0 queue record 16 cap 0", "storage 1 counts"]
@@ -201,7 +205,7 @@ def _slow(engine: Engine, _folder: Path) -> dict[str, str]:
 
 BENCHMARK = {"TUI_PROBE_BENCHMARK": "1", "TUI_PROBE_SAVE_RESULTS": "1"}
 SCENARIOS = (
-    Scenario("plain", {}),
+    Scenario("plain", {}, _beside),
     Scenario("grows", {}, _grows),
     Scenario("variables", {}, _variables),
     Scenario("benchmark", BENCHMARK, arguments=("uncounted",)),

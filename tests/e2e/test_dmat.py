@@ -48,10 +48,11 @@ def picture(lines: list[str]) -> str:
     return "".join(re.sub("^.{11}", "", line) for line in lines[1:-6])
 
 
-@pytest.mark.parametrize(("name", "sectors"), [("coalesced_store", "4"), ("strided_store", "8")])
-def test_the_strided_access_is_seen(trace: Trace, name: str, sectors: str) -> None:
+@pytest.mark.parametrize(("name", "sectors", "tenths"), [("coalesced_store", "4", "0"), ("strided_store", "8", "5")])
+def test_the_strided_access_is_seen(trace: Trace, name: str, sectors: str, tenths: str) -> None:
+    """In tenths of sectors that are wasted; compact records do not tell how many bytes were asked for."""
     view, lines = seen(trace, name, "colour", "colour")
-    assert set(picture(lines)) - {" "} == {sectors}
+    assert set(picture(lines)) - {" "} == {sectors if view.map.accesses.compact else tenths}
     assert view.frame is not None
     assert view.frame.counts.sum() == view.map.accesses.made == 16_384
     assert f"{sectors}.0 sectors per request" in "".join(lines[-2:])

@@ -28,7 +28,7 @@ def policy(tmp_path: Path) -> SourcePolicy:
         "VIRTUAL_ENV": str(tmp_path / "venv"), "TMPDIR": str(tmp_path / "tmp"),
     }  # fmt: skip
     packages = tmp_path / "venv" / "lib" / "python3.12" / "site-packages"
-    file(packages / "mine.pth").write_text(f"import x\n{tmp_path}/checkout\n")
+    file(packages / "mine.pth").write_text(f"import x\n{tmp_path}/checkout\n{tmp_path}\n")
     file(packages / "__editable___other_finder.py").write_text(f"MAPPING = {{'other': '{tmp_path}/other/src'}}\n")
     return SourcePolicy(work, environment)
 

@@ -58,7 +58,7 @@ def test_commands_on_the_pages_can_be_given(name: str, capsys: pytest.CaptureFix
             if words[0] == "tui-probe":
                 main_parser(words[1]).parse_args(words[1:])  # which exits for what it does not know
     assert capsys.readouterr().err == ""
-    for command, rest in re.findall(r"`tui-probe ([a-z]+)([^`]*)`", page_of(name)):
+    for command, rest in re.findall(r"`tui-probe ([a-z-]+)([^`]*)`", page_of(name)):
         assert command in COMMANDS, rest
         for option in re.findall(r"--[a-z-]+", rest):
             assert option in options_of(command), f"{command} {option}"

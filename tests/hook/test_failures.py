@@ -172,7 +172,8 @@ def test_unknown_handle(host: Host) -> None:
     script = """
 context()
 loaded, found = c_void_p(), c_void_p()
-stub = ctypes.CDLL(os.environ["TUI_PROBE_DRIVER"])
+os.symlink(os.environ["TUI_PROBE_DRIVER"], other := os.path.join(os.environ["TUI_PROBE_TRACE_ROOT"], "..", "other.so"))
+stub = ctypes.CDLL(other)  # under the driver's own name it is the hook
 stub.cuModuleLoadData(byref(loaded), PTX)
 stub.cuModuleGetFunction(byref(found), loaded, b"add__8")
 w = word()
@@ -187,7 +188,8 @@ def test_handle_without_a_name(host: Host) -> None:
     script = """
 context()
 loaded, found = c_void_p(), c_void_p()
-stub = ctypes.CDLL(os.environ["TUI_PROBE_DRIVER"])
+os.symlink(os.environ["TUI_PROBE_DRIVER"], other := os.path.join(os.environ["TUI_PROBE_TRACE_ROOT"], "..", "other.so"))
+stub = ctypes.CDLL(other)  # under the driver's own name it is the hook
 stub.cuModuleLoadData(byref(loaded), PTX)
 stub.cuModuleGetFunction(byref(found), loaded, b"add__8")
 w = word()

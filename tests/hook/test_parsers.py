@@ -15,7 +15,7 @@ from .test_images import CODE, PACKED, PLAIN, PTX, elf, fatbin
 
 HERE = Path(__file__).resolve().parent
 SOURCES = ["image", "elf_image", "fatbin_image", "kernel_info", "capacities", "layout", "reasons", "real", "sampling"]
-SOURCES += ["host_memory", "reduce", "settings", "machine_code"]
+SOURCES += ["host_memory", "reduce", "settings", "machine_code", "loader"]
 ELSEWHERE = struct.pack("<HHIQIIHHI", 2, 1, 64, 4, 0, 0, 0, 0, 90).ljust(64, b"\0") + b"code"
 SEEDS = [
     fatbin(ELSEWHERE, PLAIN),

@@ -80,7 +80,10 @@ def test_every_probe_says_its_result_in_a_line(trace: Trace) -> None:
     assert "most time at PTX line" in words["program_progress"]
     assert "main loop at line" in words["warp_progress"]
     assert "lanes per access 31.85, fewest lanes at PTX line" in words["divergence_by_line"]
-    assert "sectors per store 8.00, most sectors per request at PTX line" in words["gmem_sectors_by_line"]
+    assert (
+        "sectors per store 8.00, wasted of stores 50.00 %, most sectors per request at PTX line"
+        in words["gmem_sectors_by_line"]
+    )
     assert "operations 12 288, multiply-adds 6 144, mma 3, most" in words["tensorop_count_by_line"]
     assert "barriers 1 024, cycles per barrier " in words["barrier_wait_by_line"]
     assert "most of a warp" not in words["barrier_wait_by_line"]

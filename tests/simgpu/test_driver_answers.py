@@ -128,3 +128,15 @@ def test_a_conversation(server: Server) -> None:
     assert int.from_bytes(content[4:8], "little") == Status.OK
     assert int.from_bytes(content[8:12], "little") == len(content) - 12
     assert unpack(protocol.Loaded, content[12:]).kernels == ("saxpy",)
+
+
+def test_a_mistake_of_ours_is_an_answer(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = load(server, ptx.NOTHING)
+
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("two words")
+
+    monkeypatch.setattr("tui_probe.simgpu.executor.execute", fail)
+    status, failure = ask(server, launch(loaded.module))
+    assert status is Status.NOT_SUPPORTED
+    assert failure == protocol.Failure("internal error, please report it: ZeroDivisionError: two words")

@@ -50,7 +50,7 @@ def test_registers_that_are_vectors_and_sums_of_names_and_numbers() -> None:
     mov.u32 pair.x, 3; mov.u32 pair.y, 4;
     st.shared.v2.u32 [tile + 8 + 16], pair; ld.shared.v2.u32 copy, [tile + 24];
     add.u32 %r1, copy.x, copy.y;
-    mov.u32 %r2, tile + 4; mov.u32 %r3, tile; sub.u32 %r2, %r2, %r3;
+    mov.u32 %r2, tile + 4; mov.u32 %r3, tile[0]; sub.u32 %r2, %r2, %r3;
     ld.param.u64 %rd1, [output]; st.global.v2.u32 [%rd1], copy; st.global.v2.u32 [%rd1 + 8], {%r1, %r2};
     ret;
 }

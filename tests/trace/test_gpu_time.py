@@ -167,7 +167,9 @@ def test_figures_keep_within_the_samples(found: list[Sample], launches: int) -> 
         assert 0 <= kind.host_bound <= kind.samples
     assert time.total_ns >= 0
     assert time.total_doubt_ns is None or time.total_doubt_ns >= 0
-    assert sum(kind.samples for kind in (time.original, time.probed) if kind) == len(found)
+    taken = sum(kind.samples for kind in (time.original, time.probed) if kind)
+    bound = sum(host >= 0 for *_, host in found)  # those may be left out, where there are enough others
+    assert len(found) - bound <= taken <= len(found)
 
 
 @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=30))

@@ -71,7 +71,7 @@ class SourcePolicy:
         for entry in self._environment.get("PYTHONPATH", "").split(os.pathsep):
             if entry:
                 yield self._folder / entry
-        yield from self._editable()
+        yield from (root for root in self._editable() if self._is_narrow(root))
 
     def _editable(self) -> Iterator[Path]:
         """Folders that installed packages are links to, as pip and setuptools write them down."""
@@ -81,11 +81,20 @@ class SourcePolicy:
                 for path in [*packages.glob("*.pth"), *packages.glob("__editable__*_finder.py")]:
                     yield from _linked(path)
 
+    def _is_narrow(self, root: Path) -> bool:
+        """Whether a folder is not one that holds all of a user's: some installers name the one above a checkout."""
+        return not any(
+            each.is_relative_to(root) for each in (Path(self._environment.get("HOME") or "/"), self._temporary)
+        )
+
+    @property
+    def _temporary(self) -> Path:
+        return Path(self._environment.get("TMPDIR") or tempfile.gettempdir()).resolve()
+
     def _is_generated(self, real: Path) -> bool:
-        temporary = Path(self._environment.get("TMPDIR") or tempfile.gettempdir()).resolve()
-        if not real.is_relative_to(temporary):
+        if not real.is_relative_to(self._temporary):
             return False
-        first, *rest = real.relative_to(temporary).parts
+        first, *rest = real.relative_to(self._temporary).parts
         return bool(rest) and _GENERATED.match(first) is not None
 
 

@@ -128,11 +128,11 @@ class RooflineChart(Drawing):
 
     def furthest(self) -> str | None:
         """To the kernel furthest below its roof."""
-        shares = [(share, each[1]) for each in self.shown if (share := each[1].share) is not None]
+        shares = [(share, each[1]) for each in self.shown if (share := each[1].share_of(self.roof)) is not None]
         if not shares:
-            return "no kernel has a time and counts"
+            return "no kernel has a share of its roof"
         share, self.chosen = min(shares, key=lambda each: each[0])
-        return f"least busy: {share:.0%} of what its busiest unit can do"
+        return f"furthest below its roof: {share:.0%} of it"
 
     def leads_to(self) -> str:
         return "kernel" if self.shown else ""
@@ -154,7 +154,8 @@ class RooflineChart(Drawing):
         ]
         if point.seconds is not None:
             parts.append(units.duration(point.seconds))
-        return [*parts, *point.words[:2]]
+        share = point.share_of(self.roof)
+        return [*parts, *([] if share is None else [f"{share:.0%} of its roof"]), *point.words[:1]]
 
     def record(self) -> Mapping[str, Any]:
         shown = columns(self.points, self.roof)
@@ -192,5 +193,5 @@ _MOVES: Final[dict[str, tuple[str, Callable[[RooflineChart], str | None]]]] = {
     "previous": ("to the kernel with fewer operations per byte", lambda view: view.step(2, -1)),
     "start": ("to the kernel with the fewest operations per byte", lambda view: view.end(0)),
     "end": ("to the kernel with the most operations per byte", lambda view: view.end(-1)),
-    "worst": ("to the kernel whose units are least busy", lambda view: view.furthest()),
+    "worst": ("to the kernel furthest below its roof", lambda view: view.furthest()),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from tui_probe.ptx.tree import Instruction, Register, Symbol, Vector
+from tui_probe.ptx.tree import Instruction, Operand, Raw, Register, Symbol, Vector
 from tui_probe.simgpu.executor.async_copy import build_copy_wait
 from tui_probe.simgpu.executor.barrier_instructions import build_barrier, is_barrier
 from tui_probe.simgpu.executor.control import Branch, Control, End, build_branch, build_call, build_indexed_branch
@@ -69,7 +69,7 @@ def bind_function(items: Iterable[Mark | Written], code: FunctionCode, binder: B
 
 
 def _bind(item: Written, code: FunctionCode, binder: Binder) -> list[Part]:
-    instruction = _with_parts(item.instruction, item.names)
+    instruction = _plain(item.instruction, item.names)
     binder.begin(item.names, instruction.span.line)
     guard = _guard(instruction, binder)
     if isinstance(guard, Source) and instruction.opcode == "bra":
@@ -85,15 +85,20 @@ def _bind(item: Written, code: FunctionCode, binder: Binder) -> list[Part]:
     return _skipped_around(step, guard, instruction, binder)
 
 
-def _with_parts(instruction: Instruction, names: Names) -> Instruction:
-    """The instruction with the parts of registers that are vectors (``.reg .v2 .u32 v``) in the place of these."""
-    if not any(isinstance(operand, Register) and _parts(operand, names) for operand in instruction.operands):
-        return instruction
-    operands = [
-        Vector(parts) if isinstance(operand, Register) and (parts := _parts(operand, names)) else operand
-        for operand in instruction.operands
-    ]
-    return replace(instruction, operands=tuple(operands))
+def _plain(instruction: Instruction, names: Names) -> Instruction:
+    """The instruction with its operands in the forms that the builders know."""
+    operands = tuple(_plain_operand(operand, names) for operand in instruction.operands)
+    return instruction if operands == instruction.operands else replace(instruction, operands=operands)
+
+
+def _plain_operand(operand: Operand, names: Names) -> Operand:
+    """A register that is a vector (``.reg .v2 .u32 v``) as its parts, ``table[0]`` as ``table``."""
+    if isinstance(operand, Register):
+        parts = _parts(operand, names)
+        return Vector(parts) if parts else operand
+    if isinstance(operand, Raw) and operand.text.endswith("[0]"):
+        return Symbol(operand.text.removesuffix("[0]"))
+    return operand
 
 
 def _parts(operand: Register, names: Names) -> tuple[Register, ...]:

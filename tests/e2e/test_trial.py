@@ -1,0 +1,140 @@
+"""Tasks of a first hour with the tool, each answered by one command: what stands there, in its words.
+
+The programs run here, so no golden knows their traces; the answers are planted: a strided store, a kernel that is made
+slower, a loop whose lines take a known time.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from tests.e2e.conftest import Tool
+from tests.recorded import H200, unpacked
+from tests.trace.make import TraceWriter, result_bytes
+from tui_probe.probes.what_limits.analysis import RECORD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+EXAMPLE = (sys.executable, str(Path(__file__).parents[2] / "tui_probe" / "simgpu" / "examples" / "demo.py"))
+
+
+def lines(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+@pytest.fixture
+def tool(tmp_path: Path, natives: Path) -> Tool:
+    return Tool(tmp_path, natives)
+
+
+def trace_of(tool: Tool, tmp_path: Path, name: str, *words: str, size: int = 4096) -> str:
+    done = tool("run", "--sim", "--tracedir", str(tmp_path / name), *words, "--", *EXAMPLE, "--size", str(size))
+    assert done.returncode == 0, done.stderr
+    return str(next((tmp_path / name).iterdir()))
+
+
+def test_find_the_worst_line(tool: Tool, tmp_path: Path) -> None:
+    """4096 threads store 4 bytes each, 8 apart: 1024 sectors where 512 would do."""
+    trace = trace_of(tool, tmp_path, "lines", "-p", "gmem_sectors_by_line")
+    shown = lines(tool("show", "lines", trace, "--width", "120").stdout)
+    first = shown[next(i for i, line in enumerate(shown) if line.startswith("─")) + 1]
+    assert first.startswith("2 strided_store PTX:32 wasted sectors 512 ")
+    assert first.endswith("strided_store.cu:4 st.global.u32")
+
+
+def test_which_unit_would_limit_on_a_simulated_gpu(tool: Tool, tmp_path: Path) -> None:
+    trace = trace_of(tool, tmp_path, "limits", "-p", "what_limits")
+    shown = lines(tool("show", "summary", f"{trace}:saxpy", "--width", "120").stdout)
+    asked = "limited by – a simulated GPU has no time; by its counts memory would take an A100 longest"
+    assert asked in shown
+    product = lines(tool("show", "summary", f"{trace}:matmul", "--width", "120").stdout)
+    assert asked.replace("memory", "memory (L1)") in product, "two words of shared memory per multiply-add"
+
+
+def kernels() -> Iterator[tuple[str, dict[str, int], float, int]]:
+    """Name, sums over the launch, milliseconds and blocks; on an H200, whose peaks are known."""
+    cycles = 132 * 1.98e9 * 1e-3
+    yield "copy", {"loaded": 2_160_000_000, "stored": 2_160_000_000, "load_sectors": 67_500_000,
+                   "store_sectors": 67_500_000}, 1.0, 65536  # fmt: skip
+    yield "strided", {"loaded": 270_000_000, "stored": 270_000_000, "load_sectors": 67_500_000,
+                      "store_sectors": 67_500_000}, 1.0, 65536  # fmt: skip
+    yield "product", {"tensor_half": int(0.8 * 0.63 * 4096 * cycles / 2), "loaded": 1_000_000}, 1.0, 1024
+    yield "doubles", {"fp64_instructions": int(0.9 * 2 * cycles), "instructions": int(0.9 * 2 * cycles)}, 1.0, 4096
+    yield "chain", {"loaded": 8000, "load_sectors": 2000, "instructions": 20000}, 1.0, 132
+    yield "single", {"loaded": 8000, "load_sectors": 2000, "instructions": 20000}, 1.0, 1
+    yield "empty", {"stored": 128, "store_sectors": 4, "instructions": 8}, 0.002, 1
+
+
+def test_limited_by_what(tool: Tool, tmp_path: Path) -> None:
+    """Seven kernels of an H200, of which each is limited by something else."""
+    writer = TraceWriter(tmp_path / "kinds")
+    writer.start(device="NVIDIA H200", command="./kinds")
+    for index, (name, sums, milliseconds, blocks) in enumerate(kernels()):
+        folder = writer.kernel(index, name)
+        (folder / "kernel.info").write_text(f"{name}\n2\n1\n1,{RECORD.itemsize}\ncallback what_limits\n")
+        record = np.zeros(1, RECORD)
+        record["threads"] = 32
+        for field, value in sums.items():
+            record[field] = value
+        launch = writer.launch(index, (blocks, 1, 1), (32, 1, 1))
+        slots = np.zeros((blocks, 1, RECORD.itemsize), np.uint8)
+        slots[0, 0] = record.view(np.uint8)
+        writer.save(index, launch, result_bytes((blocks, 1, 1), (32, 1, 1), [(32, slots)]))
+        writer.benchmark(index, launch, original=milliseconds, probed=2 * milliseconds)
+    writer.exit()
+    shown = lines(tool("roofline", str(writer.directory), "--format", "table").stdout)
+    verdicts = [line for line in shown if line[1:2] == " " and ": " in line]
+    said = {line.partition(": ")[0].split()[-1]: line.partition(": ")[2] for line in verdicts}
+    assert said == {
+        "copy": "memory: 90% of what it can do",
+        "strided": "memory: 90% of what it can do",
+        "product": "tensor cores: 80% of what they can do",
+        "doubles": "fp64: 90% of what it can do",
+        "chain": "latency: no unit is busy for 60% of the time",
+        "single": "too small: 1 block for 132 SMs",
+        "empty": "launch: 2.00 µs is about what it takes to launch anything",
+    }
+
+
+def test_limited_by_what_in_a_recorded_trace(tool: Tool, tmp_path: Path) -> None:
+    """Its 16 384 elements take a few µs, whatever is done with them."""
+    trace = unpacked(H200 / "demo_bytes", tmp_path)
+    shown = lines(tool("show", "summary", f"{trace}:zero_fill", "--width", "120").stdout)
+    assert "limited by launch: 3.52 µs is about what it takes to launch anything" in shown
+
+
+def test_did_it_help(tool: Tool, tmp_path: Path) -> None:
+    """Half of the elements: half of the stores; cycles of a simulated GPU are no verdict."""
+    before = trace_of(tool, tmp_path, "before", "-p", "gmem_sectors", size=8192)
+    after = trace_of(tool, tmp_path, "after", "-p", "gmem_sectors", size=4096)
+    words = ("compare", f"{before}:strided_store", f"{after}:strided_store", "--width", "120")
+    shown = lines(tool(*words).stdout)
+    assert shown[0].startswith(
+        "B is better: store requests 256 → 128 (-50.0 %), store sectors 2 048 → 1 024 (-50.0 %);"
+    )
+    assert "cycles of a simulated GPU are no time: no verdict on speed, fewer are not called better" in shown
+    assert tool(*words, "--fail-if-worse", "5").returncode == 0
+
+
+def test_time_between_two_lines(tool: Tool, tmp_path: Path) -> None:
+    """One command writes the probe; the lines of the loop take longer than one of them."""
+    cycles = []
+    for name, place in (("whole", "softmax.cu:22-27"), ("part", "softmax.cu:22")):
+        done = tool("new-probe", name, "--at", place)
+        assert done.stdout == f"{name}.py\n", done.stderr
+        trace = trace_of(tool, tmp_path, name, "-p", f"./{name}.py", "-k", "softmax")
+        words = ("show", "results", f"{trace}:softmax")
+        shown = lines(tool(*words, "--width", "100").stdout)
+        assert f"{name}.cycles of launch 6 of #6" in shown
+        assert any(line.endswith("values least 25 % median 75 % 95 % 99 % most") for line in shown)
+        (values,) = json.loads(tool(*words, "--format", "json").stdout)["data"]["values"]
+        assert values["count"] == sum(each["count"] for each in values["histogram"])
+        cycles.append(values["median"])
+    assert cycles[0] > cycles[1] > 0
