@@ -77,6 +77,10 @@ class Expander:
                     located = None
         return lines
 
+    def kept(self, own_map: Map) -> list[str]:
+        """The registers of a map, 32 bits each, that live from the entry on."""
+        return self._recording.kept(own_map)
+
     def begin(self) -> list[str]:
         """PTX for the kernel's entry, after which records can be saved."""
         return self._recording.begin()

@@ -45,6 +45,10 @@ class Recording:
         self._addressing = addressing
         self._counted = [own_map for own_map in probe.maps if own_map.cap != 1]
 
+    def kept(self, own_map: Map) -> list[str]:
+        """The registers of a map, 32 bits each, that live from the lines of ``begin`` on; none of most maps."""
+        return [self._place(own_map), self._attempts(own_map)] if own_map in self._counted else []
+
     def begin(self) -> list[str]:
         """Lines for the kernel's entry: the registers of maps with several records per slot."""
         if not self._counted:
