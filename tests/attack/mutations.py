@@ -7,14 +7,29 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-_EDGES: Final = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 2**63 - 1, 2**64 - 1)
+_EDGES: Final = (
+    0,
+    1,
+    0x7F,
+    0x80,
+    0xFF,
+    0x7FFF,
+    0x8000,
+    0xFFFF,
+    0x7FFFFFFF,
+    0x80000000,
+    0xFFFFFFFF,
+    2**63 - 1,
+    2**64 - 1,
+)
 _NUMBERS: Final = (
     b"0", b"-1", b"1e999", b"NaN", b"Infinity", b"4294967295", b"4294967296", b"18446744073709551615", b"1" * 60, b"",
     b"0x", b"\xc2\xb2", b"\xd9\xa3", b"1_0", b"00", b"9" * 5000, b"true", b"null", b'"text"', b"[]", b"{}", b"-0.0",
 )  # fmt: skip
 _PIECES: Final = (
-    b"\0", b"\n", b"\r", b"\xff", b"\xed\xa0\x80", b"\xe2\x80\xa8", b"\x1b[2J", b'"', b"'", b"\\", b"}", b"{", b"]", b"[",
-    b"[" * 3000, b'{"a":' * 3000, b"(" * 3000, b",", b":", b"\t", b" " * 300, b"%s", b"../" * 8, b"/*", b"//", b"#", b"=",
+    b"\0", b"\n", b"\r", b"\xff", b"\xed\xa0\x80", b"\xe2\x80\xa8", b"\x1b[2J", b'"', b"'", b"\\", b"}", b"{", b"]",
+    b"[", b"[" * 3000, b'{"a":' * 3000, b"(" * 3000, b",", b":", b"\t", b" " * 300, b"%s", b"../" * 8, b"/*", b"//",
+    b"#", b"=",
 )  # fmt: skip
 _NUMBER: Final = re.compile(rb"\d+")
 _LINES: Final = 400
@@ -84,7 +99,9 @@ def _line(chance: random.Random, data: bytearray, seeds: Sequence[bytes]) -> Non
     if len(lines) > _LINES:
         return
     at, others = chance.randrange(len(lines)), chance.choice(seeds)[: 1 << 15].split(b"\n")
-    lines[at : at + 1] = chance.choice(([], [lines[at]] * 2, [chance.choice(others)], [chance.choice(lines), lines[at]]))
+    lines[at : at + 1] = chance.choice(
+        ([], [lines[at]] * 2, [chance.choice(others)], [chance.choice(lines), lines[at]])
+    )
     data[:] = b"\n".join(lines)
 
 
@@ -94,4 +111,17 @@ def _splice(chance: random.Random, data: bytearray, seeds: Sequence[bytes]) -> N
     data[_place(chance, data) :] = other[chance.randrange(len(other) + 1) :]
 
 
-MUTATIONS: Final[tuple[Mutation, ...]] = (_flip, _flip, _edge, _edge, _cut, _remove, _repeat, _insert, _number, _number, _line, _splice)
+MUTATIONS: Final[tuple[Mutation, ...]] = (
+    _flip,
+    _flip,
+    _edge,
+    _edge,
+    _cut,
+    _remove,
+    _repeat,
+    _insert,
+    _number,
+    _number,
+    _line,
+    _splice,
+)

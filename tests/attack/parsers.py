@@ -2,9 +2,10 @@
 
     python -m tests.attack.parsers --inputs 1000000 [--only results,ptx] [--seed 7] [--keep FOLDER]
 
-``--inputs`` is the number for all parsers together, shared among them by how long they take. Prints for each the inputs,
-the share that it refused, the seconds, and its slowest input; and each kind of failure once, with the input's number, by
-which it can be made again (``--only NAME --first NUMBER --inputs 1``). Ends with 1 if anything but errors of ours came.
+``--inputs`` is the number for all parsers together, shared among them by how long they take. Prints for each the
+inputs, the share that it refused, the seconds, and its slowest input; and each kind of failure once, with the input's
+number, by which it can be made again (``--only NAME --first NUMBER --inputs 1``). Ends with 1 if anything but errors of
+ours came.
 """
 
 from __future__ import annotations

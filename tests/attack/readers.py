@@ -178,7 +178,7 @@ def _image(data: bytes, folder: Path) -> None:
         with contextlib.suppress(ProbeError):
             part(data)
     (folder / "pruned.bin").write_bytes(data)
-    (folder / "pruned.ptx").write_bytes(b".file 1 \"a.cu\"\n")
+    (folder / "pruned.ptx").write_bytes(b'.file 1 "a.cu"\n')
     files_of(folder)
 
 
@@ -197,8 +197,12 @@ def _probe(suffix: str) -> Callable[[bytes, Path], object]:
     return lambda data, folder: read_probe(data, folder / f"probe.{suffix}")
 
 
-def _probe_seeds(suffix: str) -> Callable[[], list[bytes]]:
-    return lambda: [path.read_bytes() for path in built_in_files().values() if path.suffix == f".{suffix}"]
+def _built_in_probes() -> list[bytes]:
+    return [path.read_bytes() for path in built_in_files().values()]
+
+
+def _probes_in_python() -> list[bytes]:
+    return [path.read_bytes() for path in sorted((Path(__file__).parent.parent / "dsl" / "programs").glob("*.py"))]
 
 
 def _site_seeds() -> list[bytes]:
@@ -276,14 +280,16 @@ def _all() -> Iterator[Reader]:
     yield Reader("images", files("ptx/*.[cfo]*"), _image, 10.0)
     yield Reader("cubins", files("ptx/*.cubin"), _cubin, 5.0)
     yield Reader("sass", files("sass/*.txt"), text(sass.parse), 3.0)
-    yield Reader("probes in TOML", _probe_seeds("toml"), _probe("toml"), 8.0)
-    yield Reader("probes in Python", _probe_seeds("py"), _probe("py"), 20.0)
+    yield Reader("probes in TOML", _built_in_probes, _probe("toml"), 8.0)
+    yield Reader("probes in Python", _probes_in_python, _probe("py"), 20.0)
     yield Reader("ncu", files("*/ncu/*"), written(read_ncu_file, "one.csv"), 5.0)
     yield Reader("nsys sqlite", _sqlite_seeds, written(lambda path: read_nsys([path]), "one.sqlite"), 8.0)
     yield Reader("nsys csv", _csv_seeds, written(lambda path: read_nsys([path]), "one.csv"), 2.0)
     yield Reader("settings", _settings, written(read_settings, "config.toml"))
     yield Reader("studies", lambda: [SMALL.read_bytes(), PUBLISHED.read_bytes()], written(read_study, "s.toml"), 3.0)
-    yield Reader("collected", lambda: _json(_COLLECTED), written(lambda one: read_collected(one.parent), "collected.json"))
+    yield Reader(
+        "collected", lambda: _json(_COLLECTED), written(lambda one: read_collected(one.parent), "collected.json")
+    )
     yield Reader("bandwidth", _bandwidth_seeds, lambda data, _: parse_bandwidth(data, Path("b.json")))
     yield Reader("products", lambda: _json(_PRODUCT), text(lambda words: list(products_in(words, Path("stdout.log")))))
     yield Reader("addresses", _words, text(lambda word: parse_address(word, lambda _: False)))

@@ -18,6 +18,7 @@ from tui_probe.importers.ncu import read_ncu
 from tui_probe.launcher.spool import NAME, Spool, living_runs
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu import protocol
+from tui_probe.simgpu.codec import pack
 from tui_probe.simgpu.executor import DeviceMemory, Machine
 from tui_probe.simgpu.modules import LoadedModule
 from tui_probe.simgpu.server import Server
@@ -49,8 +50,8 @@ def test_a_target_with_digits_that_are_none(target: str) -> None:
 def test_other_numbers_with_such_digits(tmp_path: Path) -> None:
     path = tmp_path / "page.csv"
     path.write_text(
-        '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device",'
-        '"CC","Section Name","Metric Name","Metric Unit","Metric Value"\n'
+        '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size",'
+        '"Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"\n'
         '"²","1","a","h","k","1","7","(1, 1, 1)","(1, 1, 1)","0","9.0","","dram__bytes.sum","byte","1"\n'
     )
     with pytest.raises(ProbeError):
@@ -65,10 +66,10 @@ def test_a_mistake_in_the_simulated_gpu_is_an_answer(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(LoadedModule, "from_image", fail)
     server = Server(DeviceMemory(np.zeros(64, np.uint8), 1 << 40), Machine())
     numbers = {kind: number for number, kind in protocol.REQUESTS.items()}
-    status, answer = server.answer(numbers[protocol.Load], protocol.pack(protocol.Load(b"x")))
+    status, answer = server.answer(numbers[protocol.Load], pack(protocol.Load(b"x")))
     assert status is protocol.Status.NOT_SUPPORTED
     assert isinstance(answer, protocol.Failure)
-    assert "RecursionError: too deep" in answer.text
+    assert "RecursionError: too deep" in answer.message
 
 
 def test_a_server_whose_program_takes_no_answer_says_nothing() -> None:

@@ -20,6 +20,7 @@ from tui_probe.engine.files import read_file, write_file
 from tui_probe.engine.kept_kernels import code_digest
 from tui_probe.engine.model import Save
 from tui_probe.engine.snippet_ptx import is_graftable
+from tui_probe.json_data import parse_json
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ def _of_unended(text: bytes | str | None) -> Outcome:
 
 def _outcome(text: bytes) -> Outcome:
     """The outcome in the last line that is JSON. Raises ValueError."""
-    told = json.loads(text.strip().rpartition(b"\n")[2])
+    told = parse_json(text.strip().rpartition(b"\n")[2])
     if not isinstance(told, dict):
         raise ValueError("no outcome")
     return Outcome(*(str(told.get(name, "")) for name in Outcome._fields))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from tui_probe.json_data import parse_json
 from tui_probe.trace.trace_folder import TraceFolder
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ def add_message(trace: Path, text: str) -> None:
     """Add a line to the ``messages`` of a trace's ``run.json``. OSError if it cannot be written."""
     with TraceFolder(trace) as folder:
         try:
-            record = json.loads(folder.read(_FILE))
+            record = parse_json(folder.read(_FILE))
         except ValueError as error:
             raise OSError(f"{trace / _FILE}: {error}") from error
         _put(folder, record | {"messages": [*record.get("messages", []), text]})

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw.units import counted
 from tui_probe.engine.cache_folder import default_folder
+from tui_probe.json_data import parse_json
 from tui_probe.launcher.graft_faults import faulted_kernels, graft_faults_file
 
 from . import Item
@@ -50,7 +50,7 @@ def _trials(folder: Path) -> Iterator[Item]:
 def _read(path: Path) -> tuple[str, str, str, str]:
     """The outcome, the words of one that failed, how it went at single instructions, and with records there."""
     try:
-        told = json.loads(path.read_bytes())
+        told = parse_json(path.read_bytes())
         later = [str(told.get(name, f"{name} were not tried")) for name in ("instructions", "records")]
         return str(told["outcome"]), str(told.get("words", "")), later[0], later[1]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
