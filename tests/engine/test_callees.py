@@ -1,4 +1,4 @@
-"""Functions that a kernel calls: probed as the kernel is, with what the kernel holds, and refused where that cannot be."""
+"""Functions that a kernel calls: probed as the kernel is, with what the kernel holds, or refused with a reason."""
 
 from __future__ import annotations
 

@@ -9,13 +9,14 @@ import io
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from tui_probe import __version__
+from tui_probe.draw.printable import printable_lines
 from tui_probe.errors import ImportFileError, NoDriverError, ProbeError, TargetError, TraceError, UsageError
 
 from .commands import COMMANDS, READS_RESULTS
-from .output import discard_output, on_terminal
+from .output import complain, discard_output, on_terminal
 from .status import ExitStatus
 
 if TYPE_CHECKING:
@@ -44,10 +45,10 @@ def main(arguments: list[str] | None = None) -> int:
         if error.errno not in NO_ROOM:
             raise
         discard_output()
-        sys.stderr.write(f"tui-probe: error: {error.filename or 'stdout'}: {error.strerror}\n")
+        complain(f"{error.filename or 'stdout'}: {error.strerror}")
         return ExitStatus.FAILED
     except ProbeError as error:
-        sys.stderr.write(f"tui-probe: error: {error}\n")
+        complain(str(error))
         return status_of(error)
 
 
@@ -91,9 +92,16 @@ def know_probes(folders: list[str]) -> None:
                 add_folder(Path(folder))
 
 
+class Parser(argparse.ArgumentParser):
+    """One whose complaints are safe to show, since a shell puts names of files into command lines."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable_lines(message))
+
+
 def main_parser(used: str | None) -> argparse.ArgumentParser:
     """The parser of everything; only the subcommand ``used`` gets its arguments, since they need its module."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="tui-probe",
         description="A terminal profiler for GPU kernels.",
         epilog="tui-probe COMMAND --help shows the options of a command.",

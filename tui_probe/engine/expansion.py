@@ -84,9 +84,12 @@ class Expander:
                     located = None
         return lines
 
-    def held(self) -> list[str]:
-        """The registers that hold, as long as the kernel runs, where records go and how many there were."""
-        return self._recording.held()
+    def held(self, own_map: Map | None = None) -> list[str]:
+        """The registers that hold, as long as the kernel runs, where records go and how many there were; 32 bits each.
+
+        Of one map, or of all.
+        """
+        return self._recording.held(own_map)
 
     def begin(self) -> list[str]:
         """PTX for the kernel's entry, after which records can be saved."""

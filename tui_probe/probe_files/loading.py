@@ -70,7 +70,7 @@ def _tables(source: str, path: Path) -> dict[str, object]:
         return compile_tables(source, str(path))
     try:
         return tomllib.loads(source)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits is no TOMLDecodeError
         raise ProbeFileError(f"{path}: this is not TOML: {error}") from error
 
 
