@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.errors import PtxError
+from tui_probe.ptx.constants import folded
 from tui_probe.ptx.tree import Variable
 from tui_probe.simgpu.executor.compiler import compile_program
 from tui_probe.simgpu.executor.memory import FUNCTION_WINDOW
@@ -120,8 +121,8 @@ def _module_variable(variable: Variable) -> ModuleVariable:
         raise PtxError(f"{variable.name} has type .{variable.type}, which has no size here", variable.span.line)
     initial = bytearray(variable.size_bytes)
     relocations = []
-    for number, text in enumerate(_initial_values(variable.initializer)):
-        offset = number * kind.bytes
+    for number, written in enumerate(_initial_values(variable.initializer)):
+        offset, text = number * kind.bytes, folded(written)
         symbol = _SYMBOL.fullmatch(text)
         if symbol is not None:
             relocations.append(_relocation(offset, symbol))
