@@ -165,6 +165,8 @@ UNKNOWN_SPECIAL_REGISTERS: Final = re.compile(r"%pm\d(_64)?|%reserved_smem_.*|%c
 
 def _vectors() -> dict[str, SpecialRegister]:
     found = {}
+    for register in ("%tid", "%ntid", "%ctaid", "%nctaid", "%clusterid", "%nclusterid"):
+        found[f"{register}.w"] = SpecialRegister("u32", _constant(0))
     for axis, name in enumerate("xyz"):
         found[f"%tid.{name}"] = SpecialRegister("u32", _thread_index(axis))
         found[f"%ntid.{name}"] = SpecialRegister("u32", _extent(_block, axis))
