@@ -28,18 +28,50 @@ def left(instructions: str, block: tuple[int, ...] = (1,), grid: tuple[int, ...]
 @pytest.mark.parametrize(
     ("instructions", "expected"),
     [
-        ("mov.v2.u32 pair, {1, 2}; mov.u32 %r1, pair.x; mov.u32 %r2, pair.y;", [1, 2, 0, 0]),
-        ("mov.v2.u32 pair, {1, 2}; mov.v2.u32 pair, {pair.y, pair.x}; mov.v2.u32 {%r1, %r2}, pair;", [2, 1, 0, 0]),
-        ("ld.global.v4.u32 four, [table+16]; mov.v4.u32 copy, four; mov.v4.u32 {%r1,%r2,%r3,%r4}, copy;", [14, 15, 16, 17]),
-        ("ld.global.v4.u32 four, [table]; mov.u32 %r1, four.r; mov.u32 %r2, four.g; add.u32 %r3, four.b, four.a;", [10, 11, 25, 0]),
-        ("mov.b32 pair.x, 3; mov.b32 pair.y, 4; mov.b64 %rd2, pair; cvt.u32.u64 %r1, %rd2; shr.u64 %rd2, %rd2, 32; cvt.u32.u64 %r2, %rd2;", [3, 4, 0, 0]),
-        ("mov.b64 pair, 0x100000002; mov.u32 %r1, pair.x; mov.u32 %r2, pair.y;", [2, 1, 0, 0]),
-        ("mov.v2.u32 many2, {5, 6}; mov.u32 %r1, many2.x; mov.u32 %r2, many2.y;", [5, 6, 0, 0]),
-        ("mov.v2.u32 pair, {8, 9}; st.global.v2.u32 [table], pair; ld.global.v2.u32 other, [table]; mov.v2.u32 {%r1, %r2}, other;", [8, 9, 0, 0]),
-        ("mov.v2.f32 reals, {0f3F800000, 1.0 + 1.0}; mov.b32 %r1, reals.x; mov.b32 %r2, reals.y;", [0x3F800000, 0x40000000, 0, 0]),
-        ("mov.v2.u32 {%r1, _}, {7, 8};", [7, 0, 0, 0]),
+        (
+            "mov.v2.u32 pair, {1, 2}; mov.u32 %r1, pair.x; mov.u32 %r2, pair.y;",
+            [1, 2, 0, 0],
+        ),
+        (
+            "mov.v2.u32 pair, {1, 2}; mov.v2.u32 pair, {pair.y, pair.x}; mov.v2.u32 {%r1, %r2}, pair;",
+            [2, 1, 0, 0],
+        ),
+        (
+            "ld.global.v4.u32 four, [table+16]; mov.v4.u32 copy, four; mov.v4.u32 {%r1,%r2,%r3,%r4}, copy;",
+            [14, 15, 16, 17],
+        ),
+        (
+            "ld.global.v4.u32 four, [table]; mov.u32 %r1, four.r; mov.u32 %r2, four.g; add.u32 %r3, four.b, four.a;",
+            [10, 11, 25, 0],
+        ),
+        (
+            "mov.b32 pair.x, 3; mov.b32 pair.y, 4; mov.b64 %rd2, pair; cvt.u32.u64 %r1, %rd2; "
+            "shr.u64 %rd2, %rd2, 32; cvt.u32.u64 %r2, %rd2;",
+            [3, 4, 0, 0],
+        ),
+        (
+            "mov.b64 pair, 0x100000002; mov.u32 %r1, pair.x; mov.u32 %r2, pair.y;",
+            [2, 1, 0, 0],
+        ),
+        (
+            "mov.v2.u32 many2, {5, 6}; mov.u32 %r1, many2.x; mov.u32 %r2, many2.y;",
+            [5, 6, 0, 0],
+        ),
+        (
+            "mov.v2.u32 pair, {8, 9}; st.global.v2.u32 [table], pair; ld.global.v2.u32 other, [table]; "
+            "mov.v2.u32 {%r1, %r2}, other;",
+            [8, 9, 0, 0],
+        ),
+        (
+            "mov.v2.f32 reals, {0f3F800000, 1.0 + 1.0}; mov.b32 %r1, reals.x; mov.b32 %r2, reals.y;",
+            [0x3F800000, 0x40000000, 0, 0],
+        ),
+        (
+            "mov.v2.u32 {%r1, _}, {7, 8};",
+            [7, 0, 0, 0],
+        ),
     ],
-)  # fmt: skip
+)
 def test_whole_vectors(instructions: str, expected: list[int]) -> None:
     assert left(instructions) == expected
 
