@@ -5,6 +5,7 @@
 #include "driver.h"
 #include "entry_points.h"
 #include "machine.h"
+#include "report.h"
 
 enum { SYMBOL_FOUND = 0, SYMBOL_NOT_FOUND = 1, VERSION_NOT_SUFFICIENT = 2 };
 enum { LEGACY_STREAM_FORM = 1, PER_THREAD_STREAM_FORM = 2 }; /* 0: the default, the legacy stream */
@@ -51,11 +52,15 @@ API cuGetProcAddress_v2(const char *name, void **address, int version, uint64_t 
     return look_up(name, address, version, flags, status ? status : &unwanted);
 }
 
-/* The private tables that cudart wants are not part of any interface, so a cudart program cannot run here. */
+/* The private tables that cudart wants are not part of any interface, so a cudart program cannot run here. All that it
+ * says itself is "named symbol not found". */
 API cuGetExportTable(const void **table, const void *id)
 {
     if (!table || !id)
         return CUDA_ERROR_INVALID_VALUE;
+    report("this program uses the CUDA runtime (cudart), which needs private parts of NVIDIA's driver. Run it where there "
+           "is an NVIDIA GPU; or compile its kernels with nvcc -ptx and launch them through the driver API "
+           "(cuModuleLoad, cuLaunchKernel). See tui-probe help simulated-gpu");
     *table = NULL;
     return CUDA_ERROR_NOT_FOUND;
 }

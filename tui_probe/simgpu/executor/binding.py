@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.scope import Names
 
 
+_OF_TEXTURES: Final = frozenset({"tex", "tld4", "txq", "suld", "sust", "sured", "suq", "istypep"})
 _COLOURS: Final = dict(zip("rgba", "xyzw", strict=True))
 
 
@@ -212,8 +213,9 @@ def _unsupported(instruction: Instruction) -> Operation:
     if instruction.opcode == "call":
         text += "".join(f" {operand.name}" for operand in instruction.operands if isinstance(operand, Symbol))
     line = instruction.span.line
+    reason = "texture-instruction" if instruction.opcode in _OF_TEXTURES else "unsupported-instruction"
 
     def run(group: Group) -> None:  # noqa: ARG001
-        raise UnsupportedInstructionError(text, line)
+        raise UnsupportedInstructionError(text, line, reason)
 
     return run

@@ -159,7 +159,7 @@ def _to_tf32(mode: str) -> Callable[[Value], Value]:
     def convert(value: Value) -> Value:
         bits = value.view(U32)
         odd = (bits >> np.uint32(13)) & np.uint32(1)
-        added = {"rna": np.uint32(0x1000), "rn": np.uint32(0xFFF) + odd, "rz": np.uint32(0)}[mode]
+        added: Any = {"rna": np.uint32(0x1000), "rn": odd + np.uint32(0xFFF), "rz": np.uint32(0)}[mode]
         return np.where(np.isfinite(value), (bits + added) & np.uint32(0xFFFFE000), bits).view(F32)
 
     return convert

@@ -56,7 +56,10 @@ class ModuleVariable:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A compiled kernel. ``local_bytes`` is per thread; ``max_threads`` per block, 0 if the PTX sets no limit."""
+    """A compiled kernel. ``local_bytes`` is per thread; ``max_threads`` per block, 0 if the PTX sets no limit.
+
+    ``cluster`` are the blocks of a cluster that the PTX asks for, in x, y, z; all 0 if it asks for none.
+    """
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -65,6 +68,7 @@ class Kernel:
     max_threads: int
     program: Program
     layout: Layout
+    cluster: tuple[int, int, int] = (0, 0, 0)
 
     @property
     def parameter_bytes(self) -> int:
@@ -86,7 +90,16 @@ def compile_kernel(module: Module, entry: str) -> Kernel:
     )
     # Each function once: what recursion needs on top is made room for when it happens.
     local_bytes = sum(-(-code.local_bytes // 16) * 16 for code in program.functions.values())
-    return Kernel(entry, parameters, layout.shared_bytes, local_bytes, _max_threads(function), program, layout)
+    threads, cluster = _max_threads(function), _cluster(function)
+    return Kernel(entry, parameters, layout.shared_bytes, local_bytes, threads, program, layout, cluster)
+
+
+def _cluster(function: Function) -> tuple[int, int, int]:
+    text = function.attributes.get("reqnctapercluster")
+    if text is None:
+        return 0, 0, 0
+    x, y, z = ([int(number) for number in re.findall(r"\d+", text)] + [1, 1])[:3]
+    return x, y, z
 
 
 def _max_threads(function: Function) -> int:

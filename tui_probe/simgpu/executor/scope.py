@@ -106,6 +106,15 @@ class Launch:
     dynamic_start: int
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
+    # Blocks of a cluster in x, y, z; all 0 for a launch without clusters.
+    cluster: tuple[int, int, int] = (0, 0, 0)
+    # Device memory for the barrier of a cooperative grid, 0 for any other.
+    workspace: int = 0
+
+    @property
+    def cluster_size(self) -> int:
+        """Blocks of a cluster, 1 without clusters."""
+        return max(self.cluster[0] * self.cluster[1] * self.cluster[2], 1)
 
     def address(self, variable: str) -> int:
         """The device address of a module variable. Raises SimulationError if it was given none."""
