@@ -41,7 +41,7 @@ def load(server: Server, source: str) -> protocol.Loaded:
 
 
 def launch(module: int, parameters: bytes = b"", start_cycle: int = 0) -> protocol.Launch:
-    return protocol.Launch(module, 0, (1, 1, 1), (1, 1, 1), 0, start_cycle, parameters)
+    return protocol.Launch(module, 0, (1, 1, 1), (1, 1, 1), 0, start_cycle, (0, 0, 0), 0, parameters)
 
 
 def test_a_module_is_told_whole(server: Server) -> None:

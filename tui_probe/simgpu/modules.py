@@ -24,9 +24,6 @@ from tui_probe.simgpu.executor import (
 if TYPE_CHECKING:
     from tui_probe.ptx.tree import Module
 
-COMPUTE_CAPABILITY = 80
-
-
 @dataclass(slots=True)
 class LoadedModule:
     """PTX out of an image. ``registers`` are those of the image's machine code, by kernel, where it has some."""
@@ -39,9 +36,12 @@ class LoadedModule:
     compiled: dict[int, Kernel] = field(default_factory=dict)
 
     @classmethod
-    def from_image(cls, image: bytes) -> LoadedModule:
-        """Raises ImageError for an image without PTX for this GPU, PtxError for PTX that cannot be read."""
-        tree = parse(find_ptx(image, arch=COMPUTE_CAPABILITY))
+    def from_image(cls, image: bytes, compute_capability: int) -> LoadedModule:
+        """The module for a GPU of a compute capability, 80 for sm_80.
+
+        Raises ImageError for an image without PTX for it, PtxError for PTX that cannot be read.
+        """
+        tree = parse(find_ptx(image, arch=compute_capability))
         names = tuple(entry.name for entry in tree.entries())
         return cls(tree, names, tuple(module_variables(tree)), register_counts(image))
 

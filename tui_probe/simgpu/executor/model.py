@@ -97,7 +97,10 @@ def _memory_class(modifiers: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A simulated GPU. Sizes in bytes; ``clock_khz`` relates cycles to ``%globaltimer``'s nanoseconds."""
+    """A simulated GPU. Sizes in bytes; ``clock_khz`` relates cycles to ``%globaltimer``'s nanoseconds.
+
+    ``compute_capability`` is 80 for sm_80: which PTX of an image is for it.
+    """
 
     sm_count: int = 8
     clock_khz: int = 1_000_000
@@ -106,6 +109,7 @@ class Machine:
     warp_slots_per_sm: int = 64
     shared_bytes_per_sm: int = 164 * 1024
     block_launch_cycles: int = 200
+    compute_capability: int = 80
 
     def slots_per_sm(self, threads: int, shared_bytes: int) -> int:
         """How many blocks of ``threads`` threads and ``shared_bytes`` of shared memory an SM holds at a time."""
