@@ -150,6 +150,9 @@ API cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, const CUlaunc
     unsigned cluster[3];
     memcpy(cluster, kernel->cluster, sizeof cluster);
     cluster_of_config(config, cluster);
+    const unsigned grid[3] = {config->grid_x, config->grid_y, config->grid_z};
+    if (!cluster_is_valid(kernel, cluster, grid))
+        return leave(CUDA_ERROR_INVALID_CLUSTER_SIZE);
     unsigned blocks = cluster[0] ? cluster[0] * cluster[1] * cluster[2] : 1;
     unsigned threads = config->block_x * config->block_y * config->block_z;
     *clusters = (int)(kernel_blocks_per_sm(kernel, threads, config->shared_bytes) * driver.sm_count / blocks);

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import PtxError
-from tui_probe.ptx.images import find_ptx
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import Directive, Function, Variable
+from tui_probe.simgpu.modules import ptx_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ def link(images: Sequence[bytes], compute_capability: int) -> bytes:
 
     Raises ImageError for an image without PTX for this GPU, PtxError where two define one name.
     """
-    modules = [parse(find_ptx(image, arch=compute_capability)) for image in images if not image.startswith(ARCHIVE)]
+    modules = [parse(ptx_of(image, compute_capability)) for image in images if not image.startswith(ARCHIVE)]
     if not modules:
         raise PtxError("nothing to link: no image with PTX was added")
     newest = max(modules, key=lambda module: module.version)
