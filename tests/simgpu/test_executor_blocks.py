@@ -268,7 +268,7 @@ def test_carry_on_past_an_unsupported_instruction_that_is_not_reached() -> None:
         @%p tex.1d.v4.s32.s32 {%r1, %r2, %r3, %r4}, [%rd, {%r5}];
         ret; }"""
     Device().launch(compiled(source), np.uint32(0))
-    way_out = r"^unsupported instruction tex\.1d\S+ at line 7: .*has no textures.*ld\.global"
+    way_out = r"^unsupported instruction tex\.1d\S+ at line 7 .*has no textures.*ld\.global"
     with pytest.raises(UnsupportedInstructionError, match=way_out):
         Device().launch(compiled(source), np.uint32(1))
 
