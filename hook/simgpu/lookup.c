@@ -63,9 +63,10 @@ API cuGetExportTable(const void **table, const void *id)
     if (!table || !id)
         return CUDA_ERROR_INVALID_VALUE;
     if (memcmp(id, CUDART_TABLE, sizeof CUDART_TABLE) == 0)
-        report("this program uses the CUDA runtime (cudart), which needs private parts of NVIDIA's driver. Run it where "
-               "there is an NVIDIA GPU; or compile its kernels with nvcc -ptx and launch them through the driver API "
-               "(cuModuleLoad, cuLaunchKernel). See tui-probe help simulated-gpu");
+        report(
+            "this program uses the CUDA runtime (cudart), which needs private parts of NVIDIA's driver. Run it where "
+            "there is an NVIDIA GPU; or compile its kernels with nvcc -ptx and launch them through the driver API "
+            "(cuModuleLoad, cuLaunchKernel). See tui-probe help simulated-gpu");
     *table = NULL;
     return CUDA_ERROR_NOT_FOUND;
 }

@@ -128,7 +128,8 @@ API cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction handle, in
     if (kernel_blocks_per_sm(kernel, (unsigned)threads, 0) < (unsigned)blocks)
         return leave(CUDA_ERROR_INVALID_VALUE);
     const struct generation *generation = driver.generation;
-    *bytes = smaller((uint64_t)generation->sm_shared_bytes / (uint64_t)blocks, (uint64_t)generation->block_shared_bytes);
+    *bytes =
+        smaller((uint64_t)generation->sm_shared_bytes / (uint64_t)blocks, (uint64_t)generation->block_shared_bytes);
     *bytes -= kernel->static_shared_bytes;
     return leave(CUDA_SUCCESS);
 }
