@@ -9,7 +9,7 @@ import pytest
 
 from tests.simgpu.device import Device, compiled, kernel
 from tui_probe.errors import SimulationError
-from tui_probe.simgpu.executor import DeadlockError, Machine, MemoryFaultError
+from tui_probe.simgpu.executor import DeadlockError, Machine, MemoryFaultError, UnsupportedInstructionError
 from tui_probe.simgpu.executor.model import COPY_LATENCY, COSTS, Schedule, copy_cycles
 
 HOPPER = ".version 8.6\n.target sm_90\n.address_size 64\n"
@@ -224,6 +224,12 @@ def test_a_store_that_the_mbarrier_of_another_block_counts() -> None:
     # The clock is read before its own instruction counts; the branch behind the wait is one more.
     waited = COSTS["integer"] + COPY_LATENCY + copy_cycles(8) + COSTS["integer"]
     assert [row[2] for row in found] == [waited] * 2
+
+
+def test_what_an_mbarrier_would_count_in_vain_is_refused() -> None:
+    body = "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [mine], %r3, [bar];"
+    with pytest.raises(UnsupportedInstructionError, match=r"unsupported instruction red\.async"):
+        run(body, np.zeros(1, np.uint32), blocks=2, cluster=2)
 
 
 def test_a_prefetch_changes_nothing() -> None:
