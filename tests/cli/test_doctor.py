@@ -191,7 +191,11 @@ def test_how_the_trial_of_probes_in_machine_code_went() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     outcomes = [
         ("580.159-sm_90-0123.json", '{"outcome": "failed", "words": "an older one"}'),
-        ("580.159-sm_90-4567.json", '{"outcome": "passed", "words": "", "instructions": "passed"}'),
+        (
+            "580.159-sm_90-4567.json",
+            '{"outcome": "passed", "words": "", "instructions": "passed", "records": "passed"}',
+        ),
+        ("580.159-sm_89-4567.json", '{"outcome": "passed", "words": "", "instructions": "passed", "records": "none"}'),
         ("580.159-sm_86-4567.json", '{"outcome": "passed", "words": "", "instructions": "other counts"}'),
         ("580.159-sm_80-4567.json", '{"outcome": "failed", "words": "other sums"}'),
         ("570.1-sm_80-4567.json", "no JSON"),
@@ -204,5 +208,6 @@ def test_how_the_trial_of_probes_in_machine_code_went() -> None:
         ("warn", "not probed on sm_80, driver 570.1: what the trial found cannot be read"),
         ("warn", "not probed on sm_80, driver 580.159: other sums"),
         ("warn", "probed at entries and exits alone on sm_86, driver 580.159: other counts"),
+        ("warn", "probed but for records of single accesses on sm_89, driver 580.159: none"),
         ("ok", "kernels without PTX can be probed on sm_90, driver 580.159"),
     ]

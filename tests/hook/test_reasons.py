@@ -25,7 +25,7 @@ FLAGS = ["-std=gnu17", "-Wall", "-Wextra", "-Werror", f"-I{SOURCES}"]
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("reasons") / "reasons"
-    files = [str(SOURCES / f"{name}.c") for name in ("reasons", "real")]
+    files = [str(SOURCES / f"{name}.c") for name in ("reasons", "real", "loader")]
     sanitizer = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     command = ["cc", *FLAGS, *sanitizer, "-o", str(path), str(HERE / "reasons_program.c"), *files, "-lpthread", "-ldl"]
     subprocess.run(command, check=True)

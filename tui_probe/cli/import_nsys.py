@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,7 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def write_timeline(sources: NsysSources, arguments: argparse.Namespace) -> int:
     """The whole timeline as a picture made of characters, or its lanes as data."""
-    from tui_probe.draw.formats import SCHEMA, SCHEMA_VERSION, csv_lines
+    from tui_probe.draw.formats import SCHEMA, SCHEMA_VERSION, csv_lines, fenced
+    from tui_probe.draw.printable import dump_json
     from tui_probe.draw.spans import plain as words_of
     from tui_probe.draw.spans import to_ascii, wrap
     from tui_probe.pages.nsight.explanations import EXPLANATIONS
@@ -54,13 +54,13 @@ def write_timeline(sources: NsysSources, arguments: argparse.Namespace) -> int:
     drawing = StreamTimeline(sources)
     if arguments.format == "json":
         record = {"schema": SCHEMA, "version": SCHEMA_VERSION, **drawing.record()}
-        return write_lines([json.dumps(record, ensure_ascii=False)], arguments)
+        return write_lines([dump_json(record)], arguments)
     if arguments.format == "csv":
         return write_lines(csv_lines(drawing.cells()), arguments)
     width = width_of(arguments)
     text = [words_of(line) for line in drawing.draw(width, arguments.height, ascii_only=plain(arguments))]
     if arguments.format == "md":
-        text = ["```text", *text, "```"]
+        text = fenced(text)
     if arguments.explain:
         about = ["", *(line for paragraph in EXPLANATIONS["nsys timeline"] for line in wrap(paragraph, width))]
         text += map(to_ascii, about) if plain(arguments) else about

@@ -9,13 +9,15 @@ import io
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from tui_probe import __version__
+from tui_probe.draw.printable import printable_lines
 from tui_probe.errors import ImportFileError, NoDriverError, ProbeError, TargetError, TraceError, UsageError
+from tui_probe.near import meant
 
 from .commands import COMMANDS, READS_RESULTS
-from .output import discard_output, on_terminal
+from .output import complain, discard_output, on_terminal
 from .status import ExitStatus
 
 if TYPE_CHECKING:
@@ -44,10 +46,10 @@ def main(arguments: list[str] | None = None) -> int:
         if error.errno not in NO_ROOM:
             raise
         discard_output()
-        sys.stderr.write(f"tui-probe: error: {error.filename or 'stdout'}: {error.strerror}\n")
+        complain(f"{error.filename or 'stdout'}: {error.strerror}")
         return ExitStatus.FAILED
     except ProbeError as error:
-        sys.stderr.write(f"tui-probe: error: {error}\n")
+        complain(str(error))
         return status_of(error)
 
 
@@ -55,8 +57,12 @@ def dispatch(words: list[str]) -> int:
     """Parse the command line, with only the module that it names, and run it."""
     if words and words[0].startswith("-") and words[0] not in OWN_OPTIONS:
         words = ["run", *words]
-    parser = main_parser(next((word for word in words if word in COMMANDS), None))
-    options = parser.parse_args(words)
+    parser, used = parsers(next((word for word in words if word in COMMANDS), None))
+    if words and not words[0].startswith("-") and words[0] not in COMMANDS:
+        parser.error(f"there is no command {words[0]}{meant(words[0], COMMANDS)}")
+    options, unknown = parser.parse_known_args(words)
+    if unknown:
+        (used or parser).refuse(unknown)
     if options.command_name is None and not words and on_terminal():
         return dispatch(["home"])
     if options.command_name is None:
@@ -91,9 +97,26 @@ def know_probes(folders: list[str]) -> None:
                 add_folder(Path(folder))
 
 
-def main_parser(used: str | None) -> argparse.ArgumentParser:
-    """The parser of everything; only the subcommand ``used`` gets its arguments, since they need its module."""
-    parser = argparse.ArgumentParser(
+class Parser(argparse.ArgumentParser):
+    """One whose complaints are safe to show, since a shell puts names of files into command lines."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable_lines(message))
+
+    def refuse(self, unknown: list[str]) -> NoReturn:
+        """Complain of arguments that mean nothing, with the option that the first may stand for."""
+        first = next((word for word in unknown if word.startswith("-")), unknown[0])
+        options = [option for option in self._option_string_actions if option.startswith("--")]
+        guess = meant(first.partition("=")[0], options) if first.startswith("--") else ""
+        what = f"there is no option {first}{guess}" if first.startswith("-") else f"too many arguments: {first}"
+        self.error(what)
+
+
+def parsers(used: str | None) -> tuple[Parser, Parser | None]:
+    """The parser of everything, and that of the subcommand ``used``: it alone has its arguments, which need its
+    module.
+    """
+    parser = Parser(
         prog="tui-probe",
         description="A terminal profiler for GPU kernels.",
         epilog="tui-probe COMMAND --help shows the options of a command.",
@@ -101,13 +124,15 @@ def main_parser(used: str | None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"tui-probe {__version__}")
     subcommands = parser.add_subparsers(dest="command_name", metavar="COMMAND", title="commands")
+    own = None
     for name, entry in COMMANDS.items():
         subparser = subcommands.add_parser(name, help=entry.help, description=sentence(entry.help), allow_abbrev=False)
         if name == used:
+            own = subparser
             command(name).add_arguments(subparser)
             if name in READS_RESULTS:
                 add_probe_folders(subparser)
-    return parser
+    return parser, own
 
 
 def sentence(text: str) -> str:

@@ -33,6 +33,7 @@ from tui_probe.simgpu.protocol import (
 )
 
 MAX_THREADS = 1024
+_BUG = "the simulated GPU failed, which is a mistake in tui-probe"
 
 # The first that fits: a misaligned address is a memory fault too.
 STATUSES: tuple[tuple[type[ProbeError], Status], ...] = (
@@ -77,8 +78,8 @@ class Server:
         except ProbeError as error:
             status = next(status for kind_of_error, status in STATUSES if isinstance(error, kind_of_error))
             return status, Failure(str(error), error.printed if isinstance(error, SimulationError) else b"")
-        except Exception as error:  # noqa: BLE001 - a mistake of ours must not end the server in a traceback
-            return Status.NOT_SUPPORTED, Failure(f"internal error, please report it: {type(error).__name__}: {error}")
+        except Exception as error:  # noqa: BLE001  the program's stderr is no place for a traceback
+            return Status.NOT_SUPPORTED, Failure(f"{_BUG}: {type(error).__name__}: {error}", b"")
 
     def _perform(self, request: Request) -> Reply:
         match request:
