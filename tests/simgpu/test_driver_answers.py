@@ -139,4 +139,5 @@ def test_a_mistake_of_ours_is_an_answer(server: Server, monkeypatch: pytest.Monk
     monkeypatch.setattr("tui_probe.simgpu.executor.execute", fail)
     status, failure = ask(server, launch(loaded.module))
     assert status is Status.NOT_SUPPORTED
-    assert failure == protocol.Failure("internal error, please report it: ZeroDivisionError: two words")
+    said = "the simulated GPU failed, which is a mistake in tui-probe: ZeroDivisionError: two words"
+    assert failure == protocol.Failure(said)
