@@ -56,7 +56,7 @@ def test_asking_for_help_imports_nothing_heavy(words: str) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["nonsense"], "invalid choice"),
+        (["nonsense"], "there is no command nonsense: there are home, run"),
         (["run"], "which command?"),
         (["run", "--"], "which command?"),
         (["run", "--nonsense", "true"], "--nonsense"),

@@ -16,6 +16,7 @@ from tui_probe.draw.printable import printable_lines
 from tui_probe.errors import ImportFileError, NoDriverError, ProbeError, TargetError, TraceError, UsageError
 from tui_probe.near import meant
 
+from . import completion
 from .commands import COMMANDS, READS_RESULTS
 from .output import complain, discard_output, on_terminal
 from .status import ExitStatus
@@ -55,11 +56,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 def dispatch(words: list[str]) -> int:
     """Parse the command line, with only the module that it names, and run it."""
+    if completion.ASKED in os.environ:
+        complete()
     if words and words[0].startswith("-") and words[0] not in OWN_OPTIONS:
         words = ["run", *words]
     parser, used = parsers(next((word for word in words if word in COMMANDS), None))
     if words and not words[0].startswith("-") and words[0] not in COMMANDS:
-        parser.error(f"there is no command {words[0]}{meant(words[0], COMMANDS)}")
+        near = meant(words[0], COMMANDS) or ": there are " + ", ".join(COMMANDS)
+        parser.error(f"there is no command {words[0]}{near}")
     options, unknown = parser.parse_known_args(words)
     if unknown:
         (used or parser).refuse(unknown)
@@ -70,6 +74,13 @@ def dispatch(words: list[str]) -> int:
         return ExitStatus.OK
     know_probes(getattr(options, "probe_folders", []))
     return command(options.command_name).run(options)
+
+
+def complete() -> None:
+    """Answer a shell that asks how its line may go on, and end."""
+    words = completion.words_so_far()
+    command_name = next((word for word in words if word in COMMANDS), None)
+    completion.answer(*parsers(command_name), command_name)
 
 
 def add_probe_folders(parser: argparse.ArgumentParser) -> None:
