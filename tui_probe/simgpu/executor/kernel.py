@@ -117,14 +117,21 @@ def function_addresses(module: Module) -> dict[str, int]:
 
 
 def module_variables(module: Module) -> list[ModuleVariable]:
-    """The module's variables in device memory, those that it defines itself."""
+    """The module's variables in device memory, those that it defines itself.
+
+    References to textures are none: the kernels that do not use them run.
+    """
     return [
         _module_variable(item)
         for item in module.items
-        if isinstance(item, Variable) and item.space in ("global", "const") and item.linkage != "extern"
+        if isinstance(item, Variable)
+        and item.space in ("global", "const")
+        and item.linkage != "extern"
+        and item.type not in _REFERENCES
     ]
 
 
+_REFERENCES: Final = ("texref", "samplerref", "surfref")
 _SYMBOL: Final = re.compile(r"(?:generic\(\s*([\w$%]+)\s*\)|([A-Za-z_$%][\w$]*))(?:\s*([+-])\s*(\w+))?")
 
 
