@@ -130,7 +130,7 @@ bool trace_dir_create(void)
 {
     if (!make_directory())
         return false;
-    if (!own_file_take(&folder, open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) ||
+    if (!own_file_take(&folder, open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) ||
         mkdirat(trace_dir_fd(), "kernel", 0777) != 0 || mkdirat(trace_dir_fd(), "result", 0777) != 0)
         return false;
     copy_probes();

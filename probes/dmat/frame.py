@@ -135,12 +135,12 @@ class Painter:
         if not self.knows_kinds:
             return []
         if accesses.records.size > _AT_ONCE:
-            return sorted(line for line, each in self.code.items() if "global" in each.opcode.split("."))
+            return sorted(line for line, each in self.code.items() if "global" in each.spaces)
         found: set[int] = set()
         for part in accesses.parts():
             lines = part.lines()
             found.update([] if lines is None else np.flatnonzero(np.bincount(lines)).tolist())
-        return sorted(found)
+        return [self.code[line].line if line in self.code else line for line in sorted(found)]
 
     def _outline(self, wish: Wish) -> tuple[tuple[Strip, ...], Grid]:
         strips = tuple(self.space.strips(wish.window.low, wish.window.high, wish.rows))

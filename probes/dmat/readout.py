@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw import units
 from tui_probe.draw.spans import clip, width
+from tui_probe.trace.offset import where
 
 from .accesses import SECTOR
 
@@ -108,9 +109,9 @@ class ReadOut:
         """``ld.global.f32 PTX:84 matmul.cu:11``."""
         code = self.code.get(line)
         if code is None:
-            return f"PTX:{line}"
+            return where(line)
         source = "" if code.source is None else f" {code.source.file.rpartition('/')[2]}:{code.source.line}"
-        return f"{code.opcode} PTX:{line}{source}"
+        return f"{code.opcode} {where(code.line)}{source}"
 
     def used(self) -> float | None:
         """What the lanes asked for, of the bytes in the sectors that were moved.

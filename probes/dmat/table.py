@@ -135,12 +135,15 @@ def by_line(accesses: Accesses, folder: Path | None) -> AccessTable:
         touched = np.union1d(touched, part.addresses() >> _SECTOR_BITS)
         _add(counts, _of_part(part), code)
         part.release()
-    rows = [LineAccesses(line, code.get(line), *(counts[name][line] for name in counts)) for line in counts["accesses"]]
+    rows = [
+        LineAccesses(
+            code[line].line if line in code else line, code.get(line), *(counts[name][line] for name in counts)
+        )
+        for line in counts["accesses"]
+    ]
     rows.sort(key=lambda row: (-row.sectors, row.line))
     kept = sum(row.accesses for row in rows)
-    named = (
-        line for line, each in code.items() if "global" in (words := each.opcode.split(".")) and "bulk" not in words
-    )
+    named = (each.line for each in code.values() if "global" in each.spaces and "bulk" not in each.opcode.split("."))
     silent = tuple(line for line in named if line not in counts["accesses"]) if kept == accesses.made else ()
     footprint = SECTOR * len(touched) if kept == accesses.made else None
     return AccessTable(tuple(rows), accesses.made, kept, accesses.capacity, silent=silent, footprint=footprint)

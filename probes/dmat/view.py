@@ -14,6 +14,7 @@ from tui_probe.probekit import probe_results
 from tui_probe.probekit.kept import sampled_words
 from tui_probe.probekit.views import probe_view
 from tui_probe.trace.allocations import read_launch_memory
+from tui_probe.trace.offset import Offset, where
 from tui_probe.trace.tensors import read_tensors
 
 from . import data
@@ -124,7 +125,7 @@ class Dmat(Drawing):
             words = f"block {self.block_number(block)}" + ("" if warp is None else f" warp {warp}")
         line = self.selection.line
         code = None if line is None else self.painter.code.get(line)
-        return words if line is None else f"{'' if code is None else f'{code.opcode} '}PTX:{line} of {words}"
+        return words if line is None else f"{'' if code is None else f'{code.opcode} '}{where(line)} of {words}"
 
     def seen_most(self) -> int:
         """The warp, counted through the grid, that made most accesses under the cursor; 0 where that is not known."""
@@ -312,12 +313,17 @@ class Dmat(Drawing):
 
     def leads_to(self) -> str:
         """The code, where the records name it."""
-        return "ptx" if self.painter.knows_kinds else ""
+        if not self.painter.knows_kinds:
+            return ""
+        return "sass" if any(isinstance(line, Offset) for line in self.painter.code) else "ptx"
 
     def ptx_line(self) -> int | None:
         """The instruction with most accesses under the cursor."""
         detail = None if self._detail is None else self._detail[2]
-        return None if detail is None or not detail.lines else detail.lines.most_common(1)[0][0]
+        if detail is None or not detail.lines:
+            return None
+        line = detail.lines.most_common(1)[0][0]
+        return self.painter.code[line].line if line in self.painter.code else line
 
     def status(self) -> list[str]:
         """How the picture is to be read: colouring, part of the launch, what is not exact."""

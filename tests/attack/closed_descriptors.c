@@ -29,7 +29,7 @@ int main(int argc, char **argv)
     int pair[2], mine;
     must(argc == 3, "usage: over|next FILE");
     launch(kernel_named("first"), 20);
-    usleep(100000);
+    usleep(600000); /* what was launched is saved by then, on a busy machine too */
     close_all();
     mine = open(argv[2], O_RDWR | O_CREAT | O_EXCL | O_APPEND, 0600);
     must(mine >= 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0, "no file");

@@ -4,7 +4,7 @@
 
 Without files: the kernels of the tests' PTX, assembled for sm_80, sm_86, sm_90 and sm_100. Files are libraries,
 executables, fatbins and cubins, of which the machine code for these architectures is taken, ``--most`` kernels of each
-file. Probes are one of entries and exits, and those that count single instructions, unless named. Of all grafted files
+file. Probes are one of entries and exits, and those of single instructions, unless named. Of all grafted files
 of which one kernel each is chosen by chance, nvdisasm checks ``--check``.
 """
 
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 ARCHITECTURES = (80, 86, 90, 100)
 COUNTING = ("gmem_sectors", "gmem_bytes", "tensorop_count")
-PROBES = ("block_sched", *COUNTING, *(f"{name}_by_line" for name in COUNTING))
+RECORDING = ("dmat",)
+PROBES = ("block_sched", *COUNTING, *(f"{name}_by_line" for name in COUNTING), *RECORDING)
 
 
 @dataclass

@@ -191,7 +191,11 @@ def test_how_the_trial_of_probes_in_machine_code_went() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     outcomes = [
         ("580.159-sm_90-0123.json", '{"outcome": "failed", "words": "an older one"}'),
-        ("580.159-sm_90-4567.json", '{"outcome": "passed", "words": "", "instructions": "passed"}'),
+        (
+            "580.159-sm_90-4567.json",
+            '{"outcome": "passed", "words": "", "instructions": "passed", "records": "passed"}',
+        ),
+        ("580.159-sm_89-4567.json", '{"outcome": "passed", "words": "", "instructions": "passed", "records": "none"}'),
         ("580.159-sm_86-4567.json", '{"outcome": "passed", "words": "", "instructions": "other counts"}'),
         ("580.159-sm_80-4567.json", '{"outcome": "failed", "words": "other sums"}'),
         ("570.1-sm_80-4567.json", "no JSON"),
@@ -204,5 +208,19 @@ def test_how_the_trial_of_probes_in_machine_code_went() -> None:
         ("warn", "not probed on sm_80, driver 570.1: what the trial found cannot be read"),
         ("warn", "not probed on sm_80, driver 580.159: other sums"),
         ("warn", "probed at entries and exits alone on sm_86, driver 580.159: other counts"),
+        ("warn", "probed but for records of single accesses on sm_89, driver 580.159: none"),
         ("ok", "kernels without PTX can be probed on sm_90, driver 580.159"),
     ]
+
+
+def test_settings_that_name_what_there_is_not(command: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "config" / "tui-probe"
+    folder.mkdir(parents=True)
+    lines = ["probe = 'blok_sched'", f"bandwidth = '{tmp_path}/bw.json'", "trace_dir = '/dev/null'", "palette = 'pink'"]
+    (folder / "settings.toml").write_text("\n".join(lines))
+    result = command("doctor", environment={"XDG_CONFIG_HOME": str(folder.parent)})
+    told = [" ".join(line.split()) for line in result.stdout.splitlines() if "settings.toml:" in line]
+    assert [line.partition("settings.toml: ")[2].partition(":")[0] for line in told] == [
+        "palette", "probe", "bandwidth", "trace_dir",
+    ]  # fmt: skip
+    assert "did you mean block_sched?" in told[1]

@@ -13,10 +13,10 @@ import pytest
 from tests.ptx.corpus import DATA
 from tests.sass.conftest import ARCHITECTURES, assembled, disassembled
 from tests.sass.kernels import NO_PARAMETERS, SAXPY, SEVERAL, VARIABLES
-from tui_probe.engine import graft_gate, graft_trial, instruction_trial
+from tui_probe.engine import graft_gate, graft_trial, instruction_trial, record_trial
 from tui_probe.engine.assemble import Assembler
 from tui_probe.engine.cache import Cache
-from tui_probe.engine.graft_gate import GraftGate, OpenGate
+from tui_probe.engine.graft_gate import GraftGate, OpenGate, Part, part_of
 from tui_probe.engine.grafts import Grafter
 from tui_probe.engine.machine_code import find_cubin, kernels_in
 from tui_probe.engine.options import Options
@@ -50,9 +50,9 @@ class ClosedGate:
     def __init__(self, *, but_entries: bool = False) -> None:
         self.but_entries = but_entries
 
-    def closed(self, _arch: int, *, instructions: bool) -> Reason | None:
+    def closed(self, _arch: int, part: Part) -> Reason | None:
         if self.but_entries:
-            return because("graft-instructions-fail", words="other sums") if instructions else None
+            return None if part is Part.ENTRIES else because("graft-instructions-fail", words="other sums")
         return because("graft-fails", words="everything is different")
 
     def allows_slots(self, _arch: int) -> bool:
@@ -354,6 +354,8 @@ def test_the_kernel_of_the_trial_can_be_grafted(arch: int) -> None:
     )
     assert len(by_site.grafted.branches) == 5, "a load and two stores of global memory, a load and a store of shared"
     assert set(by_warp.grafted.branches) == {*by_site.grafted.branches, *made.grafted.branches}
+    records = Grafter(record_trial.record_trial().probe, assembler, sampled=False).graft(cubin, KERNEL)
+    assert len(records.grafted.branches) == 9, "the entry, two ways out and one of none, a load, two stores, two sums"
     target = Target.of(cubin, KERNEL)
     found = [
         next(at for at in by_site.grafted.branches if target.words[at // 16].operation == one) for one in (LDG, LDS)
@@ -473,16 +475,16 @@ def test_the_outcome_of_the_trial_decides_and_is_kept(
     trial = FakeTrial(monkeypatch, told if isinstance(told, str) else json.dumps(told))
     for _ in range(2):
         gate = GraftGate(tmp_path, [])
-        reason = gate.closed(90, instructions=False)
+        reason = gate.closed(90, Part.ENTRIES)
         assert (reason and reason.code) == code
-        assert gate.closed(90, instructions=False) == reason
+        assert gate.closed(90, Part.ENTRIES) == reason
     assert trial.runs == (1 if kept else 2)
 
 
 def test_values_in_slots_have_an_outcome_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     FakeTrial(monkeypatch, json.dumps({"outcome": "passed", "words": "", "slots": "cuCtxSynchronize: error"}))
     gate = GraftGate(tmp_path, [])
-    assert gate.closed(90, instructions=False) is None
+    assert gate.closed(90, Part.ENTRIES) is None
     assert not gate.allows_slots(90)
     FakeTrial(monkeypatch, json.dumps({"outcome": "passed", "words": "", "slots": "passed"}))
     assert GraftGate(tmp_path / "other", []).allows_slots(90)
@@ -492,9 +494,68 @@ def test_probes_at_instructions_have_an_outcome_of_their_own(tmp_path: Path, mon
     for number, (words, code) in enumerate((("passed", None), ("other sums", "graft-instructions-fail"))):
         FakeTrial(monkeypatch, json.dumps({"outcome": "passed", "instructions": words}))
         gate = GraftGate(tmp_path / str(number), [])
-        reason = gate.closed(90, instructions=True)
+        reason = gate.closed(90, Part.INSTRUCTIONS)
         assert (reason and reason.code) == code
-        assert gate.closed(90, instructions=False) is None
+        assert gate.closed(90, Part.ENTRIES) is None
+
+
+def test_records_have_an_outcome_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [part_of(load_probe(name)) for name in ("block_sched", "gmem_sectors", "dmat")] == list(Part)
+    for number, (words, code) in enumerate((("passed", None), ("", "graft-instructions-fail"))):
+        FakeTrial(monkeypatch, json.dumps({"outcome": "passed", "instructions": "passed", "records": words}))
+        gate = GraftGate(tmp_path / str(number), [])
+        reason = gate.closed(90, Part.RECORDS)
+        assert (reason and reason.code) == code
+        assert gate.closed(90, Part.INSTRUCTIONS) is None
+
+
+OUTPUT, TOTAL = 0x7F00_0000_1000, 0x7F00_0000_0040
+
+
+def threads_of_the_trial() -> list[list[record_trial.Access]]:
+    """Worked out lane by lane, where the lowest lane of a warp adds for all."""
+    found = []
+    for number in range(THREADS_OF_GRID):
+        own = OUTPUT + 4 * number
+        load = [record_trial.Access(own, 0xFFFF_FFF0, 0x150)] if number % 2 else []
+        add = [record_trial.Access(TOTAL, 40, 0x1D0)] if number % 32 == 0 else []
+        found.append([*load, record_trial.Access(own, 10, 0x1B0), *add] if number < ACTIVE else [])
+    return found
+
+
+def recorded(threads: list[list[record_trial.Access]]) -> bytes:
+    """As warps keep them: counts, then a record of each lane after another."""
+    warps = struct.pack("<QIxxxxI12x", 5, 3, 1) * (THREADS_OF_GRID // 32)
+    for at in range(0, THREADS_OF_GRID, 32):
+        lanes = threads[at : at + 32]
+        warps += b"".join(struct.pack("<I12x", 1 + len(lane)) for lane in lanes)
+        for index in range(record_trial.MOST):
+            warps += b"".join(struct.pack("<QII", *lane[index]) if index < len(lane) else bytes(16) for lane in lanes)
+    return warps
+
+
+def test_records_of_single_accesses_of_the_trial() -> None:
+    good = threads_of_the_trial()
+    record_trial.check_records(recorded(good))
+    assert len(recorded(good)) == sum(record_trial.record_trial().map_bytes)
+
+    def changed(number: int, records: list[record_trial.Access]) -> bytes:
+        return recorded([records if index == number else each for index, each in enumerate(good)])
+
+    odd = good[5]
+    for bad, words in (
+        (bytes(32) + recorded(good)[32:], "a warp's record"),
+        (changed(5, odd[:1]), "thread 5 saved 1 accesses"),
+        (changed(5, odd[::-1]), "before one that came earlier"),
+        (changed(5, [odd[0]._replace(address=OUTPUT), odd[1]]), "thread 5 saved 1 accesses"),
+        (changed(5, [odd[0]._replace(address=TOTAL + 4), *odd[1:]]), "2 addresses"),
+        (changed(5, [odd[0]._replace(place=0), *odd[1:]]), "no instruction"),
+        (changed(32, good[32][:1]), "warp 1 .* no addition"),
+        (changed(THREADS_OF_GRID - 1, [good[0][0]._replace(address=OUTPUT)]), "thread 8191"),
+        (recorded(good)[:-2560] + bytes(2560), "counted -1"),
+    ):
+        with pytest.raises(TrialFailedError, match=words):
+            record_trial.check_records(bad)
 
 
 def test_what_a_trial_said_before_it_hung_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -504,9 +565,9 @@ def test_what_a_trial_said_before_it_hung_holds(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(subprocess, "run", hang)
     gate = GraftGate(tmp_path, [])
-    assert gate.closed(90, instructions=False) is None
+    assert gate.closed(90, Part.ENTRIES) is None
     assert gate.allows_slots(90)
-    reason = gate.closed(90, instructions=True)
+    reason = gate.closed(90, Part.INSTRUCTIONS)
     assert reason
     assert "it did not end" in reason.text
 
@@ -526,7 +587,7 @@ def test_parts_of_a_trial_that_go_wrong(monkeypatch: pytest.MonkeyPatch, capsys:
     monkeypatch.setattr(graft_trial, "run_trial", tried)
     assert graft_trial.main(["--arch", "90"]) == 0
     said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    records = {"slots": "other records: in_slots", "pruned": "other records: alone"}
+    records = {"slots": "other records: in_slots", "pruned": "other records: alone", "records": "passed"}
     assert said[-1] == {"outcome": "passed", "words": "", "instructions": "other sums"} | records
     assert {line["instructions"] for line in said[:-1]} & {"passed"} == set()
     assert {line["pruned"] for line in said[:-1]} & {"passed"} == set()
@@ -534,9 +595,9 @@ def test_parts_of_a_trial_that_go_wrong(monkeypatch: pytest.MonkeyPatch, capsys:
 
 def test_a_trial_for_every_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trial = FakeTrial(monkeypatch, json.dumps({"outcome": "passed", "words": ""}))
-    GraftGate(tmp_path, []).closed(90, instructions=False)
+    GraftGate(tmp_path, []).closed(90, Part.ENTRIES)
     monkeypatch.setattr(graft_gate, "driver_version", lambda: "581.0")
-    GraftGate(tmp_path, []).closed(90, instructions=False)
+    GraftGate(tmp_path, []).closed(90, Part.ENTRIES)
     assert trial.runs == 2
 
 

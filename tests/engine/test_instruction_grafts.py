@@ -23,6 +23,7 @@ from tui_probe.trace.sites import parse_sites
 pytestmark = pytest.mark.usefixtures("ptxas")
 
 PROBES = [f"{name}{twin}" for name in ("gmem_sectors", "gmem_bytes", "tensorop_count") for twin in ("", "_by_line")]
+RECORDING = ["dmat", "dmat_compact"]
 ARCHITECTURES = [80, 86, 90, 100]
 KERNEL = """
 .visible .entry mixed(.param .u64 x, .param .u32 n)
@@ -74,7 +75,7 @@ def texts(image: bytes, folder: Path) -> dict[int, str]:
 
 
 @pytest.mark.parametrize(("arch", "sampled"), [*((arch, False) for arch in ARCHITECTURES), (90, True)])
-@pytest.mark.parametrize("probe", PROBES)
+@pytest.mark.parametrize("probe", [*PROBES, *RECORDING])
 def test_nothing_but_the_probed_instructions_changes(
     probe: str, arch: int, cubins: dict[int, Cubin], tmp_path: Path, *, sampled: bool
 ) -> None:
@@ -118,7 +119,7 @@ def test_lanes_that_a_guard_leaves_out_meet_the_others_again(
         assert back[start + 1].startswith("P2R")
 
 
-@pytest.mark.parametrize("probe", ["async_wait", "barrier_wait", "divergence", "dmat", "inst_mix", "warp_progress"])
+@pytest.mark.parametrize("probe", ["async_wait", "barrier_wait", "divergence", "inst_mix", "warp_progress"])
 def test_probes_of_instructions_that_are_not_looked_for_are_refused(probe: str, cubins: dict[int, Cubin]) -> None:
     """Even in a kernel without any of them: nobody knows that."""
     with pytest.raises(UnsupportedKernelError) as caught:
@@ -127,8 +128,13 @@ def test_probes_of_instructions_that_are_not_looked_for_are_refused(probe: str, 
 
 
 @pytest.mark.parametrize(
-    ("position", "works"), [("wmma.mma", False), ("wmma.mma:mma", True), ("wmma:mma", False), ("ldu.global", False)]
-)
+    ("position", "works"),
+    [
+        ("wmma.mma", False), ("wmma.mma:mma", True), ("wmma:mma", False), ("ldu.global", False), ("atom.global", False),
+        ("atom.global:red.global", True), ("atom.global.add:red.global", False), ("ld.global.f32", False),
+        ("ld.global.!nc", False), ("mma.tf32", False), ("atom:red", False),
+    ],
+)  # fmt: skip
 def test_what_is_another_instruction_in_machine_code_is_not_counted_as_none(
     position: str, works: bool, cubins: dict[int, Cubin], tmp_path: Path
 ) -> None:
@@ -201,6 +207,42 @@ def test_a_probe_that_needs_what_machine_code_does_not_tell_is_refused(cubins: d
     with pytest.raises(UnsupportedKernelError) as caught:
         grafted("nan_check", cubins[90])
     assert caught.value.reason.code in ("needs-instructions", "graft-many-records")
+
+
+@pytest.mark.parametrize(("arch", "sampled"), [*((arch, False) for arch in ARCHITECTURES), (90, True)])
+def test_each_thread_saves_its_accesses(arch: int, cubins: dict[int, Cubin], tmp_path: Path, *, sampled: bool) -> None:
+    """Address and clock of each access, its offset, and at the ways out how many there were."""
+    made = grafted("dmat", cubins[arch], sampled=sampled)
+    assert "storage 1 rows record 16 cap 0" in made.info.splitlines()
+    (told,) = parse_sites(made.sites.encode())
+    added = [text for at, text in sorted(texts(made.probed, tmp_path).items()) if at >= made.grafted.start]
+    stores = [index for index, text in enumerate(added) if re.match(r"(@!?P\d )?STG\.E\.EF\.128", text)]
+    assert len(stores) == len(told.sites) > 4
+    for one in told.sites:
+        place = next(index for index, text in enumerate(added) if text.endswith(f", {one.instruction.line:#x}"))
+        assert sum(place < index < place + 60 for index in stores) >= 1
+        assert any("SR_CLOCKLO" in text for text in added[place : place + 60])
+    ends = [index for index, text in enumerate(added) if re.match(r"(@!?P\d )?EXIT", text)]
+    assert re.match(r"STG\.E (desc|\[)", added[ends[-1] - 1])
+    assert len(ends) == len(Target.of(cubins[arch], "mixed").exits()) + sampled, "what is not in the sample counts none"
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_lanes_that_part_at_the_entry_meet_before_the_kernel_begins(
+    arch: int, cubins: dict[int, Cubin], tmp_path: Path
+) -> None:
+    """One lane saves for its warp, and what it has under way is waited for."""
+    made = grafted("dmat", cubins[arch])
+    written = texts(made.probed, tmp_path)
+    entry = [text for at, text in sorted(written.items()) if at >= made.grafted.start]
+    meeting = re.match(r"BSSY(?:\.RECONVERGENT)? (B\d+)", entry[0])
+    assert meeting
+    end = next(index for index, text in enumerate(entry) if re.match(rf"BSYNC(?:\.RECONVERGENT)? {meeting[1]}$", text))
+    assert entry[end - 1] == "NOP"
+    assert sum("STG" in text for text in entry[:end]) == 3, "a mark, and a record of 24 bytes"
+    first = Cubin.read(made.probed)
+    wait = Target.of(first, "mixed").words[(made.grafted.start + 16 * (end - 1)) // WORD_BYTES].wait_mask
+    assert wait
 
 
 BULK = """

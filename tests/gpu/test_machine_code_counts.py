@@ -22,10 +22,13 @@ from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.model import Probe
 from tui_probe.engine.probed_kernel import probed_kernel
 from tui_probe.probe_files.loading import load_probe
+from tui_probe.probes.dmat.accesses import read_accesses
+from tui_probe.probes.dmat.table import by_line
 from tui_probe.probes.gmem_sectors import analysis as gmem_sectors
 from tui_probe.probes.tensorop_count import analysis as tensorop_count
 from tui_probe.ptx.parser import parse
 from tui_probe.sass.cubin import Cubin
+from tui_probe.trace.allocations import LaunchMemory
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Kernel as TracedKernel
 from tui_probe.trace.results import read_result
@@ -182,15 +185,26 @@ def site_sums(content: bytes, probe: Probe, info: str) -> Counter[str]:
     return found
 
 
-@pytest.fixture(scope="module")
-def without_ptx(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The program of access patterns, as machine code alone."""
-    program = tmp_path_factory.mktemp("patterns") / "memory_patterns"
-    code = f"-gencode=arch=compute_{ARCH},code=sm_{ARCH}"
-    command = [tool("nvcc"), code, "-cudart=static", "-o", str(program), str(PROGRAMS / "memory_patterns.cu")]
+def patterns(folder: Path, code: str) -> str:
+    """The program of access patterns, with ``code`` in it."""
+    program = folder / "memory_patterns"
+    built_for = f"-gencode=arch=compute_{ARCH},code={code}"
+    command = [tool("nvcc"), built_for, "-cudart=static", "-o", str(program), str(PROGRAMS / "memory_patterns.cu")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return str(program)
+
+
+@pytest.fixture(scope="module")
+def without_ptx(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The program as machine code alone."""
+    return patterns(tmp_path_factory.mktemp("patterns"), f"sm_{ARCH}")
+
+
+@pytest.fixture(scope="module")
+def with_ptx(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The program as PTX alone."""
+    return patterns(tmp_path_factory.mktemp("patterns_ptx"), f"compute_{ARCH}")
 
 
 def counts_of(kernel: TracedKernel) -> list[Counted]:
@@ -220,6 +234,57 @@ def test_access_patterns_equal_the_counters(without_ptx: str, runner: Runner) ->
         print(f"GPU-SECTORS\t{name}\t{equal}\tncu {measured}\tgraft {probed[name]}")
     different = {name for name, counts in probed.items() if counts != counters[name]}
     assert different <= {"generic_copy"}, "accesses without a space are left out, and the probe says so"
+
+
+def sectors_of(kernel: TracedKernel) -> Counter[str]:
+    """Accesses, requests and sectors by kind, as the records of ``dmat`` tell, of all launches."""
+    found: Counter[str] = Counter()
+    for path in kernel.results:
+        accesses = read_accesses(read_result(path), compact=False, memory=LaunchMemory(), simulated=False)
+        table = by_line(accesses, kernel.folder)
+        assert table.kept == table.accesses, f"{kernel.name}: {table.kept} of {table.accesses} accesses kept"
+        for row in table.rows:
+            assert row.code is not None, f"{kernel.name}: an access at {row.line}, where the probe is not"
+            found[f"{row.code.kind} accesses"] += row.accesses
+            found[f"{row.code.kind} sectors"] += row.sectors
+    return found
+
+
+def test_records_of_accesses_are_those_of_ptx(without_ptx: str, with_ptx: str, runner: Runner) -> None:
+    """The same accesses of the same program in both ways, and the memory is as without a probe."""
+    found: dict[str, dict[str, Counter[str]]] = {}
+    for way, program in (("graft", without_ptx), ("ptx", with_ptx)):
+        alone = runner.alone([program])
+        profiled = runner.profiled([program], "-p", "dmat")
+        assert (profiled.outcome.status, profiled.outcome.stdout) == (alone.status, alone.stdout)
+        kernels = [kernel for kernel in open_trace(profiled.trace).kernels if kernel.status == "probed"]
+        assert {kernel.way for kernel in kernels} == {way}
+        found[way] = {kernel.name: sectors_of(kernel) for kernel in kernels}
+    assert len(found["ptx"]) > 20
+    assert found["graft"].keys() == found["ptx"].keys()
+    for name, wanted in found["ptx"].items():
+        graft = found["graft"][name]
+        print(f"GPU-RECORDS\t{name}\t{graft == wanted}\tgraft {graft}\tptx {wanted}")
+    assert {name for name, wanted in found["ptx"].items() if found["graft"][name] != wanted} <= DIFFERENT
+
+
+def test_records_of_a_library_equal_the_counts_of_sectors(runner: Runner) -> None:
+    """Kernels of PyTorch without PTX: the sectors of the records are those that ``gmem_sectors`` counts in them."""
+    _, counted = profiled_library(runner, "counts", "gmem_sectors")
+    _, recorded = profiled_library(runner, "counts", "dmat")
+    wanted = {kernel.name: counts_of(kernel)[-1] for kernel in counted if not leaves_out(kernel)}
+    compared = 0
+    for kernel in recorded:
+        accesses = read_accesses(read_result(kernel.results[-1]), compact=False, memory=LaunchMemory(), simulated=False)
+        table = by_line(accesses, kernel.folder)
+        if kernel.name not in wanted or table.kept != table.accesses:
+            continue
+        found = {kind: table.total(kind)[1] for kind in ("load", "store")}
+        same = {kind: wanted[kernel.name][f"{kind}_sectors"] for kind in found}
+        print(f"GPU-LIBRARY-RECORDS\t{found == same}\t{found}\t{same}\t{kernel.name[:90]}")
+        assert found == same, kernel.name
+        compared += 1
+    assert compared
 
 
 def libraries(kernel: str) -> set[str]:

@@ -19,7 +19,7 @@ from tui_probe.engine.model import FIELD_BYTES, GROUPS, OPERATIONS, Field, Reduc
 from .conftest import ROOT
 
 HERE = Path(__file__).resolve().parent
-SOURCES = ["convert", "convert_reduced", "layout", "output", "reduce", "reasons", "real", "sampling"]
+SOURCES = ["convert", "convert_reduced", "layout", "output", "reduce", "reasons", "real", "loader", "sampling"]
 SOURCES += ["own_file", "liveness", "clock", "threads"]
 REFUSED = 0xFFFFFFFF
 

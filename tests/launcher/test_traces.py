@@ -192,7 +192,7 @@ def test_traces_of_other_launchers_in_the_same_root(tmp_path: Path) -> None:
 
 
 def test_logs_are_copied_where_links_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise PermissionError("no hard links here")
 
     monkeypatch.setattr(os, "link", refuse)

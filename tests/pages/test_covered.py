@@ -101,7 +101,9 @@ def test_the_report_says_it_first_and_json_has_it(writer: TraceWriter) -> None:
     trace = open_trace(writer.directory)
     lines = run_report(trace, width=200).splitlines()
     told = next(line for line in lines if line.startswith("Probed "))
-    assert told == ("Probed 50% of launches (1 of 2 kernels); not: 1 kernel of cuFFT (by choice: --machine-code all)")
+    assert told == (
+        "Probed kernels: 50% of launches (1 of 2 kernels); not: 1 kernel of cuFFT (by choice: --machine-code all)"
+    )
     assert lines.index(told) < next(number for number, line in enumerate(lines) if line.startswith("#"))
     record = json.loads("".join(report_lines(trace, "kernels", "json")))["covered"]
     assert record == {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,8 @@ from tests.probes.dmat_example import BLOCKS, LOAD_A, LOAD_B, STEPS, STORE_C, TH
 from tests.probes.dmat_view import opened, prepared
 from tui_probe.pages.views.output import obey
 from tui_probe.probes.dmat.accesses import Selection
+from tui_probe.probes.dmat.table import by_line
+from tui_probe.trace.offset import Offset
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,3 +93,24 @@ def test_parts_know_how_many_records_are_left(view: Dmat) -> None:
         assert all((part.lines() == line).all() for part in parts)  # type: ignore[union-attr]
         pieces = [piece for part in parts for piece in part.pieces()]
         assert sum(len(piece.addresses()) for piece in pieces) == made
+
+
+def test_instructions_of_machine_code_are_named_by_their_offsets(tmp_path: Path) -> None:
+    write_dmat(tmp_path / "dmat")
+    (folder,) = (tmp_path / "dmat" / "kernel").iterdir()
+    kinds = {LOAD_A: ("LDG", "load"), LOAD_B: ("LDG", "load"), STORE_C: ("STG", "store")}
+    sites = [
+        {"offset": at, "at": "instruction", "points": ["access"], "opcode": opcode, "class": access, "space": "global",
+         "access": access, "bytes": 4}
+        for at, (opcode, access) in kinds.items()
+    ]  # fmt: skip
+    own = {"probe": "dmat", "way": "graft", "sites": sites, "maps": {}, "unchecked": []}
+    (folder / "sites.json").write_text(json.dumps({"version": 1, "files": [], "probes": [own]}))
+    view = opened(tmp_path / "dmat")
+    assert view.leads_to() == "sass"
+    obey(view, ["select", "select", "select"], SIZE)
+    assert counted(view) == MADE[STORE_C]
+    assert view.whose() == f"STG {STORE_C:#06x} of the whole grid"
+    table = by_line(view.map.accesses, folder)
+    assert {(type(row.line), row.line) for row in table.rows} == {(Offset, at) for at in kinds}
+    assert [row.wasted for row in table.rows if row.line == STORE_C] != [None]

@@ -74,7 +74,7 @@ def changed(*path: str | int, to: object) -> bytes:
     [
         (b"", "Expecting value"),
         (b"\xff\xfe\xff", "decode"),
-        (b"[" * 100_000, "recursion"),
+        (b"[" * 100_000, "nests too deep"),
         (b'{"version": 1' + b"0" * 5000 + b"}", "limit"),
         (b"[]", "an object was expected, not list"),
         (changed("version", to=2), "version 2 is not read, only 1: a newer tui-probe may"),

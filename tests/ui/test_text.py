@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from rich.style import Style
 
 from tui_probe.draw import units
+from tui_probe.draw.printable import printable
 from tui_probe.draw.shorten import cut_middle, shorten
-from tui_probe.draw.spans import Line, clip, clip_line, pad, plain, printable, spread, to_ascii, width
+from tui_probe.draw.spans import Line, clip, clip_line, pad, plain, spread, to_ascii, width
 from tui_probe.draw.sparkline import column_chart
 from tui_probe.draw.table import Column
 from tui_probe.ui.arrange import GAP, Shown, arrange, fit_columns

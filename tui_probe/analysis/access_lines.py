@@ -16,13 +16,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AccessLine:
-    """An instruction of ``pruned.ptx``: its ``opcode`` with modifiers, and the bytes of one thread's access."""
+    """An instruction of ``pruned.ptx``: its ``opcode`` with modifiers, and the bytes of one thread's access.
+
+    ``spaces`` are the state spaces that it names. Of machine code ``line`` is an ``Offset``.
+    """
 
     line: int
     opcode: str
     kind: Kind
     bytes: int | None
     source: SourceLine | None
+    spaces: frozenset[str] = frozenset()
 
 
 def access_lines(folder: Path) -> dict[int, AccessLine]:
@@ -32,5 +36,6 @@ def access_lines(folder: Path) -> dict[int, AccessLine]:
     found: dict[int, AccessLine] = {}
     for one in sites_of(folder).instructions():
         if one.access is not None:
-            found.setdefault(one.line, AccessLine(one.line, one.opcode, one.access, one.bytes, one.source))
+            spaces = frozenset(one.space.split("."))
+            found.setdefault(one.line, AccessLine(one.line, one.opcode, one.access, one.bytes, one.source, spaces))
     return found

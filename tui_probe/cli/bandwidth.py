@@ -12,7 +12,7 @@ from tui_probe.errors import NoDriverError
 from tui_probe.pages.choices import FORMATS
 
 from .import_command import text_width
-from .output import inform
+from .output import inform, put
 from .sizes import speaks_utf8
 from .status import ExitStatus
 from .values import size
@@ -67,7 +67,6 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.refuse("--repeats and --blocks are at least 1")
     from tui_probe.bandwidth.device import Gpu
     from tui_probe.bandwidth.figures import Bandwidth
-    from tui_probe.draw.spans import to_ascii
 
     on_gpu = any(part != "disk" for part in arguments.only)
     gpu = Gpu(real_driver(arguments.driver)) if on_gpu else None
@@ -83,8 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     measured = Bandwidth(None if gpu is None else gpu.properties, rates, swept)
     plain = arguments.format == "table" and not speaks_utf8(sys.stdout)
     cells = max(LEAST_WIDTH, text_width())
-    for line in lines(measured, arguments.format, cells, explained=arguments.explain):
-        sys.stdout.write(f"{to_ascii(line) if plain else line}\n")
+    put(lines(measured, arguments.format, cells, explained=arguments.explain), ascii_only=plain)
     return ExitStatus.OK
 
 

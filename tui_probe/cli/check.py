@@ -17,6 +17,7 @@ from tui_probe.pages.check_report import Check, check_json, check_text, error_js
 from tui_probe.probe_files.loading import find_probe, load_probe
 from tui_probe.trace.kernels import read_process_log
 
+from .output import put
 from .sizes import speaks_utf8
 from .status import ExitStatus
 
@@ -70,10 +71,10 @@ def run(arguments: argparse.Namespace) -> int:
     except ProbeError as error:
         if arguments.format != "json":
             raise
-        sys.stdout.write(error_json(str(error)))
+        put(error_json(str(error)))
         return ExitStatus.FAILED
     arrow = "→" if speaks_utf8(sys.stdout) else "->"
-    sys.stdout.write(check_json(check) if arguments.format == "json" else check_text(check, arrow))
+    put(check_json(check) if arguments.format == "json" else check_text(check, arrow))
     return ExitStatus.OK if check.all_well else ExitStatus.FAILED
 
 

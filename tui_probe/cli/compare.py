@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import shutil
 import sys
 from math import inf
@@ -14,7 +13,7 @@ from tui_probe.errors import ChoiceError
 
 from .addresses import named
 from .addresses import opened as open_address
-from .output import inform, warn
+from .output import inform, put, warn
 from .page import add_schema_option
 from .sizes import cells, fits, rows, speaks_utf8
 from .status import ExitStatus
@@ -67,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
         return ExitStatus.USAGE
     sides = opened(arguments.before, arguments.after)
     if arguments.view is not None and arguments.fail_if_worse is None:
-        return put(drawn(sides, arguments))
+        return write(drawn(sides, arguments))
     comparison = compared(sides)
     if arguments.figures is not None:
         comparison.keep(arguments.figures.split(","))
@@ -82,10 +81,9 @@ def drawings() -> tuple[str, ...]:
     return beside.drawn()
 
 
-def put(lines: Iterator[str]) -> int:
+def write(lines: Iterator[str]) -> int:
     """Write lines to stdout."""
-    for line in lines:
-        sys.stdout.write(line + "\n")
+    put(lines)
     return ExitStatus.OK
 
 
@@ -158,7 +156,9 @@ def drawn(sides: Sides, arguments: argparse.Namespace) -> Iterator[str]:
     if arguments.format == "csv":
         return data_csv(view)
     if arguments.format == "json":
-        return iter([json.dumps(view.record(), allow_nan=False)])
+        from tui_probe.draw.printable import dump_json
+
+        return iter([dump_json(view.record())])
     width, height = arguments.width or shutil.get_terminal_size((120, 40)).columns, arguments.height
     fits(width, height)
     return text_lines(view_lines(view, width, height, ascii_only=arguments.ascii or not speaks_utf8(sys.stdout)))

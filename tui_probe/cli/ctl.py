@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,6 +11,7 @@ from tui_probe.draw.units import size as size_text
 from tui_probe.launcher.control import BUDGETS, NO_LIMIT, ControlPage, find_page
 
 from .chosen import trace_dir
+from .output import put
 from .values import count, limit
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         control.switch(action == "on")
     if action == "probe":
         control.choose_probe(None if values == [ALL] else values[0])
-    sys.stdout.write(status_text(control))
+    put(status_text(control))
     return 0
 
 

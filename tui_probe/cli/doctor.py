@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from tui_probe import __version__
+from tui_probe.draw.printable import dump_json
 
 from .checks.cache import cache_items, clear_cache
 from .checks.gpu import counter_items, driver_items, gpu_items
@@ -16,7 +15,7 @@ from .checks.package import hook_items, package_items, simulator_items
 from .checks.preferences import setting_items
 from .checks.terminal import terminal_items
 from .checks.tools import tool_items
-from .output import inform
+from .output import inform, put
 from .status import ExitStatus
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         return ExitStatus.OK
     items = [item for check in CHECKS for item in check()]
     works = can_profile(items)
-    sys.stdout.write(as_json(items, works) if arguments.format == "json" else as_table(items, works))
+    put(as_json(items, works) if arguments.format == "json" else as_table(items, works))
     return ExitStatus.OK if works else ExitStatus.NO_DRIVER
 
 
@@ -78,4 +77,4 @@ def as_table(items: list[Item], works: bool) -> str:
 def as_json(items: list[Item], works: bool) -> str:
     """``{"version": 1, "tool": …, "can_profile": …, "items": [{"name", "state", "found", "advice"}, …]}``."""
     record = {"version": 1, "tool": __version__, "can_profile": works, "items": [asdict(item) for item in items]}
-    return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+    return dump_json(record, indent=1) + "\n"

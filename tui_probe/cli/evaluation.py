@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tui_probe.errors import UsageError
 
 from .evaluation_output import write_answer
+from .output import put
 from .screen import add_screen_options, show, wants_screen
 from .sizes import cells, jobs, rows, speaks_utf8, table_width
 from .status import ExitStatus
@@ -149,9 +150,6 @@ def _explained(evaluation: Evaluation, arguments: argparse.Namespace) -> Iterato
 
 
 def _written(lines: Iterator[str], arguments: Any) -> int:
-    from tui_probe.draw.spans import to_ascii
-
     plain = arguments.ascii or not speaks_utf8(sys.stdout)
-    for line in lines:
-        sys.stdout.write((to_ascii(line) if plain else line) + "\n")
+    put(lines, ascii_only=plain)
     return ExitStatus.OK

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import io
-import json
-import os
 import sys
 from typing import TYPE_CHECKING
 
+from tui_probe.draw.printable import dump_json
 from tui_probe.errors import UsageError
 
-from .kernel_page import coloured
-from .output import warn
+from .output import put, put_coloured, warn
 from .sizes import drawing_size, fits, speaks_utf8, table_width
 from .status import ExitStatus
 
@@ -38,7 +36,7 @@ def write_answer(answer: Answer, arguments: argparse.Namespace) -> int:
         return _write_pictures(answer, arguments)
     if arguments.json:
         one = figure.record() if figure is not None else None if table is None else table.records()
-        return _write_data([json.dumps(answer.to_dict() if one is None else one, ensure_ascii=False, indent=1)])
+        return _write_data([dump_json(answer.to_dict() if one is None else one, indent=1)])
     if arguments.csv:
         from tui_probe.draw.formats import csv_lines
 
@@ -59,8 +57,7 @@ def _named(things: Mapping[str, Named], name: str, what: str, answer: Answer) ->
 def _write_data(lines: Iterable[str]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
-    for line in lines:
-        sys.stdout.write(line + "\n")
+    put(lines)
     return ExitStatus.OK
 
 
@@ -84,11 +81,7 @@ def _figure_lines(figure: Drawing, arguments: argparse.Namespace, *, plain: bool
 
 
 def _write_text(lines: list[Line], arguments: argparse.Namespace) -> int:
-    from tui_probe.draw.spans import plain, to_ascii
-
-    colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    for text in coloured(iter(lines)) if colours else map(plain, lines):
-        sys.stdout.write((to_ascii(text) if _plain(arguments) else text).rstrip() + "\n")
+    put_coloured(lines, ascii_only=_plain(arguments))
     return ExitStatus.OK
 
 
@@ -112,5 +105,5 @@ def _write_pictures(answer: Answer, arguments: argparse.Namespace) -> int:
         except OSError as error:
             warn(f"error: {file}: {error.strerror}: name a file that can be written")
             return ExitStatus.FAILED
-        sys.stdout.write(f"{file}\n")
+        put(str(file))
     return ExitStatus.OK

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from .addresses import named, opened
+from .output import put
 from .sizes import cells, speaks_utf8, table_width
 from .status import ExitStatus
 
@@ -22,10 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the walk to stdout."""
-    from tui_probe.draw.spans import to_ascii
     from tui_probe.pages.tour import tour_lines
 
     plain = arguments.ascii or not speaks_utf8(sys.stdout)
-    for line in tour_lines(opened(named(arguments.trace)), table_width(arguments)):
-        sys.stdout.write((to_ascii(line) if plain else line) + "\n")
+    put(tour_lines(opened(named(arguments.trace)), table_width(arguments)), ascii_only=plain)
     return ExitStatus.OK

@@ -13,7 +13,7 @@ from tui_probe.help import glossary, topics
 from tui_probe.ui.help_pages import page_of
 
 from .commands import COMMANDS
-from .output import on_terminal
+from .output import complain, on_terminal, put
 from .status import ExitStatus
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """List the topics, or show one: through a pager on a terminal, else as Markdown."""
     if arguments.topic is None:
-        sys.stdout.write(contents())
+        put(contents())
         return ExitStatus.OK
     if arguments.term and arguments.topic != GLOSSARY:
         arguments.refuse(f"only the {GLOSSARY} has words: tui-probe help {GLOSSARY} {' '.join(arguments.term)}")
@@ -40,8 +40,9 @@ def run(arguments: argparse.Namespace) -> int:
         page = page_of(arguments.topic)
         page = glossary.entry(page, " ".join(arguments.term)) if arguments.term else page
     except HelpError as error:
-        rest = "" if arguments.term else f"{_a_command(arguments.topic)}\n\n{contents().rstrip()}"
-        sys.stderr.write(f"tui-probe: error: {error}{rest}\n")
+        complain(f"{error}{'' if arguments.term else _a_command(arguments.topic)}")
+        if not arguments.term:
+            sys.stderr.write(f"\n{contents()}")
         return ExitStatus.USAGE
     show(page)
     return ExitStatus.OK
@@ -63,7 +64,7 @@ def show(page: str) -> None:
     """Through a pager on a terminal, which leaves short pages on the screen; else as it is."""
     plain = "utf" not in sys.stdout.encoding.lower()
     if not on_terminal():
-        sys.stdout.write(to_ascii(page) if plain else page)
+        put(page, ascii_only=plain)
         return
     drawn = draw(page)
     os.environ.setdefault("LESS", "FRX")  # as git does: colours, and no pager for what fits

@@ -12,6 +12,7 @@ from tui_probe.pages.choices import FORMATS
 from tui_probe.trace.address import parse_address
 
 from .addresses import opened_in_part
+from .output import put
 from .sizes import NARROWEST, cells, speaks_utf8
 from .status import ExitStatus
 
@@ -80,8 +81,7 @@ def write_lines(lines: Iterable[str], arguments: argparse.Namespace) -> int:
     """Write lines in the encoding of their format."""
     if arguments.format != "table" and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
-    for line in lines:
-        sys.stdout.write(line + "\n")
+    put(lines)
     return ExitStatus.OK
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,8 +19,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files", nargs="+", type=Path, metavar="FILE", help="an sqlite export, or CSV files of one nsys stats"
     )
-    parser.add_argument("--page", choices=NSYS_PAGES, default="kernels", help="what to show; default %(default)s")
-    parser.add_argument("--search", default="", metavar="TEXT", help="only kernels and ranges with TEXT in their names")
+    parser.add_argument("--page", choices=NSYS_PAGES, default="totals", help="what to show; default %(default)s")
+    parser.add_argument(
+        "--search", default="", metavar="TEXT",
+        help="only kernels and ranges with TEXT in their names, and kernels that ran within such a range",
+    )  # fmt: skip
     parser.add_argument(
         "--trace", action="append", default=[], metavar="TRACE[:KERNEL]",
         help="a trace of the same program: the page kernels names its kernels; may be repeated",
@@ -33,19 +35,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write one page."""
     from tui_probe.importers.nsys import read_nsys
-    from tui_probe.pages.nsight.nsys_pages import gaps_page, kernels_page, ranges_page
+    from tui_probe.pages.nsight.nsys_pages import gaps_page, kernels_page, ranges_page, totals_page
     from tui_probe.pages.nsight.nsys_sources import NsysSources
 
     sources = NsysSources(read_nsys(arguments.files), arguments.search, opened(arguments.trace))
     if arguments.page == "timeline":
         return write_timeline(sources, arguments)
-    page = {"kernels": kernels_page, "ranges": ranges_page, "gaps": gaps_page}[arguments.page]
+    page = {"totals": totals_page, "kernels": kernels_page, "ranges": ranges_page, "gaps": gaps_page}[arguments.page]
     return write_page(page(sources), arguments)
 
 
 def write_timeline(sources: NsysSources, arguments: argparse.Namespace) -> int:
     """The whole timeline as a picture made of characters, or its lanes as data."""
-    from tui_probe.draw.formats import SCHEMA, SCHEMA_VERSION, csv_lines
+    from tui_probe.draw.formats import SCHEMA, SCHEMA_VERSION, csv_lines, fenced
+    from tui_probe.draw.printable import dump_json
     from tui_probe.draw.spans import plain as words_of
     from tui_probe.draw.spans import to_ascii, wrap
     from tui_probe.pages.nsight.explanations import EXPLANATIONS
@@ -54,13 +57,13 @@ def write_timeline(sources: NsysSources, arguments: argparse.Namespace) -> int:
     drawing = StreamTimeline(sources)
     if arguments.format == "json":
         record = {"schema": SCHEMA, "version": SCHEMA_VERSION, **drawing.record()}
-        return write_lines([json.dumps(record, ensure_ascii=False)], arguments)
+        return write_lines([dump_json(record)], arguments)
     if arguments.format == "csv":
         return write_lines(csv_lines(drawing.cells()), arguments)
     width = width_of(arguments)
     text = [words_of(line) for line in drawing.draw(width, arguments.height, ascii_only=plain(arguments))]
     if arguments.format == "md":
-        text = ["```text", *text, "```"]
+        text = fenced(text)
     if arguments.explain:
         about = ["", *(line for paragraph in EXPLANATIONS["nsys timeline"] for line in wrap(paragraph, width))]
         text += map(to_ascii, about) if plain(arguments) else about

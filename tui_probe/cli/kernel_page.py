@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .output import inform, warn
+from tui_probe.draw.printable import printable
+
+from .output import inform, put, put_coloured, warn
 from .sizes import drawing_size, fits, speaks_utf8
 from .status import ExitStatus
 
@@ -56,8 +57,7 @@ def write_kernel_page(page: Page, trace: Trace, address: Address, arguments: arg
     if choice.missing is not None:
         kernel = choice.source.kernel
         warn(f"nothing to show as {arguments.page} of #{kernel.index} {kernel.name}: {choice.missing}")
-        for line in described(trace):
-            sys.stderr.write(line + "\n")
+        sys.stderr.writelines(f"{printable(line)}\n" for line in described(trace))
         return ExitStatus.FAILED
     if choice.also:
         more = ", ".join(f"#{index}" for index in choice.also[:8])
@@ -100,6 +100,7 @@ def files_of(arguments: argparse.Namespace) -> Files:
 
 
 def _write_lines(kind: Kind, choice: Choice, view: View, arguments: argparse.Namespace) -> None:
+    from tui_probe.draw.formats import fenced
     from tui_probe.pages.views.output import data_csv, json_lines, text_lines
 
     if arguments.format in ("json", "csv"):
@@ -110,12 +111,12 @@ def _write_lines(kind: Kind, choice: Choice, view: View, arguments: argparse.Nam
         output = data_csv(view, kind.name, schema) if data else json_lines(
             name, choice.source, view, schema, kind.name)  # fmt: skip
     elif arguments.format == "md":
-        output = iter(["```text", *text_lines(_drawn(view, arguments)), "```"])
+        output = iter(fenced(text_lines(_drawn(view, arguments))))
     else:
         lines = _drawn(view, arguments)
-        output = coloured(lines) if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text_lines(lines)
-    for line in output:
-        sys.stdout.write(line + "\n")
+        put_coloured(lines)
+        return
+    put(output)
 
 
 def _drawn(view: View, arguments: argparse.Namespace) -> Iterator[Line]:
@@ -141,7 +142,7 @@ def _write_files(kind: Kind, view: View, files: Files, arguments: argparse.Names
     if files.png:
         write_png(files.png, view, lines, columns)
     for path in filter(None, (files.svg, files.png)):
-        sys.stdout.write(f"{path}\n")
+        put(str(path))
     return ExitStatus.OK
 
 
@@ -155,14 +156,6 @@ def trace_events(kind: Kind, view: View, path: Path) -> int:
         return ExitStatus.USAGE
     inform(f"written: {path}, {write(path)} events")
     return ExitStatus.OK
-
-
-def coloured(lines: Iterator[Line]) -> Iterator[str]:
-    """Lines with the colours of a terminal, on its own ground."""
-    from tui_probe.draw.palette import ANSI
-
-    for line in lines:
-        yield "".join(ANSI.style(role).render(text) if role else text for text, role in line)
 
 
 def described(trace: Trace) -> Iterator[str]:

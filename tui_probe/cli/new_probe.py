@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.probe_files.starts import write_start
 
+from .output import put
 from .status import ExitStatus
 
 if TYPE_CHECKING:
@@ -27,5 +27,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the file here, and its name to stdout."""
     path = write_start(Path(), arguments.name, "toml" if arguments.toml else "python", arguments.at)
-    sys.stdout.write(f"{path}\n")
+    put(str(path))
     return ExitStatus.OK

@@ -13,6 +13,7 @@ from tui_probe.trace.recent import remember
 from .addresses import named, place_of
 from .import_command import opened, text_width
 from .import_ncu import add_plan_options, add_tensor_options, plan_of, tensor_of
+from .output import put
 from .page import write_summary
 from .screen import add_screen_options, show, wants_screen
 from .sizes import speaks_utf8
@@ -70,6 +71,5 @@ def open_files(arguments: argparse.Namespace, files: list[Path]) -> int:
     plain = arguments.ascii or not speaks_utf8(sys.stdout)
     for place, page in enumerate(imported.pages):
         if place == 0 or page.in_text:
-            for line in text_lines(view_lines(page.make(), text_width(), None, ascii_only=plain)):
-                sys.stdout.write(line + "\n")
+            put(text_lines(view_lines(page.make(), text_width(), None, ascii_only=plain)))
     return ExitStatus.OK

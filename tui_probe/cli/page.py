@@ -11,6 +11,7 @@ from tui_probe.pages.schema import NEWEST, SCHEMAS
 
 from .addresses import opened, place_of
 from .kernel_page import files_of, write_kernel_page
+from .output import put
 from .sizes import speaks_utf8, table_width
 from .status import ExitStatus
 from .text import write_report
@@ -60,8 +61,7 @@ def _write_trace_page(trace: Trace, arguments: argparse.Namespace) -> int:
     lines = report_lines(
         trace, arguments.page, form, width=table_width(arguments), ascii_only=plain, schema=arguments.schema
     )
-    for line in lines:
-        sys.stdout.write(line + "\n")
+    put(lines)
     return ExitStatus.OK
 
 

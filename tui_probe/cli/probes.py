@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import ProbeFileError
@@ -11,7 +10,7 @@ from tui_probe.probe_files.choices import ProbeSet, built_in_sets, find_set, spl
 from tui_probe.probe_files.folders import installed_folders
 from tui_probe.probe_files.loading import find_probe, load_probe
 
-from .output import warn
+from .output import put, warn
 from .status import ExitStatus
 
 if TYPE_CHECKING:
@@ -38,17 +37,17 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.probe is None:
         sets = (f"{each.name}: {set_title(each)}" for each in built_in_sets().values())
         listed = [*(summary(probe) for probe in known_probes()), "Sets of probes:", *sets]
-        sys.stdout.write("\n\n".join(listed) + "\n")
+        put("\n\n".join(listed))
         for problem in problems_of_installed():
             warn(f"not usable: {problem}")
     elif (probes := _set_named(arguments)) is not None:
-        sys.stdout.write(set_description(probes))
+        put(set_description(probes))
     else:
         try:
             find_probe(arguments.probe)
         except ProbeFileError as error:
             arguments.refuse(str(error))
-        sys.stdout.write(description(describe(load_probe(arguments.probe))))
+        put(description(describe(load_probe(arguments.probe))))
     return ExitStatus.OK
 
 

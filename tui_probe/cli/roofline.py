@@ -15,6 +15,7 @@ from tui_probe.trace.address import parse_address
 from .addresses import opened_in_part
 from .chosen import chosen_settings
 from .import_command import text_width
+from .output import put
 from .screen import add_screen_options, show, wants_screen
 from .sizes import speaks_utf8
 from .status import ExitStatus
@@ -60,7 +61,6 @@ def rate(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the roofline on the screen, or write it; nothing else goes to stdout."""
-    from tui_probe.draw.spans import to_ascii
     from tui_probe.pages.roofline_pages import open_roofline
     from tui_probe.pages.roofline_points import points, roof_of
 
@@ -76,8 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
         return show(arguments, traces=directories, imported=open_roofline(found, roof, title))
     form: Format = arguments.format or "table"
     plain = arguments.ascii or not speaks_utf8(sys.stdout)
-    for line in lines(found, roof, form, explained=arguments.explain):
-        sys.stdout.write((to_ascii(line) if plain and form == "table" else line) + "\n")
+    put(lines(found, roof, form, explained=arguments.explain), ascii_only=plain and form == "table")
     return ExitStatus.OK
 
 

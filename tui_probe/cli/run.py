@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tui_probe.errors import ProbeFileError, UsageError
 from tui_probe.launcher.held_target import HeldTarget
-from tui_probe.launcher.options import AUTO, MACHINE_CODE, RunOptions
+from tui_probe.launcher.options import ARCHITECTURES, AUTO, MACHINE_CODE, RunOptions
 from tui_probe.launcher.outcome import Outcome
 from tui_probe.launcher.passing import run_passing_on
 from tui_probe.launcher.session import Session
@@ -104,9 +104,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--no-cache", action="store_true", help="ignore the cache: prepare every kernel, and keep none for later runs"
     )
     limits.add_argument("--no-source", action="store_true", help="do not copy the kernels' source files into the trace")
-    machine = parser.add_argument_group("driver").add_mutually_exclusive_group()
+    drivers = parser.add_argument_group("driver")
+    machine = drivers.add_mutually_exclusive_group()
     machine.add_argument("--driver", type=Path, metavar="PATH", help="the libcuda.so.1 to use")
     machine.add_argument("--sim", action="store_true", help="use the simulated GPU")
+    drivers.add_argument(
+        "--sim-arch", choices=ARCHITECTURES,
+        help="use the simulated GPU, as one of this architecture: sm_90 has clusters; default sm_80",
+    )  # fmt: skip
     add_ncu_options(parser)
     add_screen_options(parser)
     parser.add_argument("command", nargs="...", metavar="COMMAND...", help="the program to profile, and its arguments")
@@ -202,6 +207,8 @@ def start(arguments: argparse.Namespace) -> int:
         arguments.refuse("--memusage probes nothing that --benchmark could time: choose one of them")
     if arguments.save_results and not arguments.benchmark:
         arguments.refuse("--save-results is for --benchmark: other runs save results anyway")
+    if arguments.sim_arch and arguments.driver:
+        arguments.refuse("--sim-arch is for the simulated GPU, --driver names another one: choose one of them")
     if arguments.ncu:
         return profile_with_ncu(arguments, command)
     return profile(options_of(arguments, command), arguments)
@@ -224,7 +231,8 @@ def options_of(arguments: argparse.Namespace, command: Sequence[str]) -> RunOpti
         machine_code=arguments.machine_code or chosen_settings().machine_code or AUTO,
         times=not arguments.no_times,
         driver=arguments.driver,
-        simulated=arguments.sim,
+        simulated=arguments.sim or arguments.sim_arch is not None,
+        simulated_architecture=arguments.sim_arch,
         **limits_of(arguments),
         min_free_disk=least_free(arguments),
         after=arguments.after or 0.0,

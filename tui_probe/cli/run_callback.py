@@ -43,7 +43,7 @@ def _asked_by(probe: Path) -> Path | None:
         return None
     try:
         values = tomllib.loads(probe.read_text(encoding="utf-8", errors="replace"))
-    except (OSError, tomllib.TOMLDecodeError, RecursionError):
+    except (OSError, ValueError, RecursionError):
         return None
     names = [name for key in _HOOKS if isinstance(name := values.get(key), str) and name.endswith(".py")]
     paths = [(probe.parent / name).absolute() for name in names]

@@ -14,7 +14,7 @@ from tui_probe.launcher.ncu import BYTE_METRICS, find_ncu, needs_root, run_ncu
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.launcher.target import exit_status
 
-from .output import inform, warn
+from .output import inform, put, warn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ METRIC = re.compile(r"\w+__[\w.]+|(?:group|regex|breakdown|pmsampling):\S+")
 HOOK_OPTIONS = (
     "benchmark", "memusage", "detail", "machine_code", "kernel", "exclude", "launches", "max_trace_bytes",
     "max_result_files", "max_log_bytes", "max_write_rate", "min_free_disk", "max_probe_memory", "max_host_memory",
-    "after", "duration", "nvtx", "tensors", "driver", "sim",
+    "after", "duration", "nvtx", "tensors", "driver", "sim", "sim_arch",
 )  # fmt: skip
 
 
@@ -101,6 +101,5 @@ def report(log: Path, wanted: Sequence[str], arguments: argparse.Namespace) -> N
         return
     page = ncu_page("traffic" if wanted == BYTE_METRICS else "metrics", Sources(table))
     plain = arguments.ascii or not speaks_utf8(sys.stdout)
-    for line in ("", *page_lines(page, "table", width=text_width(), ascii_only=plain)):
-        sys.stdout.write(line + "\n")
+    put(("", *page_lines(page, "table", width=text_width(), ascii_only=plain)))
     inform(f"other pages: tui-probe import ncu {log} --page kernels --warmup W")

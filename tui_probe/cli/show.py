@@ -13,6 +13,7 @@ from tui_probe.trace.address import parse_address
 from .addresses import ADDRESS, named, opened
 from .asked_page import asked_page
 from .kernel_page import LABEL, described
+from .output import put
 from .page import add_schema_option, write_page
 from .sizes import cells, drawing_size, rows, speaks_utf8
 from .status import ExitStatus
@@ -70,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         return explain(page, arguments)
     status = write_page(page, address.agreed(arguments.kernel, arguments.launch), arguments)
     if arguments.explain and arguments.format == "text" and status == ExitStatus.OK:
-        sys.stdout.write("\n")
+        put("")
         explain(page, arguments)
     return status
 
@@ -83,13 +84,11 @@ def names_a_trace(word: str) -> bool:
 def explain(page: Page, arguments: argparse.Namespace) -> int:
     """Write what a page shows and how to read it."""
     from tui_probe.draw.heading import named
-    from tui_probe.draw.spans import to_ascii
     from tui_probe.pages.explanations import paragraphs
 
     plain = arguments.ascii or not speaks_utf8(sys.stdout)
     words = page.explanation
-    for line in (named(page.title, page.about), *paragraphs(words, drawing_size(arguments)[0])):
-        sys.stdout.write((to_ascii(line) if plain else line) + "\n")
+    put((named(page.title, page.about), *paragraphs(words, drawing_size(arguments)[0])), ascii_only=plain)
     return ExitStatus.OK
 
 
@@ -98,10 +97,8 @@ def list_pages(trace: Trace | None) -> int:
     from tui_probe.pages.registry import pages
 
     if trace is None:
-        for page in pages():
-            sys.stdout.write(f"{page.name:<{LABEL}}{page.scope:<{SCOPE}}{page.about}\n")
-        sys.stdout.write("\ntui-probe show TRACE says what there is of each in a trace.\n")
+        put(f"{page.name:<{LABEL}}{page.scope:<{SCOPE}}{page.about}" for page in pages())
+        put("\ntui-probe show TRACE says what there is of each in a trace.")
     else:
-        for line in described(trace):
-            sys.stdout.write(line + "\n")
+        put(described(trace))
     return ExitStatus.OK

@@ -12,7 +12,7 @@ from tui_probe.errors import ProbeError
 from tui_probe.trace.recent import exit_counts
 
 from .messages import on_person
-from .output import discard_output, inform, warn
+from .output import discard_output, inform, put, warn
 from .processes import ALONE, group_lines, log_size, reported
 
 if TYPE_CHECKING:
@@ -30,21 +30,19 @@ def write_report(traces: Sequence[Path], ascii_only: bool, seconds: float | None
 
     Results are read for so many ``seconds`` in all; None: as long as it takes.
     """
-    from tui_probe.draw.spans import to_ascii
     from tui_probe.pages.summary import run_report
     from tui_probe.trace.follow import open_trace
 
     width = max(LEAST_WIDTH, shutil.get_terminal_size((USUAL_WIDTH, 24)).columns)
     plain = ascii_only or "utf" not in sys.stdout.encoding.lower()
-    for line in group_lines(traces, width):
-        sys.stdout.write(f"{to_ascii(line) if plain else line}\n")
+    put(group_lines(traces, width), ascii_only=plain)
     if len(traces) > ALONE:
-        sys.stdout.write("\n")
+        put("")
     traces = reported(traces)
     share = None if seconds is None else seconds / len(traces)
     reports = (run_report(open_trace(trace), width=width, ascii_only=plain, seconds=share) for trace in traces)
     for number, report in enumerate(reports):
-        sys.stdout.write(f"\n{report}" if number else report)
+        put(f"\n{report}" if number else report)
     sys.stdout.flush()
 
 
@@ -81,7 +79,7 @@ def report_after_run(traces: Sequence[Path], ascii_only: bool, seconds: float | 
             _say(f"{last_words(trace)}; the report, which would take a while: tui-probe report {trace}")
         return
     try:
-        sys.stdout.write("\n")
+        put("")
         write_report(traces, ascii_only, seconds)
     except ProbeError as error:
         _say(f"no report: {error}")
@@ -101,5 +99,5 @@ def _say(text: str) -> None:
         inform(text)
         return
     with contextlib.suppress(OSError):
-        sys.stdout.write(f"{text}\n")
+        put(text)
         sys.stdout.flush()

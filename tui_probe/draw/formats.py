@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import json
+import re
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from tui_probe.draw.printable import dump_json, printable
 from tui_probe.draw.table import cell, in_data, in_tables
 
 if TYPE_CHECKING:
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
     from tui_probe.draw.table import Column
 
 Row = TypeVar("Row")
+_FORMULA: Final = ("=", "+", "@", "-", "\t", "\r")
+"""What a formula begins with, in one spreadsheet or another."""
+_ENTITY: Final = re.compile(r"&(?=#?\w+;)")
+_BACKTICKS: Final = re.compile("`+")
+_NUMBER: Final = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(?:[eE][-+]?\d+)?(?: ?%)?").fullmatch
 SCHEMA: Final = "tui-probe.report"
 SCHEMA_VERSION: Final = 2
 """Of all documents of that schema. Where 1 differs, it can be asked for: ``tui_probe.pages.schema``."""
@@ -32,13 +38,13 @@ def as_json(
     fields = {"schema": SCHEMA, "version": version, **head}
     yield "{"
     for name, value in fields.items():
-        yield f"  {json.dumps(name)}: {_dumps(value)},"
-    yield f"  {json.dumps(key)}: ["
+        yield f"  {dump_json(name)}: {dump_json(value)},"
+    yield f"  {dump_json(key)}: ["
     previous: str | None = None
     for record in records:
         if previous is not None:
             yield f"    {previous},"
-        previous = _dumps(record)
+        previous = dump_json(record)
     if previous is not None:
         yield f"    {previous}"
     yield "  ]"
@@ -67,8 +73,12 @@ def as_markdown(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator
         yield _markdown_line([_escaped(cell(column, row)) for column in shown])
 
 
-def _dumps(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+def fenced(lines: Iterable[str]) -> list[str]:
+    """Lines as a block of Markdown that shows them as they are; its fence is longer than any row of backticks there."""
+    text = list(lines)
+    longest = max((len(run) for line in text for run in _BACKTICKS.findall(line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [f"{fence}text", *text, fence]
 
 
 def _csv_line(cells: list[str]) -> str:
@@ -83,8 +93,14 @@ def _csv_cell(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
-        return "x".join(str(item) for item in value)
-    return str(value)
+        return _csv_text("x".join(str(item) for item in value))
+    return _csv_text(value) if isinstance(value, str) else str(value)
+
+
+def _csv_text(text: str) -> str:
+    """Text that a spreadsheet takes for text: what would be a formula gets an apostrophe in front; numbers stay."""
+    shown = printable(text)
+    return f"'{shown}" if text.startswith(_FORMULA) and not _NUMBER(shown) else shown
 
 
 def _markdown_line(cells: list[str]) -> str:
@@ -93,4 +109,4 @@ def _markdown_line(cells: list[str]) -> str:
 
 def _escaped(text: str) -> str:
     """Text that Markdown shows as it is; names in C++ are full of its signs."""
-    return "".join("\\" + sign if sign in "\\|*_<>`[]~#" else sign for sign in text)
+    return _ENTITY.sub(r"\\&", "".join("\\" + sign if sign in "\\|*_<>`[]~#" else sign for sign in text))

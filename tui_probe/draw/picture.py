@@ -12,6 +12,7 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 from tui_probe.draw.palette import DARK
+from tui_probe.draw.printable import printable
 from tui_probe.draw.spans import width
 from tui_probe.draw.view import Document
 from tui_probe.errors import ChoiceError
@@ -42,9 +43,10 @@ def svg_text(lines: Sequence[Line], cells: int, title: str, palette: Palette = D
     theme = TerminalTheme(ground, text, [(0, 0, 0)] * 8)
     console = Console(record=True, width=cells, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     for line in lines[:_MOST_LINES]:
-        console.print(Text.assemble(*((part, palette.style(role)) for part, role in line)), no_wrap=True, crop=True)
+        parts = ((printable(part), palette.style(role)) for part, role in line)
+        console.print(Text.assemble(*parts), no_wrap=True, crop=True)
     # Some viewers drop the spaces at the start of a text otherwise.
-    return console.export_svg(title=title, theme=theme).replace("<text ", '<text xml:space="preserve" ')
+    return console.export_svg(title=printable(title), theme=theme).replace("<text ", '<text xml:space="preserve" ')
 
 
 def _triplet(color: Color | None, otherwise: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -75,7 +77,7 @@ def write_png(path: Path, view: View, lines: Sequence[Line], cells: int) -> None
         axes = figure.add_subplot()
         view.plot(axes)
         if not axes.get_title():
-            axes.set_title(view.title)
+            axes.set_title(_literal(printable(view.title)))
     figure.savefig(path, format="png", dpi=_DOTS_PER_INCH)
 
 
@@ -92,12 +94,17 @@ def _write_text(figure: Any, lines: Sequence[Line], cells: int, palette: Palette
                     figure.text(
                         column / cells,
                         1 - (row + 0.8) / len(lines),
-                        word.replace("$", r"\$"),
+                        _literal(printable(word)),
                         family="monospace",
                         size=10,
                         color=color.get_truecolor().hex if color else "black",
                     )
                 column += width(word)
+
+
+def _literal(text: str) -> str:
+    """Text in which matplotlib sees no formulas."""
+    return text.replace("$", r"\$")
 
 
 def _words(text: str) -> list[str]:

@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 Span = tuple[str, str]
 Line = tuple[Span, ...]
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
-_ESCAPE = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])"
-)
-
 # What each of our own glyphs becomes where only ASCII can be shown: as wide as the glyph, but for ±.
 _ASCII = str.maketrans(
     {
@@ -125,23 +120,6 @@ def to_ascii(text: str) -> str:
         return text
     text = text.translate(_ASCII)
     return "".join(c if c.isascii() else "?" * cell_len(c) for c in text)
-
-
-def printable(raw: bytes, *, limit: int = 4096) -> str:
-    """One line of a file as text that is safe to draw.
-
-    Bytes that are not UTF-8 become U+FFFD, escape sequences go, tabs become spaces, other control characters become
-    ``·``; of a line rewritten with carriage returns (a progress bar) the last state stays.
-    At most ``limit`` characters.
-    """
-    text = raw[: 4 * limit].decode("utf-8", "replace").rstrip("\r\n")
-    if "\r" in text:
-        text = text[text.rindex("\r") + 1 :]
-    if "\x1b" in text:
-        text = _ESCAPE.sub("", text)
-    if "\t" in text:
-        text = text.expandtabs(8)
-    return _CONTROL.sub("·", text)[:limit]
 
 
 def spread(left: Iterable[Span], right: Iterable[Span], cells: int) -> Line:

@@ -7,7 +7,8 @@ from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from tui_probe.draw.spans import clip, pad, printable, width
+from tui_probe.draw.printable import printable
+from tui_probe.draw.spans import clip, pad, width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -97,8 +98,8 @@ def cell(column: Column[Row], row: Row) -> str:
 
 
 def safe(text: str) -> str:
-    """Text without escape sequences and control characters."""
-    return text if text.isprintable() else printable(text.encode("utf-8", "replace"))
+    """Text that is safe to show, as ``printable`` makes it."""
+    return printable(text)
 
 
 def _fitted(column: Column[Row], text: str, cells: int) -> str:

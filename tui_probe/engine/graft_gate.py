@@ -11,17 +11,22 @@ import re
 import subprocess
 import sys
 import threading
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from tui_probe.engine.cache import digest
 from tui_probe.engine.files import read_file, write_file
 from tui_probe.engine.kept_kernels import code_digest
+from tui_probe.engine.model import Save
+from tui_probe.engine.snippet_ptx import is_graftable
+from tui_probe.json_data import parse_json
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tui_probe.engine.model import Probe
     from tui_probe.engine.toolchain import Tool
     from tui_probe.reasons import Reason
 
@@ -34,8 +39,8 @@ _KEPT: Final = frozenset({"passed", "failed"})
 
 class Outcome(NamedTuple):
     """How a trial went: ``passed``, ``failed`` or ``impossible``; ``slots``: with values kept in slots,
-    ``instructions``: with probes at single instructions, and ``pruned``: with the kernel in a cubin of its own,
-    ``passed`` or what went wrong.
+    ``instructions``: with probes at single instructions, ``pruned``: with the kernel in a cubin of its own, and
+    ``records``: with several records of a thread, ``passed`` or what went wrong.
     """
 
     outcome: str
@@ -43,13 +48,33 @@ class Outcome(NamedTuple):
     slots: str = ""
     instructions: str = ""
     pruned: str = ""
+    records: str = ""
+
+
+class Part(Enum):
+    """What a probe does in machine code: something at entries and exits alone, at instructions, or it saves a record
+    there, of which a slot may have several.
+    """
+
+    ENTRIES = "entries"
+    INSTRUCTIONS = "instructions"
+    RECORDS = "records"
+
+
+def part_of(probe: Probe) -> Part:
+    """What of the trial tells whether a probe can be put into machine code."""
+    if is_graftable(probe):
+        return Part.ENTRIES
+    before = [point.before for point in probe.points if point.before]
+    saved = (each for snippet in before for each in snippet.statements if isinstance(each, Save))
+    return Part.RECORDS if any(not each.adds for each in saved) else Part.INSTRUCTIONS
 
 
 class Gate(Protocol):
     """Says whether grafts are on."""
 
-    def closed(self, arch: int, *, instructions: bool) -> Reason | None:
-        """Why there are no grafts on a device of ``arch`` (90), or none at single instructions; None if they are on."""
+    def closed(self, arch: int, part: Part) -> Reason | None:
+        """Why there are no grafts on a device of ``arch`` (90), or none of that kind; None if they are on."""
 
     def allows_slots(self, arch: int) -> bool:
         """Whether values may be kept in slots, for kernels that leave no register for them."""
@@ -61,7 +86,7 @@ class Gate(Protocol):
 class OpenGate:
     """Where nothing runs what is made, grafts need no trial."""
 
-    def closed(self, _arch: int, *, instructions: bool) -> Reason | None:  # noqa: ARG002
+    def closed(self, _arch: int, _part: Part) -> Reason | None:
         """None."""
         return None
 
@@ -84,12 +109,14 @@ class GraftGate:
         self._outcomes: dict[int, Outcome] = {}
         self._lock = threading.Lock()
 
-    def closed(self, arch: int, *, instructions: bool) -> Reason | None:
-        """Why there are no grafts on a device of ``arch`` (90), or none at single instructions; None if they are on."""
+    def closed(self, arch: int, part: Part) -> Reason | None:
+        """Why there are no grafts on a device of ``arch`` (90), or none of that kind; None if they are on."""
         told = self._outcome(arch)
         if told.outcome == "passed":
-            failed = instructions and told.instructions != "passed"
-            return because("graft-instructions-fail", words=told.instructions or _UNTRIED) if failed else None
+            needed = {Part.ENTRIES: 0, Part.INSTRUCTIONS: 1, Part.RECORDS: 2}[part]
+            tried = (told.instructions, told.records)[:needed]
+            failed = next((words for words in tried if words != "passed"), None)
+            return None if failed is None else because("graft-instructions-fail", words=failed or _UNTRIED)
         return because("graft-fails" if told.outcome == "failed" else "graft-untested", words=told.words)
 
     def allows_slots(self, arch: int) -> bool:
@@ -167,7 +194,7 @@ def _of_unended(text: bytes | str | None) -> Outcome:
 
 def _outcome(text: bytes) -> Outcome:
     """The outcome in the last line that is JSON. Raises ValueError."""
-    told = json.loads(text.strip().rpartition(b"\n")[2])
+    told = parse_json(text.strip().rpartition(b"\n")[2])
     if not isinstance(told, dict):
         raise ValueError("no outcome")
     return Outcome(*(str(told.get(name, "")) for name in Outcome._fields))

@@ -1,10 +1,10 @@
 """A trial of grafts on this machine's GPU: a known kernel, with and without a probe in its machine code, compared.
 
 ``python -m tui_probe.engine.graft_trial --arch 90`` says in a line of JSON how it went: ``passed``, ``failed`` with
-words, or ``impossible`` with words; and how it went with values kept in ``slots``, with probes at ``instructions``, and
-with the kernel ``pruned`` out of a cubin with others. It says so anew before each part of it, so that what went well is
-known even where a later part never ends. It has a process of its own, so that nothing that goes wrong reaches the
-program.
+words, or ``impossible`` with words; and how it went with values kept in ``slots``, with probes at ``instructions``,
+with the kernel ``pruned`` out of a cubin with others, and with several ``records`` saved by each thread. It says so
+anew before each part of it, so that what went well is known even where a later part never ends. It has a process of its
+own, so that nothing that goes wrong reaches the program.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ from tui_probe.engine.cuda_calls import LIBRARY, Cuda
 from tui_probe.engine.grafts import Grafter
 from tui_probe.engine.instruction_trial import instruction_trials
 from tui_probe.engine.model import Field, Level, Map, Place, Position, Probe, ProbePoint
+from tui_probe.engine.record_trial import record_trial
 from tui_probe.engine.snippet import parse_snippet
 from tui_probe.engine.trial_kernel import (
     ACTIVE,
     BLOCKS,
     KERNEL,
+    MOST_SMS,
     THREADS,
     THREADS_OF_GRID,
     WARP,
@@ -51,7 +53,6 @@ _RECORD: Final = struct.Struct("<QIIIxxxxxxxxxxxx")
 _TABLE: Final = struct.pack("<4I", 3, 5, 7, 11)
 _GIVEN: Final = struct.pack(f"<{THREADS_OF_GRID}I", *(number * 40503 for number in range(THREADS_OF_GRID)))
 """What the kernel finds in its output."""
-_MOST_SMS: Final = 4096
 _BEFORE: Final = ".reg .b32 %begin;\nmov.u32 %begin, %clock;\n"
 _AFTER: Final = """\
 .reg .b64 %end, %start, %wide;
@@ -77,12 +78,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         assembler = Assembler()
         cuda, cubin = Cuda(options.driver, options.arch), trial_cubin(options.arch, assembler)
         run_trial(cuda, cubin, assembler, entry_trial())
-        _say(told | {"slots": _UNENDED, "instructions": _UNTRIED, "pruned": _UNTRIED})
+        later = dict.fromkeys(("instructions", "pruned", "records"), _UNTRIED)
+        _say(told | later | {"slots": _UNENDED})
         told["slots"] = _words(lambda: run_trial(cuda, cubin, assembler, entry_trial(), in_slots=True))
-        _say(told | {"instructions": _UNENDED, "pruned": _UNTRIED})
+        _say(told | later | {"instructions": _UNENDED})
         told["instructions"] = _words(lambda: _at_instructions(cuda, cubin, assembler))
-        _say(told | {"pruned": _UNENDED})
+        _say(told | {"pruned": _UNENDED, "records": _UNTRIED})
         told["pruned"] = _words(lambda: _pruned(cuda, trial_cubin(options.arch, assembler, others=True), assembler))
+        _say(told | {"records": _UNENDED})
+        told["records"] = _words(lambda: run_trial(cuda, cubin, assembler, record_trial()))
     except TrialFailedError as error:
         told |= {"outcome": "failed", "words": str(error)}
     except ProbeError as error:
@@ -147,7 +151,7 @@ def run_trial(
 
 def entry_trial() -> Trial:
     """The probe of entries and exits."""
-    return Trial(trial_probe(), THREADS_OF_GRID // WARP * _RECORD.size, check_records, is_marked=True)
+    return Trial(trial_probe(), (THREADS_OF_GRID // WARP * _RECORD.size,), check_records, is_marked=True)
 
 
 def trial_probe() -> Probe:
@@ -171,9 +175,9 @@ def _compare(
 ) -> None:
     """Run both kernels, and compare what they leave behind."""
     cuda.write(original.variable("trial_table"), _TABLE)
-    records = cuda.allocate(trial.map_bytes)
+    records = [cuda.allocate(size) for size in trial.map_bytes]
     left = []
-    for module, added in ((original, []), (grafted, [records + flat])):
+    for module, added in ((original, []), (grafted, [each + flat for each in records])):
         output, total = cuda.allocate(THREADS_OF_GRID * 4), original.variable("trial_total")
         cuda.write(output, _GIVEN)
         cuda.write(total, bytes(4))
@@ -184,7 +188,7 @@ def _compare(
     if left[0] != left[1]:
         what = "its output" if left[0][0] != left[1][0] else "the variable that it adds to"
         raise TrialFailedError(f"the grafted kernel changed {what}")
-    trial.check(cuda.read(records, trial.map_bytes))
+    trial.check(b"".join(map(cuda.read, records, trial.map_bytes)))
 
 
 def check_records(content: bytes) -> None:
@@ -194,7 +198,7 @@ def check_records(content: bytes) -> None:
     if missing:
         raise TrialFailedError(f"{missing} of {len(found)} warps left no record")
     for start, elapsed, sm, _ in found:
-        if not start or not elapsed or sm >= _MOST_SMS:
+        if not start or not elapsed or sm >= MOST_SMS:
             raise TrialFailedError(f"a warp's record cannot be true: start {start}, {elapsed} cycles, SM {sm}")
 
 

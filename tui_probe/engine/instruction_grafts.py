@@ -23,7 +23,7 @@ from tui_probe.sass import predicates
 from tui_probe.sass.cubin import Cubin
 from tui_probe.sass.graft import Grafted, Splice, graft
 from tui_probe.sass.snippets import uniform_places, waiting
-from tui_probe.sass.trampolines import MOST_REGISTERS, Inline, Room, Source, flag, least_used, trampoline
+from tui_probe.sass.trampolines import MOST_REGISTERS, Inline, Room, Source, flag, least_used, opening, trampoline
 from tui_probe.sass.unchanged import refuse_changes
 from tui_probe.sass.uniform import used
 from tui_probe.sass.variables import calls_outside
@@ -76,7 +76,7 @@ def graft_instructions(
     room, kept = _room(target, code)
     splices = [_at_site(target, code, room, kept, one) for one in sites]
     if code.entry is not None:
-        splices.insert(0, Splice(0, tuple(code.entry.placed(room, kept))))
+        splices.insert(0, Splice(0, tuple(opening(code.entry, room, kept))))
     if code.exit is not None:
         leaving = tuple(waiting(code.exit.placed(room, kept)))
         splices += [Splice(at, leaving) for at in target.exits()]
@@ -137,6 +137,8 @@ def _room(target: Target, code: InstructionCode) -> tuple[Room, dict[int, Source
     scratch = first + max((one.registers for one in code.all), default=0)
     pairs = sorted({pair for one in code.all for pair in one.uniform_pairs()})
     uniform = uniform_places([], pairs, used(words, target.arch), 0, None).exits
+    meetings = sorted({number for one in code.all for number in one.meetings()})
+    convergence, *others = predicates.free_barriers(words, 1 + len(meetings))
     room = Room(
         target.arch,
         target.base,
@@ -147,7 +149,8 @@ def _room(target: Target, code: InstructionCode) -> tuple[Room, dict[int, Source
         _predicates(target, code),
         least_used(words),
         predicates.late_predicates(words),
-        predicates.free_barrier(words),
+        convergence,
+        dict(zip(meetings, others, strict=True)),
     )
     if room.registers > MOST_REGISTERS or room.registers > target.fewest_registers < target.registers:
         left = min(MOST_REGISTERS, target.fewest_registers if target.fewest_registers < target.registers else 255)

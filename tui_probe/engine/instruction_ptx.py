@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.addressing import Addressing, Launches
 from tui_probe.engine.expansion import Expander
@@ -26,6 +27,7 @@ from tui_probe.reasons import because
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from collections.abc import Set as AbstractSet
 
     from tui_probe.engine.model import Probe, ProbePoint, Snippet
     from tui_probe.ptx.tree import Instruction
@@ -34,14 +36,18 @@ ADDRESS: Final = 1
 UNIFORM: Final = 3
 OFFSET: Final = 5
 READS: Final = 6
+LINE: Final = 7
 FIRST_KEPT: Final = 8
-"""Marks: the two halves of a register's address, those of a uniform register's, what is added, whether a lane reads."""
+"""Marks: the two halves of a register's address, those of a uniform register's, what is added, whether a lane reads,
+where the instruction stands.
+"""
 ENTRY: Final = "tui_probe_entry"
 EXIT: Final = "tui_probe_exit"
 
-_HELPERS: Final = frozenset({"ADDR", "BYTES", "MULTIPLY_ADDS"})
+_HELPERS: Final = frozenset({"ADDR", "BYTES", "LINE", "MULTIPLY_ADDS"})
 _WORD: Final = re.compile(r"%[\w$]+")
 _HALF: Final = 32
+_WORDS_OF_MAP: Final = 2
 _KEPT_TYPES: Final = {"b32": 32, "u32": 32, "s32": 32, "b64": 64, "u64": 64, "s64": 64}
 
 
@@ -79,7 +85,8 @@ class Place:
 
 
 class InstructionPtx:
-    """The kernels of a probe for what was met in one kernel. ``kept`` are its registers that live throughout.
+    """The kernels of a probe for what was met in one kernel. What lives throughout are ``kept``, registers of its own,
+    and those by which the maps of ``counted`` know where a slot's next record goes.
 
     Raises UnsupportedKernelError for a probe that needs what machine code does not tell.
     """
@@ -98,6 +105,7 @@ class InstructionPtx:
         self._end = [point.after for point in around if point.after]
         self.zero = never_counted([*at_places, *self._begin, *self._end])
         self.kept = self._live([self._begin, self._end, at_places])
+        self.counted = [own_map for own_map in probe.maps if own_map.cap != 1]
 
     @property
     def keys(self) -> list[tuple[str, Told]]:
@@ -107,17 +115,18 @@ class InstructionPtx:
     @property
     def words(self) -> int:
         """How many 32-bit values live while the kernel runs."""
-        return sum(_KEPT_TYPES[self._probe.registers[name]] // _HALF for name in self.kept)
+        own = sum(_KEPT_TYPES[self._probe.registers[name]] // _HALF for name in self.kept)
+        return own + _WORDS_OF_MAP * len(self.counted)
 
     @property
     def has_entry(self) -> bool:
         """Whether anything is to be done first."""
-        return bool(self.kept)
+        return bool(self.kept or self.counted or _saves(self._begin))
 
     @property
     def has_exit(self) -> bool:
         """Whether anything is to be done last."""
-        return bool(self._end)
+        return bool(self._end or self.counted)
 
     def parameters(self) -> list[tuple[str, str]]:
         """Purpose and name of the parameters that a probed kernel gets, in order."""
@@ -163,6 +172,11 @@ def _before(point: ProbePoint) -> Snippet:
     return point.before
 
 
+def _saves(snippets: Iterable[Snippet]) -> set[str]:
+    """The maps that snippets save to."""
+    return {each.map for snippet in snippets for each in snippet.statements if isinstance(each, Save)}
+
+
 def _registers(snippets: Iterable[Snippet]) -> set[str]:
     found: set[str] = set()
     for snippet in snippets:
@@ -173,6 +187,13 @@ def _registers(snippets: Iterable[Snippet]) -> set[str]:
                 case Save(values=values):
                     found.update(values)
     return found
+
+
+class _Kept(NamedTuple):
+    """A register that lives throughout, and the marks of its words, which are numbered for the whole kernel."""
+
+    register: str
+    marks: range
 
 
 class _Kernel:
@@ -194,24 +215,26 @@ class _Kernel:
         snippet = _before(place.point)
         values, lines = self._helpers(snippet, place.told)
         body = self.expander.lines(snippet, values, place.stand_in)
-        used = _registers([snippet])
-        kept = [register for register in self._whole.kept if register in used]
-        saves = any(isinstance(statement, Save) for statement in snippet.statements)
-        if saves and self._sampling is not None:
+        kept = self._kept(_registers([snippet]), _saves([snippet]))
+        if _saves([snippet]) and self._sampling is not None:
             lines = [*self._sample(), *lines]
             body = self._sampling.only_inside(body)
         return self._written(name, [*self._loaded(kept), *lines, *body, *self._stored(kept)])
 
     def at_entry(self, snippets: Sequence[Snippet]) -> str:
         """What is done first. The registers that live on are stored to their marks."""
-        lines = [line for snippet in snippets for line in self.expander.lines(snippet, {})]
-        return self._written(ENTRY, [*lines, *self._stored(self._whole.kept)])
+        body = [line for snippet in snippets for line in self.expander.lines(snippet, {})]
+        begin = self.expander.begin()
+        if self._sampling is not None and (begin or _saves(snippets)):
+            begin = [*self._sample(), *begin]
+            body = self._sampling.only_inside(body) if _saves(snippets) else body
+        return self._written(ENTRY, [*begin, *body, *self._stored(self._kept())])
 
     def at_exit(self, snippets: Sequence[Snippet]) -> str:
         """What is done last."""
-        body = [line for snippet in snippets for line in self.expander.lines(snippet, {})]
+        body = [line for snippet in snippets for line in self.expander.lines(snippet, {})] + self.expander.end()
         inside = self._sampling.only_inside(body) if self._sampling else body
-        return self._written(EXIT, [*self._loaded(self._whole.kept), *self._sample(), *inside])
+        return self._written(EXIT, [*self._loaded(self._kept()), *self._sample(), *inside])
 
     def _sample(self) -> list[str]:
         if self._sampling is None:
@@ -239,6 +262,10 @@ class _Kernel:
             values["ADDR"] = HelperValue(address, "b64")
         if "BYTES" in snippet.helpers:
             values["BYTES"], more = self._bytes(told)
+            lines += more
+        if "LINE" in snippet.helpers:
+            line, more = self._told(LINE, "line")
+            values["LINE"] = HelperValue(line, "b32")
             lines += more
         if "MULTIPLY_ADDS" in snippet.helpers:
             values["MULTIPLY_ADDS"] = HelperValue(str(told.multiply_adds), "b32")
@@ -290,36 +317,41 @@ class _Kernel:
             lines += [*more, f"mul.lo.u32 {size}, {size}, {reads};"]
         return HelperValue(size, "b32"), lines
 
-    def _loaded(self, kept: Sequence[str]) -> list[str]:
+    def _loaded(self, kept: Sequence[_Kept]) -> list[str]:
         """Lines that load registers from their marks."""
         lines: list[str] = []
-        for name, marks in self._marks(kept):
-            own = self._names.register(name, self._probe.registers[name])
+        for own, marks in kept:
             parts = [self._told(number, f"part{number}") for number in marks]
             lines += [line for _, more in parts for line in more]
             lines.append(f"mov.b{len(parts) * _HALF} {own}, {_joined([part for part, _ in parts])};")
         return lines
 
-    def _stored(self, kept: Sequence[str]) -> list[str]:
+    def _stored(self, kept: Sequence[_Kept]) -> list[str]:
         """Lines that store them there."""
         lines: list[str] = []
-        for name, marks in self._marks(kept):
-            own = self._names.register(name, self._probe.registers[name])
+        for own, marks in kept:
             parts = [self._names.temporary(f"part{number}", "b32") for number in marks]
             lines.append(f"mov.b{len(parts) * _HALF} {_joined(parts)}, {own};")
             for number, part in zip(marks, parts, strict=True):
                 lines.append(f"st.volatile.shared.u32 [{self._mark}+{MARK_STEP * number}], {part};")
         return lines
 
-    def _marks(self, kept: Sequence[str]) -> list[tuple[str, list[int]]]:
-        """The marks of registers that live throughout, which are numbered for the whole kernel."""
-        number, found = FIRST_KEPT, []
-        for name in self._whole.kept:
-            halves = _KEPT_TYPES[self._probe.registers[name]] // _HALF
-            if name in kept:
-                found.append((name, list(range(number, number + halves))))
-            number += halves
-        return found
+    def _kept(self, registers: AbstractSet[str] | None = None, maps: AbstractSet[str] | None = None) -> list[_Kept]:
+        """What lives throughout, of these registers of the probe and maps; of all where they are not given."""
+        widths = [(name, _KEPT_TYPES[self._probe.registers[name]] // _HALF) for name in self._whole.kept]
+        own = [
+            (registers is None or name in registers, self._names.register(name, self._probe.registers[name]), halves)
+            for name, halves in widths
+        ]
+        for own_map in self._whole.counted:
+            chosen = maps is None or own_map.name in maps
+            own += [(chosen, register, 1) for register in self.expander.held(own_map)]
+        ends = list(accumulate((halves for *_, halves in own), initial=FIRST_KEPT))
+        return [
+            _Kept(register, range(first, end))
+            for (chosen, register, _), first, end in zip(own, ends, ends[1:], strict=False)
+            if chosen
+        ]
 
 
 def _joined(parts: Sequence[str]) -> str:

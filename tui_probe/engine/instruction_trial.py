@@ -65,8 +65,8 @@ _KINDS: Final = {
 
 def instruction_trials() -> list[Trial]:
     """Sums in registers that live while the kernel runs, and a record for each instruction."""
-    by_warp = Trial(_probe(Level.WARP), _WARPS * RECORD.size, check_counts)
-    return [by_warp, Trial(_probe(Level.SITE), _MAP_OF_SITES, check_counts_of_sites)]
+    by_warp = Trial(_probe(Level.WARP), (_WARPS * RECORD.size,), check_counts)
+    return [by_warp, Trial(_probe(Level.SITE), (_MAP_OF_SITES,), check_counts_of_sites)]
 
 
 def check_counts(content: bytes) -> None:

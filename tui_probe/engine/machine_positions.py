@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.instruction_ptx import ADDRESS, OFFSET, UNIFORM, Place, Told
+from tui_probe.engine.instruction_ptx import ADDRESS, LINE, OFFSET, UNIFORM, Place, Told
 from tui_probe.engine.model import Level, Save
 from tui_probe.engine.positions import matches
 from tui_probe.errors import UnsupportedKernelError
@@ -17,7 +17,8 @@ from tui_probe.ptx.printer import MADE_UP
 from tui_probe.ptx.tree import Instruction
 from tui_probe.reasons import because
 from tui_probe.sass import accesses, matrices
-from tui_probe.sass.accesses import Access, access_of
+from tui_probe.sass.accesses import access_of
+from tui_probe.sass.atomics import ATOM, ATOMG, RED, atomic_of
 from tui_probe.sass.trampolines import Source
 from tui_probe.sass.words import ALWAYS, WORD_BYTES
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tui_probe.engine.model import Position, Probe, ProbePoint
+    from tui_probe.sass.access import Access
     from tui_probe.sass.target import Target
     from tui_probe.sass.words import Word
 
@@ -39,18 +41,29 @@ _NAMES: Final = {
     accesses.LDS: ("ld", ("shared",)),
     accesses.STS: ("st", ("shared",)),
     accesses.LDGSTS: ("cp", ("async", "ca", "shared", "global")),
+    **dict.fromkeys(ATOM, ("atom", ())),
+    **dict.fromkeys(ATOMG, ("atom", ("global",))),
+    **dict.fromkeys(RED, ("red", ("global",))),
 }
 
 
-_TOLD: Final = frozenset({"ld", "ldu", "st", "cp", "mma", "wmma", "wgmma"})
+_TOLD: Final = frozenset({"ld", "ldu", "st", "cp", "atom", "red", "mma", "wmma", "wgmma"})
+_MODIFIERS: Final = frozenset(
+    {"global", "shared", "local", "const", "param", "async", "bulk", "load", "store", "mma", "mma_async", "sync"}
+)
+"""Those that machine code tells, of instructions that are no copies: neither types nor operations are among them."""
 _WMMA: Final = {"load": "ld", "store": "st", "mma": "mma"}
 """What these are in machine code."""
+_INSTEAD: Final = {"ldu": {"ld"}, "atom": {"red"}, "red": {"atom"}}
+"""What else they may be there: an atomic whose result nothing uses is a reduction, and one without a space none."""
 _UNTOLD: Final = tuple(
     Instruction(opcode, modifiers, (), MADE_UP)
     for opcode, modifiers in (
         *((opcode, (space,)) for opcode in ("ld", "st") for space in ("local", "param")),
         ("ld", ("const",)),
         ("st", ("async", "shared::cluster")),
+        ("red", ("async", "shared::cluster")),
+        *((opcode, ("shared",)) for opcode in ("atom", "red")),
         *(("cp", ("async", each)) for each in ("commit_group", "wait_group", "wait_all", "mbarrier")),
         *(("wgmma", (each, "sync")) for each in ("fence", "commit_group", "wait_group")),
     )
@@ -70,11 +83,12 @@ class MachineSite:
 
     def sources(self) -> dict[int, Source]:
         """What its marks stand for, but the flag's and those of registers that are kept."""
+        found = {LINE: Source(number=self.at)}
         if self.access is None:
-            return {}
+            return found
         address = self.access.address
         low, high = accesses.pair(address.register)
-        found = {ADDRESS: Source(register=low), OFFSET: Source(number=address.offset)}
+        found |= {ADDRESS: Source(register=low), OFFSET: Source(number=address.offset)}
         if address.wide:
             found[ADDRESS + 1] = Source(register=high)
         if address.uniform is not None:
@@ -124,10 +138,12 @@ def _is_told(position: Position, opcodes: set[str]) -> bool:
     """Whether machine code tells all instructions that a position is for. Those that are others there must be among
     ``opcodes`` as such: a ``wmma.load`` is counted by a probe of ``ld`` alone.
     """
-    instead = {"ld"} if position.opcode == "ldu" else set()
+    instead = _INSTEAD.get(position.opcode, set())
     if position.opcode == "wmma":
         instead = {_WMMA[each] for each in position.modifiers if each in _WMMA} or set(_WMMA.values())
     untold = any(matches(position, each) for each in _UNTOLD)
+    if position.opcode != "cp":
+        untold = untold or not {*position.modifiers, *position.unwanted} <= _MODIFIERS
     return position.opcode in _TOLD and not position.retried and not untold and instead <= opcodes
 
 
@@ -162,7 +178,7 @@ def _stand_in(word: Word, arch: int, opcodes: set[str]) -> tuple[Instruction | N
     """What an instruction would be in PTX, if that is one of ``opcodes``, and what is to be told of it."""
     if word.operation in _NAMES:
         opcode, modifiers = _NAMES[word.operation]
-        access = access_of(word, arch) if opcode in opcodes else None
+        access = (access_of(word, arch) or atomic_of(word, arch)) if opcode in opcodes else None
         if access is None:
             return None, Told(), None
         types = () if opcode == "cp" else _TYPES[access.bytes]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.engine.answers import Answer
 from tui_probe.engine.assemble import Assembler, AssemblyReport
 from tui_probe.engine.files import read_file, write_file
+from tui_probe.engine.graft_gate import part_of
 from tui_probe.engine.grafts import WAY, GraftedKernel, Grafter
 from tui_probe.engine.kept_kernels import Need
 from tui_probe.engine.kernel import Kernel
@@ -22,7 +23,6 @@ from tui_probe.engine.probed_kernel import Probed, with_probe
 from tui_probe.engine.pruned import PrunedAssemblies, take_over
 from tui_probe.engine.serialisation import reason, serialised, without_yielding, yielding_sites
 from tui_probe.engine.site_file import site_file
-from tui_probe.engine.snippet_ptx import is_graftable
 from tui_probe.engine.toolchain import INSTALL_HINT
 from tui_probe.errors import ImageError, ProbeError, ToolchainError, UnsupportedKernelError
 from tui_probe.reasons import Reason, because
@@ -245,8 +245,8 @@ class Preparation:
     def _refuse_graft(self, arch: int) -> None:
         """Raises UnsupportedKernelError where nothing may be put into machine code. What lies there already goes."""
         assert self.gate is not None
-        off, instructions = self.options.machine_code == "off", not is_graftable(self.probe)
-        closed = because("machine-code-off") if off else self.gate.closed(arch, instructions=instructions)
+        off = self.options.machine_code == "off"
+        closed = because("machine-code-off") if off else self.gate.closed(arch, part_of(self.probe))
         if closed is not None:
             for file in ("probed.bin", "kernel.info", NAME):
                 (self.directory / file).unlink(missing_ok=True)

@@ -61,6 +61,11 @@ class Recording:
                 lines += [*loaded, f"mad.lo.u32 {self._place(own_map)}, {warp}, {stride}, {lane};"]
         return lines
 
+    def held(self, own_map: Map | None = None) -> list[str]:
+        """The registers that ``begin`` fills for a map, or for all, 32 bits each; none for most maps."""
+        of = self._counted if own_map is None else [one for one in self._counted if one == own_map]
+        return [name for one in of for name in (self._place(one), self._attempts(one))]
+
     def end(self) -> list[str]:
         """Lines for a way out: how many records there were to be."""
         lines = []

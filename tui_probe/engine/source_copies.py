@@ -8,7 +8,6 @@ copy can be read by whoever can read the file.
 from __future__ import annotations
 
 import contextlib
-import os
 import stat
 import threading
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Final
 from tui_probe.engine.source_policy import SourcePolicy
 from tui_probe.trace.source_files import FOLDER, LARGEST, copy_name
 from tui_probe.trace.source_lines import files_of
+from tui_probe.trace.trace_folder import TraceFolder
 
 ROOM: Final = 16 << 20
 """Bytes."""
@@ -52,16 +52,11 @@ class SourceCopies:
         text = readable_text(Path(path)) if self._policy.allows(Path(path)) else None
         if text is None or not self._takes(trace, len(text)):
             return
-        (trace / FOLDER).mkdir(exist_ok=True)
-        unfinished = trace / FOLDER / f".{copy_name(path)}.{os.getpid()}"
-        try:
-            mode = stat.S_IMODE(Path(path).stat().st_mode) & _READABLE
-            handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode | stat.S_IWUSR)
-            with os.fdopen(handle, "wb") as file:
-                file.write(text)
-            unfinished.replace(trace / FOLDER / copy_name(path))
-        finally:
-            unfinished.unlink(missing_ok=True)
+        mode = stat.S_IMODE(Path(path).stat().st_mode) & _READABLE
+        with TraceFolder(trace) as folder:
+            folder.make(FOLDER)
+        with TraceFolder(trace, FOLDER) as folder:
+            folder.put(copy_name(path), text, mode | stat.S_IWUSR)
 
     def _takes(self, trace: Path, size: int) -> bool:
         with self._lock:

@@ -35,8 +35,8 @@ _REDUX_ARCH = 80
 
 def can_reduce(module: Module) -> bool:
     """Tell whether the PTX may use ``redux.sync``."""
-    arch = "".join(filter(str.isdigit, module.target.partition(",")[0]))
-    return module.version >= _REDUX_VERSION and arch.isdigit() and int(arch) >= _REDUX_ARCH
+    arch = "".join(filter(str.isdecimal, module.target.partition(",")[0]))
+    return module.version >= _REDUX_VERSION and arch.isdecimal() and int(arch) >= _REDUX_ARCH
 
 
 def never_counted(snippets: Iterable[Snippet]) -> frozenset[str]:

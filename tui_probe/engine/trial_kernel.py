@@ -27,6 +27,7 @@ BLOCKS: Final = 64
 THREADS: Final = 128
 WARP: Final = 32
 THREADS_OF_GRID: Final = BLOCKS * THREADS
+MOST_SMS: Final = 4096
 ACTIVE: Final = THREADS_OF_GRID - 37
 """Lanes behind these leave at once, so that one warp is split and one has nothing to do."""
 _PTX: Final = """\
@@ -140,10 +141,10 @@ class TrialFailedError(ProbeError):
 
 
 class Trial(NamedTuple):
-    """A probe to try, the bytes of its map, and what raises TrialFailedError for what it must not have recorded."""
+    """A probe to try, the bytes of each of its maps, and what raises TrialFailedError for records that cannot be."""
 
     probe: Probe
-    map_bytes: int
+    map_bytes: tuple[int, ...]
     check: Callable[[bytes], None]
     is_marked: bool = False
     """Whether it is a marked map of warps, whose address tells flat launches."""

@@ -59,8 +59,9 @@ _REFUSED: Final = {
     for opcodes, reason in (
         ("st atom red cp stmatrix sust sured multimem", "writes memory: use SAVE"),
         ("ret exit trap brkpt call brx", "leaves the probe: branch to a label of the snippet"),
-        ("bar barrier mbarrier membar fence griddepcontrol", "makes the kernel wait: leave it out"),
+        ("bar barrier mbarrier membar fence griddepcontrol nanosleep", "makes the kernel wait: leave it out"),
         ("ld ldu ldmatrix tex suld alloca", "reads memory or parameters of the kernel: use ADDR, OUT, IN1, IN2 or IN3"),
+        ("stacksave stackrestore", "moves the stack of the kernel: leave it out"),
         ("setmaxnreg wgmma tcgen05 discard prefetch", "changes the state of the kernel: leave it out"),
     )
     for opcode in opcodes.split()

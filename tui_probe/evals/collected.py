@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.errors import TraceError
+from tui_probe.json_data import parse_json
 from tui_probe.trace.locate import inside, is_trace
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def read_collected(folder: Path) -> dict[str, Collected]:
     if not path.is_file():
         return {}
     try:
-        data = json.loads(path.read_bytes())
+        data = parse_json(path.read_bytes())
         return {
             name: Collected(name, run["command"], run["problem"], run.get("kept"), run.get("note"))
             for name, run in data["runs"].items()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.bandwidth.figures import Bandwidth
 from tui_probe.errors import ImportFileError
+from tui_probe.json_data import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +65,7 @@ def read_bandwidth(path: Path) -> Bandwidth:
 def parse_bandwidth(data: bytes, path: Path) -> Bandwidth:
     """The same of what was read, or is a part of what was read, of a file."""
     try:
-        record = json.loads(data.decode("utf-8"))
+        record = parse_json(data.decode("utf-8"))
         if not isinstance(record, dict) or not isinstance(record.get("bandwidth"), list):
             raise _Unusable("it has no list “bandwidth”")
         rates = [_rate(each) for each in record["bandwidth"]]

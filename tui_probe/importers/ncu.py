@@ -69,7 +69,7 @@ def _read(lines: Lines, rows: Rows, texts: Iterable[str]) -> int:
     headings: list[str] = []
     tables = 0
     for cells in lines.rows(texts):
-        if not cells[0].isdigit() and HEADING in cells:
+        if not cells[0].isdecimal() and HEADING in cells:
             found = layout_of(cells, tables)
             if found is not None:
                 if cells != headings:

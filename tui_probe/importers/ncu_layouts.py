@@ -96,10 +96,10 @@ class Details:
 
     def goes_on(self, cells: list[str]) -> bool:
         """Whether a row below the same headings, written once more, belongs to this table."""
-        return len(cells) >= self._least and cells[self._first].isdigit() and self._launches.goes_on(cells)
+        return len(cells) >= self._least and cells[self._first].isdecimal() and self._launches.goes_on(cells)
 
     def read(self, cells: list[str], rows: Rows) -> bool:
-        if len(cells) < self._least or not cells[self._first].isdigit():
+        if len(cells) < self._least or not cells[self._first].isdecimal():
             return False
         launch = self._launches.find(cells, rows)
         name = cells[self._name]
@@ -151,7 +151,7 @@ class Raw:
         if not cells[self._first]:
             self._name_metrics(values, rows)
             return True
-        if not cells[self._first].isdigit():
+        if not cells[self._first].isdecimal():
             return False
         if not len(self._metrics):
             self._name_metrics([], rows)

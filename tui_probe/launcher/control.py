@@ -6,7 +6,6 @@ It holds the switch and the budgets. The layout stands here and in ``hook/src/co
 
 from __future__ import annotations
 
-import json
 import mmap
 import os
 import struct
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 from tui_probe.errors import ControlError
+from tui_probe.json_data import parse_json
 
 from .spool import NAME, living_runs
 
@@ -239,7 +239,7 @@ def find_page(path: Path) -> Path:
 def page_of_trace(trace: Path) -> Path | None:
     """The page of the run that makes a trace; None once it has ended, and where the trace does not say."""
     try:
-        launcher = json.loads((trace / "run.json").read_bytes()).get("launcher")
+        launcher = parse_json((trace / "run.json").read_bytes()).get("launcher")
     except (OSError, ValueError, AttributeError):
         return None
     if not isinstance(launcher, int) or launcher not in living_runs(trace.parent):

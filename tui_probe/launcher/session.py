@@ -15,6 +15,7 @@ import tui_probe
 from tui_probe.engine.cache_folder import default_folder
 from tui_probe.engine.read_script import BEGIN, read_script, with_markers
 from tui_probe.engine.toolchain import find_tools
+from tui_probe.trace.trace_folder import TraceFolder
 
 from .control import FILE, ControlPage
 from .driver import find_driver
@@ -215,8 +216,9 @@ class Session:
                 self.spool.link_into(trace)
             else:
                 self.spool.copy_into(trace)
-            if not (reader := trace / "read.py").exists():
-                reader.write_text(self._reader, encoding="utf-8")
+            with TraceFolder(trace) as folder:
+                if not folder.has("read.py"):
+                    folder.put("read.py", self._reader.encode())
             if returncode is not None:
                 self._append_readers(trace)
             self._taken[trace] = blocks_of(launcher_files(trace))
@@ -238,13 +240,13 @@ class Session:
         text = with_markers(self._reader)
         for info in sorted(trace.glob("kernel/*/kernel.info")):
             log = info.with_name("process.log")
-            if not log.is_file() or log.is_symlink() or BEGIN in log.read_text("utf-8", "replace"):
-                continue
-            if not self.control.budget("trace_bytes").has_room_for(len(text)):
-                return
             before = blocks_of([log])
-            with log.open("a", encoding="utf-8") as file:
-                file.write(text)
+            with contextlib.suppress(OSError), TraceFolder(trace, "kernel", info.parent.name) as folder:
+                if BEGIN.encode() in folder.read(log.name):
+                    continue
+                if not self.control.budget("trace_bytes").has_room_for(len(text)):
+                    return
+                folder.append(log.name, text.encode())
             self._appended += blocks_of([log]) - before
             self._count_output()
 

@@ -10,8 +10,14 @@ import tempfile
 from pathlib import Path
 
 from tui_probe.errors import LaunchError
+from tui_probe.trace.trace_folder import TraceFolder
+
+from .trace_root import look_at_root
 
 NAME = ".run-"
+_START = "start"
+_START_FIELD = 19
+"""Among those behind the name in ``/proc/PID/stat``: see proc(5)."""
 NO_WRITING = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT})
 
 
@@ -22,7 +28,27 @@ def living_runs(trace_root: Path) -> list[int]:
     except OSError:
         return []
     pids = [int(number) for name in names if (number := name.removeprefix(NAME)) != name and number.isdecimal()]
-    return [pid for pid in pids if Path("/proc", str(pid)).exists()]
+    return [pid for pid in pids if _is_alive(trace_root / f"{NAME}{pid}", pid)]
+
+
+def _is_alive(folder: Path, pid: int) -> bool:
+    """Whether the launcher that made a folder runs: a process of its number may be another one by now."""
+    now = _start_of(pid)
+    if now is None:
+        return False
+    try:
+        return (folder / _START).read_text() in (now, "")
+    except OSError:
+        return True  # it is being made
+
+
+def _start_of(pid: int) -> str | None:
+    """When a process started, in ticks since the machine did; None if there is no such process."""
+    try:
+        fields = Path("/proc", str(pid), "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return fields[_START_FIELD]
 
 
 class Spool:
@@ -36,8 +62,10 @@ class Spool:
         self.folder = trace_root / f"{NAME}{os.getpid()}"
         try:
             trace_root.mkdir(parents=True, exist_ok=True)
+            look_at_root(trace_root)
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder.mkdir(mode=0o700)
+            (self.folder / _START).write_text(_start_of(os.getpid()) or "")
         except OSError as error:
             self.problem = f"{trace_root}: {error.strerror}; choose another place with --tracedir"
             if error.errno not in NO_WRITING:
@@ -51,15 +79,17 @@ class Spool:
 
     def link_into(self, trace: Path) -> None:
         """Let a trace directory have the target's output as it grows, where links can be made."""
-        for log in (self.stdout, self.stderr):
-            with contextlib.suppress(OSError):
-                os.link(log, trace / log.name)
+        with TraceFolder(trace) as folder:
+            for log in (self.stdout, self.stderr):
+                with contextlib.suppress(OSError):
+                    folder.link(log, log.name)
 
     def copy_into(self, trace: Path) -> None:
         """At the end of the run: whole copies where ``link_into`` could make no link."""
-        for log in (self.stdout, self.stderr):
-            if not (trace / log.name).exists():
-                shutil.copyfile(log, trace / log.name)
+        with TraceFolder(trace) as folder:
+            for log in (self.stdout, self.stderr):
+                if not folder.has(log.name):
+                    folder.copy(log, log.name)
 
     def remove(self) -> None:
         """Remove the folder, and the trace root too if this run made it and nothing is in it."""

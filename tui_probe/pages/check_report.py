@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tui_probe.draw.printable import dump_json
 from tui_probe.draw.units import count, counted, size
 from tui_probe.probe_files.catalogue import describe
 from tui_probe.trace.demangle import demangle
@@ -140,13 +140,13 @@ def check_json(check: Check) -> str:
         "assembler": tool and {"path": str(tool.path), "version": tool.version},
         "kernels": [_kernel_record(check, kernel, log) for kernel, log in check.kernels],
     }
-    return json.dumps(record, indent=1) + "\n"
+    return dump_json(record, indent=1) + "\n"
 
 
 def error_json(reason: str) -> str:
     """The same where there is nothing to tell but why."""
     empty: dict[str, Any] = {"probe": None, "image": None, "assembler": None, "kernels": []}
-    return json.dumps({"version": VERSION, "error": reason} | empty, indent=1) + "\n"
+    return dump_json({"version": VERSION, "error": reason} | empty, indent=1) + "\n"
 
 
 def _probe_record(probe: Probe) -> dict[str, Any]:

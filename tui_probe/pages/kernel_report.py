@@ -111,7 +111,7 @@ def kernel_head(trace: Trace) -> dict[str, Any]:
 def kernel_table(trace: Trace, width: int) -> Iterator[str]:
     """How much was probed, and the kernels as a table, those that take most of the GPU time first."""
     if (part := covered(trace)) is not None:
-        yield from [*wrap(f"Probed {part.sentence}", width), ""]
+        yield from [*wrap(f"Probed kernels: {part.sentence}", width), ""]
     yield from table(kernel_columns(trace), by_share(trace.kernels), width)
     notes = time_notes(trace.kernels)
     yield from ["", *notes] if notes else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.draw.spans import printable
+from tui_probe.draw.printable import printable
 from tui_probe.draw.table import Column
 from tui_probe.trace.locate import LOG
 

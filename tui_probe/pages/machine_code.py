@@ -161,7 +161,7 @@ def _read_kernel(tool: Tool, path: Path, kernel: Kernel) -> Code:
     """The code of this kernel alone, out of an image that may have hundreds."""
     device = kernel.trace.state.device
     major, _, minor = ("" if device is None else device.capability).partition(".")
-    arch = int(major + minor) if (major + minor).isdigit() else None
+    arch = int(major + minor) if (major + minor).isdecimal() else None
     try:
         return _kernel_disassembled(tool, path, path.stat().st_mtime_ns, kernel.name, arch)
     except (ToolchainError, ImageError, OSError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.draw.spans import printable
+from tui_probe.draw.printable import printable
 from tui_probe.engine.edits import MARK
 
 if TYPE_CHECKING:

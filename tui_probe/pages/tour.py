@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.hanging import hanging
-from tui_probe.draw.spans import printable
+from tui_probe.draw.printable import printable
 from tui_probe.draw.table import safe
 from tui_probe.errors import TraceError
 from tui_probe.pages.event_words import event_words

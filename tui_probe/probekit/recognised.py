@@ -73,7 +73,7 @@ def _read_toml(path: Path) -> tuple[dict[str, Any], Probe | None]:
     try:
         data = path.read_bytes()[:_LARGEST]
         values = tomllib.loads(text_of(data))
-    except (OSError, tomllib.TOMLDecodeError, RecursionError):
+    except (OSError, ValueError, RecursionError):
         return {}, None
     try:
         return values, read_probe(data, path)

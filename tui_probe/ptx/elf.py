@@ -20,6 +20,8 @@ _SECTION: Final = struct.Struct("<IIQQQQIIQQ")
 _NO_BITS: Final = 8
 _COMPRESSED: Final = 0x800
 _EXTENDED_INDEX: Final = 0xFFFF
+_SHARED: Final = 16
+"""How often each byte of a table of names may be part of a name."""
 
 
 class _Section(NamedTuple):
@@ -53,12 +55,32 @@ def sections(image: bytes) -> Iterator[tuple[str, bytes]]:
     names_index = first.link if names_index == _EXTENDED_INDEX else names_index
     if table + count * entry_size > len(image):
         raise ImageError("the ELF image is cut off before the end of its section table: capture it again")
-    names = _content(image, _section(image, table + names_index * entry_size))
+    names = Names(_content(image, _section(image, table + names_index * entry_size)))
+    left = len(image)
     for index in range(1, count):
         section = _section(image, table + index * entry_size)
         if section.type != _NO_BITS and not section.flags & _COMPRESSED:
-            name = names[section.name : names.find(b"\0", section.name)]
-            yield name.decode("latin-1"), _content(image, section)
+            left -= section.size
+            if left < 0:
+                raise ImageError("sections of the ELF image lie over each other: it is damaged; capture it again")
+            yield names.at(section.name).decode("latin-1"), _content(image, section)
+
+
+class Names:
+    """A table of names. Names may share their ends, so all of them may be longer than the table, but not by much."""
+
+    def __init__(self, table: bytes) -> None:
+        self._table = table
+        self._left = _SHARED * len(table)
+
+    def at(self, place: int) -> bytes:
+        """The name that begins there. ImageError for more names than a table of that size can have."""
+        end = self._table.find(b"\0", place)
+        found = self._table[place : end if end >= 0 else len(self._table)]
+        self._left -= len(found)
+        if self._left < 0:
+            raise ImageError("names in the ELF image do not end: it is damaged; capture it again")
+        return found
 
 
 def _section(image: bytes, offset: int) -> _Section:

@@ -28,7 +28,10 @@ _ZSTD: Final = 0x8000
 _SPECIFIC: Final = 0x100000
 _OF_FAMILY: Final = 0x200000
 _FAMILY: Final = 10
-_MAX_SIZE: Final = 1 << 30
+_ALWAYS: Final = 64 << 20
+"""Bytes to which the entries of a file may grow together, however small the file is."""
+_RATIO: Final = 64
+"""Bytes more for each byte of the file: compilers' output shrinks to a fifth to a twentieth."""
 _CUT_OFF: Final = "the fatbin is cut off: its header tells {} bytes, {} are there; capture the image again"
 
 
@@ -68,7 +71,7 @@ class Entry:
         """The payload, decompressed. Raises ImageError."""
         if not self.flags & (_LZ4 | _ZSTD):
             return self.payload
-        if not 0 < self.size <= _MAX_SIZE:
+        if self.size <= 0:
             raise ImageError(f"a fatbin entry tells a size of {self.size} bytes when decompressed: it is damaged")
         try:
             return self._decompress()
@@ -85,7 +88,23 @@ class Entry:
 
 
 def entries(image: bytes) -> Iterator[Entry]:
-    """Yield the entries of all containers in ``image``, in order. Raises ImageError if it is damaged or cut off."""
+    """Yield the entries of all containers in ``image``, in order.
+
+    Raises ImageError if it is damaged or cut off, or if its entries together tell sizes that no compiler's output has:
+    so all of them can be decompressed.
+    """
+    room = _ALWAYS + _RATIO * len(image)
+    for entry in _all_entries(image):
+        room -= entry.size
+        if room < 0:
+            raise ImageError(
+                f"a fatbin of {len(image)} bytes tells that its entries have more than {_ALWAYS + _RATIO * len(image)}"
+                " bytes when decompressed: it is damaged"
+            )
+        yield entry
+
+
+def _all_entries(image: bytes) -> Iterator[Entry]:
     position = 0
     while image.startswith(MAGIC, position):
         if position + _CONTAINER.size > len(image):

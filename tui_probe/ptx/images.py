@@ -125,14 +125,14 @@ def _of_fatbin(image: bytes) -> Iterator[str]:
         if entry.kind == fatbin.EntryKind.ELF:
             content = entry.content()
             if content.startswith(elf.MAGIC):
-                yield from _of_elf(content)
+                yield from _of_elf(content, host=False)  # a cubin, which has no fatbins in it
 
 
-def _of_elf(image: bytes) -> Iterator[str]:
+def _of_elf(image: bytes, *, host: bool = True) -> Iterator[str]:
     for name, content in elf.sections(image):
         if name == _PTX_SECTION:
             yield content.rstrip(b"\0").replace(b"\0", b"\n").decode("utf-8", "replace") + "\n"
-        elif name in _FATBIN_SECTIONS:
+        elif host and name in _FATBIN_SECTIONS:
             yield from _of_fatbin(content)
 
 

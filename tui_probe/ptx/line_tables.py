@@ -128,13 +128,13 @@ def _begin_sequences(section: bytes, program: int, end: int, begins: list[int]) 
 
 def _owners(sections: dict[str, bytes]) -> dict[int, str]:
     """By the place of a sequence's address in ``.debug_line`` the function that it is of."""
-    symbols, names = sections.get(".symtab", b""), sections.get(".strtab", b"")
+    symbols, names = sections.get(".symtab", b""), elf.Names(sections.get(".strtab", b""))
     found = {}
     for offset, info, _ in _RELOCATION.iter_unpack(_whole(sections.get(f".rela{SOURCE}", b""))):
         at = (info >> 32) * _SYMBOL.size
         if at + _SYMBOL.size <= len(symbols):
             name = _SYMBOL.unpack_from(symbols, at)[0]
-            found[offset] = names[name : names.find(b"\0", name)].decode("utf-8", "surrogateescape")
+            found[offset] = names.at(name).decode("utf-8", "surrogateescape")
     return {offset: name.removeprefix(_CODE) for offset, name in found.items()}
 
 

@@ -13,12 +13,12 @@ that in shared memory; bits 90:87 are the predicate of the lanes that read. It i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
-from tui_probe.sass.words import ALWAYS, RZ
+from tui_probe.sass.access import Access, Address
+from tui_probe.sass.words import RZ
 
 if TYPE_CHECKING:
     from tui_probe.sass.words import Word
@@ -52,36 +52,6 @@ _SCALE_AT, _SCALE_BITS = 78, 2
 _SCALES: Final = (0, 2, 3, 4)
 _WIDE_FIELDS_FROM: Final = 100
 """The first architecture whose fields of uniform registers have eight bits instead of six."""
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """``register`` (a pair if ``wide``; RZ: none) + ``uniform`` (a pair) + ``offset``.
-
-    One in ``shared`` memory has 32 bits: ``register`` << ``shift`` + ``uniform`` + ``offset``.
-    """
-
-    register: int
-    wide: bool
-    uniform: int | None
-    offset: int
-    shared: bool = False
-    shift: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """An access of global or shared memory, or of a generic address. ``bytes`` are those of one lane.
-
-    ``reads`` is the predicate, with bit 3 set where it is negated, of the lanes of a copy that read; the others fill
-    with zeros. ``shortened``: the low bits of the address say how many of the bytes are not read.
-    """
-
-    operation: int
-    address: Address
-    bytes: int
-    reads: int = ALWAYS
-    shortened: bool = False
 
 
 def access_of(word: Word, arch: int) -> Access | None:

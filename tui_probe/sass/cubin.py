@@ -29,6 +29,8 @@ _ABI_AT: Final = 8
 _NEW_ABI: Final = 8
 _SYMBOL_TABLE: Final = 2
 _REL: Final = 9
+_SHARED: Final = 16
+"""How often each byte of a table of names may be part of a name."""
 _RELA: Final = 4
 _REL_ENTRY: Final = struct.Struct("<QII")
 _RELA_ENTRY: Final = struct.Struct("<QIIq")
@@ -36,6 +38,8 @@ _FUNCTION: Final = 2
 _ENTRY_POINT: Final = 0x10
 """Of a symbol's ``other`` byte: a kernel, not a function that kernels call."""
 _DAMAGED: Final = "the cubin is damaged or cut off: {}; capture it again"
+_OVERLAP: Final = 4
+"""How often the file's bytes may be in sections, on average: from sm_100 on some (``.nv.merc``) share theirs."""
 
 
 class Header(NamedTuple):
@@ -169,10 +173,10 @@ class Cubin:
         table = self.symbol_section
         if table.link >= len(self.sections):
             raise ImageError(_DAMAGED.format("its symbols have no names"))
-        names, content = self.content(self.sections[table.link]), self.content(table)
+        names, content = _Names(self.content(self.sections[table.link])), self.content(table)
         whole = content[: len(content) // SYMBOL.size * SYMBOL.size]
         return tuple(
-            Symbol(index, _name(names, name), info & 0xF, info >> 4, other, section, value, size)
+            Symbol(index, names.at(name), info & 0xF, info >> 4, other, section, value, size)
             for index, (name, info, other, section, value, size) in enumerate(SYMBOL.iter_unpack(whole))
         )
 
@@ -238,14 +242,30 @@ def _sections(image: bytes, header: Header) -> Iterator[Section]:
     table = list(SECTION_HEADER.iter_unpack(image[header.sections_at : end]))
     if not table:
         return
-    names = image[table[header.names][4] :][: table[header.names][5]]
+    names = _Names(image[table[header.names][4] :][: table[header.names][5]])
+    left = _OVERLAP * len(image)
     for index, (name, *rest) in enumerate(table):
-        section = Section(index, _name(names, name), name, *rest)
+        section = Section(index, names.at(name), name, *rest)
         if section.end > len(image):
             raise ImageError(_DAMAGED.format(f"its section {section.name} ends behind it"))
+        left -= section.end - section.offset
+        if left < 0:
+            raise ImageError(_DAMAGED.format("its sections lie over each other"))
         yield section
 
 
-def _name(names: bytes, at: int) -> str:
-    end = names.find(b"\0", at)
-    return names[at : end if end >= 0 else len(names)].decode("latin-1")
+class _Names:
+    """A table of names. Names may share their ends, so all of them may be longer than the table, but not by much."""
+
+    def __init__(self, table: bytes) -> None:
+        self._table = table
+        self._left = _SHARED * len(table)
+
+    def at(self, place: int) -> str:
+        """The name that begins there. ImageError for more names than a table of that size can have."""
+        end = self._table.find(b"\0", place)
+        found = self._table[place : end if end >= 0 else len(self._table)]
+        self._left -= len(found)
+        if self._left < 0:
+            raise ImageError(_DAMAGED.format("its names do not end"))
+        return found.decode("latin-1")

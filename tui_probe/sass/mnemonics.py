@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.sass import accesses, matrices
+from tui_probe.sass.atomics import ATOM, ATOMG, RED, atomic_of
 
 if TYPE_CHECKING:
     from tui_probe.sass.words import Word
@@ -17,8 +18,12 @@ _NAMES: Final = {
     accesses.STG: "STG",
     accesses.STS: "STS",
     accesses.LDGSTS: "LDGSTS",
+    **dict.fromkeys(ATOM, "ATOM"),
+    **dict.fromkeys(ATOMG, "ATOMG"),
+    **dict.fromkeys(RED, "REDG"),
     **matrices.NAMES,
 }
+_GLOBAL_FROM: Final = 90
 _WIDE: Final = {8: ".64", 16: ".128"}
 _NARROW: Final = {1: ".8", 2: ".16"}
 
@@ -28,5 +33,7 @@ def mnemonic(word: Word, arch: int) -> str:
     name = _NAMES.get(word.operation)
     if name is None:
         return f"{word.opcode:#05x}"
-    access = accesses.access_of(word, arch)
+    if word.operation in RED and arch < _GLOBAL_FROM:
+        name = "RED"
+    access = accesses.access_of(word, arch) or atomic_of(word, arch)
     return name + ("" if access is None else (_WIDE | _NARROW).get(access.bytes, ""))

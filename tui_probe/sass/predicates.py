@@ -82,6 +82,13 @@ def needs_uniform(word: Word) -> bool:
     return reads or any(word.field(*at) != ALWAYS for at in written)
 
 
+def meeting_at(word: Word, numbers: Mapping[int, int]) -> Word:
+    """A word of a snippet with another convergence barrier."""
+    if word.operation not in _BARRIER_PATH:
+        return word
+    return word.with_field(*_BARRIER_FIELDS[0], numbers[word.field(*_BARRIER_FIELDS[0])])
+
+
 def renamed(word: Word, numbers: Mapping[int, int]) -> Word:
     """A word of a snippet with other predicates of the uniform path."""
     if word.operation in _WITH_UNIFORM_RESULT:
@@ -94,10 +101,20 @@ def renamed(word: Word, numbers: Mapping[int, int]) -> Word:
     return word
 
 
-def free_barrier(words: Iterable[Word]) -> int:
-    """A convergence barrier that a kernel does not use. Raises UnsupportedKernelError if there is none."""
-    used = {word.field(*at) for word in words if word.operation in _BARRIER_PATH for at in _BARRIER_FIELDS}
-    for number in range(_BARRIERS - 1, -1, -1):
-        if number not in used:
-            return number
-    raise UnsupportedKernelError(because("graft-convergence"))
+def barriers(words: Iterable[Word]) -> frozenset[int]:
+    """The convergence barriers that may be in use."""
+    return frozenset(word.field(*at) for word in words if word.operation in _BARRIER_PATH for at in _BARRIER_FIELDS)
+
+
+def met_at(words: Iterable[Word]) -> list[int]:
+    """Those at which the lanes of a snippet that has no other way of meeting meet again."""
+    return sorted({word.field(*_BARRIER_FIELDS[0]) for word in words if word.operation in _BARRIER_PATH})
+
+
+def free_barriers(words: Iterable[Word], count: int) -> list[int]:
+    """Convergence barriers that a kernel does not use. Raises UnsupportedKernelError if there are not as many."""
+    used = barriers(words)
+    free = [number for number in range(_BARRIERS - 1, -1, -1) if number not in used]
+    if len(free) < count:
+        raise UnsupportedKernelError(because("graft-convergence"))
+    return free[:count]

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 
 _LDS: Final = 0x184
 _STS: Final = 0x188
-_RED: Final = 0x18E
+_STORES: Final = frozenset({0x186, 0x18E})
+"""STG, RED."""
 _BRA: Final = 0x147
 _EXIT: Final = EXIT & 0x1FF
 _MARK_AT, _MARK_BITS = 40, 24
@@ -107,9 +108,9 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a kernel leaves to the snippets in it. ``first`` is the register that stands for their R0; ``uniform`` and
-    ``predicates`` say which uniform register and predicate stands for each of theirs. ``scratch`` are two registers
-    beyond those of the snippets: the saved predicates and a flag.
+    """What a kernel leaves to the snippets in it. ``first`` is the register that stands for their R0; ``uniform``,
+    ``predicates`` and ``meetings`` say which uniform register, predicate and convergence barrier stands for each of
+    theirs. ``scratch`` are two registers beyond those of the snippets: the saved predicates and a flag.
     """
 
     arch: int
@@ -122,6 +123,7 @@ class Room:
     barriers: tuple[int, ...]
     late: int
     convergence: int
+    meetings: Mapping[int, int]
 
     @property
     def registers(self) -> int:
@@ -171,13 +173,17 @@ class Inline:
     @property
     def registers(self) -> int:
         """How many it needs: up to the one behind the highest that it names, which a pair would have."""
-        named_ = [vector.highest(word) for word in self.words if not _is_mark(word)]
-        loaded = [word.rd for word in self.words if word.operation == _LDS and word.rd != RZ]
-        return max([*named_, *loaded], default=-1) + 2
+        named_ = [vector.end(word) for word in self.words if not _is_mark(word)]
+        loaded = [word.rd + 2 for word in self.words if word.operation == _LDS and word.rd != RZ]
+        return max([*named_, *loaded], default=1)
 
     def uniform_pairs(self) -> set[int]:
         """The even numbers of the pairs of uniform registers that it uses."""
         return {number & ~1 for word in self.words if not _is_mark(word) for number in named(word, self.arch) or ()}
+
+    def meetings(self) -> list[int]:
+        """The convergence barriers at which its lanes meet again before its end."""
+        return predicates.met_at(self.words)
 
     def uniform_predicates(self) -> list[int]:
         """The predicates of the uniform path that it writes."""
@@ -214,11 +220,12 @@ class Inline:
             number: room.uniform[number & ~1] | number & 1 for pair in room.uniform for number in (pair, pair + 1)
         }
         word = renamed(word, numbers, self.arch)
-        word = vector.moved(predicates.renamed(word, room.predicates), room.first)
+        word = predicates.meeting_at(predicates.renamed(word, room.predicates), room.meetings)
+        word = vector.moved(word, room.first)
         offset = _constant(word)
         if offset is not None and offset >= self.parameters_at:
             word = word.with_field(_CONSTANT_AT, _CONSTANT_BITS, offset + room.parameters_at - self.parameters_at)
-        if word.operation == _RED and word.read_barrier == NO_BARRIER:
+        if word.operation in _STORES and word.read_barrier == NO_BARRIER:
             word = word.with_read_barrier(_OPERAND_BARRIER)
         return _with_barriers(word, room.barriers)
 
@@ -256,6 +263,16 @@ def trampoline(
         words.append(_met(room))
     words.append(_restoring(room, _pending(body)))
     return words
+
+
+def opening(inline: Inline, room: Room, sources: Mapping[int, Source]) -> list[Word]:
+    """What runs before the first instruction, where no predicate holds anything yet. Lanes that part meet again, and
+    what it began is waited for: the next snippet has the same registers.
+    """
+    words = inline.placed(room, sources)
+    if pending := _pending(words):
+        words.append(_plain(_NOP, _SETTLED).with_wait_mask(pending))
+    return [_meeting(room, len(words)), *words, _met(room)] if inline.parts else words
 
 
 def flag(room: Room) -> Source:
@@ -310,7 +327,7 @@ def _is_mark(word: Word) -> bool:
 
 
 def _refuse(word: Word) -> None:
-    if _is_mark(word) or word.opcode == EXIT or word.operation == _BRA:
+    if _is_mark(word) or word.opcode in (EXIT, _BSSY, _BSYNC) or word.operation == _BRA:
         if word.operation == _EXIT and word.is_unconditional:
             raise UnsupportedKernelError(because("graft-snippet", what="several ends"))
         return

@@ -38,9 +38,12 @@ _FIELDS: Final[dict[int, tuple[int, ...]]] = {
     0x109: (_RD, _RB),  # POPC
     0x118: (),  # NOP
     0x119: (_RD,),  # S2R
+    0x141: (),  # BSYNC
+    0x145: (),  # BSSY
     0x147: (),  # BRA
     0x14D: (),  # EXIT
     0x182: (_RD, _RA),  # LDC
+    0x186: (_RA, _RB),  # STG
     0x18E: (_RA, _RB),  # RED
     0x1A1: (_RD, _RA),  # MATCH
     0x1AA: (_RD, _RA),  # QSPC
@@ -50,6 +53,11 @@ _FIELDS: Final[dict[int, tuple[int, ...]]] = {
 }
 _UNIFORM_PATH: Final = range(0x80, 0x100)
 _REGISTER_FORM: Final = 1
+_STG: Final = 0x186
+_STORES: Final = frozenset({_STG, 0x18E})
+"""What they store is a register in all forms, which tell of the address."""
+_SIZE: Final = (73, 3)
+_OF_FOUR: Final = 6
 _SWAPPED: Final = frozenset({2, 3, 7})
 """Forms whose bits 63:32 are the third operand, and whose field of the third is the second."""
 
@@ -62,7 +70,7 @@ def fields(word: Word) -> tuple[int, ...] | None:
     found = _FIELDS.get(operation)
     if found is None:
         return None
-    if _RB in found and word.form != _REGISTER_FORM and operation != 0x18E:
+    if _RB in found and word.form != _REGISTER_FORM and operation not in _STORES:
         found = tuple(at for at in found if at != _RB)
         if word.form in _SWAPPED and _RC not in found:
             found += (_RC,)
@@ -80,6 +88,7 @@ def moved(word: Word, by: int) -> Word:
     return word
 
 
-def highest(word: Word) -> int:
-    """The highest number that it names, -1 for none; of several words in a row only the first counts."""
-    return max((number for at in fields(word) or () if (number := word.field(at, 8)) != RZ), default=-1)
+def end(word: Word) -> int:
+    """The number behind the last register that it may name, 0 for none: any but a store's may be the first of two."""
+    words = 4 if word.operation == _STG and word.field(*_SIZE) == _OF_FOUR else 2
+    return max((number + words for at in fields(word) or () if (number := word.field(at, 8)) != RZ), default=0)

@@ -23,7 +23,10 @@ def serve_process(setup: str) -> None:
     memory = DeviceMemory(np.frombuffer(mapping, np.uint8), address)
     with socket.socket(fileno=SOCKET_DESCRIPTOR) as connection:
         threading.Thread(target=end_with, args=(connection,), daemon=True).start()
-        Server(memory, Machine(**numbers)).serve(connection.makefile("rb"), connection.makefile("wb"))
+        try:
+            Server(memory, Machine(**numbers)).serve(connection.makefile("rb"), connection.makefile("wb"))
+        except OSError:
+            os._exit(0)  # the program has ended, and takes no answers: nobody is there to tell
 
 
 def end_with(connection: socket.socket) -> None:

@@ -33,6 +33,7 @@ from tui_probe.simgpu.protocol import (
 )
 
 MAX_THREADS = 1024
+_BUG = "the simulated GPU failed, which is a mistake in tui-probe"
 
 # The first that fits: a misaligned address is a memory fault too.
 STATUSES: tuple[tuple[type[ProbeError], Status], ...] = (
@@ -77,8 +78,8 @@ class Server:
         except ProbeError as error:
             status = next(status for kind_of_error, status in STATUSES if isinstance(error, kind_of_error))
             return status, Failure(str(error), error.printed if isinstance(error, SimulationError) else b"")
-        except Exception as error:  # noqa: BLE001 - a mistake of ours must not end the server in a traceback
-            return Status.NOT_SUPPORTED, Failure(f"internal error, please report it: {type(error).__name__}: {error}")
+        except Exception as error:  # noqa: BLE001  the program's stderr is no place for a traceback
+            return Status.NOT_SUPPORTED, Failure(f"{_BUG}: {type(error).__name__}: {error}", b"")
 
     def _perform(self, request: Request) -> Reply:
         match request:
@@ -95,7 +96,7 @@ class Server:
                 self._modules.pop(request.module, None)
                 return Done()
             case Link():
-                return Linked(link(request.images))
+                return Linked(link(request.images, self._machine.compute_capability))
 
     def _module(self, number: int) -> LoadedModule:
         if number not in self._modules:
@@ -103,7 +104,7 @@ class Server:
         return self._modules[number]
 
     def _load(self, image: bytes) -> Loaded:
-        module = LoadedModule.from_image(image)
+        module = LoadedModule.from_image(image, self._machine.compute_capability)
         self._last_module += 1
         self._modules[self._last_module] = module
         variables = tuple(
@@ -126,6 +127,7 @@ class Server:
             local_bytes=kernel.local_bytes,
             max_threads=kernel.max_threads or MAX_THREADS,
             registers=module.registers.get(module.names[request.kernel], -1),
+            cluster=kernel.cluster,
             parameters=tuple(Parameter(parameter.offset, parameter.size) for parameter in kernel.parameters),
         )
 
@@ -141,5 +143,7 @@ class Server:
             variables=module.addresses,
             machine=self._machine,
             start_cycle=request.start_cycle,
+            cluster=request.cluster,
+            workspace=request.workspace,
         )
         return Executed(execution.cycles, execution.instructions, execution.printed)

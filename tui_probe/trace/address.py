@@ -9,7 +9,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from tui_probe.errors import ChoiceError, UsageError
 
@@ -85,10 +85,13 @@ def parse_address(word: str, exists: Callable[[str], bool] = os.path.exists) -> 
     return Address(Path(word[:here]) if here else None, kernel or None, launch)
 
 
+_LAUNCH: Final = re.compile(r"(.*)@([0-9]{1,18})", re.DOTALL)
+
+
 def _without_launch(word: str) -> tuple[str, int | None]:
     """What stands before ``@NUMBER`` at the end, and the number."""
-    before, at, number = word.rpartition("@")
-    return (before, int(number)) if at and number.isascii() and number.isdigit() else (word, None)
+    found = _LAUNCH.fullmatch(word)
+    return (found[1], int(found[2])) if found else (word, None)
 
 
 def means(kernel: str | None) -> Callable[[Named], bool]:
@@ -98,7 +101,7 @@ def means(kernel: str | None) -> Callable[[Named], bool]:
     """
     if kernel is None:
         return lambda _: True
-    if kernel.isdigit():
+    if kernel.isdecimal():
         return lambda each: each.index == int(kernel)
     try:
         pattern = re.compile(kernel)

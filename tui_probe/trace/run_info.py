@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.json_data import parse_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +49,7 @@ def read_run_info(path: Path) -> RunInfo | None:
     """Read ``run.json``; None where there is none, or where it is not JSON."""
     try:
         with path.open("rb") as file:
-            data = json.loads(file.read(_LARGEST))
+            data = parse_json(file.read(_LARGEST))
     except (OSError, ValueError, RecursionError):
         return None
     return parse_run_info(data) if isinstance(data, dict) else None

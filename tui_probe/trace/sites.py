@@ -11,11 +11,11 @@ A file of the version that this module reads::
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 
 from tui_probe.errors import TraceError
+from tui_probe.json_data import parse_json
 from tui_probe.ptx.access import Kind
 from tui_probe.ptx.instruction_classes import CLASSES
 from tui_probe.trace.offset import Offset
@@ -115,7 +115,7 @@ def parse_sites(data: bytes, source: str = NAME) -> tuple[ProbeSites, ...]:
     if len(data) > LARGEST:
         raise TraceError(f"{source}: more than {LARGEST >> 20} MiB; without this file pruned.ptx is read in its place")
     try:
-        return _Reader(_table(json.loads(data))).probes()
+        return _Reader(_table(parse_json(data))).probes()
     except (ValueError, RecursionError) as error:
         words = " ".join(str(error).split())[:200]
         raise TraceError(f"{source}: {words}; without this file pruned.ptx is read in its place") from error

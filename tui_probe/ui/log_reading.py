@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tui_probe.draw.spans import printable
+from tui_probe.draw.printable import printable
 from tui_probe.errors import TraceError
 from tui_probe.trace.line_filter import LineFilter
 from tui_probe.trace.line_search import Needle

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw.units import counted
 from tui_probe.engine.cache_folder import default_folder
+from tui_probe.json_data import parse_json
 from tui_probe.launcher.graft_faults import faulted_kernels, graft_faults_file
 
 from . import Item
@@ -35,24 +35,26 @@ def _trials(folder: Path) -> Iterator[Item]:
         if match := _OUTCOME.fullmatch(path.name):
             newest[match["driver"], match["arch"]] = path
     for (driver, arch), path in sorted(newest.items()):
-        outcome, words, instructions = _read(path)
+        outcome, words, instructions, records = _read(path)
         where, again = f"on {arch}, driver {driver}", f"to try again, remove {path}"
         if outcome != "passed":
             yield Item(NAME, "warn", f"not probed {where}: {words or outcome}", again)
         elif instructions != "passed":
             yield Item(NAME, "warn", f"probed at entries and exits alone {where}: {instructions}", again)
+        elif records != "passed":
+            yield Item(NAME, "warn", f"probed but for records of single accesses {where}: {records}", again)
         else:
             yield Item(NAME, "ok", f"kernels without PTX can be probed {where}")
 
 
-def _read(path: Path) -> tuple[str, str, str]:
-    """The outcome, the words of one that failed, and how it went at single instructions."""
+def _read(path: Path) -> tuple[str, str, str, str]:
+    """The outcome, the words of one that failed, how it went at single instructions, and with records there."""
     try:
-        told = json.loads(path.read_bytes())
-        instructions = told.get("instructions", "instructions were not tried")
-        return str(told["outcome"]), str(told.get("words", "")), str(instructions)
+        told = parse_json(path.read_bytes())
+        later = [str(told.get(name, f"{name} were not tried")) for name in ("instructions", "records")]
+        return str(told["outcome"]), str(told.get("words", "")), later[0], later[1]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return "unreadable", "what the trial found cannot be read", ""
+        return "unreadable", "what the trial found cannot be read", "", ""
 
 
 def _faulted() -> Iterator[Item]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import TraceError
+from tui_probe.json_data import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,11 +54,11 @@ def products_in(text: str, path: Path) -> Iterator[Product]:
         if not line.startswith(PRODUCT):
             continue
         try:
-            data = json.loads(line)
+            data = parse_json(line)
             m, k, n = map(int, data["product"])
             times = tuple(float(time) for time in data["milliseconds"])
             if not times or min(times) <= 0:
                 raise ValueError("it has no times")
             yield Product((m, k, n), str(data["dtype"]), str(data["device"]), times)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise TraceError(f"{path}: a line of products cannot be read ({error}): collect it again") from error

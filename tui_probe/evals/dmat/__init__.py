@@ -20,8 +20,8 @@ EVALUATION: Final = Evaluation(
         " have to hold. Its share of all memory that is touched tells how local the walk is: smaller is more local.",
         "Rows and columns are those of the figure, so what is told is an upper bound. Where some blocks were"
         " sampled, as --run does, they are of these blocks.",
-        "A kernel without PTX has no addresses to show: a note says so. Page maps of existing systems (.dmat) and"
-        " pictures as data (show dmat TRACE --format json) can be given, too.",
+        "A kernel that could not be probed has no addresses to show: a note says why. Page maps of existing"
+        " systems (.dmat) and pictures as data (show dmat TRACE --format json) can be given, too.",
     ),
     open=answer,
     collect=collect,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +13,7 @@ from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
 from tui_probe.evals.answer import Answer, Table
 from tui_probe.evals.opening import nothing_measured
+from tui_probe.json_data import parse_json
 from tui_probe.pages.registry import page_named
 from tui_probe.probekit.kind import Source
 from tui_probe.trace.page_map import SUFFIX, read_page_map
@@ -127,7 +127,7 @@ def _of_file(path: Path, progress: Progress) -> Raster:
         return raster_of_pages(read_page_map(path, progress), str(path))
     try:
         data = path.read_bytes()
-        record = json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
+        record = parse_json(gzip.decompress(data) if path.suffix == ".gz" else data)
     except (OSError, EOFError, ValueError) as error:
         what = "no page map (*.dmat) and no picture as data"
         raise TraceError(f"{path}: {what} (show dmat TRACE --format json): {error}") from error

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
 from tui_probe.errors import TraceError
+from tui_probe.json_data import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,7 +79,7 @@ def calls_in(given: Given) -> list[Calls]:
     how: How = "ncu" if trace is None else "probed" if probed else "original"
     simulated = trace is not None and trace.state.simulated
     try:
-        return [_calls(json.loads(line), how, probe, missed, timed=not simulated) for line in lines]
+        return [_calls(parse_json(line), how, probe, missed, timed=not simulated) for line in lines]
     except (ValueError, KeyError, TypeError) as error:
         raise TraceError(f"{path}: a line of calls cannot be read ({error}): collect it again") from error
 

@@ -64,20 +64,23 @@ def read_study(path: Path) -> Study:
     """Raises TraceError, with the file's name and what is wrong, for one that is no study."""
     try:
         study = _study(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise TraceError(f"{path}: no study: {what}. A study has {_FORM}") from error
     return study
 
 
 def _study(data: dict[str, Any]) -> Study:
-    study = Study(tuple(map(_row, data["kernel"])), _words(data, "probes"), data.get("repeats", 1))
+    rows = data["kernel"]
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError("kernel is no list of tables ([[kernel]])")
+    study = Study(tuple(map(_row, rows)), _words(data, "probes"), data.get("repeats", 1))
     names = [re.sub(r"[^A-Za-z0-9]+", "_", row.name) for row in study.rows]
     twice = next((row.name for row, name in zip(study.rows, names, strict=True) if names.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"two kernels are named {twice}")
-    for rows in study.runs():
-        _check_run(rows)
+    for of_run in study.runs():
+        _check_run(of_run)
     if not isinstance(study.repeats, int) or not 1 <= study.repeats <= _MOST_REPEATS:
         raise ValueError(f"repeats is {study.repeats!r}, not a number from 1 to {_MOST_REPEATS}")
     if not study.rows or not study.probes:

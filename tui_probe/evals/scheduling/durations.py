@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +12,7 @@ from tui_probe.draw.bar_chart import Bar, BarChart
 from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
+from tui_probe.json_data import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,7 +64,7 @@ def durations_in(given: Given) -> list[Filled]:
         return []
     timed = not given.trace.state.simulated
     try:
-        return [_filled(json.loads(line), timed=timed) for line in lines]
+        return [_filled(parse_json(line), timed=timed) for line in lines]
     except (ValueError, KeyError, TypeError) as error:
         raise TraceError(f"{path}: a line of durations cannot be read ({error}): collect it again") from error
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw.formats import csv_lines
+from tui_probe.draw.printable import dump_json
 from tui_probe.draw.spans import clip_line, plain, to_ascii
 from tui_probe.draw.table import safe
 from tui_probe.draw.view import COMMANDS, Document
@@ -66,7 +66,7 @@ def json_lines(name: str, source: Source | None, view: View, schema: Schema = NE
     ``page`` is the name of its page, where ``name`` is an older one.
     """
     document = in_schema({**head(name, source, schema), "data": view.record()}, page or name, schema)
-    yield json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
+    yield dump_json(document, indent=1)
 
 
 def data_csv(view: View, page: str = "", schema: Schema = NEWEST) -> Iterator[str]:

@@ -8,7 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
-from tui_probe.draw.spans import Line, clip_line, printable, wrap
+from tui_probe.draw.printable import printable
+from tui_probe.draw.spans import Line, clip_line, wrap
 from tui_probe.ui.log_reading import LogReader, Page, Wanted
 from tui_probe.ui.views.text import SIDE_STEP, mark
 from tui_probe.ui.views.view import Desk, View

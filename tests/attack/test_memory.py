@@ -1,0 +1,126 @@
+"""Small files that claim to be large cost little memory and time."""
+
+from __future__ import annotations
+
+import struct
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import lz4.block
+import pytest
+import zstandard
+
+from tui_probe.engine.machine_code import cubins_in
+from tui_probe.errors import ImageError
+from tui_probe.ptx import elf
+from tui_probe.ptx.fatbin import MAGIC, entries
+from tui_probe.ptx.images import ptx_texts
+from tui_probe.ptx.line_tables import line_tables
+from tui_probe.sass.cubin import Cubin
+
+PTX, CUBIN, LZ4, ZSTD = 1, 2, 0x2000, 0x8000
+_ELF = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+
+
+@contextmanager
+def bounded(megabytes: int, seconds: float) -> Iterator[None]:
+    """What is done inside takes no more than this."""
+    tracemalloc.start()
+    begin = time.monotonic()
+    try:
+        yield
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < megabytes << 20
+    assert time.monotonic() - begin < seconds
+
+
+def fatbin(*made: tuple[int, int, int, bytes]) -> bytes:
+    """Entries of (kind, flags, claimed size, payload)."""
+    body = b"".join(
+        struct.pack("<HHIQIIHHIIIQQQ", kind, 1, 64, len(payload), len(payload), 0, 0, 0, 90, 0, 0, flags, 0, size)
+        + payload
+        for kind, flags, size, payload in made
+    )
+    return MAGIC + struct.pack("<HHQ", 1, 16, len(body)) + body
+
+
+def zeros(flag: int, size: int) -> bytes:
+    content = bytes(size)
+    if flag == LZ4:
+        packed: bytes = lz4.block.compress(content, store_size=False)
+        return packed
+    return zstandard.ZstdCompressor().compress(content)
+
+
+def elf_image(sections: list[tuple[int, int, int, int]], tail: bytes, machine: int = 190) -> bytes:
+    """Of sections (name, type, offset in the tail, size); the last one has the names."""
+    head = _ELF.size + _SECTION.size * (len(sections) + 1)
+    table = _SECTION.pack(*[0] * 10) + b"".join(
+        _SECTION.pack(name, kind, 0, 0, head + offset, size, len(sections), 0, 1, 24)
+        for name, kind, offset, size in sections
+    )
+    ident = b"\x7fELF\x02\x01\x01" + bytes(9)
+    header = _ELF.pack(ident, 2, machine, 1, 0, 0, _ELF.size, 90, 64, 0, 0, 64, len(sections) + 1, len(sections))
+    return header + table + tail
+
+
+@pytest.mark.parametrize("flag", [LZ4, ZSTD])
+def test_a_small_fatbin_that_grows_is_refused_before_it_does(flag: int) -> None:
+    one = zeros(flag, 8 << 20)
+    image = fatbin(*[(PTX, flag, 8 << 20, one)] * (100_000 // len(one) + 40))
+    with bounded(150, 2), pytest.raises(ImageError, match="when decompressed: it is damaged"):
+        ptx_texts(image)
+    with bounded(150, 2), pytest.raises(ImageError, match="when decompressed: it is damaged"):
+        list(cubins_in(image, {90}))
+
+
+def test_a_claim_alone_costs_nothing() -> None:
+    with bounded(20, 1), pytest.raises(ImageError, match="it is damaged"):
+        list(entries(fatbin((PTX, LZ4, 1 << 30, b"\x10a"))))
+
+
+def test_a_fatbin_in_a_cubin_in_a_fatbin_is_not_unpacked() -> None:
+    """Else each level could grow anew."""
+    inner = fatbin((PTX, 0, 0, b".version 8.0\n.target sm_90\n"))
+    names = b".nv_fatbin\0"
+    cubin = elf_image([(0, 1, 0, len(inner)), (0, 3, len(inner), len(names))], inner + names)
+    assert [text.arch for text in ptx_texts(cubin)] == [90]
+    assert ptx_texts(fatbin((CUBIN, 0, 0, cubin))) == []
+
+
+def test_what_compilers_pack_is_read() -> None:
+    text = b".version 8.0\n.target sm_90\n" + b"".join(b"add.s32 %%r%d, %%r1, %%r2;\n" % i for i in range(200_000))
+    packed = zstandard.ZstdCompressor().compress(text)
+    (found,) = ptx_texts(fatbin((PTX, ZSTD, len(text), packed)))
+    assert found.text.encode() == text
+
+
+@pytest.mark.parametrize("read", [Cubin.read, lambda image: list(elf.sections(image)), line_tables])
+def test_sections_over_each_other(read: Callable[[bytes], object]) -> None:
+    tail = bytes(800_000)
+    image = elf_image([(0, 1, 0, len(tail))] * 12_000, tail)
+    with bounded(60, 2), pytest.raises(ImageError, match="over each other"):
+        read(image)
+
+
+@pytest.mark.parametrize("read", [Cubin.read, lambda image: list(elf.sections(image))])
+def test_names_of_sections_that_do_not_end(read: Callable[[bytes], object]) -> None:
+    tail = b"x" * 800_000
+    image = elf_image([*[(0, 1, 0, 0)] * 12_000, (0, 3, 0, len(tail))], tail)
+    with bounded(60, 2), pytest.raises(ImageError, match=r"names .*do not end"):
+        read(image)
+
+
+def test_names_of_symbols_that_do_not_end() -> None:
+    symbols = _SYMBOL.pack(0, 0x12, 0x10, 1, 0, 0) * 30_000
+    tail = symbols + b"x" * 800_000
+    sections = [(800_000, 2, 0, len(symbols)), (800_000, 3, len(symbols), 800_000)]
+    cubin = Cubin.read(elf_image(sections, tail))
+    with bounded(60, 2), pytest.raises(ImageError, match="names do not end"):
+        assert cubin.symbols
