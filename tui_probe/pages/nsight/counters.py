@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 
 def counters_of(table: NcuTable) -> Callable[[Kernel], Counters | None]:
-    """For a kernel of a trace what the table has of the same kernel, by its name or its function: the mean over launches
-    of the bytes that it moved; None where the table does not have it.
+    """For a kernel of a trace what the table has of the same kernel, by its name or its function.
+
+    Bytes are means over launches; None where the table does not have the kernel.
     """
     dram, l2 = (bytes_of(table, level).values for level in ("dram", "l2"))
     launches: defaultdict[str, list[int]] = defaultdict(list)
