@@ -141,8 +141,9 @@ def test_counters_of_ncu_tell_the_level_of_memory(
 ) -> None:
     """In two launches of the kernel; what ncu counted of another is not of this one."""
     table = tmp_path / "ncu.csv"
+    where = '"1","7","(128, 1, 1)","(8, 1, 1)","0","9.0",""'
     rows = [
-        f'"{number}","1","a","h","{name}(int)","1","7","(128, 1, 1)","(8, 1, 1)","0","9.0","","{metric}","byte","{value}"'
+        f'"{number}","1","a","h","{name}(int)",{where},"{metric}","byte","{value}"'
         for number, name in enumerate(("matmul", "matmul", "other"))
         for metric, value in ({"gpu__time_duration.sum": 1} | counted).items()
     ]
