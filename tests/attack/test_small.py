@@ -13,7 +13,8 @@ import pytest
 
 from tests.engine.kernels import entry
 from tui_probe.engine.summation import can_reduce
-from tui_probe.errors import ProbeError
+from tui_probe.errors import ProbeError, TraceError
+from tui_probe.evals.overhead.study import read_study
 from tui_probe.importers.ncu import read_ncu
 from tui_probe.launcher.spool import NAME, Spool, living_runs
 from tui_probe.ptx.parser import parse
@@ -92,3 +93,10 @@ def test_a_server_whose_program_takes_no_answer_says_nothing() -> None:
             [sys.executable, "-c", program], pass_fds=[theirs.fileno()], capture_output=True, text=True, timeout=60
         )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_study_that_nests_without_end_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text("kernel = " + "[" * 20_000)
+    with pytest.raises(TraceError, match="no study"):
+        read_study(path)

@@ -64,7 +64,7 @@ def read_study(path: Path) -> Study:
     """Raises TraceError, with the file's name and what is wrong, for one that is no study."""
     try:
         study = _study(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise TraceError(f"{path}: no study: {what}. A study has {_FORM}") from error
     return study
