@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from tui_probe.errors import TraceError
+from tui_probe.trace.plain_file import open_plain
 from tui_probe.trace.result_about import About, Kind, read_about
 from tui_probe.trace.result_layout import WARP_SIZE, Header, Level, Section
 from tui_probe.trace.result_reduced import Group, Reduced, group_of, read_reduced
@@ -202,7 +203,7 @@ def read_result(path: Path, levels: Sequence[Level] | None = None) -> Result:
 
 def _map_file(path: Path) -> mmap.mmap | bytes:
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             size = file.seek(0, 2)
             return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if size else b""
     except FileNotFoundError as error:

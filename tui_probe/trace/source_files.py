@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.trace.locate import inside
+from tui_probe.trace.plain_file import open_plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +54,7 @@ class SourceFiles:
         try:
             if copy is None or not copy.is_file():
                 return ()
-            with copy.open("rb") as file:
+            with open_plain(copy) as file:
                 data = file.read(LARGEST)
         except OSError:
             return ()
