@@ -97,6 +97,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     limits.add_argument(
         "--no-cache", action="store_true", help="ignore the cache: prepare every kernel, and keep none for later runs"
     )
+    limits.add_argument(
+        "--keep-secrets", action="store_true", help="do not mask passwords and tokens of the command line in the trace"
+    )
     limits.add_argument("--no-source", action="store_true", help="do not copy the kernels' source files into the trace")
     machine = parser.add_argument_group("driver").add_mutually_exclusive_group()
     machine.add_argument("--driver", type=Path, metavar="PATH", help="the libcuda.so.1 to use")
@@ -207,6 +210,7 @@ def run(arguments: argparse.Namespace) -> int:
         tensors=arguments.tensors,
         cache=not arguments.no_cache,
         sources=not arguments.no_source,
+        keep_secrets=arguments.keep_secrets,
     )
     return profile(options, arguments)
 
