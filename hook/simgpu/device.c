@@ -42,23 +42,27 @@ static const struct attribute attributes[] = {
     {40, 1}, /* copy engines */
     {41, 1}, /* unified addressing */
     {51, 32},
-    {75, CAPABILITY_MAJOR},
-    {76, CAPABILITY_MINOR},
     {79, 1}, /* global loads cached in L1 */
     {80, 1}, /* local loads cached in L1 */
-    {81, SM_SHARED_BYTES},
     {82, SM_REGISTERS},
     {83, 1}, /* managed memory */
     {87, 2}, /* single to double precision */
     {89, 1}, /* managed memory may be used by both at once */
     {95, 1}, /* cooperative launch */
-    {97, BLOCK_SHARED_BYTES_OPTIN},
     {99, 1}, /* host memory can be registered */
     {101, 1},
     {106, SM_MAX_BLOCKS},
 };
 
-enum { ATTRIBUTE_SM_COUNT = 16, ATTRIBUTE_COUNT = 148 };
+enum {
+    ATTRIBUTE_SM_COUNT = 16,
+    ATTRIBUTE_MAJOR = 75,
+    ATTRIBUTE_MINOR = 76,
+    ATTRIBUTE_SM_SHARED_BYTES = 81,
+    ATTRIBUTE_BLOCK_SHARED_BYTES = 97,
+    ATTRIBUTE_CLUSTERS = 120,
+    ATTRIBUTE_COUNT = 148
+};
 
 /* Checks a device number. Locks the driver unless it fails. */
 static CUresult enter_device(CUdevice device, const void *answer)
@@ -148,15 +152,28 @@ API cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
         return result;
     if (!minor)
         return leave(CUDA_ERROR_INVALID_VALUE);
-    *major = CAPABILITY_MAJOR;
-    *minor = CAPABILITY_MINOR;
+    *major = driver.generation->major;
+    *minor = driver.generation->minor;
     return leave(CUDA_SUCCESS);
 }
 
 static int attribute_value(int number)
 {
-    if (number == ATTRIBUTE_SM_COUNT)
+    const struct generation *generation = driver.generation;
+    switch (number) {
+    case ATTRIBUTE_SM_COUNT:
         return (int)driver.sm_count;
+    case ATTRIBUTE_MAJOR:
+        return generation->major;
+    case ATTRIBUTE_MINOR:
+        return generation->minor;
+    case ATTRIBUTE_SM_SHARED_BYTES:
+        return generation->sm_shared_bytes;
+    case ATTRIBUTE_BLOCK_SHARED_BYTES:
+        return generation->block_shared_bytes;
+    case ATTRIBUTE_CLUSTERS:
+        return generation->has_clusters;
+    }
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
         if (attributes[i].number == number)
             return attributes[i].value;

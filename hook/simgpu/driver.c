@@ -126,6 +126,12 @@ static CUresult start_driver(void)
         !read_setting("TUI_PROBE_SIM_SMS", 1, MAX_SM_COUNT, &sm_count)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
+    const char *arch = getenv("TUI_PROBE_SIM_ARCH");
+    driver.generation = generation_named(arch && *arch ? arch : "sm_80");
+    if (!driver.generation) {
+        report("TUI_PROBE_SIM_ARCH=%s is neither sm_80 nor sm_90", arch);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
     memory_bytes &= ~UINT64_C(0xffff);
     driver.sm_count = (unsigned)sm_count;
     CUresult result = map_memory(memory_bytes);

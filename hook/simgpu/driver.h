@@ -9,6 +9,7 @@
 #include "cuda_abi.h"
 #include "handles.h"
 #include "heap.h"
+#include "machine.h"
 
 /* An exported function. */
 #define API __attribute__((visibility("default"))) CUresult
@@ -34,6 +35,7 @@ struct driver {
     bool initialized;
     atomic_bool forked; /* this process is a fork of the one that called cuInit */
     unsigned sm_count;
+    const struct generation *generation;
     int memory_file;
     uint8_t *memory;       /* device memory, then pinned host memory: one mapping, shared with the server */
     uint64_t memory_bytes; /* of each of the two */

@@ -49,7 +49,7 @@ static CUresult read_attribute(int *value, int attribute, const struct kernel *k
         *value = (int)kernel->module->target;
         return CUDA_SUCCESS;
     case FUNCTION_BINARY_VERSION:
-        *value = CAPABILITY_MAJOR * 10 + CAPABILITY_MINOR;
+        *value = driver.generation->major * 10 + driver.generation->minor;
         return CUDA_SUCCESS;
     case FUNCTION_MAX_DYNAMIC_SHARED:
         *value = kernel_dynamic_shared_limit(kernel);
@@ -57,14 +57,18 @@ static CUresult read_attribute(int *value, int attribute, const struct kernel *k
     case FUNCTION_SHARED_CARVEOUT:
         *value = kernel->shared_carveout;
         return CUDA_SUCCESS;
-    case FUNCTION_CLUSTER_MUST_BE_SET:
     case FUNCTION_CLUSTER_WIDTH:
     case FUNCTION_CLUSTER_HEIGHT:
     case FUNCTION_CLUSTER_DEPTH:
+        *value = (int)kernel->cluster[attribute - FUNCTION_CLUSTER_WIDTH];
+        return CUDA_SUCCESS;
     case FUNCTION_NON_PORTABLE_CLUSTER:
+        *value = kernel->non_portable_cluster;
+        return CUDA_SUCCESS;
+    case FUNCTION_CLUSTER_MUST_BE_SET:
     case FUNCTION_CLUSTER_POLICY:
         *value = 0;
-        return CUDA_SUCCESS; /* compute capability 8.0 has no clusters */
+        return CUDA_SUCCESS;
     default:
         return attribute == FUNCTION_CACHE_MODE ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
     }
@@ -91,7 +95,7 @@ static CUresult set_attribute(const void *handle, int attribute, int value)
     result = kernel_describe(kernel);
     if (result)
         return leave(result);
-    int largest_shared = BLOCK_SHARED_BYTES_OPTIN - (int)kernel->static_shared_bytes;
+    int largest_shared = driver.generation->block_shared_bytes - (int)kernel->static_shared_bytes;
     switch (attribute) {
     case FUNCTION_MAX_DYNAMIC_SHARED:
         if (value < 0 || value > largest_shared)
@@ -103,6 +107,13 @@ static CUresult set_attribute(const void *handle, int attribute, int value)
             return leave(CUDA_ERROR_INVALID_VALUE);
         kernel->shared_carveout = value;
         return leave(CUDA_SUCCESS);
+    case FUNCTION_NON_PORTABLE_CLUSTER:
+        if (!driver.generation->has_clusters || value < 0 || value > 1)
+            return leave(CUDA_ERROR_INVALID_VALUE);
+        kernel->non_portable_cluster = value;
+        return leave(CUDA_SUCCESS);
+    case FUNCTION_CLUSTER_POLICY: /* blocks are placed in one way only */
+        return leave(driver.generation->has_clusters ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
     default:
         return leave(CUDA_ERROR_INVALID_VALUE);
     }

@@ -34,6 +34,8 @@ static CUresult set_kernel(CUgraphExec handle, CUgraphNode node, const CUkernelN
         return result;
     bool cooperative = here->work.type == NODE_KERNEL && here->work.of.kernel.cooperative;
     result = work_of_kernel(&work, parameters, cooperative);
+    if (!result && here->work.type == NODE_KERNEL)
+        memcpy(work.of.kernel.cluster, here->work.of.kernel.cluster, sizeof work.of.kernel.cluster);
     return leave(result ? result : replace(here, NODE_KERNEL, &work));
 }
 

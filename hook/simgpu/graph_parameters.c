@@ -71,6 +71,7 @@ API cuGraphKernelNodeSetParams_v2(CUgraphNode handle, const CUkernelNode *parame
     result = work_of_kernel(&work, parameters, node->work.of.kernel.cooperative);
     if (result)
         return leave(result);
+    memcpy(work.of.kernel.cluster, node->work.of.kernel.cluster, sizeof work.of.kernel.cluster);
     work_free(&node->work);
     node->work = work;
     return leave(CUDA_SUCCESS);
@@ -82,7 +83,7 @@ API cuGraphKernelNodeSetParams(CUgraphNode handle, const CUkernelNode *parameter
     return cuGraphKernelNodeSetParams_v2(handle, &node);
 }
 
-/* Attributes other than of cooperation change nothing here. */
+/* Attributes other than of cooperation and clusters change nothing here. */
 API cuGraphKernelNodeSetAttribute(CUgraphNode handle, int attribute, const int *value)
 {
     struct graph_node *node;
@@ -91,6 +92,8 @@ API cuGraphKernelNodeSetAttribute(CUgraphNode handle, int attribute, const int *
         return result;
     if (attribute == LAUNCH_ATTRIBUTE_COOPERATIVE)
         node->work.of.kernel.cooperative = *value != 0;
+    if (attribute == LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+        memcpy(node->work.of.kernel.cluster, value, sizeof node->work.of.kernel.cluster);
     return leave(CUDA_SUCCESS);
 }
 
@@ -103,6 +106,8 @@ API cuGraphKernelNodeGetAttribute(CUgraphNode handle, int attribute, int *value)
     memset(value, 0, ATTRIBUTE_BYTES);
     if (attribute == LAUNCH_ATTRIBUTE_COOPERATIVE)
         *value = node->work.of.kernel.cooperative;
+    if (attribute == LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+        memcpy(value, node->work.of.kernel.cluster, sizeof node->work.of.kernel.cluster);
     return leave(CUDA_SUCCESS);
 }
 

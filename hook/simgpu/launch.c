@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "capture.h"
+#include "cluster.h"
 #include "launch.h"
 #include "machine.h"
 #include "module.h"
@@ -37,6 +38,9 @@ static CUresult check(const struct launch *launch, const struct kernel *kernel)
         return CUDA_ERROR_INVALID_VALUE;
     if (launch->dynamic_shared_bytes > (unsigned)kernel_dynamic_shared_limit(kernel))
         return CUDA_ERROR_INVALID_VALUE;
+    if (!cluster_is_valid(kernel, launch->cluster, launch->grid) ||
+        !cluster_is_valid(kernel, kernel->cluster, launch->grid))
+        return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     uint64_t resident = kernel_blocks_per_sm(kernel, (unsigned)threads, launch->dynamic_shared_bytes);
     if (!resident)
         return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
@@ -93,6 +97,7 @@ CUresult launch_pack(const struct launch *launch, struct kernel_call *call)
                                  .packed_bytes = kernel->parameter_bytes};
     memcpy(call->grid, launch->grid, sizeof call->grid);
     memcpy(call->block, launch->block, sizeof call->block);
+    memcpy(call->cluster, launch->cluster, sizeof call->cluster);
     if (!call->packed)
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = pack(launch, kernel, call->packed);
@@ -101,7 +106,8 @@ CUresult launch_pack(const struct launch *launch, struct kernel_call *call)
     return result;
 }
 
-static void build(const struct kernel_call *call, const struct kernel *kernel, struct message *request)
+static void build(const struct kernel_call *call, const struct kernel *kernel, uint64_t workspace,
+                  struct message *request)
 {
     message_put_u64(request, kernel->module->server_id);
     message_put_u32(request, kernel->index);
@@ -111,6 +117,9 @@ static void build(const struct kernel_call *call, const struct kernel *kernel, s
         message_put_u32(request, call->block[i]);
     message_put_u32(request, call->shared_bytes);
     message_put_u64(request, driver.clock_cycles);
+    for (int i = 0; i < 3; i++)
+        message_put_u32(request, call->cluster[i]);
+    message_put_u64(request, workspace);
     message_put_bytes(request, call->packed, call->packed_bytes);
 }
 
@@ -166,6 +175,25 @@ static CUresult execute(const struct message *request, CUcontext handle, const c
     return leave(CUDA_SUCCESS);
 }
 
+/* Memory for the barrier of a cooperative grid, zero as it begins. */
+static struct block *take_workspace(void)
+{
+    enum { BYTES = 8 };
+    struct block *block = heap_allocate(&driver.device_heap, BYTES, BLOCK_VARIABLE, &driver);
+    if (block)
+        memset((void *)block->address, 0, BYTES);
+    return block;
+}
+
+static void give_back(struct block *workspace)
+{
+    if (!workspace)
+        return;
+    driver_lock();
+    heap_release(&driver.device_heap, workspace);
+    driver_unlock();
+}
+
 /* The driver's lock is not held while the kernel runs: other threads may allocate, copy and query meanwhile. */
 CUresult launch_run(const struct kernel_call *call)
 {
@@ -178,10 +206,13 @@ CUresult launch_run(const struct kernel_call *call)
     const struct kernel *kernel = kernel_of(call->function);
     if (!kernel)
         return leave(CUDA_ERROR_INVALID_HANDLE);
+    struct block *workspace = call->cooperative ? take_workspace() : NULL;
     char *name = strdup(kernel->name);
-    build(call, kernel, &request);
+    build(call, kernel, workspace ? workspace->address : 0, &request);
     leave(CUDA_SUCCESS);
-    result = name ? execute(&request, handle, name) : CUDA_ERROR_OUT_OF_MEMORY;
+    bool has_memory = name && (workspace || !call->cooperative);
+    result = has_memory ? execute(&request, handle, name) : CUDA_ERROR_OUT_OF_MEMORY;
+    give_back(workspace);
     free(name);
     message_free(&request);
     return result;
@@ -247,11 +278,8 @@ API cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **p
         const struct CUlaunchAttribute *attribute = &config->attributes[i];
         if (attribute->id == LAUNCH_ATTRIBUTE_COOPERATIVE)
             launch.cooperative = attribute->value.cooperative != 0;
-        bool clusters = attribute->id == LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION &&
-                        attribute->value.cluster.x * attribute->value.cluster.y * attribute->value.cluster.z > 1;
-        if (clusters)
-            return CUDA_ERROR_INVALID_CLUSTER_SIZE; /* compute capability 8.0 has no clusters */
     }
+    cluster_of_config(config, launch.cluster);
     return run(&launch);
 }
 PER_THREAD_STREAM(cuLaunchKernelEx);

@@ -11,6 +11,7 @@ struct launch {
     unsigned dynamic_shared_bytes;
     CUstream stream;
     bool cooperative;
+    unsigned cluster[3]; /* all 0: none but the kernel's own */
     void **parameters, **extra;
 };
 

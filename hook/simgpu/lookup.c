@@ -5,6 +5,7 @@
 #include "driver.h"
 #include "entry_points.h"
 #include "machine.h"
+#include "report.h"
 
 enum { SYMBOL_FOUND = 0, SYMBOL_NOT_FOUND = 1, VERSION_NOT_SUFFICIENT = 2 };
 enum { LEGACY_STREAM_FORM = 1, PER_THREAD_STREAM_FORM = 2 }; /* 0: the default, the legacy stream */
@@ -51,11 +52,21 @@ API cuGetProcAddress_v2(const char *name, void **address, int version, uint64_t 
     return look_up(name, address, version, flags, status ? status : &unwanted);
 }
 
-/* The private tables that cudart wants are not part of any interface, so a cudart program cannot run here. */
+/* Of the private tables the one that nobody but cudart asks for. */
+static const unsigned char CUDART_TABLE[16] = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
+                                               0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
+
+/* They are not part of any interface, so a cudart program cannot run here. All that it says itself is "named symbol not
+ * found". */
 API cuGetExportTable(const void **table, const void *id)
 {
     if (!table || !id)
         return CUDA_ERROR_INVALID_VALUE;
+    if (memcmp(id, CUDART_TABLE, sizeof CUDART_TABLE) == 0)
+        report(
+            "this program uses the CUDA runtime (cudart), which needs private parts of NVIDIA's driver. Run it where "
+            "there is an NVIDIA GPU; or compile its kernels with nvcc -ptx and launch them through the driver API "
+            "(cuModuleLoad, cuLaunchKernel). See tui-probe help simulated-gpu");
     *table = NULL;
     return CUDA_ERROR_NOT_FOUND;
 }

@@ -26,7 +26,9 @@ struct kernel {
     int32_t registers; /* -1: not known */
     uint32_t parameter_count, parameter_bytes;
     struct parameter *parameters;
+    unsigned cluster[3];                     /* that the kernel asks for, all 0 for none */
     int max_dynamic_shared, shared_carveout; /* set by the program */
+    int non_portable_cluster;
     struct stepwise stepwise;
 };
 

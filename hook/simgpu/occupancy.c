@@ -1,7 +1,9 @@
 /* How many blocks of a kernel an SM holds. The simulated machine has no register allocation, so registers are no
  * limit. */
 
-#include "machine.h"
+#include <string.h>
+
+#include "cluster.h"
 #include "module.h"
 
 static uint64_t smaller(uint64_t a, uint64_t b)
@@ -21,10 +23,12 @@ unsigned kernel_blocks_per_sm(const struct kernel *kernel, unsigned threads, siz
 {
     uint64_t warps = (threads + WARP_LANES - 1) / WARP_LANES;
     uint64_t shared_bytes = kernel->static_shared_bytes + dynamic_shared_bytes;
-    if (!threads || threads > BLOCK_MAX_THREADS || shared_bytes > SM_SHARED_BYTES)
+    if (!threads || threads > BLOCK_MAX_THREADS || shared_bytes > (uint64_t)driver.generation->sm_shared_bytes)
         return 0;
     uint64_t blocks = smaller(SM_MAX_BLOCKS, SM_MAX_THREADS / WARP_LANES / warps);
-    return (unsigned)(shared_bytes ? smaller(blocks, SM_SHARED_BYTES / shared_bytes) : blocks);
+    if (shared_bytes)
+        blocks = smaller(blocks, (uint64_t)driver.generation->sm_shared_bytes / shared_bytes);
+    return (unsigned)blocks;
 }
 
 static CUresult answer(int *blocks, const void *handle, int threads, size_t dynamic_shared_bytes)
@@ -123,6 +127,54 @@ API cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction handle, in
         return leave(result);
     if (kernel_blocks_per_sm(kernel, (unsigned)threads, 0) < (unsigned)blocks)
         return leave(CUDA_ERROR_INVALID_VALUE);
-    *bytes = smaller(SM_SHARED_BYTES / (uint64_t)blocks, BLOCK_SHARED_BYTES_OPTIN) - kernel->static_shared_bytes;
+    const struct generation *generation = driver.generation;
+    *bytes =
+        smaller((uint64_t)generation->sm_shared_bytes / (uint64_t)blocks, (uint64_t)generation->block_shared_bytes);
+    *bytes -= kernel->static_shared_bytes;
+    return leave(CUDA_SUCCESS);
+}
+
+/* Clusters of the shape that a configuration asks for, or the kernel itself. */
+API cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, const CUlaunchConfig *config)
+{
+    CUresult result = enter_driver();
+    if (result)
+        return result;
+    struct kernel *kernel = kernel_of(handle);
+    if (!kernel)
+        return leave(CUDA_ERROR_INVALID_HANDLE);
+    if (!clusters || !config || (config->attribute_count && !config->attributes))
+        return leave(CUDA_ERROR_INVALID_VALUE);
+    result = kernel_describe(kernel);
+    if (result)
+        return leave(result);
+    unsigned cluster[3];
+    memcpy(cluster, kernel->cluster, sizeof cluster);
+    cluster_of_config(config, cluster);
+    const unsigned grid[3] = {config->grid_x, config->grid_y, config->grid_z};
+    if (!cluster_is_valid(kernel, cluster, grid))
+        return leave(CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    unsigned blocks = cluster[0] ? cluster[0] * cluster[1] * cluster[2] : 1;
+    unsigned threads = config->block_x * config->block_y * config->block_z;
+    *clusters = (int)(kernel_blocks_per_sm(kernel, threads, config->shared_bytes) * driver.sm_count / blocks);
+    return leave(CUDA_SUCCESS);
+}
+
+API cuOccupancyMaxPotentialClusterSize(int *blocks, CUfunction handle, const CUlaunchConfig *config)
+{
+    CUresult result = enter_driver();
+    if (result)
+        return result;
+    struct kernel *kernel = kernel_of(handle);
+    if (!kernel)
+        return leave(CUDA_ERROR_INVALID_HANDLE);
+    if (!blocks || !config)
+        return leave(CUDA_ERROR_INVALID_VALUE);
+    result = kernel_describe(kernel);
+    if (result)
+        return leave(result);
+    unsigned threads = config->block_x * config->block_y * config->block_z;
+    uint64_t resident = (uint64_t)kernel_blocks_per_sm(kernel, threads, config->shared_bytes) * driver.sm_count;
+    *blocks = (int)smaller(resident, cluster_limit(kernel));
     return leave(CUDA_SUCCESS);
 }

@@ -19,9 +19,11 @@
  *   OK          nothing
  * DESCRIBE      u64 module, u32 kernel (index in the LOAD reply)
  *   OK          u32 static shared bytes, u32 local bytes, u32 largest number of threads of a block,
- *               i32 registers (-1: not known), u32 parameters, each: u32 offset, u32 size
+ *               i32 registers (-1: not known), u32 cluster x y z (all 0: none),
+ *               u32 parameters, each: u32 offset, u32 size
  * LAUNCH        u64 module, u32 kernel, u32 grid x y z, u32 block x y z, u32 dynamic shared bytes, u64 start cycle,
- *               BYTES parameters
+ *               u32 cluster x y z (all 0: none but the kernel's own), u64 address of 8 bytes for the barrier of a
+ *               cooperative grid (0: it is none), BYTES parameters
  *   OK          u64 cycles from start to end, u64 instructions executed by warps, BYTES what threads printed
  * UNLOAD        u64 module
  *   OK          nothing
@@ -32,7 +34,7 @@
 
 #include <stdint.h>
 
-enum { PROTOCOL_VERSION = 2, SOCKET_DESCRIPTOR = 3, MEMORY_DESCRIPTOR = 4 };
+enum { PROTOCOL_VERSION = 3, SOCKET_DESCRIPTOR = 3, MEMORY_DESCRIPTOR = 4 };
 
 enum request_kind {
     REQUEST_LOAD = 1,

@@ -28,6 +28,7 @@ CUresult server_start(void)
         .memory_address = (uintptr_t)driver.memory,
         .memory_bytes = 2 * driver.memory_bytes,
         .sm_count = driver.sm_count,
+        .generation = driver.generation,
     };
     connection = server_spawn(&setup);
     started = connection >= 0;

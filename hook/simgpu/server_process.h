@@ -10,6 +10,7 @@ struct server_setup {
     int memory_file;
     uint64_t memory_address, memory_bytes; /* of the whole mapping */
     unsigned sm_count;
+    const struct generation *generation;
 };
 
 /* Starts the server and returns our end of its socket, or -1 after a report. The server is no child of this process:

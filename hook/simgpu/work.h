@@ -12,6 +12,7 @@ struct kernel_call {
     const void *function;
     unsigned grid[3], block[3], shared_bytes;
     bool cooperative;
+    unsigned cluster[3];
     uint8_t *packed;
     size_t packed_bytes;
 };

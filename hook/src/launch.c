@@ -28,6 +28,8 @@ static CUresult enqueue_cooperative(const struct launch *l, CUfunction function,
 
 static CUresult enqueue(const struct launch *l, CUfunction function, void **parameters)
 {
+    if (l->form == LAUNCH_GRID && !parameters)
+        return REAL_OR_NOT_FOUND(cuLaunchGridAsync, function, (int)l->grid[0], (int)l->grid[1], l->stream);
     void **extra = parameters ? NULL : l->extra;
     if (!parameters)
         parameters = l->parameters;

@@ -9,7 +9,8 @@
 #include "kernel.h"
 #include "timers.h"
 
-enum launch_form { LAUNCH_KERNEL, LAUNCH_COOPERATIVE, LAUNCH_EX };
+/* LAUNCH_GRID: with what was set on the function before. */
+enum launch_form { LAUNCH_KERNEL, LAUNCH_COOPERATIVE, LAUNCH_EX, LAUNCH_GRID };
 
 struct launch {
     enum launch_form form;

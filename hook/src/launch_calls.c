@@ -9,6 +9,7 @@
 #include "hook_state.h"
 #include "launch.h"
 #include "launch_counts.h"
+#include "launch_intercept.h"
 #include "launch_log.h"
 #include "memusage.h"
 #include "nvtx.h"
@@ -89,7 +90,7 @@ static CUresult follow(struct launch *launch)
     return launch_timed(launch, kernel, is_left_out(launch) ? reason(NOT_SAMPLED) : NULL);
 }
 
-static CUresult intercept(struct launch *launch)
+CUresult launch_intercept(struct launch *launch)
 {
     if (!hook_active())
         return launch_enqueue(launch, launch->function, NULL);
@@ -114,7 +115,7 @@ static CUresult plain(enum launch_form form, bool per_thread, CUfunction functio
                             .stream = stream,
                             .parameters = parameters,
                             .extra = extra};
-    return intercept(&launch);
+    return launch_intercept(&launch);
 }
 
 static CUresult extended(bool per_thread, const CUlaunchConfig *config, CUfunction function, void **parameters,
@@ -133,7 +134,7 @@ static CUresult extended(bool per_thread, const CUlaunchConfig *config, CUfuncti
                             .parameters = parameters,
                             .extra = extra,
                             .config = config};
-    return intercept(&launch);
+    return launch_intercept(&launch);
 }
 
 CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,

@@ -44,6 +44,7 @@
 #include "schedule.h"
 #include "settings.h"
 #include "signals.h"
+#include "stepwise.h"
 #include "streams.h"
 #include "threads.h"
 #include "timing.h"
@@ -257,6 +258,7 @@ static void begin_in_child(void)
     memusage_reset();
     capacities_reset();
     drain_reset();
+    stepwise_reset();
     streams_reset();
     timing_reset();
     executables_reset();

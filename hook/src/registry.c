@@ -7,6 +7,7 @@
 #include "handle_table.h"
 #include "real.h"
 #include "settings.h"
+#include "stepwise.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct handle_table kernels_by_handle;
@@ -30,6 +31,7 @@ static void forget(struct code *code)
 {
     handle_table_remove(&codes_by_handle, is_this, code);
     handle_table_remove(&kernels_by_handle, is_kernel_of, code);
+    stepwise_forget();
     image_release(code->image);
     code->image = NULL;
 }

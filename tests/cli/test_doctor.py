@@ -211,3 +211,16 @@ def test_how_the_trial_of_probes_in_machine_code_went() -> None:
         ("warn", "probed but for records of single accesses on sm_89, driver 580.159: none"),
         ("ok", "kernels without PTX can be probed on sm_90, driver 580.159"),
     ]
+
+
+def test_settings_that_name_what_there_is_not(command: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "config" / "tui-probe"
+    folder.mkdir(parents=True)
+    lines = ["probe = 'blok_sched'", f"bandwidth = '{tmp_path}/bw.json'", "trace_dir = '/dev/null'", "palette = 'pink'"]
+    (folder / "settings.toml").write_text("\n".join(lines))
+    result = command("doctor", environment={"XDG_CONFIG_HOME": str(folder.parent)})
+    told = [" ".join(line.split()) for line in result.stdout.splitlines() if "settings.toml:" in line]
+    assert [line.partition("settings.toml: ")[2].partition(":")[0] for line in told] == [
+        "palette", "probe", "bandwidth", "trace_dir",
+    ]  # fmt: skip
+    assert "did you mean block_sched?" in told[1]

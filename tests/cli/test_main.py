@@ -56,7 +56,7 @@ def test_asking_for_help_imports_nothing_heavy(words: str) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["nonsense"], "invalid choice"),
+        (["nonsense"], "there is no command nonsense: there are home, run"),
         (["run"], "which command?"),
         (["run", "--"], "which command?"),
         (["run", "--nonsense", "true"], "--nonsense"),
@@ -67,6 +67,7 @@ def test_asking_for_help_imports_nothing_heavy(words: str) -> None:
         (["run", "--min-free-disk", "100%", "true"], "not a size"),
         (["run", "--launches", "9-0", "true"], "does not name launches"),
         (["run", "-k", "a::b", "true"], "empty part"),
+        (["run", "--sim-arch", "sm_90", "--driver", "x", "true"], "--sim-arch is for the simulated GPU"),
         (["run", "--memusage", "--benchmark", "true"], "--memusage probes nothing that --benchmark could time"),
         (["run", "--save-results", "true"], "--save-results is for --benchmark"),
         (["run", "--callback", "x.py", "true"], "--callback x.py: there is no such file"),

@@ -113,7 +113,7 @@ def without_insertions(text: str) -> str:
             kept.append(line.partition(REPLACED)[2])
         elif MARK not in line:
             kept.append(line)
-    return re.sub(r",?\s*\.param \.u64 tp_(?:map|cap|variable)_[\w$]+", "", "\n".join(kept))
+    return re.sub(r",?\s*\.param \.u64 tp_(?:map|cap|variable|state)_[\w$]*", "", "\n".join(kept))
 
 
 def words(text: str) -> list[str]:

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 REFUSED = {
     "calls_table": "operations holds the address of function",
     "calls_virtual": "holds the address of function",
-    "indirect": "is used in function",
-    "calls": "ends the kernel with exit",
+    "indirect": "holds the address of function",
 }
 UNRESOLVED = {"gemm_splitk"}
 """Kernels that no assembler takes alone: they call functions of other translation units."""

@@ -151,10 +151,10 @@ def test_names_match_exactly(server: Path, tmp_path: Path) -> None:
 
 
 def test_kernels_that_cannot_be_probed_are_skipped(server: Path, tmp_path: Path) -> None:
-    text = f"{HEADER}.func f() {{ exit; }}\n.entry kernel() {{ call f; ret; }}"
+    text = f"{HEADER}.func f() {{ call f; exit; }}\n.entry kernel() {{ call f; ret; }}"
     directory = kernel_directory(tmp_path, text.encode())
     with connected(server) as hook:
-        reason = because("function-exits", line=4, function="f")
+        reason = because("function-recursive", line=4, function="f")
         assert hook.prepare(directory, "kernel") == ("skipped", reason.written)
     assert (directory / "pruned.ptx").exists()
     assert not (directory / "kernel.info").exists()

@@ -54,7 +54,7 @@ def runs(position: str, text: str = STRIDES) -> list[list[int]]:
     kernel = Kernel.of(tree, "strides")
     (found,) = parse_positions(position)
     assert found.source is not None
-    return [[kernel.line_of(one) for one in run] for run in source_runs(kernel, found.source)]
+    return [[kernel.line_of(one) for one in run] for run in source_runs(kernel, kernel.entry, found.source)]
 
 
 @pytest.mark.parametrize(

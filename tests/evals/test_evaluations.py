@@ -11,7 +11,7 @@ import pytest
 import tui_probe
 from tests.evals.schedules import write_fill, write_two_slots
 from tui_probe.cli.evaluation import Reading
-from tui_probe.cli.main import main, main_parser
+from tui_probe.cli.main import main, parsers
 from tui_probe.errors import ChoiceError, TraceError, UsageError
 from tui_probe.evals import registry
 from tui_probe.evals.collected import Collected, write_collected
@@ -40,7 +40,7 @@ def test_runs_can_be_given_on_the_command_line(name: str, simulated: bool) -> No
     collections = registry.evaluation_named(name).collect(Setting(simulated=simulated))
     assert len({each.name for each in collections}) == len(collections)
     for each in collections:
-        parsed = main_parser("run").parse_args(["run", *each.options, "--", *each.argv])
+        parsed = parsers("run")[0].parse_args(["run", *each.options, "--", *each.argv])
         assert parsed.ncu or parsed.launches, f"{each.name}: its launches go by a default"
         program = each.argv[1] if len(each.argv) > 1 else ""
         assert "{programs}" not in program or Path(program.replace("{programs}", str(PROGRAMS))).is_file()

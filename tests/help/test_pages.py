@@ -15,7 +15,7 @@ from tests.dsl.running import COUNT, run_saxpy
 from tests.help.pages import NAMES, blocks
 from tests.recorded import DATA, SIMULATED
 from tui_probe.cli.commands import COMMANDS
-from tui_probe.cli.main import main_parser
+from tui_probe.cli.main import parsers
 from tui_probe.draw.spans import to_ascii
 from tui_probe.engine.model import Level
 from tui_probe.engine.options import Options
@@ -56,7 +56,7 @@ def test_commands_on_the_pages_can_be_given(name: str, capsys: pytest.CaptureFix
         for line in block.splitlines():
             words = shlex.split(line.removeprefix("$ "))
             if words[0] == "tui-probe":
-                main_parser(words[1]).parse_args(words[1:])  # which exits for what it does not know
+                parsers(words[1])[0].parse_args(words[1:])  # which exits for what it does not know
     assert capsys.readouterr().err == ""
     for command, rest in re.findall(r"`tui-probe ([a-z-]+)([^`]*)`", page_of(name)):
         assert command in COMMANDS, rest
@@ -65,7 +65,7 @@ def test_commands_on_the_pages_can_be_given(name: str, capsys: pytest.CaptureFix
 
 
 def options_of(command: str) -> str:
-    parser = main_parser(command)
+    parser, _ = parsers(command)
     return next(action for action in parser._actions if action.dest == "command_name").choices[command].format_help()  # type: ignore[index,no-any-return]
 
 

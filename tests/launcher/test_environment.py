@@ -91,6 +91,14 @@ def test_the_simulated_gpu_is_told_which_python_executes_it() -> None:
     assert any((folder / "tui_probe" / "__init__.py").is_file() for folder in folders)  # an editable one has two
 
 
+def test_the_simulated_gpu_is_told_its_architecture() -> None:
+    assert environment({}, SIMULATED, simulated_architecture="sm_90")["TUI_PROBE_SIM_ARCH"] == "sm_90"
+    assert "TUI_PROBE_SIM_ARCH" not in environment({}, SIMULATED)
+    own = {"TUI_PROBE_SIM_ARCH": "sm_90"}
+    assert environment(own, SIMULATED)["TUI_PROBE_SIM_ARCH"] == "sm_90"
+    assert environment(own, SIMULATED, simulated_architecture="sm_80")["TUI_PROBE_SIM_ARCH"] == "sm_80"
+
+
 def test_frameworks_are_told_to_keep_their_ptx() -> None:
     result = environment({"XLA_FLAGS": "--xla_dump_to=/tmp/dump"})
     assert result["XLA_FLAGS"] == "--xla_dump_to=/tmp/dump --xla_gpu_generate_line_info=true"

@@ -121,6 +121,39 @@ def test_the_command(traces: list[Path], tmp_path: Path, capsys: pytest.CaptureF
     assert "of what it can do" in text or "not measured" in text
 
 
+HEADINGS = (
+    '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device",'
+    '"CC","Section Name","Metric Name","Metric Unit","Metric Value"\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("counted", "bound", "busy"),
+    [({"dram__bytes.sum": 20_000_000}, "memory (DRAM)", 20 / 24), ({}, "tensor", 0.7413621)],
+)
+def test_counters_of_ncu_tell_the_level_of_memory(
+    traces: list[Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    counted: dict[str, int],
+    bound: str,
+    busy: float,
+) -> None:
+    """In two launches of the kernel; what ncu counted of another is not of this one."""
+    table = tmp_path / "ncu.csv"
+    where = '"1","7","(128, 1, 1)","(8, 1, 1)","0","9.0",""'
+    rows = [
+        f'"{number}","1","a","h","{name}(int)",{where},"{metric}","byte","{value}"'
+        for number, name in enumerate(("matmul", "matmul", "other"))
+        for metric, value in ({"gpu__time_duration.sum": 1} | counted).items()
+    ]
+    table.write_text(HEADINGS + "\n".join(rows) + "\n")
+    words = ["roofline", *map(str, traces), "--bandwidth", "4T", "--peak", "1000T", "--ncu", str(table)]
+    assert main([*words, "--format", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["roofline"]
+    assert (found["bound"], found["busy"]) == (bound, pytest.approx(busy, rel=0.001))
+
+
 def test_the_settings_name_a_measurement(
     traces: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

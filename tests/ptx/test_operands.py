@@ -53,7 +53,7 @@ SCOPE = OperandParser({"bare": 0, "n": 5})
         ("!%p1", Negated("!", Register("%p1"))),
         ("-%r1", Negated("-", R1)),
         ("foo[3]", Raw("foo[3]")),
-        ("1 + 2 * 3", Raw("1 + 2 * 3")),
+        ("1 + 2 * 3", Immediate("7")),
         ("[%r1+%r2]", Raw("[%r1+%r2]")),
         ("foo.x", Raw("foo.x")),
     ],
@@ -69,9 +69,9 @@ def test_nothing(text: str) -> None:
 
 
 def test_what_is_not_understood_spoils_its_operand_only() -> None:
-    assert SCOPE.parse("%r1, {%r1, 1+1}, , [a, b, c], %r2") == (
+    assert SCOPE.parse("%r1, {%r1, 1+x}, , [a, b, c], %r2") == (
         R1,
-        Raw("{%r1, 1+1}"),
+        Raw("{%r1, 1+x}"),
         Raw(""),
         Raw("[a, b, c]"),
         R2,

@@ -98,6 +98,6 @@ def test_an_error_of_a_file_without_a_number_has_words() -> None:
 
 
 def test_advice_has_the_parameters_or_is_none() -> None:
-    assert "Have f inlined" in advice_on("function-called", {"function": "f", "opcode": "ld"})
-    assert advice_on("function-called", {}) == "", "the sentence was cut off"
+    assert "Call f by its name" in advice_on("function-by-pointer", {"function": "f"})
+    assert advice_on("function-by-pointer", {}) == "", "the sentence was cut off"
     assert advice_on("measured", {}) == advice_on(None, {}) == advice_on("of-tomorrow", {}) == ""

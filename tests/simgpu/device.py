@@ -99,6 +99,8 @@ class Device:
         block: Sequence[int] = (32,),
         shared: int = 0,
         start_cycle: int = 0,
+        cluster: tuple[int, int, int] = (0, 0, 0),
+        workspace: int = 0,
     ) -> Execution:
         """Runs a kernel. Arguments are bytes or NumPy scalars; arrays are uploaded first, and updated after."""
         parameters = bytearray(function.parameter_bytes)
@@ -121,6 +123,8 @@ class Device:
             variables=self.variables,
             machine=self.machine,
             start_cycle=start_cycle,
+            cluster=cluster,
+            workspace=workspace,
         )
         for array, address in uploaded:
             array[...] = self.download(address, array)

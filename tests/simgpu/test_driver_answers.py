@@ -41,7 +41,7 @@ def load(server: Server, source: str) -> protocol.Loaded:
 
 
 def launch(module: int, parameters: bytes = b"", start_cycle: int = 0) -> protocol.Launch:
-    return protocol.Launch(module, 0, (1, 1, 1), (1, 1, 1), 0, start_cycle, parameters)
+    return protocol.Launch(module, 0, (1, 1, 1), (1, 1, 1), 0, start_cycle, (0, 0, 0), 0, parameters)
 
 
 def test_a_module_is_told_whole(server: Server) -> None:
@@ -139,4 +139,5 @@ def test_a_mistake_of_ours_is_an_answer(server: Server, monkeypatch: pytest.Monk
     monkeypatch.setattr("tui_probe.simgpu.executor.execute", fail)
     status, failure = ask(server, launch(loaded.module))
     assert status is Status.NOT_SUPPORTED
-    assert failure == protocol.Failure("internal error, please report it: ZeroDivisionError: two words")
+    said = "the simulated GPU failed, which is a mistake in tui-probe: ZeroDivisionError: two words"
+    assert failure == protocol.Failure(said)

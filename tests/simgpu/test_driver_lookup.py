@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import re
 import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -76,10 +78,36 @@ def test_functions_that_are_not_simulated_say_so(loaded_driver: Driver) -> None:
             getattr(loaded_driver, name)()
 
 
-def test_there_are_no_private_tables(loaded_driver: Driver) -> None:
+def test_there_are_no_private_tables(loaded_driver: Driver, capfd: pytest.CaptureFixture[str]) -> None:
     table = HANDLE()
     with fails(Code.NOT_FOUND):
         loaded_driver.cuGetExportTable(ctypes.byref(table), bytes(16))
+    assert capfd.readouterr().err == ""
+
+
+def test_the_runtimes_table_is_asked_for_in_vain_and_the_way_out_told(
+    loaded_driver: Driver, capfd: pytest.CaptureFixture[str]
+) -> None:
+    table = HANDLE()
+    runtime = bytes.fromhex("6bd5fb6c5bf4e74a8987d93912fd9df9")
+    for _ in range(2):
+        with fails(Code.NOT_FOUND):
+            loaded_driver.cuGetExportTable(ctypes.byref(table), runtime)
+    said = capfd.readouterr().err
+    assert said.count("this program uses the CUDA runtime (cudart)") == 1
+    assert "an NVIDIA GPU; or compile its kernels with nvcc -ptx" in said
+
+
+@pytest.mark.skipif(find_spec("nvidia") is None, reason="no CUDA runtime: install nvidia-cuda-runtime")
+def test_a_program_of_the_cuda_runtime_is_told_the_way_out(environment: dict[str, str]) -> None:
+    program = """
+import ctypes, glob, nvidia
+(path,) = (found for folder in nvidia.__path__ for found in glob.glob(folder + "/*/lib/libcudart.so.*"))
+print(ctypes.CDLL(path).cudaFree(None))
+"""
+    result = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert result.stdout == "500\n"
+    assert result.stderr.startswith("tui-probe simulated GPU: this program uses the CUDA runtime (cudart)")
 
 
 def test_errors_have_names_and_texts(loaded_driver: Driver) -> None:

@@ -17,6 +17,7 @@ from tui_probe.simgpu.codec import pack, unpack
 HEADER = (Path(__file__).parents[2] / "hook" / "simgpu" / "protocol.h").read_text()
 
 u32 = st.integers(0, 2**32 - 1)
+i32 = st.integers(-(2**31), 2**31 - 1)
 u64 = st.integers(0, 2**64 - 1)
 dimensions = st.tuples(u32, u32, u32)
 variables = st.builds(protocol.Variable, st.text(), u32, u64, u64, st.binary())
@@ -25,10 +26,10 @@ messages = st.one_of(
     st.builds(protocol.Load, st.binary()),
     st.builds(protocol.Place, u64, st.lists(u64).map(tuple)),
     st.builds(protocol.Describe, u64, u32),
-    st.builds(protocol.Launch, u64, u32, dimensions, dimensions, u32, u64, st.binary()),
+    st.builds(protocol.Launch, u64, u32, dimensions, dimensions, u32, u64, dimensions, u64, st.binary()),
     st.builds(protocol.Unload, u64),
     st.builds(protocol.Loaded, u64, u32, st.lists(st.text()).map(tuple), st.lists(variables).map(tuple)),
-    st.builds(protocol.Described, u32, u32, u32, st.integers(-(2**31), 2**31 - 1), st.lists(parameters).map(tuple)),
+    st.builds(protocol.Described, u32, u32, u32, i32, dimensions, st.lists(parameters).map(tuple)),
     st.builds(protocol.Executed, u64, u64),
     st.builds(protocol.Failure, st.text()),
     st.just(protocol.Done()),
@@ -53,10 +54,11 @@ def test_a_message_cut_off_or_too_long_is_refused(message: Any, data: st.DataObj
 
 
 def test_the_bytes_of_a_launch() -> None:
-    launch = protocol.Launch(1, 2, (3, 4, 5), (6, 7, 8), 9, 10, b"ab")
+    launch = protocol.Launch(1, 2, (3, 4, 5), (6, 7, 8), 9, 10, (11, 12, 13), 14, b"ab")
     numbers = [2, 3, 4, 5, 6, 7, 8, 9]
     expected = (1).to_bytes(8, "little") + b"".join(number.to_bytes(4, "little") for number in numbers)
-    assert pack(launch) == expected + (10).to_bytes(8, "little") + b"\2\0\0\0ab"
+    expected += (10).to_bytes(8, "little") + b"".join(number.to_bytes(4, "little") for number in (11, 12, 13))
+    assert pack(launch) == expected + (14).to_bytes(8, "little") + b"\2\0\0\0ab"
 
 
 @settings(deadline=None)

@@ -165,3 +165,22 @@ def test_packing_saturates() -> None:
     assert found.tolist() == [0x1234FF00]
     found = evaluate("cvt.pack.sat.s16.s32 %d, %a, %b;", [a * 1000, b], np.dtype(np.uint32))
     assert found.tolist() == [0x7FFFFFFB]
+
+
+def test_tf32_rounds_as_it_is_told() -> None:
+    values_ = np.array([1 + 2**-11, 1 + 3 * 2**-11, -1 - 3 * 2**-12, np.inf], np.float32)
+    single = np.dtype(np.float32)
+    assert evaluate("cvt.rn.tf32.f32 %d, %a;", [values_], single).tolist() == [1.0, 1 + 2**-9, -1 - 2**-10, np.inf]
+    assert evaluate("cvt.rz.tf32.f32 %d, %a;", [values_], single).tolist() == [1.0, 1 + 2**-10, -1.0, np.inf]
+    assert evaluate("cvt.rn.relu.tf32.f32 %d, %a;", [values_], single)[2] == 0.0
+
+
+def test_satfinite_keeps_results_finite() -> None:
+    values_ = np.array([1e6, -np.inf, 65519.0, 65520.0, np.nan, 1.5], np.float32)
+    found = evaluate("cvt.rn.satfinite.f16.f32 %d, %a;", [values_], np.dtype(np.uint16))
+    assert found.tolist() == [0x7BFF, 0xFBFF, 0x7BFF, 0x7BFF, 0x7FFF, 0x3E00]
+    largest = np.array([3.4028234e38, -3.4028234e38, np.inf, np.nan, 1.5], np.float32)
+    found = evaluate("cvt.rn.satfinite.bf16.f32 %d, %a;", [largest], np.dtype(np.uint16))
+    assert found.tolist() == [0x7F7F, 0xFF7F, 0x7F7F, 0x7FFF, 0x3FC0]
+    found = evaluate("cvt.rna.satfinite.tf32.f32 %d, %a;", [largest], np.dtype(np.uint32))
+    assert found.tolist() == [0x7F7FE000, 0xFF7FE000, 0x7F7FE000, 0x7FFFFFFF, 0x3FC00000]

@@ -82,3 +82,81 @@ def test_a_function_without_body_is_an_error_only_when_called() -> None:
     Device().launch(compiled(source), np.uint32(0))
     with pytest.raises(UnsupportedInstructionError, match=r"unsupported instruction call\.uni malloc at line 13"):
         Device().launch(compiled(source), np.uint32(1))
+
+
+def returned(function: str, call: str, count: int = 32) -> list[int]:
+    """What a kernel that does ``call`` for each thread leaves in ``%r1``; ``%r2`` holds the thread's index."""
+    source = f"""
+    {function}
+    .visible .entry calls(.param .u64 out) {{
+        .reg .b32 %r<8>; .reg .f32 %f<4>; .reg .b64 %rd<4>; .reg .pred %p<4>;
+        .reg .v2 .b32 pair;
+        mov.u32 %r2, %tid.x;
+        mov.u32 %r1, 1000;
+        {call}
+        ld.param.u64 %rd1, [out];
+        mad.wide.u32 %rd1, %r2, 4, %rd1;
+        st.global.u32 [%rd1], %r1;
+        ret; }}"""
+    output = np.zeros(count, np.uint32)
+    Device().launch(compiled(source), output, block=(count,))
+    result: list[int] = output.tolist()
+    return result
+
+
+SUCCESSOR = ".func (.reg .b32 r) next(.reg .b32 a) { add.u32 r, a, 1; ret; }"
+
+
+def test_parameters_in_registers() -> None:
+    assert returned(SUCCESSOR, "call (%r1), next, (%r2);") == [i + 1 for i in range(32)]
+    assert returned(SUCCESSOR, "call (%r1), next, (40 + 1);") == [42] * 32
+    assert returned(SUCCESSOR, "call (_), next, (%r2);") == [1000] * 32
+    assert returned(SUCCESSOR, "call (%r1), next, (%laneid);") == [i + 1 for i in range(32)]
+
+
+def test_parameters_in_registers_of_other_types() -> None:
+    double = ".func (.reg .f32 r) twice(.reg .f32 a) { add.f32 r, a, a; ret; }"
+    call = "cvt.rn.f32.u32 %f1, %r2; call (%f2), twice, (%f1); cvt.rzi.u32.f32 %r1, %f2;"
+    assert returned(double, call) == [2 * i for i in range(32)]
+    both = ".func (.reg .b32 q, .reg .b32 r) split(.reg .b32 a, .reg .b32 b) { div.u32 q, a, b; rem.u32 r, a, b; ret; }"
+    call = "call (%r3, %r4), split, (%r2, 5); mad.lo.u32 %r1, %r3, 100, %r4;"
+    assert returned(both, call) == [i // 5 * 100 + i % 5 for i in range(32)]
+    vector = ".func (.reg .b32 r) sum(.reg .v2 .b32 a) { add.u32 r, a.x, a.y; ret; }"
+    call = "mov.b32 pair.x, %r2; mov.b32 pair.y, 7; call (%r1), sum, (pair);"
+    assert returned(vector, call) == [i + 7 for i in range(32)]
+
+
+def test_a_result_in_a_register_from_divergent_paths() -> None:
+    function = """.func (.reg .b32 r) choose(.reg .b32 a) { .reg .pred p;
+        setp.lt.u32 p, a, 20; @p bra small; mov.u32 r, 5; bra done; small: mul.lo.u32 r, a, 3; done: ret; }"""
+    expected = [3 * i if i < 20 else 5 for i in range(32)]
+    assert returned(function, "call (%r1), choose, (%r2);") == expected
+    guarded = "setp.ge.u32 %p1, %r2, 8; @%p1 call (%r1), choose, (%r2);"
+    assert returned(function, guarded) == [1000] * 8 + expected[8:]
+
+
+def test_a_result_in_bytes_from_divergent_paths() -> None:
+    function = """.func (.param .b32 r) choose(.param .b32 a) { .reg .pred p; .reg .b32 t;
+        ld.param.b32 t, [a]; setp.lt.u32 p, t, 20; @p bra small;
+        st.param.b32 [r], 5; bra done; small: mul.lo.u32 t, t, 3; st.param.b32 [r], t; done: ret; }"""
+    expected = [3 * i if i < 20 else 5 for i in range(32)]
+    assert returned(function, "call (%r1), choose, (%r2);") == expected
+
+
+def test_numbers_for_parameters_in_bytes() -> None:
+    function = """.func (.param .b32 r) next(.param .b32 a) { .reg .b32 t;
+        ld.param.b32 t, [a]; add.u32 t, t, 1; st.param.b32 [r], t; ret; }"""
+    assert returned(function, "call (%r1), next, (%r2);") == [i + 1 for i in range(32)]
+    assert returned(function, "call (%r1), next, (5);") == [6] * 32
+
+
+def test_recursion_with_registers() -> None:
+    function = """.func (.reg .b32 r) sum(.reg .b32 a) { .reg .pred p; .reg .b32 below, one;
+        mov.u32 r, 0; setp.eq.u32 p, a, 0; @p ret; sub.u32 one, a, 1; call (below), sum, (one);
+        add.u32 r, below, a; ret; }"""
+    assert returned(function, "call (%r1), sum, (%r2);") == [i * (i + 1) // 2 for i in range(32)]
+
+
+def test_a_call_that_does_not_match_its_function_is_refused() -> None:
+    with pytest.raises(UnsupportedInstructionError, match="call next"):
+        returned(SUCCESSOR, "call (%r1), next, (%r2, 5);")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NCU = {"kernels": "1", "metrics": "2", "traffic": "3", "sectors": "4", "critical": "5", "averages": "6"}
-NSYS = {"kernels": "1", "ranges": "2", "gaps": "3", "timeline": "4"}
+NSYS = {"totals": "1", "kernels": "2", "ranges": "3", "gaps": "4", "timeline": "5"}
 
 
 def shown(files: list[Path], size: tuple[int, int], ascii_only: bool = False) -> AbstractAsyncContextManager[Stage]:
@@ -51,13 +51,48 @@ async def test_pages_of_nsys(tmp_path: Path, size: tuple[int, int], ascii_only: 
 
 async def test_pages_scroll_search_and_filter(tmp_path: Path) -> None:
     async with shown([real(tmp_path, "nsys/sample.sqlite")], (100, 30)) as stage:
-        await stage.press("G")
+        await stage.press("2", "G")
         assert "compete for L2" in stage.text or "Blocks share L2" in stage.text
         await stage.press("g", "ampersand", *"gemv2T", "enter")
         assert "gemv2T" in stage.text
         assert "cupy_fill" not in stage.text
         await stage.press("escape", "slash", *"cupy_fill", "enter")
         assert "cupy_fill" in stage.text
+
+
+async def test_rows_lead_to_their_launches_and_back(tmp_path: Path) -> None:
+    async with shown([real(tmp_path, "nsys/sample.sqlite")], (120, 30)) as stage:
+        await stage.press("down", "enter")
+        assert "only kernel" in stage.text
+        assert "splitKreduce_kernel" in stage.text
+        assert "gemv2T" not in stage.text
+        assert "row 1 of 432" in stage.text
+        await stage.press("escape")
+        assert "gemv2T" in stage.text
+        assert "row 2 of 10" in stage.text, "the row that was left"
+        await stage.press("2")
+        assert "of 3689" in stage.text, "all launches"
+        await stage.press("3", "down", "down", "enter")
+        assert "only range" in stage.text
+        await stage.press("2")
+        assert "only range" in stage.text
+        await stage.press("escape")
+        assert "of 3689" in stage.text
+
+
+async def test_rows_are_sorted_by_any_column_both_ways(tmp_path: Path) -> None:
+    async with shown([real(tmp_path, "nsys/sample.sqlite")], (120, 30)) as stage:
+        seen = []
+        for _ in range(3):
+            await stage.press("o")
+            seen.append(next(part for part in stage.text.split(" · ") if "sorted" in part or "falling" in part))
+        assert "by launches, falling" in stage.text
+        first = next(line for line in stage.text.splitlines() if "cupy" in line or "Reduce" in line)
+        assert " 609 " in first
+        await stage.press("r")
+        assert "by launches, rising" in stage.text
+        first = next(line for line in stage.text.splitlines() if "cupy" in line or "Reduce" in line)
+        assert "cupy_fill" in first
 
 
 async def test_the_timeline_answers_keys(tmp_path: Path) -> None:
@@ -68,7 +103,7 @@ async def test_the_timeline_answers_keys(tmp_path: Path) -> None:
         ),
     )
     async with shown([path], (100, 20)) as stage:
-        await stage.press("4")
+        await stage.press("5")
         assert "f(int)" in stage.text
         assert "┣step" in stage.text
         before = stage.text

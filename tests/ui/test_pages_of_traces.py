@@ -159,6 +159,7 @@ async def test_a_kernel_of_a_profile_opens_in_the_trace_that_probed_it(beside: t
     profile, *directories = beside
     imported = open_imported([profile], traces=[open_trace(path) for path in directories])
     async with showing(imported, (120, 30), traces=directories) as stage:
+        await stage.press("2")
         assert "1 of 2 kernels in the traces" in stage.text
         assert "Nov21_101011_42 #1 probed" in stage.text
         await stage.press("slash", *"f(int)", "enter", "enter")
@@ -175,6 +176,7 @@ async def test_a_trace_that_is_still_being_read(beside: tuple[Path, Path, Path])
     profile, *directories = beside
     imported = open_imported([profile], traces=[open_trace(path) for path in directories])
     async with showing(imported, (120, 30), traces=directories[:1]) as stage:
+        await stage.press("2")
         await stage.press("slash", *"f(int)", "enter", "enter")
         assert "Nov21_101011_42 is still being read" in stage.text
         assert isinstance(stage.app.screen, ImportedScreen)

@@ -71,6 +71,15 @@ def _streams(
         )
 
 
+def within(kernels: Kernels, ranges: HostRanges, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which kernels belong to one of the ``chosen`` ranges, or to a range inside one."""
+    found = np.zeros(len(kernels), dtype=np.bool_)
+    for row, inside in _members(kernels, ranges):
+        if chosen[row]:
+            found[inside] = True
+    return found
+
+
 def innermost(kernels: Kernels, ranges: HostRanges) -> NDArray[np.int64]:
     """For each kernel the shortest range that it belongs to, -1 if it is in none."""
     found = np.full(len(kernels), UNKNOWN, dtype=np.int64)

@@ -41,6 +41,7 @@ COMMANDS = {
     "bandwidth": Entry("bandwidth", "measure the bandwidth of this machine's memories"),
     "check": Entry("check", "verify a probe, and try it on kernels without a GPU"),
     "new-probe": Entry("new_probe", "write a commented start of a probe of your own, in Python or TOML"),
+    "completion": Entry("completion", "what bash, zsh or fish needs to complete tui-probe's command lines"),
     "help": Entry("help", "help pages: how things work, formats, and a glossary"),
     "doctor": Entry("doctor", "check what works on this machine, and how to fix what does not"),
     "demo": Entry("demo", "the whole pipeline on a bundled example, simulated where there is no GPU"),

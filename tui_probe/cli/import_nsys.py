@@ -19,8 +19,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files", nargs="+", type=Path, metavar="FILE", help="an sqlite export, or CSV files of one nsys stats"
     )
-    parser.add_argument("--page", choices=NSYS_PAGES, default="kernels", help="what to show; default %(default)s")
-    parser.add_argument("--search", default="", metavar="TEXT", help="only kernels and ranges with TEXT in their names")
+    parser.add_argument("--page", choices=NSYS_PAGES, default="totals", help="what to show; default %(default)s")
+    parser.add_argument(
+        "--search", default="", metavar="TEXT",
+        help="only kernels and ranges with TEXT in their names, and kernels that ran within such a range",
+    )  # fmt: skip
     parser.add_argument(
         "--trace", action="append", default=[], metavar="TRACE[:KERNEL]",
         help="a trace of the same program: the page kernels names its kernels; may be repeated",
@@ -32,13 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write one page."""
     from tui_probe.importers.nsys import read_nsys
-    from tui_probe.pages.nsight.nsys_pages import gaps_page, kernels_page, ranges_page
+    from tui_probe.pages.nsight.nsys_pages import gaps_page, kernels_page, ranges_page, totals_page
     from tui_probe.pages.nsight.nsys_sources import NsysSources
 
     sources = NsysSources(read_nsys(arguments.files), arguments.search, opened(arguments.trace))
     if arguments.page == "timeline":
         return write_timeline(sources, arguments)
-    page = {"kernels": kernels_page, "ranges": ranges_page, "gaps": gaps_page}[arguments.page]
+    page = {"totals": totals_page, "kernels": kernels_page, "ranges": ranges_page, "gaps": gaps_page}[arguments.page]
     return write_page(page(sources), arguments)
 
 

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, NoReturn
 from tui_probe import __version__
 from tui_probe.draw.printable import printable_lines
 from tui_probe.errors import ImportFileError, NoDriverError, ProbeError, TargetError, TraceError, UsageError
+from tui_probe.near import meant
 
+from . import completion
 from .commands import COMMANDS, READS_RESULTS
 from .output import complain, discard_output, on_terminal
 from .status import ExitStatus
@@ -54,10 +56,17 @@ def main(arguments: list[str] | None = None) -> int:
 
 def dispatch(words: list[str]) -> int:
     """Parse the command line, with only the module that it names, and run it."""
+    if completion.ASKED in os.environ:
+        complete()
     if words and words[0].startswith("-") and words[0] not in OWN_OPTIONS:
         words = ["run", *words]
-    parser = main_parser(next((word for word in words if word in COMMANDS), None))
-    options = parser.parse_args(words)
+    parser, used = parsers(next((word for word in words if word in COMMANDS), None))
+    if words and not words[0].startswith("-") and words[0] not in COMMANDS:
+        near = meant(words[0], COMMANDS) or ": there are " + ", ".join(COMMANDS)
+        parser.error(f"there is no command {words[0]}{near}")
+    options, unknown = parser.parse_known_args(words)
+    if unknown:
+        (used or parser).refuse(unknown)
     if options.command_name is None and not words and on_terminal():
         return dispatch(["home"])
     if options.command_name is None:
@@ -65,6 +74,13 @@ def dispatch(words: list[str]) -> int:
         return ExitStatus.OK
     know_probes(getattr(options, "probe_folders", []))
     return command(options.command_name).run(options)
+
+
+def complete() -> None:
+    """Answer a shell that asks how its line may go on, and end."""
+    words = completion.words_so_far()
+    command_name = next((word for word in words if word in COMMANDS), None)
+    completion.answer(*parsers(command_name), command_name)
 
 
 def add_probe_folders(parser: argparse.ArgumentParser) -> None:
@@ -98,9 +114,19 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         super().error(printable_lines(message))
 
+    def refuse(self, unknown: list[str]) -> NoReturn:
+        """Complain of arguments that mean nothing, with the option that the first may stand for."""
+        first = next((word for word in unknown if word.startswith("-")), unknown[0])
+        options = [option for option in self._option_string_actions if option.startswith("--")]
+        guess = meant(first.partition("=")[0], options) if first.startswith("--") else ""
+        what = f"there is no option {first}{guess}" if first.startswith("-") else f"too many arguments: {first}"
+        self.error(what)
 
-def main_parser(used: str | None) -> argparse.ArgumentParser:
-    """The parser of everything; only the subcommand ``used`` gets its arguments, since they need its module."""
+
+def parsers(used: str | None) -> tuple[Parser, Parser | None]:
+    """The parser of everything, and that of the subcommand ``used``: it alone has its arguments, which need its
+    module.
+    """
     parser = Parser(
         prog="tui-probe",
         description="A terminal profiler for GPU kernels.",
@@ -109,13 +135,15 @@ def main_parser(used: str | None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"tui-probe {__version__}")
     subcommands = parser.add_subparsers(dest="command_name", metavar="COMMAND", title="commands")
+    own = None
     for name, entry in COMMANDS.items():
         subparser = subcommands.add_parser(name, help=entry.help, description=sentence(entry.help), allow_abbrev=False)
         if name == used:
+            own = subparser
             command(name).add_arguments(subparser)
             if name in READS_RESULTS:
                 add_probe_folders(subparser)
-    return parser
+    return parser, own
 
 
 def sentence(text: str) -> str:

@@ -21,11 +21,13 @@ from .sizes import speaks_utf8
 from .status import ExitStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tui_probe.analysis.roofline import Point, Roof
     from tui_probe.bandwidth.figures import Bandwidth
     from tui_probe.pages.choices import Format
+    from tui_probe.pages.limits import Counters
+    from tui_probe.trace.model import Kernel
 
 LEAST_WIDTH: Final = 60
 CHART_ROWS: Final = 20
@@ -43,6 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--bandwidth", metavar="RATE|FILE",
         help="bytes per second, as 4.4T, or a file of `tui-probe bandwidth --format json`; default: the settings' file,"
         " else the GPU's data sheet",
+    )  # fmt: skip
+    parser.add_argument(
+        "--ncu", action="append", default=[], type=Path, metavar="FILE.csv",
+        help="a table of Nsight Compute of the same program with dram__bytes.sum and lts__t_bytes.sum (`run --ncu`): it"
+        " tells DRAM from L2; may be repeated",
     )  # fmt: skip
     parser.add_argument("--peak", type=rate, metavar="RATE", help="operations per second, as 989T; default: the GPU's")
     parser.add_argument("--format", choices=FORMATS, help="text or data instead of the screen; default table")
@@ -69,7 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
         bandwidth = measured_bandwidth(arguments.bandwidth or chosen_settings().bandwidth)
     except argparse.ArgumentTypeError as error:
         arguments.refuse(str(error))
-    found, roof = points(traces, bandwidth), roof_of(traces, bandwidth, arguments.peak)
+    counters = counted_by_ncu(arguments.ncu) if arguments.ncu else lambda _: None
+    found, roof = points(traces, bandwidth, counters), roof_of(traces, bandwidth, arguments.peak)
     if arguments.format is None and wants_screen(arguments):
         title = "roofline of " + ", ".join(trace.directory.name for trace in traces)
         directories = tuple(trace.directory for trace in traces)
@@ -78,6 +86,14 @@ def run(arguments: argparse.Namespace) -> int:
     plain = arguments.ascii or not speaks_utf8(sys.stdout)
     put(lines(found, roof, form, explained=arguments.explain), ascii_only=plain and form == "table")
     return ExitStatus.OK
+
+
+def counted_by_ncu(files: list[Path]) -> Callable[[Kernel], Counters | None]:
+    """What tables of Nsight Compute tell of kernels. Raises ImportFileError for files that are none."""
+    from tui_probe.importers.ncu import read_ncu
+    from tui_probe.pages.nsight.counters import counters_of
+
+    return counters_of(read_ncu(files))
 
 
 def measured_bandwidth(chosen: str | Path | None) -> Bandwidth | float | None:

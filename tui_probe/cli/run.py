@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tui_probe.errors import ProbeFileError, UsageError
 from tui_probe.launcher.held_target import HeldTarget
-from tui_probe.launcher.options import AUTO, MACHINE_CODE, RunOptions
+from tui_probe.launcher.options import ARCHITECTURES, AUTO, MACHINE_CODE, RunOptions
 from tui_probe.launcher.outcome import Outcome
 from tui_probe.launcher.passing import run_passing_on
 from tui_probe.launcher.session import Session
@@ -19,6 +19,7 @@ from tui_probe.probe_files.choices import ChosenProbe, choose
 from tui_probe.probe_files.folders import DEFAULT, built_in_files, in_folder, installed_files
 from tui_probe.trace.recent import remember
 
+from .again import take_again
 from .chosen import chosen_settings, default_launches, tell_problems, trace_dir
 from .messages import on_person, tell_what_failed
 from .output import inform, let_go_of_lost_terminal, warn
@@ -63,6 +64,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="run this on each saved result, as python FILE.py RESULT, after the program's end; default: the callback"
              " of a probe file that -p names by its path",
     )  # fmt: skip
+    parser.add_argument(
+        "--again", nargs="?", const="", metavar="TRACE",
+        help="run the program of a trace once more, in place of COMMAND: in the same folder with the same options, but"
+             " for those that are given; traces lie beside it. Default the newest trace",
+    )  # fmt: skip
     chosen = parser.add_argument_group("what is probed")
     chosen.add_argument(
         "-k", "--kernel", type=names, metavar="A:B", help="probe only kernels with A or B in their names"
@@ -101,9 +107,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--keep-secrets", action="store_true", help="do not mask passwords and tokens of the command line in the trace"
     )
     limits.add_argument("--no-source", action="store_true", help="do not copy the kernels' source files into the trace")
-    machine = parser.add_argument_group("driver").add_mutually_exclusive_group()
+    drivers = parser.add_argument_group("driver")
+    machine = drivers.add_mutually_exclusive_group()
     machine.add_argument("--driver", type=Path, metavar="PATH", help="the libcuda.so.1 to use")
     machine.add_argument("--sim", action="store_true", help="use the simulated GPU")
+    drivers.add_argument(
+        "--sim-arch", choices=ARCHITECTURES,
+        help="use the simulated GPU, as one of this architecture: sm_90 has clusters; default sm_80",
+    )  # fmt: skip
     add_ncu_options(parser)
     add_screen_options(parser)
     parser.add_argument("command", nargs="...", metavar="COMMAND...", help="the program to profile, and its arguments")
@@ -176,16 +187,39 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns its exit status, 128 + n if signal n ended it."""
+    if arguments.again is not None:
+        os.chdir(folder_of_former(arguments))
+    return start(arguments)
+
+
+def folder_of_former(arguments: argparse.Namespace) -> Path:
+    """Take the command and the options of a former run; the folder where that ran."""
+    if arguments.command:
+        arguments.refuse("--again runs the command of a trace: leave out COMMAND, or --again")
+    if arguments.ncu:
+        arguments.refuse("--ncu is for a command: tui-probe run --ncu -- COMMAND...")
+    return take_again(arguments)
+
+
+def start(arguments: argparse.Namespace) -> int:
+    """Run the command in the current folder."""
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not command:
-        arguments.refuse("which command? tui-probe run [options] -- COMMAND...")
+        arguments.refuse("which command? tui-probe run [options] -- COMMAND..., or --again")
     if arguments.memusage and arguments.benchmark:
         arguments.refuse("--memusage probes nothing that --benchmark could time: choose one of them")
     if arguments.save_results and not arguments.benchmark:
         arguments.refuse("--save-results is for --benchmark: other runs save results anyway")
+    if arguments.sim_arch and arguments.driver:
+        arguments.refuse("--sim-arch is for the simulated GPU, --driver names another one: choose one of them")
     if arguments.ncu:
         return profile_with_ncu(arguments, command)
-    options = RunOptions(
+    return profile(options_of(arguments, command), arguments)
+
+
+def options_of(arguments: argparse.Namespace, command: Sequence[str]) -> RunOptions:
+    """What the run is asked to do."""
+    return RunOptions(
         command=tuple(command),
         probes=probes_of(arguments),
         trace_root=arguments.tracedir,
@@ -200,7 +234,8 @@ def run(arguments: argparse.Namespace) -> int:
         machine_code=arguments.machine_code or chosen_settings().machine_code or AUTO,
         times=not arguments.no_times,
         driver=arguments.driver,
-        simulated=arguments.sim,
+        simulated=arguments.sim or arguments.sim_arch is not None,
+        simulated_architecture=arguments.sim_arch,
         **limits_of(arguments),
         min_free_disk=least_free(arguments),
         after=arguments.after or 0.0,
@@ -212,7 +247,6 @@ def run(arguments: argparse.Namespace) -> int:
         sources=not arguments.no_source,
         keep_secrets=arguments.keep_secrets,
     )
-    return profile(options, arguments)
 
 
 def probes_of(arguments: argparse.Namespace) -> tuple[str, ...]:

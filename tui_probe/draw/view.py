@@ -123,6 +123,16 @@ class Document(Data):
         """The line of the PTX that Enter goes to from a line: its own, unless there is a better one."""
         return self.ptx_line(number, width)
 
+    def narrowed(self, number: int) -> tuple[str, Any] | None:
+        """The page that Enter goes to from a line, and what ``narrow`` there is given; None for none."""
+        del number
+        return None
+
+    def narrow(self, only: Any) -> bool:
+        """Show a part of the rows, or all again with None. Whether that changed anything."""
+        del only
+        return False
+
     def marked(self) -> tuple[int, str] | None:
         """The first line of the PTX whose figure is marked as the most or fewest, and the figure in words."""
         return None

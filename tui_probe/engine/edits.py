@@ -51,13 +51,16 @@ class Edits:
             change = (line_start, line_start, f"{text}\n")
         self._changes.insert(0 if first else len(self._changes), change)
 
-    def after(self, span: Span, lines: Iterable[str]) -> None:
-        """Insert lines behind a node, and behind the comment that follows it on its line."""
+    def after(self, span: Span, lines: Iterable[str], *, first: bool = False) -> None:
+        """Insert lines behind a node, and behind the comment that follows it on its line; ``first`` puts them before
+        all others there.
+        """
         rest = _REST_OF_LINE.match(self._source, span.end)
         position = rest.end() if rest else span.end
         if text := "\n".join(lines):
             ends_line = self._source[position : position + 1] in ("\n", "")
-            self._changes.append((position, position, f"\n{text}" if ends_line else f"\n{text}\n\t"))
+            change = (position, position, f"\n{text}" if ends_line else f"\n{text}\n\t")
+            self._changes.insert(0 if first else len(self._changes), change)
 
     def at(self, position: int, text: str) -> None:
         """Insert text as it is."""

@@ -21,7 +21,7 @@ def points_without_effect(probe: Probe) -> list[ProbePoint]:
         point
         for point in probe.points
         if not any(
-            isinstance(statement, Save) or (isinstance(statement, Code) and needed & _written(statement))
+            isinstance(statement, Save) or (isinstance(statement, Code) and needed & written_by(statement))
             for statement in _statements(point)
         )
     ]
@@ -33,7 +33,7 @@ def _needed_registers(probe: Probe) -> set[str]:
     codes: list[tuple[set[str], set[str]]] = []
     for point in probe.points:
         statements = list(_statements(point))
-        own = [(_written(code), names_in(code.text)) for code in statements if isinstance(code, Code)]
+        own = [(written_by(code), names_in(code.text)) for code in statements if isinstance(code, Code)]
         saved = {value for statement in statements if isinstance(statement, Save) for value in statement.values}
         codes += own
         needed |= saved.union(*(names for written, names in own if saved or not written))
@@ -53,7 +53,7 @@ def _statements(point: ProbePoint) -> Iterator[SnippetStatement]:
             yield from snippet.statements
 
 
-def _written(code: Code) -> set[str]:
+def written_by(code: Code) -> set[str]:
     """The registers that an instruction writes; none for a branch or a label."""
     instruction = code.instruction
     if instruction is None or instruction.opcode == "bra" or not instruction.operands:

@@ -35,16 +35,23 @@ class Expander:
     """
 
     def __init__(
-        self, probe: Probe, names: Names, addressing: Addressing, *, reduces: bool, keeps: bool = False
+        self,
+        probe: Probe,
+        names: Names,
+        addressing: Addressing,
+        *,
+        reduces: bool,
+        keeps: bool = False,
+        sites: Sites | None = None,
     ) -> None:
-        """``keeps``: what is behind the marks of slots is in use."""
+        """``keeps``: what is behind the marks of slots is in use. ``sites`` are those of the kernel that calls this."""
         self._probe = probe
         self._names = names
         self._addressing = addressing
         self._own = {name: names.register(name, kind) for name, kind in probe.registers.items()}
         self._recording = Recording(probe, names, addressing, keeps=keeps)
         self._summation = Summation(probe, names, self._own, reduces=reduces)
-        self.sites = Sites(probe, names)
+        self.sites = sites.of_function(names) if sites else Sites(probe, names)
         self.zero: frozenset[str] = frozenset()
         """Registers of the probe that are 0 wherever a snippet is written out from now on."""
 
@@ -77,9 +84,12 @@ class Expander:
                     located = None
         return lines
 
-    def kept(self, own_map: Map) -> list[str]:
-        """The registers of a map, 32 bits each, that live from the entry on."""
-        return self._recording.kept(own_map)
+    def held(self, own_map: Map | None = None) -> list[str]:
+        """The registers that hold, as long as the kernel runs, where records go and how many there were; 32 bits each.
+
+        Of one map, or of all.
+        """
+        return self._recording.held(own_map)
 
     def begin(self) -> list[str]:
         """PTX for the kernel's entry, after which records can be saved."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.kernel import Kernel
     from tui_probe.engine.model import Snippet
     from tui_probe.engine.names import Names
+    from tui_probe.ptx.tree import Function
 
 _OPERANDS: Final = {"OUT": 0, "IN1": 1, "IN2": 2, "IN3": 3}
 _STORES: Final = frozenset({"st", "wmma"})
@@ -47,13 +48,16 @@ class HelperValue:
 
 
 class Helpers:
-    """Helper values for one probed instruction of ``kernel``. ``types`` are the kernel's registers."""
+    """Helper values for one probed instruction of a ``function`` of ``kernel``, whose registers are of ``types``."""
 
-    def __init__(self, instruction: Instruction, types: dict[str, str], names: Names, kernel: Kernel) -> None:
+    def __init__(
+        self, instruction: Instruction, types: dict[str, str], names: Names, kernel: Kernel, function: Function
+    ) -> None:
         self._instruction = instruction
         self._types = types
         self._names = names
         self._kernel = kernel
+        self._function = function
 
     def value(self, helper: str) -> HelperValue:
         """The value of a helper. Raises UnsupportedKernelError where the instruction has no such thing."""
@@ -83,7 +87,7 @@ class Helpers:
         return not snippet.helpers & NONFINITE_HELPERS or self._find_nonfinite() is not None
 
     def _find_nonfinite(self) -> Nonfinite | None:
-        stored = self._kernel.value_types.of_stored(self._instruction)
+        stored = self._kernel.value_types(self._function).of_stored(self._instruction)
         types = {name: type_of(name, self._types) for name, _ in stored}
         return nonfinite(stored, types, self._names) if self._instruction.opcode in _STORES else None
 

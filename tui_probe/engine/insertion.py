@@ -1,43 +1,34 @@
-"""A probe into a kernel's PTX: entry, every way out, and around instructions."""
+"""A probe into a kernel's PTX: entry, every way out, and around instructions; in the functions that it calls, too."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
 
-from tui_probe.engine.addressing import Addressing, BlockShape
-from tui_probe.engine.edits import marked
-from tui_probe.engine.expansion import Expander
-from tui_probe.engine.helpers import TYPE_BITS, Helpers, HelperValue
-from tui_probe.engine.model import BLOCK, LOOP, SOURCE, Code, Probe, ProbePoint, Save, Snippet
+from tui_probe.engine.callees import Callees
+from tui_probe.engine.carried import carried_registers
+from tui_probe.engine.function_insertion import FunctionInsertion
+from tui_probe.engine.model import BLOCK, LOOP, Save
 from tui_probe.engine.module_variables import SharedVariables
-from tui_probe.engine.positions import matches
+from tui_probe.engine.passing import Passing, add_parameters
 from tui_probe.engine.refusals import refuse_unsupported
-from tui_probe.engine.retries import Retries
-from tui_probe.engine.sampling import PARAMETERS, Sampling
+from tui_probe.engine.sampling import PARAMETERS
 from tui_probe.engine.site_notes import SiteNotes
-from tui_probe.engine.snippet import BLOCK_HELPER, LINE_HELPER
-from tui_probe.engine.source_runs import source_runs
 from tui_probe.engine.storage import parameters
 from tui_probe.engine.summation import can_reduce, never_counted
-from tui_probe.engine.walk import instructions, is_way_out, register_types
-from tui_probe.errors import UnsupportedKernelError
-from tui_probe.ptx.basic_blocks import basic_blocks, loop_heads
-from tui_probe.ptx.instruction_classes import class_of
+from tui_probe.engine.walk import instructions, is_way_out
 from tui_probe.ptx.instructions import statements_in
-from tui_probe.ptx.lexer import lex
 from tui_probe.ptx.references import names_in
-from tui_probe.ptx.tree import Instruction, Label, Register, Scope, Span, Statement, Symbol
-from tui_probe.reasons import because
+from tui_probe.ptx.tree import Instruction, Label, Scope, Span, Statement, Symbol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from tui_probe.engine.edits import Edits
     from tui_probe.engine.kernel import Kernel
+    from tui_probe.engine.model import Probe, Snippet
     from tui_probe.engine.names import Names
-    from tui_probe.ptx.wait_loops import Edge
+    from tui_probe.ptx.tree import Function
 
 _ENDS: Final = frozenset({"ret", "exit", "bra", "brx", "trap"})
 
@@ -74,269 +65,162 @@ def insert_probe(
 
 
 class _Inserter:
-    """Puts one probe into one kernel."""
+    """Puts one probe into one kernel and the functions that it calls."""
 
     def __init__(
         self, kernel: Kernel, probe: Probe, names: Names, edits: Edits, shared: SharedVariables, *, sampled: bool
     ) -> None:
-        self._source = kernel.module.source
         self._kernel = kernel
-        self._entry = kernel.entry
-        self._body: list[Statement] = kernel.entry.body or []
         self._probe = probe
         self._names = names
         self._edits = edits
         self._shared = shared
-        self._sampling = Sampling(probe, names) if sampled else None
-        place = self._sampling.place if self._sampling else ""
-        self._addressing = Addressing(names, BlockShape.of(kernel.entry), place)
-        self._expander = Expander(probe, names, self._addressing, reduces=can_reduce(kernel.module))
-        self._inserted: list[Snippet] = []
+        self._sampled = sampled
         self._notes = SiteNotes()
-        self._types: dict[str, str] = {}
-        self._retries = Retries(kernel.entry)
-        self._by_opcode: dict[str, list[ProbePoint]] = defaultdict(list)
-        for point in probe.points:
-            for opcode in {position.opcode for position in point.positions}:
-                self._by_opcode[opcode].append(point)
+        self._callees = Callees(kernel)
+        positions = [position for point in probe.points for position in point.positions]
+        self._at_kernel = any(position.is_kernel for position in positions) or any(one.cap != 1 for one in probe.maps)
+        self._entry = self._part(kernel.entry, names)
+        self._parts = {
+            function.name: self._entry
+            if function is kernel.entry
+            else self._part(function, names.of_function(function.name), self._entry)
+            for function in kernel.bodies
+        }
+
+    def _part(self, function: Function, names: Names, entry: FunctionInsertion | None = None) -> FunctionInsertion:
+        splits = any(position.opcode == BLOCK for point in self._probe.points for position in point.positions)
+        return FunctionInsertion(
+            self._kernel,
+            function,
+            self._probe,
+            names,
+            self._edits,
+            self._shared,
+            sampled=self._sampled,
+            reduces=can_reduce(self._kernel.module),
+            sites=entry.expander.sites if entry else None,
+            ends=(lambda one: bool(self._callees.called(one))) if splits and self._callees.functions else None,
+        )
 
     def run(self) -> Insertion:
-        self._types = register_types(self._entry)
-        probed, starts = list(self._probed()), list(self._block_starts())
-        runs = list(self._source_runs())
-        for instruction, point, _ in (*probed, *starts, *((run[0], point, 0) for run, point in runs)):
-            self._expander.sites.note(instruction, point, self._kernel.line_of(instruction))
-        retried = [one for one in probed if self._retries.loop_of(one[0], one[1])]
-        for instruction, point, helpers in probed:
-            if not self._retries.loop_of(instruction, point):
-                self._around(instruction, point, helpers)
-        # The way out of one loop may be the way into the next: what is behind the one comes first.
-        for instruction, point, helpers in retried:
-            self._at_ways(instruction, point.after, self._retries.exits(instruction, point), helpers)
-        for instruction, point, helpers in retried:
-            self._at_ways(instruction, point.before, self._retries.entries(instruction, point), helpers)
-        for first, point, number in starts:
-            self._at_block(first, point, number)
-        for run, point in runs:
-            self._at_lines(run, point)
-        everywhere = [snippet for point in self._by_opcode[""] for snippet in (point.before, point.after) if snippet]
-        self._expander.zero = never_counted([*self._inserted, *everywhere])
-        self._at_exits([point.after for point in self._by_opcode[""] if point.after])
-        self._at_entry([point.before for point in self._by_opcode[""] if point.before])
+        probed = {name for name, part in self._parts.items() if part.find(self._notes) or self._leaves(part)}
+        passing = self._passing(probed)
+        for part in self._parts.values():
+            part.insert()
+        inserted = [snippet for part in self._parts.values() for snippet in part.inserted]
+        before, after = self._snippets("before"), self._snippets("after")
+        zero = never_counted([*inserted, *before, *after])
+        for part in self._parts.values():
+            part.expander.zero = zero
+            self._at_exits(part, after)
+        passing.settle({name: part.mentioned() for name, part in self._parts.items()})
+        for name in self._passed:
+            self._in_function(self._parts[name], passing)
+        passing.at_calls(self._entry)
+        self._at_entry(before, passing)
+        self._add_parameters()
+        self._notes.keep(self._entry.expander.sites.instructions)
+        in_vain = self._is_for_instructions() and not inserted
+        return Insertion(self._entry.expander.sites.lines, in_vain, self._notes)
+
+    def _snippets(self, side: Literal["before", "after"]) -> list[Snippet]:
+        """The snippets at the kernel's entry, or at its ways out."""
+        points = [point for point in self._probe.points if any(position.is_kernel for position in point.positions)]
+        snippets = [point.before if side == "before" else point.after for point in points]
+        return [snippet for snippet in snippets if snippet]
+
+    def _leaves(self, part: FunctionInsertion) -> bool:
+        """Whether something is to be done where a called function ends the kernel."""
+        return self._at_kernel and any(one.opcode == "exit" for one in instructions(part.function))
+
+    def _passing(self, probed: set[str]) -> Passing:
+        """Who is passed what. Raises UnsupportedKernelError for a function that cannot be."""
         maps = [self._names.parameter(*each) for each in parameters(self._probe)]
-        variables = [self._names.parameter("variable", name) for name in self._shared.variables]
-        sample = [self._names.parameter(*each) for each in PARAMETERS] if self._sampling else []
-        self._add_parameters([*maps, *sample, *variables])
-        self._notes.keep(self._expander.sites.instructions)
-        in_vain = self._is_for_instructions() and not self._inserted
-        return Insertion(self._expander.sites.lines, in_vain, self._notes)
+        with_maps = self._callees.with_callers(probed & self._callees.functions.keys())
+        needs = {name: list(maps) for name in sorted(with_maps)}
+        for variable in self._shared.variables:
+            users = {name for name, used in self._shared.used.items() if variable in used}
+            for name in sorted(self._callees.with_callers(users)):
+                needs.setdefault(name, []).append(self._names.parameter("variable", variable))
+        self._callees.refuse(needs)
+        self._passed = list(needs)
+        held = self._held()
+        steady = frozenset([self._entry.sampling.place] if self._entry.sampling else ())
+        return Passing(self._kernel, self._callees, self._names, self._edits, held, steady, needs)
+
+    def _held(self) -> dict[str, str]:
+        """The registers that hold something from the kernel's entry on, with their types."""
+        held = dict.fromkeys(self._entry.expander.held(), "b32")
+        if self._entry.sampling:
+            held[self._entry.sampling.place] = "b32"
+        own = {name: self._probe.registers[name] for name in carried_registers(self._probe)}
+        return held | {self._names.register(name, kind): kind for name, kind in own.items()}
 
     def _is_for_instructions(self) -> bool:
         """A kernel without a loop is nothing to remark on."""
         positions = [position for point in self._probe.points for position in point.positions]
         return any(not position.is_kernel and position.opcode != LOOP for position in positions)
 
-    def _mark(self, lines: Iterable[str]) -> list[str]:
-        return marked(lines, self._probe.name)
-
-    def _at_entry(self, snippets: list[Snippet]) -> None:
-        """Registers, then what runs first: before the first instruction, and before a label a loop may return to."""
-        lines = [*self._sample(), *self._expander.begin()]
+    def _at_entry(self, snippets: list[Snippet], passing: Passing) -> None:
+        """Registers, then what runs first."""
+        part = self._entry
+        lines = [*self._sample(), *part.expander.begin()]
         saves = any(isinstance(statement, Save) for snippet in snippets for statement in snippet.statements)
-        lines += self._only_inside(self._written(snippets)) if saves else self._written(snippets)
-        lines = self._names.declarations() + lines
-        first = next((node for node in self._body if isinstance(node, Instruction | Label | Scope)), None)
+        lines += part.only_inside(part.written(snippets)) if saves else part.written(snippets)
+        self._first(part, [*passing.declare(part.names), *part.names.declarations(), *lines])
+
+    def _in_function(self, part: FunctionInsertion, passing: Passing) -> None:
+        """What a called function does with what it is passed."""
+        passing.at_calls(part)
+        for instruction in instructions(part.function):
+            if instruction.opcode == "ret":
+                part.before(instruction.span, passing.end(part))
+        if _falls_off(part.function.body or ()):
+            _before_closing_brace(part, passing.end(part))
+        lines = passing.begin(part)
+        self._first(part, [*part.names.declarations(), *lines])
+        passing.declare_parameters(part.function.name)
+
+    def _first(self, part: FunctionInsertion, lines: list[str]) -> None:
+        """Before the first instruction, and before a label that a loop may return to."""
+        nodes = part.function.body or ()
+        first = next((node for node in nodes if isinstance(node, Instruction | Label | Scope)), None)
         if first is not None:
-            self._edits.before(first.span, self._mark(lines), first=True)
+            part.before(first.span, lines, first=True)
         else:
-            self._before_closing_brace(lines, first=True)
+            _before_closing_brace(part, lines, first=True)
 
-    def _before_closing_brace(self, lines: list[str], *, first: bool = False) -> None:
-        span = self._entry.body_span
-        if span is not None:
-            self._edits.before(Span(span.end - 1, span.end, span.line), self._mark(lines), first=first)
-
-    def _at_exits(self, snippets: list[Snippet]) -> None:
-        """Every way out: ``ret`` and ``exit``, under a predicate or not, and the end of the body."""
-        for instruction in instructions(self._entry):
-            if is_way_out(instruction):
-                lines = self._only_inside([*self._written(snippets), *self._expander.end()])
-                self._edits.before(instruction.span, self._mark(self._branched(instruction, lines)))
-        if _falls_off(self._body):
-            self._before_closing_brace(self._only_inside([*self._written(snippets), *self._expander.end()]))
+    def _at_exits(self, part: FunctionInsertion, snippets: list[Snippet]) -> None:
+        """Every way out: ``ret`` and ``exit``, under a predicate or not, and the end of the kernel's body; of a called
+        function only ``exit``.
+        """
+        for instruction in instructions(part.function):
+            if is_way_out(instruction) and (part is self._entry or instruction.opcode == "exit"):
+                lines = part.only_inside([*part.written(snippets), *part.expander.end()])
+                part.before(instruction.span, part.branched(instruction, lines))
+        if part is self._entry and _falls_off(part.function.body or ()):
+            _before_closing_brace(part, part.only_inside([*part.written(snippets), *part.expander.end()]))
 
     def _sample(self) -> list[str]:
         """Lines for the kernel's entry, behind which it is known whether the block is in the sample."""
-        if self._sampling is None:
+        sampling = self._entry.sampling
+        if sampling is None:
             return []
         number = self._names.temporary("block", "b32")
-        return self._sampling.begin(self._addressing.block(number), number)
+        return sampling.begin(self._entry.addressing.block(number), number)
 
-    def _only_inside(self, lines: list[str]) -> list[str]:
-        return self._sampling.only_inside(lines) if self._sampling else lines
+    def _add_parameters(self) -> None:
+        maps = [self._names.parameter(*each) for each in parameters(self._probe)]
+        variables = [self._names.parameter("variable", name) for name in self._shared.variables]
+        sample = [self._names.parameter(*each) for each in PARAMETERS] if self._sampled else []
+        add_parameters(self._kernel.module.source, self._kernel.entry, [*maps, *sample, *variables], self._edits)
 
-    def _of_snippet(self, snippet: Snippet, lines: list[str]) -> list[str]:
-        return self._sampling.of_snippet(snippet, lines) if self._sampling else lines
 
-    def _written(self, snippets: list[Snippet]) -> list[str]:
-        return [line for snippet in snippets for line in self._expander.lines(snippet, {})]
-
-    def _branched(self, instruction: Instruction, lines: list[str]) -> list[str]:
-        """Lines that only the lanes run in which the instruction's predicate holds."""
-        if instruction.predicate is None or not lines:
-            return lines
-        skip = self._names.new_label()
-        unless = "" if instruction.predicate_negated else "!"
-        return [f"@{unless}{instruction.predicate} bra {skip};", *lines, f"{skip}:"]
-
-    def _guarded(self, instruction: Instruction, point: ProbePoint, snippet: Snippet, lines: list[str]) -> list[str]:
-        """Lines under the instruction's predicate: on each line where that is possible, else by a branch."""
-        if instruction.predicate is None or not point.guarded:
-            return lines
-        if all(isinstance(s, Code) and s.instruction and s.instruction.predicate is None for s in snippet.statements):
-            guard = f"@{'!' if instruction.predicate_negated else ''}{instruction.predicate}"
-            return [f"{guard} {line}" for line in lines]
-        return self._branched(instruction, lines)
-
-    def _probed(self) -> Iterator[tuple[Instruction, ProbePoint, Helpers]]:
-        """The instructions that points are at, those that a point has nothing to do at left out."""
-        if not self._by_opcode.keys() - {"", BLOCK, LOOP, SOURCE}:
-            return
-        for original in instructions(self._entry):
-            instruction = self._shared.rewritten.get(id(original), original)
-            for point in self._by_opcode.get(original.opcode, ()):
-                if any(matches(position, original) for position in point.positions):
-                    if self._retries.is_later_try(original, point):
-                        continue
-                    helpers = Helpers(instruction, self._types, self._names, self._kernel)
-                    if all(helpers.tells(snippet) for snippet in (point.before, point.after) if snippet):
-                        self._notes.add("instruction", original, instruction, point.name)
-                        yield instruction, point, helpers
-                    elif self._kernel.value_types.untold(original):
-                        self._notes.leave_out(original)
-
-    def _block_starts(self) -> Iterator[tuple[Instruction, ProbePoint, int]]:
-        """The first instruction of each basic block that holds instructions of a point's class, and how many; and of
-        each loop.
-        """
-        if self._by_opcode[BLOCK]:
-            for block in basic_blocks(self._entry):
-                classes = Counter(class_of(instruction) for instruction in block)
-                for point in self._by_opcode[BLOCK]:
-                    wanted = [position.modifiers for position in point.positions if position.opcode == BLOCK]
-                    number = sum(sum(classes[name] for name in names or classes) for names in wanted)
-                    if number:
-                        self._notes.add("block", block[0], block[0], point.name, block)
-                        yield block[0], point, number
-        for first in loop_heads(self._entry) if self._by_opcode[LOOP] else ():
-            for point in self._by_opcode[LOOP]:
-                self._notes.add("loop", first, first, point.name)
-                yield first, point, 0
-
-    def _source_runs(self) -> Iterator[tuple[list[Instruction], ProbePoint]]:
-        """The instructions of lines of source that points are at, run by run."""
-        for point in self._by_opcode[SOURCE]:
-            for position in point.positions:
-                for run in source_runs(self._kernel, position.source) if position.source else ():
-                    self._notes.add("block", run[0], run[0], point.name, run)
-                    yield run, point
-
-    def _at_lines(self, run: Sequence[Instruction], point: ProbePoint) -> None:
-        """Snippets in front of the first and behind the last instruction of a run, for all lanes that come by."""
-        for snippet, at, put in (
-            (point.before, run[0], self._edits.before),
-            (point.after, run[-1], self._edits.after),
-        ):
-            if snippet:
-                helpers = {LINE_HELPER: HelperValue(str(self._kernel.line_of(run[0])), "b32")}
-                lines = self._of_snippet(snippet, self._expander.lines(snippet, helpers, run[0]))
-                put(at.span, self._mark(lines))
-                self._inserted.append(snippet)
-
-    def _at_block(self, first: Instruction, point: ProbePoint, number: int) -> None:
-        """A snippet in front of a block's ``first`` instruction; ``number`` are those of the position's class."""
-        if point.before:
-            line = self._kernel.line_of(first)
-            helpers = {BLOCK_HELPER: HelperValue(str(number), "b32"), LINE_HELPER: HelperValue(str(line), "b32")}
-            lines = self._of_snippet(point.before, self._expander.lines(point.before, helpers, first))
-            self._edits.before(first.span, self._mark(lines))
-            self._inserted.append(point.before)
-
-    def _around(self, instruction: Instruction, point: ProbePoint, helpers: Helpers) -> None:
-        self._inserted += [snippet for snippet in (point.before, point.after) if snippet]
-        if point.before:
-            values = {name: helpers.value(name) for name in sorted(point.before.helpers)}
-            lines = [line for value in values.values() for line in value.lines]
-            inside = self._expander.lines(point.before, values, instruction)
-            body = self._guarded(instruction, point, point.before, inside)
-            self._edits.before(instruction.span, self._mark(self._of_snippet(point.before, [*lines, *body])))
-        if point.after:
-            self._after(instruction, point, point.after, helpers)
-
-    def _at_ways(
-        self, instruction: Instruction, snippet: Snippet | None, ways: Iterable[Edge], helpers: Helpers
-    ) -> None:
-        """A snippet on all ways into a loop that tries ``instruction`` again, or on all ways out."""
-        if snippet is None:
-            return
-        self._inserted.append(snippet)
-        values = {name: helpers.value(name) for name in sorted(snippet.helpers)}
-        for way in ways:
-            lines = self._of_snippet(snippet, self._expander.lines(snippet, values, instruction))
-            if way.side == "behind":
-                self._edits.after(way.instruction.span, self._mark(lines))
-            else:
-                taken = self._branched(way.instruction, lines) if way.side == "taken" else lines
-                self._edits.before(way.instruction.span, self._mark(taken))
-
-    def _after(self, instruction: Instruction, point: ProbePoint, snippet: Snippet, helpers: Helpers) -> None:
-        """A snippet behind an instruction. Operands that the instruction overwrites are kept from before it."""
-        overwritten = helpers.overwritten()
-        values: dict[str, HelperValue] = {}
-        kept: list[str] = []
-        lines: list[str] = []
-        for name in sorted(snippet.helpers):
-            value = helpers.value(name)
-            if name != "OUT" and value.sources & overwritten:
-                kept += value.lines
-                values[name] = self._keep(name, value, kept, instruction.span.line)
-            else:
-                lines += value.lines
-                values[name] = value
-        guard = instruction
-        if instruction.predicate is not None and instruction.predicate.name in overwritten and point.guarded:
-            guard = self._keep_predicate(instruction, kept)
-        body = self._guarded(guard, point, snippet, self._expander.lines(snippet, values, instruction))
-        self._edits.before(instruction.span, self._mark(kept))
-        self._edits.after(instruction.span, self._mark(self._of_snippet(snippet, [*lines, *body])))
-
-    def _keep(self, helper: str, value: HelperValue, lines: list[str], at: int) -> HelperValue:
-        """Copy a helper's value to a register of its own."""
-        bits = TYPE_BITS.get(value.type, 0)
-        if not bits:
-            raise UnsupportedKernelError(because("helper-overwritten", line=at, helper=helper))
-        name = self._names.temporary(f"kept_{helper.lower()}_b{bits}", f"b{bits}")
-        lines.append(f"mov.b{bits} {name}, {value.operand};")
-        return HelperValue(name, f"b{bits}")
-
-    def _keep_predicate(self, instruction: Instruction, lines: list[str]) -> Instruction:
-        """Copy a predicate that the instruction overwrites; the instruction as if guarded by the copy."""
-        name = self._names.temporary("kept_predicate", "pred")
-        lines.append(f"mov.pred {name}, {instruction.predicate};")
-        return replace(instruction, predicate=Register(name))
-
-    def _add_parameters(self, names: Sequence[str]) -> None:
-        declared = ",\n".join(f"\t.param .u64 {name}" for name in names)
-        if self._entry.parameters:
-            self._edits.at(self._entry.parameters[-1].span.end, f",\n{declared}")
-            return
-        tokens = lex(self._source, self._entry.span.start)
-        name = next(token for token in tokens if token.text == self._entry.name)
-        following = next(tokens)
-        if following.text == "(":
-            self._edits.at(following.end, f"\n{declared}\n")
-        else:
-            self._edits.at(name.end, f"(\n{declared}\n)")
+def _before_closing_brace(part: FunctionInsertion, lines: list[str], *, first: bool = False) -> None:
+    span = part.function.body_span
+    if span is not None:
+        part.before(Span(span.end - 1, span.end, span.line), lines, first=first)
 
 
 def _falls_off(body: Sequence[Statement]) -> bool:

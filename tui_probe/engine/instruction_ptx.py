@@ -345,7 +345,7 @@ class _Kernel:
         ]
         for own_map in self._whole.counted:
             chosen = maps is None or own_map.name in maps
-            own += [(chosen, register, 1) for register in self.expander.kept(own_map)]
+            own += [(chosen, register, 1) for register in self.expander.held(own_map)]
         ends = list(accumulate((halves for *_, halves in own), initial=FIRST_KEPT))
         return [
             _Kept(register, range(first, end))

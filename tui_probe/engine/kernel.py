@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from tui_probe.ptx.value_types import ValueTypes
 
 if TYPE_CHECKING:
     from tui_probe.engine.edits import Edits
-    from tui_probe.ptx.tree import Instruction, Module, Span
+    from tui_probe.ptx.tree import Instruction, Location, Module, Span
 
 
 @dataclass(frozen=True)
@@ -46,24 +47,47 @@ class Kernel:
         """The source of a node."""
         return self.module.source[span.start : span.end]
 
-    def line_of(self, node: Instruction) -> int:
-        """The line of the pruned text, counted from 1, on which an instruction of the kernel begins."""
-        return node.span.line - self.entry.span.line + self.first_line
+    def line_of(self, node: Instruction | Location) -> int:
+        """The line of the pruned text, counted from 1, on which a node of the kernel or its functions begins."""
+        place = bisect_right(self._starts, node.span.start) - 1
+        return node.span.line + self.shift_of(self.bodies[place])
 
     @cached_property
-    def value_types(self) -> ValueTypes:
-        """What the registers of the kernel hold."""
-        return ValueTypes(self.entry)
+    def bodies(self) -> list[Function]:
+        """The kernel and the functions with a body that it needs, in the order of the text."""
+        found = [function for function in self.functions if function.body_span is not None]
+        return sorted([self.entry, *found], key=lambda function: function.span.start)
+
+    def value_types(self, function: Function) -> ValueTypes:
+        """What the registers of the kernel or of one of its functions hold."""
+        if function.name not in self._value_types:
+            self._value_types[function.name] = ValueTypes(function)
+        return self._value_types[function.name]
+
+    def shift_of(self, function: Function) -> int:
+        """Lines from the place of a function in its module to that in the pruned text."""
+        return self._shifts[function.name]
 
     @cached_property
-    def first_line(self) -> int:
-        """The line of the pruned text on which the kernel begins."""
-        return self.pruned.count("\n", 0, self.pruned.index(self.text(self.entry.span))) + 1
+    def _starts(self) -> list[int]:
+        return [function.span.start for function in self.bodies]
+
+    @cached_property
+    def _value_types(self) -> dict[str, ValueTypes]:
+        return {}
+
+    @cached_property
+    def _shifts(self) -> dict[str, int]:
+        return {function.name: self._first_line(function) - function.span.line for function in self.bodies}
+
+    def _first_line(self, function: Function) -> int:
+        return self.pruned.count("\n", 0, self.pruned.index(self.text(function.span))) + 1
 
     def edited(self, edits: Edits) -> str:
-        """The pruned text with edits made to the kernel and to the declarations of its variables."""
+        """The pruned text with edits made to the kernel, its functions, and the declarations of its variables."""
         text = self.pruned
-        for span in (self.entry.span, *(variable.span for variable in self.variables)):
+        functions = (self.entry, *self.functions)
+        for span in (*(each.span for each in functions), *(each.span for each in self.variables)):
             original = self.text(span)
             changed = edits.apply(span)
             if changed != original:

@@ -25,8 +25,6 @@ from tui_probe.ptx.tree import Function, Instruction, Memory, Operand, Raw, Regi
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from tui_probe.engine.edits import Edits
     from tui_probe.engine.kernel import Kernel
     from tui_probe.engine.names import Names
@@ -38,10 +36,14 @@ _MATH_TABLES: Final = "__cudart_"
 
 @dataclass(frozen=True, slots=True)
 class SharedVariables:
-    """The variables in parameter order, and the instructions that use them, rewritten, by ``id`` of the original."""
+    """The variables in parameter order, and the instructions that use them, rewritten, by ``id`` of the original.
+
+    ``used`` are the variables that each function uses itself which the kernel calls.
+    """
 
     variables: tuple[str, ...] = ()
     rewritten: dict[int, Instruction] = field(default_factory=dict)
+    used: dict[str, frozenset[str]] = field(default_factory=dict)
 
 
 def share_variables(kernel: Kernel, names: Names, edits: Edits) -> SharedVariables:
@@ -62,10 +64,8 @@ def _share_variables(kernel: Kernel, names: Names, edits: Edits) -> SharedVariab
     if not variables:
         return SharedVariables()
     private = {name for name, variable in variables.items() if _is_private(kernel, variable)}
-    for function in kernel.functions:
-        _refuse_use_in_function(function, variables.keys() - private)
-    used = direct_references(kernel.entry)
-    shared = [name for name in variables if name in used and name not in private]
+    used = {function.name: direct_references(function) & variables.keys() - private for function in kernel.bodies}
+    shared = [name for name in variables if any(name in names for names in used.values())]
     functions = {function.name for function in kernel.functions}
     for name in shared:
         _refuse_unsharable(variables[name], functions)
@@ -74,9 +74,18 @@ def _share_variables(kernel: Kernel, names: Names, edits: Edits) -> SharedVariab
     constants = {name for name in shared if variables[name].space == "const"}
     if constants:
         _refuse_foreign_constants(kernel, constants)
-    rewriter = _Rewriter(kernel, names, edits, shared, constants)
-    rewriter.drop(_unneeded(variables, private))
-    return SharedVariables(tuple(shared), rewriter.run())
+    rewritten: dict[int, Instruction] = {}
+    for function in kernel.bodies:
+        own = names if function is kernel.entry else names.of_function(function.name)
+        registers = {
+            name: own.temporary(f"variable{place}", "b64")
+            for place, name in enumerate(shared)
+            if name in used[function.name]
+        }
+        rewritten |= _Rewriter(kernel, own, edits, registers, constants).run(function)
+    _drop(_unneeded(variables, private), edits)
+    del used[kernel.entry.name]
+    return SharedVariables(tuple(shared), rewritten, {name: frozenset(names) for name, names in used.items() if names})
 
 
 def replay_hazard(kernel: Kernel) -> Reason | None:
@@ -157,13 +166,6 @@ def _refuse_address(instruction: Instruction, function: str) -> None:
     raise UnsupportedKernelError(because("function-address", line=instruction.span.line, function=function))
 
 
-def _refuse_use_in_function(function: Function, variables: Iterable[str]) -> None:
-    if used := direct_references(function).intersection(variables):
-        raise UnsupportedKernelError(
-            because("module-variable", line=function.span.line, variable=min(used), function=function.name)
-        )
-
-
 def _refuse_unsharable(variable: Variable, functions: set[str]) -> None:
     if variable.type in _REFERENCE_TYPES or variable.space == "tex":
         raise UnsupportedKernelError(because("reference-variable", line=variable.span.line, variable=variable.name))
@@ -182,7 +184,7 @@ def _refuse_foreign_constants(kernel: Kernel, constants: set[str]) -> None:
         for instruction in instructions(function):
             if "const" not in instruction.modifiers:
                 continue
-            if function is not kernel.entry or instruction.opcode not in ("ld", "ldu", "cvta"):
+            if instruction.opcode not in ("ld", "ldu", "cvta"):
                 where = {"variable": name, "opcode": instruction.opcode, "function": function.name}
                 raise UnsupportedKernelError(because("constant-reached", line=instruction.span.line, **where))
 
@@ -199,27 +201,30 @@ def _unneeded(variables: dict[str, Variable], private: set[str]) -> list[Variabl
     return [variable for variable in variables.values() if variable.span.start not in kept_declarations]
 
 
-class _Rewriter:
-    """Replaces the uses of shared variables in one kernel."""
+def _drop(variables: list[Variable], edits: Edits) -> None:
+    """Leave out declarations, so that the probed module has no copies of them."""
+    declarations = {variable.span.start: variable.span for variable in variables}
+    for start, span in declarations.items():
+        names = ", ".join(variable.name for variable in variables if variable.span.start == start)
+        edits.replace(span, f"{MARK}the original module has {names}")
 
-    def __init__(self, kernel: Kernel, names: Names, edits: Edits, shared: list[str], constants: set[str]) -> None:
+
+class _Rewriter:
+    """Replaces the uses of shared variables in one function."""
+
+    def __init__(
+        self, kernel: Kernel, names: Names, edits: Edits, registers: dict[str, str], constants: set[str]
+    ) -> None:
         self._kernel = kernel
         self._names = names
-        self._registers = {name: names.temporary(f"variable{i}", "b64") for i, name in enumerate(shared)}
+        self._registers = registers
         self._constants = constants
         self._edits = edits
 
-    def drop(self, variables: list[Variable]) -> None:
-        """Leave out declarations, so that the probed module has no copies of them."""
-        declarations = {variable.span.start: variable.span for variable in variables}
-        for start, span in declarations.items():
-            names = ", ".join(variable.name for variable in variables if variable.span.start == start)
-            self._edits.replace(span, f"{MARK}the original module has {names}")
-
-    def run(self) -> dict[int, Instruction]:
-        """Rewrite every use; the rewritten instructions by the ``id`` of the original ones."""
+    def run(self, function: Function) -> dict[int, Instruction]:
+        """Rewrite every use in a function; the rewritten instructions by the ``id`` of the original ones."""
         rewritten = {}
-        for instruction in instructions(self._kernel.entry):
+        for instruction in instructions(function):
             lines: list[str] = []
             changed = self._rewrite(instruction, lines)
             if changed is not None:

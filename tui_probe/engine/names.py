@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from copy import copy
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,15 @@ class Names:
         self._prefix = next(prefix for prefix in _prefixes() if prefix not in source)
         self._labels = count()
         self._undeclared: dict[str, str] = {}
+        self._functions: dict[str, Names] = {}
+
+    def of_function(self, name: str) -> Names:
+        """The same names for a function that the kernel calls, which declares its registers itself."""
+        if name not in self._functions:
+            names = copy(self)
+            names._undeclared, names._functions = {}, {}
+            self._functions[name] = names
+        return self._functions[name]
 
     def register(self, own: str, kind: str) -> str:
         """The name in the kernel of a probe's own register of a PTX type: ``%begin`` is ``%tp_begin``."""
@@ -41,6 +51,14 @@ class Names:
     def new_label(self) -> str:
         """A label that was not given before."""
         return f"${self._prefix}{next(self._labels)}"
+
+    def new_argument(self) -> str:
+        """The name of an argument of a call, that was not given before."""
+        return f"{self._prefix}argument{next(self._labels)}"
+
+    def declare(self, name: str, kind: str) -> None:
+        """Declare a register of that very name, which another function has, too."""
+        self._undeclared[name] = kind
 
     def _declare(self, name: str, kind: str) -> str:
         self._undeclared[name] = kind

@@ -45,10 +45,6 @@ class Recording:
         self._addressing = addressing
         self._counted = [own_map for own_map in probe.maps if own_map.cap != 1]
 
-    def kept(self, own_map: Map) -> list[str]:
-        """The registers of a map, 32 bits each, that live from the lines of ``begin`` on; none of most maps."""
-        return [self._place(own_map), self._attempts(own_map)] if own_map in self._counted else []
-
     def begin(self) -> list[str]:
         """Lines for the kernel's entry: the registers of maps with several records per slot."""
         if not self._counted:
@@ -64,6 +60,11 @@ class Recording:
                 loaded, stride = self._stride(own_map, storage, WARP_THREADS * (storage.columns), WARP_THREADS)
                 lines += [*loaded, f"mad.lo.u32 {self._place(own_map)}, {warp}, {stride}, {lane};"]
         return lines
+
+    def held(self, own_map: Map | None = None) -> list[str]:
+        """The registers that ``begin`` fills for a map, or for all, 32 bits each; none for most maps."""
+        of = self._counted if own_map is None else [one for one in self._counted if one == own_map]
+        return [name for one in of for name in (self._place(one), self._attempts(one))]
 
     def end(self) -> list[str]:
         """Lines for a way out: how many records there were to be."""

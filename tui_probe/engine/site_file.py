@@ -55,11 +55,11 @@ class _Writer:
     def __init__(self, kernel: Kernel, image: bytes) -> None:
         self.sources = SiteSources(kernel, image)
         self._source_of = self.sources.of
-        self._shift = self.sources.shift
+        self._line_of = kernel.line_of
 
     def block(self, site: Site, *, whole: bool) -> str:
         """A basic block or a loop. ``whole`` tells that its instructions are named, each with its line."""
-        line, rest = site.instruction.span.line + self._shift, ""
+        line, rest = self._line_of(site.instruction), ""
         if not self._source_of(line) and (following := self.sources.following(line)):
             rest = f', "following": {following}'
         if whole:
@@ -68,7 +68,7 @@ class _Writer:
 
     def instruction(self, one: Instruction, at: str = "", points: tuple[str, ...] = (), rest: str = "") -> str:
         """``at`` and ``points`` are those of a site, ``rest`` is what else is told of it."""
-        line, opcode = one.span.line + self._shift, one.opcode
+        line, opcode = self._line_of(one), one.opcode
         told = _told(at, points, opcode, one.modifiers, access_bytes(one) if opcode == "cp" else None)
         if source := self._source_of(line):
             return f'{{"line": {line}, {told}, "source": {source}{rest}}}'

@@ -42,6 +42,8 @@ class SiteSources:
         if not place:
             return ""
         one = self._locations[place - 1]
+        if one is None:
+            return ""
         text = self._texts.get((one.file, one.line))
         return self._named(one) if text is None else text
 
@@ -51,8 +53,11 @@ class SiteSources:
             place = bisect_right(self._known, line - 1)
             return self._text(*self._tables[self._known[place]]) if place < len(self._known) else ""
         first = max(bisect_right(self._starts, line) - 1, 0)
-        later = (self._locations[place] for place in range(first, len(self._starts)) if self._holds(place))
-        return next(filter(None, map(self._named, later)), "")
+        for place in range(first, len(self._starts)):
+            one = self._locations[place]
+            if one is not None and self._holds(place) and (text := self._named(one)):
+                return text
+        return ""
 
     def _holds(self, place: int) -> bool:
         """Whether text follows a directive, rather than the next one."""
@@ -68,15 +73,22 @@ class SiteSources:
         return f'{{"file": {self.files.setdefault(file, len(self.files))}, "line": {line}}}' if line < MOST else ""
 
     @cached_property
-    def _locations(self) -> list[Location]:
-        """The ``.loc`` directives of the kernel; none if none names a source."""
-        found = _locations_in(self._kernel.entry.body or ())
-        return found if any(one.line and self._numbered.get(one.file) for one in found) else []
+    def _located(self) -> list[tuple[int, Location | None]]:
+        """The ``.loc`` directives with their lines, and None where a function begins; none if none names a source."""
+        found: list[tuple[int, Location | None]] = []
+        for function in self._kernel.bodies:
+            shift = self._kernel.shift_of(function)
+            found.append((function.span.line + shift, None))
+            found += [(one.span.line + shift, one) for one in _locations_in(function.body or ())]
+        return found if any(one and one.line and self._numbered.get(one.file) for _, one in found) else []
+
+    @cached_property
+    def _locations(self) -> list[Location | None]:
+        return [one for _, one in self._located]
 
     @cached_property
     def _starts(self) -> list[int]:
-        shift = self.shift
-        return [one.span.line + shift for one in self._locations]
+        return [line for line, _ in self._located]
 
     @cached_property
     def _numbered(self) -> dict[int, str]:
@@ -88,18 +100,13 @@ class SiteSources:
         if not self._image.startswith(elf.MAGIC):
             return {}
         try:
-            return lines_of_tables(self._image, self._kernel.entry, self.shift)
+            return lines_of_tables(self._image, self._kernel.entry, self._kernel.shift_of(self._kernel.entry))
         except ImageError:
             return {}
 
     @cached_property
     def _known(self) -> list[int]:
         return sorted(self._tables)
-
-    @cached_property
-    def shift(self) -> int:
-        """Lines from the place of the kernel in its module to that in the pruned text."""
-        return self._kernel.first_line - self._kernel.entry.span.line
 
 
 def _locations_in(body: Sequence[Statement]) -> list[Location]:

@@ -8,6 +8,7 @@ held, and nothing is to be done at its ways out. A snippet lets one lane of a wa
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING
 
 from tui_probe.engine.helpers import TYPE_BITS
@@ -32,6 +33,12 @@ class Sites:
         self._numbers: dict[tuple[str, int], int] = {}
         self.lines: dict[str, list[int]] = {own_map.name: [] for own_map in probe.maps if own_map.level is Level.SITE}
         self.instructions: dict[str, list[Instruction]] = {name: [] for name in self.lines}
+
+    def of_function(self, names: Names) -> Sites:
+        """The same sites, for a function whose names are its own."""
+        sites = copy(self)
+        sites._names = names
+        return sites
 
     def note(self, instruction: Instruction, point: ProbePoint, line: int) -> None:
         """An instruction that a point is at, before anything is written out: the number of sites must be known."""

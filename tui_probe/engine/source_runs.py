@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
     from tui_probe.engine.kernel import Kernel
     from tui_probe.engine.model import SourceRange
-    from tui_probe.ptx.tree import Instruction
+    from tui_probe.ptx.tree import Function, Instruction
 
 _LEAVE: Final = frozenset({"bra", "brx", "ret", "exit", "trap", "call"})
 
 
-def source_runs(kernel: Kernel, wanted: SourceRange) -> Iterator[list[Instruction]]:
-    """The runs of a kernel, in its order; none where nothing tells its lines."""
+def source_runs(kernel: Kernel, function: Function, wanted: SourceRange) -> Iterator[list[Instruction]]:
+    """The runs of a kernel or of a function of it, in its order; none where nothing tells its lines."""
     sources = SiteSources(kernel, kernel.image)
-    for block in basic_blocks(kernel.entry):
+    for block in basic_blocks(function):
         straight = block[:-1] if block and block[-1].opcode in _LEAVE else block
         for is_of, run in groupby(straight, key=lambda one: _is_of(sources, kernel.line_of(one), wanted)):
             if is_of:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import UsageError
+from tui_probe.near import meant
 
 if TYPE_CHECKING:
     from tui_probe.evals.evaluation import Evaluation
@@ -25,9 +25,7 @@ def names() -> tuple[str, ...]:
 def evaluation_named(name: str) -> Evaluation:
     """The evaluation of a name. Raises UsageError with the names that there are."""
     if name not in names():
-        close = difflib.get_close_matches(name, names(), 1)
-        meant = f"did you mean {close[0]}? " if close else ""
-        raise UsageError(f"there is no evaluation {name!r}: {meant}there are {', '.join(names())}")
+        raise UsageError(f"there is no evaluation {name!r}{meant(name, names()) or '.'} There are {', '.join(names())}")
     found: Evaluation = import_module(f"tui_probe.evals.{name}").EVALUATION
     return found
 

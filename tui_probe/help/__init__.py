@@ -6,16 +6,16 @@ The first line of a page, ``# name: what it is about``, is its line in the list 
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import HelpError
+from tui_probe.near import meant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
 _FOLDER = Path(__file__).parent
 
@@ -48,7 +48,7 @@ def read_page(name: str, tables: Mapping[str, Callable[[], str]]) -> str:
     topic = name.lower().replace(".", "-").replace("_", "-")
     names = [known.name for known in topics()]
     if topic not in names:
-        raise HelpError(f"there is no help on {name!r}{meant(topic, names) or _mentioned(topic)}")
+        raise HelpError(f"there is no help on {name!r}{meant(topic, names, 3) or _mentioned(topic)}")
     return "\n".join(_made(line, tables) for line in _lines(topic)) + "\n"
 
 
@@ -70,10 +70,3 @@ def _made(line: str, tables: Mapping[str, Callable[[], str]]) -> str:
     if not (line.startswith("{{") and line.endswith("}}")):
         return line
     return tables[line[2:-2]]().rstrip("\n")
-
-
-def meant(name: str, names: Sequence[str]) -> str:
-    """``: did you mean event-log?``, or "" where no name is like the one that was asked for."""
-    within = [known for known in names if len(name) > 2 and name in known]
-    close = list(dict.fromkeys([*difflib.get_close_matches(name, names, 3, 0.6), *within]))[:3]
-    return f": did you mean {' or '.join(close)}?" if close else ""

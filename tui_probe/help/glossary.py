@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import HelpError
-from tui_probe.help import meant
+from tui_probe.near import meant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,4 +30,4 @@ def entry(page: str, term: str) -> str:
     for form in (word, word.removesuffix("s"), word.removesuffix("es")):
         if form in known:
             return known[form] + "\n"
-    raise HelpError(f"the glossary has no {term!r}{meant(word, list(known))}")
+    raise HelpError(f"the glossary has no {term!r}{meant(word, known, 3)}")

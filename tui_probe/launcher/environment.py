@@ -97,6 +97,8 @@ def target_environment(
     environment |= {setting.name: setting.value for setting in python_settings(base)}
     if driver.simulated:
         environment |= {"TUI_PROBE_SIM_PYTHON": sys.executable, "TUI_PROBE_SIM_PYTHONPATH": package_path()}
+        if options.simulated_architecture:
+            environment["TUI_PROBE_SIM_ARCH"] = options.simulated_architecture
         environment["TUI_PROBE_PATIENT"] = "1"  # it takes a hundred times as long as a GPU anyway
     return environment
 

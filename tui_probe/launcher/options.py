@@ -23,6 +23,8 @@ AUTO = "auto"
 ALL = "all"
 OFF = "off"
 MACHINE_CODE = (AUTO, ALL, OFF)
+ARCHITECTURES = ("sm_80", "sm_90")
+"""Of the simulated GPU."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class RunOptions:
     """Take the GPU time of some launches of every kernel."""
     driver: Path | None = None
     simulated: bool = False
+    simulated_architecture: str | None = None
+    """One of ``ARCHITECTURES``; None: what ``TUI_PROBE_SIM_ARCH`` says in the environment, else the first of them."""
     max_trace_bytes: int = MAX_TRACE_BYTES
     """This and the next two may be ``NO_LIMIT``; 0 leaves logs alone."""
     min_free_disk: str | None = None

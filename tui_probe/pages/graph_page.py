@@ -94,7 +94,7 @@ def graph_page(trace: Trace) -> TablePage[GraphLine]:
 
     notes = [] if rows else [NONE]
     words = Words((), list(_found(trace)), notes, ABOUT)
-    return TablePage("graphs", "CUDA graphs", _shown(rows), rows, words, opens=opens if rows else None)
+    return TablePage("graphs", "CUDA graphs", _shown(rows), rows, words, opens=opens if rows else None, ordered=True)
 
 
 def graph_lines(trace: Trace) -> Iterator[GraphLine]:

@@ -5,11 +5,11 @@ A name means one thing. Where it names a page of the trace and one of a kernel, 
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import UsageError
+from tui_probe.near import meant
 from tui_probe.pages.trace_pages import trace_pages
 from tui_probe.pages.views import kinds
 
@@ -66,7 +66,5 @@ def page_named(name: str, once: Mapping[str, str]) -> Page:
     page = find_page(name, once)
     if page is None:
         names = [each.name for each in pages()]
-        near = difflib.get_close_matches(name, [*names, *once], 1)
-        meant = f": did you mean {near[0]}?" if near else "."
-        raise UsageError(f"there is no page {name!r}{meant} There are {', '.join(names)}")
+        raise UsageError(f"there is no page {name!r}{meant(name, [*names, *once]) or '.'} There are {', '.join(names)}")
     return page

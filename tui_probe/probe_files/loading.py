@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from pathlib import Path
 from typing import Final
@@ -10,6 +9,7 @@ from typing import Final
 from tui_probe.engine.model import WEIGHTS, About, Probe, Weight
 from tui_probe.engine.verify import verify
 from tui_probe.errors import ProbeFileError
+from tui_probe.near import meant
 from tui_probe.probe_files.dialects import OTHER_TABLES, Contents, read_dialect_a, read_dialect_b
 from tui_probe.probe_files.folders import built_in_files, files_in, in_folder, installed_files, name_of
 from tui_probe.probe_files.toml_table import Table
@@ -39,9 +39,8 @@ def find_probe(name_or_path: str) -> Path:
             raise ProbeFileError(f"{name_or_path}: there is no probe.toml and no probe.py in this folder")
         return inside
     names = {**installed_files(), **built_in_files()}
-    near = difflib.get_close_matches(name_or_path, names, 1)
-    meant = f": did you mean {near[0]}?" if near else f" (there are: {', '.join(names) or 'none'})"
-    raise ProbeFileError(f"{name_or_path}: no such file, and no probe of that name{meant}")
+    near = meant(name_or_path, names) or f" (there are: {', '.join(names) or 'none'})"
+    raise ProbeFileError(f"{name_or_path}: no such file, and no probe of that name{near}")
 
 
 def load_probe(name_or_path: str) -> Probe:

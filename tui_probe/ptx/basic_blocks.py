@@ -13,7 +13,7 @@ from tui_probe.ptx.references import names_in
 from tui_probe.ptx.tree import Instruction, Label, Scope, Symbol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from tui_probe.ptx.tree import Function, Statement
 
@@ -34,19 +34,19 @@ class Flow:
     falls: list[bool]
 
     @classmethod
-    def of(cls, function: Function) -> Flow:
-        """The blocks of ``function``."""
-        cut = _Cut()
+    def of(cls, function: Function, ends: Callable[[Instruction], bool] | None = None) -> Flow:
+        """The blocks of ``function``. Instructions for which ``ends`` holds end one: see ``basic_blocks``."""
+        cut = _Cut(ends=ends)
         cut.walk(function.body or (), _Labels())
         blocks = [block for block in cut.blocks if block]
         last = len(blocks) - 1
-        ends = [block[-1] for block in blocks]
+        lasts = [block[-1] for block in blocks]
         return cls(
             blocks,
-            [tuple(place for place in cut.labels[id(end)].of_branch(end) if place <= last) for end in ends],
+            [tuple(place for place in cut.labels[id(end)].of_branch(end) if place <= last) for end in lasts],
             [
                 index < last and (end.opcode not in _LEAVES or end.predicate is not None)
-                for index, end in enumerate(ends)
+                for index, end in enumerate(lasts)
             ],
         )
 
@@ -84,6 +84,8 @@ class _Cut:
 
     blocks: list[Block] = field(default_factory=lambda: [[]])
     labels: dict[int, _Labels] = field(default_factory=dict)
+    ends: Callable[[Instruction], bool] | None = None
+    _is_ended: bool = False
 
     def walk(self, body: Iterable[Statement], labels: _Labels) -> None:
         for node in body:
@@ -96,19 +98,26 @@ class _Cut:
                 else:
                     labels.places[node.name] = len(self.blocks) - 1
             elif isinstance(node, Instruction):
+                if self._is_ended and not (node.opcode == "ld" and "param" in node.modifiers):
+                    self._begin()
                 self.blocks[-1].append(node)
                 self.labels[id(node)] = labels
+                self._is_ended = self._is_ended or (self.ends is not None and self.ends(node))
                 if node.opcode in _LEAVES:
                     self._begin()
 
     def _begin(self) -> None:
+        self._is_ended = False
         if self.blocks[-1]:
             self.blocks.append([])
 
 
-def basic_blocks(function: Function) -> list[Block]:
-    """The blocks of a function in source order, none of them empty."""
-    return Flow.of(function).blocks
+def basic_blocks(function: Function, ends: Callable[[Instruction], bool] | None = None) -> list[Block]:
+    """The blocks of a function in source order, none of them empty.
+
+    Calls for which ``ends`` holds end blocks, too, with the loads behind them that fetch what the function returned.
+    """
+    return Flow.of(function, ends).blocks
 
 
 def loop_heads(function: Function) -> list[Instruction]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.ptx.constants import ConstantReader, Integer, NotConstantError
 from tui_probe.ptx.lexer import Kind, Token
 from tui_probe.ptx.operands import parse_integer
 from tui_probe.ptx.tree import Span, Variable
@@ -158,10 +159,22 @@ class _Reader:
             if self._accept("]"):
                 shape.append(0)
                 continue
-            shape.append(self._integer())
+            shape.append(self._extent())
             if not self._accept("]"):
                 raise NotDeclarationError
         return shape
+
+    def _extent(self) -> int:
+        """A constant expression, ``4 * 32``."""
+        reader = ConstantReader(self._tokens, self._next)
+        try:
+            value = reader.expression()
+        except NotConstantError:
+            raise NotDeclarationError from None
+        if not isinstance(value, Integer) or value.value < 0:
+            raise NotDeclarationError
+        self._next = reader.position
+        return value.value
 
     def _initializer(self) -> str:
         """The source text up to the next comma outside brackets."""

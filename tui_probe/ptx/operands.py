@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from tui_probe.ptx.constants import PRODUCT, ConstantReader, Integer, NotConstantError, literal_text
 from tui_probe.ptx.lexer import NAME, NUMBER, SPACE, Kind, Token, lex
 from tui_probe.ptx.tree import (
     Group,
@@ -26,6 +27,8 @@ from tui_probe.ptx.tree import (
 
 _MAX_DEPTH: Final = 16
 _SPACES: Final = " \t\r\n\f\v"
+_STARTS: Final = frozenset({"(", "-", "+", "!", "~", "WARP_SZ"})
+_ENDS: Final = frozenset({"", ",", "}", ")", "]", "|"})
 _CLOSERS: Final = {"{": "}", "(": ")", "[": "]"}
 _SIMPLE: Final = re.compile(
     rf"{SPACE}*+(?:"
@@ -209,6 +212,9 @@ class _TokenParser:
         return first
 
     def _single(self) -> Operand:
+        constant = self._constant()
+        if constant is not None:
+            return constant
         token = self._take()
         if token.kind is Kind.NAME:
             return self._name(token)
@@ -227,6 +233,35 @@ class _TokenParser:
                 return self._minus()
             case _:
                 raise _NotUnderstoodError
+
+    def _constant(self) -> Immediate | None:
+        """A constant expression of more than one literal, as the literal that it stands for.
+
+        What is in parentheses from end to end stays an operand in parentheses, as of a call.
+        """
+        first = self._next
+        if self._peek() not in _STARTS and not self._peek()[:1].isdigit():
+            return None
+        reader = ConstantReader(self._tokens, first)
+        try:
+            value = reader.expression()
+        except NotConstantError:
+            return None
+        last = reader.position
+        is_literal = last - first == 1 or (last - first == 2 and self._peek() == "-")
+        follows = self._tokens[last].text if last < len(self._tokens) else ""
+        if is_literal or follows not in _ENDS or self._is_parenthesised(first, last):
+            return None
+        self._next = last
+        return Immediate(literal_text(value))
+
+    def _is_parenthesised(self, first: int, last: int) -> bool:
+        depth = 0
+        for index in range(first, last):
+            depth += (self._tokens[index].text == "(") - (self._tokens[index].text == ")")
+            if not depth:
+                return index == last - 1 and last - first > 1
+        return False
 
     def _minus(self) -> Operand:
         if self._next < len(self._tokens) and self._tokens[self._next].kind is Kind.NUMBER:
@@ -251,14 +286,19 @@ class _TokenParser:
         return tuple(found)
 
     def _offset(self) -> int:
-        """``+4``, ``+-4``, ``-4``, ``+4+8`` or nothing."""
+        """``+4``, ``+-4``, ``-4``, ``+4+8``, ``+(2*4)`` or nothing."""
         total = 0
         while self._peek() in ("+", "-"):
-            negative = self._take().text == "-" or self._accept("-")
-            value = parse_integer(self._take().text)
-            if value is None:
+            negative = self._take().text == "-"
+            reader = ConstantReader(self._tokens, self._next)
+            try:
+                value = reader.operation(PRODUCT)
+            except NotConstantError:
+                raise _NotUnderstoodError from None
+            if not isinstance(value, Integer):
                 raise _NotUnderstoodError
-            total += -value if negative else value
+            self._next = reader.position
+            total += -value.value if negative else value.value
         return total
 
     def _memory(self) -> Memory:

@@ -52,7 +52,7 @@ def items_by_name(module: Module) -> dict[str, list[TopLevel]]:
         declarations[item.span.start].append(item)
     for together in declarations.values():
         for item in together:
-            name = _alias(item)[0] if isinstance(item, Directive) else item.name
+            name = alias_of(item)[0] if isinstance(item, Directive) else item.name
             items[name] += together
     items.pop("", None)
     return dict(items)
@@ -67,7 +67,7 @@ def direct_references(item: TopLevel) -> set[str]:
         case Variable():
             return names_in(item.initializer)
         case Directive():
-            return {_alias(item)[1]}
+            return {alias_of(item)[1]}
 
 
 def references(module: Module, function: Function) -> set[str]:
@@ -85,7 +85,7 @@ def references(module: Module, function: Function) -> set[str]:
     return found
 
 
-def _alias(directive: Directive) -> tuple[str, str]:
+def alias_of(directive: Directive) -> tuple[str, str]:
     """The two names of ``.alias name, target;``, empty for another directive."""
     if directive.name != "alias":
         return "", ""

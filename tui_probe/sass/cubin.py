@@ -38,6 +38,8 @@ _FUNCTION: Final = 2
 _ENTRY_POINT: Final = 0x10
 """Of a symbol's ``other`` byte: a kernel, not a function that kernels call."""
 _DAMAGED: Final = "the cubin is damaged or cut off: {}; capture it again"
+_OVERLAP: Final = 4
+"""How often the file's bytes may be in sections, on average: from sm_100 on some (``.nv.merc``) share theirs."""
 
 
 class Header(NamedTuple):
@@ -241,7 +243,7 @@ def _sections(image: bytes, header: Header) -> Iterator[Section]:
     if not table:
         return
     names = _Names(image[table[header.names][4] :][: table[header.names][5]])
-    left = len(image)
+    left = _OVERLAP * len(image)
     for index, (name, *rest) in enumerate(table):
         section = Section(index, names.at(name), name, *rest)
         if section.end > len(image):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import PtxError
-from tui_probe.ptx.images import find_ptx
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import Directive, Function, Variable
-from tui_probe.simgpu.modules import COMPUTE_CAPABILITY
+from tui_probe.simgpu.modules import ptx_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,12 +20,12 @@ them here is none of it."""
 VISIBLE: Final = ("visible", "weak", "common")
 
 
-def link(images: Sequence[bytes]) -> bytes:
-    """The PTX of all images as one module, as text that ends with a NUL.
+def link(images: Sequence[bytes], compute_capability: int) -> bytes:
+    """The PTX of all images, for a GPU of a compute capability (80 for sm_80), as text that ends with a NUL.
 
     Raises ImageError for an image without PTX for this GPU, PtxError where two define one name.
     """
-    modules = [parse(find_ptx(image, arch=COMPUTE_CAPABILITY)) for image in images if not image.startswith(ARCHIVE)]
+    modules = [parse(ptx_of(image, compute_capability)) for image in images if not image.startswith(ARCHIVE)]
     if not modules:
         raise PtxError("nothing to link: no image with PTX was added")
     newest = max(modules, key=lambda module: module.version)

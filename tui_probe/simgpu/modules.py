@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.errors import SimulationError
+from tui_probe.errors import ImageError, SimulationError
 from tui_probe.ptx.images import find_ptx
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.cubin import register_counts
@@ -24,7 +24,20 @@ from tui_probe.simgpu.executor import (
 if TYPE_CHECKING:
     from tui_probe.ptx.tree import Module
 
-COMPUTE_CAPABILITY = 80
+_ALONE: Final = (
+    "the simulated GPU executes PTX alone. Load PTX as it is (nvcc -ptx, NVRTC's PTX), and link it with cuLinkAddData"
+    " instead of nvJitLink"
+)
+
+
+def ptx_of(image: bytes, compute_capability: int) -> str:
+    """The PTX of an image for a GPU of a compute capability, 80 for sm_80. Raises ImageError where there is none."""
+    try:
+        return find_ptx(image, arch=compute_capability)
+    except ImageError as error:
+        if error.reason.code != "no-ptx":
+            raise
+        raise ImageError(f"{error}: {_ALONE}") from None
 
 
 @dataclass(slots=True)
@@ -39,9 +52,12 @@ class LoadedModule:
     compiled: dict[int, Kernel] = field(default_factory=dict)
 
     @classmethod
-    def from_image(cls, image: bytes) -> LoadedModule:
-        """Raises ImageError for an image without PTX for this GPU, PtxError for PTX that cannot be read."""
-        tree = parse(find_ptx(image, arch=COMPUTE_CAPABILITY))
+    def from_image(cls, image: bytes, compute_capability: int) -> LoadedModule:
+        """The module for a GPU of a compute capability, 80 for sm_80.
+
+        Raises ImageError for an image without PTX for it, PtxError for PTX that cannot be read.
+        """
+        tree = parse(ptx_of(image, compute_capability))
         names = tuple(entry.name for entry in tree.entries())
         return cls(tree, names, tuple(module_variables(tree)), register_counts(image))
 

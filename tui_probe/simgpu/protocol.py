@@ -17,7 +17,7 @@ from typing import Annotated, Final, TypeAlias
 from tui_probe.errors import SimulationError
 from tui_probe.simgpu.codec import BYTES, I32, TEXT, U32, U64, Fixed, Record, Sequence, unpack
 
-VERSION: Final = 2
+VERSION: Final = 3
 SOCKET_DESCRIPTOR: Final = 3
 MEMORY_DESCRIPTOR: Final = 4
 
@@ -73,7 +73,11 @@ class Describe:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Execute a kernel. ``start_cycle`` is the simulated time at which it starts."""
+    """Execute a kernel. ``start_cycle`` is the simulated time at which it starts.
+
+    ``cluster`` is in blocks, all 0 for none but the kernel's own; ``workspace`` the address of 8 bytes for the barrier
+    of a cooperative grid, 0 for any other.
+    """
 
     module: Annotated[int, U64]
     kernel: Annotated[int, U32]
@@ -81,6 +85,8 @@ class Launch:
     block: Annotated[Dimensions, Fixed(U32, 3)]
     dynamic_shared_bytes: Annotated[int, U32]
     start_cycle: Annotated[int, U64]
+    cluster: Annotated[Dimensions, Fixed(U32, 3)]
+    workspace: Annotated[int, U64]
     parameters: Annotated[bytes, BYTES]
 
 
@@ -133,12 +139,16 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """Reply to Describe. ``registers`` is -1 where the image has no machine code to tell."""
+    """Reply to Describe. ``registers`` is -1 where the image has no machine code to tell.
+
+    ``cluster`` is what the kernel asks for, in blocks, all 0 for none.
+    """
 
     static_shared_bytes: Annotated[int, U32]
     local_bytes: Annotated[int, U32]
     max_threads: Annotated[int, U32]
     registers: Annotated[int, I32]
+    cluster: Annotated[Dimensions, Fixed(U32, 3)]
     parameters: Annotated[tuple[Parameter, ...], Sequence(Record(Parameter))]
 
 

@@ -96,7 +96,7 @@ class Server:
                 self._modules.pop(request.module, None)
                 return Done()
             case Link():
-                return Linked(link(request.images))
+                return Linked(link(request.images, self._machine.compute_capability))
 
     def _module(self, number: int) -> LoadedModule:
         if number not in self._modules:
@@ -104,7 +104,7 @@ class Server:
         return self._modules[number]
 
     def _load(self, image: bytes) -> Loaded:
-        module = LoadedModule.from_image(image)
+        module = LoadedModule.from_image(image, self._machine.compute_capability)
         self._last_module += 1
         self._modules[self._last_module] = module
         variables = tuple(
@@ -127,6 +127,7 @@ class Server:
             local_bytes=kernel.local_bytes,
             max_threads=kernel.max_threads or MAX_THREADS,
             registers=module.registers.get(module.names[request.kernel], -1),
+            cluster=kernel.cluster,
             parameters=tuple(Parameter(parameter.offset, parameter.size) for parameter in kernel.parameters),
         )
 
@@ -142,5 +143,7 @@ class Server:
             variables=module.addresses,
             machine=self._machine,
             start_cycle=request.start_cycle,
+            cluster=request.cluster,
+            workspace=request.workspace,
         )
         return Executed(execution.cycles, execution.instructions, execution.printed)

@@ -79,7 +79,7 @@ class TraceFolder:
             file.write(data)
 
     def link(self, file: Path, name: str) -> None:
-        """Give a file a second name in this directory."""
+        """Give a file another name, too, in this directory."""
         os.link(file, name, dst_dir_fd=self._descriptor, follow_symlinks=False)
 
     def copy(self, file: Path, name: str) -> None:

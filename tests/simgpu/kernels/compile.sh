@@ -3,5 +3,9 @@
 set -eu
 cd "$(dirname "$0")"
 for source in *.cu; do
-    "${NVCC:-nvcc}" -ptx -arch=sm_80 -O3 "$source" -o "${source%.cu}.ptx"
+    case "$source" in
+    clusters.cu) arch=sm_90 ;;
+    *) arch=sm_80 ;;
+    esac
+    "${NVCC:-nvcc}" -ptx -arch="$arch" -O3 "$source" -o "${source%.cu}.ptx"
 done

@@ -67,6 +67,12 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         "The mean of a percentage or a rate weights every launch alike, however long it took. Values are in base"
         " units: bytes, ns, hz, bytes/s.",
     ),
+    "nsys totals": (
+        "Every kernel once, the one that takes most time first. Time is that of all its launches on all streams, and"
+        " the share that of the time of all kernels shown; kernels that run beside one another count both. p99 is what"
+        " 99 of 100 launches do not exceed: far above the median, few launches are slow.",
+        "Enter shows the launches of a kernel one by one.",
+    ),
     "nsys kernels": (
         "Every kernel on every stream, in order of start. “few blocks” marks a grid with fewer blocks than the GPU has"
         " SMs: the other SMs are idle while it runs, and fewer SMs also ask for less bandwidth, since each has only so"

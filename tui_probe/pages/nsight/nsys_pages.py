@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
+from tui_probe.analysis.kernel_totals import Total, totals
 from tui_probe.analysis.launch_gaps import WHY_WORDS, Gap, gaps
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
@@ -13,7 +16,7 @@ from tui_probe.importers.nsys_model import UNKNOWN, KernelSum, ProjectedRange
 from tui_probe.pages.nsight.explanations import EXPLANATIONS
 from tui_probe.pages.nsight.figures import nanoseconds, share
 from tui_probe.pages.nsight.nsys_sources import NsysSources, nsys_head
-from tui_probe.pages.nsight.page import TablePage, Words
+from tui_probe.pages.nsight.page import Only, TablePage, Words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,18 +92,28 @@ def kernels_page(sources: NsysSources) -> TablePage[Any]:
         sums = [each for each in report.sums if sources.search.lower() in each.name.lower()]
         words = Words(nsys_head(sources), (), report.notes, EXPLANATIONS["nsys kernels"])
         return TablePage("kernels", "Kernels", SUM_COLUMNS, sums, words)
-    needle = sources.search.lower()
-    rows = [
-        row
-        for row in (NsysKernelRow(sources, number) for number in range(len(report.kernels)))
-        if not needle or needle in row.name.lower() or needle in (row.range or "").lower()
-    ]
+    rows = [NsysKernelRow(sources, number) for number, meant in enumerate(sources.found) if meant]
     few = sum(row.few_blocks is True for row in rows)
     found = [f"{units.count(few)} of {units.counted(len(rows), 'kernel')} with fewer blocks than SMs"] if few else []
     columns = [column for column in NSYS_KERNEL_COLUMNS if column.key != "probed" or sources.traces]
     found += [_traced(rows)] if sources.traces else []
     words = Words(nsys_head(sources), found, report.notes, EXPLANATIONS["nsys kernels"])
-    return TablePage("kernels", "Kernels", columns, rows, words, opens=_place if sources.traces else None)
+    opens = _place if sources.traces else None
+    return TablePage("kernels", "Kernels", columns, rows, words, opens=opens, holds=_holds)
+
+
+def _holds(row: NsysKernelRow, only: Only) -> bool:
+    """Whether a kernel is one of a name, or ran within a range that has a time of its own."""
+    if only.kind == "kernel":
+        return row.name == only.words
+    start, end = row.value("start"), row.value("duration")
+    return (
+        start is not None
+        and end is not None
+        and only.start <= start
+        and start + end <= only.end
+        and (only.stream is None or row.value("stream") == only.stream)
+    )
 
 
 def _traced(rows: Sequence[NsysKernelRow]) -> str:
@@ -145,12 +158,60 @@ SUM_COLUMNS: Final[tuple[Column[KernelSum], ...]] = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class TotalRow:
+    """All launches of one kernel."""
+
+    name: str
+    total: Total
+
+
+def totals_page(sources: NsysSources) -> TablePage[Any]:
+    """Every kernel once, the one that takes most time first; sums where a file has no more."""
+    report = sources.report
+    if not len(report.kernels) and report.sums:
+        return kernels_page(sources)
+    meant = np.array(sources.found, dtype=np.bool_)
+    kernels = report.kernels
+    rows = [TotalRow(kernels.names[one.code], one) for one in totals(kernels.name[meant], kernels.duration[meant])]
+    words = Words(nsys_head(sources), (), report.notes, EXPLANATIONS["nsys totals"])
+    return TablePage("totals", "Kernels by time", TOTAL_COLUMNS, rows, words, narrows=_launches)
+
+
+def _launches(row: TotalRow) -> tuple[str, Only]:
+    return "kernels", Only("kernel", row.name)
+
+
+TOTAL_COLUMNS: Final[tuple[Column[TotalRow], ...]] = (
+    Column("share", lambda r: r.total.share, "share", lambda r: share(r.total.share)),
+    Column("total_ns", lambda r: r.total.total, "total", lambda r: nanoseconds(r.total.total)),
+    Column("launches", lambda r: r.total.launches, "launches", lambda r: units.count(r.total.launches)),
+    Column("mean_ns", lambda r: r.total.mean, "mean", lambda r: nanoseconds(round(r.total.mean))),
+    Column("median_ns", lambda r: r.total.median, "median", lambda r: nanoseconds(round(r.total.median)), rank=2),
+    Column("p99_ns", lambda r: r.total.p99, "p99", lambda r: nanoseconds(r.total.p99), rank=1),
+    Column("most_ns", lambda r: r.total.most, "most", lambda r: nanoseconds(r.total.most), rank=3),
+    Column("kernel", lambda r: r.name, "kernel", lambda r: r.name, False, narrow=20, shorten=shorten),
+)
+
+
 def ranges_page(sources: NsysSources) -> TablePage[ProjectedRange]:
     """NVTX ranges as streams saw them."""
     needle = sources.search.lower()
-    rows = [each for each in sources.projected if needle in each.name.lower()]
+    named = [each for each in sources.projected if needle in each.name.lower()]
+    rows = [each for each in sources.projected if any(_is_in(each, other) for other in named)] if needle else named
     words = Words(nsys_head(sources), (), sources.report.notes, EXPLANATIONS["nsys ranges"])
-    return TablePage("ranges", "NVTX ranges on streams", RANGE_COLUMNS, rows, words)
+    return TablePage("ranges", "NVTX ranges on streams", RANGE_COLUMNS, rows, words, narrows=_inside)
+
+
+def _is_in(row: ProjectedRange, other: ProjectedRange) -> bool:
+    """Whether a range is another, or one within it, as the host saw them; else as its stream did."""
+    if row.host_start is None or row.host_end is None or other.host_start is None or other.host_end is None:
+        return row.stream == other.stream and other.start <= row.start and row.end <= other.end
+    return other.host_start <= row.host_start and row.host_end <= other.host_end and row.level >= other.level
+
+
+def _inside(row: ProjectedRange) -> tuple[str, Only]:
+    return "kernels", Only("range", row.name, row.start, row.end, row.stream)
 
 
 def _busy(each: ProjectedRange) -> float | None:

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tui_probe.analysis.kernel_names import function_of
-from tui_probe.analysis.projection import innermost, project
+from tui_probe.analysis.projection import innermost, project, within
 from tui_probe.draw import units
 from tui_probe.importers.nsys_model import UNKNOWN, ProjectedRange
 from tui_probe.pages.nsight.figures import nanoseconds, short_names
@@ -44,6 +46,19 @@ class NsysSources:
         names, codes = report.ranges.names, report.ranges.name
         rows = innermost(report.kernels, report.ranges).tolist()
         return ["" if row == UNKNOWN else names[codes[row]] for row in rows]
+
+    @cached_property
+    def found(self) -> list[bool]:
+        """For each kernel whether the search means it: by its name, or since it ran within a range of that name."""
+        kernels, ranges, needle = self.report.kernels, self.report.ranges, self.search.lower()
+        if not needle:
+            return [True] * len(kernels)
+        named = np.array([needle in name.lower() for name in kernels.names], dtype=np.bool_)
+        found = named[kernels.name] if len(kernels) else named
+        if ranges is not None and len(ranges):
+            meant = np.array([needle in name.lower() for name in ranges.names], dtype=np.bool_)
+            found = found | within(kernels, ranges, meant[ranges.name])
+        return [bool(each) for each in found.tolist()]
 
     @cached_property
     def columns(self) -> dict[str, list[Any]]:

@@ -75,7 +75,7 @@ def _ncu_page(name: Any, sources: Sources) -> View:
 
 
 def _nsys_pages(paths: Sequence[Path], traces: Sequence[Trace]) -> list[ImportedPage]:
-    from tui_probe.pages.nsight.nsys_pages import gaps_page, kernels_page, ranges_page
+    from tui_probe.pages.nsight.nsys_pages import gaps_page, kernels_page, ranges_page, totals_page
     from tui_probe.pages.nsight.nsys_sources import NsysSources
 
     sources = NsysSources(read_nsys(paths), traces=traces)
@@ -86,6 +86,7 @@ def _nsys_pages(paths: Sequence[Path], traces: Sequence[Trace]) -> list[Imported
         return StreamTimeline(sources)
 
     makers: dict[str, Callable[[], View]] = {
+        "totals": lambda: _explained(totals_page(sources)),
         "kernels": lambda: _explained(kernels_page(sources)),
         "ranges": lambda: _explained(ranges_page(sources)),
         "gaps": lambda: _explained(gaps_page(sources)),

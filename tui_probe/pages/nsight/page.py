@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 from tui_probe.draw.formats import as_csv, as_json, as_markdown, as_record
 from tui_probe.draw.hanging import hanging
+from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import clip, pad, to_ascii, width, wrap
 from tui_probe.draw.table import cell, fitted_cell, in_data, in_tables, layout, safe, table
 from tui_probe.draw.view import Document
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row")
 _LABEL: Final = 10
+_NAME: Final = 36
+"""Cells of a name in the line of status."""
 _LEAST: Final = 20
 _GAP: Final = "  "
 _MEASURED: Final = 20_000
@@ -46,6 +49,19 @@ class Words:
     evidence: Sequence[str] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Only:
+    """Which rows of a page are left: those of a ``kind``, ``kernel`` or ``range``, of a name; of a range also its time
+    in ns and its stream.
+    """
+
+    kind: str
+    words: str
+    start: int = 0
+    end: int = 0
+    stream: int | None = None
+
+
 @dataclass
 class TablePage(Document, Generic[Row]):
     """A table with words. ``name`` is the key of the records in JSON; ``extra`` are more fields of its head."""
@@ -60,19 +76,104 @@ class TablePage(Document, Generic[Row]):
     """Whether ``lines`` ends with how to read the page."""
     opens: Callable[[Row], tuple[Path, int] | None] | None = None
     """The kernel of a trace, by directory and index, that a row leads to; None where no row leads anywhere."""
+    narrows: Callable[[Row], tuple[str, Only]] | None = None
+    """The page that a row leads to, and which rows are left there."""
+    holds: Callable[[Row, Only], bool] | None = None
+    """Whether a row is left; None where no page leads here."""
+    only: Only | None = None
+    ordered: bool = False
+    """Whether the order of the rows is a part of what they say, so that they are not sorted otherwise."""
     measured: list[int] | None = field(default=None, repr=False)
     rows_from: int = field(default=0, repr=False)
     """The number of the first row among the lines that were made last."""
 
+    def __post_init__(self) -> None:
+        self._all = self.rows
+        self._order: tuple[str, bool] | None = None
+
     def gutter(self, width: int) -> int:
-        """The whole line, where rows lead somewhere."""
-        return 0 if self.opens is None else width
+        """The whole line."""
+        return width if self._all else 0
+
+    def begins(self, width: int) -> int:
+        """At the first row."""
+        del width
+        return self.rows_from if self.rows else 0
+
+    def counted(self) -> int | None:
+        """Rows are counted by what is told of each."""
+        return 0 if self._all else None
+
+    def about(self, number: int, width: int) -> list[str]:
+        """Which row it is."""
+        del width
+        row = number - self.rows_from
+        return [f"row {row + 1} of {len(self.rows)}"] if 0 <= row < len(self.rows) else []
 
     def leads_to(self) -> str:
-        return "" if self.opens is None else "kernel"
+        if self.opens is not None:
+            return "kernel"
+        return "" if self.narrows is None else "kernels"
+
+    def narrowed(self, number: int) -> tuple[str, Only] | None:
+        """The page that a line of ``lines`` leads to, and what is left there; None for none."""
+        row = number - self.rows_from
+        return None if self.narrows is None or not 0 <= row < len(self.rows) else self.narrows(self.rows[row])
+
+    def narrow(self, only: Only | None) -> bool:
+        """Leave the rows of one kernel or range alone, or all of them with None. Whether that changed anything."""
+        if self.holds is None or only == self.only:
+            return False
+        self.only = only
+        self._arrange()
+        return True
+
+    def commands(self) -> Mapping[str, str]:
+        if self.ordered or len(self._all) < 2:
+            return {}
+        by = "as it was" if self._order is None else f"by {self._title(self._order[0])}"
+        return {"order": f"sort by the next column ({by})", "reverse": "reverse the order"}
+
+    def press(self, command: str) -> str | None:
+        keys = [column.key for column in in_tables(self.columns) if column.value is not None and column.title]
+        if command == "order":
+            at = -1 if self._order is None else keys.index(self._order[0])
+            self._order = (keys[at + 1], at + 1 < len(keys)) if at + 1 < len(keys) else None
+        elif command == "reverse":
+            key, falling = self._order or (keys[0], False)
+            self._order = (key, not falling)
+        self._arrange()
+        return f"sorted {self._sorted_words()}"
+
+    def _sorted_words(self) -> str:
+        if self._order is None:
+            return "as it was"
+        return f"by {self._title(self._order[0])}, {'falling' if self._order[1] else 'rising'}"
+
+    def _title(self, key: str) -> str:
+        return next(column.title for column in self.columns if column.key == key)
+
+    def _arrange(self) -> None:
+        """The rows that are left, in order; what was not measured comes last."""
+        holds, only = self.holds, self.only
+        rows = list(self._all) if holds is None or only is None else [row for row in self._all if holds(row, only)]
+        if self._order is not None:
+            key, falling = self._order
+            value = next(column.value for column in self.columns if column.key == key)
+            assert value is not None
+            known = [(value(row), row) for row in rows]
+            missing = [row for found, row in known if found is None]
+            held = sorted((pair for pair in known if pair[0] is not None), key=lambda pair: pair[0], reverse=falling)
+            rows = [*(row for _, row in held), *missing]
+        self.rows = rows
+
+    def status(self) -> list[str]:
+        """What is left, and the order where it is not that of the page."""
+        left = [] if self.only is None else [f"only {self.only.kind} {shorten(self.only.words, _NAME)}"]
+        return left + ([] if self._order is None else [self._sorted_words()])
 
     def lines(self, width: int) -> Sequence[Line]:
-        if self.opens is not None:
+        if self._all:
             width -= len(_CURSOR)
         after = [*self._below(width), *(self._about(width) if self.explained else ())]
         if not self.rows:
@@ -84,7 +185,7 @@ class TablePage(Document, Generic[Row]):
     @property
     def _margin(self) -> str:
         """A blank for the cursor, where there is one."""
-        return "" if self.opens is None else _CURSOR
+        return _CURSOR if self._all else ""
 
     def opened(self, number: int) -> tuple[Path, int] | None:
         """The kernel of a trace that a line of ``lines`` leads to; None for none."""

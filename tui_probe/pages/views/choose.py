@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import ChoiceError
+from tui_probe.near import meant
 from tui_probe.pages.launch_counts import not_recorded
 from tui_probe.probekit.kind import Source
 from tui_probe.probekit.probe_results import aimed
@@ -83,6 +84,10 @@ def _none_meant(trace: Trace, kernel: str | None, launch: Launch | None) -> str:
         return f"launch {launch.number} is of kernel #{launch.kernel}, not of {kernel}"
     if launch is not None:
         return f"the log does not name the kernel of launch {launch.number}"
+    names = [name for each in trace.kernels for name in (each.demangled, each.demangled.partition("(")[0], each.name)]
+    near = meant(kernel or "", names)
+    if near:
+        return f"no kernel is {kernel}{near}"
     return f"no kernel is {kernel}: tui-probe report {trace.directory} lists the {len(trace.kernels)} kernels"
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from tui_probe.simgpu.executor.located import Located
-from tui_probe.simgpu.executor.memory import GLOBAL_START, WINDOW_BYTES, AccessFault, DeviceMemory, Space
+from tui_probe.simgpu.executor.memory import GLOBAL_START, WINDOW_BYTES, AccessFault, Space
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -88,7 +88,7 @@ class Access:
             space = "global"
         found = _SPACES[space](group.batch)
         offset, index = self._locate(found, group, group.lanes, address)
-        if not (isinstance(found, DeviceMemory) and found.is_divided):
+        if not found.is_divided:
             group.batch.located[self._key] = Located(register, group.lanes, self._added, found, offset, index)
         return Part(found, index)
 

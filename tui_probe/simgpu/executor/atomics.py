@@ -62,7 +62,7 @@ def _build(instruction: Instruction, bind: Binder) -> Operation:
     """``atom{.semantics}{.scope}{.space}.op{.noftz}.type d, [a], b{, c}``; ``red`` has no d."""
     kind = last_type(instruction)
     name = next((part for part in instruction.modifiers if part in _UFUNCS or part in _UPDATES), "")
-    if not name or any(part in ("v2", "v4", "v8") for part in instruction.modifiers):
+    if not name or any(part in ("v2", "v4", "v8", "async") for part in instruction.modifiers):
         bind.unsupported()
     gives = instruction.opcode == "atom"
     # A cache policy may come last.

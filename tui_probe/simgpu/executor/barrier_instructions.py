@@ -1,4 +1,4 @@
-"""The instructions ``bar`` and ``barrier``, and ``bar.warp.sync``."""
+"""The instructions ``bar`` and ``barrier``, ``bar.warp.sync``, and ``barrier.cluster``."""
 
 from __future__ import annotations
 
@@ -40,11 +40,13 @@ class AtBarrier:
 
 def is_barrier(instruction: Instruction) -> bool:
     """Whether the instruction is one of this module."""
-    return instruction.opcode in ("bar", "barrier") and "cluster" not in instruction.modifiers
+    return instruction.opcode in ("bar", "barrier")
 
 
 def build_barrier(instruction: Instruction, bind: Binder) -> Control:
     """``bar.sync a{, b}``, ``bar.arrive a, b``, ``bar.red.popc.u32 d, a{, b}, {!}c``, ``bar.warp.sync mask``."""
+    if "cluster" in instruction.modifiers:
+        return _build_cluster_barrier(instruction, bind)
     modifiers = [modifier for modifier in instruction.modifiers if modifier not in ("cta", "aligned")]
     operands = list(instruction.operands)
     if modifiers[:2] == ["warp", "sync"]:
@@ -61,3 +63,16 @@ def build_barrier(instruction: Instruction, bind: Binder) -> Control:
     arrives_only = modifiers[0] == "arrive"
     barrier = Barrier(bind.source(number, TYPES["u32"]), count, arrives_only, reduction, bind.line)
     return AtBarrier(lambda barriers, group: barriers.arrive(barrier, group))
+
+
+def _build_cluster_barrier(instruction: Instruction, bind: Binder) -> Control:
+    """``barrier.cluster.arrive{.release|.relaxed}{.aligned}`` and ``barrier.cluster.wait{.acquire}{.aligned}``."""
+    line = bind.line
+
+    def wait(barriers: Barriers, group: Group) -> Group | None:
+        barriers.of_clusters.wait(group, line)
+        return None
+
+    if instruction.modifiers[1:2] == ("arrive",):
+        return AtBarrier(lambda barriers, group: barriers.of_clusters.arrive(group))
+    return AtBarrier(wait) if instruction.modifiers[1:2] == ("wait",) else bind.unsupported()

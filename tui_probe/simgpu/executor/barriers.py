@@ -1,4 +1,4 @@
-"""The threads that wait at barriers of blocks and of warps.
+"""The threads that wait at barriers of blocks and of warps; for those of clusters, see ``cluster_barriers``.
 
 A barrier is per thread, as on devices since sm_70: it opens when all threads of its block that have
 not exited have arrived, or as many as it names.
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from tui_probe.simgpu.executor.cluster_barriers import ClusterBarriers
 from tui_probe.simgpu.executor.faults import DeadlockError
 from tui_probe.simgpu.executor.scalars import BOOL, U32, Value, scalar
 
@@ -98,11 +99,12 @@ class Barriers:
         self._arrived = np.zeros(size, np.int64)
         self._latest = np.zeros(size, np.int64)
         self._any_arrived = False
+        self.of_clusters = ClusterBarriers(batch)
 
     @property
     def any_waiting(self) -> bool:
         """Whether threads wait at a barrier."""
-        return bool(self._waiting or self._in_warp)
+        return bool(self._waiting or self._in_warp or self.of_clusters.any_waiting)
 
     def arrive(self, barrier: Barrier, group: Group) -> Group | None:
         """``group`` comes to ``barrier``; it is given back if it continues at once."""
@@ -144,7 +146,8 @@ class Barriers:
 
     def release(self) -> list[Group]:
         """Opens every barrier that all it waits for have reached; the groups that go on."""
-        return self._release_warps() + (self._release_blocks() if self._waiting else [])
+        of_blocks = self._release_blocks() if self._waiting else []
+        return self._release_warps() + of_blocks + self.of_clusters.release()
 
     def _release_blocks(self) -> list[Group]:
         arrived, holding, latest = self._totals()
@@ -225,6 +228,7 @@ class Barriers:
 
     def check_deadlock(self) -> None:
         """Raises DeadlockError if threads wait."""
+        self.of_clusters.check_deadlock()
         for waiting in self._waiting:
             lanes = waiting.group.lanes
             here = int(np.count_nonzero(waiting.slot == waiting.slot[0]))

@@ -10,7 +10,7 @@ import numpy as np
 from tui_probe.simgpu.executor.copy_groups import CopyGroups
 from tui_probe.simgpu.executor.lanes import ALL_WARPS, Lanes, Places, warp_bits
 from tui_probe.simgpu.executor.mbarrier_words import MBarriers
-from tui_probe.simgpu.executor.memory import DeviceMemory, LocalMemory, ParameterMemory, SharedMemory
+from tui_probe.simgpu.executor.memory import ClusterMemory, DeviceMemory, LocalMemory, ParameterMemory, SharedMemory
 from tui_probe.simgpu.executor.model import WARP_SIZE
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 
 class Batch:
-    """Blocks ``placements`` of a launch of a program whose registers ``live`` are read from each basic block on.
+    """Blocks ``placements``, whole clusters of them, of a launch of a program whose registers ``live`` are read
+    from each basic block on.
 
     ``counters`` (int64, one per warp) are cycles since the start of the warp's block, ``starts`` (int64,
     one per block) the absolute cycle of that start. ``template`` holds constants by register index.
@@ -65,7 +66,11 @@ class Batch:
         self._alive_bits: NDArray[np.uint32] | None = None
         self.memory = memory
         self.parameters = parameters
-        self.shared = SharedMemory(self.block_count, launch.shared_bytes)
+        self.shared = (
+            SharedMemory(self.block_count, launch.shared_bytes)
+            if launch.cluster_size == 1
+            else ClusterMemory(self.block_count, launch.shared_bytes, launch.cluster_size)
+        )
         self.local = LocalMemory(self.lanes.place_count, local_bytes)
         self.mbarriers = MBarriers(self.shared)
         # Where the addresses in registers lead; see ``access``.

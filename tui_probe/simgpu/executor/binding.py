@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from tui_probe.ptx.tree import Group as Parenthesised
 from tui_probe.ptx.tree import Instruction, Operand, Raw, Register, Symbol, Vector
 from tui_probe.simgpu.executor.async_copy import build_copy_wait
 from tui_probe.simgpu.executor.barrier_instructions import build_barrier, is_barrier
-from tui_probe.simgpu.executor.control import Branch, Control, End, build_branch, build_call, build_indexed_branch
+from tui_probe.simgpu.executor.calls import build_call
+from tui_probe.simgpu.executor.control import Branch, Control, End, build_branch, build_indexed_branch
 from tui_probe.simgpu.executor.device_calls import build_device_call
 from tui_probe.simgpu.executor.faults import UnsupportedInstructionError
 from tui_probe.simgpu.executor.forms import UnsupportedFormError
@@ -18,6 +20,7 @@ from tui_probe.simgpu.executor.mbarrier_waits import build_try
 from tui_probe.simgpu.executor.model import instruction_cost
 from tui_probe.simgpu.executor.operands import Binder, Effects, Operation, Source
 from tui_probe.simgpu.executor.scalars import PREDICATE
+from tui_probe.simgpu.executor.special import SPECIAL_REGISTERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,6 +28,10 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.group import Group
     from tui_probe.simgpu.executor.program import FunctionCode
     from tui_probe.simgpu.executor.scope import Names
+
+
+_OF_TEXTURES: Final = frozenset({"tex", "tld4", "txq", "suld", "sust", "sured", "suq", "istypep"})
+_COLOURS: Final = dict(zip("rgba", "xyzw", strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +99,32 @@ def _plain(instruction: Instruction, names: Names) -> Instruction:
 
 
 def _plain_operand(operand: Operand, names: Names) -> Operand:
-    """A register that is a vector (``.reg .v2 .u32 v``) as its parts, ``table[0]`` as ``table``."""
-    if isinstance(operand, Register):
-        parts = _parts(operand, names)
-        return Vector(parts) if parts else operand
-    if isinstance(operand, Raw) and operand.text.endswith("[0]"):
-        return Symbol(operand.text.removesuffix("[0]"))
+    """A register that is a vector (``.reg .v2 .u32 v``, ``%tid``) as its parts, ``table[0]`` as ``table``."""
+    match operand:
+        case Register():
+            parts = _parts(operand, names)
+            return Vector(parts) if parts else _by_coordinate(operand, names)
+        case Vector():
+            return Vector(tuple(_plain_operand(element, names) for element in operand.elements))
+        case Parenthesised():
+            return Parenthesised(tuple(_plain_operand(element, names) for element in operand.elements))
+        case Raw() if operand.text.endswith("[0]"):
+            return Symbol(operand.text.removesuffix("[0]"))
     return operand
 
 
 def _parts(operand: Register, names: Names) -> tuple[Register, ...]:
     if operand.selector or names.find(operand.name) is not None:
         return ()
-    return tuple(Register(operand.name, part) for part in "xyzw" if names.find(f"{operand.name}.{part}") is not None)
+    parts = [Register(operand.name, part) for part in "xyzw"]
+    return tuple(part for part in parts if names.find(str(part)) is not None or str(part) in SPECIAL_REGISTERS)
+
+
+def _by_coordinate(operand: Register, names: Names) -> Register:
+    """``v.r`` as ``v.x``: the parts of a vector have two names each."""
+    if operand.selector not in _COLOURS or names.find(str(operand)) is not None:
+        return operand
+    return Register(operand.name, _COLOURS[operand.selector])
 
 
 def _guard(instruction: Instruction, binder: Binder) -> Source | None:
@@ -193,8 +213,9 @@ def _unsupported(instruction: Instruction) -> Operation:
     if instruction.opcode == "call":
         text += "".join(f" {operand.name}" for operand in instruction.operands if isinstance(operand, Symbol))
     line = instruction.span.line
+    reason = "texture-instruction" if instruction.opcode in _OF_TEXTURES else "unsupported-instruction"
 
     def run(group: Group) -> None:  # noqa: ARG001
-        raise UnsupportedInstructionError(text, line)
+        raise UnsupportedInstructionError(text, line, reason)
 
     return run

@@ -19,16 +19,22 @@ class _Draft:
 
     steps: list[Step] = field(default_factory=list)
     control: Control = field(default_factory=FallThrough)
+    results: frozenset[int] = frozenset()
 
 
-def assemble(functions: Sequence[Sequence[Part]]) -> tuple[list[Block], list[int]]:
-    """The blocks of all functions, and the index of each one's first block."""
+def assemble(functions: Sequence[tuple[Sequence[Part], frozenset[int]]]) -> tuple[list[Block], list[int]]:
+    """The blocks of all functions, and the index of each one's first block.
+
+    With the parts of a function come the registers of its results, which live until it returns.
+    """
     drafts: list[_Draft] = []
     labels: dict[int, int] = {}
     entries = []
-    for parts in functions:
+    for parts, results in functions:
         entries.append(len(drafts))
         _cut(parts, drafts, labels)
+        for draft in drafts[entries[-1] :]:
+            draft.results = results
     polling = [any(step.effects.polls for step in draft.steps) for draft in drafts]
     return [_block(index, draft, labels, polling) for index, draft in enumerate(drafts)], entries
 
@@ -63,6 +69,8 @@ def _block(index: int, draft: _Draft, labels: dict[int, int], polling: Sequence[
     for step in draft.steps:
         reads |= step.effects.reads - writes
         writes |= step.effects.writes
+    if isinstance(draft.control, End) and draft.control.returns:
+        reads |= draft.results - writes
     polls = _loop_polls(index, draft.control, labels, polling)
     return Block(
         line=draft.steps[0].line if draft.steps else 0,

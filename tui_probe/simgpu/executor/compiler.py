@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING
 from tui_probe.ptx.tree import Instruction, Label, Register, Scope
 from tui_probe.simgpu.executor.binding import Mark, Part, Written, bind_function
 from tui_probe.simgpu.executor.blocks import assemble
-from tui_probe.simgpu.executor.control import called_function
+from tui_probe.simgpu.executor.calls import called_function
 from tui_probe.simgpu.executor.forms import UnsupportedFormError
 from tui_probe.simgpu.executor.operands import Binder
 from tui_probe.simgpu.executor.program import FunctionCode, Program, compute_liveness, shortest_path
-from tui_probe.simgpu.executor.scope import FunctionName, FunctionScope, LabelName, Layout, Names
+from tui_probe.simgpu.executor.scope import (
+    BytesName,
+    FunctionName,
+    FunctionScope,
+    LabelName,
+    Layout,
+    Names,
+    RegisterName,
+)
 from tui_probe.simgpu.executor.special import SPECIAL_REGISTERS
 
 if TYPE_CHECKING:
@@ -28,6 +36,8 @@ class _Unit:
     function: Function
     items: list[Mark | Written]
     code: FunctionCode
+    formals: list[BytesName | RegisterName]
+    results: list[BytesName | RegisterName]
     parts: list[Part] = field(default_factory=list)
 
 
@@ -41,12 +51,14 @@ def compile_program(entry: Function, layout: Layout, names: Names) -> Program:
     binder = Binder(layout, storage)
     for unit in units:
         unit.parts = bind_function(unit.items, unit.code, binder)
-    blocks, entries = assemble([unit.parts for unit in units])
+        unit.code.formals = tuple(binder.formal(entity) for entity in unit.formals)
+        unit.code.results = tuple(binder.result(entity) for entity in unit.results)
+    blocks, entries = assemble([(unit.parts, frozenset(entity.index for entity in unit.results)) for unit in units])
     compute_liveness(blocks)
     functions = {}
     for unit, first_block in zip(units, entries, strict=True):
         unit.code.entry = first_block
-        given = {*unit.code.formals}
+        given = {entity.index for entity in unit.formals}
         unit.code.undefined = tuple(
             (index, binder.zero(index)) for index in blocks[first_block].live if index not in given
         )
@@ -74,14 +86,16 @@ def _reachable(entry: Function, layout: Layout, names: Names) -> list[_Unit]:
 def _open(function: Function, layout: Layout, names: Names) -> _Unit:
     scope = FunctionScope(layout, names)
     code = FunctionCode()
+    formals: list[BytesName | RegisterName] = []
+    results: list[BytesName | RegisterName] = []
     if function.kind == "entry":
         scope.declare_kernel_parameters(function.parameters)
     else:
-        code.formals = tuple(scope.declare_formal(variable) for variable in function.parameters)
-        code.results = tuple(scope.declare_formal(variable) for variable in function.returns)
+        formals = [entity for variable in function.parameters for entity in scope.declare_formal(variable)]
+        results = [entity for variable in function.returns for entity in scope.declare_formal(variable)]
     items = list(_flattened(function.body or (), scope, scope.names))
     code.local_bytes = scope.local_bytes
-    return _Unit(function, items, code)
+    return _Unit(function, items, code, formals, results)
 
 
 def _flattened(body: Iterable[Statement], scope: FunctionScope, names: Names) -> Iterator[Mark | Written]:

@@ -8,8 +8,9 @@ import numpy as np
 
 from tui_probe.simgpu.executor.floating import flushed, saturated
 from tui_probe.simgpu.executor.forms import operands_of, types_of
+from tui_probe.simgpu.executor.fp8 import build_from_fp8, build_to_fp8
 from tui_probe.simgpu.executor.rounding import directed_sum, from_bfloat16, odd_single, odd_sum, to_bfloat16, to_single
-from tui_probe.simgpu.executor.scalars import F16, F32, F64, S64, TYPES, U32, ScalarType, Value
+from tui_probe.simgpu.executor.scalars import F16, F32, F64, S64, TYPES, U16, U32, DType, ScalarType, Value
 from tui_probe.simgpu.executor.words import join_words
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ def conversion(written: ScalarType, read: ScalarType, modifiers: tuple[str, ...]
         function = _after(flushed, function)
     if written.name == "f32" and "ftz" in modifiers:
         function = _after(function, flushed)
+    if "satfinite" in modifiers:
+        function = _after(function, _FINITE[written.name])
     if "sat" in modifiers and written.kind == "f":
         function = _after(function, saturated)
     if "relu" in modifiers:
@@ -129,7 +132,7 @@ def _between_floats(
     written: ScalarType, read: ScalarType, integral: Callable[[Value], Any] | None, mode: str
 ) -> Callable[[Value], Value]:
     if written.name == "tf32":
-        return _to_tf32
+        return _TO_TF32[mode]
     if written.kind == "bf":
         return lambda value: to_bfloat16(value if value.dtype == F32 else odd_single(value.astype(F64)), mode)
     decode: Callable[[Value], Value] = from_bfloat16 if read.kind == "bf" else lambda value: value
@@ -150,16 +153,49 @@ def _truncated_half(value: Value) -> Value:
     return np.where(larger, np.nextafter(nearest, np.float16(0)), nearest)
 
 
-def _to_tf32(value: Value) -> Value:
-    """Ten bits of fraction, to nearest, ties away from zero."""
-    bits = (value.view(U32) + np.uint32(0x1000)) & np.uint32(0xFFFFE000)
-    return np.where(np.isfinite(value), bits, value.view(U32)).view(F32)
+def _to_tf32(mode: str) -> Callable[[Value], Value]:
+    """Ten bits of fraction: to nearest, ties away from zero (``rna``) or to even (``rn``), or towards zero (``rz``)."""
+
+    def convert(value: Value) -> Value:
+        bits = value.view(U32)
+        odd = (bits >> np.uint32(13)) & np.uint32(1)
+        added: Any = {"rna": np.uint32(0x1000), "rn": odd + np.uint32(0xFFF), "rz": np.uint32(0)}[mode]
+        return np.where(np.isfinite(value), (bits + added) & np.uint32(0xFFFFE000), bits).view(F32)
+
+    return convert
+
+
+_TO_TF32: Final = {mode: _to_tf32(mode) for mode in ("rna", "rn", "rz")}
+
+
+def _finite(largest: int, infinity: int, nan: int, dtype: DType) -> Callable[[Value], Value]:
+    """``.satfinite``: the ``largest`` number for an infinity, of either sign, and one code for NaN."""
+    sign = dtype.type(1 << 8 * dtype.itemsize - 1)
+
+    def saturate(value: Value) -> Value:
+        bits = value.view(dtype)
+        size = bits & ~sign
+        kept = np.where(size == dtype.type(infinity), dtype.type(largest) | (bits & sign), bits)
+        return np.where(size > dtype.type(infinity), dtype.type(nan), kept).view(value.dtype)
+
+    return saturate
+
+
+_FINITE: Final = {
+    "f16": _finite(0x7BFF, 0x7C00, 0x7FFF, U16),
+    "bf16": _finite(0x7F7F, 0x7F80, 0x7FFF, U16),
+    "tf32": _finite(0x7F7FE000, 0x7F800000, 0x7FFFFFFF, U32),
+}
 
 
 def _build(instruction: Instruction, bind: Binder) -> Operation:
     if instruction.modifiers[0] == "pack":
         return _build_pack(instruction, bind)
     written, read = types_of(instruction, 2)
+    if written.kind == "f8x2":
+        return build_to_fp8(instruction, written, read, bind)
+    if read.kind == "f8x2":
+        return build_from_fp8(instruction, written, read, bind)
     if read.kind == "x2":
         bind.unsupported()
     if written.kind == "x2":

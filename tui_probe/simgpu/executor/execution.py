@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from tui_probe.errors import SimulationError
 from tui_probe.simgpu.executor.batch import Batch
+from tui_probe.simgpu.executor.clusters import blocks_in_order, checked_cluster
 from tui_probe.simgpu.executor.memory import ParameterMemory
 from tui_probe.simgpu.executor.model import Machine, Placement, Schedule
 from tui_probe.simgpu.executor.scheduler import Scheduler
@@ -46,14 +47,22 @@ def execute(
     variables: Mapping[str, int],
     machine: Machine,
     start_cycle: int,
+    cluster: tuple[int, int, int] = (0, 0, 0),
+    workspace: int = 0,
 ) -> Execution:
     """Runs ``kernel`` on device ``memory``.
 
     ``grid`` and ``block`` are extents in x, y, z; ``parameters`` is the buffer that ``Kernel.parameters`` lays out;
     ``variables`` gives the device address of each module variable; ``start_cycle`` is the device's clock when
-    the launch starts. Raises SimulationError; memory then holds what was written until then.
+    the launch starts. ``cluster`` is the extent of a cluster in blocks, all 0 for none but the kernel's own;
+    ``workspace`` the device address of 8 bytes for the barrier of a cooperative grid.
+    Raises SimulationError; memory then holds what was written until then.
     """
     launch = _checked_launch(kernel, grid, block, dynamic_shared_bytes, parameters, variables)
+    launch.workspace = workspace
+    launch.cluster = cluster if any(cluster) else kernel.cluster
+    if any(launch.cluster):
+        checked_cluster(kernel.name, launch.cluster, grid)
     run = _Run(kernel, launch, machine, memory, start_cycle)
     with np.errstate(all="ignore"):
         return run.execute()
@@ -91,6 +100,7 @@ class _Run:
         for index, value in kernel.layout.launch_values:
             self._template[index] = value(launch)
         self._live = kernel.program.live()
+        self._order = blocks_in_order(launch.grid, launch.cluster) if any(launch.cluster) else None
         self._instructions = 0
         self._printed: list[bytes] = []
 
@@ -98,12 +108,16 @@ class _Run:
         threads = self._launch.block[0] * self._launch.block[1] * self._launch.block[2]
         count = self._launch.grid[0] * self._launch.grid[1] * self._launch.grid[2]
         slots = self._machine.slots_per_sm(threads, self._launch.shared_bytes)
-        schedule = Schedule(self._machine, slots, count, self._kernel.program.shortest)
+        together = self._launch.cluster_size
+        size = slots * self._machine.sm_count // together * together
+        if not size:
+            raise SimulationError(f"a cluster of {together} blocks does not fit into the GPU")
+        schedule = Schedule(self._machine, slots, count, self._kernel.program.shortest, together)
         if self._kernel.program.reads_placement:
             while placements := schedule.certain(count):
                 self._finish(schedule, placements, self._run(placements))
         else:
-            durations = self._all_durations(count, slots * self._machine.sm_count)
+            durations = self._all_durations(count, size)
             while placements := schedule.certain(count):
                 self._finish(schedule, placements, [durations[placement.block] for placement in placements])
         return Execution(schedule.end, self._instructions, b"".join(self._printed))
@@ -127,6 +141,8 @@ class _Run:
     def _run(self, placements: Sequence[Placement]) -> list[int]:
         """Runs blocks together; how many cycles each took."""
         kernel = self._kernel
+        if self._order is not None:
+            placements = [replace(placement, block=int(self._order[placement.block])) for placement in placements]
         batch = Batch(
             self._live,
             self._template,

@@ -9,8 +9,8 @@ from tui_probe.reasons import because
 class UnsupportedInstructionError(SimulationError):
     """An instruction, or a form of one, that the simulated GPU does not execute."""
 
-    def __init__(self, text: str, line: int) -> None:
-        super().__init__(because("unsupported-instruction", instruction=text, at=line))
+    def __init__(self, text: str, line: int, reason: str = "unsupported-instruction") -> None:
+        super().__init__(because(reason, instruction=text, at=line))
         self.line = line
 
 

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 class Frame:
     """What a caller keeps while it waits for its callee.
 
-    ``saved`` are the registers that it still needs; ``results`` pairs the callee's return parameters with the caller's
-    variables for them.
+    ``saved`` are the registers that it still needs; ``hand_back`` takes results from the callee's registers to the
+    caller's.
     """
 
     resume: int
     saved: tuple[tuple[int, Value], ...]
-    results: tuple[tuple[int, int], ...]
+    hand_back: Callable[[Registers, Registers], None]
     local_base: int
 
 
@@ -71,7 +71,7 @@ class Group:
             Frame(
                 frame.resume,
                 tuple((register, pick(value, index)) for register, value in frame.saved),
-                frame.results,
+                frame.hand_back,
                 frame.local_base,
             )
             for frame in self.frames
@@ -122,7 +122,7 @@ def _merge_frames(frames: Sequence[Frame], join: Callable[[list[Value]], Value])
         (register, join([frame.saved[position][1] for frame in frames]))
         for position, (register, _) in enumerate(first.saved)
     )
-    return Frame(first.resume, saved, first.results, first.local_base)
+    return Frame(first.resume, saved, first.hand_back, first.local_base)
 
 
 def _join(values: list[Value], counts: list[int], order: Places) -> Value:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tui_probe.simgpu.executor import (
     async_copy,
+    async_store,
     atomics,
     bits,
+    clusters,
     compare,
     control,
     convert,
@@ -56,8 +58,10 @@ BUILDERS: Final[dict[str, Build]] = {
     **convert.BUILDERS,
     **loads.BUILDERS,
     **async_copy.BUILDERS,
+    "st": async_store.build_store,
     **atomics.BUILDERS,
     **mbarriers.BUILDERS,
+    **clusters.BUILDERS,
     **warp.BUILDERS,
     **matrix.BUILDERS,
     **wmma.BUILDERS,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.errors import PtxError
+from tui_probe.ptx.constants import folded
 from tui_probe.ptx.tree import Variable
 from tui_probe.simgpu.executor.compiler import compile_program
 from tui_probe.simgpu.executor.memory import FUNCTION_WINDOW
@@ -55,7 +56,10 @@ class ModuleVariable:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A compiled kernel. ``local_bytes`` is per thread; ``max_threads`` per block, 0 if the PTX sets no limit."""
+    """A compiled kernel. ``local_bytes`` is per thread; ``max_threads`` per block, 0 if the PTX sets no limit.
+
+    ``cluster`` are the blocks of a cluster that the PTX asks for, in x, y, z; all 0 if it asks for none.
+    """
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -64,6 +68,7 @@ class Kernel:
     max_threads: int
     program: Program
     layout: Layout
+    cluster: tuple[int, int, int] = (0, 0, 0)
 
     @property
     def parameter_bytes(self) -> int:
@@ -85,7 +90,16 @@ def compile_kernel(module: Module, entry: str) -> Kernel:
     )
     # Each function once: what recursion needs on top is made room for when it happens.
     local_bytes = sum(-(-code.local_bytes // 16) * 16 for code in program.functions.values())
-    return Kernel(entry, parameters, layout.shared_bytes, local_bytes, _max_threads(function), program, layout)
+    threads, cluster = _max_threads(function), _cluster(function)
+    return Kernel(entry, parameters, layout.shared_bytes, local_bytes, threads, program, layout, cluster)
+
+
+def _cluster(function: Function) -> tuple[int, int, int]:
+    text = function.attributes.get("reqnctapercluster")
+    if text is None:
+        return 0, 0, 0
+    x, y, z = ([int(number) for number in re.findall(r"\d+", text)] + [1, 1])[:3]
+    return x, y, z
 
 
 def _max_threads(function: Function) -> int:
@@ -103,14 +117,21 @@ def function_addresses(module: Module) -> dict[str, int]:
 
 
 def module_variables(module: Module) -> list[ModuleVariable]:
-    """The module's variables in device memory, those that it defines itself."""
+    """The module's variables in device memory, those that it defines itself.
+
+    References to textures are none: the kernels that do not use them run.
+    """
     return [
         _module_variable(item)
         for item in module.items
-        if isinstance(item, Variable) and item.space in ("global", "const") and item.linkage != "extern"
+        if isinstance(item, Variable)
+        and item.space in ("global", "const")
+        and item.linkage != "extern"
+        and item.type not in _REFERENCES
     ]
 
 
+_REFERENCES: Final = ("texref", "samplerref", "surfref")
 _SYMBOL: Final = re.compile(r"(?:generic\(\s*([\w$%]+)\s*\)|([A-Za-z_$%][\w$]*))(?:\s*([+-])\s*(\w+))?")
 
 
@@ -120,8 +141,8 @@ def _module_variable(variable: Variable) -> ModuleVariable:
         raise PtxError(f"{variable.name} has type .{variable.type}, which has no size here", variable.span.line)
     initial = bytearray(variable.size_bytes)
     relocations = []
-    for number, text in enumerate(_initial_values(variable.initializer)):
-        offset = number * kind.bytes
+    for number, written in enumerate(_initial_values(variable.initializer)):
+        offset, text = number * kind.bytes, folded(written)
         symbol = _SYMBOL.fullmatch(text)
         if symbol is not None:
             relocations.append(_relocation(offset, symbol))

@@ -162,10 +162,14 @@ def _check_inside(entity: BytesName, offset: int, size: int, bind: Binder) -> No
         raise PtxError(f"bytes {offset} to {offset + size} of a parameter of {entity.size} bytes", bind.line)
 
 
-def _build_store(instruction: Instruction, bind: Binder) -> Operation:
-    kind = last_type(instruction)
-    space = state_space(instruction)
+def build_store(instruction: Instruction, bind: Binder) -> Operation:
+    """``st`` but for ``st.async``."""
     address, stored = operands_of(instruction, 2, 4)[:2]
+    return build_store_of(address, stored, last_type(instruction), state_space(instruction), bind)
+
+
+def build_store_of(address: Operand, stored: Operand, kind: ScalarType, space: str, bind: Binder) -> Operation:
+    """A store of ``stored``, one number or a vector of them, of type ``kind``."""
     elements = _elements(stored)
     if space == "param":
         return _build_bytes_store(address, elements, kind, bind)
@@ -226,5 +230,4 @@ def _build_bytes_store(address: Operand, elements: tuple[Operand, ...], kind: Sc
 BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {
     "ld": _build_load,
     "ldu": _build_load,
-    "st": _build_store,
 }

@@ -21,12 +21,16 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.group import Group
     from tui_probe.simgpu.executor.lanes import Places
     from tui_probe.simgpu.executor.operands import Binder, Operation, Source
+    from tui_probe.simgpu.executor.scalars import Value
 
 
-def words_of(access: Access, group: Group, line: int) -> Places:
-    """The index of each lane's mbarrier among the words of shared memory. Raises MBarrierError."""
+def words_of(access: Access, group: Group, line: int, address: Value | None = None) -> Places:
+    """The index of each lane's mbarrier among the words of shared memory, or of that at ``address``.
+
+    Raises MBarrierError.
+    """
     words = np.empty(group.lanes.count, np.intp)
-    for part in access.parts(group):
+    for part in access.parts(group) if address is None else access.parts_at(group, address):
         chosen = slice(None) if part.positions is None else part.positions
         if part.space.name != "shared":
             position = 0 if part.positions is None else int(part.positions[0])
@@ -67,7 +71,7 @@ def _build(instruction: Instruction, bind: Binder) -> Operation:
 
 
 def word_access(operand: Operand, instruction: Instruction, bind: Binder) -> Access:
-    """The access to the mbarrier that ``operand`` names. That of another block of a cluster is not supported."""
+    """The access to the mbarrier that ``operand`` names, which may be that of another block of the cluster."""
     return Access(operand, state_space(instruction), WORD_BYTES, bind)
 
 

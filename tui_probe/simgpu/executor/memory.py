@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.lanes import Lanes
 
 WINDOW_BYTES: Final = 1 << 24
+CTA_BYTES: Final = 1 << 19
+"""What a block of a cluster takes of the window of shared memory; see ``clusters``."""
 SHARED_WINDOW: Final = 1 * WINDOW_BYTES
 LOCAL_WINDOW: Final = 2 * WINDOW_BYTES
 PARAMETER_WINDOW: Final = 3 * WINDOW_BYTES
@@ -51,6 +53,10 @@ class Space(Protocol):
 
     name: str
     limit: int
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether an address between two good ones may be a bad one, or lead elsewhere."""
 
     def view(self, dtype: DType) -> Value:
         """All bytes of the space as elements of ``dtype``."""
@@ -177,6 +183,11 @@ class _Window(_Bytes):
     name: str
     limit: int
 
+    @property
+    def is_divided(self) -> bool:
+        """See Space."""
+        return False
+
     def offsets(self, address: Value) -> Value:
         """See Space."""
         return address
@@ -202,6 +213,33 @@ class SharedMemory(_Window):
         if lanes.block_count == 1:
             return index
         return index + _origin(lanes, lanes.block, self._stride // size)
+
+
+class ClusterMemory(SharedMemory):
+    """The same where ``cluster_size`` blocks in a row are a cluster, and reach each other's; see ``clusters``."""
+
+    def __init__(self, block_count: int, limit: int, cluster_size: int) -> None:
+        super().__init__(block_count, limit)
+        self._cluster_size = cluster_size
+
+    @property
+    def is_divided(self) -> bool:
+        """See Space."""
+        return True
+
+    def check(self, offset: Value, size: int) -> None:
+        """See Space."""
+        check_offsets(self.name, offset & offset.dtype.type(CTA_BYTES - 1), size, self.limit)
+        # No block beyond the cluster: nothing of it lies inside.
+        check_offsets(self.name, offset, size, (self._cluster_size + 1) * CTA_BYTES)
+
+    def indices(self, lanes: Lanes, offset: Value, size: int) -> Value:
+        """See Space."""
+        which = (offset // offset.dtype.type(CTA_BYTES)).astype(np.int64)
+        first = lanes.block - lanes.block % self._cluster_size
+        owner = np.where(which > 0, first + which - 1, lanes.block)
+        index: Value = element_indices(offset & offset.dtype.type(CTA_BYTES - 1), size) + owner * (self._stride // size)
+        return index
 
 
 class LocalMemory(_Window):

@@ -24,9 +24,10 @@ Blocks
     An SM has as many slots as blocks of this size fit into it (threads, blocks, warps, shared memory).
     Blocks are launched in order of their linear index. The next block goes into the slot that is free
     first; of several, into the lowest slot number, then the lowest SM. So equal blocks are dealt out over the SMs
-    first, then over their second slots. All slots are free at the start of the kernel. The warps of a
-    block start ``block_launch_cycles`` after its slot became free; the slot is free again when the last
-    warp of the block has exited. The kernel ends with its last block.
+    first, then over their second slots. The blocks of a cluster take one slot each in that order, and start together
+    when the last of these is free; clusters go in order of their linear index. All slots are free at the start of the
+    kernel. The warps of a block start ``block_launch_cycles`` after its slot became free; the slot is free again when
+    the last warp of the block has exited. The kernel ends with its last block.
 """
 
 from __future__ import annotations
@@ -96,7 +97,10 @@ def _memory_class(modifiers: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A simulated GPU. Sizes in bytes; ``clock_khz`` relates cycles to ``%globaltimer``'s nanoseconds."""
+    """A simulated GPU. Sizes in bytes; ``clock_khz`` relates cycles to ``%globaltimer``'s nanoseconds.
+
+    ``compute_capability`` is 80 for sm_80: which PTX of an image is for it.
+    """
 
     sm_count: int = 8
     clock_khz: int = 1_000_000
@@ -105,6 +109,7 @@ class Machine:
     warp_slots_per_sm: int = 64
     shared_bytes_per_sm: int = 164 * 1024
     block_launch_cycles: int = 200
+    compute_capability: int = 80
 
     def slots_per_sm(self, threads: int, shared_bytes: int) -> int:
         """How many blocks of ``threads`` threads and ``shared_bytes`` of shared memory an SM holds at a time."""
@@ -135,15 +140,17 @@ class Placement:
 class Schedule:
     """Blocks ``0 … count-1`` placed in order into slots, as told above.
 
+    ``together`` blocks in a row, a cluster, start at the same time, when a slot is free for each of them.
     ``shortest`` is a number of cycles that no block can run in less than. It tells how many placements
     are certain before the blocks before them have run.
     """
 
-    def __init__(self, machine: Machine, slots_per_sm: int, count: int, shortest: int) -> None:
+    def __init__(self, machine: Machine, slots_per_sm: int, count: int, shortest: int, together: int = 1) -> None:
         self._free = [(0, slot, sm) for slot in range(slots_per_sm) for sm in range(machine.sm_count)]
         self._launch = machine.block_launch_cycles
         self._shortest = shortest
         self._count = count
+        self._together = together
         self._next = 0
         self.end = 0
 
@@ -155,12 +162,16 @@ class Schedule:
         placements: list[Placement] = []
         # No block of this call can free its slot before this time.
         earliest = self._free[0][0] + self._launch + self._shortest
-        while self._next < self._count and len(placements) < limit and self._free:
-            if placements and self._free[0][0] >= earliest:
+        while self._next < self._count and len(placements) < limit and len(self._free) >= self._together:
+            taken = [heapq.heappop(self._free) for _ in range(self._together)]
+            if placements and taken[-1][0] >= earliest:
+                for free in taken:
+                    heapq.heappush(self._free, free)
                 break
-            free, slot, sm = heapq.heappop(self._free)
-            placements.append(Placement(self._next, sm, slot, free + self._launch))
-            self._next += 1
+            start = taken[-1][0] + self._launch
+            for number, (_, slot, sm) in enumerate(taken):
+                placements.append(Placement(self._next + number, sm, slot, start))
+            self._next += self._together
         return placements
 
     def finished(self, placement: Placement, cycles: int) -> None:

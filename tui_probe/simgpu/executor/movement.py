@@ -19,7 +19,7 @@ from tui_probe.simgpu.executor.words import join_words, split_words
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tui_probe.ptx.tree import Instruction
+    from tui_probe.ptx.tree import Instruction, Operand
     from tui_probe.simgpu.executor.group import Group
     from tui_probe.simgpu.executor.operands import Binder, Operation
 
@@ -37,6 +37,8 @@ def _chosen(x: Value, y: Value, holds: Value) -> Value:
 def _build_move(instruction: Instruction, bind: Binder) -> Operation:
     kind = last_type(instruction)
     target, source = operands_of(instruction, 2)
+    if instruction.modifiers[0] in ("v2", "v4"):
+        return _build_vector_move(target, source, kind, bind)
     if isinstance(source, Vector):
         return _build_pack(instruction, kind, bind)
     if isinstance(target, Vector):
@@ -54,6 +56,22 @@ def _build_move(instruction: Instruction, bind: Binder) -> Operation:
     # The address of a variable is an integer, whatever the register that takes it is kept as.
     kind = TYPES[f"u{kind.bits}"] if isinstance(source, Symbol) else bind.kept_as(target, kind)
     return bind.pure(_same, bind.target(target, kind), bind.source(source, kind))
+
+
+def _build_vector_move(target: Operand, source: Operand, kind: ScalarType, bind: Binder) -> Operation:
+    """``mov.v2|v4.type d, a``: part by part."""
+    if not isinstance(target, Vector) or not isinstance(source, Vector) or len(target.elements) != len(source.elements):
+        return bind.unsupported()
+    sources = [bind.source(element, kind) for element in source.elements]
+    targets = [bind.target(element, kind) for element in target.elements]
+    bind.effects.pure = True
+
+    def run(group: Group) -> None:
+        registers = group.registers
+        for part, value in zip(targets, [one.read(registers) for one in sources], strict=True):
+            part.write(registers, value)
+
+    return run
 
 
 def _build_pack(instruction: Instruction, kind: ScalarType, bind: Binder) -> Operation:

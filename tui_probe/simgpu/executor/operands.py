@@ -164,6 +164,26 @@ class Binder:
         self._vote(register, kind)
         return Target(register.index, _writer(register.type.bits, self._storage_of(register), kind))
 
+    def bytes_source(self, entity: BytesName) -> Source:
+        """Where to read the bytes of a parameter."""
+        return Source(entity.index)
+
+    def bytes_target(self, entity: BytesName) -> Target:
+        """Where to write the bytes of a parameter."""
+        return Target(entity.index)
+
+    def formal(self, entity: BytesName | RegisterName) -> Target:
+        """Where a function takes an argument that is of the declared type."""
+        if isinstance(entity, BytesName):
+            return Target(entity.index)
+        return Target(entity.index, _writer(entity.type.bits, self._storage_of(entity), entity.type))
+
+    def result(self, entity: BytesName | RegisterName) -> Source:
+        """Where a function has a result, to be given as the declared type."""
+        if isinstance(entity, BytesName):
+            return Source(entity.index)
+        return Source(entity.index, _reader(entity.type.bits, self._storage_of(entity), entity.type))
+
     def predicate(self, operand: Operand) -> Source:
         """Where to read a predicate, with or without ``!``."""
         return self.source(operand, PREDICATE)

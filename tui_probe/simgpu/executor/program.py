@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.barriers import Barriers
     from tui_probe.simgpu.executor.batch import Batch
     from tui_probe.simgpu.executor.mbarrier_tries import Tries
-    from tui_probe.simgpu.executor.operands import Operation, Source
+    from tui_probe.simgpu.executor.operands import Operation, Source, Target
     from tui_probe.simgpu.executor.scalars import Value
 
 # What happens at the end of a block: the group that continues, or None if it waits, has ended, or was given back.
@@ -65,12 +65,13 @@ class Block:
 class FunctionCode:
     """Where a function begins, and what its callers must know.
 
+    ``formals`` take the arguments, ``results`` give what comes back, both as the function declares them.
     ``undefined`` are registers that may be read before they are written; PTX leaves their value open, here it is 0.
     """
 
     entry: int = 0
-    formals: tuple[int, ...] = ()
-    results: tuple[int, ...] = ()
+    formals: tuple[Target, ...] = ()
+    results: tuple[Source, ...] = ()
     local_bytes: int = 0
     undefined: tuple[tuple[int, Value | None], ...] = ()
 

@@ -106,6 +106,15 @@ class Launch:
     dynamic_start: int
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
+    # Blocks of a cluster in x, y, z; all 0 for a launch without clusters.
+    cluster: tuple[int, int, int] = (0, 0, 0)
+    # Device memory for the barrier of a cooperative grid, 0 for any other.
+    workspace: int = 0
+
+    @property
+    def cluster_size(self) -> int:
+        """Blocks of a cluster, 1 without clusters."""
+        return max(self.cluster[0] * self.cluster[1] * self.cluster[2], 1)
 
     def address(self, variable: str) -> int:
         """The device address of a module variable. Raises SimulationError if it was given none."""
@@ -240,13 +249,12 @@ class FunctionScope:
         for variable, offset in parameter_offsets(parameters):
             self.names.declare(variable.name, AddressName("param", offset))
 
-    def declare_formal(self, variable: Variable) -> int:
-        """A parameter or result of a device function; its register index."""
+    def declare_formal(self, variable: Variable) -> list[BytesName | RegisterName]:
+        """A parameter or result of a device function; several names for a vector of registers."""
         self.declare(variable, self.names)
-        entity = self.names.find(variable.name)
-        if not isinstance(entity, BytesName):
-            raise PtxError(f"{variable.name}: only .param parameters are supported", variable.span.line)
-        return entity.index
+        parts = register_parts(variable) if variable.space == "reg" else [variable.name]
+        found = [self.names.find(part) for part in parts]
+        return [entity for entity in found if isinstance(entity, BytesName | RegisterName)]
 
     def declare_all(self, body: Iterable[Statement], names: Names) -> None:
         """The declarations and labels of a ``{ … }``, not those of scopes inside it."""
@@ -279,11 +287,15 @@ class FunctionScope:
         kind = TYPES.get(variable.type)
         if kind is None:
             raise PtxError(f"a register of unknown type .{variable.type}", variable.span.line)
-        numbered = [f"{variable.name}{number}" for number in range(variable.count)] or [variable.name]
-        parts = [""] if variable.vector == 1 else [f".{part}" for part in "xyzw"[: variable.vector]]
-        for name in numbered:
-            for part in parts:
-                names.declare(name + part, RegisterName(self.layout.typed_register(kind), kind))
+        for part in register_parts(variable):
+            names.declare(part, RegisterName(self.layout.typed_register(kind), kind))
+
+
+def register_parts(variable: Variable) -> list[str]:
+    """The names of the scalar registers that a declaration makes: ``r0``, ``r1`` of ``r<2>``, ``v.x``, ``v.y``."""
+    numbered = [f"{variable.name}{number}" for number in range(variable.count)] or [variable.name]
+    parts = [""] if variable.vector == 1 else [f".{part}" for part in "xyzw"[: variable.vector]]
+    return [name + part for name in numbered for part in parts]
 
 
 def parameter_offsets(parameters: Iterable[Variable]) -> Iterator[tuple[Variable, int]]:

@@ -155,6 +155,31 @@ def _grid(group: Group) -> tuple[int, int, int]:
     return group.batch.launch.grid
 
 
+def _cluster(group: Group) -> tuple[int, int, int]:
+    x, y, z = group.batch.launch.cluster
+    return max(x, 1), max(y, 1), max(z, 1)
+
+
+def _grid_of_clusters(group: Group) -> tuple[int, int, int]:
+    (x, y, z), (width, height, depth) = _grid(group), _cluster(group)
+    return x // width, y // height, z // depth
+
+
+def _in_clusters(axis: int, function: np.ufunc) -> Reader:
+    """``function`` of the index of a block and the extent of a cluster."""
+    index = _block_index(axis)
+
+    def read(group: Group) -> Value:
+        result: Value = function(index(group), scalar(_cluster(group)[axis], U32))
+        return result
+
+    return _kept(read)
+
+
+def _rank_in_cluster(group: Group) -> Value:
+    return (group.lanes.block % group.batch.launch.cluster_size).astype(np.uint32)
+
+
 def _block(group: Group) -> tuple[int, int, int]:
     return group.batch.launch.block
 
@@ -165,25 +190,38 @@ UNKNOWN_SPECIAL_REGISTERS: Final = re.compile(r"%pm\d(_64)?|%reserved_smem_.*|%c
 
 def _vectors() -> dict[str, SpecialRegister]:
     found = {}
+    for register in (
+        "%tid",
+        "%ntid",
+        "%ctaid",
+        "%nctaid",
+        "%clusterid",
+        "%nclusterid",
+        "%cluster_ctaid",
+        "%cluster_nctaid",
+    ):
+        found[f"{register}.w"] = SpecialRegister("u32", _constant(0))
     for axis, name in enumerate("xyz"):
         found[f"%tid.{name}"] = SpecialRegister("u32", _thread_index(axis))
         found[f"%ntid.{name}"] = SpecialRegister("u32", _extent(_block, axis))
-        # Every block is a cluster of its own.
-        for register in ("%ctaid", "%clusterid"):
-            found[f"{register}.{name}"] = SpecialRegister("u32", _block_index(axis))
-        for register in ("%nctaid", "%nclusterid"):
-            found[f"{register}.{name}"] = SpecialRegister("u32", _extent(_grid, axis))
-        found[f"%cluster_ctaid.{name}"] = SpecialRegister("u32", _constant(0))
-        found[f"%cluster_nctaid.{name}"] = SpecialRegister("u32", _constant(1))
+        found[f"%ctaid.{name}"] = SpecialRegister("u32", _block_index(axis))
+        found[f"%nctaid.{name}"] = SpecialRegister("u32", _extent(_grid, axis))
+        found[f"%clusterid.{name}"] = SpecialRegister("u32", _in_clusters(axis, np.floor_divide))
+        found[f"%cluster_ctaid.{name}"] = SpecialRegister("u32", _in_clusters(axis, np.remainder))
+        found[f"%nclusterid.{name}"] = SpecialRegister("u32", _extent(_grid_of_clusters, axis))
+        found[f"%cluster_nctaid.{name}"] = SpecialRegister("u32", _extent(_cluster, axis))
     return found
 
 
 def _constants() -> dict[str, SpecialRegister]:
-    zeros = ["%gridid", "%cluster_ctarank"]
-    zeros += [f"%envreg{number}" for number in range(32)]
+    zeros = ["%gridid", *(f"%envreg{number}" for number in range(32))]
     return {name: SpecialRegister("u32", _constant(0)) for name in zeros} | {
-        "%cluster_nctarank": SpecialRegister("u32", _constant(1)),
-        "%is_explicit_cluster": SpecialRegister("pred", lambda _: scalar(0, BOOL)),
+        # Where cooperative groups look for the memory of the grid's barrier.
+        "%envreg1": SpecialRegister("u32", lambda group: scalar(group.batch.launch.workspace >> 32, U32)),
+        "%envreg2": SpecialRegister("u32", lambda group: scalar(group.batch.launch.workspace & 0xFFFFFFFF, U32)),
+        "%cluster_ctarank": SpecialRegister("u32", _kept(_rank_in_cluster)),
+        "%cluster_nctarank": SpecialRegister("u32", lambda group: scalar(group.batch.launch.cluster_size, U32)),
+        "%is_explicit_cluster": SpecialRegister("pred", lambda group: scalar(any(group.batch.launch.cluster), BOOL)),
     }
 
 

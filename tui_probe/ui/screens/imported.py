@@ -45,9 +45,8 @@ class ImportedScreen(PagedScreen):
         return Topic(page.title, page.about, topic_of(self._view, page.title).keys)
 
     def jump_words(self, page: str) -> str:
-        """Rows lead out of the files."""
-        del page
-        return "its trace"
+        """Rows lead to other pages of the files, or out of them."""
+        return "its trace" if page == "kernel" else page
 
     def names(self, key: Key) -> bool:
         """Leaving is quitting here, which has a key that works everywhere."""

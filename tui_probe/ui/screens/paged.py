@@ -40,6 +40,8 @@ class PagedScreen(PagedFrame):
         super().__init__(tabs, current, known=known, reading=reading)
         self.trail = Trail()
         self.seeker = Seeker(self)
+        self._only: object = None
+        """What of the page that is gone to will be shown."""
         self._awaited: int | None = None
         """The number of a page that was asked for before it was known which page that is."""
 
@@ -70,6 +72,9 @@ class PagedScreen(PagedFrame):
     def arrive(self, view: View) -> None:
         """At the place that was jumped to."""
         super().arrive(view)
+        only, self._only = self._only, None
+        if only is not None:
+            view.narrow(only)
         self.trail.arrive(view)
         self.seeker.arrive(view)
 
@@ -106,14 +111,21 @@ class PagedScreen(PagedFrame):
         elif self._view.clear_search():
             return
         elif (page := self.trail.back()) is not None:
+            self._view.narrow(None)
             self._go(page)
+        elif self._view.narrow(None):
+            self.show_bars()
         else:
             self.leave()
 
     def action_jump(self) -> None:
         """To the page or the screen that knows more of what is at the cursor; going back returns to this one."""
         page, line, kernel = self._view.leads_to(), self._view.target(), self._view.opened()
-        if kernel is not None:
+        if (narrowed := self._view.narrowed()) is not None:
+            self.trail.leave(self._view, None)
+            self._only = narrowed[1]
+            self._go(narrowed[0])
+        elif kernel is not None:
             if problem := self.probe_app.live.open_kernel(*kernel):
                 self.notice(problem)
         elif page and line is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw.spans import Line, clip_line, width, wrap
 from tui_probe.ui.exports import document_forms
@@ -247,6 +247,19 @@ class DocumentView(View):
     def target(self) -> int | None:
         """The line of ``pruned.ptx`` that it goes to."""
         return self.document.target(self.cursor, self._cells) if self.count else None
+
+    def narrowed(self) -> tuple[str, Any] | None:
+        """As the document says."""
+        return self.document.narrowed(self.cursor) if self.count else None
+
+    def narrow(self, only: Any) -> bool:
+        """The cursor to where it begins, since the lines are others."""
+        changed = self.document.narrow(only)
+        if changed:
+            self.clear_search()
+            self._new = True
+            self._lay_out()
+        return changed
 
     def seen(self) -> object:
         """The first visible line and the one at the cursor."""

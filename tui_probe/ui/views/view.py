@@ -133,6 +133,15 @@ class View:
         """The line of ``pruned.ptx`` at the cursor, which it then shows; None for none."""
         return None
 
+    def narrowed(self) -> tuple[str, Any] | None:
+        """The page that Enter goes to from the cursor, and what is left of it there; None for none."""
+        return None
+
+    def narrow(self, only: Any) -> bool:
+        """Show a part of what there is, or all again with None. Whether that changed anything."""
+        del only
+        return False
+
     def opened(self) -> tuple[Path, int] | None:
         """The trace and the index of the kernel that Enter goes to from the cursor; None for none."""
         return None

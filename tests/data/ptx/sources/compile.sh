@@ -12,7 +12,7 @@ compile() { # source arch output options...
     sed -i -E '/^[[:space:]]*\.file/s|"[^"]*/|"|; /^\/\/ (Compiler Build ID|Cuda compilation)/d' "../$output"
 }
 
-for name in control calls variables warps bounds assembly tensor cooperative; do
+for name in control calls variables warps bounds assembly tensor cooperative callees; do
     compile "$name.cu" sm_80 "$name.sm_80.ptx"
 done
 for name in control bounds cooperative; do
@@ -24,6 +24,9 @@ compile waits.cu sm_90a waits.sm_90a.ptx
 compile numbers.cu sm_90 numbers.sm_90.ptx
 compile calls.cu sm_90 calls.lineinfo.sm_90.ptx -lineinfo
 compile separate.cu sm_80 separate.rdc.sm_80.ptx -rdc=true
+compile callees.cu sm_80 callees.rdc.sm_80.ptx -rdc=true
+compile callees.cu sm_80 callees.debug.sm_80.ptx -G
+xz -9ef ../callees.debug.sm_80.ptx
 compile ../../../gpu/programs/tiled_matmul.cu compute_80 tiled_matmul.sm_80.ptx
 
 # With CUTLASS=DIR, the folder that holds cutlass/ and cute/.

@@ -1,0 +1,35 @@
+/* What a program has set on functions for launches as before CUDA 4: a shape, then parameters, then cuLaunchGrid. The
+ * driver does not tell it, so it is noted as it is set. */
+#ifndef TUI_PROBE_STEPWISE_H
+#define TUI_PROBE_STEPWISE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cuda_abi.h"
+
+enum { STEPWISE_BYTES = 4096 };
+
+struct stepwise {
+    uint32_t block[3], shared;
+    size_t size; /* bytes of parameters */
+    unsigned char values[STEPWISE_BYTES];
+};
+
+/* Each notes what the driver has accepted. */
+void stepwise_note_block(CUfunction function, int x, int y, int z);
+void stepwise_note_shared(CUfunction function, unsigned int bytes);
+void stepwise_note_size(CUfunction function, unsigned int bytes);
+void stepwise_note_values(CUfunction function, int offset, const void *values, unsigned int bytes);
+
+/* A copy of what is known. False where that is not enough for a launch. */
+bool stepwise_get(CUfunction function, struct stepwise *found);
+
+/* Forgets everything: the driver may use the handles again. */
+void stepwise_forget(void);
+
+/* The same in a forked child, whatever other threads were doing. */
+void stepwise_reset(void);
+
+#endif

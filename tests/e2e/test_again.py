@@ -1,0 +1,74 @@
+"""``run --again``: the program of a trace once more, with other probes and the environment of today."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.conftest import EXAMPLE, Tool
+
+KERNELS = ("-k", "saxpy:reduction")
+
+
+def run_info(trace: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((trace / "run.json").read_text())
+    return found
+
+
+def newest(tool: Tool, before: set[Path]) -> Path:
+    (made,) = {path for path in (tool.folder / "trace").iterdir() if path.is_dir()} - before
+    return made
+
+
+def test_the_same_command_and_filter_with_another_probe(tool: Tool) -> None:
+    _, first = tool.run(EXAMPLE, *KERNELS, "-p", "gmem_sectors", "--max-trace-bytes", "5M")
+    again = tool("run", "--again", "-p", "block_sched", "--no-report")
+    assert again.returncode == 0, again.stderr
+    info = run_info(newest(tool, {first}))
+    assert info["command"] == EXAMPLE
+    assert info["probe"] == "block_sched"
+    assert info["driver"]["simulated"] is True
+    assert (info["options"]["kernels"], info["options"]["max_trace_bytes"]) == ("saxpy:reduction", 5 << 20)
+
+
+def test_what_the_command_line_says_comes_before_the_former_run(tool: Tool) -> None:
+    _, first = tool.run(EXAMPLE, *KERNELS, "-p", "gmem_sectors")
+    assert tool("run", "--again", str(first), "-k", "matmul", "--no-report").returncode == 0
+    info = run_info(newest(tool, {first}))
+    assert (info["probe"], info["options"]["kernels"]) == ("gmem_sectors", "matmul")
+
+
+def test_times_are_not_taken_again_where_another_probe_is_asked_for(tool: Tool) -> None:
+    _, first = tool.run(EXAMPLE, *KERNELS, "-p", "gmem_sectors", "--benchmark")
+    assert run_info(first)["options"]["launches"] == "all"
+    assert tool("run", "--again", "--no-report").returncode == 0
+    same = newest(tool, {first})
+    assert run_info(same)["options"]["benchmark"] is True
+    assert tool("run", "--again", str(first), "-p", "block_sched", "--no-report").returncode == 0
+    options = run_info(newest(tool, {first, same}))["options"]
+    assert (options["benchmark"], options["launches"]) == (False, "auto")
+
+
+def test_it_runs_in_the_folder_of_the_former_run_and_leaves_its_trace_beside_it(tool: Tool) -> None:
+    (tool.folder / "inner").mkdir()
+    script = f"import runpy, sys\nsys.path.insert(0, {str(Path(EXAMPLE[1]).parent)!r})\n"
+    (tool.folder / "inner" / "own.py").write_text(f"{script}runpy.run_path({EXAMPLE[1]!r}, run_name='__main__')\n")
+    inner = Tool(tool.folder / "inner", tool.natives)
+    _, first = inner.run([EXAMPLE[0], "own.py", "--kernel", "saxpy"])
+    again = tool("run", "--again", str(first), "--no-report")
+    assert (again.returncode, again.stdout) == (0, "saxpy ok\n"), again.stderr
+    assert len([path for path in first.parent.iterdir() if path.is_dir()]) == 2
+
+
+def test_what_it_cannot_repeat_it_says(tool: Tool) -> None:
+    _, first = tool.run([*EXAMPLE, "--kernel", "saxpy"])
+    both = tool("run", "--again", str(first), "--", "true")
+    assert (both.returncode, "leave out COMMAND, or --again" in both.stderr) == (2, True)
+    info = run_info(first)
+    (first / "run.json").write_text(json.dumps(info | {"cwd": "/no/such/folder"}))
+    gone = tool("run", "--again", str(first))
+    assert (gone.returncode, "it ran in /no/such/folder, no folder here" in gone.stderr) == (2, True)
+    (first / "run.json").unlink()
+    unknown = tool("run", "--again", str(first))
+    assert (unknown.returncode, "run.json does not say what ran" in unknown.stderr) == (2, True)

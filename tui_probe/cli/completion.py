@@ -1,0 +1,120 @@
+"""``tui-probe completion SHELL``: what a shell needs to complete commands, options, probes, pages and traces.
+
+The shell asks ``tui-probe`` itself at each press of its key, with the line so far in the environment; argcomplete reads
+that and answers. So a word is looked up where it is known, and nothing has to be made anew after an update.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from .status import ExitStatus
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterable, Mapping
+
+ASKED: Final = "_ARGCOMPLETE"
+"""The environment variable that a shell sets for a question."""
+_SHELLS: Final = ("bash", "zsh", "fish")
+_NEWEST: Final = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The shell."""
+    parser.epilog = (
+        'bash, in ~/.bashrc: eval "$(tui-probe completion bash)". zsh, in ~/.zshrc behind compinit: the same with zsh.'
+        " fish: tui-probe completion fish > ~/.config/fish/completions/tui-probe.fish"
+    )
+    parser.add_argument("shell", metavar="SHELL", choices=_SHELLS, help=", ".join(_SHELLS))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the shell's code to stdout."""
+    from argcomplete.shell_integration import shellcode
+
+    sys.stdout.write(shellcode(["tui-probe"], shell=arguments.shell).strip() + "\n")
+    return ExitStatus.OK
+
+
+def words_so_far() -> list[str]:
+    """Those of the line that a shell asks about, without the program's name; quotes that are open do not matter."""
+    line = os.environ.get("COMP_LINE", "")
+    try:
+        return shlex.split(line)[1:]
+    except ValueError:
+        return line.split()[1:]
+
+
+def answer(parser: argparse.ArgumentParser, used: argparse.ArgumentParser | None, command: str | None) -> None:
+    """Answer the shell, and end the process. ``used`` is the parser of the ``command`` in the line."""
+    import argcomplete
+
+    for action in used._actions if used else ():
+        names = _evaluations if (command, action.dest) == ("eval", "name") else _NAMES.get(action.dest)
+        if names is not None:
+            action.completer = _completer(names)  # type: ignore[attr-defined]
+    argcomplete.autocomplete(parser, always_complete_options=False)
+
+
+def _completer(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
+    def complete(prefix: str, **_: Any) -> list[str]:
+        from argcomplete.completers import FilesCompleter
+
+        known = [name for name in names() if name.startswith(prefix)]
+        return known or list(FilesCompleter()(prefix))
+
+    return complete
+
+
+def _probes() -> Iterable[str]:
+    from tui_probe.probe_files.choices import built_in_sets
+    from tui_probe.probe_files.folders import built_in_files, installed_files
+
+    return sorted({*installed_files(), *built_in_files(), *built_in_sets()})
+
+
+def _pages() -> Iterable[str]:
+    from tui_probe.pages.registry import pages
+
+    return [page.name for page in pages()]
+
+
+def _topics() -> Iterable[str]:
+    from tui_probe.help import topics
+
+    return [topic.name for topic in topics()]
+
+
+def _evaluations() -> Iterable[str]:
+    from tui_probe.evals.registry import names
+
+    return names()
+
+
+def _traces() -> Iterable[str]:
+    """The newest of the folder where traces are made, and of those looked at lately."""
+    from tui_probe.trace.recent import recent_traces
+
+    from .chosen import trace_dir
+
+    here = Path.cwd()
+    for known in recent_traces({trace_dir()}, _NEWEST):
+        path = known.directory
+        yield str(path.relative_to(here) if path.is_absolute() and path.is_relative_to(here) else path)
+
+
+_NAMES: Final[Mapping[str, Callable[[], Iterable[str]]]] = {
+    "probe": _probes,
+    "probe_folders": _probes,
+    "page": _pages,
+    "topic": _topics,
+    "trace": _traces,
+    "before": _traces,
+    "after": _traces,
+}
+"""By where the parser puts them."""

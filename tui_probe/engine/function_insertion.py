@@ -1,0 +1,275 @@
+"""A probe into one function of a kernel: around instructions, and where basic blocks and loops begin."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tui_probe.engine.addressing import Addressing, BlockShape
+from tui_probe.engine.edits import marked
+from tui_probe.engine.expansion import Expander
+from tui_probe.engine.helpers import TYPE_BITS, Helpers, HelperValue
+from tui_probe.engine.model import BLOCK, LOOP, SOURCE, Code
+from tui_probe.engine.positions import matches
+from tui_probe.engine.retries import Retries
+from tui_probe.engine.sampling import Sampling
+from tui_probe.engine.snippet import BLOCK_HELPER, LINE_HELPER
+from tui_probe.engine.source_runs import source_runs
+from tui_probe.engine.walk import instructions, register_types
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.ptx.basic_blocks import basic_blocks, loop_heads
+from tui_probe.ptx.instruction_classes import class_of
+from tui_probe.ptx.references import names_in
+from tui_probe.ptx.tree import Register
+from tui_probe.reasons import because
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from tui_probe.engine.edits import Edits
+    from tui_probe.engine.kernel import Kernel
+    from tui_probe.engine.model import Probe, ProbePoint, Snippet
+    from tui_probe.engine.module_variables import SharedVariables
+    from tui_probe.engine.names import Names
+    from tui_probe.engine.site_notes import SiteNotes
+    from tui_probe.engine.sites import Sites
+    from tui_probe.ptx.tree import Function, Instruction, Span
+    from tui_probe.ptx.wait_loops import Edge
+
+
+class FunctionInsertion:
+    """Puts one probe into one function: the kernel itself, or one that it calls.
+
+    ``inserted`` are the snippets at its sites.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        function: Function,
+        probe: Probe,
+        names: Names,
+        edits: Edits,
+        shared: SharedVariables,
+        *,
+        sampled: bool,
+        reduces: bool,
+        sites: Sites | None = None,
+        ends: Callable[[Instruction], bool] | None = None,
+    ) -> None:
+        """``sites`` are those of the kernel. Instructions for which ``ends`` holds end basic blocks."""
+        self.function = function
+        self.names = names
+        self.sampling = Sampling(probe, names) if sampled else None
+        place = self.sampling.place if self.sampling else ""
+        self.addressing = Addressing(names, BlockShape.of(kernel.entry), place)
+        self.expander = Expander(probe, names, self.addressing, reduces=reduces, sites=sites)
+        self.inserted: list[Snippet] = []
+        self._lines: list[str] = []
+        self._kernel = kernel
+        self._probe = probe
+        self._edits = edits
+        self._shared = shared
+        self._ends = ends
+        self._types = register_types(function)
+        self._retries = Retries(function)
+        self._probed: list[tuple[Instruction, ProbePoint, Helpers]] = []
+        self._starts: list[tuple[Instruction, ProbePoint, int]] = []
+        self._runs: list[tuple[list[Instruction], ProbePoint]] = []
+        self._by_opcode: dict[str, list[ProbePoint]] = defaultdict(list)
+        for point in probe.points:
+            for opcode in {position.opcode for position in point.positions}:
+                self._by_opcode[opcode].append(point)
+
+    def find(self, notes: SiteNotes) -> bool:
+        """Find the sites and note them: how many there are must be known before anything is written. Whether any is."""
+        self._probed, self._starts = list(self._find_probed(notes)), list(self._find_starts(notes))
+        self._runs = list(self._find_runs(notes))
+        for instruction, point, _ in (*self._probed, *self._starts, *((run[0], point, 0) for run, point in self._runs)):
+            self.expander.sites.note(instruction, point, self._kernel.line_of(instruction))
+        return bool(self._probed or self._starts or self._runs)
+
+    def insert(self) -> None:
+        """Put snippets at all sites that were found."""
+        retried = [one for one in self._probed if self._retries.loop_of(one[0], one[1])]
+        for instruction, point, helpers in self._probed:
+            if not self._retries.loop_of(instruction, point):
+                self._around(instruction, point, helpers)
+        # The way out of one loop may be the way into the next: what is behind the one comes first.
+        for instruction, point, helpers in retried:
+            self._at_ways(instruction, point.after, self._retries.exits(instruction, point), helpers)
+        for instruction, point, helpers in retried:
+            self._at_ways(instruction, point.before, self._retries.entries(instruction, point), helpers)
+        for first, point, number in self._starts:
+            self._at_block(first, point, number)
+        for run, point in self._runs:
+            self._at_lines(run, point)
+
+    def before(self, span: Span, lines: Iterable[str], *, first: bool = False) -> None:
+        """Insert lines of PTX in front of a node."""
+        self._edits.before(span, self._mark(lines), first=first)
+
+    def after(self, span: Span, lines: Iterable[str], *, first: bool = False) -> None:
+        """Insert lines of PTX behind a node."""
+        self._edits.after(span, self._mark(lines), first=first)
+
+    def mentioned(self) -> set[str]:
+        """The names in all that was put in so far."""
+        return names_in("\n".join(self._lines))
+
+    def only_inside(self, lines: list[str]) -> list[str]:
+        """Lines that only blocks of the sample run, if one is taken."""
+        return self.sampling.only_inside(lines) if self.sampling else lines
+
+    def written(self, snippets: list[Snippet]) -> list[str]:
+        """The lines of snippets that are at no instruction."""
+        return [line for snippet in snippets for line in self.expander.lines(snippet, {})]
+
+    def branched(self, instruction: Instruction, lines: list[str]) -> list[str]:
+        """Lines that only the lanes run in which the instruction's predicate holds."""
+        if instruction.predicate is None or not lines:
+            return lines
+        skip = self.names.new_label()
+        unless = "" if instruction.predicate_negated else "!"
+        return [f"@{unless}{instruction.predicate} bra {skip};", *lines, f"{skip}:"]
+
+    def _mark(self, lines: Iterable[str]) -> list[str]:
+        lines = list(lines)
+        self._lines += lines
+        return marked(lines, self._probe.name)
+
+    def _of_snippet(self, snippet: Snippet, lines: list[str]) -> list[str]:
+        return self.sampling.of_snippet(snippet, lines) if self.sampling else lines
+
+    def _guarded(self, instruction: Instruction, point: ProbePoint, snippet: Snippet, lines: list[str]) -> list[str]:
+        """Lines under the instruction's predicate: on each line where that is possible, else by a branch."""
+        if instruction.predicate is None or not point.guarded:
+            return lines
+        if all(isinstance(s, Code) and s.instruction and s.instruction.predicate is None for s in snippet.statements):
+            guard = f"@{'!' if instruction.predicate_negated else ''}{instruction.predicate}"
+            return [f"{guard} {line}" for line in lines]
+        return self.branched(instruction, lines)
+
+    def _find_probed(self, notes: SiteNotes) -> Iterator[tuple[Instruction, ProbePoint, Helpers]]:
+        """The instructions that points are at, those that a point has nothing to do at left out."""
+        if not self._by_opcode.keys() - {"", BLOCK, LOOP, SOURCE}:
+            return
+        for original in instructions(self.function):
+            instruction = self._shared.rewritten.get(id(original), original)
+            for point in self._by_opcode.get(original.opcode, ()):
+                if any(matches(position, original) for position in point.positions):
+                    if self._retries.is_later_try(original, point):
+                        continue
+                    helpers = Helpers(instruction, self._types, self.names, self._kernel, self.function)
+                    if all(helpers.tells(snippet) for snippet in (point.before, point.after) if snippet):
+                        notes.add("instruction", original, instruction, point.name)
+                        yield instruction, point, helpers
+                    elif self._kernel.value_types(self.function).untold(original):
+                        notes.leave_out(original)
+
+    def _find_starts(self, notes: SiteNotes) -> Iterator[tuple[Instruction, ProbePoint, int]]:
+        """The first instruction of each basic block that holds instructions of a point's class, and how many; and of
+        each loop.
+        """
+        if self._by_opcode[BLOCK]:
+            for block in basic_blocks(self.function, self._ends):
+                classes = Counter(class_of(instruction) for instruction in block)
+                for point in self._by_opcode[BLOCK]:
+                    wanted = [position.modifiers for position in point.positions if position.opcode == BLOCK]
+                    number = sum(sum(classes[name] for name in names or classes) for names in wanted)
+                    if number:
+                        notes.add("block", block[0], block[0], point.name, block)
+                        yield block[0], point, number
+        for first in loop_heads(self.function) if self._by_opcode[LOOP] else ():
+            for point in self._by_opcode[LOOP]:
+                notes.add("loop", first, first, point.name)
+                yield first, point, 0
+
+    def _find_runs(self, notes: SiteNotes) -> Iterator[tuple[list[Instruction], ProbePoint]]:
+        """The instructions of lines of source that points are at, run by run."""
+        for point in self._by_opcode[SOURCE]:
+            for position in point.positions:
+                for run in source_runs(self._kernel, self.function, position.source) if position.source else ():
+                    notes.add("block", run[0], run[0], point.name, run)
+                    yield run, point
+
+    def _at_lines(self, run: Sequence[Instruction], point: ProbePoint) -> None:
+        """Snippets in front of the first and behind the last instruction of a run, for all lanes that come by."""
+        for snippet, at, put in ((point.before, run[0], self.before), (point.after, run[-1], self.after)):
+            if snippet:
+                helpers = {LINE_HELPER: HelperValue(str(self._kernel.line_of(run[0])), "b32")}
+                put(at.span, self._of_snippet(snippet, self.expander.lines(snippet, helpers, run[0])))
+                self.inserted.append(snippet)
+
+    def _at_block(self, first: Instruction, point: ProbePoint, number: int) -> None:
+        """A snippet in front of a block's ``first`` instruction; ``number`` are those of the position's class."""
+        if point.before:
+            line = self._kernel.line_of(first)
+            helpers = {BLOCK_HELPER: HelperValue(str(number), "b32"), LINE_HELPER: HelperValue(str(line), "b32")}
+            self.before(first.span, self._of_snippet(point.before, self.expander.lines(point.before, helpers, first)))
+            self.inserted.append(point.before)
+
+    def _around(self, instruction: Instruction, point: ProbePoint, helpers: Helpers) -> None:
+        self.inserted += [snippet for snippet in (point.before, point.after) if snippet]
+        if point.before:
+            values = {name: helpers.value(name) for name in sorted(point.before.helpers)}
+            lines = [line for value in values.values() for line in value.lines]
+            inside = self.expander.lines(point.before, values, instruction)
+            body = self._guarded(instruction, point, point.before, inside)
+            self.before(instruction.span, self._of_snippet(point.before, [*lines, *body]))
+        if point.after:
+            self._after(instruction, point, point.after, helpers)
+
+    def _at_ways(
+        self, instruction: Instruction, snippet: Snippet | None, ways: Iterable[Edge], helpers: Helpers
+    ) -> None:
+        """A snippet on all ways into a loop that tries ``instruction`` again, or on all ways out."""
+        if snippet is None:
+            return
+        self.inserted.append(snippet)
+        values = {name: helpers.value(name) for name in sorted(snippet.helpers)}
+        for way in ways:
+            lines = self._of_snippet(snippet, self.expander.lines(snippet, values, instruction))
+            if way.side == "behind":
+                self.after(way.instruction.span, lines)
+            else:
+                self.before(
+                    way.instruction.span, self.branched(way.instruction, lines) if way.side == "taken" else lines
+                )
+
+    def _after(self, instruction: Instruction, point: ProbePoint, snippet: Snippet, helpers: Helpers) -> None:
+        """A snippet behind an instruction. Operands that the instruction overwrites are kept from before it."""
+        overwritten = helpers.overwritten()
+        values: dict[str, HelperValue] = {}
+        kept: list[str] = []
+        lines: list[str] = []
+        for name in sorted(snippet.helpers):
+            value = helpers.value(name)
+            if name != "OUT" and value.sources & overwritten:
+                kept += value.lines
+                values[name] = self._keep(name, value, kept, instruction.span.line)
+            else:
+                lines += value.lines
+                values[name] = value
+        guard = instruction
+        if instruction.predicate is not None and instruction.predicate.name in overwritten and point.guarded:
+            guard = self._keep_predicate(instruction, kept)
+        body = self._guarded(guard, point, snippet, self.expander.lines(snippet, values, instruction))
+        self.before(instruction.span, kept)
+        self.after(instruction.span, self._of_snippet(snippet, [*lines, *body]))
+
+    def _keep(self, helper: str, value: HelperValue, lines: list[str], at: int) -> HelperValue:
+        """Copy a helper's value to a register of its own."""
+        bits = TYPE_BITS.get(value.type, 0)
+        if not bits:
+            raise UnsupportedKernelError(because("helper-overwritten", line=at, helper=helper))
+        name = self.names.temporary(f"kept_{helper.lower()}_b{bits}", f"b{bits}")
+        lines.append(f"mov.b{bits} {name}, {value.operand};")
+        return HelperValue(name, f"b{bits}")
+
+    def _keep_predicate(self, instruction: Instruction, lines: list[str]) -> Instruction:
+        """Copy a predicate that the instruction overwrites; the instruction as if guarded by the copy."""
+        name = self.names.temporary("kept_predicate", "pred")
+        lines.append(f"mov.pred {name}, {instruction.predicate};")
+        return replace(instruction, predicate=Register(name))

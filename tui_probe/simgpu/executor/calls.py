@@ -1,0 +1,219 @@
+"""Calls of device functions: what is passed to them, and what comes back.
+
+A parameter of a function is bytes (``.param``) or a register (``.reg``, the older form), and so is what a caller passes
+for it. Values go from one to the other as the function declares them: an array of bytes per lane, or a number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tui_probe.errors import SimulationError
+from tui_probe.ptx.tree import Function, Instruction, Operand, Register, Symbol, Variable, Vector
+from tui_probe.ptx.tree import Group as Parenthesised
+from tui_probe.simgpu.executor.group import Frame
+from tui_probe.simgpu.executor.scalars import TYPES, U8, scalar
+from tui_probe.simgpu.executor.scope import BytesName, FunctionName
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tui_probe.simgpu.executor.group import Group
+    from tui_probe.simgpu.executor.operands import Binder, Source, Target
+    from tui_probe.simgpu.executor.program import Finish, FunctionCode, Program, Scheduling
+    from tui_probe.simgpu.executor.scalars import Registers, ScalarType, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """An argument: where the caller has it, and how many bytes the function takes it as, 0 if it takes it as it is."""
+
+    source: Source
+    size: int = 0
+
+    def value(self, group: Group) -> Value:
+        """What the function gets, for each lane."""
+        value = self.source.read(group.registers)
+        if not self.size:
+            return value
+        whole = np.ascontiguousarray(group.lanes.spread(value))
+        return whole.view(U8).reshape(group.lanes.count, self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A result: where the caller wants it, and as which type if the function gives bytes for a register."""
+
+    target: Target
+    kind: ScalarType | None = None
+
+    def take(self, registers: Registers, value: Value | None) -> None:
+        """Sets the caller's register. ``value`` is None for bytes that were never written."""
+        kind = self.kind
+        if kind is not None:
+            value = scalar(0, kind.dtype) if value is None else np.ascontiguousarray(value).view(kind.dtype)[:, 0]
+        registers[self.target.index] = value
+        if value is not None:
+            self.target.write(registers, value)
+
+
+@dataclass(slots=True)
+class Call:
+    """``call``: of the function ``name``, or of the one whose address ``pointer`` holds."""
+
+    name: str
+    pointer: Source | None
+    arguments: tuple[Passed, ...]
+    results: tuple[Received, ...]
+    caller: FunctionCode
+    line: int
+    # A thread may exit in the callee.
+    may_end: bool = True
+
+    def successors(self, labels: Mapping[int, int], following: int) -> Sequence[int]:  # noqa: ARG002
+        return (following,)
+
+    def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:  # noqa: ARG002
+        def finish(group: Group, scheduler: Scheduling) -> Group | None:
+            program = scheduler.program
+            if self.pointer is None:
+                self._enter(group, program.functions[self.name], following)
+                return group
+            addresses = group.lanes.spread(self.pointer.read(group.registers))
+            group.block = following
+            distinct = np.unique(addresses)
+            for address in distinct[1:]:
+                other = self._split(group, addresses == address)
+                addresses = addresses[addresses != address]
+                self._enter(other, self._target(program, int(address)), following)
+                scheduler.put(other)
+            self._enter(group, self._target(program, int(distinct[0])), following)
+            return group
+
+        return finish
+
+    def _target(self, program: Program, address: int) -> FunctionCode:
+        name = program.addresses.get(address)
+        if name is None:
+            raise SimulationError(f"call to {address:#x}, which is not a function of the module, at line {self.line}")
+        return program.functions[name]
+
+    def _written(self) -> set[int]:
+        return {result.target.index for result in self.results}
+
+    def _split(self, group: Group, condition: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Group:
+        # The arguments are needed once more, though no instruction of the caller reads them again.
+        passed = {argument.source.index for argument in self.arguments}
+        live = ({*group.batch.live[group.block]} - self._written()) | passed
+        taken = group.select(np.flatnonzero(condition), group.block, live)
+        rest = group.select(np.flatnonzero(~condition), group.block, live)
+        group.lanes, group.registers, group.frames = rest.lanes, rest.registers, rest.frames
+        return taken
+
+    def _enter(self, group: Group, callee: FunctionCode, following: int) -> None:
+        old, written = group.registers, self._written()
+        live = group.batch.live[following]
+        saved = tuple((index, old[index]) for index in live if index not in written)
+        given, wanted = callee.results, self.results
+
+        def hand_back(of_callee: Registers, of_caller: Registers) -> None:
+            for source, result in zip(given, wanted, strict=False):
+                result.take(of_caller, source.read(of_callee))
+
+        group.frames = (*group.frames, Frame(following, saved, hand_back, group.local_base))
+        registers = group.batch.template.copy()
+        for index, zero in callee.undefined:
+            registers[index] = zero
+        for formal, argument in zip(callee.formals, self.arguments, strict=False):
+            formal.write(registers, argument.value(group))
+        group.registers = registers
+        # Frames are aligned like the most aligned variable, a vector of 16 bytes.
+        group.local_base += -(-self.caller.local_bytes // 16) * 16
+        group.batch.reserve_local(group.local_base + callee.local_bytes)
+        group.block = callee.entry
+
+
+def build_call(instruction: Instruction, bind: Binder, caller: FunctionCode) -> Call:
+    """``call {(results),} function{, (arguments)};``; with a pointer in a register, a prototype follows."""
+    operands = list(instruction.operands)
+    results = operands.pop(0) if isinstance(operands[0], Parenthesised) else None
+    called = operands[0]
+    passed = operands[1] if len(operands) > 1 and isinstance(operands[1], Parenthesised) else None
+    name, pointer, function = "", None, None
+    if isinstance(called, Register):
+        pointer = bind.source(called, TYPES["u64"])
+    else:
+        function = called_function(called, bind)
+        name = function.name
+    actual = passed.elements if passed else ()
+    wanted = results.elements if isinstance(results, Parenthesised) else ()
+    arguments = tuple(
+        _passed(operand, kind, bind)
+        for operand, kind in _matched(actual, function.parameters if function else None, bind)
+    )
+    received = tuple(
+        _received(operand, kind, bind)
+        for operand, kind in _matched(wanted, function.returns if function else None, bind)
+    )
+    return Call(name, pointer, arguments, received, caller, instruction.span.line)
+
+
+def called_function(operand: Operand, bind: Binder) -> Function:
+    """The function with a body that ``operand`` names."""
+    entity = bind.entity(operand.name) if isinstance(operand, Symbol) else None
+    if not isinstance(entity, FunctionName) or entity.function.body is None:
+        return bind.unsupported()
+    return entity.function
+
+
+def _matched(
+    operands: Sequence[Operand], formals: Sequence[Variable] | None, bind: Binder
+) -> list[tuple[Operand, Variable | None]]:
+    """Each operand with what it is passed for, unknown for a call through a pointer."""
+    if formals is None:
+        return [(operand, None) for operand in operands]
+    if len(operands) != len(formals):
+        bind.unsupported()
+    matched: list[tuple[Operand, Variable | None]] = []
+    for operand, formal in zip(operands, formals, strict=True):
+        parts = operand.elements if isinstance(operand, Vector) and formal.space == "reg" else (operand,)
+        if formal.space == "reg" and len(parts) != formal.vector:
+            bind.unsupported()
+        matched += [(part, formal) for part in parts]
+    return matched
+
+
+def _passed(operand: Operand, formal: Variable | None, bind: Binder) -> Passed:
+    held = _held(operand, bind)
+    if held is not None:
+        if formal is not None and formal.space == "reg":
+            bind.unsupported()
+        bind.effects.reads.add(held.index)
+        return Passed(bind.bytes_source(held))
+    kind = _scalar(formal, bind)
+    return Passed(bind.source(operand, kind), kind.bytes if formal is not None and formal.space == "param" else 0)
+
+
+def _received(operand: Operand, formal: Variable | None, bind: Binder) -> Received:
+    held = _held(operand, bind)
+    if held is not None:
+        if formal is not None and formal.space == "reg":
+            bind.unsupported()
+        bind.effects.writes.add(held.index)
+        return Received(bind.bytes_target(held))
+    kind = _scalar(formal, bind)
+    return Received(bind.target(operand, kind), kind if formal is not None and formal.space == "param" else None)
+
+
+def _held(operand: Operand, bind: Binder) -> BytesName | None:
+    entity = bind.names.find(operand.name) if isinstance(operand, Symbol) else None
+    return entity if isinstance(entity, BytesName) else None
+
+
+def _scalar(formal: Variable | None, bind: Binder) -> ScalarType:
+    """The type as which a register or a literal is passed for ``formal``."""
+    kind = TYPES.get(formal.type) if formal is not None and not formal.is_array else None
+    return kind or bind.unsupported()

@@ -1,0 +1,98 @@
+"""Clusters of blocks, whose blocks run together and reach each other's shared memory (sm_90 on a GPU).
+
+In ``.shared::cluster``, as in generic addresses, a window of ``CTA_BYTES`` belongs to each block: the first to the one
+that asks, the following ones to the blocks of its cluster in order of their rank.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.errors import SimulationError
+from tui_probe.simgpu.executor.forms import last_type, operands_of
+from tui_probe.simgpu.executor.memory import CTA_BYTES, SHARED_WINDOW
+from tui_probe.simgpu.executor.scalars import TYPES, U32
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tui_probe.ptx.tree import Instruction
+    from tui_probe.simgpu.executor.group import Group
+    from tui_probe.simgpu.executor.lanes import Places
+    from tui_probe.simgpu.executor.operands import Binder, Operation
+    from tui_probe.simgpu.executor.scalars import Value
+
+MAX_BLOCKS: Final = 16
+
+Extents = tuple[int, int, int]
+
+
+def checked_cluster(kernel: str, cluster: Extents, grid: Extents) -> None:
+    """Raises SimulationError unless ``grid`` is made of whole clusters of at most ``MAX_BLOCKS`` blocks."""
+    blocks = cluster[0] * cluster[1] * cluster[2]
+    if not 1 <= blocks <= MAX_BLOCKS or any(extent % part for extent, part in zip(grid, cluster, strict=True)):
+        message = (
+            f"{kernel}: grid {grid}, cluster {cluster}; a cluster is 1 to {MAX_BLOCKS} blocks, and divides the grid"
+        )
+        raise SimulationError(message)
+
+
+def blocks_in_order(grid: Extents, cluster: Extents) -> Places:
+    """Linear indices of all blocks, cluster after cluster, in each in order of rank."""
+    (gx, gy, gz), (cx, cy, cz) = grid, cluster
+    blocks = np.arange(gx * gy * gz, dtype=np.intp).reshape(gz // cz, cz, gy // cy, cy, gx // cx, cx)
+    return blocks.transpose(0, 2, 4, 1, 3, 5).reshape(-1)
+
+
+def at_rank(address: Value, rank: int, group: Group) -> Value:
+    """The address in ``.shared::cluster`` at which the block of a rank has what ``address`` names in some block."""
+    dtype = address.dtype.type
+    own: Value = address & dtype(CTA_BYTES - 1)
+    return own if group.batch.launch.cluster_size == 1 else own + dtype((rank + 1) * CTA_BYTES)
+
+
+def own_rank(group: Group) -> Places:
+    """The rank in its cluster of each lane's block."""
+    return group.lanes.block % group.batch.launch.cluster_size
+
+
+def _window(instruction: Instruction) -> int:
+    return 0 if "shared::cluster" in instruction.modifiers else SHARED_WINDOW
+
+
+def _build_map(instruction: Instruction, bind: Binder) -> Operation:
+    """``mapa{.shared::cluster}.type d, a, b``: where the block of rank b has what a names in the own block."""
+    kind = last_type(instruction)
+    target, address, rank = operands_of(instruction, 3)
+    written, source, chosen = bind.target(target, kind), bind.source(address, kind), bind.source(rank, TYPES["u32"])
+    window, line = kind.dtype.type(_window(instruction)), bind.line
+
+    def run(group: Group) -> None:
+        ranks = chosen.read(group.registers)
+        if (ranks >= group.batch.launch.cluster_size).any():
+            raise SimulationError(f"mapa at line {line} names a block that its cluster does not have")
+        own = (source.read(group.registers) - window) & kind.dtype.type(CTA_BYTES - 1)
+        if group.batch.launch.cluster_size > 1:
+            own = own + (ranks.astype(kind.dtype) + kind.dtype.type(1)) * kind.dtype.type(CTA_BYTES)
+        written.write(group.registers, own + window)
+
+    return run
+
+
+def _build_rank(instruction: Instruction, bind: Binder) -> Operation:
+    """``getctarank{.shared::cluster}.type d, a``: the rank of the block whose shared memory a names."""
+    kind = last_type(instruction)
+    target, address = operands_of(instruction, 2)
+    written, source = bind.target(target, TYPES["u32"]), bind.source(address, kind)
+    window = kind.dtype.type(_window(instruction))
+
+    def run(group: Group) -> None:
+        which = ((source.read(group.registers) - window) // kind.dtype.type(CTA_BYTES)).astype(np.int64)
+        written.write(group.registers, np.where(which > 0, which - 1, own_rank(group)).astype(U32))
+
+    return run
+
+
+BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {"mapa": _build_map, "getctarank": _build_rank}
