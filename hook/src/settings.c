@@ -177,6 +177,7 @@ void settings_read(void)
     settings.save_results = !settings.benchmark || says("TUI_PROBE_SAVE_RESULTS", "1");
     settings.memusage = says("TUI_PROBE_MEMUSAGE", "1");
     settings.detail = number("TUI_PROBE_DETAIL") == 1;
+    settings.keep_secrets = number("TUI_PROBE_KEEP_SECRETS") == 1;
     settings.times = !says("TUI_PROBE_TIMES", "0");
     settings.machine_code = read_machine_code();
     settings.graft_faults = text("TUI_PROBE_GRAFT_FAULTS");

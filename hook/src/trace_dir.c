@@ -17,6 +17,7 @@
 #include "log_file.h"
 #include "own_file.h"
 #include "real.h"
+#include "secrets.h"
 #include "settings.h"
 #include "sha1.h"
 
@@ -86,8 +87,8 @@ static void copy_probes(void)
     }
 }
 
-/* The command line with blanks between its words; returns its length. */
-static size_t command_line(char *text, size_t size)
+/* The command line with blanks between its words, without secrets if they are not to be kept; returns its length. */
+static size_t command_line(char *text, char *spare, size_t size)
 {
     int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
     ssize_t n = file < 0 ? -1 : read(file, text, size - 1);
@@ -96,6 +97,10 @@ static size_t command_line(char *text, size_t size)
     size_t length = n > 0 ? (size_t)n : 0;
     while (length && text[length - 1] == '\0')
         length--;
+    if (!settings.keep_secrets) {
+        memcpy(spare, text, length);
+        length = secrets_masked(text, size, spare, length);
+    }
     for (size_t i = 0; i < length; i++)
         if (text[i] == '\0' || text[i] == '\n')
             text[i] = ' ';
@@ -110,7 +115,7 @@ static bool open_log(void)
     char *header = malloc(HEADER_LIMIT + HEADER_REST);
     bool opened = false;
     if (command && header) {
-        size_t length = command_line(command, HEADER_LIMIT);
+        size_t length = command_line(command, header, HEADER_LIMIT);
         snprintf(header, HEADER_LIMIT + HEADER_REST,
                  "[init] pid %d\n[init] cmd %zu %s\n[init] dl %p\n[init] epoch %llu\n", (int)getpid(), length, command,
                  real_handle(), (unsigned long long)clock_zero());

@@ -207,10 +207,7 @@ def block_times_in_parts(result: Result, map_index: int = 0) -> Iterator[BlockTi
     left = result.reduced(map_index, RECORD) if result.maps else _no_maps(result)
     if left is not None:
         return slots.block_times_in_parts(_of_blocks(result, left))
-    records = result.records(map_index, RECORD)
-    if records.shape[2] != 1:
-        raise TraceError(f"{result.path}: {records.shape[2]} records per slot, block_sched saves one")
-    records = records[:, :, 0]
+    records = result.one_record(map_index, RECORD)
     return slots.times_in_parts(records["start"], records["elapsed"], records["sm"])
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tui_probe.analysis.timeline import timeline, timeline_of_blocks
 from tui_probe.analysis.timeline_clocks import clock_domains, shared_clock
 from tui_probe.errors import TraceError
 from tui_probe.probekit.timelines.launch import launch_timeline
+from tui_probe.trace.result_reduced import Reduced
 
 from .analysis import RECORD, blocks_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tui_probe.analysis.timeline import Timeline
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.probe_results import ProbeResult
@@ -29,24 +28,16 @@ def timeline_of(result: Result, *, device_sms: int | None = None, one_clock: boo
     """
     if not result.maps:
         raise TraceError(f"{result.path}: it has no map, so no records of block_sched")
-    left = result.reduced(0, RECORD)
+    found = result.reduced(0, RECORD) or result.one_record(0, RECORD)
     clocks = shared_clock if one_clock else clock_domains
     try:
-        if left is not None:
-            return timeline_of_blocks(blocks_of(result, left), clocks, device_sms=device_sms, sample=result.sample)
-        found = _of_warps(result)
+        if isinstance(found, Reduced):
+            return timeline_of_blocks(blocks_of(result, found), clocks, device_sms=device_sms, sample=result.sample)
         return timeline(
             found["start"], found["elapsed"], found["sm"], clocks, device_sms=device_sms, sample=result.sample
         )
     except TraceError as error:
         raise TraceError(f"{result.path}: {error}") from error
-
-
-def _of_warps(result: Result) -> NDArray[Any]:
-    records = result.records(0, RECORD)
-    if records.shape[2] != 1:
-        raise TraceError(f"{records.shape[2]} records per slot, block_sched saves one")
-    return records[:, :, 0]
 
 
 def of_launch(of: ProbeResult, progress: Progress) -> LaunchTimeline:

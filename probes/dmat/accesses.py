@@ -10,7 +10,6 @@ its SM's clock; the other half comes from what its warp read when it began.
 
 from __future__ import annotations
 
-import mmap
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -61,48 +60,60 @@ class Selection:
 
 def began_ns(result: Result) -> int:
     """When the first warp began, in ns of %globaltimer; TraceError if none left a record."""
-    times = result.records(0, WARP)["time"]
+    times = result.one_record(0, WARP)["time"]
     if not times.any():
         raise TraceError(f"{result.path}: no warp left a record; the kernel was cut off, or the probe did not run")
     return int(times[times > 0].min())
 
 
-class Mapping:
-    """The file that an array is a view of, where it is mapped into memory."""
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The records of a result as an array of shape (blocks, threads per block, records per thread) that is not read
+    as a whole: ``records[blocks, threads]``, both slices, reads those.
+    """
 
-    def __init__(self, array: NDArray[Any]) -> None:
-        base: Any = array
-        while isinstance(base, np.ndarray | memoryview):
-            base = base.base if isinstance(base, np.ndarray) else base.obj
-        self._file = base if isinstance(base, mmap.mmap) else None
-        self._start = 0 if self._file is None else _place(np.frombuffer(self._file, dtype=np.uint8))
+    result: Result
+    index: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, int, int]
 
-    def release(self, array: NDArray[Any]) -> None:
-        """Let go of the pages that hold ``array``, a part of it: they are read again when they are needed."""
-        if self._file is None or not hasattr(mmap, "MADV_DONTNEED"):
-            return
-        begin = _place(array) - self._start
-        end = begin + array.nbytes
-        begin -= begin % mmap.PAGESIZE
-        self._file.madvise(mmap.MADV_DONTNEED, begin, end - begin)
+    @property
+    def size(self) -> int:
+        return self.shape[0] * self.shape[1] * self.shape[2]
 
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
 
-def _place(array: NDArray[Any]) -> int:
-    return int(array.__array_interface__["data"][0])
+    def __getitem__(self, which: tuple[slice, slice]) -> NDArray[Any]:
+        blocks, threads = which
+        first, last, _ = blocks.indices(self.shape[0])
+        if threads.step in (None, 1):
+            return self._read(first, last)[:, threads]
+        chosen = range(*threads.indices(self.shape[1]))
+        found = np.empty((max(last - first, 0), len(chosen), self.shape[2]), self.dtype)
+        step = max(_PIECE // max(self.shape[1] * self.shape[2], 1), 1)
+        for at in range(first, last, step):  # all of them at once would be many times what is kept
+            end = min(at + step, last)
+            found[at - first : end - first] = self._read(at, end)[:, threads]
+        return found
+
+    def _read(self, first: int, last: int) -> NDArray[Any]:
+        return self.result.some_records(self.index, self.dtype, first, max(first, last))
 
 
 @dataclass(frozen=True, slots=True)
 class Accesses:
     """A result of ``dmat`` or ``dmat_compact``.
 
-    ``records`` has shape (blocks, threads per block, records per thread), a view of the file. ``attempts`` (u4, shape
+    ``records`` has shape (blocks, threads per block, records per thread). ``attempts`` (u4, shape
     (blocks, threads)) is how many accesses each thread made, or ``UNKNOWN``; None in results that do not tell.
     ``entry`` (i8) is the time at which each warp began, ``start`` (u8) its clock then, both of shape (blocks, warps per
     block).
     """
 
     result: Result
-    records: NDArray[Any]
+    records: Records
     attempts: NDArray[np.uint32] | None
     entry: NDArray[np.int64]
     start: NDArray[np.uint64]
@@ -111,7 +122,6 @@ class Accesses:
     """The clock rate as the warps' clocks and timers tell; None where they do not."""
     memory: LaunchMemory
     """What was allocated, which tells the upper bits of the addresses of compact records."""
-    mapping: Mapping
     long: bool = False
     """Whether warps may run for 2**31 cycles or more, so that their clocks have to be unwrapped."""
 
@@ -179,9 +189,8 @@ class Part:
         return Part(self.accesses, self.blocks, threads, self.line)
 
     def release(self) -> None:
-        """Let go of the file's pages in memory, which were read for this part."""
+        """Let go of the records that were read for this part."""
         self._records = self._keep = None
-        self.accesses.mapping.release(self.accesses.records[self.blocks])
 
     def _counts(self) -> NDArray[Any] | None:
         """How many records each thread kept; None where the result does not tell it of all of them."""
@@ -256,7 +265,7 @@ class Part:
         some = counts > 0
         if not some.any():
             return None
-        clocks = self.accesses.records["clock"][self.blocks, self.threads]
+        clocks = self.accesses.records[self.blocks, self.threads]["clock"]
         delta = self._of_threads(self.accesses.entry).astype(np.uint32)
         delta -= self._of_threads(self.accesses.start).astype(np.uint32)
         last = np.take_along_axis(clocks, np.maximum(counts, 1).astype(np.int64)[:, :, np.newaxis] - 1, axis=2)
@@ -318,23 +327,22 @@ def read_accesses(
     warps = next((place for place, section in enumerate(result.sections) if section.level == "warp"), None)
     if not places or warps is None:
         raise TraceError(f"{result.path}: it has no maps of dmat, a thread's and a warp's: it is of another probe")
-    begun = result.records(warps, WARP)[:, :, 0]
+    begun = result.one_record(warps, WARP)
     counts = next((place for place in places[1:] if result.sections[place].slot_bytes == 4), None)
-    attempts = None if counts is None else result.records(counts, "<u4")[:, :, 0]
+    attempts = None if counts is None else result.one_record(counts, "<u4")
     try:
         clocks, entry, rate = _entries(begun, simulated=simulated, clock_khz=clock_khz)
     except TraceError as error:
         raise TraceError(f"{result.path}: {error}") from None
     return Accesses(
         result=result,
-        records=result.records(places[0], COMPACT if compact else RECORD),
+        records=Records(result, places[0], *result.form(places[0], COMPACT if compact else RECORD)),
         attempts=attempts,
         entry=entry,
         start=begun["start"],
         clocks=clocks,
         cycles_per_ns=rate,
         memory=memory,
-        mapping=Mapping(result.maps[places[0]]),
     )
 
 

@@ -6,16 +6,24 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.engine.kernels import entry
+from tests.trace.make import result_bytes
+from tui_probe.analysis import warp_pace
+from tui_probe.analysis.counts import warp_records
 from tui_probe.engine.summation import can_reduce
-from tui_probe.errors import ProbeError
+from tui_probe.errors import ProbeError, TraceError
+from tui_probe.evals.overhead.study import read_study
 from tui_probe.importers.ncu import read_ncu
 from tui_probe.launcher.spool import NAME, Spool, living_runs
+from tui_probe.probes.block_sched.analysis import block_times_in_parts
+from tui_probe.probes.block_sched.timeline import timeline_of
+from tui_probe.probes.dmat.accesses import read_accesses
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu import protocol
 from tui_probe.simgpu.codec import pack
@@ -23,6 +31,8 @@ from tui_probe.simgpu.executor import DeviceMemory, Machine
 from tui_probe.simgpu.modules import LoadedModule
 from tui_probe.simgpu.server import Server
 from tui_probe.trace.address import parse_address
+from tui_probe.trace.allocations import LaunchMemory
+from tui_probe.trace.results import Result, read_result
 
 
 def test_a_run_whose_launcher_was_killed_does_not_live_again(tmp_path: Path) -> None:
@@ -92,3 +102,30 @@ def test_a_server_whose_program_takes_no_answer_says_nothing() -> None:
             [sys.executable, "-c", program], pass_fds=[theirs.fileno()], capture_output=True, text=True, timeout=60
         )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_study_that_nests_without_end_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text("kernel = " + "[" * 20_000)
+    with pytest.raises(TraceError, match="no study"):
+        read_study(path)
+
+
+@pytest.mark.parametrize(
+    "analyse",
+    [
+        lambda result: list(block_times_in_parts(result)),
+        timeline_of,
+        warp_pace.analyse,
+        warp_pace.stamped,
+        lambda result: warp_records(result, np.dtype("<u4"), "gmem_bytes"),
+        lambda result: read_accesses(result, compact=False, memory=LaunchMemory(), simulated=True),
+    ],
+)
+@pytest.mark.parametrize("divisors", [(32, 32, 32), (32, 1, 1), (1, 32, 1)])
+def test_slots_of_no_bytes(tmp_path: Path, analyse: Callable[[Result], object], divisors: tuple[int, ...]) -> None:
+    path = tmp_path / "1.000000.bin"
+    maps = [(divisor, np.zeros((2, 64 // divisor, 0), np.uint8)) for divisor in divisors]
+    path.write_bytes(result_bytes((2, 1, 1), (64, 1, 1), maps))
+    with pytest.raises(TraceError):
+        analyse(read_result(path))

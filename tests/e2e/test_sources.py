@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tui_probe.pages.head import head_lines
 from tui_probe.simgpu.examples.demo import KERNELS
+from tui_probe.trace.follow import open_trace
 from tui_probe.trace.source_files import FOLDER, SourceFiles
 from tui_probe.trace.source_lines import SourceLines
 
@@ -33,6 +35,7 @@ def test_a_trace_has_the_text_behind_its_lines(tool: Tool, cached: bool, monkeyp
     files = SourceFiles(trace)
     assert files.lines(line.file) == tuple((KERNELS / "strided_store.cu").read_text().splitlines())
     assert "output[" in files.text(line)
+    assert "1 file copied into the trace: strided_store.cu" in "\n".join(head_lines(open_trace(trace)))
 
 
 def test_or_not(tool: Tool) -> None:

@@ -213,6 +213,17 @@ def test_a_damaged_export_gives_a_report_or_an_error_of_ours(
     assert reads(path)
 
 
+def test_a_table_whose_definition_is_no_text(tmp_path: Path) -> None:
+    """The complaint of sqlite quotes it, and is then no text either."""
+    path = write_export(tmp_path / "x.sqlite", tables([kernel(1, 2, 1)], [], []))
+    damaged = path.read_bytes().replace(b'CREATE TABLE "StringIds" (', b'CREATE TABLE "StringIds" \xff')
+    assert damaged != path.read_bytes()
+    path.write_bytes(damaged)
+    with pytest.raises(ImportFileError, match="nsys export --type sqlite") as raised:
+        read_nsys([path])
+    assert str(raised.value).startswith(f"{path}: ")
+
+
 CELLS = st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1), st.text(max_size=4), st.floats(), st.binary(max_size=4))
 
 

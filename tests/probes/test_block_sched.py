@@ -146,7 +146,7 @@ def one_per_block(start: np.ndarray, elapsed: np.ndarray, sm: np.ndarray) -> Red
     ("slots", "message"),
     [
         (np.zeros((2, 1, 16), dtype=np.uint8), "no warp saved a record"),
-        (np.zeros((2, 1, 32), dtype=np.uint8), "2 records per slot, block_sched saves one"),
+        (np.zeros((2, 1, 32), dtype=np.uint8), "2 records per slot, not one"),
         (np.zeros((2, 1, 24), dtype=np.uint8), "24 bytes per slot, not a whole number of records of 16"),
     ],
 )

@@ -32,10 +32,10 @@ def warp_records(result: Result, record: np.dtype[Any], probe: str) -> NDArray[A
     """The records of map 0, shape (blocks, warps per block). TraceError if they are not of that probe."""
     if not result.maps:
         raise TraceError(f"{result.path}: it has no map, so no records of {probe}")
-    records = result.records(0, record)
-    if records.shape[2] != 1 or result.sections[0].level != "warp":
+    _, (_, _, count) = result.form(0, record)
+    if count != 1 or result.sections[0].level != "warp":
         raise TraceError(f"{result.path}: its records are not of {probe}, which keeps one per warp")
-    return records[:, :, 0]
+    return result.one_record(0, record)
 
 
 def sums_of(record: np.dtype[Any], *more: str) -> np.dtype[Any]:

@@ -11,6 +11,8 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.trace.plain_file import read_plain
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -36,6 +38,6 @@ def matrix_types_of(folder: Path | None) -> dict[str, float]:
     if folder is None:
         return {}
     try:
-        return matrix_types((folder / "pruned.ptx").read_text(encoding="utf-8", errors="replace"))
+        return matrix_types(read_plain(folder / "pruned.ptx").decode("utf-8", "replace"))
     except OSError:
         return {}

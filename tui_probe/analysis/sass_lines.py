@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.analysis.sass import class_of_line
 from tui_probe.errors import ImageError
 from tui_probe.ptx.line_tables import line_tables
+from tui_probe.trace.plain_file import open_plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,7 @@ def ptx_lines(cubin: Path, code: Code) -> list[int | None]:
     """
     unknown: list[int | None] = [None] * len(code.lines)
     try:
-        with cubin.open("rb") as file:
+        with open_plain(cubin) as file:
             tables = line_tables(file.read(_LARGEST))
     except (OSError, ImageError):
         return unknown

@@ -121,7 +121,7 @@ def analyse(result: Result, clock_khz: int | None = None) -> WarpProgress:
     """
     if len(result.maps) < 3 or any(section.level != "warp" for section in result.sections[:2]):
         raise TraceError(f"{result.path}: it has no maps of starts and paces, two per warp")
-    warps, pace, reached = result.records(0, WARP)[:, :, 0], result.records(1, PACE), result.attempts(1)
+    warps, pace, reached = result.one_record(0, WARP), result.records(1, PACE), result.attempts(1)
     written = result.written(0)
     if reached is None or written is None:
         raise TraceError(f"{result.path}: it does not tell which records were written: it is of another probe")
@@ -143,7 +143,7 @@ def stamped(result: Result, clock_khz: int | None = None) -> tuple[int, int | No
     clock is not known. TraceError if no warp left a record.
     """
     written = result.written(0)
-    warps = result.records(0, WARP)[:, :, 0]
+    warps = result.one_record(0, WARP)
     found = warps[written[:, :, 0]] if written is not None else warps[warps["time"] > 0]
     if not len(found):
         raise TraceError(f"{result.path}: no warp left a record; the kernel was cut off, or the probe did not run")

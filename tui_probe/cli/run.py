@@ -103,6 +103,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     limits.add_argument(
         "--no-cache", action="store_true", help="ignore the cache: prepare every kernel, and keep none for later runs"
     )
+    limits.add_argument(
+        "--keep-secrets", action="store_true", help="do not mask passwords and tokens of the command line in the trace"
+    )
     limits.add_argument("--no-source", action="store_true", help="do not copy the kernels' source files into the trace")
     drivers = parser.add_argument_group("driver")
     machine = drivers.add_mutually_exclusive_group()
@@ -242,6 +245,7 @@ def options_of(arguments: argparse.Namespace, command: Sequence[str]) -> RunOpti
         tensors=arguments.tensors,
         cache=not arguments.no_cache,
         sources=not arguments.no_source,
+        keep_secrets=arguments.keep_secrets,
     )
 
 

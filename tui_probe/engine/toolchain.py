@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 INSTALL_HINT: Final = "install the wheel nvidia-cuda-nvcc, or set CUDA_HOME to a CUDA toolkit"
 
 _RELEASE: Final = re.compile(r"release (\d+)\.(\d+)(?:, V([\d.]+))?")
-_VERSION_SECONDS: Final = 20
+_VERSION_SECONDS: Final = 2
+"""A tool says its version in some hundredths of a second; one that hangs holds up whoever looks for tools, once."""
+_silent: Final[set[Path]] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,11 @@ def candidate_paths(name: str) -> Iterator[Path]:
         yield from folder.glob(f"*/bin/{name}")
 
 
+def silent_tools(name: str = "ptxas") -> list[Path]:
+    """Those that ``find_tools`` left out, since they did not answer when they were asked for their version."""
+    return sorted(path for path in _silent if path.name == name)
+
+
 def _package_folders(package: str) -> list[Path]:
     """Where a Python package lies, without importing it."""
     spec = find_spec(package)
@@ -76,6 +83,9 @@ def _asked(path: Path, _modified: int) -> Tool | None:
         shown = subprocess.run(
             [path, "--version"], capture_output=True, text=True, timeout=_VERSION_SECONDS, check=True
         )
+    except subprocess.TimeoutExpired:
+        _silent.add(path)
+        return None
     except (OSError, subprocess.SubprocessError):
         return None
     match = _RELEASE.search(shown.stdout)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.errors import TraceError
 from tui_probe.json_data import parse_json
 from tui_probe.trace.locate import inside, is_trace
+from tui_probe.trace.plain_file import read_plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +45,7 @@ def read_collected(folder: Path) -> dict[str, Collected]:
     if not path.is_file():
         return {}
     try:
-        data = parse_json(path.read_bytes())
+        data = parse_json(read_plain(path))
         return {
             name: Collected(name, run["command"], run["problem"], run.get("kept"), run.get("note"))
             for name, run in data["runs"].items()

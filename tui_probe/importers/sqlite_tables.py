@@ -79,7 +79,8 @@ def open_tables(path: Path) -> Iterator[Tables]:
         connection.text_factory = _text
         connection.execute("PRAGMA trusted_schema = OFF")
         yield Tables(path, connection)
-    except (sqlite3.Error, OverflowError) as error:
+    except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
+        # Where sqlite's own complaint quotes bytes of the file, Python raises UnicodeDecodeError in the place of it.
         raise ImportFileError(
             f"{path}: not an sqlite export that can be read ({error}): make one with nsys export --type sqlite REPORT"
         ) from error

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from tui_probe.errors import ControlError
 from tui_probe.json_data import parse_json
+from tui_probe.trace.plain_file import read_plain
 
 from .spool import NAME, living_runs
 
@@ -239,7 +240,7 @@ def find_page(path: Path) -> Path:
 def page_of_trace(trace: Path) -> Path | None:
     """The page of the run that makes a trace; None once it has ended, and where the trace does not say."""
     try:
-        launcher = parse_json((trace / "run.json").read_bytes()).get("launcher")
+        launcher = parse_json(read_plain(trace / "run.json")).get("launcher")
     except (OSError, ValueError, AttributeError):
         return None
     if not isinstance(launcher, int) or launcher not in living_runs(trace.parent):

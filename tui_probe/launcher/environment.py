@@ -120,6 +120,7 @@ def choices(options: RunOptions) -> dict[str, str]:
         "TUI_PROBE_DETAIL": "1" if options.detail else "",
         "TUI_PROBE_MACHINE_CODE": "" if options.machine_code == AUTO else options.machine_code,
         "TUI_PROBE_GRAFT_FAULTS": str(graft_faults_file() or ""),
+        "TUI_PROBE_KEEP_SECRETS": "1" if options.keep_secrets else "",
         "TUI_PROBE_TIMES": "" if options.times else "0",
         "TUI_PROBE_MAX_TRACE_BYTES": limit_text(options.max_trace_bytes, MAX_TRACE_BYTES),
         "TUI_PROBE_MAX_RESULT_FILES": limit_text(options.max_result_files, MAX_RESULT_FILES),

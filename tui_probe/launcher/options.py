@@ -82,6 +82,8 @@ class RunOptions:
     cache: bool = True
     sources: bool = True
     """Copy the source files that kernels came from into the trace."""
+    keep_secrets: bool = False
+    """Keep what looks like a password or token in the command line, as the trace has it."""
 
     def limits(self) -> dict[str, int]:
         """The budgets of the run, by their names in the control page."""

@@ -15,6 +15,7 @@ import tui_probe
 from tui_probe.engine.cache_folder import default_folder
 from tui_probe.engine.read_script import BEGIN, read_script, with_markers
 from tui_probe.engine.toolchain import find_tools
+from tui_probe.trace.secrets import masked
 from tui_probe.trace.trace_folder import TraceFolder
 
 from .control import FILE, ControlPage
@@ -273,7 +274,7 @@ class Session:
         settings += python_settings(os.environ)
         return {
             "version": 1,
-            "command": list(self.options.command),
+            "command": list(self.options.command) if self.options.keep_secrets else masked(self.options.command),
             "pid": None if self.target is None else self.target.pid,
             "launcher": os.getpid(),
             "cwd": self._folder,

@@ -9,6 +9,7 @@ from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import safe
 from tui_probe.pages.budgets import budget_lines, budget_record
 from tui_probe.pages.launch_counts import launches_in_words
+from tui_probe.trace.source_files import copied
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,6 +58,8 @@ def _head(trace: Trace) -> Iterator[tuple[str, str]]:
         yield "", words
     if halted := _halted(trace):
         yield "", f"results stopped: {safe(halted)}"
+    if names := copied(trace.directory):
+        yield "sources", f"{units.counted(len(names), 'file')} copied into the trace: {', '.join(map(safe, names))}"
 
 
 def _halted(trace: Trace) -> str:
@@ -95,6 +98,7 @@ def head_record(trace: Trace) -> dict[str, Any]:
             "results": state.results,
             "bytes_written": state.bytes_written,
             "budgets": budget_record(trace),
+            "sources": copied(trace.directory),
         },
     }
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.draw.printable import printable
 from tui_probe.draw.table import Column
 from tui_probe.trace.locate import LOG
+from tui_probe.trace.plain_file import open_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,7 @@ def log_rows(trace: Trace) -> Iterator[LogRow]:
     path = trace.file(LOG)
     if path is None:
         return
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         for number, line in enumerate(file, 1):
             text = printable(line)
             tag, _, rest = text.partition("]")

@@ -21,6 +21,7 @@ from tui_probe.pages.source_text import read_lines
 from tui_probe.ptx.images import image_kind
 from tui_probe.trace.kernels import read_kernel_info
 from tui_probe.trace.offset import Offset
+from tui_probe.trace.plain_file import open_plain
 
 if TYPE_CHECKING:
     from tui_probe.analysis.alignment import Pair
@@ -76,7 +77,7 @@ def has_original(kernel: Kernel) -> bool:
     if path is None:
         return False
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             return image_kind(file.read(_HEAD)) != "ptx"
     except (OSError, ImageError):
         return False
@@ -172,7 +173,7 @@ def _read_kernel(tool: Tool, path: Path, kernel: Kernel) -> Code:
 @lru_cache(maxsize=16)
 def _kernel_disassembled(tool: Tool, path: Path, changed: int, kernel: str, arch: int | None) -> Code:
     del changed
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         cubin, _ = find_cubin(file.read(_LARGEST), kernel, arch)
     with NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin.image)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw.printable import printable
 from tui_probe.engine.edits import MARK
+from tui_probe.trace.plain_file import open_plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +28,7 @@ _ROLES: Final = {"comment": "dim", "directive": "dim", "label": "head"}
 
 def read_lines(path: Path) -> list[str]:
     """The lines of a text file. OSError if it cannot be read; what is beyond 256 MB is left out."""
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         return file.read(LARGEST).decode("utf-8", "replace").replace("\r\n", "\n").rstrip("\n").split("\n")
 
 

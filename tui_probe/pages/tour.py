@@ -15,6 +15,7 @@ from tui_probe.pages.event_words import event_words
 from tui_probe.probekit.measured import all_measured, name_of_probe
 from tui_probe.trace.events import parse_line
 from tui_probe.trace.locate import LOG, inside
+from tui_probe.trace.plain_file import open_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,7 +84,7 @@ def _log(trace: Trace) -> Iterator[str]:
     seen: Counter[str] = Counter()
     if path is None:
         return
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         for line in islice(file, MOST_LINES):
             event = parse_line(line.rstrip(b"\n"))
             words = event_words(event)
@@ -129,7 +130,7 @@ def _added(kernel: Kernel) -> Iterator[str]:
 
 
 def _lines(path: Path) -> list[str]:
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         return [line.strip() for line in file.read(_LARGEST).decode("utf-8", "replace").splitlines()]
 
 

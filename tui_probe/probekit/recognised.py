@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.errors import ProbeFileError
 from tui_probe.probe_files.loading import built_in_names, load_probe, read_probe
+from tui_probe.trace.plain_file import open_plain, read_plain
 from tui_probe.trace.text import text_of
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _recognised(
 def _read_toml(path: Path) -> tuple[dict[str, Any], Probe | None]:
     """The tables of a probe file, and the probe if it is one that is understood here."""
     try:
-        data = path.read_bytes()[:_LARGEST]
+        data = read_plain(path, _LARGEST)
         values = tomllib.loads(text_of(data))
     except (OSError, ValueError, RecursionError):
         return {}, None
@@ -113,7 +114,7 @@ def _added(pruned: Path, probed: Path) -> list[str]:
 
 
 def _lines(path: Path) -> list[str]:
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         return text_of(file.read(_LARGEST)).splitlines()
 
 

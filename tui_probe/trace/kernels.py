@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field
-from stat import S_ISREG
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import TraceError
 from tui_probe.reasons import read_reason
 from tui_probe.trace.offset import Offset
+from tui_probe.trace.plain_file import plain_descriptor, read_plain
 from tui_probe.trace.text import text_of
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class ProcessLog:
 def read_kernel_info(path: Path) -> KernelInfo:
     """Read ``kernel.info``; TraceError names the line that is not as it should be."""
     try:
-        lines = [text_of(line) for line in path.read_bytes()[:_LARGEST_LOG].splitlines()]
+        lines = [text_of(line) for line in read_plain(path, _LARGEST_LOG).splitlines()]
     except OSError as error:
         raise TraceError(f"{path}: {error.strerror or error}") from error
     return parse_kernel_info(lines, str(path))
@@ -161,12 +161,12 @@ def read_process_log(path: Path) -> ProcessLog:
 def read_grown_log(path: str | Path, size: int) -> tuple[ProcessLog, int] | None:
     """The same with the size of the file; None if that is still ``size``, or if there is no such file."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        descriptor = plain_descriptor(path)
     except OSError:
         return None
     try:
         status = os.fstat(descriptor)
-        if not S_ISREG(status.st_mode) or status.st_size == size:
+        if status.st_size == size:
             return None
         text = text_of(os.read(descriptor, min(status.st_size, _LARGEST_LOG)))
     except OSError:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 
 from tui_probe.errors import TraceError
+from tui_probe.trace.plain_file import open_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +63,7 @@ class LogIndex:
     def refresh(self, budget: int | None = None) -> bool:
         """Index what was appended, at most ``budget`` bytes (rounded up to a slice); whether anything changed."""
         try:
-            with self.path.open("rb") as file:
+            with open_plain(self.path) as file:
                 status = os.fstat(file.fileno())
                 changed = self._restart_if_replaced(status)
                 limit = status.st_size if budget is None else min(status.st_size, self.size + budget)
@@ -87,7 +88,7 @@ class LogIndex:
         first, last = max(first, 0), min(last, len(self))
         if first >= last:
             return []
-        with self.path.open("rb") as file:
+        with open_plain(self.path) as file:
             bounds = self._starts(file.fileno(), first, last)
             if bounds[-1] - bounds[0] <= SLICE:
                 file.seek(bounds[0])
@@ -100,7 +101,7 @@ class LogIndex:
     def line_at(self, offset: int) -> int:
         """The number of the line that byte ``offset`` belongs to."""
         mark = max(bisect_right(self._marks, offset) - 1, 0)
-        with self.path.open("rb") as file:
+        with open_plain(self.path) as file:
             found = sum(map(len, _line_ends(file.fileno(), self._marks[mark], min(offset, self.size))))
         return min(mark * STEP + found, self._count)
 
@@ -119,7 +120,7 @@ class LogIndex:
         them (i8).
         """
         last = min(last, self._count)
-        with self.path.open("rb") as file:
+        with open_plain(self.path) as file:
             while first < last:
                 begin = self._start(first)
                 stop = max(min(last, self.line_at(begin + SLICE)), first + 1)
@@ -134,7 +135,7 @@ class LogIndex:
             return self.size
         if number == self._count:
             return self._last_start
-        with self.path.open("rb") as file:
+        with open_plain(self.path) as file:
             return self._starts(file.fileno(), number, number)[0]
 
     def _starts(self, descriptor: int, first: int, last: int) -> list[int]:
@@ -181,7 +182,7 @@ class LogIndex:
                 end = self._start(high)
                 first, stop = min(max(self.line_at(max(end - SLICE, 0)), low), high - 1), high
                 high = first
-            with self.path.open("rb") as file:
+            with open_plain(self.path) as file:
                 yield first, _read_at(file.fileno(), self._start(first), self._start(stop) - self._start(first))
 
 

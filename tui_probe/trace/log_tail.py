@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import TraceError
+from tui_probe.trace.plain_file import open_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +40,7 @@ class LogTail:
     def slices(self) -> Iterator[bytes]:
         """Yield what was appended, each slice being one or more whole lines that end in a newline."""
         try:
-            file = self.path.open("rb")
+            file = open_plain(self.path)
         except FileNotFoundError:
             return
         except OSError as error:

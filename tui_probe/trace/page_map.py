@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.errors import TraceError
+from tui_probe.trace.plain_file import read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +43,7 @@ class PageMap:
 def read_page_map(path: Path, progress: Callable[[float], object] = lambda _: None) -> PageMap:
     """Read a file. Raises TraceError for one that cannot be read, or is none or cut off."""
     try:
-        data = path.read_bytes()
+        data = read_plain(path)
     except OSError as error:
         raise TraceError(f"{path}: {error.strerror or error}") from error
     if len(data) < _HEAD.size:

@@ -17,6 +17,7 @@ import numpy as np
 from tui_probe.reasons import Reason, because
 from tui_probe.trace.locate import LOG
 from tui_probe.trace.packed_lines import DEFAULT_REASON, Items, Segments, match_line, read_packed
+from tui_probe.trace.plain_file import plain_descriptor
 
 if TYPE_CHECKING:
     import re
@@ -156,7 +157,7 @@ class PassedTable:
         if not lines:
             return
         try:
-            log = os.open(self._log, os.O_RDONLY | os.O_NONBLOCK)
+            log = plain_descriptor(self._log)
         except OSError:
             return
         try:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tui_probe.errors import TraceError
 from tui_probe.trace.locate import LOG, is_trace, traces_in
+from tui_probe.trace.plain_file import open_plain
 from tui_probe.trace.process import is_alive
 from tui_probe.trace.run_info import RunInfo, read_run_info
 
@@ -55,7 +56,7 @@ def brief(directory: Path) -> Brief | None:
     log = directory / LOG
     try:
         found = log.stat()
-        with log.open("rb") as file:
+        with open_plain(log) as file:
             text = file.read(READ)
             file.seek(max(len(text), found.st_size - TAIL))
             end = text[-TAIL:] + file.read(TAIL)
@@ -91,7 +92,7 @@ class ExitCounts:
 def exit_counts(directory: Path) -> ExitCounts | None:
     """The counts at the end of a log; None if it broke off."""
     try:
-        with (directory / LOG).open("rb") as file:
+        with open_plain(directory / LOG) as file:
             file.seek(max(0, (directory / LOG).stat().st_size - TAIL))
             found = _COUNTS.search(file.read(TAIL))
     except OSError:

@@ -18,18 +18,17 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-import numpy as np
-
 from tui_probe.errors import TraceError
 from tui_probe.trace.result_reduced import group_of
 
 if TYPE_CHECKING:
-    import mmap
     from collections.abc import Sequence
     from pathlib import Path
 
+    import numpy as np
     from numpy.typing import NDArray
 
+    from tui_probe.trace.result_file import ResultFile
     from tui_probe.trace.result_layout import Header, Section
 
 _ABOUT_MAGIC: Final = b"records\1"
@@ -54,12 +53,12 @@ class About:
 
 
 def read_about(
-    path: Path, data: mmap.mmap | bytes, header: Header, sections: tuple[Section, ...]
+    path: Path, data: ResultFile, header: Header, sections: tuple[Section, ...]
 ) -> tuple[tuple[About, ...], int]:
     """What stands behind the last map, () if that is not ours, and where it ends. TraceError if it cannot be true."""
     end = max((section.offset + section.size(header) for section in sections), default=0)
     at = -(-end // _ABOUT_ALIGNMENT) * _ABOUT_ALIGNMENT
-    if data[at : at + len(_ABOUT_MAGIC)] != _ABOUT_MAGIC:
+    if data.head(at, len(_ABOUT_MAGIC)) != _ABOUT_MAGIC:
         return (), end
     at += len(_ABOUT_MAGIC)
     marks_at = at + len(sections) * _ABOUT.size
@@ -69,10 +68,10 @@ def read_about(
         )
     found = []
     for index, section in enumerate(sections):
-        kind, record, size = _ABOUT.unpack_from(data, at + index * _ABOUT.size)
+        kind, record, size = data.unpack(_ABOUT, at + index * _ABOUT.size)
         if kind >= len(_KINDS) or not record or section.slot_bytes % record or marks_at + size > len(data):
             raise TraceError(f"{path}, offset {at + index * _ABOUT.size}: not what a map of its size can be")
-        found.append(About(_KINDS[kind], record, np.frombuffer(data, np.uint8, size, marks_at)))
+        found.append(About(_KINDS[kind], record, data.part(marks_at, size)))
         marks_at += size
     for index, about in enumerate(found):
         _check_about(f"{path}, map {index}", header, about, sections[index], found[index + 1 :], sections[index + 1 :])

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.errors import TraceError
 
 if TYPE_CHECKING:
-    import mmap
     from pathlib import Path
 
     from tui_probe.trace.event_types import Dim3
+    from tui_probe.trace.result_file import ResultFile
 
 _MAGIC: Final = b"sampled\1"
 _SAMPLE: Final = struct.Struct("<6I")
@@ -33,17 +33,17 @@ class Sample:
     blocks: range
 
 
-def read_sample(path: Path, data: mmap.mmap | bytes, end: int, measured: int) -> Sample | None:
+def read_sample(path: Path, data: ResultFile, end: int, measured: int) -> Sample | None:
     """What stands behind ``end``; None if all blocks were measured.
 
     TraceError if it cannot be true of a file with ``measured`` blocks.
     """
     at = -(-end // _ALIGNMENT) * _ALIGNMENT
-    if data[at : at + len(_MAGIC)] != _MAGIC:
+    if data.head(at, len(_MAGIC)) != _MAGIC:
         return None
     if len(data) < at + len(_MAGIC) + _SAMPLE.size:
         raise TraceError(f"{path}, offset {at}: what is said of the sample of blocks was cut off")
-    x, y, z, first, step, count = _SAMPLE.unpack_from(data, at + len(_MAGIC))
+    x, y, z, first, step, count = data.unpack(_SAMPLE, at + len(_MAGIC))
     if count != measured or not step or first + (count - 1) * step >= x * y * z:
         raise TraceError(
             f"{path}, offset {at}: {count} blocks from {first} on, each {step}, of a grid of {x}×{y}×{z}, in a file of "

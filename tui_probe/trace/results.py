@@ -1,4 +1,4 @@
-"""Result files: what a probe wrote during one launch, mapped into memory.
+"""Result files: what a probe wrote during one launch.
 
 ``result_layout`` says how they are laid out; what may follow the maps: see ``result_about``, and ``result_sample`` for
 a file of only some blocks of its grid.
@@ -6,7 +6,6 @@ a file of only some blocks of its grid.
 
 from __future__ import annotations
 
-import mmap
 import struct
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -15,6 +14,7 @@ import numpy as np
 
 from tui_probe.errors import TraceError
 from tui_probe.trace.result_about import About, Kind, read_about
+from tui_probe.trace.result_file import Maps, ResultFile
 from tui_probe.trace.result_layout import WARP_SIZE, Header, Level, Section
 from tui_probe.trace.result_reduced import Group, Reduced, group_of, read_reduced
 from tui_probe.trace.result_sample import Sample, read_sample
@@ -37,7 +37,9 @@ Dialect = Literal["current", "older"]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A result file. ``maps[i]`` is a read-only u1 view of shape (measured blocks, slots per block, bytes per slot).
+    """A result file. ``maps[i]`` is a read-only u1 array of shape (measured blocks, slots per block, bytes per slot).
+
+    All that reads a map raises TraceError where the file was cut short since it was opened.
 
     ``about`` is empty where the file tells nothing but the bytes, as older ones do. ``sample`` is None where all blocks
     were measured; all arrays are of the ``blocks`` that were, in their order.
@@ -46,7 +48,7 @@ class Result:
     path: Path
     header: Header
     sections: tuple[Section, ...]
-    maps: tuple[NDArray[np.uint8], ...]
+    maps: Maps
     dialect: Dialect
     about: tuple[About, ...] = ()
     sample: Sample | None = None
@@ -92,7 +94,7 @@ class Result:
         if self._kind(index) == "marked":
             bits = np.unpackbits(self.about[index].marks, bitorder="little")
             return (
-                bits[: self.maps[index].shape[0] * self.maps[index].shape[1]].view(np.bool_).reshape(self._shape(index))
+                bits[: self.maps.shape(index)[0] * self.maps.shape(index)[1]].view(np.bool_).reshape(self._shape(index))
             )
         kept = self.kept(index)
         if kept is None:
@@ -156,7 +158,7 @@ class Result:
         return self.about[index].kind if self.about else "unknown"
 
     def _shape(self, index: int) -> tuple[int, int, int]:
-        blocks, slots, _ = self.maps[index].shape
+        blocks, slots, _ = self.maps.shape(index)
         return blocks, slots, self.capacity(index) or 0
 
     def records(self, index: int, record: DTypeLike) -> NDArray[Any]:
@@ -164,6 +166,23 @@ class Result:
 
         TraceError if the slots of the map do not hold a whole number of such records, and if it is reduced.
         """
+        dtype, _ = self.form(index, record)
+        return self.maps[index].view(dtype)
+
+    def one_record(self, index: int, record: DTypeLike) -> NDArray[Any]:
+        """The records of a map that has one per slot: shape (blocks, slots per block). TraceError for any other."""
+        _, (_, _, count) = self.form(index, record)
+        if count != 1:
+            raise TraceError(f"{self.path}: map {index} has {count} records per slot, not one: it is of another probe")
+        return self.records(index, record)[:, :, 0]
+
+    def some_records(self, index: int, record: DTypeLike, first: int, last: int) -> NDArray[Any]:
+        """The same of the blocks from ``first`` to before ``last`` alone, of a file that may be larger than memory."""
+        dtype, _ = self.form(index, record)
+        return self.maps.blocks(index, first, last).view(dtype)
+
+    def form(self, index: int, record: DTypeLike) -> tuple[np.dtype[Any], tuple[int, int, int]]:
+        """The dtype and the shape of ``records``, which are not read for that. Raises TraceError as they do."""
         if not 0 <= index < len(self.maps):
             raise TraceError(f"{self.path}: there is no map {index}, the file has {len(self.maps)}")
         if self._kind(index) == "reduced":
@@ -171,27 +190,26 @@ class Result:
                 f"{self.path}: one record per {self.group(index)} was kept: for those of each "
                 f"{self.sections[index].level} run with --detail"
             )
-        dtype, slots = np.dtype(record), self.maps[index]
-        size = slots.shape[2]
+        dtype, (blocks, slots, size) = np.dtype(record), self.maps.shape(index)
         if dtype.itemsize == 0 or size % dtype.itemsize:
             raise TraceError(
                 f"{self.path}: map {index} has {size} bytes per slot, not a whole number of records of "
                 f"{dtype.itemsize} bytes: it was written by another probe"
             )
-        return slots.view(dtype)
+        return dtype, (blocks, slots, size // dtype.itemsize)
 
 
 def read_result(path: Path, levels: Sequence[Level] | None = None) -> Result:
-    """Map a result file into memory.
+    """Open a result file.
 
     ``levels`` says for each map whether a slot is a thread's or a warp's, as ``kernel.info`` does; older files need it
     where both are possible, others must agree with it. TraceError names the file and the offset of what is wrong:
     a file that is cut off, a grid or block without threads, sections outside the file or over each other.
     """
-    data = _map_file(path)
+    data = ResultFile(path)
     header = _read_header(path, data)
     sections, dialect = _read_sections(path, data, header, levels)
-    maps = tuple(_slots(data, header, section) for section in sections)
+    maps = Maps(data, header, sections)
     if dialect == "older":
         return Result(path, header, sections, maps, dialect)
     about, end = read_about(path, data, header, sections)
@@ -200,23 +218,10 @@ def read_result(path: Path, levels: Sequence[Level] | None = None) -> Result:
     return Result(path, launched, sections, maps, dialect, about, sample)
 
 
-def _map_file(path: Path) -> mmap.mmap | bytes:
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if size else b""
-    except FileNotFoundError as error:
-        raise TraceError(f"{path}: it is no longer there: run again, or name the trace that has it") from error
-    except OSError as error:
-        raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise TraceError(f"{path}: {error}") from error
-
-
-def _read_header(path: Path, data: mmap.mmap | bytes) -> Header:
+def _read_header(path: Path, data: ResultFile) -> Header:
     if len(data) < _HEADER.size:
         raise TraceError(f"{path}: {len(data)} bytes, the header needs {_HEADER.size}: the file was cut off")
-    x, y, z, bx, by, bz, shared, maps = _HEADER.unpack_from(data)
+    x, y, z, bx, by, bz, shared, maps = data.unpack(_HEADER, 0)
     if 0 in (x, y, z):
         raise TraceError(f"{path}, offset 0: the grid is {x}×{y}×{z}: not a result file")
     if 0 in (bx, by, bz):
@@ -234,7 +239,7 @@ def _read_header(path: Path, data: mmap.mmap | bytes) -> Header:
 
 
 def _read_sections(
-    path: Path, data: mmap.mmap | bytes, header: Header, levels: Sequence[Level] | None
+    path: Path, data: ResultFile, header: Header, levels: Sequence[Level] | None
 ) -> tuple[tuple[Section, ...], Dialect]:
     """The sections in the dialect that they make sense in; if both do, in the one that fills the file exactly."""
     if levels is not None and len(levels) != header.maps:
@@ -254,9 +259,9 @@ def _read_sections(
     return best, dialect
 
 
-def _looks_current(data: mmap.mmap | bytes, header: Header) -> bool:
+def _looks_current(data: ResultFile, header: Header) -> bool:
     """Whether the error to show is that of the current dialect: older sizes have no upper half below 4 GiB."""
-    return all(_SECTION.unpack_from(data, _section_offset(i))[1] for i in range(header.maps))
+    return all(data.unpack(_SECTION, _section_offset(i))[1] for i in range(header.maps))
 
 
 def _section_offset(index: int) -> int:
@@ -264,12 +269,12 @@ def _section_offset(index: int) -> int:
 
 
 def _current_sections(
-    path: Path, data: mmap.mmap | bytes, header: Header, levels: Sequence[Level] | None
+    path: Path, data: ResultFile, header: Header, levels: Sequence[Level] | None
 ) -> tuple[Section, ...]:
     sections = []
     for index in range(header.maps):
         at = _section_offset(index)
-        slot_bytes, divisor, offset = _SECTION.unpack_from(data, at)
+        slot_bytes, divisor, offset = data.unpack(_SECTION, at)
         if divisor not in (1, WARP_SIZE):
             raise TraceError(f"{path}, offset {at + 4}: {divisor} threads per slot, of 1 or {WARP_SIZE}")
         level: Level = "thread" if divisor == 1 else "warp"
@@ -280,12 +285,12 @@ def _current_sections(
 
 
 def _older_sections(
-    path: Path, data: mmap.mmap | bytes, header: Header, levels: Sequence[Level] | None
+    path: Path, data: ResultFile, header: Header, levels: Sequence[Level] | None
 ) -> tuple[Section, ...]:
     sections = []
     for index in range(header.maps):
         at = _section_offset(index)
-        size, offset = _OLDER_SECTION.unpack_from(data, at)
+        size, offset = data.unpack(_OLDER_SECTION, at)
         level = levels[index] if levels is not None else _likely_level(header, size)
         slots = header.blocks * header.slots(level)
         if size % slots:
@@ -312,10 +317,3 @@ def _check_sections(path: Path, header: Header, sections: tuple[Section, ...], s
         if end > size:
             raise TraceError(f"{path}, offset {at}: a map ends at {end}, the file at {size}: it was cut off")
     return size - first - sum(section.size(header) for section in sections)
-
-
-def _slots(data: mmap.mmap | bytes, header: Header, section: Section) -> NDArray[np.uint8]:
-    shape = (header.blocks, header.slots(section.level), section.slot_bytes)
-    if not section.size(header):
-        return np.zeros(shape, dtype=np.uint8)
-    return np.frombuffer(data, np.uint8, section.size(header), section.offset).reshape(shape)

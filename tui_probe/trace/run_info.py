@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.json_data import parse_json
+from tui_probe.trace.plain_file import open_plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +49,7 @@ class RunInfo:
 def read_run_info(path: Path) -> RunInfo | None:
     """Read ``run.json``; None where there is none, or where it is not JSON."""
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             data = parse_json(file.read(_LARGEST))
     except (OSError, ValueError, RecursionError):
         return None

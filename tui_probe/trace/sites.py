@@ -19,6 +19,7 @@ from tui_probe.json_data import parse_json
 from tui_probe.ptx.access import Kind
 from tui_probe.ptx.instruction_classes import CLASSES
 from tui_probe.trace.offset import Offset
+from tui_probe.trace.plain_file import open_plain
 from tui_probe.trace.source_lines import SourceLine
 from tui_probe.trace.text import text_of
 
@@ -103,7 +104,7 @@ def read_sites(folder: Path) -> tuple[ProbeSites, ...] | None:
     if not path.is_file():
         return None
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             data = file.read(LARGEST + 1)
     except OSError as error:
         raise TraceError(f"{path}: {error.strerror or error}") from error

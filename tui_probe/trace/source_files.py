@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.trace.locate import inside
+from tui_probe.trace.plain_file import open_plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,12 +25,23 @@ LARGEST: Final = 1 << 20
 
 _DIGITS = 12
 _LONGEST_NAME = 80
+_COPY = re.compile(rf"[0-9a-f]{{{_DIGITS}}}_.+", re.DOTALL)
 
 
 def copy_name(path: str) -> str:
     """The name of a file's copy in the folder of copies."""
     name = re.sub(r"[^\w.+-]", "_", path.rpartition("/")[2])[-_LONGEST_NAME:]
     return f"{hashlib.sha1(path.encode('utf-8', 'surrogateescape')).hexdigest()[:_DIGITS]}_{name}"
+
+
+def copied(trace: Path) -> list[str]:
+    """The names of the files that a trace has copies of, without their folders; none where it has none."""
+    folder = inside(trace, FOLDER)
+    try:
+        names = [] if folder is None else [path.name for path in folder.iterdir() if not path.is_symlink()]
+    except OSError:
+        return []
+    return sorted(name[_DIGITS + 1 :] for name in names if _COPY.fullmatch(name))
 
 
 class SourceFiles:
@@ -53,7 +65,7 @@ class SourceFiles:
         try:
             if copy is None or not copy.is_file():
                 return ()
-            with copy.open("rb") as file:
+            with open_plain(copy) as file:
                 data = file.read(LARGEST)
         except OSError:
             return ()

@@ -20,6 +20,7 @@ from tui_probe.ptx.parser import parse
 from tui_probe.ptx.prune import find_entry
 from tui_probe.trace.kernels import read_kernel_info
 from tui_probe.trace.offset import Offset
+from tui_probe.trace.plain_file import open_plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,7 +91,7 @@ def _lines_of_graft(folder: Path) -> dict[int, SourceLine]:
         info = read_kernel_info(folder / "kernel.info")
         if info.graft is None:
             return {}
-        with (folder / "pruned.bin").open("rb") as file:
+        with open_plain(folder / "pruned.bin") as file:
             places = source_places(file.read(_LARGEST), info.name, info.graft.appended)
     except (OSError, ImageError, TraceError):
         return {}
@@ -114,7 +115,7 @@ def files_of(folder: Path) -> list[str]:
 
 
 def _text(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         return file.read(_LARGEST).decode("utf-8", "replace")
 
 
@@ -147,7 +148,7 @@ def _shared(folder: Path, name: str) -> Path:
 
 def _image(folder: Path) -> bytes:
     """The image that a kernel came from, if it is a cubin; else nothing. Raises OSError."""
-    with _shared(folder, "original.bin").open("rb") as file:
+    with open_plain(_shared(folder, "original.bin")) as file:
         image = file.read(_LARGEST)
     return image if image.startswith(elf.MAGIC) else b""
 

@@ -14,6 +14,7 @@ from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.trace.plain_file import open_plain
 from tui_probe.trace.text import text_of
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def read_tensors(trace: Trace, time_ns: int | None = None) -> list[Tensor]:
     if path is None:
         return []
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             text = file.read(_LARGEST)
     except OSError:
         return []

@@ -132,9 +132,11 @@ class ProbeApp(OpenApp):
 
     def end_by_signal(self, number: int, _: object = None) -> None:
         """End with 128 + ``number``. A signal handler: it may be called before the start and after the end, too."""
-        self._ended_by = number
+        first, self._ended_by = not self._ended_by, self._ended_by or number
+        if first and isinstance(self.terminal, FrugalDriver):
+            self.terminal.end_unread(number)
         if self._loop_to_end is not None and not self._loop_to_end.is_closed():
-            self._loop_to_end.call_soon_threadsafe(partial(self.exit, return_code=128 + number))
+            self._loop_to_end.call_soon_threadsafe(partial(self.exit, return_code=128 + self._ended_by))
 
     @property
     def backed_up(self) -> bool:

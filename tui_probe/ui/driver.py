@@ -12,6 +12,7 @@ from textual.messages import InBandWindowResize
 from tui_probe.ui.link import Link, TimedFile
 from tui_probe.ui.sequences import shortened
 from tui_probe.ui.textual_private import OpenDriver
+from tui_probe.ui.unread import give_up_later
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +42,7 @@ class FrugalDriver(OpenDriver):
         super().__init__(app, **options)
         self.link = Link()
         self._shown: dict[int, list[str]] = {}
+        self._output: TimedFile | None = None
 
     def write(self, data: str) -> None:
         """Send ``data``, without the rows that the terminal shows already."""
@@ -93,8 +95,15 @@ class FrugalDriver(OpenDriver):
         self.replace_output(self._timed)
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
-    def _timed(self, file: IO[str]) -> IO[str] | TimedFile:
-        return file if isinstance(file, TimedFile) else TimedFile(file, self.link)
+    def _timed(self, file: IO[str]) -> TimedFile:
+        self._output = file if isinstance(file, TimedFile) else TimedFile(file, self.link)
+        return self._output
+
+    def end_unread(self, signal_number: int) -> None:
+        """The application ends: no longer wait for a terminal that takes nothing. May be called in a handler."""
+        output = self._output
+        if output is not None:
+            give_up_later(output.fileno(), lambda: output.waiting, signal_number)
 
     def stop_application_mode(self) -> None:
         """Leave an empty screen: tmux brings lines of it back if it was resized meanwhile."""

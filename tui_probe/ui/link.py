@@ -71,6 +71,8 @@ class TimedFile:
     def __init__(self, file: IO[str], link: Link) -> None:
         self._file = file
         self._link = link
+        self.waiting: int | None = None
+        """The thread that is in a write now."""
 
     def write(self, text: str) -> int:
         """Write, which waits if the terminal takes no more."""
@@ -92,8 +94,9 @@ class TimedFile:
         return self._file.isatty()
 
     def _timed(self, write: Callable[[], T]) -> T:
-        start = time.monotonic()
+        start, self.waiting = time.monotonic(), threading.get_ident()
         try:
             return write()
         finally:
+            self.waiting = None
             self._link.wrote(time.monotonic() - start)

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tui_probe.engine.toolchain import INSTALL_HINT, find_tools
+from tui_probe.engine.toolchain import INSTALL_HINT, find_tools, silent_tools
 
 from . import Item
 
@@ -27,6 +27,9 @@ def tool_items() -> list[Item]:
 def cuda_tool(name: str, without: str) -> Item:
     """A tool of the CUDA toolkit: the newest is used, others stand by for what it no longer takes."""
     tools = find_tools(name)
+    if silent := ", ".join(map(str, silent_tools(name))):
+        words = f"{tools[0].version}, {tools[0].path}; " if tools else ""
+        return Item(name, "warn", f"{words}{silent} does not answer --version", "remove it, or put another one first")
     if not tools:
         return Item(name, "missing", "not found", without)
     others = "".join(f"; also {tool.version}" for tool in tools[1:])

@@ -13,6 +13,7 @@ from tui_probe.evals.answer import Answer, Table
 from tui_probe.evals.opening import nothing_measured
 from tui_probe.evals.published import compared
 from tui_probe.importers.bandwidth_file import parse_bandwidth
+from tui_probe.trace.plain_file import read_plain
 
 from .products import PRODUCT, Product, products_in
 
@@ -69,8 +70,7 @@ def _names(measured: Sequence[Bandwidth], products: Sequence[Product]) -> Iterat
 def _text(path: Path) -> str:
     if not path.is_file():
         return ""
-    with path.open(encoding="utf-8", errors="replace") as file:
-        return file.read(_LARGEST)
+    return read_plain(path, _LARGEST).decode("utf-8", "replace")
 
 
 def _bandwidth(text: str, path: Path) -> Bandwidth | str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tui_probe.errors import TraceError
 from tui_probe.json_data import parse_json
+from tui_probe.trace.plain_file import read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,8 +86,7 @@ def calls_in(given: Given) -> list[Calls]:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    with path.open(encoding="utf-8", errors="replace") as file:
-        text = file.read(_LARGEST)
+    text = read_plain(path, _LARGEST).decode("utf-8", "replace")
     return (line for line in text.splitlines() if line.startswith('{"latency": '))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.probekit.probe_results import probe_of
 from tui_probe.trace.allocations import peak_allocated
+from tui_probe.trace.plain_file import open_plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,7 +95,7 @@ def _said(directory: Path) -> int | None:
     """The most of what the program said, in the trace or, as older collections keep its output, beside it."""
     for path in (directory / "stdout.log", directory.parent / "stdout.log"):
         if path.is_file():
-            with path.open("rb") as file:
+            with open_plain(path) as file:
                 found = _SAID.findall(file.read(_LARGEST))
             return max(map(int, found), default=None)
     return None

@@ -13,6 +13,7 @@ from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
 from tui_probe.json_data import parse_json
+from tui_probe.trace.plain_file import read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -70,8 +71,7 @@ def durations_in(given: Given) -> list[Filled]:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    with path.open(encoding="utf-8", errors="replace") as file:
-        text = file.read(_LARGEST)
+    text = read_plain(path, _LARGEST).decode("utf-8", "replace")
     return (line for line in text.splitlines() if line.startswith('{"fill": '))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.pages.views import kinds
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.registry import all_probes, probe_named
+from tui_probe.trace.plain_file import read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,4 +95,4 @@ def _text(kernel: Kernel) -> str | None:
     path = kernel.file("pruned.ptx")
     if path is None or path.stat().st_size > _LARGEST:
         return None
-    return path.read_text("utf-8", "replace")
+    return read_plain(path).decode("utf-8", "replace")

@@ -20,6 +20,7 @@ from tui_probe.pages.kernel_row import row_of
 from tui_probe.pages.limits import limited, summary_words
 from tui_probe.pages.without_ptx import machine_code_alone
 from tui_probe.probekit.kind import Kind
+from tui_probe.trace.plain_file import read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -165,7 +166,7 @@ def source_files(kernel: Kernel) -> list[str]:
     path = kernel.file("pruned.ptx") or kernel.file("original.ptx")
     if path is None or path.stat().st_size > _LARGEST:
         return []
-    found = (name.decode("utf-8", "replace") for name in _SOURCE.findall(path.read_bytes()))
+    found = (name.decode("utf-8", "replace") for name in _SOURCE.findall(read_plain(path)))
     return list(dict.fromkeys(found))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tui_probe.draw import units
 from tui_probe.draw.shorten import cut_middle
 from tui_probe.draw.spans import Line, pad, wrap
+from tui_probe.trace.secrets import masked_line
 from tui_probe.ui.state_line import ending
 from tui_probe.ui.views.text import contains
 from tui_probe.ui.views.view import Desk, View
@@ -78,7 +79,7 @@ class RecentView(View):
             "kernels": f"{units.count(trace.kernels)}{'' if trace.all_read else '+'}",
             "probe": trace.probe or "–",
             "device": trace.device or "–",
-            "command": trace.command or "–",
+            "command": masked_line(trace.command) or "–",
             "folder": str(trace.directory.absolute()),
         }
         roles = {"state": role, "when": "dim", "device": "dim", "folder": "dim"}
@@ -159,7 +160,7 @@ def _columns(width: int) -> list[tuple[str, int]]:
 
 
 def _words(trace: Brief) -> str:
-    return f"{trace.command} {trace.probe or ''} {trace.device or ''} {trace.directory}"
+    return f"{masked_line(trace.command)} {trace.probe or ''} {trace.device or ''} {trace.directory}"
 
 
 def _state(trace: Brief) -> tuple[str, str]:

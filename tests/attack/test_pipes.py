@@ -1,0 +1,117 @@
+"""A pipe in the place of any file of a trace: it is refused, and holds up neither a page nor a reader."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from tests.recorded import H200, unpacked
+from tui_probe.errors import ProbeError
+from tui_probe.pages.log_report import log_rows
+from tui_probe.pages.source_text import read_lines
+from tui_probe.pages.views import kinds
+from tui_probe.probekit.kind import Source
+from tui_probe.trace.follow import open_trace
+from tui_probe.trace.kernels import read_kernel_info, read_process_log
+from tui_probe.trace.log_index import LogIndex
+from tui_probe.trace.log_tail import LogTail
+from tui_probe.trace.page_map import read_page_map
+from tui_probe.trace.plain_file import open_plain, read_plain
+from tui_probe.trace.recent import brief, exit_counts
+from tui_probe.trace.results import read_result
+from tui_probe.trace.run_info import read_run_info
+
+NAMES = (
+    ("event.log",), ("run.json", "tensor.trace", "stdout.log", "process.log"), ("kernel.info", "original.bin"),
+    ("sites.json", "probed.ptx", "original.ptx"), ("pruned.ptx", "pruned.bin", "probed.bin"), ("*.bin",),
+)  # fmt: skip
+"""Those of one line are pipes at the same time."""
+IN_FOLDERS = ("kernel.info", "sites.json", "original.bin", "original.ptx", "probed.ptx", "pruned.bin", "probed.bin")
+PATIENCE = 20
+"""Seconds. Without the tool's care a read of a pipe lasts for ever; with it, it takes no time."""
+
+
+@pytest.fixture(autouse=True)
+def _no_wait_is_without_end() -> Iterator[None]:
+    def give_up(_: int, __: FrameType | None) -> None:
+        raise AssertionError("a pipe held us up")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(PATIENCE)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpacked(H200 / "attention_sectors", tmp_path_factory.mktemp("recorded"))
+
+
+@pytest.mark.parametrize("names", NAMES, ids=" ".join)
+def test_no_page_waits_for_a_pipe(recorded: Path, tmp_path: Path, names: tuple[str, ...]) -> None:
+    """All files of these names, in the trace, its kernels' folders and its results."""
+    trace = tmp_path / "trace"
+    shutil.copytree(recorded, trace)
+    folder = next((trace / "kernel").iterdir())
+    for name in names:
+        there = list(trace.glob("result/*.bin")) if name == "*.bin" else list(trace.rglob(name))
+        for place in there or [(folder if name in IN_FOLDERS else trace) / name]:
+            place.unlink(missing_ok=True)
+            os.mkfifo(place)
+    with contextlib.suppress(ProbeError):
+        brief(trace)
+        opened = open_trace(trace)
+        for kernel in islice((each for each in opened.kernels if each.status == "probed"), 1):
+            for kind in kinds():
+                with contextlib.suppress(ProbeError):
+                    source = Source(opened, kernel)
+                    if kind.missing(source) is None:
+                        kind.open(source, lambda _: None).record()
+
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "kernel.info": read_kernel_info,
+    "process.log": read_process_log,
+    "run.json": read_run_info,
+    "event.log": lambda path: (list(LogTail(path).slices()), LogIndex(path).refresh()),
+    "end of event.log": lambda path: exit_counts(path.parent),
+    "lines of PTX": read_lines,
+    "result": read_result,
+    "page map": read_page_map,
+    "part of a file": lambda path: read_plain(path, 10),
+    "file": open_plain,
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_no_reader_waits_for_a_pipe(tmp_path: Path, name: str) -> None:
+    """Nor where nobody looked before what kind of file it is: it may have become a pipe since."""
+    pipe = tmp_path / "event.log"
+    os.mkfifo(pipe)
+    with contextlib.suppress(ProbeError, OSError):
+        READERS[name](pipe)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_ordinary_file_is_said_to_be_none(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / "x")
+    with pytest.raises(OSError, match="not an ordinary file"):
+        open_plain(tmp_path / "x")
+
+
+def test_rows_of_a_log_that_is_a_pipe(recorded: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    shutil.copytree(recorded, trace)
+    opened = open_trace(trace)
+    (trace / "event.log").unlink()
+    os.mkfifo(trace / "event.log")
+    assert list(log_rows(opened)) == []
