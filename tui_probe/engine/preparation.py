@@ -106,7 +106,7 @@ class Preparation:
         kernel = replace(self._kernel(original, name), image=image)
         tools = self.assembler.tools()
         try:
-            probed = with_probe(kernel, self.probe, sampled=self.options.sampled)
+            probed = with_probe(kernel, self.probe, arch=int(match[1]), sampled=self.options.sampled)
         except Exception as error:
             self._write_unprobed(original, kernel)
             if tools and isinstance(error, UnsupportedKernelError):
@@ -124,7 +124,7 @@ class Preparation:
             self.log.write(_NO_ASSEMBLER)
         if note := self._to_yield(kernel, assemblies):
             without = without_yielding(self.probe)
-            probed = with_probe(kernel, without, sampled=self.options.sampled, note=note)
+            probed = with_probe(kernel, without, arch=int(match[1]), sampled=self.options.sampled, note=note)
             self._write("probed.ptx", probed.ptx)
             self._write_info(probed)
             self._write(NAME, site_file(self.probe.name, kernel, probed.notes, image))

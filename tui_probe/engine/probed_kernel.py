@@ -10,6 +10,7 @@ from tui_probe.engine.insertion import insert_probe
 from tui_probe.engine.kernel_info import kernel_info
 from tui_probe.engine.module_variables import replay_hazard, share_variables
 from tui_probe.engine.names import Names
+from tui_probe.engine.ptx_target import fitted
 from tui_probe.engine.storage import map_slots
 from tui_probe.reasons import Reason, because
 
@@ -34,8 +35,13 @@ def probed_kernel(kernel: Kernel, probe: Probe, *, sampled: bool = False) -> tup
     return probed.ptx, probed.info
 
 
-def with_probe(kernel: Kernel, probe: Probe, *, sampled: bool = False, note: Reason | None = None) -> Probed:
-    """A kernel with a probe in it, and a ``note`` for people in its kernel.info. Raises UnsupportedKernelError."""
+def with_probe(
+    kernel: Kernel, probe: Probe, *, arch: int | None = None, sampled: bool = False, note: Reason | None = None
+) -> Probed:
+    """A kernel with a probe in it for a device of ``arch`` (90 for sm_90; None: one that the PTX names), and a ``note``
+    for people in its kernel.info. Raises UnsupportedKernelError.
+    """
+    kernel, probe = fitted(kernel, probe, arch)
     names, edits = Names(kernel.pruned), Edits(kernel.module.source)
     shared = share_variables(kernel, names, edits)
     inserted = insert_probe(kernel, probe, names, edits, shared, sampled=sampled)

@@ -1,0 +1,169 @@
+"""The PTX version and target that a probe needs, and a kernel's PTX raised to them.
+
+Only the header changes, only upward, and only as far as the probe's instructions need and the device goes. That must
+change nothing of what the kernel itself means. By the notes of the PTX ISA reference:
+
+- A target below sm_70 stays below it. For such PTX a later device keeps the warps in step as before Volta, and a
+  ``bar`` of one lane is one of its whole warp; kernels that count on that would compute something else, or wait for
+  ever. What the probe lacks there is written with what there is (``warp_substitutes``).
+- From sm_70 to later ones instructions are added. ``ld.volatile``, ``membar`` and the scheduling of threads do not
+  change any more.
+- ``sm_90a`` and ``sm_100f`` have instructions that no other target has, and stay.
+- Version 6.4 takes ``shfl`` and ``vote`` without ``.sync`` from sm_70 and later: a kernel with them keeps its version.
+- Before version 3.0 variables outside of functions and parameters in registers followed another ABI, before 1.4
+  ``div``, ``sqrt`` and ``rcp`` were approximate, and targets sm_1x flush subnormal numbers: those versions stay.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tui_probe.engine.edits import REPLACED
+from tui_probe.engine.model import Code, Level
+from tui_probe.engine.walk import instructions
+from tui_probe.engine.warp_substitutes import can_substitute, with_substitutes
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.reasons import because
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui_probe.engine.kernel import Kernel
+    from tui_probe.engine.model import Probe
+    from tui_probe.ptx.tree import Instruction
+
+
+class Isa(NamedTuple):
+    """A PTX version, and the number of a target (80 for sm_80)."""
+
+    version: tuple[int, int]
+    target: int
+
+
+_NEEDS: Final = {
+    "activemask": Isa((6, 2), 30),
+    "shfl.sync": Isa((6, 0), 30),
+    "vote.sync": Isa((6, 0), 30),
+    "match": Isa((6, 0), 70),
+    "redux": Isa((7, 0), 80),
+    "elect": Isa((8, 0), 90),
+    "lop3": Isa((4, 3), 50),
+    "dp4a": Isa((5, 0), 61),
+    "dp2a": Isa((5, 0), 61),
+}
+"""By opcode, or by opcode and modifier; what is not here is as old as any PTX that is assembled today."""
+
+_IN_STEP_BELOW: Final = 70
+_SYNC_ALONE: Final = (6, 4)
+_OLDEST_RAISED: Final = (3, 0)
+_TARGET: Final = re.compile(r"sm_([0-9]+)([a-z]?)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """What a kernel's PTX says, and how far it may be raised for a device of ``arch`` (90 for sm_90)."""
+
+    isa: Isa
+    is_plain: bool
+    arch: int
+    keeps_version: bool
+
+    def allows(self, needed: Isa) -> bool:
+        """Tell whether the header may be raised to what is needed."""
+        if needed.target > self.isa.target:
+            crosses = self.isa.target < _IN_STEP_BELOW <= needed.target
+            if not self.is_plain or needed.target > self.arch or crosses:
+                return False
+        return needed.version <= self.isa.version or self._allows_version(needed.version)
+
+    def _allows_version(self, version: tuple[int, int]) -> bool:
+        if self.isa.version < _OLDEST_RAISED:
+            return False
+        return not (self.keeps_version and self.isa.version < _SYNC_ALONE <= version)
+
+
+def fitted(kernel: Kernel, probe: Probe, arch: int | None = None) -> tuple[Kernel, Probe]:
+    """The kernel with a header for the probe, and the probe in instructions that this PTX may have.
+
+    ``arch`` is the device (90 for sm_90); without one the target stays. Raises UnsupportedKernelError for an
+    instruction of the probe that the kernel's PTX cannot have.
+    """
+    match = _TARGET.match(kernel.module.target)
+    if match is None:
+        return kernel, probe
+    isa = Isa(kernel.module.version, int(match[1]))
+    header = _Header(isa, not match[2], isa.target if arch is None else arch, _lacks_sync(kernel))
+    lacking = [(one, needed) for one, needed in _needs(probe) if not header.allows(needed)]
+    for one, needed in lacking:
+        if not can_substitute(one):
+            _refuse(one.opcode, needed, kernel)
+    if lacking:
+        probe = with_substitutes(probe, frozenset(one.opcode for one, _ in lacking))
+    raised = _raised_isa(header, probe)
+    for one, needed in _needs(probe):
+        if needed.version > raised.version or needed.target > raised.target:
+            _refuse(one.opcode, needed, kernel)
+    return (_with_header(kernel, raised) if raised != isa else kernel), probe
+
+
+def _raised_isa(header: _Header, probe: Probe) -> Isa:
+    """What the header is raised to. Where records need activemask and it cannot be had, insertion tells of it."""
+    wanted = [needed for _, needed in _needs(probe)]
+    if any(one.level is not Level.THREAD for one in probe.maps):
+        wanted.append(_NEEDS["activemask"])
+    allowed = [header.isa, *(needed for needed in wanted if header.allows(needed))]
+    return Isa(max(one.version for one in allowed), max(one.target for one in allowed))
+
+
+def _needs(probe: Probe) -> Iterator[tuple[Instruction, Isa]]:
+    """The instructions of a probe that not every PTX has, and what they need."""
+    for point in probe.points:
+        for snippet in (point.before, point.after):
+            for statement in snippet.statements if snippet else ():
+                if isinstance(statement, Code) and statement.instruction is not None:
+                    one = statement.instruction
+                    for name in (one.opcode, *(f"{one.opcode}.{modifier}" for modifier in one.modifiers)):
+                        if name in _NEEDS:
+                            yield one, _NEEDS[name]
+
+
+def _lacks_sync(kernel: Kernel) -> bool:
+    """Tell whether the kernel or a function of it has ``shfl`` or ``vote`` without ``.sync``."""
+    return any(_is_without_sync(one) for function in kernel.bodies for one in instructions(function))
+
+
+def _is_without_sync(instruction: Instruction) -> bool:
+    return instruction.opcode in ("shfl", "vote") and "sync" not in instruction.modifiers
+
+
+def _refuse(opcode: str, needed: Isa, kernel: Kernel) -> None:
+    words = {"needed": f"sm_{needed.target}", "target": kernel.module.target.rstrip(",")}
+    versions = {"least": _written(needed.version), "version": _written(kernel.module.version)}
+    raise UnsupportedKernelError(because("target-too-old", instruction=opcode, **words, **versions))
+
+
+def _written(version: tuple[int, int]) -> str:
+    return ".".join(map(str, version))
+
+
+def _with_header(kernel: Kernel, isa: Isa) -> Kernel:
+    """The kernel with another header; options of ``.target``, such as its texture mode, stay."""
+    module, text = kernel.module, kernel.pruned
+    if isa.version != module.version:
+        text = _raised(text, "version", r"[0-9]+\.[0-9]+", _written(isa.version))
+    target = module.target
+    if isa.target != int(_TARGET.findall(target)[0][0]):
+        target = _TARGET.sub(f"sm_{isa.target}", target)
+        text = _raised(text, "target", _TARGET.pattern, f"sm_{isa.target}")
+    return replace(kernel, module=replace(module, version=isa.version, target=target), pruned=text)
+
+
+def _raised(text: str, directive: str, value: str, new: str) -> str:
+    """The text with a new value in the first line of a directive, which is quoted behind it."""
+    was = re.search(rf"^[ \t]*\.{directive}\s+(?:{value})[^\n]*", text, re.MULTILINE)
+    if was is None:
+        return text
+    line = re.sub(value, new, was[0], count=1)
+    return f"{text[: was.start()]}{line} {REPLACED}{' '.join(was[0].split())}{text[was.end() :]}"
