@@ -139,9 +139,15 @@ def _is_without_sync(instruction: Instruction) -> bool:
 
 
 def _refuse(opcode: str, needed: Isa, kernel: Kernel) -> None:
-    words = {"needed": f"sm_{needed.target}", "target": kernel.module.target.rstrip(",")}
-    versions = {"least": _written(needed.version), "version": _written(kernel.module.version)}
-    raise UnsupportedKernelError(because("target-too-old", instruction=opcode, **words, **versions))
+    reason = because(
+        "target-too-old",
+        instruction=opcode,
+        least=_written(needed.version),
+        needed=f"sm_{needed.target}",
+        version=_written(kernel.module.version),
+        target=kernel.module.target.rstrip(","),
+    )
+    raise UnsupportedKernelError(reason)
 
 
 def _written(version: tuple[int, int]) -> str:

@@ -94,9 +94,11 @@ def _of_snippet(snippet: Snippet, opcodes: frozenset[str], registers: dict[str, 
     statements: list[SnippetStatement] = []
     labels = set(snippet.labels)
     for statement in snippet.statements:
-        if not isinstance(statement, Code) or statement.instruction is None:
-            statements.append(statement)
-        elif statement.instruction.opcode not in opcodes:
+        if (
+            not isinstance(statement, Code)
+            or statement.instruction is None
+            or statement.instruction.opcode not in opcodes
+        ):
             statements.append(statement)
         else:
             written = parse_snippet(_text(statement, len(labels), registers), statement.place).snippet
