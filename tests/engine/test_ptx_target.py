@@ -15,6 +15,7 @@ from tui_probe.engine.edits import Edits
 from tui_probe.engine.insertion import insert_probe
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.names import Names
+from tui_probe.engine.prepare import Preparer
 from tui_probe.engine.probed_kernel import with_probe
 from tui_probe.engine.ptx_target import fitted
 from tui_probe.errors import UnsupportedKernelError
@@ -169,6 +170,18 @@ REDUX = "activemask.b32 %lanes; redux.sync.add.u32 %value, %lanes, %lanes;"
 )
 def test_how_far_a_header_is_raised(header: tuple[int, int, str], arch: int, expected: list[str]) -> None:
     assert headers(kernel_of(*header), using(REDUX), arch) == expected
+
+
+def test_the_device_that_asks_decides(tmp_path: Path) -> None:
+    expected = {"sm_75": ".target sm_75", "sm_90": ".target sm_80"}
+    for arch, target in expected.items():
+        folder = tmp_path / arch
+        folder.mkdir()
+        (folder / "original.bin").write_text(kernel_of(9, 0, 75).module.source)
+        preparer = Preparer(load_probe("smem_conflicts"))
+        assert preparer.prepare(folder, arch, "kernel").outcome == "ok"
+        preparer.close()
+        assert (folder / "probed.ptx").read_text().splitlines()[1].startswith(target)
 
 
 def test_debug_information_stays_away() -> None:
