@@ -144,8 +144,7 @@ def _refuse(opcode: str, needed: Isa, kernel: Kernel) -> None:
         instruction=opcode,
         least=_written(needed.version),
         needed=f"sm_{needed.target}",
-        version=_written(kernel.module.version),
-        target=kernel.module.target.rstrip(","),
+        found=f"PTX {_written(kernel.module.version)} for {kernel.module.target.rstrip(',')}",
     )
     raise UnsupportedKernelError(reason)
 

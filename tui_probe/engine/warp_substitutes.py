@@ -94,16 +94,12 @@ def _of_snippet(snippet: Snippet, opcodes: frozenset[str], registers: dict[str, 
     statements: list[SnippetStatement] = []
     labels = set(snippet.labels)
     for statement in snippet.statements:
-        if (
-            not isinstance(statement, Code)
-            or statement.instruction is None
-            or statement.instruction.opcode not in opcodes
-        ):
-            statements.append(statement)
-        else:
+        if isinstance(statement, Code) and statement.instruction and statement.instruction.opcode in opcodes:
             written = parse_snippet(_text(statement, len(labels), registers), statement.place).snippet
             statements += [replace(one, place=statement.place) for one in written.statements]
             labels |= written.labels
+        else:
+            statements.append(statement)
     return replace(snippet, statements=tuple(statements), labels=frozenset(labels))
 
 
