@@ -117,6 +117,40 @@ def test_old_ptx_is_assembled_with_a_probe(
     assert done.returncode == 0, done.stderr
 
 
+CALLED = """
+.func (.param .b32 found) load(.param .b64 place)
+{
+	.reg .b32 %r<3>;
+	.reg .b64 %rd<3>;
+	ld.param.u64 %rd1, [place];
+	ld.global.u32 %r1, [%rd1];
+	st.param.b32 [found], %r1;
+	ret;
+}
+"""
+CALL = """{
+	.param .b64 place;
+	.param .b32 found;
+	st.param.b64 [place], %rd3;
+	call.uni (found), load, (place);
+	ld.param.b32 %r6, [found];
+	}"""
+
+
+@pytest.mark.parametrize("header", OLD)
+def test_called_functions_are_measured_like_new(header: tuple[int, int, int], ptxas: Tool, tmp_path: Path) -> None:
+    body = CALLED + BODY.replace("ld.global.u32 %r6, [%rd3];", CALL)
+    probe, old, new = load_probe("gmem_sectors"), kernel_of(*header, body), kernel_of(*NEW, body)
+    (memory, records), (alone, _) = run(old, probe), run(old, None)
+    np.testing.assert_array_equal(memory, alone)
+    assert records == run(new, probe)[1]
+    source = tmp_path / "probed.ptx"
+    source.write_text(with_probe(old, probe, arch=90).ptx)
+    command = [ptxas.path, "-arch=sm_90", source, "-o", tmp_path / "probed.bin"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("header", OLD)
 @pytest.mark.parametrize("name", PROBES)
 def test_old_ptx_is_measured_like_new(header: tuple[int, int, int], name: str) -> None:
