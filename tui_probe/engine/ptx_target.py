@@ -1,7 +1,7 @@
 """The PTX version and target that a probe needs, and a kernel's PTX raised to them.
 
 Only the header changes, only upward, and only as far as the probe's instructions need and the device goes. That must
-change nothing of what the kernel itself means. By the notes of the PTX ISA reference:
+change nothing of what the kernel itself means, so what depends on the two decides (PTX ISA, Volta compatibility guide):
 
 - A target below sm_70 stays below it. For such PTX a later device keeps the warps in step as before Volta, and a
   ``bar`` of one lane is one of its whole warp; kernels that count on that would compute something else, or wait for
