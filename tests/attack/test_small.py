@@ -70,7 +70,7 @@ def test_other_numbers_with_such_digits(tmp_path: Path) -> None:
 
 
 def test_a_mistake_in_the_simulated_gpu_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: bytes) -> LoadedModule:
+    def fail(*_: object) -> LoadedModule:
         raise RecursionError("too deep")
 
     monkeypatch.setattr(LoadedModule, "from_image", fail)
