@@ -27,4 +27,4 @@ def test_the_first_call_at_each_place_fails(tmp_path: Path) -> None:
     assert not walk.complaints, "\n".join(walk.complaints)
     listed = fault_walk.listed(tools.built.hook)
     unreached = sorted(listed - walk.met)
-    assert len(unreached) <= UNREACHED * len(listed), unreached
+    assert len(unreached) <= UNREACHED * len(listed), "\n".join(unreached)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from .output import put
 from .status import ExitStatus
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the shell's code to stdout."""
     from argcomplete.shell_integration import shellcode
 
-    sys.stdout.write(shellcode(["tui-probe"], shell=arguments.shell).strip() + "\n")
+    put(shellcode(["tui-probe"], shell=arguments.shell).strip())
     return ExitStatus.OK
 
 
