@@ -2,6 +2,8 @@
 
 #include "graph_exec.h"
 
+#include <string.h>
+
 /* Locks the driver and finds what NODE, of the graph that was instantiated, is in an executable. */
 static CUresult enter_exec_node(CUgraphExec handle, CUgraphNode node_handle, struct graph_node **here)
 {

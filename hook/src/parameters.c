@@ -8,21 +8,32 @@
 #include "reasons.h"
 #include "sampling.h"
 
+/* How many there are, for drivers that say (13.1 and later); others refuse the one beyond the last. */
+static size_t parameters_count(CUfunction function, CUkernel kernel)
+{
+    size_t n;
+    const CUresult result = kernel ? REAL_OR_NOT_FOUND(cuKernelGetParamCount, kernel, &n)
+                                   : REAL_OR_NOT_FOUND(cuFuncGetParamCount, function, &n);
+    return result == CUDA_SUCCESS && n < KERNEL_ARGUMENTS_LIMIT ? n : KERNEL_ARGUMENTS_LIMIT;
+}
+
 bool parameters_read(CUfunction function, CUkernel kernel, struct parameter **list, size_t *n)
 {
     if (kernel ? !real()->cuKernelGetParamInfo : !real()->cuFuncGetParamInfo)
         return false;
     struct parameter *found = calloc(KERNEL_ARGUMENTS_LIMIT, sizeof *found);
-    for (*n = 0; found && *n < KERNEL_ARGUMENTS_LIMIT; ++*n) {
+    const size_t count = parameters_count(function, kernel);
+    CUresult result = CUDA_SUCCESS;
+    for (*n = 0; found && *n < count; ++*n) {
         struct parameter *p = &found[*n];
-        const CUresult result = kernel ? REAL_OR_NOT_FOUND(cuKernelGetParamInfo, kernel, *n, &p->offset, &p->size)
-                                       : REAL_OR_NOT_FOUND(cuFuncGetParamInfo, function, *n, &p->offset, &p->size);
-        if (result == CUDA_ERROR_INVALID_VALUE) { /* beyond the last one */
-            *list = found;
-            return true;
-        }
+        result = kernel ? REAL_OR_NOT_FOUND(cuKernelGetParamInfo, kernel, *n, &p->offset, &p->size)
+                        : REAL_OR_NOT_FOUND(cuFuncGetParamInfo, function, *n, &p->offset, &p->size);
         if (result != CUDA_SUCCESS)
             break;
+    }
+    if (found && (result == CUDA_ERROR_INVALID_VALUE || (result == CUDA_SUCCESS && *n < KERNEL_ARGUMENTS_LIMIT))) {
+        *list = found;
+        return true;
     }
     free(found);
     return false;

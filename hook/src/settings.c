@@ -194,7 +194,7 @@ void settings_read(void)
     read_launches(getenv("TUI_PROBE_LAUNCHES"));
     settings.scheduled = says("TUI_PROBE_LAUNCHES", "auto");
     settings.patient = says("TUI_PROBE_PATIENT", "1");
-    settings.graphs = settings.patient || says("TUI_PROBE_GRAPHS", "probe");
+    settings.graphs = !says("TUI_PROBE_GRAPHS", "seen");
     read_probes(substrings("TUI_PROBE_PROBES"), getenv("TUI_PROBE_SAMPLE"));
     settings.heavy = says("TUI_PROBE_WEIGHT", "heavy");
 }

@@ -47,7 +47,7 @@ struct settings {
     size_t n_launches;
     bool scheduled; /* the schedule says which launches are probed */
     bool patient;   /* launches wait for every kernel to be prepared */
-    bool graphs;             /* replays of CUDA graphs are probed, and not only seen */
+    bool graphs;             /* replays of CUDA graphs are probed, and not only seen: TUI_PROBE_GRAPHS=seen */
     bool heavy;     /* all probes cost much: fewer of them */
     bool benchmark;
     bool save_results; /* of a benchmark, too, which saves none by itself */

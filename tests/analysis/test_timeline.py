@@ -106,7 +106,10 @@ def test_sms_of_an_h200_have_eight_clocks() -> None:
 
 def test_results_of_other_probes_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "1.bin"
-    for slots, message in ((np.zeros((2, 1, 16), "u1"), "no warp saved"), (np.zeros((2, 1, 32), "u1"), "2 records")):
+    for slots, message in (
+        (np.zeros((2, 1, 16), "u1"), "no warp saved"),
+        (np.zeros((2, 1, 32), "u1"), "map 0 has 2 records"),
+    ):
         file.write_bytes(result_bytes((2, 1, 1), (32, 1, 1), [(32, slots)]))
         with pytest.raises(TraceError, match=rf"1\.bin: {message}"):
             timeline_of(read_result(file))

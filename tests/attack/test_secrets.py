@@ -39,6 +39,10 @@ def test_the_record_of_a_run_has_no_password(tool: Runner, kept: bool) -> None:
     assert (result.returncode, result.stdout) == (0, b"18\n")
     (trace,) = (tool.folder / "trace").glob("*_*_*")
     assert ("hunter2" in (trace / "run.json").read_text()) == kept
+    (trace / "event.log").touch()  # as the hook would; here a stand-in makes the trace
+    again = tool("run", "--no-report", "--again", str(trace))
+    assert (again.returncode, again.stdout) == ((0, b"18\n") if kept else (2, b""))
+    assert (b"--keep-secrets" in again.stderr) == (not kept)
 
 
 def test_the_home_screen_has_no_password_of_older_traces() -> None:

@@ -118,7 +118,9 @@ def test_compute_sanitizer_finds_nothing(runner: Runner) -> None:
         ["cc", "-O2", "-o", str(runner.folder / "graph_cost"), str(PROGRAMS / "graph_cost.c"), "-ldl"], check=True
     )
     (runner.folder / "kernels.ptx").write_bytes(KERNELS)
-    program = [checker, "--error-exitcode", "9", "./graph_cost", "kernels.ptx", "20", "30", "figures"]
+    # Before 13.1 the driver has no count of a kernel's parameters, so the one beyond the last is asked for.
+    options = ["--error-exitcode", "9", "--report-api-errors", "no"]
+    program = [checker, *options, "./graph_cost", "kernels.ptx", "20", "30", "figures"]
     profiled = runner.profiled(program, "-p", "block_sched")
     assert profiled.outcome.status == 0, profiled.outcome.stdout
     assert "0 errors" in profiled.outcome.stdout + profiled.outcome.stderr

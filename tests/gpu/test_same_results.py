@@ -33,6 +33,7 @@ CANNOT_LOAD = {200, 209, 218, 222}
 """cuModuleLoadData: the driver is too old for the PTX, or the GPU is not of its architecture."""
 RACES = frozenset(
     [
+        "uses_cp_async",
         "uses_mma",
         "uses_static",
         "atomics",

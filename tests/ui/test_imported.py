@@ -64,6 +64,7 @@ async def test_rows_lead_to_their_launches_and_back(tmp_path: Path) -> None:
     async with shown([real(tmp_path, "nsys/sample.sqlite")], (120, 30)) as stage:
         await stage.press("down", "enter")
         assert "only kernel" in stage.text
+        assert "with fewer blocks than SMs" not in stage.text, "that is said of all launches"
         assert "splitKreduce_kernel" in stage.text
         assert "gemv2T" not in stage.text
         assert "row 1 of 432" in stage.text
@@ -93,6 +94,17 @@ async def test_rows_are_sorted_by_any_column_both_ways(tmp_path: Path) -> None:
         assert "by launches, rising" in stage.text
         first = next(line for line in stage.text.splitlines() if "cupy" in line or "Reduce" in line)
         assert "cupy_fill" in first
+
+
+async def test_only_columns_that_are_seen_are_sorted_by(tmp_path: Path) -> None:
+    async with shown([real(tmp_path, "nsys/sample.sqlite")], (80, 24)) as stage:
+        await stage.press("3")
+        seen = []
+        for _ in range(8):
+            await stage.press("o")
+            seen.append(stage.text.partition("sorted ")[2].splitlines()[0].strip())
+        assert not [words for words in seen if "GPU" in words or "host" in words]
+        assert seen[-1] == "as it was"
 
 
 async def test_the_timeline_answers_keys(tmp_path: Path) -> None:

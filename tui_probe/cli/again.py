@@ -10,6 +10,7 @@ from tui_probe.launcher.options import RunOptions
 from tui_probe.probe_files.choices import split_choice
 from tui_probe.trace.address import parse_address
 from tui_probe.trace.run_info import RunInfo, read_run_info
+from tui_probe.trace.secrets import MASK
 
 from .addresses import place_of
 from .chosen import trace_dir
@@ -42,6 +43,11 @@ def take_again(arguments: argparse.Namespace) -> Path:
     info = read_run_info(trace / "run.json") or RunInfo()
     if not info.command:
         raise UsageError(f"{trace}: run.json does not say what ran; start it with tui-probe run -- COMMAND")
+    if any(MASK in word for word in info.command):
+        raise UsageError(
+            f"{trace}: secrets of its command line were masked ({MASK}), so it cannot be run again: start it with"
+            " tui-probe run -- COMMAND, and with --keep-secrets where traces may hold them"
+        )
     folder = Path(info.cwd or ".")
     if not folder.is_dir():
         raise UsageError(f"{trace}: it ran in {folder}, no folder here; start it with tui-probe run -- COMMAND")

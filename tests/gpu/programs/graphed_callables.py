@@ -15,17 +15,18 @@ for _ in range(6):
     optimizer.step()
 print("graphed callables", f"{loss.item():.6e}")
 
+layer = torch.nn.Linear(64, 8).cuda()
 static = inputs.clone()
 graph = torch.cuda.CUDAGraph()
 side = torch.cuda.Stream()
 with torch.no_grad():
-    model(static)
+    layer(static)
     torch.cuda.synchronize()
     with torch.cuda.graph(graph):
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             other = torch.softmax(static, dim=-1)
-        result = model(static)
+        result = layer(static)
         torch.cuda.current_stream().wait_stream(side)
 for step in range(20):
     static.copy_(inputs * step)

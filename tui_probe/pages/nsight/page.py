@@ -90,6 +90,7 @@ class TablePage(Document, Generic[Row]):
     def __post_init__(self) -> None:
         self._all = self.rows
         self._order: tuple[str, bool] | None = None
+        self._shown: list[str] = []
 
     def gutter(self, width: int) -> int:
         """The whole line."""
@@ -135,15 +136,22 @@ class TablePage(Document, Generic[Row]):
         return {"order": f"sort by the next column ({by})", "reverse": "reverse the order"}
 
     def press(self, command: str) -> str | None:
-        keys = [column.key for column in in_tables(self.columns) if column.value is not None and column.title]
+        keys = self._sortable()
         if command == "order":
-            at = -1 if self._order is None else keys.index(self._order[0])
-            self._order = (keys[at + 1], at + 1 < len(keys)) if at + 1 < len(keys) else None
+            at = keys.index(self._order[0]) if self._order and self._order[0] in keys else -1
+            self._order = (keys[at + 1], True) if at + 1 < len(keys) else None
         elif command == "reverse":
             key, falling = self._order or (keys[0], False)
             self._order = (key, not falling)
         self._arrange()
         return f"sorted {self._sorted_words()}"
+
+    def _sortable(self) -> list[str]:
+        """The columns that are seen at this width, or all before there is one."""
+        shown = self._shown or [column.key for column in in_tables(self.columns)]
+        return [
+            column.key for column in self.columns if column.key in shown and column.value is not None and column.title
+        ]
 
     def _sorted_words(self) -> str:
         if self._order is None:
@@ -179,7 +187,7 @@ class TablePage(Document, Generic[Row]):
         if not self.rows:
             return [_line(text, self._margin) for text in (*self._above(width), _NOTHING, *after)]
         lines = PageLines([*self._above(width)], self.columns, self.rows, after, self._natural(), width, self._margin)
-        self.rows_from = lines.rows_from
+        self.rows_from, self._shown = lines.rows_from, lines.shown
         return lines
 
     @property
@@ -208,7 +216,7 @@ class TablePage(Document, Generic[Row]):
             parts = wrap(safe(words), max(_LEAST, cells - _LABEL))
             yield from (f"{label if i == 0 else '':<{_LABEL}}{part}".rstrip() for i, part in enumerate(parts))
         yield ""
-        if self.words.found:
+        if self.words.found and self.only is None:  # they are of all rows
             for line in self.words.found:
                 yield from hanging(safe(line), cells)
             yield ""
@@ -277,6 +285,7 @@ class PageLines(Sequence["Line"], Generic[Row]):
         self._above = [*above, clip(heading.rstrip(), cells), clip(rule, cells)]
         self._rows, self._below, self._cells, self._margin = rows, below, cells, margin
         self.rows_from = len(self._above)
+        self.shown = [column.key for column, _ in self._layout]
 
     def __len__(self) -> int:
         return len(self._above) + len(self._rows) + len(self._below)
