@@ -27,6 +27,19 @@ void event_log(const char *format, ...)
     va_end(arguments);
 }
 
+void event_log_launches(void)
+{
+    if (!hook_active())
+        return;
+    signals_hold();
+    if (log_file_lock_in_time()) {
+        launch_log_drain();
+        log_file_write();
+        log_file_unlock();
+    }
+    signals_release();
+}
+
 bool event_log_has_room(void)
 {
     if (control_log_is_open())

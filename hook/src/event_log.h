@@ -16,4 +16,7 @@ void event_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 bool event_log_has_room(void);
 
+/* Adds the launches so far, so that what is counted along with their lines is known. */
+void event_log_launches(void);
+
 #endif

@@ -465,6 +465,7 @@ static void log_unlisted(struct kernel *kernel, void *unused)
 
 void prepare_log_unlisted(void)
 {
+    event_log_launches(); /* the last of them may be unlisted, too */
     registry_each(log_unlisted, NULL);
 }
 

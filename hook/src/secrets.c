@@ -102,21 +102,34 @@ static size_t bearer_at(const char *word, const char *at, const char *end)
     return at - word >= MARK && strncasecmp(at - MARK, "bearer ", MARK) == 0 ? (size_t)(end - at) : 0;
 }
 
-static void put_word(struct copy *copy, const char *word, size_t length)
+/* The end of the secret that begins at `at`; `at` itself where none does. */
+static const char *secret_at(const char *word, const char *at, const char *end)
 {
-    const char *end = word + length;
-    for (const char *c = word; c < end;) {
-        size_t hidden = token_at(word, c, end);
-        if (!hidden)
-            hidden = credentials_at(word, c, end);
-        if (!hidden)
-            hidden = bearer_at(word, c, end);
-        if (hidden)
+    size_t longest = token_at(word, at, end);
+    size_t others[] = {credentials_at(word, at, end), bearer_at(word, at, end)};
+    for (size_t i = 0; i < COUNT(others); i++)
+        if (others[i] > longest)
+            longest = others[i];
+    return at + longest;
+}
+
+/* All from `value` on is secret, unless that is NULL. Secrets are looked for in the word as it is, inside others, too:
+   the name in an address may be a token, with a password behind it. Those that overlap or touch have one mask. */
+static void put_word(struct copy *copy, const char *word, size_t length, const char *value)
+{
+    const char *end = word + length, *hidden = NULL;
+    for (const char *c = word; c < end; c++) {
+        const char *until = c == value ? end : secret_at(word, c, end);
+        bool begins = until > c;
+        if (begins && (!hidden || c > hidden))
             put_mask(copy);
-        else
+        else if (!begins && (!hidden || c >= hidden))
             put(copy, c, 1);
-        c += hidden ? hidden : 1;
+        if (begins && (!hidden || until > hidden))
+            hidden = until;
     }
+    if (value == end && hidden != end)
+        put_mask(copy); /* an empty value: not even that is told */
 }
 
 size_t secrets_masked(char *text, size_t size, const char *words, size_t length)
@@ -132,11 +145,9 @@ size_t secrets_masked(char *text, size_t size, const char *words, size_t length)
             put(&copy, " ", 1);
         if (next_is_secret && n && !option) {
             put_mask(&copy);
-        } else if (equals && names_secret(word, (size_t)(equals - word))) {
-            put(&copy, word, (size_t)(equals - word) + 1);
-            put_mask(&copy);
         } else {
-            put_word(&copy, word, n);
+            bool named = equals && names_secret(word, (size_t)(equals - word));
+            put_word(&copy, word, n, named ? equals + 1 : NULL);
         }
         next_is_secret = option && !equals && names_secret(word, n);
         at += n + 1;

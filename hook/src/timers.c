@@ -174,9 +174,13 @@ static void log_replay_time(const struct timer *timer, uint64_t nanoseconds)
               timer->host ? " idle" : "");
 }
 
+/* A launch that was recorded is told of in any case; of another, up to 1024 of one shape, no more is written than there
+ * is room for. */
 static void log_time(const struct timer *timer, uint64_t nanoseconds)
 {
     const struct timed_launch *launch = &timer->launch;
+    if (!timer->probed && !event_log_has_room())
+        return;
     if (launch->graph) {
         log_replay_time(timer, nanoseconds);
         return;

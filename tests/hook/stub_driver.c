@@ -4,7 +4,8 @@
  *
  * Environment: STUB_LOG file that receives one line per call; STUB_FAIL_PROBED / STUB_FAIL_ORIGINAL /
  * STUB_FAIL_LOAD_PROBED / STUB_FAIL_WAIT / STUB_FAIL_EVENT result codes; STUB_SLOW milliseconds that an event
- * takes; STUB_QUEUE milliseconds from recording an event until it is done; STUB_HOLD milliseconds that cuCtxSynchronize holds the driver's lock; STUB_SLOW_UNLOAD milliseconds that unloading the program's module takes once its handle is free again;
+ * takes; STUB_QUEUE milliseconds from recording an event until it is done, read anew while one is waited for;
+ * STUB_HOLD milliseconds that cuCtxSynchronize holds the driver's lock; STUB_SLOW_UNLOAD milliseconds that unloading the program's module takes once its handle is free again;
  * STUB_MEMORY bytes of device memory; STUB_PRIMARY_HELD the primary context outlives its release;
  * STUB_PAGEABLE kernels reach all host memory; STUB_NO_PARAM_INFO the two functions fail as if unsupported;
  * STUB_BLOCKS, STUB_BLOCKS_PROBED blocks per SM, STUB_CLUSTERS, STUB_CLUSTERS_PROBED clusters on the device;
@@ -909,15 +910,21 @@ API int cuEventRecord(struct event *event, void *stream)
     event->recorded = nanoseconds();
     return 0;
 }
+static int is_queued(const struct event *event)
+{
+    return nanoseconds() - event->recorded < (uint64_t)number("STUB_QUEUE") * 1000000u;
+}
+
 API int cuEventQuery(struct event *event)
 {
     if (forbidden("cuEventQuery") || is_stale(event))
         return CAPTURE_UNSUPPORTED;
-    return nanoseconds() - event->recorded < (uint64_t)number("STUB_QUEUE") * 1000000u ? 600 : 0;
+    return is_queued(event) ? 600 : 0;
 }
 API int cuEventSynchronize(struct event *event)
 {
-    (void)event;
+    while (is_queued(event))
+        usleep(500);
     if (number("STUB_SLOW"))
         usleep((useconds_t)number("STUB_SLOW") * 1000);
     return (int)number("STUB_FAIL_WAIT");

@@ -164,12 +164,15 @@ def test_a_budget_of_nothing_leaves_logs_alone(host: Host, page: ControlPage) ->
     assert run.lines(r"\[kernel\] 0 skipped .* reason there are as many result files as allowed \(0\)")
 
 
-def test_launches_are_no_longer_listed_when_the_log_is_full(host: Host, page: ControlPage) -> None:
+@pytest.mark.parametrize("slow", ["0", "1"])
+def test_launches_are_no_longer_listed_when_the_log_is_full(host: Host, page: ControlPage, slow: str) -> None:
+    """Nor are their times, which of slow launches are taken of each of these."""
     page.set_limit("log_bytes", 4000)
     script = LAUNCHES.format(n=300) + "\nfor _ in range(300): word()\n"
-    run = under(host, page, script, TUI_PROBE_LAUNCHES="0-1")
+    run = under(host, page, script, TUI_PROBE_LAUNCHES="0-1", STUB_SLOW_LAUNCH=slow)
     assert (run.status, run.stdout) == (0, "300\n"), run.stderr
-    assert (run.directory / "event.log").stat().st_size < 8000
+    assert (run.directory / "event.log").stat().st_size < 6000
+    assert len(run.lines(r"\[time\] launch \d+ kernel 0 key 0 probed")) == 2
     (told,) = run.lines(r"\[budget\] log-bytes")
     assert told.endswith("allow more with --max-log-bytes")
     (unlisted,) = run.lines(r"\[budget\] unlisted")

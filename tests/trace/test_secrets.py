@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.hook.conftest import compile_c
@@ -32,6 +32,12 @@ MASKED = {
     "sk-proj-abcdefghij0123456789": "***",
     "AKIAIOSFODNN7EXAMPLE,1": "***,1",
     "postgres://me:hunter2@host:5432/base?x=@": "postgres://***@host:5432/base?x=@",
+    f"https://{GITHUB}:hunter2@github.com/x": "https://***@github.com/x",
+    "https://me:hunter2@host/?key=abc": "https://***@host/?key=***",
+    "https://me:token=abc@host/x": "https://***",
+    "https://me@there:hunter2@host": "https://***@host",
+    "https://me:hunter2\r@host": "https://***@host",
+    "KEY=": "KEY=***",
 }
 LEFT = (
     "python train.py --max-tokens 100 --tokenizer=bert --monkey=3 --steps 10",
@@ -39,6 +45,7 @@ LEFT = (
     "git@github.com:x/y.git ssh://git@github.com/x",
     "/data/task-sk-learn-something-quite-long sk-learn-something-quite-long hf_transformers_models",
     "a=b keys=1 turkey=2 https://host/path@2",
+    "--pa\u017f\u017fword=x --to\u212aen x",
 )
 
 
@@ -55,6 +62,8 @@ def test_what_is_left(line: str) -> None:
 
 def test_a_header_with_a_token() -> None:
     assert masked(["-H", "Authorization: Bearer abc def", "x"]) == ["-H", "Authorization: Bearer ***", "x"]
+    assert masked([f"{GITHUB}Bearer abc", f"Bearer {GITHUB} abc"]) == ["*** ***", "Bearer ***"]
+    assert masked(["Authorization: Bearer abc key=def"]) == ["Authorization: Bearer ***"]
 
 
 @pytest.fixture(scope="module")
@@ -66,28 +75,33 @@ def hooks(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     return loaded
 
 
-def of_hook(hooks: ctypes.CDLL, words: list[str], size: int = 4096) -> str:
+def of_hook(hooks: ctypes.CDLL, words: list[str], size: int = 4096) -> bytes:
     text, line = ctypes.create_string_buffer(size), "\0".join(words).encode()
     length = hooks.secrets_masked(text, ctypes.c_size_t(size), line, ctypes.c_size_t(len(line)))
     assert len(text.value) == length < size
-    return text.value.decode()
+    return text.value
 
 
 PIECES = st.sampled_from(
     ["--", "-", "password", "API_KEY", "token", "=", "x1", "://", "me:pw@", "host", "/", "@", "ghp_", "sk-", "AKIA",
-     "0123456789abcdef", "Bearer ", "a", "_", " ", "***"]
+     "0123456789abcdef", "Bearer ", "a", "_", " ", "***", ":", "\r", "é", "\u017f"]
 )  # fmt: skip
 WORDS = st.lists(st.lists(PIECES, min_size=1, max_size=6).map("".join), min_size=1, max_size=4)
 
 
 @given(WORDS)
+@example(["ghp_0123456789abcdefBearer --"])
+@example(["://ghp_0123456789abcdef:x1@host"])
+@example(["://a@me:pw@host"])
+@example(["://éééééééé@host"])
+@example(["://me:pw@host/-key=x1"])
 def test_the_hook_masks_the_same(hooks: ctypes.CDLL, words: list[str]) -> None:
-    assert of_hook(hooks, words) == " ".join(masked(words))
+    assert of_hook(hooks, words).decode() == " ".join(masked(words))
 
 
 @given(WORDS, st.integers(1, 40))
 def test_a_long_line_is_cut(hooks: ctypes.CDLL, words: list[str], size: int) -> None:
-    assert " ".join(masked(words)).startswith(of_hook(hooks, words, size))
+    assert " ".join(masked(words)).encode().startswith(of_hook(hooks, words, size))
 
 
 def test_a_process_is_known_by_what_stands_before_a_mask() -> None:
