@@ -17,6 +17,7 @@ struct code {
     struct code *next;
     struct image *image; /* NULL after unloading, or if the image was never seen */
     bool is_library;
+    bool is_leaving; /* the driver is unloading it: its handles may be dead; guarded by the registry's lock */
     union {
         void *handle;
         CUmodule module;

@@ -96,6 +96,8 @@ static CUresult unloaded(const char *function, const char *what, CUresult result
     if (result == CUDA_SUCCESS) {
         registry_forget_code(code);
         variants_unload(code);
+    } else if (code) {
+        registry_code_leaves(code, false);
     }
     return result;
 }
@@ -104,8 +106,10 @@ static CUresult unloaded(const char *function, const char *what, CUresult result
 static struct code *about_to_go(void *handle)
 {
     struct code *code = registry_find_code(handle);
-    if (code)
+    if (code) {
+        registry_code_leaves(code, true);
         background_leave(code);
+    }
     return code;
 }
 

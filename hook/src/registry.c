@@ -69,6 +69,13 @@ struct code *registry_find_code(void *handle)
     return handle_table_get(&codes_by_handle, handle);
 }
 
+void registry_code_leaves(struct code *code, bool leaves)
+{
+    pthread_mutex_lock(&mutex);
+    code->is_leaving = leaves;
+    pthread_mutex_unlock(&mutex);
+}
+
 void registry_forget_code(struct code *code)
 {
     if (!code)
@@ -149,7 +156,8 @@ static struct kernel *kernel_of_library(CUfunction function, const char *name)
     pthread_mutex_lock(&mutex);
     for (struct kernel *kernel = newest_kernel; kernel && !found; kernel = kernel->older) {
         CUfunction here;
-        if (kernel->library_kernel && kernel->code->image && strcmp(kernel->name, name) == 0 &&
+        if (kernel->library_kernel && kernel->code->image && !kernel->code->is_leaving &&
+            strcmp(kernel->name, name) == 0 &&
             REAL_OR_NOT_FOUND(cuKernelGetFunction, &here, kernel->library_kernel) == CUDA_SUCCESS && here == function)
             found = kernel;
     }

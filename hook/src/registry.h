@@ -12,6 +12,9 @@ void registry_alias_code(struct code *code, void *handle);
 
 struct code *registry_find_code(void *handle);
 
+/* The driver is about to unload it, or, with false, has not: no driver's function is given its handles meanwhile. */
+void registry_code_leaves(struct code *code, bool leaves);
+
 /* Forgets a load and all handles of its kernels, but not what another thread has since loaded under the same
  * handles. The record stays valid. Accepts NULL. */
 void registry_forget_code(struct code *code);
