@@ -30,6 +30,15 @@ static void disconnect(void)
     received_size = 0;
 }
 
+/* An engine that ended was started again, and takes new connections. */
+static void leave_ended(void)
+{
+    char byte;
+    const ssize_t n = engine.number < 0 ? 1 : recv(own_file_number(&engine), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        disconnect();
+}
+
 static bool wait_for(short events, const struct timespec *deadline)
 {
     struct timespec now;
@@ -96,6 +105,7 @@ static bool connect_engine(const struct timespec *deadline)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     char line[LINE_LIMIT];
+    leave_ended();
     if (engine.number >= 0)
         return true;
     if (!settings.engine || strlen(settings.engine) >= sizeof address.sun_path) {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -45,6 +47,33 @@ def test_it_answers_until_it_is_told_to_end(tmp_path: Path, folder: Path) -> Non
     finally:
         serving.stop()
     assert serving.messages() == ""
+    assert list(folder.iterdir()) == []
+
+
+def test_one_that_is_killed_is_started_again(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui_probe.launcher.engine.MOST_STARTS", 2)
+    serving = engine(tmp_path / "engine.log")
+    try:
+        for turn in range(2):
+            pid = serving.pid
+            os.kill(pid, signal.SIGKILL)
+            with socket.socket(socket.AF_UNIX) as hook:
+                hook.connect(str(serving.socket))  # while there is none
+                hook.sendall(b"hello\t1\t1\n")
+                os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+                told = serving.revive()
+                if turn == 0:
+                    assert told is not None
+                    assert told.startswith("the probe engine ended with signal 9 (no message), and was started again")
+                    assert hook.recv(100) == b"hello\t1\n"
+                else:
+                    assert told is None
+        assert (
+            serving.failure()
+            == "the probe engine ended with signal 9 (no message); kernels that came later ran unprobed"
+        )
+    finally:
+        serving.stop()
     assert list(folder.iterdir()) == []
 
 

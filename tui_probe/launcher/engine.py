@@ -1,4 +1,4 @@
-"""The run's probe engine: one process that lives as long as the launcher."""
+"""The run's probe engine: one process that lives as long as the launcher, and is started again where it ends early."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import shutil
 import signal
 import socket
 import tempfile
+import threading
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 STOP_LIMIT = 10.0
 ANSWER_LIMIT = 2.0
+MOST_STARTS = 8
 HURRIED = 0.2
 """Instead of both, where the run was asked to end."""
 NAME = b"tui-probe engine"
@@ -36,21 +39,43 @@ class Engine:
         self._folder = Path(tempfile.mkdtemp(prefix="tui-probe-", dir=short_folder()))
         self.socket = self._folder / "engine"
         self._log = log
-        try:
-            self._process = self._start(probes, options, load_ptx)
-        except BaseException:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            raise
+        self._probes, self._options, self._load_ptx = probes, options, load_ptx
+        self._starts = 0
+        self._thread = threading.get_ident()
+        with ExitStack() as undo:
+            undo.callback(shutil.rmtree, self._folder, ignore_errors=True)
+            # The target need not wait for the engine: its first question does.
+            self._listener = undo.enter_context(listen_at(self.socket))
+            self._process = self._start()
+            undo.pop_all()
 
-    def _start(self, probes: Sequence[ChosenProbe], options: RunOptions, load_ptx: bool) -> Forked:
+    def _start(self) -> Forked:
+        """Start it. The listener stays with the launcher: what hooks ask between two engines waits for the second."""
+
         def work() -> int:
             from .engine_process import serve  # read beside the program's start, not before it
 
-            return serve(self.socket, listener, probes, options, load_ptx=load_ptx)
+            return serve(self.socket, self._listener, self._probes, self._options, load_ptx=self._load_ptx)
 
-        listener = listen_at(self.socket)  # the target need not wait for the engine: its first question does
-        with listener, self._log.open("wb") as output:
-            return Forked(work, NAME, output.fileno(), {listener.fileno()})
+        self._starts += 1
+        with self._log.open("ab") as output:
+            return Forked(work, NAME, output.fileno(), {self._listener.fileno()})
+
+    def revive(self) -> str | None:
+        """Start it again if it has ended, and return what to tell of that; None if it runs, or has ended too often.
+
+        Only the thread that made it does: the process is told to end when that thread does.
+        """
+        ended = self._ending() if threading.get_ident() == self._thread else None
+        if ended is None or self._starts >= MOST_STARTS:
+            return None
+        self._process.close()
+        self._process = self._start()
+        return f"{ended}, and was started again; a kernel that it had under way ran unprobed"
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def messages(self) -> str:
         """What the engine wrote to its standard streams."""
@@ -58,12 +83,17 @@ class Engine:
 
     def failure(self) -> str | None:
         """Why the engine is no longer there, None while it is."""
+        ended = self._ending()
+        return ended and f"{ended}; kernels that came later ran unprobed"
+
+    def _ending(self) -> str | None:
+        """How it ended; None while it runs."""
         status = self._process.poll()
         if status is None:
             return None
         how = f"signal {-status}" if status < 0 else f"status {status}"
         last = self.messages().splitlines()[-1:] or ["no message"]
-        return f"the probe engine ended with {how} ({last[0]}); kernels that came later ran unprobed"
+        return f"the probe engine ended with {how} ({last[0]})"
 
     def cache_counts(self, seconds: float = ANSWER_LIMIT) -> dict[str, int] | None:
         """Kernels that were ready in the cache (``hits``) and that were not (``misses``); None if it cannot say."""
@@ -83,6 +113,7 @@ class Engine:
         if self._process.wait(seconds) is None:
             self._process.kill()  # with the assemblers that it has started
         self._process.close()
+        self._listener.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

@@ -178,7 +178,12 @@ class Session:
             self._first_is_told = True
 
     def poll(self) -> None:
-        """Look for new trace directories, and give them the target's output and their run.json."""
+        """Look for new trace directories, and give them the target's output and their run.json; tend the engine."""
+        if revived := self._engine.revive():
+            self.messages.append(revived)
+        self._look()
+
+    def _look(self) -> None:
         self._window.tick(time.monotonic() - self._begun)
         self._count_output()
         self.tell_first_trace()
@@ -197,7 +202,7 @@ class Session:
 
         ``output_kept``: stdout.log and stderr.log hold all it wrote, but for what is ``cut`` by the budget.
         """
-        self.poll()
+        self._look()
         if self.options.cache and self.traces:
             self.cache_counts = self._engine.cache_counts(HURRIED if self.asked_to_end else ANSWER_LIMIT)
         if cut and output_kept:
