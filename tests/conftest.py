@@ -29,6 +29,7 @@ os.environ["TUI_PROBE_MIN_FREE_DISK"] = "0"
 ROOT = Path(__file__).resolve().parent.parent
 pytest_plugins = ["tests.golden"]
 LIBRARIES = ("hook/libcuda.so.1", "sim/libcuda.so.1")
+OPTIONS = ("-DTUI_PROBE_WERROR=ON", "-DCMAKE_C_FLAGS=-g")
 DAY = 24 * 60 * 60
 
 
@@ -89,11 +90,11 @@ def natives() -> Path:
 
 
 def build_natives() -> Path:
-    """Build once for each content of ``hook/``; several test processes share the result, and ``build`` in it."""
-    with built_once(digest_of(ROOT / "hook")) as (place, is_new):
+    """Build once for each content of ``hook/``, with line numbers; all test processes share it, and ``build`` in it."""
+    with built_once(digest_of(ROOT / "hook", *OPTIONS)) as (place, is_new):
         if is_new:
             build = str(place / "build")
-            run("cmake", "-S", str(ROOT / "hook"), "-B", build, "-DTUI_PROBE_WERROR=ON")
+            run("cmake", "-S", str(ROOT / "hook"), "-B", build, *OPTIONS)
             run("cmake", "--build", build, "--parallel", str(cores()))
             run("cmake", "--install", build, "--prefix", str(place))
     return place
@@ -129,9 +130,9 @@ def run(*command: str) -> None:
         pytest.fail(f"{' '.join(command)}\n{result.stdout}\n{result.stderr}", pytrace=False)
 
 
-def digest_of(folder: Path) -> str:
-    """A name for the content of every file under ``folder``."""
-    digest = hashlib.sha256()
+def digest_of(folder: Path, *words: str) -> str:
+    """A name for the content of every file under ``folder``, and for these words."""
+    digest = hashlib.sha256(repr(words).encode())
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             digest.update(f"{path.relative_to(folder)}\0{path.stat().st_size}\0".encode() + path.read_bytes())

@@ -64,7 +64,7 @@ def need_compiler() -> None:
 def with_stub(directory: Path, folder: Path, sanitizer: str = "") -> Build:
     """The hook that was built in a directory, and the stub driver, compiled into a folder."""
     stub = folder / "libcuda.so.1"
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     flags = [f"-fsanitize={sanitizer}"] if sanitizer else []
     compile_c(HERE / "stub_driver.c", stub, "-shared", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1", *flags)
     return Build(directory / "hook" / "libcuda.so.1", stub, sanitizer)

@@ -20,7 +20,7 @@ OPTIONS = {"ASAN_OPTIONS": "detect_leaks=0:exitcode=99", "TSAN_OPTIONS": "halt_o
 @pytest.fixture(scope="module", params=["address", "thread"])
 def sanitized(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Build:
     sanitizer: str = request.param
-    with built_once(f"{digest_of(ROOT / 'hook')}-{sanitizer}") as (place, is_new):
+    with built_once(digest_of(ROOT / "hook", sanitizer)) as (place, is_new):
         if is_new:
             build_hook(place, sanitizer)
     return with_stub(place, tmp_path_factory.mktemp(sanitizer), sanitizer)
