@@ -43,6 +43,11 @@ def pytest_xdist_auto_num_workers() -> int:
     return cores() + (cores() + 1) // 2
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that wait for minutes come first: at the end one process would be left with them, and cores idle."""
+    items.sort(key=lambda item: item.path.name != "test_pty.py")
+
+
 def pytest_collection_finish() -> None:
     """What is there before the first test stays, so that no collection of garbage has to look at it."""
     gc.collect()
@@ -118,7 +123,11 @@ def built_once(name: str) -> Iterator[tuple[Path, bool]]:
         yield place, is_new
         filled.touch()
     for other in shelf.glob("*.filled"):
-        with contextlib.suppress(FileNotFoundError):
+        with (
+            other.with_suffix(".lock").open("w") as lock,
+            contextlib.suppress(BlockingIOError, FileNotFoundError),  # in use, or removed by another process
+        ):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if time.time() - other.stat().st_mtime > DAY:
                 other.unlink()
                 shutil.rmtree(other.with_suffix(""), ignore_errors=True)
