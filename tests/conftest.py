@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import gc
 import hashlib
 import itertools
 import os
@@ -10,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +29,29 @@ os.environ["TUI_PROBE_MIN_FREE_DISK"] = "0"
 ROOT = Path(__file__).resolve().parent.parent
 pytest_plugins = ["tests.golden"]
 LIBRARIES = ("hook/libcuda.so.1", "sim/libcuda.so.1")
+OPTIONS = ("-DTUI_PROBE_WERROR=ON", "-DCMAKE_C_FLAGS=-g")
+DAY = 24 * 60 * 60
+
+
+def cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """More than cores, for many tests wait: for a terminal to be quiet, for a process to end."""
+    return cores() + (cores() + 1) // 2
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that wait for minutes come first: at the end one process would be left with them, and cores idle."""
+    items.sort(key=lambda item: item.path.name != "test_pty.py")
+
+
+def pytest_collection_finish() -> None:
+    """What is there before the first test stays, so that no collection of garbage has to look at it."""
+    gc.collect()
+    gc.freeze()
 
 
 _NUMBERS = itertools.count()
@@ -69,21 +95,42 @@ def natives() -> Path:
 
 
 def build_natives() -> Path:
-    """Build once for each content of ``hook/``; several test processes share the result."""
-    shelf = Path(tempfile.gettempdir()) / f"tui-probe-natives-{os.getuid()}"
+    """Build once for each content of ``hook/``, with line numbers; all test processes share it, and ``build`` in it."""
+    with built_once(digest_of(ROOT / "hook", *OPTIONS)) as (place, is_new):
+        if is_new:
+            build = str(place / "build")
+            run("cmake", "-S", str(ROOT / "hook"), "-B", build, *OPTIONS)
+            run("cmake", "--build", build, "--parallel", str(cores()))
+            run("cmake", "--install", build, "--prefix", str(place))
+    return place
+
+
+@contextlib.contextmanager
+def built_once(name: str) -> Iterator[tuple[Path, bool]]:
+    """A folder of this name, and whether it is new; who fills it has it alone, and nobody finds it half filled.
+
+    Folders lie where later runs find them. Those that none has asked for since yesterday are removed.
+    """
+    shelf = Path(tempfile.gettempdir()) / f"tui-probe-builds-{os.getuid()}"
     shelf.mkdir(mode=0o700, exist_ok=True)
-    with (shelf / "lock").open("w") as lock:
+    place, filled = shelf / name, shelf / f"{name}.filled"
+    with (shelf / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        place = shelf / digest_of(ROOT / "hook")
-        if not place.exists():
-            build = shelf / "build"
-            for leftover in (build, place.with_suffix(".new")):
-                shutil.rmtree(leftover, ignore_errors=True)
-            run("cmake", "-S", str(ROOT / "hook"), "-B", str(build), "-DCMAKE_BUILD_TYPE=Release")
-            run("cmake", "--build", str(build))
-            run("cmake", "--install", str(build), "--prefix", str(place.with_suffix(".new")))
-            place.with_suffix(".new").rename(place)
-        return place
+        is_new = not filled.exists()
+        if is_new:
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir()
+        yield place, is_new
+        filled.touch()
+    for other in shelf.glob("*.filled"):
+        with (
+            other.with_suffix(".lock").open("w") as lock,
+            contextlib.suppress(BlockingIOError, FileNotFoundError),  # in use, or removed by another process
+        ):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if time.time() - other.stat().st_mtime > DAY:
+                other.unlink()
+                shutil.rmtree(other.with_suffix(""), ignore_errors=True)
 
 
 def run(*command: str) -> None:
@@ -92,9 +139,9 @@ def run(*command: str) -> None:
         pytest.fail(f"{' '.join(command)}\n{result.stdout}\n{result.stderr}", pytrace=False)
 
 
-def digest_of(folder: Path) -> str:
-    """A name for the content of every file under ``folder``."""
-    digest = hashlib.sha256()
+def digest_of(folder: Path, *words: str) -> str:
+    """A name for the content of every file under ``folder``, and for these words."""
+    digest = hashlib.sha256(repr(words).encode())
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             digest.update(f"{path.relative_to(folder)}\0{path.stat().st_size}\0".encode() + path.read_bytes())

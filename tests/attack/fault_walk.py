@@ -16,7 +16,8 @@ from functools import partial
 from pathlib import Path
 
 from tests.attack.scenarios import Scenario
-from tests.hook.conftest import ROOT, Build, Engine, Host, Run, build, compile_c
+from tests.conftest import build_natives
+from tests.hook.conftest import ROOT, Build, Engine, Host, Run, compile_c, with_stub
 from tui_probe.errors import ProbeError
 from tui_probe.trace.follow import open_trace
 
@@ -48,8 +49,8 @@ class Tools:
 
 
 def tools(folder: Path) -> Tools:
-    """Built anew, with line numbers."""
-    built = build(folder / "hook", flags="-g")
+    """Of the hook that all tests share, which has line numbers."""
+    built = with_stub(build_natives() / "build", folder / "stub")
     program, faults = folder / "walk", folder / "faults.so"
     compile_c(HERE / "walk.c", program, str(built.hook), "-rdynamic")
     compile_c(HERE / "faults.c", faults, "-shared", "-fvisibility=hidden")

@@ -20,14 +20,24 @@ STORES = 4096 * 4
 SAID = "16 384"
 
 
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory, natives: Path) -> Path:
+    return recorded(Tool(tmp_path_factory.mktemp("recording"), natives))
+
+
+@pytest.fixture
+def trace(recording: Path, tool: Tool) -> Path:
+    """One with the probe of the folder, for a test alone."""
+    return Path(shutil.copytree(recording, tool.folder / recording.name))
+
+
 def recorded(tool: Tool, probe: str = str(FOLDER)) -> Path:
     result, trace = tool.run(SAXPY, "-p", probe)
     assert (result.returncode, result.stdout) == (0, "saxpy ok\n"), result.stderr
     return trace
 
 
-def test_it_has_columns_pages_findings_and_comparison(tool: Tool) -> None:
-    trace = recorded(tool)
+def test_it_has_columns_pages_findings_and_comparison(tool: Tool, trace: Path) -> None:
     known = ("--probe", str(FOLDER))
     assert f"launch 0: stores {SAID}" in tool("report", str(trace), "--page", "results", *known).stdout
     table = tool("show", "stores", str(trace), *known)
@@ -48,8 +58,7 @@ def test_a_report_after_the_run_knows_it(tool: Tool) -> None:
     assert f"stores {SAID}" in result.stdout
 
 
-def test_without_it_the_records_are_shown_and_what_to_do(tool: Tool) -> None:
-    trace = recorded(tool)
+def test_without_it_the_records_are_shown_and_what_to_do(tool: Tool, trace: Path) -> None:
     todo = f"the probe store_count is not installed .*--probe {FOLDER}"
     for page in ("results", "summary"):
         shown = tool("show", page, f"{trace}:0")
@@ -62,9 +71,8 @@ def test_without_it_the_records_are_shown_and_what_to_do(tool: Tool) -> None:
         assert re.search(todo, shown.stderr.replace(",", " ")), shown.stderr
 
 
-def test_no_code_of_a_trace_is_run(tool: Tool) -> None:
+def test_no_code_of_a_trace_is_run(tool: Tool, trace: Path) -> None:
     """A trace that holds a probe's folder stays data."""
-    trace = recorded(tool)
     (trace / "__init__.py").write_text("raise SystemExit('code of a trace was run')\n")
     for words in (["report", str(trace)], ["show", "results", str(trace)], ["show", "summary", str(trace)]):
         assert tool(*words).returncode == 0
@@ -135,14 +143,13 @@ def test_a_bug_in_its_analysis_changes_nothing_of_the_program(tool: Tool) -> Non
     assert said in tool("compare", trace, trace, *known).stdout
 
 
-def test_other_bugs_are_said_where_the_figures_would_stand(tool: Tool) -> None:
+def test_other_bugs_are_said_where_the_figures_would_stand(tool: Tool, trace: Path) -> None:
     bugs = (
         ("stores", ', read=lambda found: found.totals["stored"]', "", "metric stored: 'Sums' object has no attribute"),
         ("summary", """f"{stored} by {of.result.threads} threads\"""", "of.no_such", "no attribute 'no_such'"),
         ("summary", 'words, "stores"', 'words, "storage"', "finding 'stores' is on page 'storage', which there is not"),
         ("stores", "[f\"{found.totals['stored']} stores in all\"]", "[][0]", "IndexError: list index out of range"),
     )
-    trace = recorded(tool)
     for page, before, after, said in bugs:
         shown = tool("show", page, f"{trace}:0", "--probe", str(broken(tool, before, after)))
         assert shown.returncode == 0, shown.stderr

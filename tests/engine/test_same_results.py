@@ -27,7 +27,7 @@ from tui_probe.probe_files.loading import built_in_names, load_probe
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.prune import prune
 from tui_probe.ptx.tree import Function, Module
-from tui_probe.simgpu.executor import compile_kernel
+from tui_probe.simgpu.executor import Kernel, compile_kernel
 
 ELEMENTS = 1 << 14
 GRID = (2,)
@@ -55,11 +55,18 @@ class Case:
     memory: bytes
 
 
-def made_up(module: Module, entry: Function, kind: str) -> list[Any]:
+@functools.cache
+def compiled(text: str, name: str) -> tuple[Module, Function, Kernel]:
+    """A kernel of a module as it is: compiled once for all probes, for that takes longer than to run it."""
+    module = parse(text)
+    (entry,) = (entry for entry in module.entries() if entry.name == name)
+    return module, entry, compile_kernel(module, name)
+
+
+def made_up(entry: Function, function: Kernel, kind: str) -> list[Any]:
     """Arguments of a kernel: arrays for pointers, small numbers for numbers."""
     rng = np.random.default_rng(5)
     arguments: list[Any] = []
-    function = compile_kernel(module, entry.name)
     for parameter, declared in zip(function.parameters, entry.parameters, strict=True):
         if parameter.size == 8 and declared.type in ("u64", "b64"):
             floats = rng.standard_normal(ELEMENTS).astype(np.float32)
@@ -79,16 +86,14 @@ def block_of(entry: Function) -> tuple[int, ...]:
 
 def memory_after(text: str, name: str, kind: str, probe: Probe | None = None) -> bytes:
     """Run a kernel of a module on a new device; the memory of its arguments and of the module's variables."""
-    module = parse(text)
-    (entry,) = (entry for entry in module.entries() if entry.name == name)
+    module, entry, function = compiled(text, name)
     device = Device(16 * ROOM)
     device.load_variables(module)
     arguments = [
         np.uint64(device.upload(argument)) if isinstance(argument, np.ndarray) else argument
-        for argument in made_up(module, entry, kind)
+        for argument in made_up(entry, function, kind)
     ]
     device.allocate(ROOM - (device.allocate(1) - BASE))
-    function = compile_kernel(module, name)
     if probe is not None:
         source, shared, sites = probed_with_sites(text, name, probe)
         function = compile_kernel(parse(source), name)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import build_natives
 from tui_probe.reasons import listed_reasons
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,8 +38,13 @@ class Build:
 
 def build(directory: Path, sanitizer: str = "", flags: str = "") -> Build:
     """Configures and compiles the hook with warnings as errors, and the stub driver."""
-    if not shutil.which("cmake") or not shutil.which("cc"):
-        pytest.skip("needs cmake and a C compiler")
+    build_hook(directory, sanitizer, flags)
+    return with_stub(directory, directory / "stub", sanitizer)
+
+
+def build_hook(directory: Path, sanitizer: str = "", flags: str = "") -> None:
+    """The hook alone."""
+    need_compiler()
     options = [f"-DTUI_PROBE_SANITIZE={sanitizer}", "-DTUI_PROBE_WERROR=ON", f"-DCMAKE_C_FLAGS={flags}"]
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     subprocess.run(
@@ -48,8 +54,17 @@ def build(directory: Path, sanitizer: str = "", flags: str = "") -> Build:
         ["cmake", "--build", directory, "--target", "hook", "by_name"], capture_output=True, text=True, check=False
     )
     assert made.returncode == 0, made.stdout
-    stub = directory / "stub" / "libcuda.so.1"
-    stub.parent.mkdir(exist_ok=True)
+
+
+def need_compiler() -> None:
+    if not shutil.which("cmake") or not shutil.which("cc"):
+        pytest.skip("needs cmake and a C compiler")
+
+
+def with_stub(directory: Path, folder: Path, sanitizer: str = "") -> Build:
+    """The hook that was built in a directory, and the stub driver, compiled into a folder."""
+    stub = folder / "libcuda.so.1"
+    folder.mkdir(parents=True, exist_ok=True)
     flags = [f"-fsanitize={sanitizer}"] if sanitizer else []
     compile_c(HERE / "stub_driver.c", stub, "-shared", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1", *flags)
     return Build(directory / "hook" / "libcuda.so.1", stub, sanitizer)
@@ -63,7 +78,8 @@ def compile_c(source: Path, output: Path, *flags: str) -> None:
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    return build(tmp_path_factory.mktemp("hook"))
+    need_compiler()
+    return with_stub(build_natives() / "build", tmp_path_factory.mktemp("stub"))
 
 
 class Engine:

@@ -14,18 +14,26 @@ from .conftest import Build
 GLOBAL = "ABCDGRSTVW"  # what nm says of a symbol that other files can refer to
 
 
-def symbols(unit: Path) -> tuple[set[str], set[str]]:
-    """What an object file defines for others, and what it takes from them."""
+def symbols(units: list[Path]) -> dict[str, tuple[set[str], set[str]]]:
+    """What each object file defines for others, and what it takes from them."""
     if shutil.which("nm") is None:
         pytest.skip("needs nm")
-    lines = subprocess.run(["nm", "-P", unit], check=True, capture_output=True, text=True).stdout.splitlines()
-    kinds = {name: kind for name, kind, *_ in (line.split() for line in lines)}
-    return {name for name in kinds if kinds[name] in GLOBAL}, {name for name in kinds if kinds[name] in "Uw"}
+    found: dict[str, tuple[set[str], set[str]]] = {unit.stem: (set(), set()) for unit in units}
+    listed = subprocess.run(["nm", "-A", "-P", *units], check=True, capture_output=True, text=True).stdout
+    for line in listed.splitlines():
+        file, _, symbol = line.partition(": ")
+        name, kind, *_ = symbol.split()
+        defined, taken = found[Path(file).stem]
+        if kind in GLOBAL:
+            defined.add(name)
+        if kind in "Uw":
+            taken.add(name)
+    return found
 
 
 def references(units: list[Path]) -> dict[str, set[str]]:
     """Which files each of these refers to, itself left out."""
-    known = {unit.stem: symbols(unit) for unit in units}
+    known = symbols(units)
     home = {symbol: name for name, (defined, _) in known.items() for symbol in defined}
     return {name: {home[symbol] for symbol in taken & home.keys()} - {name} for name, (_, taken) in known.items()}
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Build, Engine, Host, build, compile_c
+from tests.conftest import built_once, digest_of
+
+from .conftest import ROOT, Build, Engine, Host, build_hook, compile_c, with_stub
 
 HERE = Path(__file__).resolve().parent
 
@@ -18,7 +20,10 @@ OPTIONS = {"ASAN_OPTIONS": "detect_leaks=0:exitcode=99", "TSAN_OPTIONS": "halt_o
 @pytest.fixture(scope="module", params=["address", "thread"])
 def sanitized(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Build:
     sanitizer: str = request.param
-    return build(tmp_path_factory.mktemp(sanitizer), sanitizer)
+    with built_once(digest_of(ROOT / "hook", sanitizer)) as (place, is_new):
+        if is_new:
+            build_hook(place, sanitizer)
+    return with_stub(place, tmp_path_factory.mktemp(sanitizer), sanitizer)
 
 
 @pytest.fixture(scope="module")
