@@ -13,9 +13,12 @@ from tests.launcher.conftest import Runner
 from tests.launcher.conftest import fake_native as fake_native
 from tests.launcher.conftest import script as script
 from tests.launcher.conftest import tool as tool
+from tests.ui.conftest import on_stage
 from tests.ui.desk import TestDesk
+from tests.ui.synthetic import FakeTarget
 from tui_probe.draw.spans import plain
 from tui_probe.trace.recent import Brief
+from tui_probe.ui.feed import Session
 from tui_probe.ui.views.recent import RecentView
 
 
@@ -51,3 +54,11 @@ def test_the_home_screen_has_no_password_of_older_traces() -> None:
     text = "\n".join(plain(line) for line in view.draw(200, 20))
     assert "--password=***" in text
     assert "hunter2" not in text
+
+
+async def test_the_live_screen_has_no_password(tmp_path: Path) -> None:
+    target = FakeTarget(tmp_path, [])
+    target.command = ["./train", "--password", "hunter2"]
+    async with on_stage(Session(target=target)) as stage:
+        assert "./train --password ***" in stage.text
+        assert "hunter2" not in stage.text

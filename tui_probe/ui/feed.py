@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 from tui_probe.errors import TraceError
 from tui_probe.trace.follow import TraceFollower
 from tui_probe.trace.locate import LOG, inside, is_trace
+from tui_probe.trace.secrets import masked
 from tui_probe.ui.recording import Recording, Switch
 from tui_probe.ui.rows import KernelRows
 
@@ -340,7 +341,7 @@ class Feed:
             self._ended = self._clock()
         return Snapshot(
             processes=self._views(),
-            command=" ".join(target.command),
+            command=" ".join(masked(target.command)),  # others may look at this terminal
             running=status is None,
             status=status,
             started=target.started,
