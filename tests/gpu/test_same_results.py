@@ -19,7 +19,7 @@ import pytest
 
 from tests.engine.device_maps import DeviceMaps
 from tests.engine.kernels import probed_with_sites
-from tests.engine.test_same_results import ELEMENTS, GRID, ROOM, SHARED_BYTES, Case, block_of, cases, made_up
+from tests.engine.test_same_results import ELEMENTS, GRID, ROOM, SHARED_BYTES, Case, block_of, cases, compiled, made_up
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import built_in_names, load_probe
 from tui_probe.ptx.parser import parse
@@ -182,8 +182,7 @@ def gpu() -> Gpu:
 
 def left_by(gpu: Gpu, case: Case, probe: str = "") -> list[bytes] | None:
     """The arrays and shared variables after a run, or None if the kernel cannot run here."""
-    module = parse(case.text)
-    (entry,) = (entry for entry in module.entries() if entry.name == case.name)
+    _, entry, function = compiled(case.text, case.name)
     owner = gpu.load(case.text)
     if owner is None:
         return None
@@ -191,7 +190,7 @@ def left_by(gpu: Gpu, case: Case, probe: str = "") -> list[bytes] | None:
     source, shared, sites = probed_with_sites(case.text, case.name, own)
     variables = [gpu.variable(owner, name) for name in shared.variables]
     gpu.clear()
-    given = made_up(module, entry, case.kind)
+    given = made_up(entry, function, case.kind)
     places = range(gpu.arena, gpu.arena + ROOM, ELEMENTS * 4)
     given_arrays = [one for one in given if isinstance(one, np.ndarray)]
     arrays = [(gpu.upload(one, place), one.nbytes) for one, place in zip(given_arrays, places, strict=False)]
