@@ -460,6 +460,12 @@ async def _(stage: Stage, key: str) -> None:
     assert ("no earlier launch has a result" if key == "left_curly_bracket" else "launch 3 (") in stage.text
 
 
+@checks("again")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press("enter", key)
+    assert "the program still runs" in stage.text
+
+
 @checks("worst")
 async def _(stage: Stage, key: str) -> None:
     await stage.press("enter")

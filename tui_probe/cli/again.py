@@ -5,18 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.errors import UsageError
 from tui_probe.launcher.options import RunOptions
 from tui_probe.probe_files.choices import split_choice
 from tui_probe.trace.address import parse_address
-from tui_probe.trace.run_info import RunInfo, read_run_info
-from tui_probe.trace.secrets import MASK
+from tui_probe.trace.former_run import former_run
 
 from .addresses import place_of
 from .chosen import trace_dir
 
 if TYPE_CHECKING:
     import argparse
+
+    from tui_probe.trace.run_info import RunInfo
 
 TEXTS: Final = {
     "kernel": "kernels", "exclude": "filter", "launches": "launches", "sample": "sample", "nvtx": "nvtx",
@@ -40,17 +40,7 @@ def take_again(arguments: argparse.Namespace) -> Path:
     what ran, or the folder is gone; TraceError where there is no trace.
     """
     trace = place_of(parse_address(arguments.again)).absolute()
-    info = read_run_info(trace / "run.json") or RunInfo()
-    if not info.command:
-        raise UsageError(f"{trace}: run.json does not say what ran; start it with tui-probe run -- COMMAND")
-    if any(MASK in word for word in info.command):
-        raise UsageError(
-            f"{trace}: secrets of its command line were masked ({MASK}), so it cannot be run again: start it with"
-            " tui-probe run -- COMMAND, and with --keep-secrets where traces may hold them"
-        )
-    folder = Path(info.cwd or ".")
-    if not folder.is_dir():
-        raise UsageError(f"{trace}: it ran in {folder}, no folder here; start it with tui-probe run -- COMMAND")
+    info, folder = former_run(trace)
     _name_from_anywhere(arguments)
     arguments.command = list(info.command)
     arguments.tracedir = trace.parent if arguments.tracedir == trace_dir() else arguments.tracedir.absolute()

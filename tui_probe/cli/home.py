@@ -68,7 +68,7 @@ def rounds(arguments: argparse.Namespace, home: Home, runs: HeldRuns) -> int:
             status = show(arguments, target=runs.target_of(trace), traces=(trace,))
         else:
             status = start(arguments, home, runs)
-        if status == CRASHED or status > 128:
+        if status == CRASHED or status > 128 or arguments.again_asked is not None:
             return status
 
 

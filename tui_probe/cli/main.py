@@ -73,7 +73,16 @@ def dispatch(words: list[str]) -> int:
         parser.print_help()
         return ExitStatus.OK
     know_probes(getattr(options, "probe_folders", []))
-    return command(options.command_name).run(options)
+    status = command(options.command_name).run(options)
+    return status if getattr(options, "again_asked", None) is None else run_again(options, words)
+
+
+def run_again(options: argparse.Namespace, words: list[str]) -> int:
+    """Run what was asked for on the screen of a command; behind that the home screen, if it was on that."""
+    from .screen import words_for_again
+
+    status = dispatch(words_for_again(options))
+    return dispatch(words) if options.command_name == "home" else status
 
 
 def complete() -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tui_probe.pages.imported import Imported
     from tui_probe.trace.address import Address
     from tui_probe.ui import Appearance
+    from tui_probe.ui.again import Again
     from tui_probe.ui.feed import Session
 
 
@@ -56,13 +57,15 @@ def show(
 ) -> int:
     """Show a running target, traces, or imported files, until the user quits. Returns what ``ui.run`` returns.
 
-    The screen begins at the kernel and the launch that ``at`` names.
+    The screen begins at the kernel and the launch that ``at`` names. What the user wants to be run behind it is in
+    ``arguments.again_asked``.
     """
     from tui_probe.ui.feed import Session
 
-    return show_session(
-        Session(target=target, traces=traces, imported=imported, watching=watching, at=at), appearance_of(arguments)
-    )
+    session = Session(target=target, traces=traces, imported=imported, watching=watching, at=at)
+    status = show_session(session, appearance_of(arguments))
+    arguments.again_asked = session.again
+    return status
 
 
 def show_session(session: Session, appearance: Appearance) -> int:
@@ -72,6 +75,16 @@ def show_session(session: Session, appearance: Appearance) -> int:
     status = ui.run(session, appearance)
     let_go_of_lost_terminal()
     return status
+
+
+def words_for_again(arguments: argparse.Namespace) -> list[str]:
+    """The command line of the run that was asked for on the screen, with how that looked."""
+    again: Again = arguments.again_asked
+    looks = ["--ascii"] if arguments.ascii else []
+    looks += ["--palette", arguments.palette] if arguments.palette else []
+    for option, said in (("low-bandwidth", arguments.low_bandwidth), ("mouse", arguments.mouse)):
+        looks += [] if said is None else [f"--{option}" if said else f"--no-{option}"]
+    return ["run", *looks, "--again", str(again.trace), *again.options]
 
 
 def appearance_of(arguments: argparse.Namespace) -> Appearance:

@@ -39,8 +39,11 @@ from tui_probe.ui.widgets.lines import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tui_probe.probekit.kind import Source
+    from tui_probe.trace.model import Kernel
+    from tui_probe.ui.again import Offer
     from tui_probe.ui.application import Application
     from tui_probe.ui.feed import Target
     from tui_probe.ui.screens.picker import Choice
@@ -51,6 +54,8 @@ EARLY_ENTER = "ctrl+j"
 """Enter, pressed before the terminal hands over keys as they are: until then it makes them ends of lines."""
 CYCLE = ("dark", "light", "distinct", "ansi")
 
+_AGAIN = "tui_probe.ui.again"
+"""Asks all probes for their questions."""
 _COMPARISON = "tui_probe.ui.screens.compare"
 """Brings all analyses: imported when there is something to compare."""
 _EVALUATION = "tui_probe.ui.screens.evaluation"
@@ -242,6 +247,24 @@ class ProbeApp(OpenApp):
             processes = self.live.at_hand.snapshot.processes if self.live.is_mounted else ()
             traces = [each.directory for each in processes]
             self.push_screen(import_module(_EVALUATION).EvaluationScreen(name, traces))
+
+    def run_again(self, trace: Path, kernel: Kernel | None, probe: str = "") -> None:
+        """Choose what to ask of the program of a trace, ``probe`` first; then the screen ends, and it runs."""
+        if self.feed.latest.running or not self.feed.latest.loaded:
+            self.speaking.notice("the program still runs: when it has ended, R runs it again")
+        else:
+            self.tables.submit("again", lambda: import_module(_AGAIN).offer(trace, kernel, probe), self._offer_again)
+
+    def _offer_again(self, offered: Offer) -> None:
+        if offered.problem:
+            self.speaking.notice(offered.problem)
+        else:
+            self.push_screen(PickScreen("Run again, to ask", offered.choices), partial(self._run_again, offered))
+
+    def _run_again(self, offered: Offer, option: str | None) -> None:
+        if option is not None:
+            self.session.again = offered.take(option)
+            self.exit()
 
     def action_theme(self) -> None:
         """The next palette."""

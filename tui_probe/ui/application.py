@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.palette import Palette
     from tui_probe.probekit.kind import Source
+    from tui_probe.trace.model import Kernel
     from tui_probe.ui.appearance import Appearance
     from tui_probe.ui.background import Background
     from tui_probe.ui.feed import Feed, Session
@@ -105,6 +106,9 @@ class Application(Protocol):
 
     def choose_evaluation(self) -> None:
         """Choose an evaluation of the traces that are open."""
+
+    def run_again(self, trace: Path, kernel: Kernel | None, probe: str = "") -> None:
+        """Choose what to ask of the program of a trace, ``probe`` first; then the screen ends, and it runs."""
 
     def withdraw_question(self) -> None:
         """Ask no more what to do with a target that has ended meanwhile."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tui_probe.pages.kernel_row import KernelRow
     from tui_probe.trace.address import Address
     from tui_probe.trace.model import Trace
+    from tui_probe.ui.again import Again
     from tui_probe.ui.home import Home
 
 INTERVAL = 0.5
@@ -83,7 +84,7 @@ class Target(Protocol):
         """The trace directories that its processes have made so far, the oldest first."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Session:
     """What to show: a target that runs, or trace directories that exist."""
 
@@ -97,6 +98,8 @@ class Session:
     """Somebody else started the run: say so, and when it ends."""
     at: Address | None = None
     """The kernel and the launch to begin at, if it names any."""
+    again: Again | None = None
+    """What the user wants to be run now that the screen has ended."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from tui_probe.ui.opening import Page, page_of, pages_of
 from tui_probe.ui.screens.paged import PagedScreen
 from tui_probe.ui.state_line import elapsed_line
 from tui_probe.ui.views.document import DocumentView
+from tui_probe.ui.views.message import MessageView
 from tui_probe.ui.widgets.bars import Tab
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from tui_probe.pages.kernel_row import KernelRow
     from tui_probe.probekit.kind import Kind, Source
     from tui_probe.ui.at_hand import AtHand
+    from tui_probe.ui.views.view import View
 
 
 def tab_of(kind: Kind, source: Source | None = None, *, empty: bool = False) -> Tab:
@@ -122,10 +124,28 @@ class KernelScreen(PagedScreen):
         return kind_of(page).title
 
     def names(self, key: keys.Key) -> bool:
-        """Launches are named where there are several."""
-        return has_several(self._of) if key.id == "next_launch" else super().names(key)
+        """Launches are named where there are several; here it is known what ran, and may run again."""
+        if key.id == "next_launch":
+            return has_several(self._of)
+        return key.id == "again" or super().names(key)
+
+    def arrive(self, view: View) -> None:
+        """A page that lacks a probe says by which key it is run with that."""
+        if isinstance(view, MessageView) and self._lacking:
+            view.text += "; R runs it again"
+        super().arrive(view)
+
+    @property
+    def _lacking(self) -> str:
+        """The probe that would open the current page; "" where it is open."""
+        return next((tab.probe for tab in self.tabs if tab.id == self.current), "")
 
     # -- keys
+
+    def action_again(self) -> None:
+        """Run the program again, to ask what this kernel's results leave open; first what this page lacks."""
+        if self._at is not None:
+            self.probe_app.run_again(self._at.trace.directory, self._at.kernel, self._lacking)
 
     def leave(self) -> None:
         """To the screen before."""

@@ -90,10 +90,16 @@ class LiveScreen(LiveFrame):
         self.tick()
 
     def action_record(self) -> None:
-        """Switch recording on or off, in all processes of the run."""
+        """Switch recording on or off, in all processes of the run; of one that has ended: run it again."""
+        snapshot = self.at_hand.snapshot
+        if snapshot.loaded and not snapshot.running and snapshot.processes:
+            source = self.at_hand.source()
+            first = snapshot.processes[0].directory
+            self.probe_app.run_again(*((first, None) if source is None else (source.trace.directory, source.kernel)))
+            return
         on = self.probe_app.feed.switch.turn()
         if on is None:
-            self.notice("this run has no switch: it has ended, or launched nothing yet")
+            self.notice("this run has no switch: it has launched nothing yet")
         else:
             self.notice("launches are recorded" if on else "launches pass unrecorded; R records again")
 

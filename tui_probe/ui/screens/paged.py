@@ -94,7 +94,7 @@ class PagedScreen(PagedFrame):
 
     def names(self, key: keys.Key) -> bool:
         """Is a key named in the line of keys, if there is room?"""
-        return self._view.searches or key.id not in ("search", "filter")
+        return key.id != "again" and (self._view.searches or key.id not in ("search", "filter"))
 
     def applies(self, row: keys.Key) -> bool:
         """Does the current page know a worst place?"""
@@ -143,6 +143,10 @@ class PagedScreen(PagedFrame):
     def _go(self, page: str) -> None:
         self.current, self._awaited = page, None
         self.show_page()
+
+    def action_again(self) -> None:
+        """Only a kernel's screen knows what ran."""
+        self.notice("R is for the screens of a run and of its kernels")
 
     def action_worst(self) -> None:
         """To the worst place of this page, or of the page that shows it."""

@@ -1,0 +1,98 @@
+"""R: the program of a trace runs again, to ask what is not measured yet."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.recorded import H200
+from tests.ui.conftest import on_stage
+from tests.ui.synthetic import FakeTarget, TraceWriter
+from tui_probe.cli import main as command_line
+from tui_probe.cli.screen import words_for_again
+from tui_probe.ui.again import Again
+from tui_probe.ui.feed import Session
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Path:
+    """A trace whose program can run again: the folder where it ran is there."""
+    trace = tmp_path / "demo"
+    shutil.copytree(H200 / "demo", trace)
+    record = json.loads((trace / "run.json").read_text())
+    (trace / "run.json").write_text(json.dumps(record | {"cwd": str(tmp_path)}))
+    return trace
+
+
+async def test_from_the_summary_to_a_run_that_answers(demo: Path) -> None:
+    session = Session(traces=(demo,))
+    async with on_stage(session, (120, 40)) as stage:
+        await stage.press("enter")
+        assert "to ask more: R, or tui-probe run OPTION" in stage.text
+        await stage.press("R")
+        assert "Run again, to ask" in stage.text
+        assert "▌-p " in stage.text
+        assert "which accesses are not coalesced?" in stage.text
+        await stage.press(*"coalesced")
+        await stage.pilot.press("enter")
+    assert session.again == Again(demo, ("-p", "gmem_sectors_by_line"))
+
+
+async def test_from_the_live_screen_as_before(demo: Path) -> None:
+    session = Session(traces=(demo,))
+    async with on_stage(session, (120, 40)) as stage:
+        await stage.press("R")
+        assert "Run again, to ask" in stage.text
+        await stage.press(*"before")
+        await stage.pilot.press("enter")
+    assert session.again == Again(demo, ())
+
+
+async def test_an_empty_page_asks_for_its_probe_first(demo: Path) -> None:
+    session = Session(traces=(demo,))
+    async with on_stage(session, (120, 40)) as stage:
+        await stage.press("enter")
+        stage.app.screen.action_page("dmat")  # type: ignore[attr-defined]
+        await stage.settle()
+        assert "run with -p dmat or -p dmat_compact; R runs it again" in stage.text
+        await stage.press("R")
+        assert "▌-p dmat " in stage.text
+        await stage.press("escape")
+        assert session.again is None
+
+
+async def test_what_cannot_run_again_says_why(demo: Path) -> None:
+    record = json.loads((demo / "run.json").read_text())
+    (demo / "run.json").write_text(json.dumps(record | {"cwd": "/no/such/folder"}))
+    async with on_stage(Session(traces=(demo,)), (120, 40)) as stage:
+        await stage.press("R")
+        assert "it ran in /no/such/folder, no folder" in stage.text
+
+
+async def test_a_program_that_runs_is_not_started_twice(tmp_path: Path) -> None:
+    trace = TraceWriter(tmp_path / "Nov21_101010_1")
+    trace.kernel("add")
+    async with on_stage(Session(target=FakeTarget(tmp_path, [trace.directory])), (120, 40)) as stage:
+        await stage.press("enter", "R")
+        assert "the program still runs: when it has ended, R runs it again" in stage.text
+
+
+def test_the_command_line_of_what_was_asked_for() -> None:
+    looks = argparse.Namespace(ascii=True, palette="light", low_bandwidth=None, mouse=False)
+    looks.again_asked = Again(Path("/traces/one"), ("-p", "dmat"))
+    words = ["--ascii", "--palette", "light", "--no-mouse", "--again", "/traces/one", "-p", "dmat"]
+    assert words_for_again(looks) == ["run", *words]
+
+
+@pytest.mark.parametrize(("name", "behind"), [("open", []), ("home", [["home"]])])
+def test_it_runs_behind_the_screen(name: str, behind: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    run: list[list[str]] = []
+    monkeypatch.setattr(command_line, "dispatch", lambda words: run.append(words) or len(run))
+    options = argparse.Namespace(ascii=False, palette=None, low_bandwidth=None, mouse=None, command_name=name)
+    options.again_asked = Again(Path("/traces/one"), ())
+    assert command_line.run_again(options, [name]) == 1 + len(behind)
+    assert run == [["run", "--again", "/traces/one"], *behind]
