@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from tui_probe.trace.locate import LOG, is_trace, traces_in
 from tui_probe.trace.plain_file import open_plain
 from tui_probe.trace.process import is_alive
 from tui_probe.trace.run_info import RunInfo, read_run_info
+from tui_probe.trace.state_folder import read_state, write_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -137,18 +137,9 @@ def _changed(path: Path) -> float:
         return 0.0
 
 
-def _recent_file() -> Path:
-    base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")  # noqa: PTH111 - never raises
-    return Path(base) / "tui-probe" / "recent"
-
-
 def remembered() -> list[Path]:
     """The traces that were looked at lately, the newest first; some may be gone."""
-    try:
-        lines = _recent_file().read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    except OSError:
-        return []
-    return [Path(line) for line in lines if line.startswith("/")][:REMEMBERED]
+    return [Path(line) for line in read_state("recent").splitlines() if line.startswith("/")][:REMEMBERED]
 
 
 def remember(trace: Path) -> None:
@@ -157,9 +148,4 @@ def remember(trace: Path) -> None:
     if "\n" in str(path):
         return
     lines = [str(path), *(str(known) for known in remembered() if known != path)][:REMEMBERED]
-    file = _recent_file()
-    new = file.with_name(f"recent.{os.getpid()}")
-    with contextlib.suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        new.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", errors="surrogateescape")
-        new.replace(file)
+    write_state("recent", "".join(f"{line}\n" for line in lines))

@@ -11,12 +11,13 @@ import traceback
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual import events
 
 from tui_probe.draw.palette import PALETTES
 from tui_probe.draw.shorten import shorten
+from tui_probe.trace.last_place import keep_place
 from tui_probe.ui import keys
 from tui_probe.ui.appearance import Appearance
 from tui_probe.ui.background import Background, event_loop_delivery
@@ -134,6 +135,12 @@ class ProbeApp(OpenApp):
         self.gpu.stop()
         for background in (self.tables, self.logs, self.analyses):
             background.close()
+
+    def exit(self, *arguments: Any, **named: Any) -> None:
+        """Remember where the user is, and end."""
+        if self.live.is_mounted and (process := self.live.process) is not None and self.live.table.selected is not None:
+            keep_place(process.directory, self.live.place)
+        super().exit(*arguments, **named)
 
     def end_by_signal(self, number: int, _: object = None) -> None:
         """End with 128 + ``number``. A signal handler: it may be called before the start and after the end, too."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tui_probe.pages.views import FIXED
+from tui_probe.trace.last_place import Place
 from tui_probe.ui import keys
 from tui_probe.ui.launches import step_applies
 from tui_probe.ui.screens.kernel import KernelScreen
@@ -118,9 +120,16 @@ class LiveScreen(LiveFrame):
         else:
             self.show_screen_of_kernel()
 
-    def show_screen_of_kernel(self) -> None:
-        """Go to the screen of the selected kernel."""
-        self.app.push_screen(KernelScreen(self.at_hand))
+    def show_screen_of_kernel(self, page: str = "") -> None:
+        """Go to the screen of the selected kernel, to its first page or to this one."""
+        self.app.push_screen(KernelScreen(self.at_hand, page or FIXED[0]))
+
+    @property
+    def place(self) -> Place:
+        """Where the user is now."""
+        above = next((each for each in self.app.screen_stack if isinstance(each, KernelScreen)), None)
+        column, reverse = self.table.sorting
+        return Place(self.table.selected, self.current, above.current if above else "", column, reverse)
 
     def open_kernel(self, directory: Path, index: int) -> str:
         """To the screen of a kernel of the trace in ``directory``. Returns why that cannot be done yet."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from textual.containers import Container
 
+from tui_probe.trace.last_place import last_place
 from tui_probe.ui.at_hand import AtHand
 from tui_probe.ui.beginning import Beginning
 from tui_probe.ui.early_keys import EarlyKeys
@@ -53,6 +55,7 @@ class LiveFrame(ViewScreen):
         self.at_hand = AtHand(self.table)
         self.switch = ProcessSwitch(self, self.at_hand, self._take_again)
         self._beginning: Beginning | None = None
+        self._resumed = False
         self.early_keys = EarlyKeys(self, lambda: not self.at_hand.snapshot.loaded or self.table.waits)
 
     def compose(self) -> ComposeResult:
@@ -139,6 +142,7 @@ class LiveFrame(ViewScreen):
 
     def _begin(self) -> None:
         """Go where the command line says, as soon as that is there."""
+        self._resume()
         self._beginning = self._beginning or Beginning(self.probe_app.session.at)
         found = self._beginning.look(self.at_hand)
         if isinstance(found, str):
@@ -148,8 +152,36 @@ class LiveFrame(ViewScreen):
             self.at_hand.keep_launch(found)
             self.show_screen_of_kernel()
 
-    def show_screen_of_kernel(self) -> None:
-        """Go to the screen of the selected kernel."""
+    def _resume(self) -> None:
+        """Go where the user was when this trace was left, unless it is being made, or a place was named, or chosen."""
+        snapshot, process, at = self.at_hand.snapshot, self.process, self.probe_app.session.at
+        if self._resumed or not snapshot.loaded or process is None or self.table.waits:
+            return
+        self._resumed = True
+        named = at is not None and not at.is_whole
+        if snapshot.running or named or self.table.held:
+            return
+        place = last_place(process.directory)
+        if place is None:
+            self.table.prefer_probed()
+            return
+        if place.column or place.reverse:
+            self.table.sort_by(place.column, reverse=place.reverse)
+        if place.page in {tab.id for tab in self.page_tabs} and place.page != self.current:
+            self.action_page(place.page)
+            self.focus_table(in_table=True)
+        if place.kernel is not None and any(row.index == place.kernel for row in process.kernels):
+            self.table.select(place.kernel)
+            if place.kernel_page:
+                self.show_screen_of_kernel(place.kernel_page)
+
+    @abstractmethod
+    def action_page(self, page: str) -> None:
+        """Show a page and go there."""
+
+    @abstractmethod
+    def show_screen_of_kernel(self, page: str = "") -> None:
+        """Go to the screen of the selected kernel, to its first page or to this one."""
 
     def _take_again(self) -> None:
         """Show the same snapshot: another process of it."""

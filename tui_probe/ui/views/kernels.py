@@ -150,6 +150,12 @@ class KernelTable(View):
         self._held = True
         self._select(index)
 
+    def prefer_probed(self) -> None:
+        """Where no times say which kernel matters, select the first that was probed."""
+        probed = next((row for row in self.shown if row.status == "probed"), None)
+        if not self.ranked and not self._held and probed is not None:
+            self._select(probed.index)
+
     def forget(self) -> None:
         """No kernel is selected: those of another process come."""
         self.selected, self._held = None, False
@@ -157,6 +163,11 @@ class KernelTable(View):
     def hold(self) -> None:
         """Somebody is here: the selection stays on its kernel, also when another takes more time."""
         self._held = self._held or self.selected is not None
+
+    @property
+    def held(self) -> bool:
+        """Whether somebody has chosen a kernel."""
+        return self._held
 
     def _select(self, index: int) -> None:
         self.selected = index
@@ -308,6 +319,16 @@ class KernelTable(View):
         place = shown.index(self._sorted_by) if self._sorted_by in shown else 0
         column = shown[(place + step) % len(shown)]
         self._change(column=None if column == (RANK if self.ranked else 0) else column, reverse=False)
+
+    @property
+    def sorting(self) -> tuple[str, bool]:
+        """The key of the column that was chosen to sort by, "" for none, and whether the order is reversed."""
+        column = self.order.column
+        return "" if column is None else COLUMNS[column].key, self.order.reverse
+
+    def sort_by(self, key: str, *, reverse: bool) -> None:
+        """Sort by a column; by none, as usual, where there is none of that key."""
+        self._change(column=PLACES.get(key), reverse=reverse)
 
     def reverse(self) -> None:
         """Reverse the order."""

@@ -1,0 +1,105 @@
+"""A trace is opened where it was left."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.recorded import H200
+from tests.ui.conftest import on_stage
+from tests.ui.synthetic import FakeTarget, TraceWriter, example
+from tui_probe.trace import last_place, state_folder
+from tui_probe.trace.address import Address
+from tui_probe.trace.last_place import MOST, Place, keep_place
+from tui_probe.ui.feed import Session
+from tui_probe.ui.screens.kernel import KernelScreen
+
+TRACE = H200 / "attention_sectors"
+
+
+async def test_kernel_page_and_order_are_as_they_were() -> None:
+    async with on_stage(Session(traces=(TRACE,)), (120, 40)) as stage:
+        assert stage.live.table.selected == 1  # the first that was probed
+        await stage.press("s", "r", "end", "enter", "6", "ctrl+q")
+        left = stage.live.place
+    async with on_stage(Session(traces=(TRACE,)), (120, 40)) as stage:
+        assert isinstance(stage.app.screen, KernelScreen)
+        assert stage.live.place == left
+        assert (left.kernel_page, left.column, left.reverse) == ("launches", "demangled", True)
+        await stage.press("escape", "3", "ctrl+q")
+    async with on_stage(Session(traces=(TRACE,)), (120, 40)) as stage:
+        assert stage.app.screen is stage.live
+        assert stage.live.current == "events"
+
+
+async def test_what_the_command_line_names_comes_first() -> None:
+    keep_place(TRACE, Place(4, "events", "summary"))
+    at = Address(None, "flash_attention")
+    async with on_stage(Session(traces=(TRACE,), at=at), (120, 40)) as stage:
+        assert stage.live.place == Place(1, "kernel", "summary")
+
+
+async def test_a_kernel_that_is_gone_is_not_selected(tmp_path: Path) -> None:
+    trace = example(tmp_path / "trace")
+    trace.exit()
+    keep_place(trace.directory, Place(99, "no such page", "summary", "no such column"))
+    async with on_stage(Session(traces=(trace.directory,)), (120, 40)) as stage:
+        assert stage.app.screen is stage.live
+        assert stage.live.table.selected == 0
+
+
+async def test_a_run_begins_anew(tmp_path: Path) -> None:
+    trace = TraceWriter(tmp_path / "Nov21_101010_1")
+    trace.kernel("add")
+    trace.kernel("sub")
+    keep_place(trace.directory, Place(1, "kernel", "summary"))
+    async with on_stage(Session(target=FakeTarget(tmp_path, [trace.directory])), (120, 40)) as stage:
+        assert stage.app.screen is stage.live
+        assert stage.live.table.selected == 0
+
+
+def test_nothing_is_written_into_the_trace() -> None:
+    before = sorted(path.name for path in TRACE.iterdir())
+    keep_place(TRACE, Place(1))
+    assert sorted(path.name for path in TRACE.iterdir()) == before
+    assert Path(os.environ["XDG_STATE_HOME"]) in state_folder.state_file(last_place.FILE).parents
+
+
+def test_the_traces_left_last_are_remembered(tmp_path: Path) -> None:
+    for number in range(MOST + 1):
+        keep_place(tmp_path / str(number), Place(number))
+    assert last_place.last_place(tmp_path / "0") is None
+    assert last_place.last_place(tmp_path / str(MOST)) == Place(MOST)
+
+
+def test_a_state_folder_that_cannot_be_written_is_no_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
+    keep_place(TRACE, Place(1))
+    assert last_place.last_place(TRACE) is None
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["kernel", "page", "column"]), inner),
+)
+
+
+@given(JSON | st.fixed_dictionaries({str(TRACE): JSON}))
+def test_any_json_is_a_place_or_none(found: object) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(last_place, "read_state", lambda _: json.dumps(found))
+        place = last_place.last_place(TRACE)
+    assert place is None or isinstance(place.kernel, int | None)
+    assert place is None or isinstance(place.page + place.column, str)
+
+
+@given(st.text())
+def test_any_text_is_a_place_or_none(text: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(last_place, "read_state", lambda _: text)
+        assert last_place.last_place(TRACE) is None
