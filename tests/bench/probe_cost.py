@@ -6,7 +6,7 @@
 On a GPU each program runs once under the profiler for each probe, with ``--benchmark``; registers and spills are those
 that the engine's assembler reports. ``--no-gpu`` assembles the same kernels from the PTX corpus: no slowdowns. The
 naive probes are in ``tests/bench/naive``. ``--corpus`` is about the hundreds of kernels that
-``python -m tests.bench.ptx_corpus DIRECTORY`` collects: registers, spills and blocks that fit alone (``register_cost``).
+``python -m tests.bench.ptx_corpus DIRECTORY`` collects: registers, spills, blocks that fit alone (``register_cost``).
 ``--out`` writes the tables, and all figures to a JSON file beside it.
 """
 

@@ -19,10 +19,12 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from tests.bench.cost_tables import markdown
-from tui_probe.engine.assemble import Assembler
+from tui_probe.engine.assemble import Assembler, AssemblyReport
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.probed_kernel import probed_kernel
-from tui_probe.errors import ProbeError
+from tui_probe.engine.probed_kernel import with_probe
+from tui_probe.engine.registers import Chooser, Form, largest_block, most_for
+from tui_probe.engine.toolchain import Tool
+from tui_probe.errors import ProbeError, ToolchainError
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.ptx.elf import sections
 from tui_probe.ptx.parser import parse
@@ -32,11 +34,9 @@ if TYPE_CHECKING:
 
     from tui_probe.engine.model import Probe
 
-LARGEST_BLOCK = 1024
-REGISTERS_OF_BLOCK = 65536
-UNIT = 8
-"""Registers of a thread are given out in units of so many."""
 INSTRUCTION_BYTES = 16
+PLAIN = Form()
+NO_TOOL = Tool(Path(), (0, 0), "")
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,12 @@ class Assembled:
     registers: int
     spilled: int
     instructions: int
+    output: str = ""
 
     @property
-    def fits(self) -> bool:
-        """Whether a block of 1 024 threads has its registers."""
-        return -(-self.registers // UNIT) * UNIT * LARGEST_BLOCK <= REGISTERS_OF_BLOCK
+    def report(self) -> AssemblyReport:
+        """As the engine has it."""
+        return AssemblyReport("", self.output, self.registers, self.spilled, 0, None, None, 0.0, NO_TOOL)
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,21 @@ class Row:
     before: Assembled | None
     after: Assembled | None
     reason: str = ""
+    form: Form = PLAIN
+    threads: int = 0
+    """Of the largest block that the kernel can be launched with, as far as its text says."""
+
+    @property
+    def no_longer_fits(self) -> bool:
+        """Whether that block has the registers without the probe alone."""
+        most = most_for(self.threads)
+        return bool(self.before and self.after and self.before.registers <= most < self.after.registers)
 
     @property
     def added(self) -> int:
         """Registers that the probe adds to a thread."""
-        assert self.before and self.after
+        assert self.before
+        assert self.after
         return self.after.registers - self.before.registers
 
 
@@ -102,9 +113,19 @@ class Measuring:
         return [self._row(path.stem, kernel, before, probe) for probe in probes]
 
     def _row(self, stem: str, kernel: Kernel, before: Assembled, probe: Probe) -> Row:
+        def assembled(form: Form) -> Assembled:
+            made = with_probe(kernel, probe.lean_form() if form.is_lean else probe, most=form.most)
+            return self._assembled(made.ptx, kernel.entry.name)
+
+        def tried(form: Form) -> AssemblyReport | ToolchainError:
+            try:
+                return assembled(form).report
+            except ToolchainError as error:
+                return error
+
         try:
-            text, _ = probed_kernel(kernel, probe)
-            return Row(stem, probe.name, before, self._assembled(text, kernel.entry.name))
+            chosen = Chooser(kernel, probe, 0, tried).choose(before.report, assembled(Form()).report).trial.form
+            return Row(stem, probe.name, before, assembled(chosen), "", chosen, largest_block(kernel))
         except ProbeError as error:
             return Row(stem, probe.name, before, None, first_line(error))
 
@@ -124,7 +145,7 @@ class Measuring:
             code = sum(len(content) for name, content in sections(binary.read_bytes()) if name.startswith(".text."))
         assert report.registers is not None, report.output
         spilled = (report.spill_store_bytes or 0) + (report.spill_load_bytes or 0)
-        return Assembled(report.registers, spilled, code // INSTRUCTION_BYTES)
+        return Assembled(report.registers, spilled, code // INSTRUCTION_BYTES, report.output)
 
 
 def first_line(error: ProbeError) -> str:
@@ -138,7 +159,19 @@ def percentile(values: Sequence[int], share: float) -> int:
 
 def register_table(rows: Sequence[Row]) -> str:
     """One line for each probe."""
-    head = ["probe", "kernels", "refused", "added p50", "p95", "max", "spill", "no longer fit", "instructions p50"]
+    head = [
+        "probe",
+        "kernels",
+        "refused",
+        "added p50",
+        "p95",
+        "max",
+        "spill",
+        "no longer fit",
+        "limited",
+        "lean",
+        "instructions",
+    ]
     lines = []
     for probe in dict.fromkeys(row.probe for row in rows):
         mine = [row for row in rows if row.probe == probe]
@@ -149,13 +182,18 @@ def register_table(rows: Sequence[Row]) -> str:
 
 
 def figures(rows: Sequence[Row]) -> list[str]:
-    """Percentiles of added registers; kernels that spill, and that no longer fit, which did not before; instructions."""
+    """Percentiles of added registers; kernels that spill, and blocks that no longer fit, which was not so before; the
+    forms that were taken; how many times the instructions there are, in the middle of the kernels.
+    """
     added = [row.added for row in rows]
     pairs = [(row.before, row.after) for row in rows if row.before and row.after]
     spill = sum(not before.spilled and bool(after.spilled) for before, after in pairs)
-    unfit = sum(before.fits and not after.fits for before, after in pairs)
+    unfit = sum(row.no_longer_fits for row in rows)
+    limited = sum(bool(row.form.most) and not row.form.is_lean for row in rows)
+    lean = sum(row.form.is_lean for row in rows)
     grown = percentile([round(100 * after.instructions / before.instructions) for before, after in pairs], 50)
-    return [f"{percentile(added, 50):+d}", f"{percentile(added, 95):+d}", f"{max(added):+d}", str(spill), str(unfit), f"{grown / 100:.2f} ×"]  # fmt: skip
+    numbers = [f"{percentile(added, 50):+d}", f"{percentile(added, 95):+d}", f"{max(added):+d}"]
+    return [*numbers, str(spill), str(unfit), str(limited), str(lean), f"{grown / 100:.2f} ×"]
 
 
 def refusals(rows: Sequence[Row]) -> str:

@@ -19,11 +19,12 @@ _ALGORITHMS: Final = 9
 """Groups in ``algorithms.cu``."""
 _SCRIPTS: Final = ("cupy", "numba", "triton")
 _GGML: Final = (
-    "acc add-id argmax argsort binbcast clamp concat conv-transpose-1d conv2d-dw conv2d-transpose convert count-equal "
-    "cpy cross-entropy-loss cumsum diag fwht getrows gla im2col mean mmvf mmvq moe-weighted-reduction norm opt-step-adamw "
-    "pad pool2d quantize roll rope scale set-rows snake softcap softmax solve_tri ssm-conv ssm-scan sumrows topk-moe "
-    "tri tsembd unary upscale wkv"
-).split()
+    "acc", "add-id", "argmax", "argsort", "binbcast", "clamp", "concat", "conv-transpose-1d", "conv2d-dw",
+    "conv2d-transpose", "convert", "count-equal", "cpy", "cross-entropy-loss", "cumsum", "diag", "fwht", "getrows",
+    "gla", "im2col", "mean", "mmvf", "mmvq", "moe-weighted-reduction", "norm", "opt-step-adamw", "pad", "pool2d",
+    "quantize", "roll", "rope", "scale", "set-rows", "snake", "softcap", "softmax", "solve_tri", "ssm-conv", "ssm-scan",
+    "sumrows", "topk-moe", "tri", "tsembd", "unary", "upscale", "wkv",
+)  # fmt: skip
 
 
 def compile_all(packages: Packages, folder: Path) -> None:

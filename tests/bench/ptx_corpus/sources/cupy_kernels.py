@@ -27,7 +27,7 @@ class Noted:
     """In the place of CuPy's RawModule and RawKernel: its source is noted, and nothing else happens."""
 
     def __init__(
-        self, code: str, *names: str, options: tuple[str, ...] = (), name_expressions: object = None, **_: object
+        self, code: str, *_names: str, options: tuple[str, ...] = (), name_expressions: object = None, **_: object
     ):
         sources.append((code, tuple(name_expressions or ()), tuple(options)))
 
