@@ -1,7 +1,7 @@
 """What probes cost the kernels of a corpus in registers, by the assembler alone: percentiles, spills, blocks that fit.
 
 ``python -m tests.bench.probe_cost --corpus DIRECTORY`` prints the table; DIRECTORY is what
-``python -m tests.bench.ptx_corpus DIRECTORY`` made. What is assembled is remembered there, by content.
+``python -m tests.bench.ptx_corpus DIRECTORY`` made. What is assembled is remembered there, by content. ``help measured`` has the figures.
 """
 
 from __future__ import annotations

@@ -205,7 +205,10 @@ def test_what_is_kept_is_used_for_blocks_that_it_is_good_for(tmp_path: Path) -> 
 
 def test_where_no_assembler_tells_the_driver_keeps_to_what_the_block_has(tmp_path: Path) -> None:
     assert prepare(tmp_path / "kernel", HEAVY, 768, Assembler([])).text == "probed.ptx"
-    assert "\t.maxnreg 80 // tui-probe: heavy\n" in (tmp_path / "kernel" / "probed.ptx").read_text()
+    text = (tmp_path / "kernel" / "probed.ptx").read_text()
+    assert "\t.maxnreg 80 // tui-probe: heavy\n" in text
+    (probed_entry,) = parse(text).entries()
+    assert probed_entry.attributes == {"maxnreg": "80"}
 
 
 BODY = f"""{INDEX}
