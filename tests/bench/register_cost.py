@@ -1,7 +1,8 @@
 """What probes cost the kernels of a corpus in registers, by the assembler alone: percentiles, spills, blocks that fit.
 
 ``python -m tests.bench.probe_cost --corpus DIRECTORY`` prints the table; DIRECTORY is what
-``python -m tests.bench.ptx_corpus DIRECTORY`` made. What is assembled is remembered there, by content. ``help measured`` has the figures.
+``python -m tests.bench.ptx_corpus DIRECTORY`` made. What is assembled is remembered there, by content. Figures are in
+``tui-probe help measured``.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ ptxas takes registers as freely as its schedule can use them, a dozen for a prob
 told by the original: a block that had its registers without the probe may not have them with it, and then cannot be
 launched; and an SM holds fewer blocks. So where a probe adds more than ``ADDED``, or a block no longer fits, the
 kernel is assembled again with a limit (``.maxnreg``), and where it then spills, in the lean form of the probe. The
-first form that spills no more than before is taken. Where there is none and the block would not fit, the one that spills
-least is taken: what it records is the same, and a launch of the kernel as it was would record nothing.
+first form that spills no more than before is taken. Where there is none and the block would not fit, the one that
+spills least is taken: what it records is the same, and a launch of the kernel as it was would record nothing.
 """
 
 from __future__ import annotations
