@@ -225,17 +225,19 @@ static void prepare(const char *word, const char *directory, const char *archite
     free(question);
 }
 
-void engine_prepare(const char *directory, const char *architecture, const char *kernel, struct engine_answer *answers,
-                    size_t n)
-{
-    prepare("prepare", directory, architecture, kernel, "", answers, n);
-}
-
-void engine_prepare_sampled(const char *directory, const char *architecture, const char *kernel, size_t place,
-                            struct engine_answer *answer)
+void engine_prepare(const char *directory, const char *architecture, const char *kernel, unsigned threads,
+                    struct engine_answer *answers, size_t n)
 {
     char tail[16];
-    snprintf(tail, sizeof tail, "\t%u", (unsigned)place);
+    snprintf(tail, sizeof tail, "\t%u", threads);
+    prepare("prepare", directory, architecture, kernel, tail, answers, n);
+}
+
+void engine_prepare_sampled(const char *directory, const char *architecture, const char *kernel, unsigned threads,
+                            size_t place, struct engine_answer *answer)
+{
+    char tail[32];
+    snprintf(tail, sizeof tail, "\t%u\t%u", (unsigned)place, threads);
     prepare("sample", directory, architecture, kernel, tail, answer, 1);
 }
 

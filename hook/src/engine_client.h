@@ -14,14 +14,14 @@ struct engine_answer {
     const struct reason *reason; /* NULL for ENGINE_OK */
 };
 
-/* Asks for the kernel whose original.bin is in DIRECTORY, with each of the run's N probes. Waits; one question at a
- * time. A missing, dead or confused engine gives ENGINE_FAILED. */
-void engine_prepare(const char *directory, const char *architecture, const char *kernel, struct engine_answer *answers,
-                    size_t n);
+/* Asks for the kernel whose original.bin is in DIRECTORY, with each of the run's N probes, so that a block of so many
+ * THREADS has its registers. Waits; one question at a time. A missing, dead or confused engine gives ENGINE_FAILED. */
+void engine_prepare(const char *directory, const char *architecture, const char *kernel, unsigned threads,
+                    struct engine_answer *answers, size_t n);
 
 /* The same for probe PLACE of the run alone, in a form that measures the blocks of a sample. */
-void engine_prepare_sampled(const char *directory, const char *architecture, const char *kernel, size_t place,
-                            struct engine_answer *answer);
+void engine_prepare_sampled(const char *directory, const char *architecture, const char *kernel, unsigned threads,
+                            size_t place, struct engine_answer *answer);
 
 void engine_reset(void);
 

@@ -153,6 +153,7 @@ struct kernel {
     size_t n_parameters, parameter_bytes;
     struct parameter *parameters;
 
+    unsigned block_threads;          /* of the launch that it was prepared for */
     char *folder;                    /* in the trace; NULL: none was made */
     atomic_uint turns[KERNEL_TURNS]; /* launches that had a turn, by a hash of their shape */
     size_t n_probings; /* one for each probe of the run, in their order; constant */

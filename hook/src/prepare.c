@@ -187,7 +187,8 @@ static struct fate ask_engine(struct kernel *kernel, const struct launch *launch
         free(answers);
         return failed(reason(NO_DEVICE));
     }
-    engine_prepare(directory, architecture, kernel->name, answers, kernel->n_probings);
+    kernel->block_threads = launch->block[0] * launch->block[1] * launch->block[2];
+    engine_prepare(directory, architecture, kernel->name, kernel->block_threads, answers, kernel->n_probings);
     for (size_t i = 0; i < kernel->n_probings; i++) {
         fates[i] = follow_answer(&kernel->probings[i], launch, directory, &answers[i]);
         if (i == 0 || (fate.reason && !fates[i].reason))
@@ -390,7 +391,8 @@ static const struct reason *make_sampled(struct probing *probing)
         return reason(NO_DEVICE);
     }
     count_folder(NULL, false); /* without this one, which is counted by itself */
-    engine_prepare_sampled(kernel->folder, architecture, kernel->name, (size_t)(probing - kernel->probings), &answer);
+    engine_prepare_sampled(kernel->folder, architecture, kernel->name, kernel->block_threads,
+                           (size_t)(probing - kernel->probings), &answer);
     const struct reason *reason = read_sampled(probing, folder, &answer);
     count_folder(folder, false);
     return reason;

@@ -1,11 +1,13 @@
 """What probes cost: slowdown and added registers, beside naive probes that measure the same.
 
     python -m tests.bench.probe_cost [--kernels NAME …] [--probes NAME …] [--arch sm_90] [--out FILE.md]
-                                     [--programs DIR | --cutlass DIR] [--minutes N] [--no-gpu]
+                                     [--programs DIR | --cutlass DIR] [--minutes N] [--no-gpu | --corpus DIRECTORY]
 
 On a GPU each program runs once under the profiler for each probe, with ``--benchmark``; registers and spills are those
 that the engine's assembler reports. ``--no-gpu`` assembles the same kernels from the PTX corpus: no slowdowns. The
-naive probes are in ``tests/bench/naive``. ``--out`` writes the tables, and all figures to a JSON file beside it.
+naive probes are in ``tests/bench/naive``. ``--corpus`` is about the hundreds of kernels that
+``python -m tests.bench.ptx_corpus DIRECTORY`` collects: registers, spills, blocks that fit alone (``register_cost``).
+``--out`` writes the tables, and all figures to a JSON file beside it.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from pathlib import Path
 
 from tests.bench.assembling import assemble
 from tests.bench.cost_tables import CONTROL, Cost, tables
+from tests.bench.register_cost import Measuring, refusals, register_table
 from tests.bench.workloads import WORKLOADS, Workload, commands
 from tests.engine.kernels import probed
 from tests.ptx.corpus import corpus
@@ -146,9 +149,13 @@ def cost_of(workload: Workload, variant: Variant, kernels: list[dict[str, object
 
 def main() -> None:
     options = parse_arguments()
+    arch = options.arch.rstrip("af")
+    if options.corpus:
+        rows = Measuring(options.corpus, arch).rows(options.probes)
+        write(options.out, f"{register_table(rows)}\n{refusals(rows)}", [asdict(row) for row in rows])
+        return
     workloads = [one for one in WORKLOADS if not options.kernels or one.name in options.kernels]
     chosen = list(variants(options.probes))
-    arch = options.arch.rstrip("af")
     missing: list[str] = []
     if options.no_gpu:
         costs = static_costs(workloads, chosen, arch)
@@ -157,10 +164,15 @@ def main() -> None:
             programs, missing = commands(Path(name), options.programs, options.cutlass)
             costs = list(measured_costs(workloads, chosen, programs, Path(name), options.minutes))
     text = "\n".join([*tables(costs, timed=not options.no_gpu), *(f"Not measured: {line}\n" for line in missing)])
+    write(options.out, text, [asdict(cost) for cost in costs])
+
+
+def write(out: Path | None, text: str, figures: list[dict[str, object]]) -> None:
+    """Print the tables; ``out`` gets them, too, and a file beside it all figures."""
     print(text)
-    if options.out:
-        options.out.write_text(text)
-        options.out.with_suffix(".json").write_text(json.dumps([asdict(cost) for cost in costs], indent=1) + "\n")
+    if out:
+        out.write_text(text)
+        out.with_suffix(".json").write_text(json.dumps(figures, indent=1) + "\n")
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -175,6 +187,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--cutlass", type=Path, metavar="DIR", help="the folder that holds cutlass/ and cute/")
     parser.add_argument("--minutes", type=float, default=60.0, help="begin no run after this time (default 60)")
     parser.add_argument("--no-gpu", action="store_true", help="registers and spills alone, from the PTX corpus")
+    parser.add_argument(
+        "--corpus", type=Path, metavar="DIRECTORY", help="registers alone, of the kernels collected there"
+    )
     options: argparse.Namespace = parser.parse_args()
     return options
 

@@ -50,7 +50,7 @@ class Client:
     def prepare(self, directory: Path, name: str, arch: str = "sm_80") -> tuple[str, str]:
         """Ask for a kernel; the outcome and its text."""
         self._requests += 1
-        answer = self.send(f"prepare\t{self._requests}\t{directory}\t{arch}\t{name}\n".encode())
+        answer = self.send(f"prepare\t{self._requests}\t{directory}\t{arch}\t{name}\t256\n".encode())
         outcome, request, text = answer.split("\t")
         assert request == str(self._requests)
         return outcome, text
@@ -317,7 +317,7 @@ def test_a_client_that_leaves_in_the_middle_harms_nobody(server: Path, tmp_path:
     directory = kernel_directory(tmp_path, (HEADER + STORE).encode())
     gone = socket.socket(socket.AF_UNIX)
     gone.connect(str(server))
-    gone.sendall(f"prepare\t1\t{directory}\tsm_80\tstore\nprepare\t2\t".encode())
+    gone.sendall(f"prepare\t1\t{directory}\tsm_80\tstore\t256\nprepare\t2\t".encode())
     gone.close()
     with connected(server) as hook:
         assert hook.prepare(kernel_directory(tmp_path, (HEADER + STORE).encode(), "1"), "store")[0] == "ok"

@@ -80,9 +80,9 @@ def test_a_server_answers_once_for_each_probe(tmp_path: Path) -> None:
     server = EngineServer(socket, *PROBES[0], assembler=Assembler([]), others=PROBES[1:])
     directory = kernel_directory(tmp_path, (HEADER + STORE).encode(), "k")
     with server, connected(socket) as hook:
-        first = hook.send(f"prepare\t7\t{directory}\tsm_80\tstore\n".encode())
+        first = hook.send(f"prepare\t7\t{directory}\tsm_80\tstore\t256\n".encode())
         assert [first, hook.send(b""), hook.send(b"")] == ["ok\t7\tprobed.ptx"] * 3
-        first = hook.send(f"prepare\t8\t{directory}\tsm_80\tnothing\n".encode())
+        first = hook.send(f"prepare\t8\t{directory}\tsm_80\tnothing\t256\n".encode())
         assert [line.split("\t")[:2] for line in (first, hook.send(b""), hook.send(b""))] == [["skipped", "8"]] * 3
 
 
@@ -111,12 +111,12 @@ def test_a_server_makes_forms_for_samples(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (directory / name).mkdir()
     with server, connected(socket) as hook:
-        assert hook.send(f"sample\t1\t{directory}\tsm_80\tstore\t1\n".encode()) == "ok\t1\tprobed.ptx"
-        refused = hook.send(f"sample\t2\t{directory}\tsm_80\tstore\t0\n".encode())
+        assert hook.send(f"sample\t1\t{directory}\tsm_80\tstore\t1\t256\n".encode()) == "ok\t1\tprobed.ptx"
+        refused = hook.send(f"sample\t2\t{directory}\tsm_80\tstore\t0\t256\n".encode())
         assert refused.split("\t")[:2] == ["skipped", "2"]
         assert refused.endswith("block_sched needs every block, so that none is left out code needs-every-block")
         for place in ("2", "x"):
-            assert hook.send(f"sample\t3\t{directory}\tsm_80\tstore\t{place}\n".encode()).startswith("failed\t3\t")
+            assert hook.send(f"sample\t3\t{directory}\tsm_80\tstore\t{place}\t256\n".encode()).startswith("failed\t3\t")
 
 
 @pytest.mark.parametrize("there", [None, "other", "same"])

@@ -83,7 +83,7 @@ def test_a_thread_adds_to_its_own_record() -> None:
 def test_what_is_never_counted_is_not_added(accepts: Callable[[str], int]) -> None:
     text = probed(entry("ret;"), probe=summing_probe())
     (line,) = [line for line in inserted(text) if "red.global" in line]
-    assert line == "red.global.add.u32 [%tp__address+20], %tp__part3;"
+    assert line == "@!%tp__follows red.global.add.u32 [%tp__address+20], %tp__part;"
     accepts(text)
 
 
@@ -126,6 +126,25 @@ def test_sums_are_written_by_the_lowest_lane_alone() -> None:
     reds = [line for line in lines if "red." in line]
     assert len(reds) == 2
     first = lines.index("setp.ne.u32 %tp__follows, %tp__lower, 0;")
-    branch, label = lines[first + 1], lines[first + 1].split()[-1].replace(";", ":")
-    assert branch.startswith("@%tp__follows bra ")
-    assert first < lines.index(reds[0]) < lines.index(reds[1]) < lines.index(label)
+    assert all(line.startswith("@!%tp__follows red.global.add.") for line in reds)
+    assert first < lines.index(reds[0]) < lines.index(reds[1])
+
+
+def test_sums_cost_no_register_each(accepts: Callable[[str], int]) -> None:
+    """Eight sums need little more than the eight registers that are added up."""
+    names = [f"%n{index}" for index in range(8)]
+    fields = ", ".join(f'n{index} = "u32"' for index in range(8))
+    start = f".reg .b32 {', '.join(names)}; " + " ".join(f"mov.u32 {name}, %clock;" for name in names)
+    probe = toml_probe(
+        f'''
+[map.m]
+level = "warp"
+cap = 1
+regs = {{ {fields} }}
+[probe.p]
+position = "kernel"
+before = "{start}"
+after = "ADD [ m ] {{{", ".join(names)}}};"
+'''
+    )
+    assert accepts(probed(entry("ret;"), probe=probe)) <= 8 + 10

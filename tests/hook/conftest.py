@@ -98,6 +98,7 @@ class Engine:
         self.asked_for_samples: list[tuple[str, int]] = []
         self.answer: Prepare | None = None
         self.prepared: list[str] = []
+        self.threads: list[int] = []
         self.architectures: list[str] = []
         self.hang = threading.Event()
         self.greeting = "hello\t1"
@@ -136,8 +137,9 @@ class Engine:
             return self.greeting
         if words[0] == "sample":
             return self._reply_sample(words)
-        _, number, directory, architecture, name = words
+        _, number, directory, architecture, name, threads = words
         self.prepared.append(name)
+        self.threads.append(int(threads))
         self.architectures.append(architecture)
         if self.answer:
             answer = self.answer(Path(directory), name)
@@ -147,7 +149,7 @@ class Engine:
 
     def _reply_sample(self, words: list[str]) -> str:
         """The same kernel once more, to measure some blocks; or ``self.unsampled``, why not."""
-        _, number, directory, _, name, place = words
+        _, number, directory, _, name, place, _ = words
         self.asked_for_samples.append((name, int(place)))
         if self.unsampled:
             return f"skipped\t{number}\t{self.unsampled}"

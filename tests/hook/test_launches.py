@@ -409,6 +409,11 @@ def test_engine_hears_kernel_and_architecture(host: Host) -> None:
     assert engine_of(host).architectures == ["sm_90", "sm_90"]
 
 
+def test_engine_hears_how_large_the_block_is(host: Host) -> None:
+    host.python("context()\nm = module()\nlaunch(function(m, 'one'), block=384)")
+    assert engine_of(host).threads == [384]
+
+
 def test_what_the_engine_remarks_is_the_reason_of_a_probed_kernel(host: Host) -> None:
     engine_of(host).storage = ["note the probe matched nothing"]
     run = host.python(ONE)

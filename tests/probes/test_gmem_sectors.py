@@ -13,6 +13,7 @@ from tests.engine.kernels import entry
 from tests.probes.kernels import GENERIC
 from tests.probes.running import example, result_of, simulated
 from tests.probes.specimens import strided_store
+from tui_probe.probe_files.loading import load_probe
 from tui_probe.probes.gmem_sectors.analysis import MemorySectors, analyse
 
 if TYPE_CHECKING:
@@ -22,10 +23,14 @@ if TYPE_CHECKING:
 SPECIMEN = strided_store(8192)
 
 
-@pytest.fixture
-def counted(tmp_path: Path) -> Callable[..., MemorySectors]:
+@pytest.fixture(params=["plain", "lean"])
+def counted(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., MemorySectors]:
+    """Counts by the probe in each of its forms: they are the same."""
+    probe = load_probe("gmem_sectors")
+    own = probe.lean_form() if request.param == "lean" else probe
+
     def run(*arguments: Any, **options: Any) -> MemorySectors:
-        return analyse(result_of(tmp_path, "gmem_sectors", *arguments, **options))
+        return analyse(result_of(tmp_path, own, *arguments, **options))
 
     return run
 

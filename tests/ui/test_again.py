@@ -14,7 +14,7 @@ from tests.ui.conftest import on_stage
 from tests.ui.synthetic import FakeTarget, TraceWriter
 from tui_probe.cli import main as command_line
 from tui_probe.cli.screen import words_for_again
-from tui_probe.ui.again import Again
+from tui_probe.ui.asked import Again
 from tui_probe.ui.feed import Session
 
 

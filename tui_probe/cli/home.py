@@ -43,6 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise LaunchError("the home screen needs a terminal; without one: tui-probe run, report, show")
     from tui_probe.ui.home import Form, Home
 
+    arguments.again_asked = None
     form = Form(probe=chosen_settings().probe or DEFAULT)
     home = Home(partial(recent_traces, {trace_dir(), Path("trace")}, LISTED), findings, known_probes, form)
     with tidy_end():

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tui_probe.pages.imported import Imported
     from tui_probe.trace.address import Address
     from tui_probe.ui import Appearance
-    from tui_probe.ui.again import Again
+    from tui_probe.ui.asked import Again
     from tui_probe.ui.feed import Session
 
 

@@ -42,15 +42,19 @@ class Expander:
         *,
         reduces: bool,
         keeps: bool = False,
+        gathers: bool = False,
         sites: Sites | None = None,
     ) -> None:
-        """``keeps``: what is behind the marks of slots is in use. ``sites`` are those of the kernel that calls this."""
+        """``keeps``: what is behind the marks of slots is in use. ``gathers``: lanes that part do not meet again.
+
+        ``sites`` are those of the kernel that calls this.
+        """
         self._probe = probe
         self._names = names
         self._addressing = addressing
         self._own = {name: names.register(name, kind) for name, kind in probe.registers.items()}
         self._recording = Recording(probe, names, addressing, keeps=keeps)
-        self._summation = Summation(probe, names, self._own, reduces=reduces)
+        self._summation = Summation(probe, names, self._own, reduces=reduces, gathers=gathers)
         self.sites = sites.of_function(names) if sites else Sites(probe, names)
         self.zero: frozenset[str] = frozenset()
         """Registers of the probe that are 0 wherever a snippet is written out from now on."""
@@ -127,14 +131,16 @@ class Expander:
             lines += before
             operands[field.offset] = field.type, operand
         storage = storage_of(self._probe, own_map)
-        # Four registers in a row are worth it where stores are many.
-        unit = storage.unit if own_map.cap != 1 else min(storage.unit, 8)
+        # Four registers in a row are worth it where stores are many and registers are not scarce.
+        is_wide = own_map.cap != 1 and not self._probe.is_lean
+        unit = storage.unit if is_wide else min(storage.unit, 8)
         hint = _STREAMING if own_map.cap != 1 else ""
         guard = f"@{target.where} " if target.where else ""
         for column in range(0, own_map.record_bytes, unit):
             piece = {offset - column: one for offset, one in operands.items() if 0 <= offset - column < unit}
             for offset, suffix, operand in self._stores(piece, lines):
-                place = target.offset + column // unit * (target.pitch or unit) + offset
+                within = column % storage.unit + offset
+                place = target.offset + column // storage.unit * (target.pitch or storage.unit) + within
                 address = target.address + (f"+{place}" if place else "")
                 lines.append(f"{guard}st.global{hint}.{suffix} [{address}], {operand};")
         return lines

@@ -206,7 +206,7 @@ class _Kernel:
         self._sampling = Sampling(probe, self._names) if sampled else None
         addressing = Addressing(self._names, None, self._sampling.place if self._sampling else "", Launches.ANY)
         self._addressing = addressing
-        self.expander = Expander(probe, self._names, addressing, reduces=True)
+        self.expander = Expander(probe, self._names, addressing, reduces=True, gathers=True)
         self.expander.zero = whole.zero
         self._mark = self._names.temporary("mark", "b32")
 

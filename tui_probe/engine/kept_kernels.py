@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.cache import Cache, digest
 from tui_probe.engine.files import read_file, write_file
+from tui_probe.engine.registers import LARGEST_BLOCK
 from tui_probe.engine.shared_files import link_to, put
 from tui_probe.trace.sites import NAME
 
@@ -81,15 +82,18 @@ class KeptKernels:
         key: str,
         directory: Path,
         kernel: Path | None = None,
+        threads: int = 0,
         *,
         allows: Callable[[Need], bool] = lambda _: True,
     ) -> Restored | None:
         """Fill a folder from the cache; None if that kernel is not in it, or not all of it, or needs what is not
-        allowed any more. What does not depend on the probe goes to the folder ``kernel``, if that is another one.
-        Raises OSError.
+        allowed any more, or has too many registers for a block of ``threads``. What does not depend on the probe goes
+        to the folder ``kernel``, if that is another one. Raises OSError.
         """
         entry = self._cache.get(key)
         if entry is None or not all(allows(Need(need)) for need in entry["needs"].decode().split()):
+            return None
+        if threads > int(entry["threads"]):
             return None
         original = entry["original"].decode()
         if original and not self._write_original(original, (kernel or directory) / _ORIGINAL):
@@ -109,12 +113,20 @@ class KeptKernels:
         found: str,
         said: Sequence[str],
         needs: Collection[Need] = (),
+        threads: int = LARGEST_BLOCK,
     ) -> None:
-        """Put the kernel of finished folders into the cache. Raises OSError."""
+        """Put the kernel of finished folders into the cache, good for blocks of so many ``threads``. Raises OSError."""
         name = self._keep_original(kernel / _ORIGINAL) if (kernel / _ORIGINAL).exists() else ""
         words = "\n".join(said).replace(str(directory), _DIRECTORY)
         files = {file: (directory / file).read_bytes() for file in PREPARED_FILES if (directory / file).exists()}
-        told = {"original": name, "load": load, "found": found, "said": words, "needs": " ".join(needs)}
+        told = {
+            "original": name,
+            "load": load,
+            "found": found,
+            "said": words,
+            "needs": " ".join(needs),
+            "threads": str(threads),
+        }
         self._cache.put(key, files | {about: text.encode() for about, text in told.items()})
 
     def _keep_original(self, path: Path) -> str:

@@ -57,6 +57,11 @@ def kernel_info(
     return "\n".join(lines) + "\n"
 
 
+def with_note(text: str, note: Reason) -> str:
+    """The text of the file with a note for people, unless there is one already."""
+    return text if note_in(text) else f"{text}{_NOTE}{note.written}\n"
+
+
 def note_in(text: str) -> str:
     """The words of the note in a ``kernel.info``, "" without one."""
     notes = (line.removeprefix(_NOTE) for line in text.splitlines() if line.startswith(_NOTE))

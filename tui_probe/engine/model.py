@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -227,6 +227,8 @@ class ProbePoint:
     after: Snippet | None
     guarded: bool = True
     yielding: bool = False
+    lean: Snippet | None = None
+    """Stands in the place of ``before`` in the form of the probe that takes few registers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +262,18 @@ class Probe:
     maps: tuple[Map, ...]
     points: tuple[ProbePoint, ...]
     about: About = field(default_factory=About)
+    is_lean: bool = False
+    """Whether few registers matter more than time: records are stored in narrow pieces."""
+
+    @property
+    def has_lean_form(self) -> bool:
+        """Whether there is a form that takes fewer registers."""
+        return any(one.lean for one in self.points) or any(one.cap != 1 for one in self.maps)
+
+    def lean_form(self) -> Probe:
+        """The same probe, with the same maps, made for kernels that have no registers to spare."""
+        points = tuple(replace(one, before=one.lean, lean=None) if one.lean else one for one in self.points)
+        return replace(self, points=points, is_lean=True)
 
     @property
     def weight(self) -> Weight:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -12,15 +13,17 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.engine.answers import Answer
 from tui_probe.engine.assemble import Assembler, AssemblyReport
 from tui_probe.engine.files import read_file, write_file
+from tui_probe.engine.fitting import Fitting, limit_unseen
 from tui_probe.engine.graft_gate import part_of
 from tui_probe.engine.grafts import WAY, GraftedKernel, Grafter
 from tui_probe.engine.kept_kernels import Need
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.kernel_cubin import kernel_cubin
-from tui_probe.engine.kernel_info import note_in
+from tui_probe.engine.kernel_info import note_in, with_note
 from tui_probe.engine.machine_code import find_cubin
 from tui_probe.engine.probed_kernel import Probed, with_probe
 from tui_probe.engine.pruned import PrunedAssemblies, take_over
+from tui_probe.engine.registers import LARGEST_BLOCK, may_need_less
 from tui_probe.engine.serialisation import reason, serialised, without_yielding, yielding_sites
 from tui_probe.engine.site_file import site_file
 from tui_probe.engine.toolchain import INSTALL_HINT
@@ -30,7 +33,7 @@ from tui_probe.trace.sites import NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from concurrent.futures import Future, ThreadPoolExecutor
+    from concurrent.futures import ThreadPoolExecutor
     from pathlib import Path
 
     from tui_probe.engine.graft_gate import Gate
@@ -87,14 +90,15 @@ class Preparation:
     grafter: Grafter | None = None
     gate: Gate | None = None
 
-    def run(self, originals: Originals, arch: str, name: str) -> Answer:
+    def run(self, originals: Originals, arch: str, name: str, threads: int = 0) -> Answer:
+        """``threads`` are those of the block that is launched, 0 if they are not known."""
         match = _ARCH.fullmatch(arch)
         if match is None:
             raise ProbeError(because("unknown-architecture", architecture=arch))
         self.log.write(f"{self.options.kernels.split(':')} {self.options.filtered.split(':')}")
         image = read_file(self.kernel / "original.bin")
         key = self.kept.key(image, arch, name) if self.kept else ""
-        if (ready := self._from_cache(key, name, int(match[1]))) is not None:
+        if (ready := self._from_cache(key, name, int(match[1]), threads)) is not None:
             return ready
         try:
             original, found = originals.find(image, name, int(match[1]))
@@ -105,8 +109,9 @@ class Preparation:
         self.log.write(self._subject(found, name))
         kernel = replace(self._kernel(original, name), image=image)
         tools = self.assembler.tools()
+        most = 0 if tools else limit_unseen(kernel, threads)
         try:
-            probed = with_probe(kernel, self.probe, arch=int(match[1]), sampled=self.options.sampled)
+            probed = with_probe(kernel, self.probe, arch=int(match[1]), sampled=self.options.sampled, most=most)
         except Exception as error:
             self._write_unprobed(original, kernel)
             if tools and isinstance(error, UnsupportedKernelError):
@@ -122,9 +127,10 @@ class Preparation:
         self._write(NAME, site_file(self.probe.name, kernel, probed.notes, image))
         if not tools:
             self.log.write(_NO_ASSEMBLER)
+        probe = self.probe
         if note := self._to_yield(kernel, assemblies):
-            without = without_yielding(self.probe)
-            probed = with_probe(kernel, without, arch=int(match[1]), sampled=self.options.sampled, note=note)
+            probe = without_yielding(self.probe)
+            probed = with_probe(kernel, probe, arch=int(match[1]), sampled=self.options.sampled, note=note, most=most)
             self._write("probed.ptx", probed.ptx)
             self._write_info(probed)
             self._write(NAME, site_file(self.probe.name, kernel, probed.notes, image))
@@ -133,9 +139,33 @@ class Preparation:
         if load == "probed.bin" and isinstance(failure := assemblies[0].result(), ToolchainError):
             assemblies[1].result()
             return Answer.refusal("failed", of_assembler(failure))
+        fitting = Fitting(kernel, probe, self.assembler, self.directory, arch, threads, self.options.sampled)
+        reach = self._fit(fitting, probed.info, assemblies) if tools else max(threads, 1)
         if self.kept is not None:
-            self.pool.submit(self._keep, self.kept, key, load, found, assemblies)
+            self.pool.submit(self._keep, self.kept, key, load, found, assemblies, reach)
         return Answer("ok", load)
+
+    def _fit(self, fitting: Fitting, info: str, assemblies: list[Future[AssemblyReport | ToolchainError]]) -> int:
+        """Take another form of the probed kernel if this one has too many registers. The threads of the largest block
+        that it is good for.
+        """
+        after = assemblies[0].result()
+        if isinstance(after, ToolchainError) or not may_need_less(after):
+            return LARGEST_BLOCK
+        before = assemblies[1].result()
+        if isinstance(before, ToolchainError):
+            return LARGEST_BLOCK
+        choice = fitting.choose(before, after)
+        if choice.said:
+            self.log.write(choice.said)
+        if choice.note is not None:
+            self._write("kernel.info", with_note(info, choice.note))
+            self.log.write(f"[note] {choice.note.text}")
+        if choice.trial.report != after:
+            self.log.write(f"{choice.trial.report.command}\n{choice.trial.report.output}")
+            assemblies[0] = Future()
+            assemblies[0].set_result(choice.trial.report)
+        return choice.threads
 
     def _grafted(self, image: bytes, name: str, arch: int, key: str, error: ImageError) -> Answer:
         """Prepare a kernel in machine code, since there is no PTX for the reason that ``error`` tells."""
@@ -220,11 +250,11 @@ class Preparation:
         sample = ", in a sample of blocks" if self.options.sampled else ""
         return f"[objdump] original.bin is {found}\n{name}\n[probe] {self.probe.name} from {self.probe.path}{sample}"
 
-    def _from_cache(self, key: str, name: str, arch: int) -> Answer | None:
+    def _from_cache(self, key: str, name: str, arch: int, threads: int) -> Answer | None:
         """The kernel as it was prepared before, by this run or an earlier one."""
         if self.kept is None:
             return None
-        entry = self.kept.restore(key, self.directory, self.kernel, allows=partial(self._allows, arch))
+        entry = self.kept.restore(key, self.directory, self.kernel, threads, allows=partial(self._allows, arch))
         self.counts.add(hit=entry is not None)
         if entry is None:
             return None
@@ -263,18 +293,26 @@ class Preparation:
         load: str,
         found: str,
         assemblies: list[Future[AssemblyReport | ToolchainError]],
+        threads: int,
     ) -> None:
         """Put the kernel into the cache once its assemblies, which were submitted before this, have ended well."""
         reports = [assembly.result() for assembly in assemblies]
         said = [f"{report.command}\n{report.output}" for report in reports if isinstance(report, AssemblyReport)]
         if len(said) == len(reports):
-            self._keep_files(kept, key, load, found, said)
+            self._keep_files(kept, key, load, found, said, threads=threads)
 
     def _keep_files(
-        self, kept: KeptKernels, key: str, load: str, found: str, said: Sequence[str], needs: Sequence[Need] = ()
+        self,
+        kept: KeptKernels,
+        key: str,
+        load: str,
+        found: str,
+        said: Sequence[str],
+        needs: Sequence[Need] = (),
+        threads: int = LARGEST_BLOCK,
     ) -> None:
         try:
-            kept.keep(key, self.directory, self.kernel, load, found, said, needs)
+            kept.keep(key, self.directory, self.kernel, load, found, said, needs, threads)
         except OSError as error:
             with contextlib.suppress(OSError):  # the trace is gone or the disk full, and this is only a remark
                 self.log.write(f"[cache] not kept for other runs: {error.filename}: {error.strerror}")

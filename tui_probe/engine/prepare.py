@@ -115,9 +115,10 @@ class Preparer:
                 self._gate = GraftGate(default_folder("grafts"), self._assembler.tools())
             return self._gate
 
-    def prepare(self, directory: Path, arch: str, name: str) -> Answer:
+    def prepare(self, directory: Path, arch: str, name: str, threads: int = 0) -> Answer:
         """Prepare the kernel ``name`` of ``directory/original.bin`` for a device of ``arch`` (``sm_90``).
 
+        ``threads`` are those of the block that is launched first, 0 if they are not known.
         Writes the files of a kernel's directory. Never raises: a failure is an answer, its details in process.log.
         """
         own = directory / self._options.folder
@@ -128,15 +129,15 @@ class Preparer:
         except (OSError, ValueError) as error:
             return Answer.refusal("failed", _of_directory(directory, error))
         with log:
-            return self._answer(directory, arch, name, log)
+            return self._answer(directory, arch, name, threads, log)
 
-    def _answer(self, directory: Path, arch: str, name: str, log: ProcessLog) -> Answer:
+    def _answer(self, directory: Path, arch: str, name: str, threads: int, log: ProcessLog) -> Answer:
         own = directory / self._options.folder
         try:
             work = Preparation(self._probe, self._options, self._assembler, self._pool, directory, own, log)
             work.kept, work.counts, work.pruned = self._kept_kernels(), self.counts, self._pruned
             work.grafter, work.gate = self._grafter, self._graft_gate()
-            answer = work.run(self._originals, arch, name)
+            answer = work.run(self._originals, arch, name, threads)
             if self._sources is not None:
                 self._pool.submit(self._sources.add, own, directory)
             return answer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tui_probe.engine.edits import Edits
+from tui_probe.engine.edits import Edits, marked
 from tui_probe.engine.insertion import insert_probe
 from tui_probe.engine.kernel_info import kernel_info
 from tui_probe.engine.module_variables import replay_hazard, share_variables
@@ -36,14 +36,24 @@ def probed_kernel(kernel: Kernel, probe: Probe, *, sampled: bool = False) -> tup
 
 
 def with_probe(
-    kernel: Kernel, probe: Probe, *, arch: int | None = None, sampled: bool = False, note: Reason | None = None
+    kernel: Kernel,
+    probe: Probe,
+    *,
+    arch: int | None = None,
+    sampled: bool = False,
+    note: Reason | None = None,
+    most: int = 0,
 ) -> Probed:
     """A kernel with a probe in it for a device of ``arch`` (90 for sm_90; None: one that the PTX names), and a ``note``
     for people in its kernel.info. Raises UnsupportedKernelError.
+
+    ``most``: the registers that a thread may have; 0: as many as the assembler takes.
     """
     kernel, probe = fitted(kernel, probe, arch)
     names, edits = Names(kernel.pruned), Edits(kernel.module.source)
     shared = share_variables(kernel, names, edits)
+    if most and kernel.entry.body_span is not None:
+        edits.before(kernel.entry.body_span, marked([f".maxnreg {most}"], probe.name))
     inserted = insert_probe(kernel, probe, names, edits, shared, sampled=sampled)
     info = kernel_info(
         kernel.entry.name,

@@ -1,11 +1,11 @@
 """The engine as a server on a Unix socket: hooks ask it to prepare kernels.
 
     hook → engine   hello TAB 1 TAB pid                                    engine → hook   hello TAB 1
-    hook → engine   prepare TAB id TAB kernel directory TAB sm_XY TAB kernel name
+    hook → engine   prepare TAB id TAB kernel directory TAB sm_XY TAB kernel name TAB threads of the block launched
     engine → hook   ok TAB id TAB file  |  skipped TAB id TAB reason  |  failed TAB id TAB reason
     Of several probes there is such an answer for each, in their order; its files are in a folder of the probe's name.
-    hook → engine   sample TAB id TAB kernel directory TAB sm_XY TAB kernel name TAB place of a probe, from 0
-    One answer: the same kernel, made to measure the blocks of a sample, in a folder ``sampled``.
+    hook → engine   sample TAB id TAB kernel directory TAB sm_XY TAB kernel name TAB place of a probe TAB threads
+    Places count from 0. One answer: the same kernel, made to measure the blocks of a sample, in a folder ``sampled``.
     A reason ends with its code: no PTX in image code no-ptx
     launcher → engine  cache TAB id         engine → launcher  ok TAB id TAB hits SPACE misses
 
@@ -133,11 +133,12 @@ class EngineServer:
                 yield f"hello\t{PROTOCOL}\n"
             case ["hello", *_]:
                 yield _line(Answer.refusal("failed", because("protocol", version=PROTOCOL)), "-")
-            case ["prepare", request, directory, arch, name]:
-                for answer in self._preparers.prepare(Path(directory), arch, name):
+            case ["prepare", request, directory, arch, name, threads] if threads.isdecimal():
+                for answer in self._preparers.prepare(Path(directory), arch, name, int(threads)):
                     yield _line(answer, request)
-            case ["sample", request, directory, arch, name, place] if place.isdecimal():
-                yield _line(self._preparers.prepare_sampled(int(place), Path(directory), arch, name), request)
+            case ["sample", request, directory, arch, name, place, threads] if (place + threads).isdecimal():
+                answer = self._preparers.prepare_sampled(int(place), Path(directory), arch, name, int(threads))
+                yield _line(answer, request)
             case ["cache", request]:
                 counts = self._preparers.counts
                 yield f"ok\t{request}\t{counts.hits} {counts.misses}\n"

@@ -52,16 +52,16 @@ class Preparers:
         for preparer in self._preparers:
             preparer.warm_up()
 
-    def prepare(self, directory: Path, arch: str, name: str) -> Iterator[Answer]:
+    def prepare(self, directory: Path, arch: str, name: str, threads: int = 0) -> Iterator[Answer]:
         """The answer of each probe, in their order, as soon as it and those before it are known."""
         if len(self._preparers) == 1:
-            yield self._preparers[0].prepare(directory, arch, name)
+            yield self._preparers[0].prepare(directory, arch, name, threads)
             return
-        answers = [self._pool.submit(preparer.prepare, directory, arch, name) for preparer in self._preparers]
+        answers = [self._pool.submit(preparer.prepare, directory, arch, name, threads) for preparer in self._preparers]
         for answer in answers:
             yield answer.result()
 
-    def prepare_sampled(self, place: int, directory: Path, arch: str, name: str) -> Answer:
+    def prepare_sampled(self, place: int, directory: Path, arch: str, name: str, threads: int = 0) -> Answer:
         """A kernel that is prepared already, with the probe at ``place``, for launches of which only some blocks are
         measured: all of their records would be too many.
         """
@@ -70,7 +70,7 @@ class Preparers:
         probe, _ = self._probes[place]
         if probe.about.every_block:
             return Answer.refusal("skipped", because("needs-every-block", probe=probe.name))
-        return self._sampled_preparer(place).prepare(directory, arch, name)
+        return self._sampled_preparer(place).prepare(directory, arch, name, threads)
 
     def _sampled_preparer(self, place: int) -> Preparer:
         with self._lock:

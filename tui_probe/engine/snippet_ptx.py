@@ -161,7 +161,9 @@ class _Kernel:
         self._names = Names("")
         self._sampling = Sampling(probe, self._names) if sampled else None
         self._addressing = Addressing(self._names, None, self._sampling.place if self._sampling else "", launches)
-        self._expander = Expander(probe, self._names, self._addressing, reduces=arch >= 80, keeps=room is not None)
+        self._expander = Expander(
+            probe, self._names, self._addressing, reduces=arch >= 80, keeps=room is not None, gathers=True
+        )
 
     def parameters(self) -> list[str]:
         """The names of the parameters that a probed kernel gets, in order."""

@@ -12,11 +12,14 @@ which is exact for every 32-bit value, and for 64-bit ones below 2**59.
 
 All this stands behind a branch that no lane takes. It begins a basic block, so that the assembler keeps what it needs
 here apart from the kernel's own last instructions: mixed with them it would cost a small kernel half a dozen registers.
+Each sum goes to memory before the next is made, under a predicate that holds in one lane: sums that wait for a common
+branch cost a register each, six more where a kernel has few of its own. A graft has that branch all the same, since
+lanes that part there must not come back together.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tui_probe.engine.helpers import TYPE_BITS
 from tui_probe.engine.model import FIELD_BYTES, Code, Field, Level, Map, Probe, Snippet
@@ -63,10 +66,24 @@ def _names(operand: object) -> Iterable[str]:
     return (name for part in inner if part is not None for name in _names(part))
 
 
+class _Sum(NamedTuple):
+    """One field: what all lanes do for its sum, what makes that as wide as the field, and the addition."""
+
+    gathered: list[str]
+    widened: list[str]
+    added: str
+
+    def all(self, guard: str) -> list[str]:
+        """One after the other, with the addition under a predicate."""
+        return [*self.gathered, *self.widened, f"{guard}{self.added}"]
+
+
 class Summation:
     """PTX text of ``ADD`` for one kernel. ``own`` maps the probe's registers to their names in the kernel."""
 
-    def __init__(self, probe: Probe, names: Names, own: dict[str, str], *, reduces: bool) -> None:
+    def __init__(self, probe: Probe, names: Names, own: dict[str, str], *, reduces: bool, gathers: bool) -> None:
+        """``gathers``: all sums are made before one lane goes on to add them."""
+        self._gathers = gathers
         self._probe = probe
         self._names = names
         self._own = own
@@ -87,21 +104,32 @@ class Summation:
 
     def lines(self, own_map: Map, values: tuple[str, ...], address: str, zero: frozenset[str]) -> list[str]:
         """Lines behind ``before`` that add to the record at ``address``, leaving out registers in ``zero``."""
-        by_warp = self._by_warp(own_map)
-        gathered: list[str] = []
-        added: list[str] = []
+        if not self._by_warp(own_map):
+            return [line for sum_ in self._sums(own_map, values, address, zero, by_warp=False) for line in sum_.all("")]
+        follows = self._names.temporary("follows", "pred")
+        sums = self._sums(own_map, values, address, zero, by_warp=True)
+        lowest = self._lowest_lane(follows)
+        if not self._gathers:
+            return [*lowest, *(line for sum_ in sums for line in sum_.all(f"@!{follows} ")), f"{self._end}:"]
+        gathered = [line for sum_ in sums for line in sum_.gathered]
+        added = [line for sum_ in sums for line in (*sum_.widened, sum_.added)]
+        return [*gathered, *lowest, f"@{follows} bra {self._end};", *added, f"{self._end}:"]
+
+    def _sums(
+        self, own_map: Map, values: tuple[str, ...], address: str, zero: frozenset[str], *, by_warp: bool
+    ) -> list[_Sum]:
+        sums = []
         for index, (field, value) in enumerate(zip(own_map.fields, values, strict=True)):
             if value in zero or parse_integer(value) == 0:
                 continue
-            before, after, operand = self._sum(field, value, index) if by_warp else ([], *self._widened(field, value))
-            bits = FIELD_BYTES[field.type] * 8
+            number = str(index) if self._gathers else ""
+            gathered, widened, operand = (
+                self._sum(field, value, number) if by_warp else ([], *self._widened(field, value))
+            )
             place = address + (f"+{field.offset}" if field.offset else "")
-            gathered += before
-            added += [*after, f"red.global.add.u{bits} [{place}], {operand};"]
-        if not by_warp:
-            return added
-        follows = self._names.temporary("follows", "pred")
-        return [*gathered, *self._lowest_lane(follows), f"@{follows} bra {self._end};", *added, f"{self._end}:"]
+            added = f"red.global.add.u{FIELD_BYTES[field.type] * 8} [{place}], {operand};"
+            sums.append(_Sum(gathered, widened, added))
+        return sums
 
     def _by_warp(self, own_map: Map) -> bool:
         return self._reduces and own_map.level is Level.WARP
@@ -127,9 +155,9 @@ class Summation:
         wide = self._names.temporary("sum", "b64")
         return [f"cvt.u64.u32 {wide}, {operand};"], wide
 
-    def _sum(self, field: Field, value: str, index: int) -> tuple[list[str], list[str], str]:
+    def _sum(self, field: Field, value: str, number: str) -> tuple[list[str], list[str], str]:
         """The sum over the lanes, as wide as the field: what all of them do for it, what the lowest does, and it."""
-        part, total = self._names.temporary(f"part{index}", "b32"), self._names.temporary("sum", "b64")
+        part, total = self._names.temporary(f"part{number}", "b32"), self._names.temporary("sum", "b64")
         if value not in self._own:
             lines = [f"popc.b32 {part}, {self._lanes()};", f"mul.lo.u32 {part}, {part}, {value};"]
             lines = lines[: 1 if parse_integer(value) == 1 else 2]
@@ -138,10 +166,10 @@ class Summation:
         if field.type == "u32":
             return [self._redux(part, operand)], [], part
         if TYPE_BITS[self._probe.registers[value]] == 32:
-            return *self._in_halves(operand, part, index), total
-        half, upper = self._names.temporary("half", "b32"), self._names.temporary(f"upper{index}", "b32")
+            return *self._in_halves(operand, part, number), total
+        half, upper = self._names.temporary("half", "b32"), self._names.temporary(f"upper{number}", "b32")
         shifted = self._names.temporary("wide", "b64")
-        before, after = self._in_halves(half, part, index)
+        before, after = self._in_halves(half, part, number)
         return (
             [f"mov.b64 {{{half}, {upper}}}, {operand};", *before, self._redux(upper, upper)],
             [
@@ -153,9 +181,9 @@ class Summation:
             total,
         )
 
-    def _in_halves(self, operand: str, low: str, index: int) -> tuple[list[str], list[str]]:
+    def _in_halves(self, operand: str, low: str, number: str) -> tuple[list[str], list[str]]:
         """The 64-bit sum of a 32-bit value: what all lanes do for it, and what the lowest does."""
-        high, total = self._names.temporary(f"high{index}", "b32"), self._names.temporary("sum", "b64")
+        high, total = self._names.temporary(f"high{number}", "b32"), self._names.temporary("sum", "b64")
         return [
             f"and.b32 {low}, {operand}, 65535;",
             self._redux(low, low),

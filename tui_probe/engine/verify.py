@@ -89,6 +89,8 @@ def verify(probe: Probe) -> None:
         raise ProbeFileError(
             f"{place}: [{point.name}] has no effect: nothing that is saved depends on it; save what it computes"
         )
+    if any(point.lean for point in probe.points):
+        verify(probe.lean_form())
 
 
 def _statements(probe: Probe) -> Iterator[Code | Locate | Save]:

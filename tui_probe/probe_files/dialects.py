@@ -5,6 +5,7 @@ Dialect B: ``regs``, ``[map.X]`` tables, ``[probe.Y]`` tables with ``SAVE [ X ] 
 
 In both, ``no_pred = true`` runs the snippets of a table in all lanes that come by, and ``yields = true`` leaves them
 out of a kernel in which ptxas would serialise more ``wgmma`` for them (:mod:`tui_probe.engine.serialisation`).
+``lean`` stands in the place of ``before`` in kernels that lack registers (:mod:`tui_probe.engine.registers`).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ _POINT_KEYS: Final = (
     "datamodel",
     "before",
     "after",
+    "lean",
     "no_pred",
     "yields",
     "level",
@@ -85,15 +87,17 @@ def read_dialect_b(top: Table) -> Contents:
 
 
 def _snippets(table: Table, own_map: str) -> dict[str, ParsedSnippet]:
-    """The ``before`` and ``after`` of a table, parsed."""
+    """The ``before``, ``after`` and ``lean`` of a table, parsed."""
     _refuse_misspelt(table)
     parsed = {}
-    for key in ("before", "after"):
+    for key in ("before", "after", "lean"):
         if key in table:
             text = table.text(key)
             parsed[key] = parse_snippet(text, Place(table.path, _line_of(table.source, text)), own_map)
-    if not parsed:
+    if not parsed.keys() - {"lean"}:
         raise table.error("before", "and after are both missing: one of them must hold PTX")
+    if "lean" in parsed and "before" not in parsed:
+        raise table.error("lean", "stands in the place of before, which is missing")
     return parsed
 
 
@@ -122,7 +126,9 @@ def _add_point(contents: Contents, table: Table, name: str, parsed: dict[str, Pa
         snippets[where] = merge_saves(one.snippet) if merge else one.snippet
     guarded, yielding = not table.flag("no_pred"), table.flag("yields")
     contents.points.append(
-        ProbePoint(name, positions, snippets.get("before"), snippets.get("after"), guarded, yielding)
+        ProbePoint(
+            name, positions, snippets.get("before"), snippets.get("after"), guarded, yielding, snippets.get("lean")
+        )
     )
 
 

@@ -208,7 +208,8 @@ def parse_process_log(lines: list[str]) -> ProcessLog:
         may_name = "pruned." in line or "probed." in line
         variant = _VARIANT.search(line) if may_name and not _SAID.match(line) else None
         if variant is not None:
-            current = sections.setdefault(variant[1], [])
+            is_assembled_again = "ptxas" in line and variant[1] in sections  # the last assembly is the one that counts
+            current = sections[variant[1]] = [] if is_assembled_again else sections.get(variant[1], [])
         elif current is not None:
             current.append(line)
     pruned, probed = (_resources(sections.get(name, [])) for name in ("pruned", "probed"))

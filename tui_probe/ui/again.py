@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.errors import UsageError
 from tui_probe.pages.findings.questions import open_questions
 from tui_probe.trace.former_run import former_run
+from tui_probe.ui.asked import Again
 from tui_probe.ui.screens.picker import Choice
 
 if TYPE_CHECKING:
@@ -16,14 +17,6 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel
 
 AS_BEFORE: Final = Choice("as before", "the same probes and options", value="")
-
-
-@dataclass(frozen=True)
-class Again:
-    """The program of ``trace`` is to run once more, with these options of ``run`` in place of those that it had."""
-
-    trace: Path
-    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tui_probe.pages.kernel_row import KernelRow
     from tui_probe.trace.address import Address
     from tui_probe.trace.model import Trace
-    from tui_probe.ui.again import Again
+    from tui_probe.ui.asked import Again
     from tui_probe.ui.home import Home
 
 INTERVAL = 0.5
