@@ -65,6 +65,19 @@ async def test_an_empty_page_asks_for_its_probe_first(demo: Path) -> None:
         assert session.again is None
 
 
+async def test_the_palette_knows_questions(demo: Path) -> None:
+    session = Session(traces=(demo,))
+    async with on_stage(session, (120, 40)) as stage:
+        await stage.press("colon", *"coalesced")
+        assert "▌ask: which accesses are not coalesced?" in stage.text
+        await stage.press(*"xyz")
+        assert "nothing here has all these words" in stage.text
+        await stage.press("backspace", "backspace", "backspace", "enter")
+        assert "▌-p gmem_sectors_by_line  which accesses are not coalesced?" in stage.text
+        await stage.pilot.press("enter")
+    assert session.again == Again(demo, ("-p", "gmem_sectors_by_line"))
+
+
 async def test_what_cannot_run_again_says_why(demo: Path) -> None:
     record = json.loads((demo / "run.json").read_text())
     (demo / "run.json").write_text(json.dumps(record | {"cwd": "/no/such/folder"}))

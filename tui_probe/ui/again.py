@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.errors import UsageError
-from tui_probe.pages.findings.questions import open_questions
+from tui_probe.pages.findings.questions import open_questions, questions
 from tui_probe.trace.former_run import former_run
 from tui_probe.ui.asked import Again
 from tui_probe.ui.screens.picker import Choice
@@ -45,7 +45,8 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> Offer:
     found = [Choice(each.option, each.words, _opened(each.pages), value=each.option) for each in asked]
     option = f"-p {first}"
     if first and all(each.value != option for each in found):
-        found.append(Choice(option, "what this page shows", value=option))
+        words = next((each.words for each in questions() if each.option == option), "what this page shows")
+        found.append(Choice(option, words, value=option))
     found.sort(key=lambda each: each.value != option)  # the others stay as they are
     return Offer(trace.absolute(), (*found, AS_BEFORE))
 

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tui_probe.draw.palette import PALETTES
+from tui_probe.pages.findings.questions import questions
 from tui_probe.ui import keys
 from tui_probe.ui.screens.picker import Choice
 from tui_probe.ui.screens.topic import show_topic, topic_choices
@@ -26,7 +27,8 @@ BY_NUMBER = ("page_", "view_")
 def commands_of(app: Application, screen: ViewScreen) -> list[Choice]:
     """All that can be done on a screen now; each value is a function."""
     evaluate = Choice("evaluate what is open: choose an evaluation", "eval", value=app.choose_evaluation)
-    return [*_keys_of(app, screen), *_pages_of(app, screen), evaluate, *_help_of(screen), *_looks_of(app)]
+    asks = _asks_of(app, screen)
+    return [*_keys_of(app, screen), *_pages_of(app, screen), *asks, evaluate, *_help_of(screen), *_looks_of(app)]
 
 
 def _keys_of(app: Application, screen: ViewScreen) -> Iterator[Choice]:
@@ -56,6 +58,16 @@ def _pages_of(app: Application, screen: ViewScreen) -> Iterator[Choice]:
     for number, tab in enumerate(screen.page_tabs, 1):
         words = "nothing to show" if tab.empty else str(number % NUMBERED) if number <= NUMBERED else ""
         yield Choice(f"page: {tab.title}", words, value=partial(app.run_action, f"page({tab.id!r})", screen))
+
+
+def _asks_of(app: Application, screen: ViewScreen) -> Iterator[Choice]:
+    """Questions that another run answers, where it is known what ran."""
+    snapshot = app.feed.latest
+    if screen.ASKS and snapshot.loaded and not snapshot.running:
+        for each in questions():
+            if each.probe:
+                ask = partial(app.run_action, f"ask({each.probe!r})", screen)
+                yield Choice(f"ask: {each.words}", each.option, value=ask, also=f"run again {' '.join(each.pages)}")
 
 
 def _help_of(screen: ViewScreen) -> Iterator[Choice]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tui_probe import __version__
+from tui_probe.pages.findings.questions import questions
 from tui_probe.ui import keys
 from tui_probe.ui.home import Open, Start
 from tui_probe.ui.screens.picker import Choice, PickScreen
@@ -204,8 +205,11 @@ class HomeScreen(ViewScreen):
 
     def _choose_probe(self) -> None:
         names = [probe.name for probe in self.form.probes]
+        asked = {each.probe: each.words for each in questions()}
         choices = [
-            Choice(p.name, p.title, f"{p.measures} Cost: {p.cost}" if p.cost else p.measures, p.name)
+            Choice(
+                p.name, p.title, f"{p.measures} Cost: {p.cost}" if p.cost else p.measures, p.name, asked.get(p.name, "")
+            )
             for p in self.form.probes
         ]
         place = names.index(self.home.form.probe) if self.home.form.probe in names else 0

@@ -39,6 +39,7 @@ class KernelScreen(PagedScreen):
 
     BINDINGS = keys.bindings("kernels")
     SCOPES = ("kernels",)
+    ASKS = True
 
     def __init__(self, at_hand: AtHand, page: str = FIXED[0]) -> None:
         super().__init__([tab_of(kind_of(name)) for name in FIXED], page, known=False)
@@ -144,8 +145,12 @@ class KernelScreen(PagedScreen):
 
     def action_again(self) -> None:
         """Run the program again, to ask what this kernel's results leave open; first what this page lacks."""
+        self.action_ask(self._lacking)
+
+    def action_ask(self, probe: str) -> None:
+        """Run the program again, with a probe or with one to choose."""
         if self._at is not None:
-            self.probe_app.run_again(self._at.trace.directory, self._at.kernel, self._lacking)
+            self.probe_app.run_again(self._at.trace.directory, self._at.kernel, probe)
 
     def leave(self) -> None:
         """To the screen before."""

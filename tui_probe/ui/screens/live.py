@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 class LiveScreen(LiveFrame):
     """The kernels of what runs or ran, below all other screens; keys act at once, whatever is being read."""
 
+    ASKS = True
     BINDINGS = keys.bindings("live", "kernels", "table", "log", "ranges")
 
     def hints(self) -> list[keys.Key]:
@@ -95,15 +96,21 @@ class LiveScreen(LiveFrame):
         """Switch recording on or off, in all processes of the run; of one that has ended: run it again."""
         snapshot = self.at_hand.snapshot
         if snapshot.loaded and not snapshot.running and snapshot.processes:
-            source = self.at_hand.source()
-            first = snapshot.processes[0].directory
-            self.probe_app.run_again(*((first, None) if source is None else (source.trace.directory, source.kernel)))
+            self.action_ask("")
             return
         on = self.probe_app.feed.switch.turn()
         if on is None:
             self.notice("this run has no switch: it has launched nothing yet")
         else:
             self.notice("launches are recorded" if on else "launches pass unrecorded; R records again")
+
+    def action_ask(self, probe: str) -> None:
+        """Run the program again, with a probe or with one to choose."""
+        source, process = self.at_hand.source(), self.process
+        if source is not None:
+            self.probe_app.run_again(source.trace.directory, source.kernel, probe)
+        elif process is not None:
+            self.probe_app.run_again(process.directory, None, probe)
 
     # -- keys about kernels, launches and processes
 

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
 WIDEST, MARGIN = 110, 2
 DETAIL_LINES = 4
+NOTHING = "nothing here has all these words: Backspace takes the last letter back"
 
 
 @dataclass(frozen=True)
 class Choice:
     """One line: what it is called, a few words or columns beside it, and what is told while it is marked.
 
-    ``also`` are words by which it is found, too, as the one in the line of keys.
+    ``also`` are words by which it is found, too, as the one in the line of keys; so are those of ``detail``.
     """
 
     label: str
@@ -33,6 +34,11 @@ class Choice:
     detail: str = ""
     value: Any = None
     also: str = ""
+
+
+def searched(choice: Choice) -> str:
+    """All words by which it is found."""
+    return f"{choice.label} {choice.note} {choice.also} {choice.detail}".lower()
 
 
 class ChoiceList(Lines, can_focus=True):
@@ -65,7 +71,7 @@ class ChoiceList(Lines, can_focus=True):
         """Show what contains all words of ``typed``."""
         self.typed = typed
         words = typed.lower().split()
-        found = [c for c in self.choices if all(word in f"{c.label} {c.note} {c.also}".lower() for word in words)]
+        found = [c for c in self.choices if all(word in searched(c) for word in words)]
         # What begins with the words is more likely meant; -1, not in the label at all, comes last.
         found.sort(key=lambda choice: choice.label.lower().find(words[0]) % 1000 if words else 0)
         self.found = found
@@ -90,8 +96,10 @@ class ChoiceList(Lines, can_focus=True):
         typed: Line = ((self.typed, ""), (" ", "cursor"), ("" if self.typed else " type to find", "dim"))
         lines: list[Line] = [((f" {self.title}: ", "title"), *typed)]
         window = self.found[self._top : self._top + page]
-        lines += [self._line(choice, inner - 1) for choice in window]
-        lines += [()] * (page - len(window))
+        shown: list[Line] = [self._line(choice, inner - 1) for choice in window]
+        if not window:
+            shown = [((f" {NOTHING}", "dim"),)]
+        lines += [*shown, *[()] * (page - len(shown))]
         if self._detailed:
             words = wrap(self.chosen.detail, inner - 3) if self.chosen else []
             lines += [(("─" * (inner - 2), "rule"),), *(((f" {text}", ""),) for text in words[:DETAIL_LINES])]

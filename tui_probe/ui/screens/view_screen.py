@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.css.query import NoMatches
 
@@ -41,6 +41,8 @@ class ViewScreen(OpenScreen[None]):
 
     BINDINGS = keys.bindings("view")
     AUTO_FOCUS = ""
+    ASKS: ClassVar[bool] = False
+    """Is it about a program that can be run again to ask something (``action_ask``)?"""
 
     def __init__(self) -> None:
         super().__init__()
