@@ -198,8 +198,8 @@ async def test_a_probe_is_chosen_from_a_list_with_its_cost() -> None:
         await stage.press("tab", "down", "enter")
         assert isinstance(stage.app.screen, PickScreen)
         assert "Cost: one 16-byte store per warp" in stage.text
-        await stage.press(*"coalesced")
-        assert "gmem_sectors_by_line" in stage.text  # by its question
+        await stage.press(*"whom")
+        assert "▌dmat" in stage.text  # by its question
         await stage.press("ctrl+u")
         await stage.press("down")
         assert "Cost: one 16-byte record per access" in stage.text
