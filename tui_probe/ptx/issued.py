@@ -1,0 +1,2 @@
+def issued(instruction):
+    return 1
