@@ -119,7 +119,7 @@ def test_lanes_that_a_guard_leaves_out_meet_the_others_again(
         assert back[start + 1].startswith("P2R")
 
 
-@pytest.mark.parametrize("probe", ["async_wait", "barrier_wait", "divergence", "inst_mix", "warp_progress"])
+@pytest.mark.parametrize("probe", ["async_wait", "barrier_wait", "divergence", "warp_progress"])
 def test_probes_of_instructions_that_are_not_looked_for_are_refused(probe: str, cubins: dict[int, Cubin]) -> None:
     """Even in a kernel without any of them: nobody knows that."""
     with pytest.raises(UnsupportedKernelError) as caught:
@@ -132,7 +132,10 @@ def test_probes_of_instructions_that_are_not_looked_for_are_refused(probe: str, 
     [
         ("wmma.mma", False), ("wmma.mma:mma", True), ("wmma:mma", False), ("ldu.global", False), ("atom.global", False),
         ("atom.global:red.global", True), ("atom.global.add:red.global", False), ("ld.global.f32", False),
-        ("ld.global.!nc", False), ("mma.tf32", False), ("atom:red", False),
+        ("ld.global.!nc", False), ("mma.tf32", True), ("atom:red", True), ("mma.s8", False), ("mma.f16:mma.bf16", True),
+        ("fma.f32", False), ("fma.f32:mad.f32", True), ("fma.rn.f32:mad.f32", False), ("add.f64:sub.f64", True),
+        ("add.f64", False), ("fma.f16x2", False), ("div.f32", False), ("ldmatrix.x4", True), ("ldmatrix.shared", False),
+        ("atom.shared:red.global", False), ("loop", False),
     ],
 )  # fmt: skip
 def test_what_is_another_instruction_in_machine_code_is_not_counted_as_none(
