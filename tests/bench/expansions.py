@@ -4,7 +4,7 @@
 
 For each a kernel that loads operands, computes, and stores, and the same that stores an operand: the difference of the
 instructions that a thread executes from the entry to the exit. Where a branch leads to a call of a slow path, the way
-past it is taken. ``tui_probe/ptx/issued.py`` has these numbers.
+past it is taken; a call that all threads make is followed. ``tui_probe/ptx/issued.py`` has these numbers.
 """
 
 from __future__ import annotations
@@ -29,15 +29,17 @@ if TYPE_CHECKING:
 
 ARCHITECTURES = (80, 90, 100)
 ONE_OPERAND = (
-    "sqrt.rn.f32", "sqrt.rn.ftz.f32", "sqrt.approx.f32", "rcp.rn.f32", "rcp.rn.ftz.f32", "rcp.approx.f32", "rsqrt.approx.f32",
-    "rsqrt.approx.ftz.f32", "sin.approx.f32", "cos.approx.f32", "ex2.approx.f32", "ex2.approx.ftz.f32", "lg2.approx.f32",
-    "lg2.approx.ftz.f32", "tanh.approx.f32", "rcp.rn.f64", "sqrt.rn.f64", "neg.f32", "abs.f32", "popc.b32", "clz.b32", "brev.b32",
+    "sqrt.approx.ftz.f32", "rcp.approx.ftz.f32", "sqrt.rn.f32", "sqrt.rn.ftz.f32", "sqrt.approx.f32", "rcp.rn.f32",
+    "rcp.rn.ftz.f32", "rcp.approx.f32", "rsqrt.approx.f32", "rsqrt.approx.ftz.f32", "sin.approx.f32",
+    "cos.approx.f32", "ex2.approx.f32", "ex2.approx.ftz.f32", "lg2.approx.f32", "lg2.approx.ftz.f32",
+    "tanh.approx.f32", "rcp.rn.f64", "sqrt.rn.f64", "neg.f32", "abs.f32", "popc.b32", "clz.b32", "brev.b32",
     "not.b32", "rcp.approx.ftz.f64", "rsqrt.approx.f64", "not.b64", "popc.b64", "clz.b64", "neg.s64", "abs.s64",
 )  # fmt: skip
 TWO_OPERANDS = (
-    "div.rn.f32", "div.full.f32", "div.approx.f32", "div.rn.f64", "div.s32", "div.u32", "rem.s32", "rem.u32", "div.s64",
-    "div.u64", "rem.s64", "rem.u64", "mul.lo.s64", "mul.lo.s32", "mul.hi.u32", "mul.hi.u64", "add.s64", "sub.s64", "and.b64",
-    "xor.b64", "min.s64", "max.u64", "add.f32", "mul.f32", "add.f64", "min.f32", "max.f64", "min.f16x2",
+    "div.rn.f32", "div.full.f32", "div.approx.f32", "div.rn.f64", "div.s32", "div.u32", "rem.s32", "rem.u32",
+    "div.s64", "div.u64", "rem.s64", "rem.u64", "mul.lo.s64", "mul.lo.s32", "mul.hi.u32", "mul.hi.u64", "add.s64",
+    "sub.s64", "and.b64", "xor.b64", "min.s64", "max.u64", "add.f32", "mul.f32", "add.f64", "min.f32", "max.f64",
+    "min.f16x2",
 )  # fmt: skip
 HEAD = """.version {version}
 .target sm_{arch}
@@ -59,9 +61,11 @@ def executed(target: Target) -> int:
     """The instructions from the entry to the exit on the way past calls."""
     blocks = {block.start: block for block in basic_blocks(target)}
     calls = {
-        start for start, block in blocks.items() if any(name_of(target.words[at], target.arch) == "CALL" for at in block)
+        start
+        for start, block in blocks.items()
+        if any(name_of(target.words[at], target.arch) == "CALL" for at in block)
     }
-    at, count, seen = 0, 0, set[int]()
+    at, count, seen, back = 0, 0, set[int](), list[int]()
     while at in blocks and at not in seen:
         seen.add(at)
         block = blocks[at]
@@ -71,8 +75,13 @@ def executed(target: Target) -> int:
         following = block.stop
         if name_of(last, target.arch) == "EXIT" and last.is_unconditional:
             break
-        if last.operation == BRA:
-            led = branch_target(target.arch, block[-1] * WORD_BYTES, last) // WORD_BYTES
+        led = branch_target(target.arch, block[-1] * WORD_BYTES, last) // WORD_BYTES
+        if name_of(last, target.arch) == "RET" and back:
+            following = back.pop()
+        elif name_of(last, target.arch) == "CALL":
+            back.append(following)
+            following = led
+        elif last.operation == BRA:
             following = led if last.is_unconditional or (following in calls and led not in calls) else following
         at = following
     return count
@@ -95,7 +104,9 @@ def numbers(operation: str, arch: int, operands: int) -> int | None:
     """The machine instructions of one of PTX."""
     type_ = operation.rpartition(".")[2]
     kind = {"f16x2": "b32"}.get(type_, type_)
-    result = f"{operation} {'%t' if operation in ('popc.b64', 'clz.b64') else '%z'}, {', '.join(('%x', '%y')[:operands])};"
+    result = (
+        f"{operation} {'%t' if operation in ('popc.b64', 'clz.b64') else '%z'}, {', '.join(('%x', '%y')[:operands])};"
+    )
     if "%t" in result:
         result += " cvt.u64.u32 %z, %t;"
     whole, without = assembled(result, kind, arch), assembled(f"mov.{kind} %z, %x;", kind, arch)

@@ -185,7 +185,12 @@ class FunctionInsertion:
                     number = sum(sum(classes[name] for name in names or classes) for names in wanted)
                     if number:
                         notes.add("block", block[0], block[0], point.name, block)
-                        yield block[0], point, number, sum(sum(come_to[name] for name in names or come_to) for names in wanted)
+                        yield (
+                            block[0],
+                            point,
+                            number,
+                            sum(sum(come_to[name] for name in names or come_to) for names in wanted),
+                        )
         for first in loop_heads(self.function) if self._by_opcode[LOOP] else ():
             for point in self._by_opcode[LOOP]:
                 notes.add("loop", first, first, point.name)

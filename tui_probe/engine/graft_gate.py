@@ -39,8 +39,9 @@ _KEPT: Final = frozenset({"passed", "failed"})
 
 class Outcome(NamedTuple):
     """How a trial went: ``passed``, ``failed`` or ``impossible``; ``slots``: with values kept in slots,
-    ``instructions``: with probes at single instructions, ``pruned``: with the kernel in a cubin of its own, ``records``:
-    with several records of a thread, and ``blocks``: with probes at basic blocks, ``passed`` or what went wrong.
+    ``instructions``: with probes at single instructions, ``pruned``: with the kernel in a cubin of its own,
+    ``records``: with several records of a thread, and ``blocks``: with probes at basic blocks, ``passed`` or what went
+    wrong.
     """
 
     outcome: str
@@ -53,8 +54,8 @@ class Outcome(NamedTuple):
 
 
 class Part(Enum):
-    """What a probe does in machine code: something at entries and exits alone, at instructions, where basic blocks begin,
-    or it saves a record at instructions, of which a slot may have several.
+    """What a probe does in machine code: something at entries and exits alone, at instructions, where basic blocks
+    begin, or it saves a record at instructions, of which a slot may have several.
     """
 
     ENTRIES = "entries"

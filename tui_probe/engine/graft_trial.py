@@ -2,9 +2,9 @@
 
 ``python -m tui_probe.engine.graft_trial --arch 90`` says in a line of JSON how it went: ``passed``, ``failed`` with
 words, or ``impossible`` with words; and how it went with values kept in ``slots``, with probes at ``instructions``,
-with the kernel ``pruned`` out of a cubin with others, with several ``records`` saved by each thread, and with counts of
-basic ``blocks``. It says so anew before each part of it, so that what went well is known even where a later part never ends. It has a process of its
-own, so that nothing that goes wrong reaches the program.
+with the kernel ``pruned`` out of a cubin with others, with several ``records`` saved by each thread, and with counts
+of basic ``blocks``. It says so anew before each part of it, so that what went well is known even where a later part
+never ends. It has a process of its own, so that nothing that goes wrong reaches the program.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Probes at instructions and basic blocks of kernels without PTX: what they count lives in registers above the kernel's own.
+"""Probes at instructions and basic blocks of kernels without PTX: what they count lives in registers above the kernel's.
 
 Sums that live from the entry to the exits are kept in registers, set at the grafted entry and added up at the grafted
 exits, as the PTX way does it. The alternative, additions to the warp's slot at each access, would hold no register, but
@@ -156,9 +156,7 @@ def _refuse(target: Target, probe: Probe, found: Found) -> None:
         raise UnsupportedKernelError(because("graft-called", probe=probe.name, function=function))
 
 
-def _assembled(
-    target: Target, probe: Probe, found: Found, assembler: Assembler, *, sampled: bool
-) -> InstructionCode:
+def _assembled(target: Target, probe: Probe, found: Found, assembler: Assembler, *, sampled: bool) -> InstructionCode:
     places = [place for one in found.sites for place in one.places]
     ptx = InstructionPtx(probe, places, target.arch, blocks=found.blocks, sampled=sampled)
     odd = target.first_added % _PARAMETERS_ALIGNED

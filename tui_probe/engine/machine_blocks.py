@@ -179,4 +179,3 @@ def _never_counts(target: Target, index: int) -> bool:
     if word.operation == BRA and word.is_unconditional:
         return branch_target(target.arch, index * WORD_BYTES, word) == index * WORD_BYTES
     return name_of(word, target.arch) == "NOP"
-

@@ -20,7 +20,8 @@ ISSUED_HELPER: Final = "ISSUED"
 LINE_HELPER: Final = "LINE"
 """The line in ``pruned.ptx`` of the probed instruction, or of the first one of a basic block."""
 HELPERS: Final = (
-    frozenset({"OUT", "IN1", "IN2", "IN3", "ADDR", "BYTES", "MULTIPLY_ADDS", BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER}) | NONFINITE
+    frozenset({"OUT", "IN1", "IN2", "IN3", "ADDR", "BYTES", "MULTIPLY_ADDS", BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER})
+    | NONFINITE
 )
 
 _AROUND: Final = (".version 8.0\n.target sm_80\n.address_size 64\n.entry snippet()\n{\n", "\n}\n")

@@ -319,7 +319,9 @@ class _SnippetCheck:
             raise self._error(code.place, f"{code.text!r} uses {name}, which this probe does not declare: add '.reg'")
 
     def _helper(self, name: str, place: Place) -> None:
-        if name in (BLOCK_HELPER, ISSUED_HELPER) and (self._at_kernel or self._at_instruction or self._at_loop or self._at_source):
+        if name in (BLOCK_HELPER, ISSUED_HELPER) and (
+            self._at_kernel or self._at_instruction or self._at_loop or self._at_source
+        ):
             raise self._error(place, f"{name} is a number of instructions of a block: write position = 'block.load'")
         if name not in (BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER) and self._at_block:
             raise self._error(place, f"{name} has no meaning at blocks and lines of source: it is an instruction's")

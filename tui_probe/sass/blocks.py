@@ -7,6 +7,7 @@ that comes to the first instruction issues all of them, once. A block that is cu
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import UnsupportedKernelError
@@ -50,7 +51,7 @@ def basic_blocks(target: Target) -> list[range]:
             begins.add(index + 1)
         begins.update(_led_to(target.arch, index, word))
     places = sorted(place for place in begins if 0 <= place <= size)
-    return [range(first, end) for first, end in zip(places, places[1:], strict=False)]
+    return [range(first, end) for first, end in itertools.pairwise(places)]
 
 
 def _led_to(arch: int, index: int, word: Word) -> Iterator[int]:

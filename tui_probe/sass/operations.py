@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from tui_probe.sass.words import Word
 
-_NAMES: Final = {
+_NAMES: Final[dict[int, str]] = {
     int(number, 16): name
     for number, name in re.findall(
         r"(\w+):(\w+)",
@@ -43,7 +43,8 @@ _CHANGED: Final = {0x035: ("HFMA2", 120, "IADD"), 0x04A: ("FMUL2", 120, "UVIMNMX
 _CLASSES: Final = {
     name: work
     for work, names in {
-        "fp32": "FSEL FMNMX FSET FSETP FMUL FADD FFMA FFMA2 FADD2 FMUL2 FMNMX3 FCHK MUFU UFSEL UFSETP UFADD UFFMA UFMUL",
+        "fp32": "FSEL FMNMX FSET FSETP FMUL FADD FFMA FFMA2 FADD2 FMUL2 FMNMX3 FCHK MUFU UFSEL UFSETP UFADD"
+        " UFFMA UFMUL",
         "fp64": "DMUL DADD DSETP DFMA",
         "fp16": "HADD2 HFMA2 HMUL2 HSET2 HSETP2 HMNMX2",
         "integer": "SEL ISETP VIMNMX3 IADD3 LEA LOP3 IABS PRMT IMNMX SHF SGXT BMSK PLOP3 IMAD IDP VIADD VIADDMNMX"
@@ -53,8 +54,7 @@ _CLASSES: Final = {
         "store": "ST STG STL STS STSM STAS UTMASTG",
         "atomic": "ATOM ATOMS ATOMG RED REDG",
         "branch": "BSYNC BREAK CALL BSSY BRA BRX BRXU EXIT RET",
-        "barrier": "BAR DEPBAR MEMBAR ERRBAR SYNCS LDGDEPBAR ARRIVES WARPGROUP FENCE UCGABAR WARPSYNC ACQBULK"
-        " UTCBAR",
+        "barrier": "BAR DEPBAR MEMBAR ERRBAR SYNCS LDGDEPBAR ARRIVES WARPGROUP FENCE UCGABAR WARPSYNC ACQBULK UTCBAR",
     }.items()
     for name in names.split()
 }

@@ -108,8 +108,8 @@ class Source:
 class Room:
     """What a kernel leaves to the snippets in it. ``first`` is the register that stands for their R0; ``uniform``,
     ``predicates`` and ``meetings`` say which uniform register, predicate and convergence barrier stands for each of
-    theirs. ``scratch`` is a register that none of them names, for the saved predicates; the one behind it is for the flag,
-    where a snippet is told of one.
+    theirs. ``scratch`` is a register that none of them names, for the saved predicates; the one behind it is for the
+    flag, where a snippet is told of one.
     """
 
     arch: int
