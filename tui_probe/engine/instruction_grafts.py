@@ -1,4 +1,4 @@
-"""Probes at instructions and basic blocks of kernels without PTX: what they count lives in registers above the kernel's.
+"""Probes at instructions and basic blocks of kernels without PTX: what they count is in registers above the kernel's.
 
 Sums that live from the entry to the exits are kept in registers, set at the grafted entry and added up at the grafted
 exits, as the PTX way does it. The alternative, additions to the warp's slot at each access, would hold no register, but
