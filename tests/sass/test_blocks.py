@@ -27,24 +27,23 @@ if TYPE_CHECKING:
 
 ARCHITECTURES = (80, 90, 100, 120)
 CHOSEN = {"control.sm_80.ptx", "warps.sm_80.ptx", "tensor.sm_80.ptx", "bounds.sm_80.ptx", "triton_matmul.sm_80.ptx"}
-TABLE = """
-.visible .entry table(.param .u64 x, .param .u32 n)
-{
-	.reg .pred %p; .reg .b32 %r<4>; .reg .b64 %d;
-	ld.param.u64 %d, [x]; ld.param.u32 %r1, [n];
-	setp.gt.u32 %p, %r1, 11; @%p bra $end;
-	ways: .branchtargets WAYS;
-	brx.idx %r1, ways;
-CODE$end:	ret;
-}
-"""
 _WAYS = [f"$way{index}" for index in range(12)]
 _CODE = "".join(
-    f"{name}:\tld.global.u32 %r2, [%d+{4 * index}]; {what}.b32 %r2, %r2, {7 + index}; st.global.u32 [%d+{99 * 4 + 8 * index}], %r2;"
-    f" bra $end;\n"
-    for index, (name, what) in enumerate(zip(_WAYS, ("xor", "and", "or") * 4, strict=True))
+    f"{name}: ld.volatile.global.u32 %r2, [%d+{4 * index}]; st.volatile.global.u32 [%d+{80 * index}], %r2; bra $end;\n"
+    for index, name in enumerate(_WAYS)
 )
-TABLE = TABLE.replace("WAYS", ", ".join(_WAYS)).replace("CODE", _CODE)
+TABLE = f"""
+.visible .entry table(.param .u64 x)
+{{
+	.reg .pred %p; .reg .b32 %r<4>; .reg .b64 %d;
+	ld.param.u64 %d, [x]; mov.u32 %r1, %tid.x;
+	setp.gt.u32 %p, %r1, {len(_WAYS) - 1}; @%p bra $end;
+	ways: .branchtargets {", ".join(_WAYS)};
+	brx.idx %r1, ways;
+{_CODE}
+$end:	ret;
+}}
+"""
 _LABEL = re.compile(r"^\.L_x_\d+:$")
 _TEXT = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
 
@@ -94,8 +93,9 @@ def test_branches_through_registers_lead_where_the_file_says(assembled: Callable
     target = Target.of(cubin, "table")
     names = [name_of(word, 90) for word in target.words]
     assert "BRX" in names
-    begins = {block.start for block in basic_blocks(target)}
-    assert sum(names[at] == "LDG" or names[at - 1] in ("BRX", "BRA") for at in begins) >= len(_WAYS)
+    loads = [at for at, name in enumerate(names) if name == "LDG"]
+    blocks = [block for block in basic_blocks(target) if set(loads) & set(block)]
+    assert len(blocks) == len(loads) == len(_WAYS)
     untold = Target(
         target.cubin, target.symbol, target.code, target.info, target.constants, target.functions, target.words,
         tuple(each for each in target.attributes if each.number != 0x34), target.base, target.parameter_bytes,
