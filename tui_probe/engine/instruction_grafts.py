@@ -92,7 +92,8 @@ def graft_instructions(target: Target, probe: Probe, assembler: Assembler, *, sa
     if code.entry is not None:
         splices.insert(0, Splice(0, tuple(opening(code.entry, room, kept))))
     leaving, rewritten = _leaving(target, code, room, kept)
-    splices = _with_ways_out(target, splices, leaving)
+    if code.exit is not None:
+        splices = _with_ways_out(target, splices, leaving)
     flags = [each for one in code.all for each in one.flags]
     grafted = graft(target, splices, len(code.ptx.parameters()), room.registers, rewritten, flags)
     refuse_changes(target, grafted, set(room.uniform.values()))
@@ -133,7 +134,7 @@ def _leaving(
     """The code of the ways out, and the instructions that must be waited for if that has the kernel's registers."""
     if code.exit is None:
         return (), {}
-    below = code.leaves_below(min(each.register for each in kept.values() if each.register is not None))
+    below = code.leaves_below(min((each.register or 0 for each in kept.values()), default=0))
     placed = code.exit.placed(replace(room, first=0) if below else room, kept)
     return tuple(waiting(placed)), with_read_barriers(target.words) if below else {}
 
@@ -143,7 +144,7 @@ def _with_ways_out(target: Target, splices: Sequence[Splice], leaving: tuple[Wor
     inside = {splice.at: splice.before for splice in splices if splice.at}
     ways_out = {at: (*inside.get(at, ()), *leaving) for at in target.exits()}
     others = [splice for splice in splices if not splice.at or splice.at not in ways_out]
-    return [*others, *(Splice(at, words) for at, words in ways_out.items() if words)]
+    return [*others, *(Splice(at, words) for at, words in ways_out.items())]
 
 
 def _refuse(target: Target, probe: Probe, found: Found) -> None:

@@ -49,7 +49,6 @@ _STS: Final = 0x188
 _STORES: Final = frozenset({0x186, 0x18E})
 """STG, RED."""
 _BRA: Final = 0x147
-_UMOV: Final = 0x082
 _EXIT: Final = EXIT & 0x1FF
 _MARK_AT, _MARK_BITS = 40, 24
 _MARK_STEP: Final = 0x1000
@@ -158,8 +157,7 @@ class Inline:
             for index, word in enumerate(words)
         )
         flags = tuple(each for each in target.attributes if each.format == FLAG)
-        made = _without_bases(_without_waits_for_marks(made), target.arch)
-        inline = cls(target.arch, made, target.base, target.base + leading, flags)
+        inline = cls(target.arch, _without_waits_for_marks(made), target.base, target.base + leading, flags)
         inline.refuse_meetings()
         return inline
 
@@ -336,18 +334,6 @@ def _without_waits_for_marks(words: Sequence[Word]) -> tuple[Word, ...]:
         if not _is_mark(word):
             real |= sum(1 << one for one in {word.write_barrier, word.read_barrier} - {NO_BARRIER})
     return tuple(word.with_wait_mask(word.wait_mask & real) for word in words)
-
-
-def _without_bases(words: Sequence[Word], arch: int) -> tuple[Word, ...]:
-    """Without the uniform registers that only marks need, as part of the address that they have none of."""
-    others = [word for word in words if not _is_mark(word) and word.operation != _UMOV]
-    used = {number & ~1 for word in others for number in named(word, arch) or ()}
-    return tuple(
-        _plain(_NOP, word.stall).with_wait_mask(word.wait_mask)
-        if word.operation == _UMOV and not {number & ~1 for number in named(word, arch) or used} & used
-        else word
-        for word in words
-    )
 
 
 def _is_mark(word: Word) -> bool:
