@@ -65,8 +65,8 @@ class Limited:
 
     @property
     def source(self) -> str:
-        """Where the counts come from; "" where nothing says so."""
-        if not self.counted_in:
+        """Where the counts of instructions come from; "" where there are none."""
+        if not self.counted_in or self.demand.instructions is None:
             return ""
         told = ", of which the assembler leaves out and merges some" if "PTX" in self.counted_in else ""
         return f"counted in {' and '.join(self.counted_in)}{told}"
