@@ -52,7 +52,7 @@ def test_counters_of_hardware_go_before_what_instructions_ask_for() -> None:
     assert limit(size=asked, sectors=asked / 32, dram=0.7 * 4.8e12 * 100e-6) == ("memory", "DRAM", pytest.approx(0.7))
 
 
-@pytest.mark.parametrize(("unit", "a_clock"), [("fp32", 4.0), ("fp64", 2.0), ("fp16", 4.0), ("instructions", 4.0)])
+@pytest.mark.parametrize(("unit", "a_clock"), [("fp32", 4.0), ("fp64", 2.0), ("fp16", 2.0), ("instructions", 4.0)])
 def test_pipes_by_instructions_of_warps(unit: str, a_clock: float) -> None:
     name = "issue" if unit == "instructions" else unit
     assert limit(**{unit: 0.75 * a_clock * CYCLES * 100e-6}) == (name, "", pytest.approx(0.75))
@@ -76,6 +76,14 @@ def test_a_certain_unit_goes_before_memory_that_caches_may_serve() -> None:
     tensor = 0.7 * 0.63 * 4096 * CYCLES * 100e-6
     assert limit(sectors=asked / 32, tensor=tensor) == ("tensor", "", pytest.approx(0.7))
     assert limit(sectors=asked / 32, tensor=tensor, footprint=asked)[0] == "memory"
+
+
+def test_more_than_a_unit_can_do_is_not_certain_but_goes_before_memory_behind_caches() -> None:
+    """What the assembler leaves out of PTX is counted, too."""
+    issued, requests = 1.12 * 4 * CYCLES * 100e-6, 0.78 * CYCLES * 100e-6
+    found = verdict(replace(NOTHING, instructions=issued, shared=requests, sectors=1.5 * 4.8e12 * 100e-6 / 32), H200)
+    assert {each.name: each.certain for each in found.shares} == {"memory": False, "issue": False, "memory (L1)": True}
+    assert (found.limit, found.share) == ("issue", pytest.approx(1.12))
 
 
 def test_where_no_unit_is_busy() -> None:

@@ -1,14 +1,15 @@
 """Verdicts beside those of Nsight Compute, on kernels of different kinds.
 
-    python -m tests.bench.verdicts [--arch 90] [--keep FOLDER] [--bandwidth bw.json]
+    python -m tests.bench.verdicts [--arch 90] [--keep FOLDER] [--bandwidth bw.json] [--machine-code all]
     python -m tests.bench.verdicts --trace TRACE --ncu FILE.csv         only compare what is there
 
 Needs an NVIDIA GPU, ``nvcc``, ``ncu`` and permission to read performance counters. ``programs/verdicts.cu`` runs once
 with the probe that counts all that a verdict needs, each launch timed with and without it, and once under ``ncu
 --section SpeedOfLight``. Nsight Compute's bound is the unit of the larger speed-of-light share, memory or compute, if
 that is 60 % or more, else neither. Ours is memory, compute (tensor cores, a pipe, issue) or neither (latency, small,
-launch). Of a kernel whose two shares are within 5 points the larger is chance: such ones are marked, and counted by the
-rule all the same.
+launch). With ``--machine-code all`` a second table is of the same program without PTX, whose instructions are counted
+in machine code. Of a kernel whose two shares are within 5 points the larger is chance: such ones are marked, and
+counted by the rule all the same.
 """
 
 from __future__ import annotations
@@ -82,6 +83,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--bandwidth", type=Path, metavar="FILE", help="of tui-probe bandwidth; default: the data sheet's"
     )
+    parser.add_argument("--machine-code", choices=("all",), help="count in machine code, too")
     parser.add_argument("--trace", type=Path)
     parser.add_argument("--ncu", type=Path)
     chosen = parser.parse_args(words)
@@ -90,20 +92,33 @@ def main(words: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = (chosen.keep or Path(name)).resolve()
         folder.mkdir(parents=True, exist_ok=True)
-        trace, csv = (chosen.trace, chosen.ncu) if chosen.trace else measured(folder, chosen.arch)
-        rows = compared(trace, csv, chosen.bandwidth)
-    print("\n".join(table(rows)))
-    return 0 if rows and all(row.bound is not None for row in rows) else 1
+        if chosen.trace:
+            tables = {"": compared(chosen.trace, chosen.ncu, chosen.bandwidth)}
+        else:
+            csv = counters(folder, built(folder, chosen.arch))
+            ways = {"PTX": False} | ({"machine code": True} if chosen.machine_code else {})
+            traces = {f"counted in {way}": probed(folder, chosen.arch, alone=alone) for way, alone in ways.items()}
+            tables = {title: compared(trace, csv, chosen.bandwidth) for title, trace in traces.items()}
+    for title, rows in tables.items():
+        print("\n".join([*([title, ""] if len(tables) > 1 else []), *table(rows), ""]))
+    told = [row.bound is not None for rows in tables.values() for row in rows]
+    return 0 if told and all(told) else 1
 
 
-def measured(folder: Path, arch: str) -> tuple[Path, Path]:
-    """Build and run the program, with the probe and under ncu: the trace and the CSV file."""
-    program, csv = folder / "verdicts", folder / "ncu.csv"
-    number = arch.rstrip("af")
-    codes = f"arch=compute_{arch},code=[sm_{arch},compute_{arch}]"
+def built(folder: Path, arch: str, *, alone: bool = False) -> Path:
+    """The program, with machine code and PTX, or with machine ``alone``."""
+    program = folder / ("verdicts_without_ptx" if alone else "verdicts")
+    codes = f"arch=compute_{arch},code=sm_{arch}" if alone else f"arch=compute_{arch},code=[sm_{arch},compute_{arch}]"
     nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
-    run([nvcc, "-O3", "-std=c++17", "-gencode", codes, "-o", str(program), str(SOURCE)], f"build for sm_{number}")
-    traces = folder / "trace"
+    command = [nvcc, "-O3", "-std=c++17", "-gencode", codes, "-o", str(program), str(SOURCE)]
+    run(command, f"build for sm_{arch.rstrip('af')}")
+    return program
+
+
+def probed(folder: Path, arch: str, *, alone: bool) -> Path:
+    """The trace of the program with the probe, in PTX or in machine code ``alone``."""
+    program = built(folder, arch, alone=alone)
+    traces = folder / ("trace_machine_code" if alone else "trace")
     tool = [
         sys.executable,
         "-m",
@@ -114,11 +129,18 @@ def measured(folder: Path, arch: str) -> tuple[Path, Path]:
         "--benchmark",
         "--save-results",
     ]
+    tool += ["--machine-code", "all"] if alone else []
     run([*tool, "--no-ui", "--no-report", "--tracedir", str(traces), "--", str(program), "1"], "run with the probe")
+    return max(traces.iterdir(), key=lambda path: path.stat().st_mtime)
+
+
+def counters(folder: Path, program: Path) -> Path:
+    """What ncu counts of the program: a CSV file."""
+    csv = folder / "ncu.csv"
     ncu = shutil.which("ncu") or "/usr/local/cuda/bin/ncu"
-    counters = [ncu, "--section", "SpeedOfLight", "--csv", "--log-file", str(csv), "--clock-control", "none"]
-    run([*counters, str(program), "2"], "run under ncu")
-    return max(traces.iterdir(), key=lambda path: path.stat().st_mtime), csv
+    command = [ncu, "--section", "SpeedOfLight", "--csv", "--log-file", str(csv), "--clock-control", "none"]
+    run([*command, str(program), "2"], "run under ncu")
+    return csv
 
 
 def run(command: list[str], what: str) -> None:

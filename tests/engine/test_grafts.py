@@ -500,13 +500,23 @@ def test_probes_at_instructions_have_an_outcome_of_their_own(tmp_path: Path, mon
 
 
 def test_records_have_an_outcome_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [part_of(load_probe(name)) for name in ("block_sched", "gmem_sectors", "dmat")] == list(Part)
+    assert [part_of(load_probe(name)) for name in ("block_sched", "gmem_sectors", "what_limits", "dmat")] == list(Part)
     for number, (words, code) in enumerate((("passed", None), ("", "graft-instructions-fail"))):
         FakeTrial(monkeypatch, json.dumps({"outcome": "passed", "instructions": "passed", "records": words}))
         gate = GraftGate(tmp_path / str(number), [])
         reason = gate.closed(90, Part.RECORDS)
         assert (reason and reason.code) == code
         assert gate.closed(90, Part.INSTRUCTIONS) is None
+
+
+def test_counts_of_blocks_have_an_outcome_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, (words, code) in enumerate((("passed", None), ("", "graft-instructions-fail"))):
+        told = dict.fromkeys(("outcome", "instructions", "records"), "passed")
+        FakeTrial(monkeypatch, json.dumps(told | {"blocks": words}))
+        gate = GraftGate(tmp_path / str(number), [])
+        reason = gate.closed(90, Part.BLOCKS)
+        assert (reason and reason.code) == code
+        assert gate.closed(90, Part.RECORDS) is None
 
 
 OUTPUT, TOTAL = 0x7F00_0000_1000, 0x7F00_0000_0040
@@ -583,11 +593,13 @@ def test_parts_of_a_trial_that_go_wrong(monkeypatch: pytest.MonkeyPatch, capsys:
     monkeypatch.setattr(graft_trial, "instruction_trials", lambda: trials)
     monkeypatch.setattr(graft_trial, "Cuda", lambda *_: None)
     monkeypatch.setattr(graft_trial, "trial_cubin", lambda *_, **__: None)
+    monkeypatch.setattr(graft_trial, "block_cubin", lambda *_: None)
     monkeypatch.setattr(graft_trial, "prune", lambda *_: None)
     monkeypatch.setattr(graft_trial, "run_trial", tried)
     assert graft_trial.main(["--arch", "90"]) == 0
     said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    records = {"slots": "other records: in_slots", "pruned": "other records: alone", "records": "passed"}
+    records = {"slots": "other records: in_slots", "pruned": "other records: alone"}
+    records |= dict.fromkeys(("records", "blocks"), "passed")
     assert said[-1] == {"outcome": "passed", "words": "", "instructions": "other sums"} | records
     assert {line["instructions"] for line in said[:-1]} & {"passed"} == set()
     assert {line["pruned"] for line in said[:-1]} & {"passed"} == set()

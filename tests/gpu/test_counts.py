@@ -7,6 +7,7 @@ import importlib.util
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 
 import pytest
 
@@ -46,9 +47,9 @@ def patterns(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(program)
 
 
-def counters_of(command: list[str], *options: str) -> list[tuple[str, Counted]]:
-    """The hardware's counters of each launch of a program, with the kernel's name, by ncu."""
-    ncu = [tool("ncu"), "--csv", "--clock-control", "none", "--metrics", ",".join(METRICS), *options]
+def counters_of(command: list[str], *options: str, metrics: Mapping[str, str] = METRICS) -> list[tuple[str, Counted]]:
+    """The hardware's counters of each launch of a program, with the kernel's name, by ncu, named by ``metrics``."""
+    ncu = [tool("ncu"), "--csv", "--clock-control", "none", "--metrics", ",".join(metrics), *options]
     done = subprocess.run([*ncu, *command], capture_output=True, text=True, check=False, timeout=300)
     if "ERR_NVGPUCTRPERM" in done.stdout + done.stderr:
         pytest.skip("no permission to read the GPU's counters (ERR_NVGPUCTRPERM)")
@@ -58,7 +59,7 @@ def counters_of(command: list[str], *options: str) -> list[tuple[str, Counted]]:
     found: dict[str, tuple[str, Counted]] = {}
     for row in csv.DictReader(lines[header:]):
         _, counted = found.setdefault(row["ID"], (row["Kernel Name"].partition("(")[0], {}))
-        counted[METRICS[row["Metric Name"]]] = int(float(row["Metric Value"].replace(",", "")))
+        counted[metrics[row["Metric Name"]]] = int(float(row["Metric Value"].replace(",", "")))
     return list(found.values())
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.bench.verdicts import base, built
 from tui_probe.engine.assemble import Assembler
 from tui_probe.engine.cuda_calls import LIBRARY, Cuda
 from tui_probe.engine.grafts import GraftedKernel, Grafter
@@ -26,6 +27,7 @@ from tui_probe.probes.dmat.accesses import read_accesses
 from tui_probe.probes.dmat.table import by_line
 from tui_probe.probes.gmem_sectors import analysis as gmem_sectors
 from tui_probe.probes.tensorop_count import analysis as tensorop_count
+from tui_probe.probes.what_limits import analysis as what_limits
 from tui_probe.ptx.parser import parse
 from tui_probe.sass.cubin import Cubin
 from tui_probe.trace.allocations import LaunchMemory
@@ -54,6 +56,13 @@ ON_PAPER = {
     ("tensorop_count", "half_products"): {"mma": WARPS * 32, "multiply_adds": WARPS * 16 * 8 * 16},
     ("tensorop_count", "integer_products"): {"mma": 2 * WARPS * 32, "multiply_adds": 2 * WARPS * 16 * 8 * 32},
 }
+EXECUTED = {
+    "smsp__inst_executed.sum": "instructions",
+    **{f"smsp__sass_thread_inst_executed_op_{name}_pred_on.sum": name
+       for name in ("ffma", "fadd", "fmul", "dfma", "dadd", "dmul")},
+}  # fmt: skip
+NEARLY = 0.01
+"""Where lanes wait for each other at a call, they may be issued it in more groups than come out of it."""
 LIBRARIES = {
     "PyTorch": ("elementwise",),
     "cuBLAS": ("gemm", "nvjet"),
@@ -285,6 +294,58 @@ def test_records_of_a_library_equal_the_counts_of_sectors(runner: Runner) -> Non
         assert found == same, kernel.name
         compared += 1
     assert compared
+
+
+@pytest.mark.parametrize("program", sorted(set(SOURCES.values())))
+def test_what_limits_counts_what_other_probes_do(program: str, images: dict[str, Images], cuda: Cuda) -> None:
+    """By blocks and by instructions; the memory is as without a probe."""
+    probe, own = load_probe("what_limits"), images[program]
+    others = {name: load_probe(name) for name, of in SOURCES.items() if of == program}
+    by_others = {name: grafted(own, other) for name, other in others.items()}
+    for kernel, made in grafted(own, probe).items():
+        native, _ = launched(cuda, own.cubin.image, kernel)
+        left, content = launched(cuda, made.probed, kernel, WARPS * probe.maps[0].record_bytes)
+        found = sums(content, probe)
+        found["multiply_adds"] = sum(found[f"tensor_{kind}"] for kind in ("half", "tf32", "byte", "double"))
+        wanted: Counter[str] = Counter()
+        for name, other in others.items():
+            _, records = launched(cuda, by_others[name][kernel].probed, kernel, WARPS * other.maps[0].record_bytes)
+            wanted.update(sums(records, other))
+        for kind in ("requests", "sectors", "ideal"):
+            wanted[f"load_{kind}"] += wanted.pop(f"copy_{kind}", 0)
+        compared = {f"{way}_{kind}" for way in ("load", "store") for kind in ("requests", "sectors", "ideal")}
+        compared = compared if "gmem_sectors" in others and not wanted["generic_accesses"] else set()
+        compared |= {"multiply_adds"} if "tensorop_count" in others else set()
+        same = {name: (found[name], wanted[name]) for name in sorted(compared)}
+        equal = all(one == another for one, another in same.values())
+        print(f"GPU-LIMITS\t{program}\t{kernel}\t{equal}\tmemory {left == native}\t{same}\t{found}")
+        assert equal, kernel
+        assert found["instructions"] > found["memory_instructions"] > 0
+        assert left == native or kernel in UNORDERED
+
+
+def test_instructions_and_operations_equal_the_counters(tmp_path: Path, runner: Runner) -> None:
+    """Of kernels that are limited by different units, branches that part lanes among them."""
+    program = built(tmp_path, str(ARCH), alone=True)
+    profiled = runner.profiled([str(program), "1"], "-p", "what_limits", "--machine-code", "all")
+    assert profiled.outcome.status == 0, profiled.outcome.stderr
+    counters = dict(counters_of([str(program), "1"], metrics=EXECUTED))
+    compared = 0
+    for kernel in open_trace(profiled.trace).kernels:
+        print(f"GPU-EXECUTED\t{kernel.name}\t{kernel.status}\t{kernel.way}\t{kernel.reason}")
+        if kernel.status != "probed":
+            continue
+        own, ncu = what_limits.analyse(read_result(kernel.results[-1])).sums, counters[base(kernel.demangled)]
+        wanted = {
+            "instructions": ncu["instructions"],
+            "fp32_operations": 2 * ncu["ffma"] + ncu["fadd"] + ncu["fmul"],
+            "fp64_operations": 2 * ncu["dfma"] + ncu["dadd"] + ncu["dmul"],
+        }
+        print(f"GPU-EXECUTED\t{kernel.name}\tncu {wanted}\tgraft { {name: own[name] for name in wanted} }")
+        for name, number in wanted.items():
+            assert own[name] == pytest.approx(number, rel=NEARLY), (kernel.name, name)
+        compared += 1
+    assert compared > 12
 
 
 def libraries(kernel: str) -> set[str]:

@@ -83,6 +83,24 @@ def test_eight_blocks_keep_no_unit_busy_whatever_was_not_counted(traces: list[Pa
     assert (point.limit, point.words[:3]) == ("too small", words)
 
 
+@pytest.mark.parametrize(
+    ("ways", "words"),
+    [
+        (("machine code",), "counted in machine code"),
+        (("PTX",), "counted in PTX, of which the assembler leaves out and merges some"),
+        ((), ""),
+    ],
+)
+def test_where_instructions_were_counted_is_said(ways: tuple[str, ...], words: str) -> None:
+    machine = machine_of(Device(0, 132, 1_980_000, "9.0", "NVIDIA H200"))
+    demand = Demand(seconds=1e-3, blocks=1000, instructions=1.1 * 4 * 132 * 1.98e9 * 1e-3)
+    of = Limited(verdict(demand, machine), demand, machine, "", ways)
+    assert of.source == words
+    assert (words in limited_words(of)) == bool(words)
+    assert of.record()["counted_in"] == list(ways)
+    assert of.words == "the issue of instructions: busy all the time; its counts come to 110%, more than it can do"
+
+
 def test_what_was_not_measured_is_said(traces: list[Path]) -> None:
     (point,) = points([open_trace(traces[1])])
     assert point.problem == "not measured: bytes (-p gmem_bytes), time (--benchmark)"

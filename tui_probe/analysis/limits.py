@@ -12,14 +12,18 @@ Caches answer part of what is asked of memory, so that share is an upper bound, 
 where the memory that the launch touches (``footprint``) does not fit into the L2 cache and is not asked for again, or
 where Nsight Compute counted the bytes; of L2 where it fits. Otherwise it is said without a level.
 
+No unit is busy for longer than the launch took: a share above 1 that caches do not explain tells that more was counted
+than was executed, as PTX may be, of which the assembler leaves out and merges some. So it is not certain either.
+
 The verdict is the unit with the largest share if that is 60 % or more, as Nsight Compute's guide reads its Speed Of
-Light. A share that is certain goes before memory's, which is not. Below 60 % no unit limits: the launch is so short
-that launching is what it takes (5 µs), it has too few blocks for the SMs, or latency is what its warps wait for.
+Light. Memory behind caches, whose share may be far too large, comes after all others. Below 60 % no unit limits: the
+launch is so short that launching is what it takes (5 µs), it has too few blocks for the SMs, or latency is what its
+warps wait for.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
@@ -70,12 +74,15 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The part of the time for which a unit was busy; ``certain`` if it cannot have been less."""
+    """The part of the time for which a unit was busy; ``certain`` if it cannot have been less. ``behind_caches``: they
+    answered an unknown part of what was asked for.
+    """
 
     unit: Limit
     share: float
     level: Level = ""
     certain: bool = True
+    behind_caches: bool = False
 
     @property
     def name(self) -> str:
@@ -114,7 +121,7 @@ def _limit(
     if not demand.seconds or not shares:
         return None, "", None
     busy = [each for each in shares if each.share >= BUSY]
-    found = next((each for each in busy if each.certain), None) or next(iter(busy), None)
+    found = next((each for each in busy if not each.behind_caches), None) or next(iter(busy), None)
     if found is not None:
         return found.unit, found.level, found.share
     largest = shares[0].share
@@ -129,12 +136,13 @@ def demanded(demand: Demand, machine: Machine) -> tuple[Share, ...]:
     """What each unit needs in parts of what the neediest needs: what could limit, where no time was measured."""
     units = _ranked(demand, machine, 1.0)
     most = units[0].share if units else 0.0
-    return tuple(Share(each.unit, each.share / most, each.level, each.certain) for each in units) if most else ()
+    return tuple(replace(each, share=each.share / most) for each in units) if most else ()
 
 
 def _ranked(demand: Demand, machine: Machine, seconds: float) -> tuple[Share, ...]:
     found = [each for each in (*_compute(demand, machine, seconds), *_memory(demand, machine, seconds)) if each.share]
-    return tuple(sorted(found, key=lambda each: -each.share))
+    possible = (replace(each, certain=each.certain and each.share <= 1) for each in found)
+    return tuple(sorted(possible, key=lambda each: -each.share))
 
 
 def _compute(demand: Demand, machine: Machine, seconds: float) -> list[Share]:
@@ -172,12 +180,16 @@ def _behind_caches(demand: Demand, machine: Machine, seconds: float) -> list[Sha
     if not asked:
         return []
     if fits(demand, machine):
-        return [Share("memory", asked / machine.l2 / seconds, "L2", certain=False)] if machine.l2 else []
+        return (
+            [Share("memory", asked / machine.l2 / seconds, "L2", certain=False, behind_caches=True)]
+            if machine.l2
+            else []
+        )
     if not machine.memory:
         return []
     if demand.footprint is not None and asked <= _AGAIN * demand.footprint:
         return [Share("memory", min(asked, demand.footprint) / machine.memory / seconds, "DRAM")]
-    return [Share("memory", asked / machine.memory / seconds, certain=False)]
+    return [Share("memory", asked / machine.memory / seconds, certain=False, behind_caches=True)]
 
 
 def traffic(demand: Demand) -> float | None:

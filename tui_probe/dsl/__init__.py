@@ -40,7 +40,8 @@ Functions hold assignments, ``if``/``elif``/``else``, ``for i in range(…)`` of
     "loop"                     the start of each loop, passed once per iteration (before=True)
 
 What they can read: ``clock() clock32() time() cuid() lane() warp()``; at an instruction ``addr bytes out in1 in2 in3
-multiply_adds line``; at a block ``line``, and ``instructions``, the number of those of its class.
+multiply_adds line``; at a block ``line``, and ``instructions``, the number of those of its class; ``issued``, that in
+the machine.
 
 The first line of the module's docstring is its title; lines ``Measures: …``, ``Unit: …``, ``Cost: …`` and
 ``Checked: …`` are what the list of probes shows.
@@ -70,6 +71,7 @@ from tui_probe.dsl.language import (
     in2,
     in3,
     instructions,
+    issued,
     lane,
     line,
     multiply_adds,
@@ -93,6 +95,7 @@ __all__ = [
     "in2",
     "in3",
     "instructions",
+    "issued",
     "lane",
     "line",
     "multiply_adds",

@@ -31,6 +31,9 @@ multiply_adds: Final[int] = 0
 instructions: Final[int] = 0
 """At ``pos="block.load"``: how many instructions of that class the basic block holds. 32 bits."""
 
+issued: Final[int] = 0
+"""At ``pos="block.load"``: how many instructions of the machine those of that class come to. 32 bits."""
+
 line: Final[int] = 0
 """The line of ``pruned.ptx`` on which the probed instruction stands, or the first one of a block or loop. 32 bits."""
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 HELPERS: Final = {
     "addr": "ADDR", "bytes": "BYTES", "out": "OUT", "in1": "IN1", "in2": "IN2", "in3": "IN3", "line": "LINE",
-    "multiply_adds": "MULTIPLY_ADDS", "instructions": "INSTRUCTIONS",
+    "multiply_adds": "MULTIPLY_ADDS", "instructions": "INSTRUCTIONS", "issued": "ISSUED",
 }  # fmt: skip
 
 # What the operands of an instruction are: the address of memory, or a value of the instruction's type.
@@ -37,7 +37,7 @@ _TYPES: Final[dict[str, Literal[32, 64]]] = {
     **dict.fromkeys(("b32", "u32", "s32", "f32"), 32),
     **dict.fromkeys(("b64", "u64", "s64", "f64"), 64),
 }
-_NUMBERS: Final = ("bytes", "line", "multiply_adds", "instructions")
+_NUMBERS: Final = ("bytes", "line", "multiply_adds", "instructions", "issued")
 _NOT_PLAIN: Final = frozenset({"v2", "v4", "v8", "wide", "f16", "f16x2", "bf16", "bf16x2"})
 
 
@@ -74,11 +74,11 @@ class ProbedOperands:
 
     def _refuse_at_blocks(self, node: ast.Name) -> None:
         """A basic block has a line and a number of instructions; an instruction has all but that number."""
-        if node.id == "instructions" and any(position.opcode != BLOCK for position in self._positions):
+        if node.id in ("instructions", "issued") and any(position.opcode != BLOCK for position in self._positions):
             raise self._source.error(
-                node, "instructions is a number of a basic block: it has a meaning at pos='block' or 'block.load' alone"
+                node, f"{node.id} is a number of a basic block: it has a meaning at pos='block' or 'block.load' alone"
             )
-        if node.id not in ("instructions", "line") and any(
+        if node.id not in ("instructions", "issued", "line") and any(
             position.is_block or position.is_source for position in self._positions
         ):
             raise self._source.error(

@@ -14,12 +14,13 @@ from tui_probe.engine.model import BLOCK, LOOP, SOURCE, Code
 from tui_probe.engine.positions import matches
 from tui_probe.engine.retries import Retries
 from tui_probe.engine.sampling import Sampling
-from tui_probe.engine.snippet import BLOCK_HELPER, LINE_HELPER
+from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER
 from tui_probe.engine.source_runs import source_runs
 from tui_probe.engine.walk import instructions, register_types
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.basic_blocks import basic_blocks, loop_heads
 from tui_probe.ptx.instruction_classes import class_of
+from tui_probe.ptx.issued import issued
 from tui_probe.ptx.references import names_in
 from tui_probe.ptx.tree import Register
 from tui_probe.reasons import because
@@ -75,7 +76,7 @@ class FunctionInsertion:
         self._types = register_types(function)
         self._retries = Retries(function)
         self._probed: list[tuple[Instruction, ProbePoint, Helpers]] = []
-        self._starts: list[tuple[Instruction, ProbePoint, int]] = []
+        self._starts: list[tuple[Instruction, ProbePoint, int, int]] = []
         self._runs: list[tuple[list[Instruction], ProbePoint]] = []
         self._by_opcode: dict[str, list[ProbePoint]] = defaultdict(list)
         for point in probe.points:
@@ -86,7 +87,8 @@ class FunctionInsertion:
         """Find the sites and note them: how many there are must be known before anything is written. Whether any is."""
         self._probed, self._starts = list(self._find_probed(notes)), list(self._find_starts(notes))
         self._runs = list(self._find_runs(notes))
-        for instruction, point, _ in (*self._probed, *self._starts, *((run[0], point, 0) for run, point in self._runs)):
+        starts = [start[:2] for start in self._starts] + [(run[0], point) for run, point in self._runs]
+        for instruction, point in (*(one[:2] for one in self._probed), *starts):
             self.expander.sites.note(instruction, point, self._kernel.line_of(instruction))
         return bool(self._probed or self._starts or self._runs)
 
@@ -101,8 +103,8 @@ class FunctionInsertion:
             self._at_ways(instruction, point.after, self._retries.exits(instruction, point), helpers)
         for instruction, point, helpers in retried:
             self._at_ways(instruction, point.before, self._retries.entries(instruction, point), helpers)
-        for first, point, number in self._starts:
-            self._at_block(first, point, number)
+        for start in self._starts:
+            self._at_block(*start)
         for run, point in self._runs:
             self._at_lines(run, point)
 
@@ -168,23 +170,31 @@ class FunctionInsertion:
                     elif self._kernel.value_types(self.function).untold(original):
                         notes.leave_out(original)
 
-    def _find_starts(self, notes: SiteNotes) -> Iterator[tuple[Instruction, ProbePoint, int]]:
-        """The first instruction of each basic block that holds instructions of a point's class, and how many; and of
-        each loop.
+    def _find_starts(self, notes: SiteNotes) -> Iterator[tuple[Instruction, ProbePoint, int, int]]:
+        """The first instruction of each basic block that holds instructions of a point's class, how many, and how many
+        of the machine they come to; and of each loop.
         """
         if self._by_opcode[BLOCK]:
             for block in basic_blocks(self.function, self._ends):
                 classes = Counter(class_of(instruction) for instruction in block)
+                come_to: Counter[str] = Counter()
+                for instruction in block:
+                    come_to[class_of(instruction)] += issued(instruction)
                 for point in self._by_opcode[BLOCK]:
                     wanted = [position.modifiers for position in point.positions if position.opcode == BLOCK]
                     number = sum(sum(classes[name] for name in names or classes) for names in wanted)
                     if number:
                         notes.add("block", block[0], block[0], point.name, block)
-                        yield block[0], point, number
+                        yield (
+                            block[0],
+                            point,
+                            number,
+                            sum(sum(come_to[name] for name in names or come_to) for names in wanted),
+                        )
         for first in loop_heads(self.function) if self._by_opcode[LOOP] else ():
             for point in self._by_opcode[LOOP]:
                 notes.add("loop", first, first, point.name)
-                yield first, point, 0
+                yield first, point, 0, 0
 
     def _find_runs(self, notes: SiteNotes) -> Iterator[tuple[list[Instruction], ProbePoint]]:
         """The instructions of lines of source that points are at, run by run."""
@@ -202,11 +212,13 @@ class FunctionInsertion:
                 put(at.span, self._of_snippet(snippet, self.expander.lines(snippet, helpers, run[0])))
                 self.inserted.append(snippet)
 
-    def _at_block(self, first: Instruction, point: ProbePoint, number: int) -> None:
-        """A snippet in front of a block's ``first`` instruction; ``number`` are those of the position's class."""
+    def _at_block(self, first: Instruction, point: ProbePoint, number: int, come_to: int) -> None:
+        """A snippet in front of a block's ``first`` instruction; ``number`` are those of the position's class, which
+        ``come_to`` as many of the machine.
+        """
         if point.before:
-            line = self._kernel.line_of(first)
-            helpers = {BLOCK_HELPER: HelperValue(str(number), "b32"), LINE_HELPER: HelperValue(str(line), "b32")}
+            values = {BLOCK_HELPER: number, ISSUED_HELPER: come_to, LINE_HELPER: self._kernel.line_of(first)}
+            helpers = {name: HelperValue(str(value), "b32") for name, value in values.items()}
             self.before(first.span, self._of_snippet(point.before, self.expander.lines(point.before, helpers, first)))
             self.inserted.append(point.before)
 

@@ -39,8 +39,9 @@ _KEPT: Final = frozenset({"passed", "failed"})
 
 class Outcome(NamedTuple):
     """How a trial went: ``passed``, ``failed`` or ``impossible``; ``slots``: with values kept in slots,
-    ``instructions``: with probes at single instructions, ``pruned``: with the kernel in a cubin of its own, and
-    ``records``: with several records of a thread, ``passed`` or what went wrong.
+    ``instructions``: with probes at single instructions, ``pruned``: with the kernel in a cubin of its own,
+    ``records``: with several records of a thread, and ``blocks``: with probes at basic blocks, ``passed`` or what went
+    wrong.
     """
 
     outcome: str
@@ -49,15 +50,17 @@ class Outcome(NamedTuple):
     instructions: str = ""
     pruned: str = ""
     records: str = ""
+    blocks: str = ""
 
 
 class Part(Enum):
-    """What a probe does in machine code: something at entries and exits alone, at instructions, or it saves a record
-    there, of which a slot may have several.
+    """What a probe does in machine code: something at entries and exits alone, at instructions, where basic blocks
+    begin, or it saves a record at instructions, of which a slot may have several.
     """
 
     ENTRIES = "entries"
     INSTRUCTIONS = "instructions"
+    BLOCKS = "blocks"
     RECORDS = "records"
 
 
@@ -65,6 +68,8 @@ def part_of(probe: Probe) -> Part:
     """What of the trial tells whether a probe can be put into machine code."""
     if is_graftable(probe):
         return Part.ENTRIES
+    if any(position.is_block for point in probe.points for position in point.positions):
+        return Part.BLOCKS
     before = [point.before for point in probe.points if point.before]
     saved = (each for snippet in before for each in snippet.statements if isinstance(each, Save))
     return Part.RECORDS if any(not each.adds for each in saved) else Part.INSTRUCTIONS
@@ -113,8 +118,12 @@ class GraftGate:
         """Why there are no grafts on a device of ``arch`` (90), or none of that kind; None if they are on."""
         told = self._outcome(arch)
         if told.outcome == "passed":
-            needed = {Part.ENTRIES: 0, Part.INSTRUCTIONS: 1, Part.RECORDS: 2}[part]
-            tried = (told.instructions, told.records)[:needed]
+            tried = {
+                Part.ENTRIES: (),
+                Part.INSTRUCTIONS: (told.instructions,),
+                Part.BLOCKS: (told.instructions, told.records, told.blocks),
+                Part.RECORDS: (told.instructions, told.records),
+            }[part]
             failed = next((words for words in tried if words != "passed"), None)
             return None if failed is None else because("graft-instructions-fail", words=failed or _UNTRIED)
         return because("graft-fails" if told.outcome == "failed" else "graft-untested", words=told.words)

@@ -2,9 +2,9 @@
 
 ``python -m tui_probe.engine.graft_trial --arch 90`` says in a line of JSON how it went: ``passed``, ``failed`` with
 words, or ``impossible`` with words; and how it went with values kept in ``slots``, with probes at ``instructions``,
-with the kernel ``pruned`` out of a cubin with others, and with several ``records`` saved by each thread. It says so
-anew before each part of it, so that what went well is known even where a later part never ends. It has a process of its
-own, so that nothing that goes wrong reaches the program.
+with the kernel ``pruned`` out of a cubin with others, with several ``records`` saved by each thread, and with counts
+of basic ``blocks``. It says so anew before each part of it, so that what went well is known even where a later part
+never ends. It has a process of its own, so that nothing that goes wrong reaches the program.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.assemble import Assembler
+from tui_probe.engine.block_trial import block_cubin, block_trial
 from tui_probe.engine.cuda_calls import LIBRARY, Cuda
 from tui_probe.engine.grafts import Grafter
 from tui_probe.engine.instruction_trial import instruction_trials
@@ -78,15 +79,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         assembler = Assembler()
         cuda, cubin = Cuda(options.driver, options.arch), trial_cubin(options.arch, assembler)
         run_trial(cuda, cubin, assembler, entry_trial())
-        later = dict.fromkeys(("instructions", "pruned", "records"), _UNTRIED)
+        later = dict.fromkeys(("instructions", "pruned", "records", "blocks"), _UNTRIED)
         _say(told | later | {"slots": _UNENDED})
         told["slots"] = _words(lambda: run_trial(cuda, cubin, assembler, entry_trial(), in_slots=True))
         _say(told | later | {"instructions": _UNENDED})
         told["instructions"] = _words(lambda: _at_instructions(cuda, cubin, assembler))
-        _say(told | {"pruned": _UNENDED, "records": _UNTRIED})
+        _say(told | {"pruned": _UNENDED, "records": _UNTRIED, "blocks": _UNTRIED})
         told["pruned"] = _words(lambda: _pruned(cuda, trial_cubin(options.arch, assembler, others=True), assembler))
-        _say(told | {"records": _UNENDED})
+        _say(told | {"records": _UNENDED, "blocks": _UNTRIED})
         told["records"] = _words(lambda: run_trial(cuda, cubin, assembler, record_trial()))
+        _say(told | {"blocks": _UNENDED})
+        told["blocks"] = _words(lambda: run_trial(cuda, block_cubin(options.arch, assembler), assembler, block_trial()))
     except TrialFailedError as error:
         told |= {"outcome": "failed", "words": str(error)}
     except ProbeError as error:

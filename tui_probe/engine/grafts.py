@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui_probe.engine.assemble import Assembler, AssemblyReport
+    from tui_probe.engine.machine_blocks import MachineBlock
     from tui_probe.engine.machine_positions import MachineSite
     from tui_probe.engine.model import Probe
     from tui_probe.sass.nv_info import Attribute
@@ -148,10 +149,12 @@ class Grafter:
         target = Target.of(cubin, name)
         lines: dict[str, list[int]] = {}
         sites: list[MachineSite] = []
+        blocks: list[MachineBlock] = []
         if is_graftable(self._probe):
             grafted, rewritten = graft_code(target, self.code(target, in_slots=in_slots))
         else:
-            grafted, sites = graft_instructions(target, self._probe, self._assembler, sampled=self._sampled)
+            grafted, found = graft_instructions(target, self._probe, self._assembler, sampled=self._sampled)
+            sites, blocks = found.sites, found.blocks
             lines, rewritten = site_lines(self._probe, sites), 0
         info = kernel_info(
             name,
@@ -162,7 +165,7 @@ class Grafter:
             way=_way(grafted),
         )
         said = _said(target, grafted, rewritten) + ("\n[graft] values kept in slots" if in_slots else "")
-        told = graft_site_file(self._probe.name, target, sites, lines)
+        told = graft_site_file(self._probe.name, target, sites, blocks, lines)
         return GraftedKernel(cubin.image, grafted, info, told, said, in_slots)
 
     def _assembled(self, arch: int, leading: int, in_slots: bool) -> ProbeCode:

@@ -19,6 +19,7 @@ from tui_probe.engine.helpers import HelperValue
 from tui_probe.engine.model import Code, Save
 from tui_probe.engine.names import Names
 from tui_probe.engine.sampling import PARAMETERS, Sampling
+from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER
 from tui_probe.engine.snippet_ptx import LEADING, MARK_STEP, ptx_version
 from tui_probe.engine.storage import parameters
 from tui_probe.engine.summation import never_counted
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from collections.abc import Set as AbstractSet
 
+    from tui_probe.engine.machine_blocks import BlockCode, MachineBlock
     from tui_probe.engine.model import Probe, ProbePoint, Snippet
     from tui_probe.ptx.tree import Instruction
 
@@ -41,10 +43,13 @@ FIRST_KEPT: Final = 8
 """Marks: the two halves of a register's address, those of a uniform register's, what is added, whether a lane reads,
 where the instruction stands.
 """
+FIRST_NUMBER: Final = 1024
+"""The marks from here on are the numbers that the points of a block are told, in order."""
 ENTRY: Final = "tui_probe_entry"
 EXIT: Final = "tui_probe_exit"
 
 _HELPERS: Final = frozenset({"ADDR", "BYTES", "LINE", "MULTIPLY_ADDS"})
+_HELPERS_OF_BLOCKS: Final = frozenset({BLOCK_HELPER, ISSUED_HELPER})
 _WORD: Final = re.compile(r"%[\w$]+")
 _HALF: Final = 32
 _WORDS_OF_MAP: Final = 2
@@ -91,9 +96,12 @@ class InstructionPtx:
     Raises UnsupportedKernelError for a probe that needs what machine code does not tell.
     """
 
-    def __init__(self, probe: Probe, places: Sequence[Place], arch: int, *, sampled: bool) -> None:
+    def __init__(
+        self, probe: Probe, places: Sequence[Place], arch: int, *, blocks: Sequence[MachineBlock] = (), sampled: bool
+    ) -> None:
         self._probe = probe
         self._places = list({place.key: place for place in places}.values())
+        self._blocks = list({block.key: block for block in blocks}.values())
         self._sites = places
         self._arch = arch
         self._sampled = sampled
@@ -101,10 +109,13 @@ class InstructionPtx:
         points = {place.point.name: place.point for place in places}.values()
         around = [point for point in probe.points if all(position.is_kernel for position in point.positions)]
         at_places = [_before(point) for point in points]
+        at_blocks = {code.point.name: _before_block(code.point) for block in self._blocks for code in block.codes}
         self._begin = [point.before for point in around if point.before]
         self._end = [point.after for point in around if point.after]
-        self.zero = never_counted([*at_places, *self._begin, *self._end])
-        self.kept = self._live([self._begin, self._end, at_places])
+        self.zero = never_counted([*at_places, *at_blocks.values(), *self._begin, *self._end])
+        self.kept = self._live([self._begin, self._end, at_places, list(at_blocks.values())])
+        for block in self._blocks:
+            self._refuse_values_of_others(block)
         self.counted = [own_map for own_map in probe.maps if own_map.cap != 1]
 
     @property
@@ -113,10 +124,20 @@ class InstructionPtx:
         return [place.key for place in self._places]
 
     @property
+    def block_keys(self) -> list[tuple[str, ...]]:
+        """The key of each block with code of its own, in the order of the kernels ``block(index)``."""
+        return [block.key for block in self._blocks]
+
+    @property
     def words(self) -> int:
         """How many 32-bit values live while the kernel runs."""
         own = sum(_KEPT_TYPES[self._probe.registers[name]] // _HALF for name in self.kept)
         return own + _WORDS_OF_MAP * len(self.counted)
+
+    @property
+    def has_flag(self) -> bool:
+        """Whether a predicate says something of an access."""
+        return any(place.told.predicated for place in self._places)
 
     @property
     def has_entry(self) -> bool:
@@ -142,11 +163,24 @@ class InstructionPtx:
                 raise UnsupportedKernelError(because("graft-value", probe=self._probe.name, register=name))
         return kept
 
+    def _refuse_values_of_others(self, block: MachineBlock) -> None:
+        """Raises UnsupportedKernelError where a point needs what a point of other blocks left in a register: between
+        blocks only what is kept lives on.
+        """
+        told: set[str] = set()
+        for code in block.codes:
+            snippet = _before_block(code.point)
+            for register in sorted(_registers([snippet]) & self._probe.registers.keys() - {*self.kept, *told}):
+                if not _is_set_first(snippet, register):
+                    raise UnsupportedKernelError(because("graft-value", probe=self._probe.name, register=register))
+            told |= _registers([snippet])
+
     def text(self, leading: int = LEADING) -> str:
         """The PTX, whose kernels have so many bytes of parameters before those of the probe."""
         self.leading = leading
         head = f".version {ptx_version(self._arch)}\n.target sm_{self._arch}\n.address_size 64\n"
         kernels = [self._kernel().at_place(site(index), place) for index, place in enumerate(self._places)]
+        kernels += [self._kernel().at_block(block(index), each.codes) for index, each in enumerate(self._blocks)]
         if self.has_entry:
             kernels.append(self._kernel().at_entry(self._begin))
         if self.has_exit:
@@ -163,6 +197,27 @@ class InstructionPtx:
 def site(index: int) -> str:
     """The name of a place's kernel."""
     return f"tui_probe_site_{index}"
+
+
+def block(index: int) -> str:
+    """The name of a kind of block's kernel."""
+    return f"tui_probe_block_{index}"
+
+
+def _before_block(point: ProbePoint) -> Snippet:
+    """What a point does where a block begins. Raises UnsupportedKernelError if it saves there, or needs more."""
+    snippet = point.before
+    if snippet is None or snippet.labels or snippet.helpers - _HELPERS_OF_BLOCKS or _saves([snippet]):
+        raise UnsupportedKernelError(because("needs-instructions", probe=point.name))
+    return snippet
+
+
+def _is_set_first(snippet: Snippet, register: str) -> bool:
+    """Whether a snippet writes a register, whatever its lanes, before it reads it."""
+    for statement in snippet.statements:
+        if isinstance(statement, Code) and register in (found := _WORD.findall(statement.text)):
+            return found[0] == register and found.count(register) == 1
+    return True
 
 
 def _before(point: ProbePoint) -> Snippet:
@@ -220,6 +275,21 @@ class _Kernel:
             lines = [*self._sample(), *lines]
             body = self._sampling.only_inside(body)
         return self._written(name, [*self._loaded(kept), *lines, *body, *self._stored(kept)])
+
+    def at_block(self, name: str, codes: Sequence[BlockCode]) -> str:
+        """What is done where a block begins, point by point."""
+        snippets = [_before_block(code.point) for code in codes]
+        lines: list[str] = []
+        for index, (code, snippet) in enumerate(zip(codes, snippets, strict=True)):
+            number, more = self._told(FIRST_NUMBER + index, f"number{index}")
+            if code.wide:
+                wide = self._names.temporary(f"wide{index}", "b64")
+                more, number = [*more, f"cvt.u64.u32 {wide}, {number};"], wide
+            value = HelperValue(number, "b64" if code.wide else "b32")
+            values = dict.fromkeys(sorted(snippet.helpers), value)
+            lines += [*(more if values else []), *self.expander.lines(snippet, values)]
+        kept = self._kept(_registers(snippets), set())
+        return self._written(name, [*self._loaded(kept), *lines, *self._stored(kept)])
 
     def at_entry(self, snippets: Sequence[Snippet]) -> str:
         """What is done first. The registers that live on are stored to their marks."""

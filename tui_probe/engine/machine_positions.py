@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.instruction_ptx import ADDRESS, LINE, OFFSET, UNIFORM, Place, Told
-from tui_probe.engine.model import Level, Save
+from tui_probe.engine.machine_blocks import MachineBlock, additions, block_points, machine_blocks
+from tui_probe.engine.machine_stand_ins import ARITHMETIC, MATRICES, MMA, WGMMA, arithmetic, matrix_access, product
+from tui_probe.engine.model import BLOCK, Level, Save
 from tui_probe.engine.positions import matches
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.printer import MADE_UP
@@ -18,7 +20,7 @@ from tui_probe.ptx.tree import Instruction
 from tui_probe.reasons import because
 from tui_probe.sass import accesses, matrices
 from tui_probe.sass.accesses import access_of
-from tui_probe.sass.atomics import ATOM, ATOMG, RED, atomic_of
+from tui_probe.sass.atomics import ATOM, ATOMG, ATOMS, RED, atomic_of
 from tui_probe.sass.trampolines import Source
 from tui_probe.sass.words import ALWAYS, WORD_BYTES
 
@@ -30,9 +32,10 @@ if TYPE_CHECKING:
     from tui_probe.sass.target import Target
     from tui_probe.sass.words import Word
 
-_TYPES: Final = {1: ("b8",), 2: ("b16",), 4: ("b32",), 8: ("b64",), 16: ("v4", "b32")}
+_WIDTHS: Final = {1: ("b8",), 2: ("b16",), 4: ("b32",), 8: ("b64",), 16: ("v4", "b32")}
 _BULK: Final = Instruction("cp", ("async", "bulk", "global", "mbarrier"), (), MADE_UP)
 """Stands for all bulk copies: which of them it is, and of how many bytes, is not read from machine code."""
+_SHARED_ATOMICS: Final = tuple(Instruction(opcode, ("shared",), (), MADE_UP) for opcode in ("atom", "red"))
 _NAMES: Final = {
     accesses.LD: ("ld", ()),
     accesses.LDG: ("ld", ("global",)),
@@ -44,14 +47,26 @@ _NAMES: Final = {
     **dict.fromkeys(ATOM, ("atom", ())),
     **dict.fromkeys(ATOMG, ("atom", ("global",))),
     **dict.fromkeys(RED, ("red", ("global",))),
+    **dict.fromkeys(ATOMS, ("atom", ("shared",))),
 }
 
 
-_TOLD: Final = frozenset({"ld", "ldu", "st", "cp", "atom", "red", "mma", "wmma", "wgmma"})
+_TOLD: Final = frozenset(
+    {"ld", "ldu", "st", "cp", "atom", "red", "mma", "wmma", "wgmma", *MATRICES.values()}
+    | {each.opcode for family in ARITHMETIC.values() for each in family}
+)
 _MODIFIERS: Final = frozenset(
     {"global", "shared", "local", "const", "param", "async", "bulk", "load", "store", "mma", "mma_async", "sync"}
 )
-"""Those that machine code tells, of instructions that are no copies: neither types nor operations are among them."""
+"""Those that machine code tells, of instructions that are no copies: operations are not among them."""
+_TYPES: Final = frozenset(each.modifiers[-1] for family in ARITHMETIC.values() for each in family)
+_FACTORS: Final = frozenset(each.modifiers[-1] for family in MMA.values() for each in family)
+_TOLD_BY: Final = {
+    **dict.fromkeys((each.opcode for family in ARITHMETIC.values() for each in family), _TYPES),
+    **dict.fromkeys(("mma", "wmma", "wgmma"), _MODIFIERS | _FACTORS),
+    **dict.fromkeys(MATRICES.values(), frozenset({"x1", "x2", "x4"})),
+}
+"""The modifiers that are told of other opcodes."""
 _WMMA: Final = {"load": "ld", "store": "st", "mma": "mma"}
 """What these are in machine code."""
 _INSTEAD: Final = {"ldu": {"ld"}, "atom": {"red"}, "red": {"atom"}}
@@ -63,7 +78,6 @@ _UNTOLD: Final = tuple(
         ("ld", ("const",)),
         ("st", ("async", "shared::cluster")),
         ("red", ("async", "shared::cluster")),
-        *((opcode, ("shared",)) for opcode in ("atom", "red")),
         *(("cp", ("async", each)) for each in ("commit_group", "wait_group", "wait_all", "mbarrier")),
         *(("wgmma", (each, "sync")) for each in ("fence", "commit_group", "wait_group")),
     )
@@ -102,21 +116,31 @@ class MachineSite:
         return ALWAYS if self.access is None else self.access.reads
 
 
-def sites_of(probe: Probe, target: Target) -> list[MachineSite]:
-    """The instructions of a kernel that a probe is for.
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What of a kernel a probe is for: single instructions, and basic blocks."""
+
+    sites: list[MachineSite]
+    blocks: list[MachineBlock]
+
+
+def find(probe: Probe, target: Target) -> Found:
+    """The instructions and blocks of a kernel that a probe is for.
 
     Raises UnsupportedKernelError for one that is not known, and for a probe of instructions that are not looked for: a
     count without them would be wrong.
     """
     opcodes = _opcodes(probe)
-    for point in probe.points:
-        if not all(position.is_kernel or _is_told(position, opcodes) for position in point.positions):
-            raise UnsupportedKernelError(because("needs-instructions", probe=probe.name))
+    told = all(_is_told(point, position, opcodes) for point in probe.points for position in point.positions)
+    if not told or any(point.before is None for point in block_points(probe)) or not _counts_alike(probe):
+        raise UnsupportedKernelError(because("needs-instructions", probe=probe.name))
     counted = any(own_map.level is Level.SITE for own_map in probe.maps)
-    return [
+    added: dict[int, dict[str, int]] = {}
+    sites = [
         _numbered(one, number) if counted else one
-        for number, one in enumerate(_found(probe, target.words, target.arch))
+        for number, one in enumerate(_found(probe, target.words, target.arch, added))
     ]
+    return Found(sites, machine_blocks(probe, target, added, {one.at for one in sites}))
 
 
 def site_lines(probe: Probe, sites: Sequence[MachineSite]) -> dict[str, list[int]]:
@@ -134,17 +158,43 @@ def _opcodes(probe: Probe) -> set[str]:
     return {position.opcode for point in probe.points for position in point.positions}
 
 
-def _is_told(position: Position, opcodes: set[str]) -> bool:
+def _is_told(point: ProbePoint, position: Position, opcodes: set[str]) -> bool:
     """Whether machine code tells all instructions that a position is for. Those that are others there must be among
     ``opcodes`` as such: a ``wmma.load`` is counted by a probe of ``ld`` alone.
     """
+    if position.is_kernel or position.opcode == BLOCK:
+        return True
     instead = _INSTEAD.get(position.opcode, set())
     if position.opcode == "wmma":
         instead = {_WMMA[each] for each in position.modifiers if each in _WMMA} or set(_WMMA.values())
     untold = any(matches(position, each) for each in _UNTOLD)
+    if _needs_access(point):
+        shared = any(matches(position, each) for each in _SHARED_ATOMICS)
+        untold = untold or shared or position.opcode in MATRICES.values()
     if position.opcode != "cp":
-        untold = untold or not {*position.modifiers, *position.unwanted} <= _MODIFIERS
+        told = _TOLD_BY.get(position.opcode, _MODIFIERS)
+        untold = untold or not {*position.modifiers, *position.unwanted} <= told
     return position.opcode in _TOLD and not position.retried and not untold and instead <= opcodes
+
+
+def _needs_access(point: ProbePoint) -> bool:
+    """Whether a point must know what an instruction accesses."""
+    return bool(point.before and point.before.helpers & {"ADDR", "BYTES"})
+
+
+def _counts_alike(probe: Probe) -> bool:
+    """Whether the probe is for all that an instruction of machine code may have been, or for none of it. Of a product
+    of matrices they must be the same points, too: nothing tells a type from others of its kind.
+    """
+    for family in (*ARITHMETIC.values(), _SHARED_ATOMICS):
+        if len({any(_is_for(point, each) for point in probe.points) for each in family}) > 1:
+            return False
+    return all(
+        len({_is_for(point, each) for each in family}) == 1
+        for kinds in (MMA, WGMMA)
+        for family in kinds.values()
+        for point in probe.points
+    )
 
 
 def _numbered(one: MachineSite, number: int) -> MachineSite:
@@ -152,7 +202,8 @@ def _numbered(one: MachineSite, number: int) -> MachineSite:
     return MachineSite(one.at, places, one.access)
 
 
-def _found(probe: Probe, words: Sequence[Word], arch: int) -> Iterator[MachineSite]:
+def _found(probe: Probe, words: Sequence[Word], arch: int, added: dict[int, dict[str, int]]) -> Iterator[MachineSite]:
+    """The instructions that need code of their own. What others add, which is counted by blocks, goes to ``added``."""
     opcodes = _opcodes(probe)
     bulk = any(_is_for(point, _BULK) for point in probe.points)
     for index, word in enumerate(words):
@@ -164,9 +215,21 @@ def _found(probe: Probe, words: Sequence[Word], arch: int) -> Iterator[MachineSi
         if stand_in is None:
             continue
         points = [point for point in probe.points if _is_for(point, stand_in)]
+        if BLOCK in opcodes and word.is_unconditional:
+            points = [point for point in points if not _adds(point, told, added.setdefault(index, {}))]
         if points:
             places = tuple(Place(point, told, stand_in) for point in points)
             yield MachineSite(index * WORD_BYTES, places, access)
+
+
+def _adds(point: ProbePoint, told: Told, sums: dict[str, int]) -> bool:
+    """Whether a point only adds what is known beforehand, which then goes to ``sums``."""
+    size = None if told.predicated or told.shortened else told.bytes
+    values = {"BYTES": size, "MULTIPLY_ADDS": told.multiply_adds}
+    found = additions(point.before, values) if point.before and point.after is None else None
+    for register, number in (found or {}).items():
+        sums[register] = sums.get(register, 0) + number
+    return found is not None
 
 
 def _is_for(point: ProbePoint, instruction: Instruction) -> bool:
@@ -177,17 +240,28 @@ def _is_for(point: ProbePoint, instruction: Instruction) -> bool:
 def _stand_in(word: Word, arch: int, opcodes: set[str]) -> tuple[Instruction | None, Told, Access | None]:
     """What an instruction would be in PTX, if that is one of ``opcodes``, and what is to be told of it."""
     if word.operation in _NAMES:
-        opcode, modifiers = _NAMES[word.operation]
-        access = (access_of(word, arch) or atomic_of(word, arch)) if opcode in opcodes else None
-        if access is None:
-            return None, Told(), None
-        types = () if opcode == "cp" else _TYPES[access.bytes]
-        return Instruction(opcode, (*modifiers, *types), (), MADE_UP), _told(access), access
+        return _of_memory(word, arch, opcodes)
     if word.operation in matrices.OPERATIONS and opcodes & {"mma", "wgmma"}:
-        product = matrices.product_of(word, arch)
-        opcode, modifiers = ("wgmma", ("mma_async", "sync")) if product.of_group else ("mma", ("sync",))
-        return Instruction(opcode, modifiers, (), MADE_UP), Told(multiply_adds=product.share), None
-    return None, Told(), None
+        share = matrices.product_of(word, arch)
+        return product(word, of_group=share.of_group)[0], Told(multiply_adds=share.share), None
+    if word.operation in MATRICES:
+        found = matrix_access(word)
+        return (found if found and found.opcode in opcodes else None), Told(), None
+    family = arithmetic(word, arch)
+    return (family[0] if family and family[0].opcode in opcodes else None), Told(), None
+
+
+def _of_memory(word: Word, arch: int, opcodes: set[str]) -> tuple[Instruction | None, Told, Access | None]:
+    opcode, modifiers = _NAMES[word.operation]
+    if opcode not in opcodes:
+        return None, Told(), None
+    if word.operation in ATOMS:  # of these nothing is known but that they are there
+        return _SHARED_ATOMICS[0], Told(), None
+    access = access_of(word, arch) or atomic_of(word, arch)
+    if access is None:
+        return None, Told(), None
+    types = () if opcode == "cp" else _WIDTHS[access.bytes]
+    return Instruction(opcode, (*modifiers, *types), (), MADE_UP), _told(access), access
 
 
 def _told(access: Access) -> Told:

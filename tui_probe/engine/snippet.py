@@ -15,10 +15,13 @@ from tui_probe.ptx.tree import Instruction, Label, Statement, Variable
 
 BLOCK_HELPER: Final = "INSTRUCTIONS"
 """The number of instructions of the position's class in a basic block."""
+ISSUED_HELPER: Final = "ISSUED"
+"""The number of machine instructions that those of the position's class come to."""
 LINE_HELPER: Final = "LINE"
 """The line in ``pruned.ptx`` of the probed instruction, or of the first one of a basic block."""
 HELPERS: Final = (
-    frozenset({"OUT", "IN1", "IN2", "IN3", "ADDR", "BYTES", "MULTIPLY_ADDS", BLOCK_HELPER, LINE_HELPER}) | NONFINITE
+    frozenset({"OUT", "IN1", "IN2", "IN3", "ADDR", "BYTES", "MULTIPLY_ADDS", BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER})
+    | NONFINITE
 )
 
 _AROUND: Final = (".version 8.0\n.target sm_80\n.address_size 64\n.entry snippet()\n{\n", "\n}\n")

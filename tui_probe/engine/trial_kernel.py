@@ -125,6 +125,7 @@ _OTHERS: Final = """\
 """
 """A second kernel, a function, and variables, for a cubin of which the trial's kernel is only a part."""
 _SUM: Final = "	add.u32 %r18, %r11, %r15;\n"
+_AGAIN: Final = "$again:\n"
 _CALL: Final = """\
 	{
 	.param .b32 left, right, mixed;
@@ -150,12 +151,13 @@ class Trial(NamedTuple):
     """Whether it is a marked map of warps, whose address tells flat launches."""
 
 
-def trial_cubin(arch: int, assembler: Assembler, *, others: bool = False) -> Cubin:
-    """The kernel without a probe; with ``others``, beside another kernel and a function, which it calls.
+def trial_cubin(arch: int, assembler: Assembler, *, others: bool = False, loop: str = "") -> Cubin:
+    """The kernel without a probe; with ``others``, beside another kernel and a function, which it calls. ``loop`` is
+    what else each thread does before its own.
 
     Raises ToolchainError.
     """
-    text = _OTHERS + _PTX.replace(_SUM, _CALL) if others else _PTX
+    text = _OTHERS + _PTX.replace(_SUM, _CALL) if others else _PTX.replace(_AGAIN, loop + _AGAIN)
     with tempfile.TemporaryDirectory(prefix="tui-probe-") as folder:
         source, binary = Path(folder) / "trial.ptx", Path(folder) / "trial.bin"
         source.write_text(f".version {ptx_version(arch)}\n.target sm_{arch}\n.address_size 64\n{text}")

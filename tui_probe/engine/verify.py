@@ -24,7 +24,7 @@ from tui_probe.engine.model import (
     Save,
     Snippet,
 )
-from tui_probe.engine.snippet import BLOCK_HELPER, HELPERS, LINE_HELPER
+from tui_probe.engine.snippet import BLOCK_HELPER, HELPERS, ISSUED_HELPER, LINE_HELPER
 from tui_probe.errors import ProbeFileError
 from tui_probe.ptx.operands import parse_integer
 from tui_probe.ptx.tree import Group, Instruction, Memory, Negated, Operand, Pair, Raw, Register, Symbol, Vector
@@ -321,9 +321,11 @@ class _SnippetCheck:
             raise self._error(code.place, f"{code.text!r} uses {name}, which this probe does not declare: add '.reg'")
 
     def _helper(self, name: str, place: Place) -> None:
-        if name == BLOCK_HELPER and (self._at_kernel or self._at_instruction or self._at_loop or self._at_source):
+        if name in (BLOCK_HELPER, ISSUED_HELPER) and (
+            self._at_kernel or self._at_instruction or self._at_loop or self._at_source
+        ):
             raise self._error(place, f"{name} is a number of instructions of a block: write position = 'block.load'")
-        if name not in (BLOCK_HELPER, LINE_HELPER) and self._at_block:
+        if name not in (BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER) and self._at_block:
             raise self._error(place, f"{name} has no meaning at blocks and lines of source: it is an instruction's")
         if self._at_kernel:
             raise self._error(place, f"{name} has no meaning at position 'kernel': it belongs to an instruction")

@@ -60,6 +60,16 @@ class Limited:
     machine: Machine
     command: str
     """Tells what is not known; "" where nothing is missing."""
+    counted_in: tuple[str, ...] = ()
+    """What instructions were counted in: PTX, machine code, or some in each."""
+
+    @property
+    def source(self) -> str:
+        """Where the counts of instructions come from; "" where there are none."""
+        if not self.counted_in or self.demand.instructions is None:
+            return ""
+        told = ", of which the assembler leaves out and merges some" if "PTX" in self.counted_in else ""
+        return f"counted in {' and '.join(self.counted_in)}{told}"
 
     @property
     def short(self) -> str:
@@ -101,6 +111,7 @@ class Limited:
                 {"unit": each.unit, "level": each.level or None, "share": each.share, "certain": each.certain}
                 for each in found.shares
             ],
+            "counted_in": list(self.counted_in),
             "not_measured": list(found.unknown),
             "command": self.command or None,
         }
@@ -133,7 +144,18 @@ def limited_by(
     if isinstance(bandwidth, float):
         machine = replace(machine, memory=bandwidth)
     found = verdict(demand, machine)
-    return Limited(found, demand, machine, _command(found, kernels[0].trace))
+    return Limited(found, demand, machine, _command(found, kernels[0].trace), _counted_in(kernels))
+
+
+def _counted_in(kernels: Sequence[Kernel]) -> tuple[str, ...]:
+    """What the probes are in whose counts a verdict is made of."""
+    ways = {
+        one.way
+        for kernel in kernels
+        for one in kernel.by_probe()
+        if one.result_rows and any(metric.quantity in _COUNTED for metric in probe_of(one).metrics)
+    }
+    return tuple(words for way, words in (("ptx", "PTX"), ("graft", "machine code")) if way in ways)
 
 
 def limited_words(of: Limited) -> tuple[str, ...]:
@@ -144,6 +166,7 @@ def limited_words(of: Limited) -> tuple[str, ...]:
             (
                 of.words,
                 of.numbers,
+                of.source,
                 of.level,
                 _lacking(of),
                 f"to know: {of.command}" if of.command else "",
@@ -278,7 +301,9 @@ def _sentence(of: Limited) -> str:
         limit = found.limit or ""
         name = NAMES.get(limit, limit) + (f" ({found.level})" if found.level else "")
         share = found.share or 0.0
-        if share > 1 and limit == "memory":
+        if share > 1 and not _behind_caches(found):
+            return f"{name}: busy all the time; its counts come to {_percent(share)}, more than it can do"
+        if share > 1:
             return f"{name}: {share:.1f} times what it can carry is asked of it, so caches serve the rest"
         return f"{name}: {_percent(share)} of what {'they' if limit == 'tensor' else 'it'} can do"
     if found.limit == "latency":
@@ -288,6 +313,10 @@ def _sentence(of: Limited) -> str:
     if found.limit == "launch":
         return f"launch: {units.duration(found.seconds)} is about what it takes to launch anything"
     return _not_told(of)
+
+
+def _behind_caches(found: Verdict) -> bool:
+    return any(each.behind_caches for each in found.shares if (each.unit, each.level) == (found.limit, found.level))
 
 
 def _not_told(of: Limited) -> str:

@@ -30,6 +30,8 @@ ATOMG: Final = frozenset({0x1A8, 0x1A9, 0x1A3})
 """The same of global memory."""
 RED: Final = frozenset({0x18E, 0x1A6})
 """Without a result, of global memory: of integers (up to sm_89 of all), and of floating-point numbers."""
+ATOMS: Final = frozenset({0x18C, 0x18D})
+"""Of shared memory, with or without a result; compare-and-swap is the second."""
 
 _SWAPS: Final = frozenset({0x18B, 0x1A9})
 _FLOATS: Final = frozenset({0x1A2, 0x1A3, 0x1A6})

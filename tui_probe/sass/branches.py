@@ -61,6 +61,15 @@ def branch_target(arch: int, at: int, word: Word) -> int:
     return at + WORD_BYTES + units * _UNIT
 
 
+def moved_branch(arch: int, word: Word, at: int, to: int) -> Word:
+    """A ``BRA`` that stood at byte offset ``at``, as it must be at ``to`` to lead where it did."""
+    other = branch(arch, to, branch_target(arch, at, word))
+    fields = [(_OFFSET_AT, _OFFSET_BITS), *([(_LOW_AT, _LOW_BITS)] if arch >= _SPLIT_FROM else [])]
+    for low, width in fields:
+        word = word.with_field(low, width, other.field(low, width))
+    return word
+
+
 def unconditional(word: Word) -> Word:
     """An ``EXIT`` or a branch for all lanes that come there."""
     return word.guarded(ALWAYS).with_field(_SECOND_PREDICATE, 4, ALWAYS)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import nv_info
-from tui_probe.sass.branches import BRA, EXIT, branch, branch_target, nop, unconditional
+from tui_probe.sass.branches import BRA, EXIT, branch, branch_target, moved_branch, nop, unconditional
 from tui_probe.sass.cubin import SYMBOL, Cubin
 from tui_probe.sass.layout import laid_out
 from tui_probe.sass.nv_info import SIZED, Attribute, attribute_bytes, of_words, read_attributes, short
@@ -37,6 +37,11 @@ _CODE_ALIGN: Final = 128
 _COUNT_SHIFT: Final = 24
 _INFO_SYMBOL: Final = (1 << _COUNT_SHIFT) - 1
 _CONTROL_FLOW: Final = range(0x140, 0x160)
+_BRA: Final = BRA & 0x1FF
+_MOVABLE: Final = frozenset({_BRA, 0x141})
+"""BRA and BSYNC do elsewhere what they did: a branch is told the new distance, and lanes wait for all others at the
+same place, as they all come there by the same way.
+"""
 _UNREAL: Final = (".nv.merc.", ".nv.capmerc")
 """A second form of the code, for other devices of the family, which would say something else."""
 
@@ -146,6 +151,8 @@ class _Appended:
             self.places[splice], exit_ = self._exits[key]
             return exit_
         self.places[splice] = self.end
+        if word.operation == _BRA:
+            word = moved_branch(self.arch, word, splice.at, self.end + len(splice.before) * WORD_BYTES)
         self.words += [*splice.before, word.with_field(122, 4, 0), *splice.after]
         self.words.append(branch(self.arch, self.end, splice.at + WORD_BYTES))
         return None
@@ -157,7 +164,8 @@ def _refuse_splice(target: Target, splice: Splice, word: Word) -> None:
         if splice.after:
             raise UnsupportedKernelError(because("graft-exits"))
         return
-    if word.operation in _CONTROL_FLOW or not (word.is_unconditional or splice.together):
+    moves = word.operation in _MOVABLE and splice.together and not splice.after
+    if (word.operation in _CONTROL_FLOW and not moves) or not (word.is_unconditional or splice.together):
         raise UnsupportedKernelError(because("graft-position", at=at))
     if splice.at == 0 and any(
         one.opcode == BRA and branch_target(target.arch, index * WORD_BYTES, one) == 0

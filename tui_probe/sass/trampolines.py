@@ -63,8 +63,6 @@ _TOGETHER: Final = frozenset({0x006, 0x086, 0x1A1, 0x1C4})
 """VOTE, VOTEU, MATCH, REDUX: of all lanes that are there at once."""
 _OPERAND_BARRIER: Final = 5
 _BARRIERS: Final = 6
-_RESERVED: Final = 2
-"""Registers that the hardware takes of those that a kernel asks for."""
 MOST_REGISTERS: Final = 255
 
 _MOV: Final = 0x202
@@ -110,7 +108,8 @@ class Source:
 class Room:
     """What a kernel leaves to the snippets in it. ``first`` is the register that stands for their R0; ``uniform``,
     ``predicates`` and ``meetings`` say which uniform register, predicate and convergence barrier stands for each of
-    theirs. ``scratch`` are two registers beyond those of the snippets: the saved predicates and a flag.
+    theirs. ``scratch`` is a register that none of them names, for the saved predicates; the one behind it is for the
+    flag, where a snippet is told of one.
     """
 
     arch: int
@@ -124,11 +123,8 @@ class Room:
     late: int
     convergence: int
     meetings: Mapping[int, int]
-
-    @property
-    def registers(self) -> int:
-        """How many a kernel must ask for."""
-        return self.scratch + 2 + _RESERVED
+    registers: int
+    """How many a kernel must ask for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +168,9 @@ class Inline:
 
     @property
     def registers(self) -> int:
-        """How many it needs: up to the one behind the highest that it names, which a pair would have."""
+        """How many it needs: up to the highest that it names, or the one behind it where that may be a pair's."""
         named_ = [vector.end(word) for word in self.words if not _is_mark(word)]
-        loaded = [word.rd + 2 for word in self.words if word.operation == _LDS and word.rd != RZ]
+        loaded = [word.rd + 1 for word in self.words if word.operation == _LDS and word.rd != RZ]
         return max([*named_, *loaded], default=1)
 
     def uniform_pairs(self) -> set[int]:
@@ -243,26 +239,44 @@ class Inline:
 
 
 def trampoline(
-    inline: Sequence[tuple[Inline, Mapping[int, Source]]], displaced: Word, room: Room, reads: int = ALWAYS
+    inline: Sequence[tuple[Inline, Mapping[int, Source]]],
+    displaced: Word,
+    room: Room,
+    reads: int = ALWAYS,
+    entering: tuple[Inline, Mapping[int, Source]] | None = None,
 ) -> list[Word]:
-    """What runs before an instruction. ``reads`` is the predicate that the mark of the flag tells of."""
-    bodies = [code.placed(room, sources) for code, sources in inline]
-    body = [word for each in bodies for word in each]
-    parts = not displaced.is_unconditional or any(code.parts for code, _ in inline)
+    """What runs before an instruction. ``reads`` is the predicate that the mark of the flag tells of. ``entering`` is
+    code for all lanes that come by, whatever the instruction's guard says.
+    """
+    if not inline and entering is None:
+        return []
+    first = _entering(entering, room)
+    body = [word for code, sources in inline for word in code.placed(room, sources)]
+    parts = bool(body) and (not displaced.is_unconditional or any(code.parts for code, _ in inline))
     if len(inline) > 1 and any(code.parts for code, _ in inline[:-1]):
         raise UnsupportedKernelError(because("graft-snippet", what="a branch before another snippet"))
     words = [_plain(_NOP, _SETTLED), _saving(room)]
     if reads != ALWAYS:
         words += [Source(number=0).move(room.scratch + 1), Source(number=1).move(room.scratch + 1)]
         words[-1] = words[-1].with_field(12, 4, reads)
+    words += first
     if parts:
         guarded = [] if displaced.is_unconditional else [_past(room, displaced, len(body))]
         words += [_meeting(room, len(body) + len(guarded)), *guarded]
     words += body
     if parts:
         words.append(_met(room))
-    words.append(_restoring(room, _pending(body)))
+    words.append(_restoring(room, _pending([*first, *body])))
     return words
+
+
+def _entering(entering: tuple[Inline, Mapping[int, Source]] | None, room: Room) -> list[Word]:
+    if entering is None:
+        return []
+    code, sources = entering
+    if code.parts:
+        raise UnsupportedKernelError(because("graft-snippet", what="a branch where a basic block begins"))
+    return code.placed(room, sources)
 
 
 def opening(inline: Inline, room: Room, sources: Mapping[int, Source]) -> list[Word]:

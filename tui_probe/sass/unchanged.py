@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _CONTROL_FLOW: Final = range(0x140, 0x160)
 _READ_BARRIER: Final = 113
 _REUSE: Final = 122, 4
+_BRA: Final = BRA & 0x1FF
 BSSY: Final = 0x945
 BSYNC: Final = 0x941
 _TABLES: Final = frozenset({".symtab", INFO})
@@ -81,25 +82,36 @@ def _waits_more(before: Word, now: Word) -> bool:
 
 
 def _refuse_added_code(target: Target, after: Target, grafted: Grafted, uniform: Collection[int]) -> None:
-    back = {at + WORD_BYTES for at in grafted.branches}
+    back = {at + WORD_BYTES for at in grafted.branches} | _led_to(target, grafted)
     first = grafted.start // WORD_BYTES
-    moved = {target.words[at // WORD_BYTES].with_field(*_REUSE, 0) for at in grafted.branches}
+    moved = {_bare(target.words[at // WORD_BYTES]) for at in grafted.branches}
     added = after.words[first : first + grafted.added]
     added_end = grafted.start + grafted.added * WORD_BYTES
     for index, word in enumerate(added, first):
         at = index * WORD_BYTES
-        if word.opcode == BRA and not _stays(branch_target(after.arch, at, word), at, added_end, back):
+        if word.operation == _BRA and not _stays(branch_target(after.arch, at, word), at, added_end, back):
             _refuse(f"the way back at {at:#06x}")
-        if word.operation in _CONTROL_FLOW and word.opcode not in (BRA, EXIT, BSSY, BSYNC):
+        if word.operation in _CONTROL_FLOW and word.operation != _BRA and word.opcode not in (EXIT, BSSY, BSYNC):
             _refuse(f"the way through the added code at {at:#06x}")
-        own = word.operation not in _CONTROL_FLOW and word.with_field(*_REUSE, 0) not in moved
+        own = word.operation not in _CONTROL_FLOW and _bare(word) not in moved
         own = own and word.opcode != _COPY  # which reads what the instruction itself reads
         if own and not _names_only(word, uniform, after.arch):
             _refuse(f"uniform registers at {at:#06x}")
 
 
+def _bare(word: Word) -> Word:
+    """A word without what may change where it is moved: what is kept for reuse, and who is told of its operands."""
+    return word.with_field(*_REUSE, 0).with_read_barrier(NO_BARRIER)
+
+
+def _led_to(target: Target, grafted: Grafted) -> set[int]:
+    """Where branches of the kernel led that stand in the added code now."""
+    words = ((at, target.words[at // WORD_BYTES]) for at in grafted.branches)
+    return {branch_target(target.arch, at, word) for at, word in words if word.operation == _BRA}
+
+
 def _stays(target: int, at: int, end: int, back: Collection[int]) -> bool:
-    """Whether a branch leads on in the added code, or back to where an instruction was replaced."""
+    """Whether a branch leads on in the added code, or back to where an instruction was replaced, or where it led."""
     return target in back or at < target < end
 
 

@@ -51,6 +51,8 @@ _FIELDS: Final[dict[int, tuple[int, ...]]] = {
     0x1C3: (),  # S2UR
     0x1C4: (_RA,),  # REDUX
 }
+_OF_ONE: Final = frozenset({0x002, 0x006, 0x007, 0x010, 0x012, 0x109, 0x119, 0x1C4})
+"""MOV, VOTE, SEL, IADD3, LOP3, POPC, S2R, REDUX: what they name is never the first register of two."""
 _UNIFORM_PATH: Final = range(0x80, 0x100)
 _REGISTER_FORM: Final = 1
 _STG: Final = 0x186
@@ -89,6 +91,6 @@ def moved(word: Word, by: int) -> Word:
 
 
 def end(word: Word) -> int:
-    """The number behind the last register that it may name, 0 for none: any but a store's may be the first of two."""
-    words = 4 if word.operation == _STG and word.field(*_SIZE) == _OF_FOUR else 2
+    """The number behind the last register that it may name, 0 for none: of most operations the first of two."""
+    words = 4 if word.operation == _STG and word.field(*_SIZE) == _OF_FOUR else 1 if word.operation in _OF_ONE else 2
     return max((number + words for at in fields(word) or () if (number := word.field(at, 8)) != RZ), default=0)

@@ -35,7 +35,7 @@ def _trials(folder: Path) -> Iterator[Item]:
         if match := _OUTCOME.fullmatch(path.name):
             newest[match["driver"], match["arch"]] = path
     for (driver, arch), path in sorted(newest.items()):
-        outcome, words, instructions, records = _read(path)
+        outcome, words, instructions, records, blocks = _read(path)
         where, again = f"on {arch}, driver {driver}", f"to try again, remove {path}"
         if outcome != "passed":
             yield Item(NAME, "warn", f"not probed {where}: {words or outcome}", again)
@@ -43,18 +43,20 @@ def _trials(folder: Path) -> Iterator[Item]:
             yield Item(NAME, "warn", f"probed at entries and exits alone {where}: {instructions}", again)
         elif records != "passed":
             yield Item(NAME, "warn", f"probed but for records of single accesses {where}: {records}", again)
+        elif blocks != "passed":
+            yield Item(NAME, "warn", f"probed but for counts of basic blocks {where}: {blocks}", again)
         else:
             yield Item(NAME, "ok", f"kernels without PTX can be probed {where}")
 
 
-def _read(path: Path) -> tuple[str, str, str, str]:
-    """The outcome, the words of one that failed, how it went at single instructions, and with records there."""
+def _read(path: Path) -> tuple[str, str, str, str, str]:
+    """The outcome, the words of one that failed, how it went at instructions, with records there, and at blocks."""
     try:
         told = parse_json(path.read_bytes())
-        later = [str(told.get(name, f"{name} were not tried")) for name in ("instructions", "records")]
-        return str(told["outcome"]), str(told.get("words", "")), later[0], later[1]
+        later = [str(told.get(name, f"{name} were not tried")) for name in ("instructions", "records", "blocks")]
+        return str(told["outcome"]), str(told.get("words", "")), later[0], later[1], later[2]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return "unreadable", "what the trial found cannot be read", "", ""
+        return "unreadable", "what the trial found cannot be read", "", "", ""
 
 
 def _faulted() -> Iterator[Item]:

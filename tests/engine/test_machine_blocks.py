@@ -1,0 +1,190 @@
+"""Probes at basic blocks of machine code: what they are told of each block, and where their code stands."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.engine.test_instruction_grafts import texts
+from tui_probe.engine.assemble import Assembler
+from tui_probe.engine.block_trial import EXPECTED, RECORD, block_cubin, block_trial, check_blocks
+from tui_probe.engine.grafts import Grafter
+from tui_probe.engine.machine_positions import find
+from tui_probe.engine.snippet_ptx import ptx_version
+from tui_probe.engine.trial_kernel import TrialFailedError
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.probe_files.loading import load_probe, read_probe
+from tui_probe.sass.branches import branch_target
+from tui_probe.sass.cubin import Cubin
+from tui_probe.sass.operations import class_of, name_of
+from tui_probe.sass.target import Target
+from tui_probe.sass.words import WORD_BYTES
+from tui_probe.trace.sites import parse_sites
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tui_probe.engine.model import Probe
+
+pytestmark = pytest.mark.usefixtures("ptxas")
+
+ARCHITECTURES = (80, 90, 100, 120)
+HEAD = '[map.m]\nlevel = "warp"\ncap = 1\n[map.m.regs]\na = "u32"\n[probe.p]\nposition = "kernel"\n'
+SUM = 'before = ".reg .b32 %c;\\nmov.u32 %c, 0;"\nafter = "ADD [ m ] {%c};"\n'
+WIDE = """
+.visible .entry wide(.param .u64 x)
+{
+	.reg .pred %p; .reg .b32 %r<3>; .reg .b64 %d<2>; .reg .f32 %f<8>;
+	.shared .align 16 .b8 buffer[4096];
+	ld.param.u64 %d1, [x]; mov.u32 %r1, %tid.x; setp.lt.u32 %p, %r1, 7; mov.u32 %r2, buffer;
+	st.shared.f32 [%r2+64], 0f3F800000; bar.sync 0;
+	ld.shared.f32 %f1, [%r2]; ld.shared.f32 %f2, [%r2+4]; ld.shared.f32 %f3, [%r2+8]; ld.shared.f32 %f4, [%r2+12];
+	add.f32 %f5, %f1, %f2; fma.rn.f32 %f5, %f3, %f4, %f5; fma.rn.f32 %f5, %f5, %f4, %f1; mov.f32 %f6, %f5;
+	@%p mul.f32 %f6, %f5, %f2;
+	st.global.f32 [%d1], %f6; ret;
+}
+"""
+
+
+def cubin_of(text: str, name: str, arch: int, folder: Path) -> Cubin:
+    source, binary = folder / f"{name}.ptx", folder / f"{name}.bin"
+    source.write_text(f".version {ptx_version(arch)}\n.target sm_{arch}\n.address_size 64\n{text}")
+    Assembler().assemble(source, binary, f"sm_{arch}", name)
+    return Cubin.read(binary.read_bytes())
+
+
+def own(text: str, folder: Path) -> Probe:
+    return read_probe((HEAD + text).encode(), folder / "own.toml")
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_blocks_are_told_of_all_instructions_that_there_are(arch: int, tmp_path: Path) -> None:
+    """By the listing of nvdisasm, up to the padding behind the code."""
+    cubin = block_cubin(arch, Assembler())
+    target = Target.of(cubin, "trial")
+    found = find(block_trial().probe, target)
+    listing = [re.sub(r"^@!?U?P\w+ ", "", text) for _, text in sorted(texts(cubin.image, tmp_path).items())]
+    own_jump = [f"BRA {WORD_BYTES * index:#x}" for index in range(len(listing))]
+    counted = [text for index, text in enumerate(listing) if text != "NOP" and not text.startswith(own_jump[index])]
+    told: Counter[str] = Counter()
+    for block in found.blocks:
+        told.update({code.point.name: code.number for code in block.codes})
+    assert told["instructions"] == told["classes"]
+    nops = sum(text == "NOP" for text in listing)
+    assert len(counted) - 1 <= told["instructions"] <= len(counted) + nops
+    sums = sum(text.startswith("FADD") for text in listing)
+    assert told["sum of %sums"] + len([one for one in found.sites if one.places[0].point.name == "sums"]) == sums
+    assert told["sum of %products"] == sum(text.startswith("DMUL") for text in listing)
+    assert told["barriers"] == sum(class_of(word, arch) == "barrier" for word in target.words)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_each_block_has_its_code_at_one_of_its_own_instructions(arch: int, tmp_path: Path) -> None:
+    cubin = block_cubin(arch, Assembler())
+    made = Grafter(block_trial().probe, Assembler(), sampled=False).graft(cubin, "trial")
+    target = Target.of(cubin, "trial")
+    firsts = sorted(one.first for one in find(block_trial().probe, target).blocks)
+    places = sorted(one.at for one in find(block_trial().probe, target).blocks)
+    assert all(first <= at for first, at in zip(firsts, places, strict=True))
+    assert all(at < later for at, later in itertools.pairwise(places))
+    assert not [text for text in texts(made.probed, tmp_path).values() if "INVALID" in text or "???" in text]
+    (told,) = parse_sites(made.sites.encode())
+    assert sorted(one.instruction.line for one in told.sites if one.at == "block") == firsts
+
+
+def test_blocks_of_nothing_but_branches_have_it_at_the_branch(tmp_path: Path) -> None:
+    """The trial must show that this works: on a device with such blocks, lanes meet where they met before."""
+    cubin = block_cubin(90, Assembler())
+    made = Grafter(block_trial().probe, Assembler(), sampled=False).graft(cubin, "trial")
+    target, after = Target.of(cubin, "trial"), Target.of(Cubin.read(made.probed), "trial")
+    moved = {at: target.words[at // WORD_BYTES] for at in made.grafted.branches}
+    names = Counter(name_of(word, 90) for word in moved.values())
+    assert names["BSYNC"] >= 2
+    assert names["BRA"] >= 2
+    added = {index * WORD_BYTES: word for index, word in enumerate(after.words) if index >= len(target.words)}
+    for at, word in moved.items():
+        if name_of(word, 90) == "BRA":
+            led = branch_target(90, at, word)
+            assert any(
+                other.field(12, 4) == word.field(12, 4) and branch_target(90, place, other) == led
+                for place, other in added.items()
+                if name_of(other, 90) == "BRA"
+            )
+    assert not [text for text in texts(made.probed, tmp_path).values() if "INVALID" in text]
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_what_is_merged_counts_as_it_is_executed(arch: int, tmp_path: Path) -> None:
+    """Four loads of shared memory are one; a multiplication under a guard is told of by its own lanes alone."""
+    target = Target.of(cubin_of(WIDE, "wide", arch, tmp_path), "wide")
+    names = [name_of(word, arch) for word in target.words]
+    found = find(load_probe("what_limits"), target)
+    told: Counter[str] = Counter()
+    for block in found.blocks:
+        told.update({code.point.name: code.number for code in block.codes})
+    assert names.count("LDS") == 1
+    assert told["sum of %shared_passes"] == names.count("LDS") + names.count("STS")
+    guarded = [word for word in target.words if name_of(word, arch) == "FMUL" and not word.is_unconditional]
+    free = names.count("FMUL") - len(guarded)
+    assert told["sum of %fp32_operations"] == 2 * names.count("FFMA") + names.count("FADD") + free
+    assert [place.point.name for one in found.sites for place in one.places].count("fp32_singles") == len(guarded)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("probe", ["what_limits", "inst_mix"])
+def test_probes_of_blocks_leave_the_kernel_as_it_is(probe: str, arch: int, tmp_path: Path) -> None:
+    cubin = cubin_of(WIDE, "wide", arch, tmp_path)
+    made = Grafter(load_probe(probe), Assembler(), sampled=False).graft(cubin, "wide")
+    before, after = Target.of(cubin, "wide"), Target.of(Cubin.read(made.probed), "wide")
+    for index, word in enumerate(before.words):
+        now = after.words[index]
+        if index * WORD_BYTES not in made.grafted.branches:
+            assert now == word or (word.read_barrier == 7 and now.with_read_barrier(7) == word)
+    assert made.grafted.registers <= 64
+    written = texts(made.probed, tmp_path)
+    assert not [text for text in written.values() if "INVALID" in text or "???" in text]
+
+
+@pytest.mark.parametrize(
+    ("points", "code"),
+    [
+        ('[probe.q]\nposition = "loop"\nbefore = "add.u32 %c, %c, 1;"\n', "needs-instructions"),
+        ('[probe.q]\nposition = "block"\nbefore = "ADD [ m ] {1};"\n', "needs-instructions"),
+        (
+            '[probe.q]\nposition = "block.load"\nbefore = ".reg .b32 %v;\\nmov.u32 %v, INSTRUCTIONS;"\n'
+            '[probe.r]\nposition = "block.store"\nbefore = "add.u32 %c, %c, %v;"\n',
+            "graft-value",
+        ),
+        ('[probe.q]\nposition = "block.load"\nbefore = "add.u32 %c, %c, ISSUED;"\n', None),
+    ],
+)
+def test_what_blocks_of_machine_code_cannot_do_is_refused(points: str, code: str | None, tmp_path: Path) -> None:
+    cubin = block_cubin(90, Assembler())
+    grafter = Grafter(own(SUM + points, tmp_path), Assembler(), sampled=False)
+    if code is None:
+        assert grafter.graft(cubin, "trial").grafted.branches
+        return
+    with pytest.raises(UnsupportedKernelError) as caught:
+        grafter.graft(cubin, "trial")
+    assert caught.value.reason.code == code
+
+
+def test_the_trial_of_blocks_finds_what_is_counted_wrong() -> None:
+    (size,) = block_trial().map_bytes
+    values = [*EXPECTED.values(), 90_000, 90_000]
+
+    def left(*sums: int) -> bytes:
+        return RECORD.pack(*sums).ljust(size, b"\0")
+
+    check_blocks(left(*values))
+    for index, name in enumerate([*EXPECTED, "classes"]):
+        wrong = [*values]
+        wrong[index] += 1
+        with pytest.raises(TrialFailedError, match=name):
+            check_blocks(left(*wrong))
+    with pytest.raises(TrialFailedError, match="too few"):
+        check_blocks(left(*EXPECTED.values(), 0, 0))
