@@ -2,10 +2,11 @@
 
     python -m tests.attack.long_run [--minutes 60] [--rate 1000] [--seed 0]
 
-A program launches so many kernels per second on the simulated GPU and loads its module anew every five seconds; the
-live screen shows it, and another terminal watches. At times that the seed decides the engine or the watcher is killed,
-and a watcher is started again; near the end the screen itself is killed. Told every twelfth of the run: memory of the
-program with the hook in it, of the engine and of the screen. Ends with status 1 and says why where
+A program launches so many kernels per second on the simulated GPU and loads its module anew 180 times, each time a
+kernel more in the table; the live screen shows it, and another terminal watches. At times that the seed decides the
+engine or the watcher is killed, and a watcher is started again; near the end the screen itself is killed. Told every
+twelfth of the run: memory of the program with the hook in it, of the engine and of the screen. Ends with status 1 and
+says why where
 
 - the program did not do what it does alone, to its end;
 - a result that the log names is not there, or cannot be read;
@@ -35,6 +36,9 @@ from tui_probe.trace.results import read_result
 
 HERE: Final = Path(__file__).resolve().parent
 PARTS: Final = 12
+MODULES: Final = 180
+SHORTEST_TURN: Final = 2.0
+"""Seconds between two loads of the program's module, at the least."""
 SAVED: Final = re.compile(r"^\[exec\] save (\S+) size (\d+)", re.MULTILINE)
 MOST_GROWTH: Final = 5 << 20
 KILLS_PER_PART: Final = 2
@@ -93,7 +97,8 @@ class LongRun:
         subprocess.run(["cc", "-O2", "-o", program, HERE / "paced.c", "-ldl"], check=True)
         kernels.write_bytes(KERNELS)
         tool = [sys.executable, "-m", "tui_probe", "run", "--sim", "--tracedir", str(self.traces), "--"]
-        return [*tool, str(program), str(kernels), str(self.seconds), str(self.rate)]
+        turn = max(SHORTEST_TURN, self.seconds / MODULES)
+        return [*tool, str(program), str(kernels), str(self.seconds), str(self.rate), str(turn)]
 
     def _watcher(self) -> Terminal:
         return Terminal([sys.executable, "-m", "tui_probe", "watch", str(self.traces)], (80, 24))

@@ -1,10 +1,10 @@
 /* Launches at a steady rate for a given time, loading its module anew now and then, and checks what the kernels did.
  *
- * usage: paced PTX SECONDS RATE -> "LAUNCHES launches, right" */
+ * usage: paced PTX SECONDS RATE SECONDS_PER_MODULE -> "LAUNCHES launches, right" */
 #include "../gpu/programs/driver.h"
 #include <unistd.h>
 
-enum { BLOCK = 32, SECONDS_PER_MODULE = 5 };
+enum { BLOCK = 32 };
 
 static CUfunction load_anew(CUmodule *module, const char *path)
 {
@@ -23,10 +23,10 @@ static void wait_until(double time)
 
 int main(int count, char **arguments)
 {
-    if (count != 4)
+    if (count != 5)
         return 2;
     make_context();
-    const double seconds = atof(arguments[2]), pause = 1 / atof(arguments[3]), begin = now_seconds();
+    const double seconds = atof(arguments[2]), pause = 1 / atof(arguments[3]), turn = atof(arguments[4]), begin = now_seconds();
     unsigned amount = 1, words = BLOCK, launches = 0, first = 0;
     CUdeviceptr memory = allocate(BLOCK * sizeof(unsigned));
     unsigned zeros[BLOCK] = {0};
@@ -35,7 +35,7 @@ int main(int count, char **arguments)
     CUmodule module = NULL;
     CUfunction kernel = NULL;
     for (double loaded = 0; now_seconds() < begin + seconds; launches++) {
-        if (!kernel || now_seconds() > loaded + SECONDS_PER_MODULE) {
+        if (!kernel || now_seconds() > loaded + turn) {
             synchronize();
             kernel = load_anew(&module, arguments[1]);
             loaded = now_seconds();
