@@ -20,6 +20,11 @@ uint64_t clock_now(void)
     return zero_real + (read_clock(CLOCK_MONOTONIC) - zero_monotonic);
 }
 
+uint64_t clock_coarse(void)
+{
+    return read_clock(CLOCK_MONOTONIC_COARSE);
+}
+
 uint64_t clock_zero(void)
 {
     return zero_real;

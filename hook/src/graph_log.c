@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "event_log.h"
 #include "graph_captured.h"
 #include "hook_state.h"
@@ -99,8 +100,9 @@ void graph_log_all_replays(struct executable *executable)
     executable->told = replays;
 }
 
-void graph_log_replays(struct executable *executable, uint64_t now)
+void graph_log_replays(struct executable *executable)
 {
+    const uint64_t now = clock_coarse();
     if (now - executable->told_at < TELL_NS)
         return;
     graph_log_all_replays(executable);

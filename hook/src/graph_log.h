@@ -8,7 +8,7 @@
 void graph_log_nodes(const struct executable *executable);
 
 /* Replays since the log was told last: now and then, or once they must be told. */
-void graph_log_replays(struct executable *executable, uint64_t now);
+void graph_log_replays(struct executable *executable);
 void graph_log_all_replays(struct executable *executable);
 
 /* A probed replay, whose nodes take the launch numbers from FIRST on; N of them are listed as probed launches. */

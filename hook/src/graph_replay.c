@@ -158,7 +158,7 @@ CUresult graph_replay(struct executable *executable, CUresult (*launch)(CUgraphE
                       CUstream stream)
 {
     const uint64_t kernels = executable->graph ? executable->graph->n_kernels : 0;
-    struct replay replay = {.stream = stream, .time = clock_now()};
+    struct replay replay = {.stream = stream};
     CUresult result;
     replay.n = atomic_fetch_add_explicit(&executable->replays, 1, memory_order_relaxed);
     replay.first = launch_count_many(kernels);
@@ -172,6 +172,6 @@ CUresult graph_replay(struct executable *executable, CUresult (*launch)(CUgraphE
         graph_log_passed(executable, reason);
     }
     result = replay_original(executable, &replay, launch, passed);
-    graph_log_replays(executable, replay.time);
+    graph_log_replays(executable);
     return result;
 }
