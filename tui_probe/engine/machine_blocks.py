@@ -5,8 +5,8 @@ many there are of a class, and what snippets at single instructions add that is 
 multiply-add's two operations. Only instructions under a guard, and those whose address matters, need code of their own.
 
 The code stands at any instruction of the block that may be executed elsewhere, for all execute as often. In a block of
-nothing but branches it stands at the branch. A block that holds only what cannot be moved, such as a call, is counted
-with the one behind it, to which it leads unless its lanes leave.
+nothing but branches it stands at the branch. A block that holds only what cannot be moved, such as a call or what
+``WARPSYNC.COLLECTIVE`` leads to, is counted with the one behind it, to which it leads unless its lanes leave.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ _ADDITION: Final = re.compile(r"add\.[usb](32|64)\s+(%[\w$]+)\s*,\s*(%[\w$]+)\s*
 _CONTROL_FLOW: Final = range(0x140, 0x160)
 _ORDINARY: Final = frozenset({"fp32", "fp64", "fp16", "bf16", "integer", "load", "store"})
 _EXIT: Final = EXIT & 0x1FF
+_END_COLLECTIVE: Final = 0x11B
+"""Ends what a warp does as one for lanes that have parted, where nobody should branch."""
 _LEAVES: Final = frozenset({0x149, 0x14A, 0x14B, BRA, _EXIT, 0x150, 0x158, 0x159, 0x15B})
 """BRX, JMP, JMX, BRA, EXIT, RET, BRXU, JMXU, KILL."""
 _NOWHERE: Final = Place("", 0)
@@ -150,7 +152,9 @@ def _fixed(target: Target) -> set[int]:
 
 
 def _place(target: Target, block: range, fixed: Collection[int], sites: Collection[int]) -> int | None:
-    """The number of the instruction that the code of a block stands at."""
+    """The number of the instruction that the code of a block stands at; None where it can stand at none."""
+    if any(target.words[index].operation == _END_COLLECTIVE for index in block):
+        return None
     free = [index for index in block if index not in fixed]
     plain = [index for index in free if target.words[index].operation not in _CONTROL_FLOW]
     ordinary = [

@@ -1,6 +1,6 @@
 """How many machine instructions the assembler makes of one of PTX, where that is known not to be one.
 
-Of division, roots and their like it makes a dozen: the numbers are those that a thread executes for operands of usual
+Of division, roots and their like it makes a dozen: the numbers are what is executed for operands of usual
 size, as ``python -m tests.bench.expansions`` reads them off machine code for sm_90 (for sm_80 some are one less). Of
 the class ``other`` it drops most: moves and parameters become operands, and conversions of integers parts of
 registers. What it makes of all other instructions is about one each, some folded into others and some split into
@@ -36,7 +36,7 @@ _REALS: Final = frozenset({"f16", "bf16", "f32", "f64", "e4m3x2", "e5m2x2", "f16
 
 
 def issued(instruction: Instruction) -> int:
-    """About how many machine instructions a thread executes for an instruction of PTX."""
+    """About how many machine instructions are executed for an instruction of PTX."""
     modifiers = instruction.modifiers
     if class_of(instruction) == "other":
         converts = instruction.opcode == "cvt" and any(each in _REALS for each in modifiers)
