@@ -114,6 +114,13 @@ library_ = ctypes.CDLL(None)
 for _ in range(3): library_.cuMemAlloc_v2(byref(memory), c_size_t(700 << 20))
 for _ in range(9): launch(f, w, grid=64)
 """
+UNUSUAL = """
+context()
+f, w, wide = function(module(), "add__8_2000"), word(), (c_uint64 * 250)()
+call("cuFuncSetAttribute", f, 8, 1024)
+launch(f, w, wide)
+launch(kernel(library(), "add__8"), w)
+"""
 SEVERAL = """
 context()
 f, w = function(module(), "add__8_4"), word()
@@ -225,5 +232,6 @@ SCENARIOS = (
     Scenario("a driver that compiles", {"STUB_COMPILES": "1"}),
     Scenario("memusage of counts", {"TUI_PROBE_MEMUSAGE": "1"}, _counts),
     Scenario("managed variables", {"STUB_LIBRARY_VARIABLES": "2"}, _code, script=MACHINE_CODE),
+    Scenario("unusual kernels", {"STUB_COUNTS_PARAMETERS": "1"}, script=UNUSUAL),
     Scenario("ranges", {"TUI_PROBE_SAMPLE": "1/2"}, script=NVTX),
 )

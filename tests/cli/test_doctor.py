@@ -193,7 +193,7 @@ def test_how_the_trial_of_probes_in_machine_code_went() -> None:
         ("580.159-sm_90-0123.json", '{"outcome": "failed", "words": "an older one"}'),
         (
             "580.159-sm_90-4567.json",
-            '{"outcome": "passed", "words": "", "instructions": "passed", "records": "passed"}',
+            '{"outcome": "passed", "words": "", "instructions": "passed", "records": "passed", "blocks": "passed"}',
         ),
         ("580.159-sm_89-4567.json", '{"outcome": "passed", "words": "", "instructions": "passed", "records": "none"}'),
         ("580.159-sm_86-4567.json", '{"outcome": "passed", "words": "", "instructions": "other counts"}'),

@@ -562,6 +562,20 @@ API int cuKernelGetParamInfo(struct function *f, size_t i, size_t *o, size_t *s)
 {
     return param_info(f, i, o, s);
 }
+/* Drivers before 13.1 have no such call. */
+static int param_count(struct function *f, size_t *n)
+{
+    *n = f->n;
+    return number("STUB_COUNTS_PARAMETERS") ? 0 : 500;
+}
+API int cuFuncGetParamCount(struct function *f, size_t *n)
+{
+    return param_count(f, n);
+}
+API int cuKernelGetParamCount(struct function *f, size_t *n)
+{
+    return param_count(f, n);
+}
 
 API int cuFuncGetAttribute(int *value, int attribute, struct function *f)
 {

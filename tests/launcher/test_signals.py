@@ -175,6 +175,28 @@ def test_no_engine_is_left_behind(tool: Runner, script: Script) -> None:
             wait_for_end(child)
 
 
+def engine_of(launcher: int) -> int | None:
+    """The probe engine that it has now."""
+    return next((child for child in children_of(launcher) if "tui-probe engine" in command_line(child)), None)
+
+
+def kill_engine(launcher: int) -> int:
+    """End it by force, which it cannot tell of; returns which it was."""
+    engine = engine_of(launcher)
+    assert engine is not None
+    end = os.pidfd_open(engine)
+    os.kill(engine, signal.SIGKILL)
+    wait_for_end(end)  # a process that was killed is not gone at once
+    return engine
+
+
+def wait_for_next_engine(launcher: int, last: int) -> None:
+    limit = time.monotonic() + 30
+    while engine_of(launcher) in (None, last):
+        assert time.monotonic() < limit, "no engine was started again"
+        time.sleep(0.02)
+
+
 def wait_for_end(pidfd: int) -> None:
     assert select.select([pidfd], [], [], 30)[0], "the process is still there"
     os.close(pidfd)

@@ -16,7 +16,7 @@ import pytest
 from tui_probe.launcher.spool import Spool
 from tui_probe.launcher.watch import TRACE_NAME, TraceWatch, stamp_of
 
-from .test_signals import children_of, command_line, wait_for_end
+from .test_signals import kill_engine, wait_for_next_engine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -143,10 +143,8 @@ def test_the_engines_death_does_not_stop_the_target(launching: Runner, script: S
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.readline()
-        engine = next(child for child in children_of(process.pid) if "tui-probe engine" in command_line(child))
-        end = os.pidfd_open(engine)
-        os.kill(engine, signal.SIGKILL)
-        wait_for_end(end)  # a process that was killed is not gone at once
+        killed = kill_engine(process.pid)
+        wait_for_next_engine(process.pid, killed)
         process.stdin.close()
         assert process.stdout.read() == b"whole\n"
         assert process.wait() == 5

@@ -255,6 +255,9 @@ def test_byte_budgets_of_the_preview(tmp_path: Path) -> None:
         terminal.wait("7 kernels")
         terminal.type("7q")
         terminal.wait("of #0: blocks running")
+        for key, number in ("j1", "k0"):  # all that the first preview brings with it has come
+            terminal.type(key)
+            terminal.wait(f"of #{number}: blocks running")
         sent = []
         for number in range(1, 7):
             before = terminal.quiet(0.6, steady=True)
