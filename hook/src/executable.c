@@ -118,8 +118,8 @@ void executables_each(void (*visit)(struct executable *executable, const void *a
 
 static void leave_stream(struct executable *executable, const void *stream)
 {
-    if (executable->stream == stream)
-        executable->stream = STREAM_GONE;
+    CUstream gone = (CUstream)(uintptr_t)stream;
+    atomic_compare_exchange_strong(&executable->stream, &gone, STREAM_GONE);
 }
 
 void executables_leave_stream(CUstream stream)

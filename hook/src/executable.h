@@ -38,8 +38,8 @@ struct executable {
     bool awaited;     /* a thread of ours makes the twin */
 
     bool launched;
-    CUstream stream; /* of the last replay; STREAM_GONE once that is destroyed */
-    bool twin_last;  /* that was the twin's, and the event is behind it */
+    _Atomic(CUstream) stream; /* of the last replay; STREAM_GONE once that is destroyed, by any thread */
+    bool twin_last;           /* that was the twin's, and the event is behind it */
     CUevent event;
 };
 

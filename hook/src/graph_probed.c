@@ -72,6 +72,21 @@ static const struct reason *exchange(const struct executable *executable, struct
                                   : (entry->node->refused = reason_with(GRAPH_NODE_REFUSED, reason_error_name(result)));
 }
 
+/* Why a kernel is not probed, or NULL. One that could not be prepared so far has no reason of its own yet. */
+static const struct reason *unprobed(const struct kernel *kernel)
+{
+    const struct reason *reason;
+    switch (atomic_load_explicit(&kernel->status, memory_order_acquire)) {
+    case KERNEL_PROBED:
+        return NULL;
+    case KERNEL_PASSED:
+        return atomic_load(&kernel->reason);
+    default:
+        reason = atomic_load_explicit(&kernel->unprepared, memory_order_relaxed);
+        return reason ? reason : reason(BEING_PREPARED);
+    }
+}
+
 /* Why a node is not probed in this replay, or NULL. */
 static const struct reason *take(const struct executable *executable, const struct replay *replay, size_t ordinal,
                                  bool first, struct entry *entry)
@@ -84,8 +99,9 @@ static const struct reason *take(const struct executable *executable, const stru
         return reason(GRAPH_NO_KERNEL);
     if (!settings_selects_launch(node->launch.nth))
         return reason(NOT_SELECTED);
-    if (atomic_load_explicit(&node->kernel->status, memory_order_acquire) != KERNEL_PROBED)
-        return atomic_load(&node->kernel->reason);
+    const struct reason *reason = unprobed(node->kernel);
+    if (reason)
+        return reason;
     CUresult result = graph_kernel_parameters(node->twin, &parameters);
     if (result != CUDA_SUCCESS)
         return node->refused = reason_with(GRAPH_NODE_REFUSED, reason_error_name(result));
@@ -94,8 +110,7 @@ static const struct reason *take(const struct executable *executable, const stru
     entry->node = node;
     entry->launch = launch_of(executable, replay, ordinal, &parameters);
     entry->launch.replayed = !first;
-    const struct reason *reason =
-        probed_take_in_turn(&entry->holding, &entry->launch, node->kernel, executable->context);
+    reason = probed_take_in_turn(&entry->holding, &entry->launch, node->kernel, executable->context);
     if (reason) {
         booking_refused(reason);
         return reason;

@@ -136,6 +136,21 @@ def test_changes_of_an_executable_are_its_twins_too(tool: Tool) -> None:
     assert [node.probed for node in figures_of(trace)[0].nodes] == [6, 4, 6]
 
 
+UNPREPARED = """
+gpu.launch("scale", words, 3, 100)
+graph, _ = chain(*STEPS)
+replay(gpu.instantiate(graph), 4)
+print(gpu.read(words, 100))
+"""
+
+
+def test_a_graph_with_a_kernel_that_the_trace_has_no_room_for(tool: Tool) -> None:
+    trace = compare(tool, UNPREPARED, "--launches", "all", "--max-trace-bytes", "100k")
+    assert {kernel.name: kernel.reason_code for kernel in trace.kernels} == {"scale": None, "shift": "trace-full"}
+    assert calls(trace)["shift"] == (8, 0)
+    assert calls(trace)["scale"][1] > 0
+
+
 UPDATES = """
 graph, _ = chain(*STEPS)
 executable = gpu.instantiate(graph)

@@ -12,7 +12,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,8 +42,8 @@ def build(directory: Path, sanitizer: str = "", flags: str = "") -> Build:
     return with_stub(directory, directory / "stub", sanitizer)
 
 
-def build_hook(directory: Path, sanitizer: str = "", flags: str = "") -> None:
-    """The hook alone."""
+def build_hook(directory: Path, sanitizer: str = "", flags: str = "", targets: Sequence[str] = ("by_name",)) -> None:
+    """The hook, and these targets, without the stub driver."""
     need_compiler()
     options = [f"-DTUI_PROBE_SANITIZE={sanitizer}", "-DTUI_PROBE_WERROR=ON", f"-DCMAKE_C_FLAGS={flags}"]
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
@@ -51,7 +51,7 @@ def build_hook(directory: Path, sanitizer: str = "", flags: str = "") -> None:
         ["cmake", "-S", ROOT / "hook", "-B", directory, *generator, *options], check=True, capture_output=True
     )
     made = subprocess.run(
-        ["cmake", "--build", directory, "--target", "hook", "by_name"], capture_output=True, text=True, check=False
+        ["cmake", "--build", directory, "--target", "hook", *targets], capture_output=True, text=True, check=False
     )
     assert made.returncode == 0, made.stdout
 

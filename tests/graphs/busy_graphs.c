@@ -1,0 +1,154 @@
+/* Threads that capture, instantiate, update, replay and destroy graphs at once, each with kernels of its own that come
+ * and go, for the sanitizers to watch. Prints what is in each thread's words. */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int cuInit(unsigned flags);
+int cuCtxCreate_v2(void **context, unsigned flags, int device);
+int cuCtxSetCurrent(void *context);
+int cuCtxDestroy_v2(void *context);
+int cuModuleLoadData(void **module, const void *image);
+int cuModuleUnload(void *module);
+int cuModuleGetFunction(void **function, void *module, const char *name);
+int cuLibraryLoadData(void **library, const void *code, void *a, void *b, unsigned n, void *c, void *d, unsigned m);
+int cuLibraryGetKernel(void **kernel, void *library, const char *name);
+int cuKernelGetFunction(void **function, void *kernel);
+int cuLibraryUnload(void *library);
+int cuMemAlloc_v2(uint64_t *memory, size_t size);
+int cuMemFree_v2(uint64_t memory);
+int cuMemsetD8_v2(uint64_t memory, unsigned char value, size_t size);
+int cuMemcpyDtoH_v2(void *to, uint64_t memory, size_t size);
+int cuStreamCreate(void **stream, unsigned flags);
+int cuStreamSynchronize(void *stream);
+int cuStreamDestroy_v2(void *stream);
+int cuStreamBeginCapture_v2(void *stream, int mode);
+int cuStreamEndCapture(void *stream, void **graph);
+int cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long flags);
+int cuGraphLaunch(void *executable, void *stream);
+int cuGraphExecUpdate_v2(void *executable, void *graph, void *info);
+int cuGraphClone(void **clone, void *graph);
+int cuGraphDestroy(void *graph);
+int cuGraphExecDestroy(void *executable);
+int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, void *stream, void **parameters, void **extra);
+
+enum { THREADS = 4, TURNS = 6, REPLAYS = 12, WORDS = 64 };
+
+static void *context;
+static const char *ptx;
+static uint32_t sums[THREADS];
+
+#define CHECK(call)                                                              \
+    do {                                                                         \
+        int result = (call);                                                     \
+        if (result) {                                                            \
+            fprintf(stderr, "line %d: %s: error %d\n", __LINE__, #call, result); \
+            exit(1);                                                             \
+        }                                                                        \
+    } while (0)
+
+static void launch(void *function, void *stream, uint64_t words, uint32_t value)
+{
+    uint32_t count = WORDS;
+    void *parameters[] = {&words, &value, &count};
+    CHECK(cuLaunchKernel(function, 1, 1, 1, WORDS, 1, 1, 0, stream, parameters, NULL));
+}
+
+static void *captured(void *stream, void *const *functions, uint64_t words, uint32_t value)
+{
+    void *graph;
+    CHECK(cuStreamBeginCapture_v2(stream, 1));
+    launch(functions[0], stream, words, value);
+    launch(functions[1], stream, words, 3);
+    launch(functions[0], stream, words, value + 1);
+    CHECK(cuStreamEndCapture(stream, &graph));
+    return graph;
+}
+
+static void replay(void *stream, void *const *functions, uint64_t words)
+{
+    void *graph = captured(stream, functions, words, 5), *other = captured(stream, functions, words, 9);
+    void *executable, *second, *clone;
+    int update[6];
+    CHECK(cuGraphInstantiateWithFlags(&executable, graph, 0));
+    CHECK(cuGraphClone(&clone, other));
+    CHECK(cuGraphInstantiateWithFlags(&second, clone, 0));
+    CHECK(cuGraphDestroy(clone));
+    for (int i = 0; i < REPLAYS; i++) {
+        if (i == REPLAYS / 2)
+            CHECK(cuGraphExecUpdate_v2(executable, other, update));
+        CHECK(cuGraphLaunch(i % 3 ? executable : second, stream));
+        launch(functions[1], stream, words, 2);
+    }
+    CHECK(cuGraphDestroy(graph));
+    CHECK(cuGraphExecDestroy(second));
+    CHECK(cuGraphExecDestroy(executable));
+    CHECK(cuGraphDestroy(other));
+    CHECK(cuStreamSynchronize(stream));
+}
+
+static void one_turn(int turn, void *stream, uint64_t words)
+{
+    void *owner, *functions[2], *kernel;
+    if (turn % 2) {
+        CHECK(cuModuleLoadData(&owner, ptx));
+        CHECK(cuModuleGetFunction(&functions[0], owner, "shift"));
+        CHECK(cuModuleGetFunction(&functions[1], owner, "scale"));
+    } else {
+        CHECK(cuLibraryLoadData(&owner, ptx, NULL, NULL, 0, NULL, NULL, 0));
+        CHECK(cuLibraryGetKernel(&kernel, owner, "shift"));
+        CHECK(cuKernelGetFunction(&functions[0], kernel));
+        CHECK(cuLibraryGetKernel(&functions[1], owner, "scale"));
+    }
+    replay(stream, functions, words);
+    CHECK(turn % 2 ? cuModuleUnload(owner) : cuLibraryUnload(owner));
+}
+
+static void *work(void *number)
+{
+    const intptr_t here = (intptr_t)number;
+    uint32_t values[WORDS];
+    uint64_t words;
+    void *stream;
+    CHECK(cuCtxSetCurrent(context));
+    CHECK(cuStreamCreate(&stream, 1));
+    CHECK(cuMemAlloc_v2(&words, sizeof values));
+    CHECK(cuMemsetD8_v2(words, 0, sizeof values));
+    for (int turn = 0; turn < TURNS; turn++)
+        one_turn(turn, stream, words);
+    CHECK(cuMemcpyDtoH_v2(values, words, sizeof values));
+    for (int i = 0; i < WORDS; i++)
+        sums[here] = sums[here] * 31 + values[i];
+    CHECK(cuMemFree_v2(words));
+    CHECK(cuStreamDestroy_v2(stream));
+    return NULL;
+}
+
+static char *read_text(const char *path)
+{
+    char *text = calloc(1, 1 << 16);
+    FILE *file = fopen(path, "r");
+    if (!file || !text || !fread(text, 1, (1 << 16) - 1, file))
+        exit(2);
+    fclose(file);
+    return text;
+}
+
+int main(int count, char **arguments)
+{
+    pthread_t threads[THREADS];
+    ptx = read_text(count > 1 ? arguments[1] : "");
+    CHECK(cuInit(0));
+    CHECK(cuCtxCreate_v2(&context, 0, 0));
+    for (intptr_t i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, work, (void *)i);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    CHECK(cuCtxDestroy_v2(context));
+    for (int i = 0; i < THREADS; i++)
+        printf("%08x\n", sums[i]);
+    return 0;
+}
