@@ -68,28 +68,38 @@ static void *captured(void *stream, void *const *functions, uint64_t words, uint
     return graph;
 }
 
-static void replay(void *stream, void *const *functions, uint64_t words)
+struct graphs {
+    void *graph, *other, *executable, *second;
+};
+
+static struct graphs replayed(void *stream, void *const *functions, uint64_t words)
 {
-    void *graph = captured(stream, functions, words, 5), *other = captured(stream, functions, words, 9);
-    void *executable, *second, *clone;
+    struct graphs made = {captured(stream, functions, words, 5), captured(stream, functions, words, 9), NULL, NULL};
+    void *clone;
     int update[6];
-    CHECK(cuGraphInstantiateWithFlags(&executable, graph, 0));
-    CHECK(cuGraphClone(&clone, other));
-    CHECK(cuGraphInstantiateWithFlags(&second, clone, 0));
+    CHECK(cuGraphInstantiateWithFlags(&made.executable, made.graph, 0));
+    CHECK(cuGraphClone(&clone, made.other));
+    CHECK(cuGraphInstantiateWithFlags(&made.second, clone, 0));
     CHECK(cuGraphDestroy(clone));
     for (int i = 0; i < REPLAYS; i++) {
         if (i == REPLAYS / 2)
-            CHECK(cuGraphExecUpdate_v2(executable, other, update));
-        CHECK(cuGraphLaunch(i % 3 ? executable : second, stream));
+            CHECK(cuGraphExecUpdate_v2(made.executable, made.other, update));
+        CHECK(cuGraphLaunch(i % 3 ? made.executable : made.second, stream));
         launch(functions[1], stream, words, 2);
     }
-    CHECK(cuGraphDestroy(graph));
-    CHECK(cuGraphExecDestroy(second));
-    CHECK(cuGraphExecDestroy(executable));
-    CHECK(cuGraphDestroy(other));
     CHECK(cuStreamSynchronize(stream));
+    return made;
 }
 
+static void destroy(const struct graphs *graphs)
+{
+    CHECK(cuGraphDestroy(graphs->graph));
+    CHECK(cuGraphExecDestroy(graphs->second));
+    CHECK(cuGraphExecDestroy(graphs->executable));
+    CHECK(cuGraphDestroy(graphs->other));
+}
+
+/* Every other turn the kernels go before the graphs that have them. */
 static void one_turn(int turn, void *stream, uint64_t words)
 {
     void *owner, *functions[2], *kernel;
@@ -103,8 +113,12 @@ static void one_turn(int turn, void *stream, uint64_t words)
         CHECK(cuKernelGetFunction(&functions[0], kernel));
         CHECK(cuLibraryGetKernel(&functions[1], owner, "scale"));
     }
-    replay(stream, functions, words);
+    const struct graphs graphs = replayed(stream, functions, words);
+    if (turn / 2 % 2)
+        destroy(&graphs);
     CHECK(turn % 2 ? cuModuleUnload(owner) : cuLibraryUnload(owner));
+    if (!(turn / 2 % 2))
+        destroy(&graphs);
 }
 
 static void *work(void *number)
