@@ -3,8 +3,8 @@
     python -m tests.attack [--calls 1 2 3 0]
 
 Of each place the calls with these numbers fail, each in a run of its own; 0: all of them. Prints how many runs there
-were, what was wrong, and the places that were not reached. Ends with 1 if anything was wrong. Code for graphs is left
-out: the driver that stands in for the real one has none.
+were, what was wrong, and the places that were not reached. Ends with 1 if anything was wrong. Programs with CUDA graphs
+run on the simulated GPU, all others on a driver that stands in for the real one.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 from tests.attack.fault_walk import Walk, listed, missing, tools
+from tests.attack.graph_scenarios import graph_scenarios
 from tests.attack.scenarios import SCENARIOS
 
 
@@ -29,7 +30,10 @@ def main() -> int:
         made = tools(Path(folder) / "tools")
         for scenario in SCENARIOS:
             walk.go(made, scenario, Path(folder) / scenario.name, options.calls)
-        places = listed(made.built.hook)
+        with graph_scenarios(Path(folder) / "graphs of") as scenarios:
+            for scenario in scenarios:
+                walk.go(made, scenario, Path(folder) / scenario.name, options.calls)
+        places = listed(made.built.hook, with_graphs=True)
     unreached = sorted(places - walk.met)
     reached = len(places) - len(unreached)
     print(f"{walk.runs} runs; {reached} of {len(places)} places reached ({reached / len(places):.1%})")

@@ -23,12 +23,15 @@ from tui_probe.trace.follow import open_trace
 
 HERE = Path(__file__).resolve().parent
 FOR_THE_PROGRAM = {
-    "allocations.c", "attributes.c", "contexts.c", "launch.c", "launch_calls.c", "memory.c", "modules.c",
-    "profiler_calls.c", "proc_address.c", "probed_launch.c", "real.c", "stream_calls.c",
+    "allocations.c", "attributes.c", "contexts.c", "graph_calls.c", "graph_change_calls.c", "launch.c",
+    "launch_calls.c", "memory.c", "modules.c", "probed_launch.c", "proc_address.c", "profiler_calls.c",
+    "real.c", "stream_calls.c",
 }  # fmt: skip
 """Files whose calls of the driver are the program's."""
-UNCALLED = ("graph", "executable.c", "gate.c", "stepwise")
-"""Files that nothing calls here: the stub driver has no graphs, and no launches in steps. No walk fails there."""
+UNCALLED = ("stepwise",)
+"""Files that nothing calls here: neither driver of the walks launches in steps."""
+OF_GRAPHS = ("graph", "executable.c", "gate.c")
+"""Those that a program with graphs calls alone."""
 FUNCTIONS = frozenset(
     {"malloc", "calloc", "realloc", "strdup", "strndup", "asprintf", "write", "pwrite", "ftruncate", "mkdir", "read"}
     | {"fstat", "socket", "connect", "send", "recv", "poll", "sem_init", "open", "openat", "fopen", "opendir", "mmap"}
@@ -111,7 +114,7 @@ def run(tools: Tools, engine: Engine, scenario: Scenario, folder: Path, **more: 
     if scenario.script:
         environment["FAULT_FOLDER"] = str(folder)
         return host.python(scenario.script + "\nprint('done')", **environment)
-    return host.command(str(tools.program), *scenario.arguments, **environment)
+    return host.command(*(scenario.command or (str(tools.program), *scenario.arguments)), **environment)
 
 
 def sites(tools: Tools, engine: Engine, scenario: Scenario, folder: Path) -> Iterator[tuple[str, int]]:
@@ -180,6 +183,8 @@ class Walk:
     complaints: list[str] = field(default_factory=list)
     met: set[str] = field(default_factory=set)
     runs: int = 0
+    files: tuple[str, ...] = ("",)
+    """What names of files begin with where anything is to fail."""
 
     def go(self, tools: Tools, scenario: Scenario, folder: Path, numbers: Sequence[int], workers: int = 2) -> None:
         """Fail each place that no scenario has met before, at these of its calls."""
@@ -200,11 +205,13 @@ class Walk:
         kinds = {offset: kind for kind, offset in sites(tools, engine, scenario, folder / "plain")}
         places = by_line(tools.built.hook, list(kinds))
         found = [Fault(kinds[offset], offset, line, 0) for line, offsets in places.items() for offset in offsets]
-        new = [fault for fault in found if fault.line not in self.met and not fault.is_the_programs]
+        wanted = [fault for fault in found if fault.line.startswith(self.files) and not fault.is_the_programs]
+        new = [fault for fault in wanted if fault.line not in self.met]
         self.met |= {fault.line for fault in new}
         return new
 
 
-def listed(hook: Path) -> set[str]:
-    """The lines of all places that the stub driver can lead to."""
-    return {line for line in set(listed_lines(hook)) | listed_driver_lines() if not line.startswith(UNCALLED)}
+def listed(hook: Path, *, with_graphs: bool) -> set[str]:
+    """The lines of all places that programs of the walk can lead to."""
+    left_out = UNCALLED if with_graphs else UNCALLED + OF_GRAPHS
+    return {line for line in set(listed_lines(hook)) | listed_driver_lines() if not line.startswith(left_out)}

@@ -137,10 +137,15 @@ class Scenario:
     prepare: Callable[[Engine, Path], dict[str, str]] = lambda _engine, _folder: {}
     arguments: tuple[str, ...] = ()
     script: str = ""
+    command: tuple[str, ...] = ()
+    """Another program, that ends with status 0 and prints ``output``."""
+    output: str = ""
 
     @property
     def expected(self) -> tuple[int, str, str]:
         """The status, and what goes to stdout and stderr, as without the hook."""
+        if self.command:
+            return 0, self.output, ""
         if self.script:
             return 0, "done\n", ""
         return 5, "0\n" if self.arguments else "9\n", ""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.attack import fault_walk
+from tests.attack.graph_scenarios import graph_scenarios
 from tests.attack.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
@@ -15,16 +16,31 @@ if TYPE_CHECKING:
 
 UNREACHED = 0.05
 """The share of places that no scenario may reach: `python -m tests.attack` names them."""
+pytestmark = [
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="calls are told by machine code of x86-64"),
+    pytest.mark.skipif(bool(fault_walk.missing()), reason=str(fault_walk.missing())),
+]
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="calls are told by machine code of x86-64")
-@pytest.mark.skipif(bool(fault_walk.missing()), reason=str(fault_walk.missing()))
 def test_the_first_call_at_each_place_fails(tmp_path: Path) -> None:
     tools = fault_walk.tools(tmp_path / "tools")
     walk = fault_walk.Walk()
     for scenario in SCENARIOS:
         walk.go(tools, scenario, tmp_path / scenario.name, [1])
     assert not walk.complaints, "\n".join(walk.complaints)
-    listed = fault_walk.listed(tools.built.hook)
+    listed = fault_walk.listed(tools.built.hook, with_graphs=False)
     unreached = sorted(listed - walk.met)
     assert len(unreached) <= UNREACHED * len(listed), "\n".join(unreached)
+
+
+def test_the_first_call_at_each_place_of_graphs_fails(tmp_path: Path) -> None:
+    tools = fault_walk.tools(tmp_path / "tools")
+    walk = fault_walk.Walk(files=fault_walk.OF_GRAPHS)
+    with graph_scenarios(tmp_path / "programs") as scenarios:
+        for scenario in scenarios:
+            walk.go(tools, scenario, tmp_path / scenario.name, [1])
+    assert not walk.complaints, "\n".join(walk.complaints)
+    listed = fault_walk.listed(tools.built.hook, with_graphs=True)
+    older = {"graph.c", "graph_edges.c", "graph_probed.c"}
+    unreached = {line for line in listed - walk.met if line.startswith(fault_walk.OF_GRAPHS)}
+    assert {line.partition(":")[0] for line in unreached} <= older, sorted(unreached)

@@ -35,11 +35,12 @@ int cuGraphExecDestroy(void *executable);
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, void *stream, void **parameters, void **extra);
 
-enum { THREADS = 4, TURNS = 6, REPLAYS = 12, WORDS = 64 };
+enum { MOST_THREADS = 16, REPLAYS = 12, WORDS = 64 };
 
 static void *context;
 static const char *ptx;
-static uint32_t sums[THREADS];
+static int n_threads = 4, n_turns = 6;
+static uint32_t sums[MOST_THREADS];
 
 #define CHECK(call)                                                              \
     do {                                                                         \
@@ -99,7 +100,7 @@ static void destroy(const struct graphs *graphs)
     CHECK(cuGraphDestroy(graphs->other));
 }
 
-/* Every other turn the kernels go before the graphs that have them. */
+/* Every other turn the kernels go before the graphs that have them; the last graphs go with their context. */
 static void one_turn(int turn, void *stream, uint64_t words)
 {
     void *owner, *functions[2], *kernel;
@@ -114,10 +115,10 @@ static void one_turn(int turn, void *stream, uint64_t words)
         CHECK(cuLibraryGetKernel(&functions[1], owner, "scale"));
     }
     const struct graphs graphs = replayed(stream, functions, words);
-    if (turn / 2 % 2)
+    if (turn / 2 % 2 && turn + 1 < n_turns)
         destroy(&graphs);
     CHECK(turn % 2 ? cuModuleUnload(owner) : cuLibraryUnload(owner));
-    if (!(turn / 2 % 2))
+    if (!(turn / 2 % 2) && turn + 1 < n_turns)
         destroy(&graphs);
 }
 
@@ -131,7 +132,7 @@ static void *work(void *number)
     CHECK(cuStreamCreate(&stream, 1));
     CHECK(cuMemAlloc_v2(&words, sizeof values));
     CHECK(cuMemsetD8_v2(words, 0, sizeof values));
-    for (int turn = 0; turn < TURNS; turn++)
+    for (int turn = 0; turn < n_turns; turn++)
         one_turn(turn, stream, words);
     CHECK(cuMemcpyDtoH_v2(values, words, sizeof values));
     for (int i = 0; i < WORDS; i++)
@@ -153,16 +154,18 @@ static char *read_text(const char *path)
 
 int main(int count, char **arguments)
 {
-    pthread_t threads[THREADS];
+    pthread_t threads[MOST_THREADS];
     ptx = read_text(count > 1 ? arguments[1] : "");
+    if (count > 3 && (n_threads = atoi(arguments[2])) <= MOST_THREADS)
+        n_turns = atoi(arguments[3]);
     CHECK(cuInit(0));
     CHECK(cuCtxCreate_v2(&context, 0, 0));
-    for (intptr_t i = 0; i < THREADS; i++)
+    for (intptr_t i = 0; i < n_threads; i++)
         pthread_create(&threads[i], NULL, work, (void *)i);
-    for (int i = 0; i < THREADS; i++)
+    for (int i = 0; i < n_threads; i++)
         pthread_join(threads[i], NULL);
     CHECK(cuCtxDestroy_v2(context));
-    for (int i = 0; i < THREADS; i++)
+    for (int i = 0; i < n_threads; i++)
         printf("%08x\n", sums[i]);
     return 0;
 }

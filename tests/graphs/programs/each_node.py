@@ -109,6 +109,28 @@ class Parts:
         self.replay(executable, 2)
         return gpu.read(self.words, WORDS)
 
+    def child(self, value: int) -> c_void_p:
+        """A fill, a kernel, a copy and a host function, one behind the other."""
+        gpu, graph = self.gpu, self.gpu.graph()
+        fill = gpu.add("MemsetNode", graph, [], byref(FillNode(self.words, 0, value, 4, 9, 1)), self.context())
+        kernel = gpu.add_kernel(graph, [fill], gpu.kernel_node("scale", self.words, value, WORDS))
+        node = copy_of(self.copied + 4 * value, self.words, 4 * 50)
+        copy = gpu.add("MemcpyNode", graph, [kernel], byref(node), self.context())
+        gpu.add("HostNode", graph, [copy], byref(HostNode(self.function, None)))
+        return graph
+
+    def children(self) -> list[int]:
+        """A child graph that is set anew in the executable, between replays."""
+        gpu, graph = self.gpu, self.gpu.graph()
+        first = gpu.add_kernel(graph, [], gpu.kernel_node("shift", self.words, 3, WORDS))
+        inner = gpu.add("ChildGraphNode", graph, [first], self.child(2))
+        executable = gpu.instantiate(graph)
+        for value in range(5):
+            self.replay(executable, 2)
+            gpu("cuGraphExecChildGraphNodeSetParams", executable, inner, self.child(value + 3))
+        self.replay(executable, 2)
+        return [len(self.calls), *gpu.read(self.copied, WORDS), *gpu.read(self.words, WORDS)]
+
     def streams(self) -> list[int]:
         """One executable in several streams without any event between them: the driver keeps its replays in order."""
         graph, _ = self.chain(("shift", 5), ("scale", 3))
@@ -121,7 +143,7 @@ class Parts:
 
 def main() -> int:
     parts = Parts(Gpu())
-    for name in sys.argv[1:] or ("kinds", "memory", "changed", "updated", "streams"):
+    for name in sys.argv[1:] or ("kinds", "memory", "changed", "updated", "children", "streams"):
         words = getattr(parts, name)()
         print(name, sum(words) % 1000003, words[:3])
     return 0
