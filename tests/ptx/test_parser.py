@@ -83,6 +83,22 @@ def test_damage_names_its_line(text: str, line: int) -> None:
     assert caught.value.line == line
 
 
+MANY = 5000 * "9"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f".version {MANY}.0\n",
+        f".version 8.{MANY}\n",
+        f'.version 8.0\n.target sm_80\n.file {MANY} "a.cu"\n',
+    ],
+)
+def test_numbers_that_no_ptx_has(text: str) -> None:
+    with pytest.raises(PtxError, match="a number of 5000 digits"):
+        parse(text)
+
+
 def test_text_without_version_is_refused() -> None:
     with pytest.raises(PtxError, match=r"\.version"):
         parse("")

@@ -24,7 +24,7 @@ VECTORS: Final = {"v2": 2, "v4": 4, "v8": 8}
 _KINDS: Final[dict[str, Kind]] = {
     "ld": "load", "ldu": "load", "st": "store", "atom": "atomic", "red": "atomic", "cp": "copy",
 }  # fmt: skip
-_SHAPE: Final = re.compile(r"m(\d+)n(\d+)k(\d+)")
+_SHAPE: Final = re.compile(r"m(\d{1,9})n(\d{1,9})k(\d{1,9})")
 _WARP: Final = 32
 _ELEMENT_BITS: Final = {
     **dict.fromkeys(("f64",), 64),

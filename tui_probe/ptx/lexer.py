@@ -63,6 +63,16 @@ _TRIVIA: Final = re.compile(TRIVIA)
 _KINDS: Final = (Kind.NAME, *Kind)
 
 
+_MOST_DIGITS: Final = 18
+
+
+def whole_number(digits: str, line: int) -> int:
+    """The value of decimal digits. PtxError where they are more than a number of PTX has."""
+    if len(digits) > _MOST_DIGITS:
+        raise PtxError(f"a number of {len(digits)} digits", line)
+    return int(digits)
+
+
 def line_of(source: str, position: int) -> int:
     """The 1-based line of a character."""
     return source.count("\n", 0, position) + 1

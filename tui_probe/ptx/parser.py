@@ -13,7 +13,18 @@ from tui_probe.errors import PtxError
 from tui_probe.ptx.body import parse_body
 from tui_probe.ptx.declarations import LINKAGES, SPACES, NotDeclarationError, parse_variables
 from tui_probe.ptx.header import parse_header
-from tui_probe.ptx.lexer import COMMENT, STRING, Kind, Lines, Token, lex, line_of, raise_bad_token, skip_trivia
+from tui_probe.ptx.lexer import (
+    COMMENT,
+    STRING,
+    Kind,
+    Lines,
+    Token,
+    lex,
+    line_of,
+    raise_bad_token,
+    skip_trivia,
+    whole_number,
+)
 from tui_probe.ptx.tree import Directive, Function, Module, Span, Statement, TopLevel
 
 _NO_BRACE: Final = r"[^{}\"/]*+"
@@ -90,19 +101,19 @@ class _ModuleParser:
 
     def _note(self, name: str, arguments: list[Token]) -> None:
         """Keep what the module says of itself."""
-        texts = [token.text for token in arguments]
+        texts, line = [token.text for token in arguments], self._lines.at(self._position)
         match name, texts:
             case "version", [version] if version.count(".") == 1 and version.replace(".", "").isdecimal():
                 major, minor = version.split(".")
-                self._version = int(major), int(minor or 0)
+                self._version = whole_number(major, line), whole_number(minor or "0", line)
             case "version", _:
-                raise PtxError("no version number after .version", self._lines.at(self._position))
+                raise PtxError("no version number after .version", line)
             case "target", [target, *_]:
                 self._target = target
             case "address_size", [("32" | "64") as size]:
                 self._address_size = int(size)
             case "file", [number, path, *_] if number.isdecimal() and path[0] == '"':
-                self._files[int(number)] = path[1:-1]
+                self._files[whole_number(number, line)] = path[1:-1]
 
     def _declaration(self, start: int) -> None:
         """A function or variables, linkage first."""

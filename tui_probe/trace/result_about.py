@@ -37,6 +37,7 @@ _ABOUT_ALIGNMENT: Final = 8
 _COUNT_BYTES: Final = 4
 
 Kind = Literal["unknown", "marked", "counted", "counts", "sites", "reduced"]
+_MOST_RECORD_BYTES: Final = 1 << 30
 _KINDS: Final[tuple[Kind, ...]] = ("unknown", "marked", "counted", "counts", "sites", "reduced")
 
 
@@ -69,7 +70,8 @@ def read_about(
     found = []
     for index, section in enumerate(sections):
         kind, record, size = data.unpack(_ABOUT, at + index * _ABOUT.size)
-        if kind >= len(_KINDS) or not record or section.slot_bytes % record or marks_at + size > len(data):
+        is_record = 0 < record <= _MOST_RECORD_BYTES and not section.slot_bytes % record
+        if kind >= len(_KINDS) or not is_record or marks_at + size > len(data):
             raise TraceError(f"{path}, offset {at + index * _ABOUT.size}: not what a map of its size can be")
         found.append(About(_KINDS[kind], record, data.part(marks_at, size)))
         marks_at += size
