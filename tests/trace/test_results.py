@@ -177,6 +177,7 @@ def test_a_file_that_does_not_tell(file: Path) -> None:
         ([(0, 8, b""), (0, 4, b""), (2, 16, MARKS)], "map 2: its counts are missing"),
         ([(0, 8, b""), (2, 4, b""), (3, 16, b"")], "map 1: its counts are missing"),
         ([(0, 8, b""), (0, 4, b""), (3, 16, b"")], "map 2: counts of 16 bytes"),
+        ([(0, 8, b""), (0, 4, b""), (1, 8, MARKS)], "map 2: marks for slots of 2 records"),
         ([(6, 8, b""), (3, 4, b""), (1, 16, MARKS)], "not what a map of its size can be"),
         ([(4, 1 << 31, b""), (0, 4, b""), (0, 16, b"")], "not what a map of its size can be"),
         ([(5, 8, b""), (0, 4, b""), (1, 16, MARKS)], "map 0: 32 bytes per slot of a reduced map, which has none"),

@@ -92,6 +92,8 @@ def _check_about(
     slots = header.blocks * header.slots(section.level)
     if about.kind == "marked" and len(about.marks) * 8 < slots:
         raise TraceError(f"{where}: {len(about.marks)} bytes of marks for {slots} slots")
+    if about.kind == "marked" and section.slot_bytes != about.record_bytes:
+        raise TraceError(f"{where}: marks for slots of {section.slot_bytes // about.record_bytes} records")
     if about.kind == "counted" and not (
         following and following[0].kind == "counts" and sections[0].level == section.level
     ):
