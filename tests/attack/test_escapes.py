@@ -120,9 +120,8 @@ def test_other_commands(say: Say, traces: list[Path], tmp_path: Path) -> None:
     for form in FORMATS:
         for words in (["compare", trace, other], ["compare", trace, trace], ["roofline", trace, other]):
             well_formed(form, say(*words, "--format", form)[1])
-    for words in (["explain", trace], ["watch", trace], ["open", trace], ["show", trace], ["home", "--no-ui"]):
+    for words in (["explain", trace], ["watch", trace], ["open", trace], ["show", trace]):
         assert say(*words)[0] == 0
-    well_formed("json", say("home", "--format", "json")[1])
     probe = tmp_path / EVIL.replace("/", "")
     probe.mkdir()
     (probe / "probe.toml").write_text(f'[probe]\ntitle = "{json.dumps(EVIL)[1:-1]}"\n')

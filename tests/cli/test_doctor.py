@@ -77,7 +77,7 @@ def test_which_tools_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     items = {item.name: item for item in tools.tool_items()}
     assert items["ptxas"].found == "13.0.88, /new/ptxas; also 12.4.131"
-    assert items["nvdisasm"].state == "optional"
+    assert items["nvdisasm"].state == "missing"
     assert "tui-probe[cuda]" in items["nvdisasm"].advice
     assert "ncu" in items
     assert "nsys" in items

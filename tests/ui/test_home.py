@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,7 +54,6 @@ FINDINGS = (
     Found("ptxas", "ok", "13.0.88, /usr/local/cuda/bin/ptxas"),
     Found("driver", "missing", "no libcuda.so.1 on this machine", "install the NVIDIA driver"),
     Found("hook", "ok", "stands in for libcuda.so.1"),
-    Found("ncu", "optional", "not found", "only for comparing with Nsight Compute"),
     Found("terminal", "warn", "vt100, 60×16, 0 colours", "the screen is made for 80×24 and more"),
 )
 TRACES = (
@@ -66,14 +65,9 @@ TRACES = (
     Brief(Path("/traces/Oct01_101010_5"), NOW - 4_000_000, "./killed", "dmat", "NVIDIA H200", 2, True, False, -9),
 )
 
-VERDICTS = {
-    TRACES[1].directory: "matmul, 62% of the time: memory (L2) 83%",
-    TRACES[3].directory: "scatter: ! 8.0 sectors per request, 1 would do",
-}
-
 
 def home_of(traces: Sequence[Brief] = TRACES, findings: Sequence[Found] = FINDINGS) -> Home:
-    return Home(lambda: traces, lambda trace: VERDICTS.get(trace, ""), lambda: findings, lambda: PROBES, Form())
+    return Home(lambda: traces, lambda: findings, lambda: PROBES, Form())
 
 
 @asynccontextmanager
@@ -152,21 +146,6 @@ async def _(stage: Stage, key: str) -> None:
     assert home.form.command == "./a.out"
 
 
-@checks("history")
-async def _(stage: Stage, key: str) -> None:
-    recent = screen(stage).recent
-    again = replace(TRACES[1], directory=Path("/traces/Nov01_101011_7"), when=NOW - 2_000_000)
-    recent.show([*TRACES, again])
-    await stage.press(key)
-    assert [trace.command for trace in recent.shown[:3]] == ["python train.py --steps 10", "./matmul", "./matmul"]
-    assert "└ again" in stage.text
-    assert "by command" in stage.text
-    await stage.press(key)
-    assert recent.shown[-1] is again
-    await stage.press("tab", "tab", key)
-    assert "this is for the list of traces" in stage.text
-
-
 @checks("leave_home")
 async def _(stage: Stage, key: str) -> None:
     screen(stage).recent.set_filter("matmul")
@@ -190,17 +169,6 @@ def test_every_key_of_the_home_screen_has_a_check() -> None:
 async def test_a_key_does_what_its_row_says(row: keys.Key, name: str) -> None:
     async with at_home(home_of()) as stage:
         await CHECKS[row.id](stage, name)
-
-
-@pytest.mark.parametrize("width", [80, 120])
-async def test_what_a_run_found_stands_beside_it_or_above_the_list_for_the_one_selected(width: int) -> None:
-    async with at_home(home_of(), (width, 40)) as stage:
-        await stage.press("down")
-        lines = stage.text.split("\n")
-        (line,) = [number for number, line in enumerate(lines) if "matmul, 62% of the time: memory" in line]
-        assert ("./matmul" in lines[line]) == (width == 120)
-        assert "./matmul" in lines[line] or "2 of 4" in lines[line]
-        assert ("scatter: ! 8.0 sectors per" in stage.text) == (width == 120)
 
 
 # -- the form

@@ -34,7 +34,7 @@ def test_it_opens_a_trace_and_comes_back(folder: Path) -> None:
         terminal.wait("./vector_add")
         terminal.wait("to look at")
         terminal.resize(120, 40)
-        terminal.wait("./vector_add --size")
+        terminal.wait("NVIDIA H100")
         terminal.type("\r")
         terminal.wait("zero_fill(float*, int)")
         terminal.type(CTRL_Q)
@@ -142,6 +142,6 @@ def test_without_a_terminal_it_says_what_to_do(folder: Path) -> None:
     done = tool(folder, "home")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "tui-probe: error: the home screen needs a terminal; without one: tui-probe home --no-ui, run, report, show\n"
+        "tui-probe: error: the home screen needs a terminal; without one: tui-probe run, report, show\n"
     )
     assert tool(folder).stdout.startswith("usage: tui-probe")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,6 @@ from tui_probe.errors import LaunchError, NoDriverError, ProbeError
 from tui_probe.launcher.driver import find_driver
 from tui_probe.launcher.options import RunOptions
 from tui_probe.launcher.signals import tidy_end
-from tui_probe.pages.run_verdict import kept_verdict
 from tui_probe.probe_files.catalogue import known_probes
 from tui_probe.probe_files.choices import choose
 from tui_probe.probe_files.folders import DEFAULT
@@ -20,12 +20,10 @@ from tui_probe.trace.recent import recent_traces, remember
 
 from .chosen import chosen_settings, default_launches, trace_dir
 from .held import HeldRuns
-from .runs import print_runs
 from .screen import add_screen_options, appearance_of, show, show_session, wants_screen
 from .values import launches
 
 if TYPE_CHECKING:
-    from tui_probe.trace.recent import Brief
     from tui_probe.ui.home import Form, Home
 
     from .checks import Item
@@ -37,31 +35,22 @@ CRASHED = 1
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """How it looks."""
     add_screen_options(parser)
-    parser.add_argument("--format", choices=("text", "json"), help="print the recent runs instead, by command")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Home, a trace or a run, and home again, until the user quits there; or the list of runs as text or data."""
-    if arguments.no_ui or arguments.format:
-        print_runs(recent(), arguments.format or "text")
-        return 0
+    """Home, a trace or a run, and home again, until the user quits there. Raises LaunchError without a terminal."""
     if not wants_screen(arguments):
-        raise LaunchError("the home screen needs a terminal; without one: tui-probe home --no-ui, run, report, show")
+        raise LaunchError("the home screen needs a terminal; without one: tui-probe run, report, show")
     from tui_probe.ui.home import Form, Home
 
     arguments.again_asked = None
     form = Form(probe=chosen_settings().probe or DEFAULT)
-    home = Home(recent, kept_verdict, findings, known_probes, form)
+    home = Home(partial(recent_traces, {trace_dir(), Path("trace")}, LISTED), findings, known_probes, form)
     with tidy_end():
         runs = HeldRuns()
         status = rounds(arguments, home, runs)
         runs.end(received=status - 128 if status > 128 else 0)
     return status
-
-
-def recent() -> list[Brief]:
-    """The runs that are listed, the newest first."""
-    return recent_traces({trace_dir(), Path("trace")}, LISTED)
 
 
 def rounds(arguments: argparse.Namespace, home: Home, runs: HeldRuns) -> int:

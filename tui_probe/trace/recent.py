@@ -130,14 +130,6 @@ def recent_traces(folders: Iterable[Path], limit: int) -> list[Brief]:
     return [known for path in newest if (known := brief(path)) is not None]
 
 
-def families(traces: Iterable[Brief]) -> list[list[Brief]]:
-    """The runs of each command, in the order in which the commands come first; runs stay in theirs."""
-    found: dict[str, list[Brief]] = {}
-    for each in traces:
-        found.setdefault(each.command or str(each.directory), []).append(each)
-    return list(found.values())
-
-
 def _changed(path: Path) -> float:
     try:
         return (path / LOG).stat().st_mtime

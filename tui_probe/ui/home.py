@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
 
 class Finding(Protocol):
-    """One thing about the machine.
-
-    ``state`` is "ok", "optional" (not there, and not needed), "warn" or "missing"; ``advice`` is what to do, or "".
-    """
+    """One thing about the machine. ``state`` is "ok", "warn" or "missing"; ``advice`` is what to do, or ""."""
 
     @property
     def name(self) -> str: ...
@@ -84,8 +81,6 @@ class Home:
     """What the screen asks of the world; all is called in a background thread. ``notice`` is said at the start."""
 
     recent: Callable[[], Sequence[Brief]]
-    verdict: Callable[[Path], str]
-    """What a run found, in a line; "" for nothing."""
     findings: Callable[[], Sequence[Finding]]
     probes: Callable[[], Sequence[ProbeWords]]
     form: Form = field(default_factory=Form)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-State = Literal["ok", "optional", "warn", "missing"]
-"""``optional``: it is not there, and is needed for something beside profiling alone."""
+State = Literal["ok", "warn", "missing"]
 
 
 @dataclass(frozen=True)

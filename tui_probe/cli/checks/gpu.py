@@ -62,7 +62,7 @@ def gpu_items() -> list[Item]:
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        return [Item("GPU", "optional", f"NVML: {error}", "load, memory and clocks will not be shown")]
+        return [Item("GPU", "missing", f"NVML: {error}", "load, memory and clocks will not be shown")]
     try:
         release = text(pynvml.nvmlSystemGetDriverVersion())
         return [gpu_item(index, release) for index in range(pynvml.nvmlDeviceGetCount())]

@@ -72,6 +72,5 @@ def package_items() -> list[Item]:
     if missing:
         items.append(Item("packages", "missing", ", ".join(missing), f"pip install {' '.join(missing)}"))
     if util.find_spec("matplotlib") is None:
-        advice = "only for PNG files; pip install 'tui-probe[png]'"
-        items.append(Item("matplotlib", "optional", "not installed", advice))
+        items.append(Item("matplotlib", "missing", "not installed", "only for PNG files; pip install 'tui-probe[png]'"))
     return items

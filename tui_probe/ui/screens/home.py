@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tui_probe import __version__
@@ -20,7 +19,6 @@ from tui_probe.ui.widgets.pane import Pane
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from textual import events
     from textual.app import ComposeResult
@@ -89,20 +87,8 @@ class HomeScreen(ViewScreen):
     def _take_recent(self, traces: Sequence[Brief]) -> None:
         first = not self.recent.loaded
         self.recent.show(traces)
-        self._read_verdict()
         if first and not traces and self.current == "recent":
             self.enter("form")
-
-    def _read_verdict(self) -> None:
-        """Of one visible run after the other."""
-        trace = self.recent.unread
-        if trace is not None and not self.probe_app.backed_up:
-            done = partial(self._take_verdict, trace)
-            self.analyses.submit((self, "verdict"), partial(self.home.verdict, trace), done)
-
-    def _take_verdict(self, trace: Path, verdict: str) -> None:
-        self.recent.learn(trace, verdict)
-        self._read_verdict()
 
     def _take_probes(self, probes: Sequence[ProbeWords]) -> None:
         self.form.probes = probes
@@ -141,7 +127,7 @@ class HomeScreen(ViewScreen):
             if self.form.field not in (*TEXTS, "start"):
                 own.append(replace(view["right"], footer="other choice"))
         elif self.current == "recent":
-            own = [home["enter"], home["history"], view["filter"]]
+            own = [home["enter"], view["filter"]]
         else:
             own = [replace(view["down"], footer="scroll"), view["search"]]
         rest = [key for key in keys.in_scope("app") if key.id in ("quit", "help", "palette")]
@@ -197,15 +183,6 @@ class HomeScreen(ViewScreen):
         """The next section, or the one before."""
         names = list(SECTIONS)
         self.enter(names[(names.index(self.current) + step) % len(names)])
-
-    def action_history(self) -> None:
-        """Runs of one command together, each with what it found; and back."""
-        if self.current != "recent":
-            self.notice("this is for the list of traces")
-            return
-        self.recent.together = not self.recent.together
-        self.recent.changed()
-        self._read_verdict()
 
     def action_enter(self) -> None:
         """Open the trace; in the form go on, choose a probe, or start."""

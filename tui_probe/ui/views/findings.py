@@ -13,9 +13,8 @@ if TYPE_CHECKING:
     from tui_probe.ui.home import Finding
     from tui_probe.ui.views.view import Desk
 
-GLYPHS = {"ok": ("✔", "good"), "optional": ("○", "dim"), "warn": ("!", "warn"), "missing": ("✘", "bad")}
-ORDER = ("missing", "warn", "optional", "ok")
-FINE = ("ok", "optional")
+GLYPHS = {"ok": ("✔", "good"), "warn": ("!", "warn"), "missing": ("✘", "bad")}
+ORDER = ("missing", "warn", "ok")
 BEFORE = 3
 """Cells of the glyph."""
 
@@ -35,7 +34,7 @@ class FindingsView(TextView):
     @property
     def troubles(self) -> int:
         """How many are not as they could be."""
-        return sum(finding.state not in FINE for finding in self.findings)
+        return sum(finding.state != "ok" for finding in self.findings)
 
     def draw(self, width: int, height: int) -> list[Line]:
         """Cut lines, or all that they say."""

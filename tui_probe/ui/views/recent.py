@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
 from tui_probe.draw.shorten import cut_middle
-from tui_probe.draw.spans import Line, clip, pad, wrap
-from tui_probe.trace.recent import families
+from tui_probe.draw.spans import Line, pad, wrap
 from tui_probe.trace.secrets import masked_line
 from tui_probe.ui.state_line import ending
 from tui_probe.ui.views.text import contains
@@ -22,9 +20,8 @@ if TYPE_CHECKING:
     from tui_probe.trace.recent import Brief
 
 DAY = 86400
-PROBE_FROM, VERDICT_FROM, DEVICE_FROM, FOLDER_FROM = 76, 100, 150, 180
+PROBE_FROM, DEVICE_FROM, FOLDER_FROM = 76, 100, 140
 """Cells from which on there is room for these columns."""
-AGAIN = "└ again"
 
 
 class RecentView(View):
@@ -36,10 +33,6 @@ class RecentView(View):
         super().__init__(desk, name)
         self.clock = clock
         self.traces: Sequence[Brief] = ()
-        self.verdicts: dict[Path, str] = {}
-        """What each run found, as far as that was read."""
-        self.together = False
-        """Whether runs of one command stand together."""
         self.loaded = False
         self.selected: Path | None = None
         self.filtered = ""
@@ -53,19 +46,7 @@ class RecentView(View):
     @property
     def shown(self) -> Sequence[Brief]:
         """The traces that pass the filter."""
-        passing = [trace for trace in self.traces if contains(_words(trace), self.filtered)]
-        return list(chain.from_iterable(families(passing))) if self.together else passing
-
-    @property
-    def unread(self) -> Path | None:
-        """The first visible trace whose verdict is to be read: of a run that has ended."""
-        visible = self.shown[self.top : self.top + max(1, self.height - 1)]
-        return next((t.directory for t in visible if not t.running and t.directory not in self.verdicts), None)
-
-    def learn(self, trace: Path, verdict: str) -> None:
-        """What a run found."""
-        self.verdicts[trace] = verdict
-        self.changed()
+        return [trace for trace in self.traces if contains(_words(trace), self.filtered)]
 
     @property
     def place(self) -> int:
@@ -85,16 +66,12 @@ class RecentView(View):
         columns = _columns(width)
         titles = "  ".join(pad(title, cells) for title, cells in columns)
         lines: list[Line] = [((f" {titles}", "head"),)]
-        visible = shown[self.top : self.top + room]
-        before = [shown[self.top - 1] if self.top else None, *visible]
-        for above, trace in zip(before, visible, strict=False):
-            again = self.together and above is not None and above.command == trace.command
-            lines.append(self._line(trace, columns, again=again))
+        lines += [self._line(trace, columns) for trace in shown[self.top : self.top + room]]
         if not shown:
             lines += [((f" {part}", "dim"),) for part in wrap(self._nothing(), width - 2)]
         return lines
 
-    def _line(self, trace: Brief, columns: list[tuple[str, int]], *, again: bool) -> Line:
+    def _line(self, trace: Brief, columns: list[tuple[str, int]]) -> Line:
         state, role = _state(trace)
         cells = {
             "when": when(trace.when, self.clock or time.time()),
@@ -102,17 +79,16 @@ class RecentView(View):
             "kernels": f"{units.count(trace.kernels)}{'' if trace.all_read else '+'}",
             "probe": trace.probe or "–",
             "device": trace.device or "–",
-            "found": self.verdicts.get(trace.directory) or "–",
-            "command": AGAIN if again else masked_line(trace.command) or "–",
+            "command": masked_line(trace.command) or "–",
             "folder": str(trace.directory.absolute()),
         }
-        roles = {"state": role, "when": "dim", "device": "dim", "folder": "dim"} | ({"command": "dim"} if again else {})
+        roles = {"state": role, "when": "dim", "device": "dim", "folder": "dim"}
         chosen = trace is self.trace
         ground = ("select" if self.focused else "idle") if chosen else ""
         spans = [("▌" if chosen else " ", "accent" if chosen else "")]
         for title, size in columns:
             own = "+".join(filter(None, (roles.get(title, ""), ground)))
-            text = clip(cells[title], size) if title == "found" else cut_middle(cells[title], size)
+            text = cut_middle(cells[title], size)
             spans += [(pad(text, size, right=title == "kernels"), own), ("  ", ground)]
         return tuple(spans)
 
@@ -126,12 +102,7 @@ class RecentView(View):
     def status(self) -> list[str]:
         """Which trace is selected."""
         parts = [f"only “{self.filtered}”"] if self.filtered else []
-        parts += ["by command"] if self.together else []
-        trace = self.trace
-        if trace is None:
-            return parts
-        verdict = self.verdicts.get(trace.directory, "") if self.width < VERDICT_FROM else ""
-        return [*([verdict] if verdict else []), *parts, f"{self.place + 1} of {len(self.shown)}"]
+        return [*parts, f"{self.place + 1} of {len(self.shown)}"] if self.shown else parts
 
     def move(self, step: int) -> None:
         """Select another trace."""
@@ -183,12 +154,9 @@ def _columns(width: int) -> list[tuple[str, int]]:
     columns += [("probe", 14)] if width >= PROBE_FROM else []
     columns += [("device", 22)] if width >= DEVICE_FROM else []
     rest = width - 1 - sum(cells + 2 for _, cells in columns)
-    if width < VERDICT_FROM:
-        return [*columns, ("command", max(8, rest - 1))]
     if width < FOLDER_FROM:
-        return [*columns, ("command", rest * 2 // 5), ("found", rest - rest * 2 // 5 - 3)]
-    part = rest // 4
-    return [*columns, ("command", part), ("found", rest - 2 * part - 5), ("folder", part)]
+        return [*columns, ("command", max(8, rest - 1))]
+    return [*columns, ("command", rest // 2), ("folder", rest - rest // 2 - 3)]
 
 
 def _words(trace: Brief) -> str:
