@@ -42,8 +42,7 @@ def pointed_at(stage: Stage) -> int | None:
     """The line of PTX at the cursor."""
     view = screen_of(stage).view
     assert isinstance(view, DocumentView)
-    point = view.target()
-    return None if point is None else point.line
+    return view.target()
 
 
 async def test_from_the_summary_to_the_line_and_back(accesses: Session) -> None:
