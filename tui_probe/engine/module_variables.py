@@ -19,9 +19,9 @@ from tui_probe.engine.printed_text import is_only_printed
 from tui_probe.engine.walk import instructions
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.instructions import statements_in
-from tui_probe.ptx.printer import MADE_UP, print_instruction
+from tui_probe.ptx.printer import MADE_UP, print_instruction, print_operand
 from tui_probe.ptx.references import direct_references, names_in
-from tui_probe.ptx.tree import Function, Instruction, Memory, Operand, Raw, Register, Symbol, Variable, Vector
+from tui_probe.ptx.tree import Element, Function, Instruction, Memory, Operand, Raw, Register, Symbol, Variable, Vector
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
@@ -261,6 +261,9 @@ class _Rewriter:
                 return Memory(Register(self._load(name, lines)), inner + offset, operand.coordinates)
             case Vector(elements):
                 return Vector(tuple(self._operand(element, lines, line) for element in elements))
+            case Element(name) if name in self._registers:
+                text = repr(print_operand(operand))
+                raise UnsupportedKernelError(because("variable-in-operand", line=line, variable=name, operand=text))
             case Raw(text) if names_in(text) & self._registers.keys():
                 variable = min(names_in(text) & self._registers.keys())
                 raise UnsupportedKernelError(
