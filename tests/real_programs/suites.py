@@ -73,7 +73,11 @@ def build_variables(suite: Suite, folder: Path) -> dict[str, str]:
         return dict(os.environ)
     (folder / ".aksetup-defaults.py").write_text(NO_CURAND)
     toolkit = os.environ.get("CUDA_HOME", "/usr/local/cuda")
-    return os.environ | {"HOME": str(folder), "CUDA_ROOT": toolkit, "LDFLAGS": f"-L{native_library('hook').parent}"}
+    return os.environ | {
+        "HOME": str(folder),
+        "CPATH": f"{toolkit}/include",
+        "LDFLAGS": f"-L{native_library('hook').parent}",
+    }
 
 
 def versions_of(suite: Suite, python: Path) -> dict[str, str]:

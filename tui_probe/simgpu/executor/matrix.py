@@ -15,6 +15,7 @@ from tui_probe.errors import SimulationError
 from tui_probe.ptx.tree import Immediate, Operand, Vector
 from tui_probe.simgpu.executor.access import Access
 from tui_probe.simgpu.executor.forms import operands_of, types_of
+from tui_probe.simgpu.executor.fp8 import FORMATS
 from tui_probe.simgpu.executor.loads import state_space
 from tui_probe.simgpu.executor.model import WARP_SIZE
 from tui_probe.simgpu.executor.rounding import fma64, from_bfloat16
@@ -57,6 +58,8 @@ def decoded(bits: Value, kind: ScalarType) -> Value:
         return (parts & np.uint32(0xFFFFE000)).view(F32).astype(F64)
     if kind.kind == "bf":
         return from_bfloat16(parts).astype(F64)
+    if kind.kind == "f8":
+        return FORMATS[kind.name].decoded(parts).astype(F64)
     return parts.view(kind.dtype).astype(F64 if kind.kind == "f" else S64)
 
 
@@ -92,7 +95,7 @@ def multiply(a: Value, b: Value, c: Value, kind: ScalarType) -> Value:
     return c
 
 
-class _Fragment:
+class Fragment:
     """Where the elements of a matrix are in a warp: rows and columns of shape (32, registers, elements)."""
 
     def __init__(self, rows: NDArray[Any], columns: NDArray[Any]) -> None:
@@ -119,28 +122,27 @@ def _fragments(registers: int, kind: ScalarType) -> tuple[NDArray[Any], NDArray[
     return np.broadcast_to(_ROW[:, None, None], shape), register, place
 
 
-def _left(registers: int, kind: ScalarType) -> _Fragment:
-    """Matrix A: registers go down eight rows first, then right."""
+def left_of(registers: int, kind: ScalarType) -> Fragment:
+    """Matrix A of sixteen rows: registers go down eight rows first, then right."""
     row, register, place = _fragments(registers, kind)
     each = place.size
     step = register // 2 if registers > 1 else register
     down = register % 2 if registers > 1 else 0 * register
-    return _Fragment(row + 8 * down, _QUAD[:, None, None] * each + place + 4 * each * step)
+    return Fragment(row + 8 * down, _QUAD[:, None, None] * each + place + 4 * each * step)
 
 
-def _right(registers: int, kind: ScalarType) -> _Fragment:
+def _right(registers: int, kind: ScalarType) -> Fragment:
     """Matrix B."""
     row, register, place = _fragments(registers, kind)
     each = place.size
-    return _Fragment(_QUAD[:, None, None] * each + place + 4 * each * register, row)
+    return Fragment(_QUAD[:, None, None] * each + place + 4 * each * register, row)
 
 
-def _accumulator(registers: int, kind: ScalarType) -> _Fragment:
-    """Matrices C and D: pairs of neighbours, in one register (float16) or two."""
+def accumulator_of(registers: int, kind: ScalarType) -> Fragment:
+    """Matrices C and D of sixteen rows: pairs of neighbours, in one register or two; down, then right."""
     row, register, place = _fragments(registers, kind)
-    if kind.bits == 16:
-        return _Fragment(row + 8 * register, 2 * _QUAD[:, None, None] + place)
-    return _Fragment(row + 8 * (register // 2), 2 * _QUAD[:, None, None] + register % 2 + place)
+    pair, place = (register, place) if kind.bits == 16 else (register // 2, register % 2 + place)
+    return Fragment(row + 8 * (pair % 2), 8 * (pair // 2) + 2 * _QUAD[:, None, None] + place)
 
 
 def _elements(operand: Operand) -> tuple[Operand, ...]:
@@ -164,8 +166,8 @@ def _build_multiply(instruction: Instruction, bind: Binder) -> Operation:
         [bind.source(operand, element_register(kind)) for operand in operands]
         for operands, kind in ((a, a_kind), (b, b_kind), (c, c_kind))
     ]
-    left, right = _left(len(a), a_kind), _right(len(b), b_kind)
-    before, after = _accumulator(len(c), c_kind), _accumulator(len(d), d_kind)
+    left, right = left_of(len(a), a_kind), _right(len(b), b_kind)
+    before, after = accumulator_of(len(c), c_kind), accumulator_of(len(d), d_kind)
     saturates = "satfinite" in instruction.modifiers
     bind.effects.members = bind.source(Immediate("0xffffffff"), _U32)
     line = bind.line
