@@ -322,3 +322,28 @@ def test_elements_of_variables_by_number_and_by_register() -> None:
     out = np.zeros((4, 3), np.uint64)
     device.launch(compile_kernel(tree, "takes"), out, block=(4,))
     assert out.tolist() == [[10, 30, 3], [20, 30, 3], [30, 30, 3], [40, 30, 3]]
+
+
+def test_variables_that_functions_declare_inside_themselves() -> None:
+    """Two of one name are two variables, and one that is changed stays so."""
+    body = """ {{
+        .global .align 4 .u32 held[2] = {{ {0}, {1} }}; .const .align 4 .u32 fixed = {2};
+        .reg .b32 %r<3>; .reg .b64 %rd;
+        ld.param.u64 %rd, [out]; ld.global.u32 %r1, [held+4]; ld.const.u32 %r2, [fixed];
+        st.global.v2.u32 [%rd], {{%r1, %r2}}; st.global.u32 [held+4], %r2; ret; }}
+    """
+    tree = parse(
+        HEADER
+        + ".visible .entry first(.param .u64 out)"
+        + body.format(1, 2, 3)
+        + ".visible .entry second(.param .u64 out)"
+        + body.format(4, 5, 6)
+    )
+    device = Device()
+    device.load_variables(tree)
+    seen = []
+    for name in ("first", "second", "first"):
+        out = np.zeros(2, np.uint32)
+        device.launch(compile_kernel(tree, name), out, block=(1,))
+        seen.append(out.tolist())
+    assert seen == [[2, 3], [5, 6], [3, 3]]

@@ -139,7 +139,7 @@ copy:
                 return (pieces.view(np.uint32) & 0xFFFFE000).view(np.float32)[..., 0].astype(float)
             case "s8" | "u8":
                 return pieces.view(np.int8 if self.types[1] == "s8" else np.uint8)[..., 0].astype(float)
-        return _eight_bits(self.types[1])[pieces[..., 0]]
+        return eight_bits(self.types[1])[pieces[..., 0]]
 
     def image(self, generator: np.random.Generator, size: int = SHARED_BYTES) -> Array:
         """Bytes of small numbers, whose products are exact."""
@@ -152,7 +152,7 @@ copy:
                 return ((singles >> 16).astype(np.uint16) if self.size == 2 else singles).view(np.uint8)
             case "s8" | "u8":
                 return numbers.astype(np.int8).view(np.uint8)
-        codes = {number: code for code, number in enumerate(_eight_bits(self.types[1])) if code != 0x80}
+        codes = {number: code for code, number in enumerate(eight_bits(self.types[1])) if code != 0x80}
         return np.array([codes[number] for number in numbers.tolist()], np.uint8)
 
     def result(self, words: Array) -> Array:
@@ -168,7 +168,7 @@ copy:
 
 
 @functools.cache
-def _eight_bits(name: str) -> Array:
+def eight_bits(name: str) -> Array:
     """The number of each code of ``e4m3`` or ``e5m2``, from what its bits stand for."""
     fraction, bias = (3, 7) if name == "e4m3" else (2, 15)
     numbers = []

@@ -1,4 +1,4 @@
-"""Matrix operations of warps: ``mma``, ``ldmatrix``, ``movmatrix`` (PTX ISA reference, sections 9.7.14.4 and 9.7.14.5).
+"""Matrix operations of warps: ``mma``, ``ldmatrix``, ``stmatrix``, ``movmatrix`` (PTX ISA, 9.7.14.4 and 9.7.14.5).
 
 Products are summed in double precision, where those of half precision, bfloat16 and TF32 are exact; the sum
 with the accumulator is rounded once. A device rounds, or cuts, in between, in ways that are not documented.
@@ -215,6 +215,36 @@ def _build_load(instruction: Instruction, bind: Binder) -> Operation:
     return run
 
 
+def _build_store(instruction: Instruction, bind: Binder) -> Operation:
+    """``stmatrix.sync.aligned.m8n8.x1|x2|x4{.trans}{.shared}.b16 [row address], {…}``: the reverse of ``ldmatrix``."""
+    if "m8n8" not in instruction.modifiers or "b16" not in instruction.modifiers:
+        bind.unsupported()
+    address, stored = operands_of(instruction, 2)
+    sources = [bind.source(operand, _U32) for operand in _elements(stored)]
+    access = Access(address, "shared", 16, bind)
+    reads = tuple(bind.effects.reads)
+    transposed = "trans" in instruction.modifiers
+    bind.effects.members = bind.source(Immediate("0xffffffff"), _U32)
+    line = bind.line
+
+    def run(group: Group) -> None:
+        check_whole_warps(group, line)
+        rows = _collected(read_registers(sources, group), transposed)
+        takers = group.select(np.flatnonzero(group.lanes.lane < 8 * len(sources)), group.block, reads)
+        access.scatter(takers, access.address(takers), rows)
+
+    return run
+
+
+def _collected(registers: Value, transposed: bool) -> Value:
+    """Registers (warps, 32, matrices) to the rows of their matrices, 16 bytes each, in order."""
+    words = np.ascontiguousarray(registers.swapaxes(-1, -2))
+    matrices = words.view(U16).reshape(*words.shape[:2], 8, 8)
+    if transposed:
+        matrices = matrices.swapaxes(-1, -2)
+    return np.ascontiguousarray(matrices).reshape(-1, 8).view(B128)[:, 0]
+
+
 def _distributed(matrices: Value, transposed: bool) -> Value:
     """Matrices of 16-bit elements (warps, matrices, 8, 8) to registers (warps, 32, matrices)."""
     if transposed:
@@ -243,5 +273,6 @@ def _build_move(instruction: Instruction, bind: Binder) -> Operation:
 BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {
     "mma": _build_multiply,
     "ldmatrix": _build_load,
+    "stmatrix": _build_store,
     "movmatrix": _build_move,
 }

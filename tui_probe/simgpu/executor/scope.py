@@ -283,7 +283,7 @@ class FunctionScope:
         elif variable.space == "param":
             names.declare(variable.name, BytesName(self.layout.register(), variable.size_bytes))
         elif variable.space in ("global", "const"):
-            names.declare(variable.name, GlobalName(variable.name, natural_align(variable)))
+            names.declare(variable.name, GlobalName(name_inside(variable), natural_align(variable)))
         else:
             message = f"a variable in .{variable.space}, which the simulated GPU does not have"
             raise PtxError(message, variable.span.line)
@@ -294,6 +294,11 @@ class FunctionScope:
             raise PtxError(f"a register of unknown type .{variable.type}", variable.span.line)
         for part in register_parts(variable):
             names.declare(part, RegisterName(self.layout.typed_register(kind), kind))
+
+
+def name_inside(variable: Variable) -> str:
+    """What a module calls a variable that a function declares inside itself: no program finds it by its name."""
+    return f"$__{variable.name}__{variable.span.start}"
 
 
 def register_parts(variable: Variable) -> list[str]:
