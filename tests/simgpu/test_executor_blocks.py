@@ -274,6 +274,20 @@ def test_carry_on_past_an_unsupported_instruction_that_is_not_reached() -> None:
         Device().launch(compiled(source), np.uint32(1))
 
 
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd, {%r2, %r3}], [%r4]",
+        "tensormap.replace.tile.global_address.global.b1024.b64 [%rd], %rd",
+        "cp.async.bulk.prefetch.tensor.1d.L2.global.tile [%rd, {%r2}]",
+    ],
+)
+def test_tensor_maps_are_refused_with_the_way_out(instruction: str) -> None:
+    source = f".visible .entry copies() {{ .reg .b32 %r<6>; .reg .b64 %rd; {instruction}; ret; }}"
+    with pytest.raises(UnsupportedInstructionError, match=r"has no tensor maps: copy with cp\.async, or .*bulk from"):
+        Device().launch(compiled(source))
+
+
 def test_a_module_that_has_textures_runs_what_uses_none() -> None:
     source = HEADER + ".global .texref image;\n.global .u32 number = 3 + 4;\n.visible .entry k() { ret; }\n"
     assert [variable.name for variable in module_variables(parse(source))] == ["number"]
