@@ -42,7 +42,8 @@ def pointed_at(stage: Stage) -> int | None:
     """The line of PTX at the cursor."""
     view = screen_of(stage).view
     assert isinstance(view, DocumentView)
-    return view.target()
+    point = view.target()
+    return None if point is None else point.line
 
 
 async def test_from_the_summary_to_the_line_and_back(accesses: Session) -> None:

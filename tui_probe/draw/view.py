@@ -8,6 +8,7 @@ as pan, zoom and mark. Neither knows what it shows; views of one thing lead to e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
@@ -72,6 +73,26 @@ class Data(ABC):
         return ""
 
 
+@dataclass(frozen=True)
+class Point:
+    """Where in a launch one is: what the pages about it have in common. None: the page does not tell.
+
+    ``line`` is one of ``pruned.ptx``, ``probed`` one of ``probed.ptx`` that the other text has not, both counted from
+    1; ``block`` a number in the grid; ``time`` in cycles of the launch's timeline.
+    """
+
+    line: int | None = None
+    probed: int | None = None
+    block: int | None = None
+    time: float | None = None
+
+    def over(self, before: Point) -> Point:
+        """This one, with what it does not tell as it was before; a line of either text replaces one of the other."""
+        has_line = self.line is not None or self.probed is not None
+        lines, times = self if has_line else before, self if self.block is not None else before
+        return Point(lines.line, lines.probed, times.block, times.time)
+
+
 class Document(Data):
     """Lines to scroll through."""
 
@@ -119,9 +140,18 @@ class Document(Data):
         del number, width
         return None
 
-    def target(self, number: int, width: int) -> int | None:
-        """The line of the PTX that Enter goes to from a line: its own, unless there is a better one."""
-        return self.ptx_line(number, width)
+    def target(self, number: int, width: int) -> Point | None:
+        """Where Enter goes to from a line: its own line of the PTX, unless there is a better place. None for none."""
+        line = self.ptx_line(number, width)
+        return None if line is None else Point(line)
+
+    def here(self, number: int, width: int) -> Point:
+        """Where a line is."""
+        return Point(self.ptx_line(number, width))
+
+    def place_of_point(self, point: Point, width: int) -> int | None:
+        """The line that is about a place of the launch; None where there is none. It may become another text."""
+        return None if point.line is None else self.place_of(point.line, width)
 
     def narrowed(self, number: int) -> tuple[str, Any] | None:
         """The page that Enter goes to from a line, and what ``narrow`` there is given; None for none."""
@@ -197,6 +227,15 @@ class Drawing(Data):
     def opened(self) -> tuple[Path, int] | None:
         """The trace and the index of the kernel under the cursor, where Enter goes to its screen; None for none."""
         return None
+
+    def here(self) -> Point:
+        """Where the cursor is."""
+        return Point(self.ptx_line())
+
+    def go_to(self, point: Point) -> bool:
+        """The cursor to a place of the launch. False where that is nothing that is drawn."""
+        del point
+        return False
 
     @abstractmethod
     def plot(self, axes: Any) -> None:

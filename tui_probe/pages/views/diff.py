@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.analysis.alignment import PARAMETER, align_probed
 from tui_probe.draw import units
 from tui_probe.draw.spans import pad, wrap
-from tui_probe.draw.view import Document
+from tui_probe.draw.view import Document, Point
 from tui_probe.errors import TraceError
 from tui_probe.pages.diff_lines import SIDE_BY_SIDE, DiffLines
 from tui_probe.pages.kernel_report import change
@@ -97,10 +97,25 @@ class Diff(Document):
         left = self.text.pair_at(place, width).left if place >= 0 else None
         return None if left is None else left + 1
 
-    def target(self, number: int, width: int) -> int | None:
-        """From an added line the next one of the pruned text."""
-        later = (self.ptx_line(below, width) for below in range(number, len(self.lines(width))))
-        return next((line for line in later if line is not None), None)
+    def here(self, number: int, width: int) -> Point:
+        """A line of the probe has a place in the probed text alone."""
+        place = number - len(self._head(width))
+        pair = self.text.pair_at(place, width) if place >= 0 else None
+        if pair is None or pair.left is not None or pair.right is None:
+            return super().here(number, width)
+        return Point(probed=pair.right + 1)
+
+    def target(self, number: int, width: int) -> Point | None:
+        """The line; above the texts their first one."""
+        points = (self.here(below, width) for below in range(number, len(self.lines(width))))
+        return next((point for point in points if point != Point()), None)
+
+    def place_of_point(self, point: Point, width: int) -> int | None:
+        """Also a line of the probe."""
+        if point.probed is None:
+            return super().place_of_point(point, width)
+        place = self.text.place_of_right(point.probed - 1, width)
+        return None if place is None else place + len(self._head(width))
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
         """A folded run where the line is in one."""

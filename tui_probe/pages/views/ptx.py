@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.analysis.alignment import PARAMETER, align_probed
 from tui_probe.draw.lazy import LazyLines
 from tui_probe.draw.spans import clip
-from tui_probe.draw.view import Document
+from tui_probe.draw.view import Document, Point
 from tui_probe.errors import TraceError
 from tui_probe.pages.source_text import coloured, drawn, read_lines, without_mark
 from tui_probe.pages.without_ptx import why_no_ptx
@@ -135,10 +135,25 @@ class Ptx(Document):
         number -= self.pinned(width)
         return self._pruned_line(number) if number >= 0 else None
 
-    def target(self, number: int, width: int) -> int | None:
+    def here(self, number: int, width: int) -> Point:
+        """A line of the probe has a place in the probed text alone."""
+        line = self.ptx_line(number, width)
+        place = number - self.pinned(width)
+        return Point(probed=place + 1) if line is None and place >= 0 and self.variant == "probed" else Point(line)
+
+    def place_of_point(self, point: Point, width: int) -> int | None:
+        """A line that the probed text alone has is shown in that."""
+        if point.probed is None:
+            return super().place_of_point(point, width)
+        if "probed" not in self.texts or not 0 < point.probed <= len(self.texts["probed"]):
+            return None
+        self.variant = "probed"
+        return point.probed - 1 + self.pinned(width)
+
+    def target(self, number: int, width: int) -> Point | None:
         """Of lines that were measured."""
         line = self.ptx_line(number, width)
-        return line if self._measured and self._measured.words(line) else None
+        return Point(line) if line is not None and self._measured and self._measured.words(line) else None
 
     def marked(self) -> tuple[int, str] | None:
         """The line that has the mark."""

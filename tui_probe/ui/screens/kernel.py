@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import width
+from tui_probe.draw.view import Point
 from tui_probe.pages.views import FIXED, kind_of
 from tui_probe.probekit.probe_results import aimed_by_name
 from tui_probe.ui import keys
@@ -59,6 +60,7 @@ class KernelScreen(PagedScreen):
         """Show the page of the kernel or launch that is at hand now, at the place of the one before."""
         self.opener.forget()
         self.trail.clear()
+        self.point = Point()
         self.known, self._awaited = False, None
         self._of, self._row = self.at_hand.source(), self.at_hand.table.kernel
         self._at = None if self._of is None else with_newest(self._of)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw.spans import Line, clip_line, width, wrap
+from tui_probe.draw.view import Point
 from tui_probe.ui.exports import document_forms
 from tui_probe.ui.views.finding import find, passing, whole
 from tui_probe.ui.views.place import Place
@@ -41,8 +42,8 @@ class DocumentView(View):
         self.match: int | None = None
         self._new = True
         """Whether the cursor has still to be put where it begins."""
-        self._landing: int | None = None
-        """A line of ``pruned.ptx`` that is gone to as soon as there are lines."""
+        self._landing: Point | None = None
+        """A place that is gone to as soon as there are lines."""
 
     # -- what is shown
 
@@ -244,8 +245,8 @@ class DocumentView(View):
         """The page that Enter goes to."""
         return self.document.leads_to()
 
-    def target(self) -> int | None:
-        """The line of ``pruned.ptx`` that it goes to."""
+    def target(self) -> Point | None:
+        """The place that it goes to."""
         return self.document.target(self.cursor, self._cells) if self.count else None
 
     def narrowed(self) -> tuple[str, Any] | None:
@@ -271,21 +272,29 @@ class DocumentView(View):
             self.place.top, self.place.cursor = seen
             self.changed()
 
-    def land(self, ptx_line: int) -> bool:
-        """The cursor to a line of ``pruned.ptx``, as soon as there are lines. False if it is on no line."""
+    def here(self) -> Point:
+        """That of the line at the cursor."""
+        if not self.count or self.cursor == self.document.begins(self._cells):
+            return Point()
+        return self.document.here(self.cursor, self._cells)
+
+    def land(self, point: Point) -> bool:
+        """The cursor to a place, as soon as there are lines. False if it is on no line."""
         if not self.width:
-            self._landing = ptx_line
+            self._landing = point
             return True
+        number = self.document.place_of_point(point, self._cells)
+        if number is None or number == self.cursor:
+            return number is not None
         self.clear_search()
-        number = self.document.place_of(ptx_line, self._cells)
-        if number is not None:
-            self._to(number - self.pinned)
-        return number is not None
+        self._lay_out()
+        self._to(number - self.pinned)
+        return True
 
     def land_on_marked(self) -> str:
         """The cursor to the line that is marked in the visible figure."""
         found = self.document.marked()
-        return found[1] if found is not None and self.land(found[0]) else ""
+        return found[1] if found is not None and self.land(Point(found[0])) else ""
 
     # -- search and filter
 

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tui_probe.draw.spans import wrap
+from tui_probe.draw.view import Point
 from tui_probe.errors import ProbeError
 from tui_probe.ui.exports import drawing_forms
 from tui_probe.ui.views.view import Desk, View
@@ -33,7 +34,7 @@ class DrawingView(View):
         self.drawing = drawing
         self.source = source
         self.ascii_only = ascii_only
-        self.busy = False
+        self.busy = self.moved = False
         self.problem = ""
         self.when_ready: Callable[[], None] | None = None
         """Called once, when there is something to see for the first time."""
@@ -96,6 +97,7 @@ class DrawingView(View):
     def command(self, command: str) -> None:
         """Do one of the commands, if the drawing knows it."""
         if command in self.drawing.commands():
+            self.moved = True
             if words := self.drawing.press(command):
                 self.desk.notice(words)
             self._prepare()
@@ -121,9 +123,22 @@ class DrawingView(View):
         """The page that Enter goes to."""
         return self.drawing.leads_to()
 
-    def target(self) -> int | None:
+    def target(self) -> Point | None:
         """The line of ``pruned.ptx`` under the cursor."""
-        return self.drawing.ptx_line()
+        line = self.drawing.ptx_line()
+        return None if line is None else Point(line)
+
+    def here(self) -> Point:
+        """That of the cursor, once it was moved."""
+        return self.drawing.here() if self.moved else Point()
+
+    def land(self, point: Point) -> bool:
+        """The cursor to a place."""
+        found = self.drawing.go_to(point)
+        if found:
+            self.moved = True
+            self._prepare()
+        return found
 
     def opened(self) -> tuple[Path, int] | None:
         """The kernel under the cursor."""
@@ -131,6 +146,7 @@ class DrawingView(View):
 
     def click(self, row: int, column: int = 0) -> None:
         """The cursor to a cell."""
+        self.moved = True
         self.drawing.click(column, row)
         self._prepare()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
+from tui_probe.draw.view import Point
 from tui_probe.pages.explanations import explanation
 from tui_probe.ui.exports import write_lines
 
@@ -129,8 +130,8 @@ class View:
         """The page that Enter goes to, "" for none."""
         return ""
 
-    def target(self) -> int | None:
-        """The line of ``pruned.ptx`` at the cursor, which it then shows; None for none."""
+    def target(self) -> Point | None:
+        """The place at the cursor, which it then shows; None for none."""
         return None
 
     def narrowed(self) -> tuple[str, Any] | None:
@@ -153,9 +154,13 @@ class View:
     def see(self, seen: object) -> None:
         """Show again what was visible."""
 
-    def land(self, ptx_line: int) -> bool:
-        """Show a line of ``pruned.ptx``. False where there is nothing of it."""
-        del ptx_line
+    def here(self) -> Point:
+        """Where in the launch one is who has moved the cursor; nothing is known of it where nobody has."""
+        return Point()
+
+    def land(self, point: Point) -> bool:
+        """Show a place of the launch. False where there is nothing of it."""
+        del point
         return False
 
     def land_on_marked(self) -> str:
