@@ -8,7 +8,7 @@ import pytest
 
 from tests.pages.measured_example import STRIDED, write_measured
 from tests.ui.conftest import Stage, on_stage
-from tui_probe.draw.view import Point
+from tui_probe.draw.spot import Spot
 from tui_probe.ui.feed import Session
 from tui_probe.ui.screens.kernel import KernelScreen
 from tui_probe.ui.views.document import DocumentView
@@ -99,7 +99,7 @@ async def test_from_an_access_to_its_instruction(session: Session) -> None:
         line = int(read_out.partition("PTX:")[2].split()[0])
         view = screen_of(stage).view
         assert isinstance(view, DocumentView)
-        assert view.target() == Point(line)
+        assert view.target() == Spot.of_line(line)
         await stage.press("q")
         assert read_out in stage.text
 
@@ -108,14 +108,14 @@ async def test_a_line_of_which_nothing_was_measured_says_so(session: Session) ->
     async with on_stage(session, (120, 40)) as stage:
         await stage.press("enter", "2", "enter")
         assert screen_of(stage).current == "ptx"
-        assert "nothing more is known of this place" in hint(stage)
+        assert "nothing was measured of this line: . goes to the next one that was" in hint(stage)
 
 
 async def test_an_inserted_line_leads_nowhere(session: Session) -> None:
     async with on_stage(session, (120, 40)) as stage:
         await stage.press("enter", "2", "slash", *"%clock64", "enter", "enter")
         assert screen_of(stage).current == "ptx"
-        assert "nothing more is known of this place" in hint(stage)
+        assert "this line is the probe's" in hint(stage)
 
 
 async def test_a_page_chosen_by_number_ends_the_way_back(session: Session) -> None:

@@ -8,8 +8,9 @@ as pan, zoom and mark. Neither knows what it shows; views of one thing lead to e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+
+from tui_probe.draw.spot import Spot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -69,32 +70,28 @@ class Data(ABC):
         del before
 
     def leads_to(self) -> str:
-        """The view that Enter goes to, at the line of PTX that the cursor is on; "" for none."""
+        """The view that Enter goes to, at the spot that the cursor is on; "" for none."""
         return ""
 
+    def lacks(self, spot: Spot) -> str:
+        """Why a spot is not shown here, where one might look for it; "" where it was nothing for this view."""
+        del spot
+        return ""
 
-@dataclass(frozen=True)
-class Point:
-    """Where in a launch one is: what the pages about it have in common. None: the page does not tell.
+    def choices(self) -> Mapping[str, Any]:
+        """What was chosen of it that says which lines it has, such as one of several texts, for ``choose``."""
+        return {}
 
-    ``line`` is one of ``pruned.ptx``, ``probed`` one of ``probed.ptx`` that the other text has not, both counted from
-    1; ``block`` a number in the grid; ``time`` in cycles of the launch's timeline.
-    """
-
-    line: int | None = None
-    probed: int | None = None
-    block: int | None = None
-    time: float | None = None
-
-    def over(self, before: Point) -> Point:
-        """This one, with what it does not tell as it was before; a line of either text replaces one of the other."""
-        has_line = self.line is not None or self.probed is not None
-        lines, times = self if has_line else before, self if self.block is not None else before
-        return Point(lines.line, lines.probed, times.block, times.time)
+    def choose(self, choices: Mapping[str, Any]) -> None:
+        """Make these choices again."""
+        del choices
 
 
 class Document(Data):
     """Lines to scroll through."""
+
+    tells_at_once: ClassVar[bool] = False
+    """Whether the line that the cursor begins at is worth going on from, as the first row of a ranking is."""
 
     @abstractmethod
     def lines(self, width: int) -> Sequence[Line]:
@@ -140,18 +137,28 @@ class Document(Data):
         del number, width
         return None
 
-    def target(self, number: int, width: int) -> Point | None:
-        """Where Enter goes to from a line: its own line of the PTX, unless there is a better place. None for none."""
-        line = self.ptx_line(number, width)
-        return None if line is None else Point(line)
-
-    def here(self, number: int, width: int) -> Point:
+    def here(self, number: int, width: int) -> Spot:
         """Where a line is."""
-        return Point(self.ptx_line(number, width))
+        return Spot.of_line(self.ptx_line(number, width))
 
-    def place_of_point(self, point: Point, width: int) -> int | None:
-        """The line that is about a place of the launch; None where there is none. It may become another text."""
-        return None if point.line is None else self.place_of(point.line, width)
+    def target(self, number: int, width: int) -> Spot | None:
+        """Where Enter goes to from a line: to its own spot, unless there is a better one. None for nowhere."""
+        return self.here(number, width) or None
+
+    def nowhere(self, number: int, width: int) -> str:
+        """Why Enter leads nowhere from a line, and what would; "" where it never does."""
+        del number, width
+        return ""
+
+    def turn_to(self, spot: Spot) -> bool:
+        """Choose the text that has a spot, where that is not the one shown. Whether that changed anything."""
+        del spot
+        return False
+
+    def place_of_spot(self, spot: Spot, width: int) -> int | None:
+        """The line that is about a spot, in the text that is shown; None where there is none."""
+        places = (self.place_of(line, width) for line in spot.ptx)
+        return next((place for place in places if place is not None), None)
 
     def narrowed(self, number: int) -> tuple[str, Any] | None:
         """The page that Enter goes to from a line, and what ``narrow`` there is given; None for none."""
@@ -228,13 +235,17 @@ class Drawing(Data):
         """The trace and the index of the kernel under the cursor, where Enter goes to its screen; None for none."""
         return None
 
-    def here(self) -> Point:
+    def here(self) -> Spot:
         """Where the cursor is."""
-        return Point(self.ptx_line())
+        return Spot.of_line(self.ptx_line())
 
-    def go_to(self, point: Point) -> bool:
-        """The cursor to a place of the launch. False where that is nothing that is drawn."""
-        del point
+    def nowhere(self) -> str:
+        """Why Enter leads nowhere from the cursor, and what would; "" where it never does."""
+        return ""
+
+    def go_to(self, spot: Spot) -> bool:
+        """The cursor to a spot. False where nothing of it is drawn."""
+        del spot
         return False
 
     @abstractmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from tui_probe.draw.view import Point
+from tui_probe.draw.spot import Spot
 
 if TYPE_CHECKING:
     from tui_probe.pages.findings.found import Found
@@ -33,7 +33,7 @@ class PagesDesk(Protocol):
     def show_bars(self) -> None:
         """Draw the lines around the page."""
 
-    def jump_to(self, page: str, point: Point | None) -> None:
+    def jump_to(self, page: str, spot: Spot | None) -> None:
         """Show a page, at a place if one is given."""
 
 
@@ -61,7 +61,7 @@ class Seeker:
             return
         line = next((each for each in found.findings if each.line), None) if found else None
         worst = found.worst if found else None
-        if line is not None and line.line is not None and view.land(Point(line.line)):
+        if line is not None and line.line is not None and view.land(Spot.of_line(line.line), exactly=True):
             self.screen.notice(f"{line.label}: {line.words}")
         elif worst is None and (words := view.land_on_marked()):
             self.screen.notice(words)
@@ -71,7 +71,7 @@ class Seeker:
             self.screen.notice(f"{worst.label}: {worst.words}")
         else:
             self._wanted = worst
-            self.screen.jump_to(worst.page, None if worst.line is None else Point(worst.line))
+            self.screen.jump_to(worst.page, Spot.of_line(worst.line) or None)
 
     def arrive(self, view: View) -> None:
         """A page is shown now: go to its worst place if it is the one that was wanted."""

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tui_probe.draw.spans import wrap
-from tui_probe.draw.view import Point
+from tui_probe.draw.spot import Spot
 from tui_probe.errors import ProbeError
 from tui_probe.ui.exports import drawing_forms
 from tui_probe.ui.views.view import Desk, View
@@ -123,22 +123,31 @@ class DrawingView(View):
         """The page that Enter goes to."""
         return self.drawing.leads_to()
 
-    def target(self) -> Point | None:
-        """The line of ``pruned.ptx`` under the cursor."""
-        line = self.drawing.ptx_line()
-        return None if line is None else Point(line)
+    def target(self) -> Spot | None:
+        """Where the cursor is, if that is of a line of code."""
+        spot = self.drawing.here()
+        return spot if spot.in_code else None
 
-    def here(self) -> Point:
+    def nowhere(self) -> str:
+        """As the drawing says."""
+        return self.drawing.nowhere()
+
+    def here(self) -> Spot:
         """That of the cursor, once it was moved."""
-        return self.drawing.here() if self.moved else Point()
+        return self.drawing.here() if self.moved else Spot()
 
-    def land(self, point: Point) -> bool:
-        """The cursor to a place."""
-        found = self.drawing.go_to(point)
+    def land(self, spot: Spot, *, exactly: bool = False) -> bool:
+        """The cursor to a spot."""
+        del exactly
+        found = self.drawing.go_to(spot)
         if found:
             self.moved = True
             self._prepare()
         return found
+
+    def lacks(self, spot: Spot) -> str:
+        """As the drawing says."""
+        return self.drawing.lacks(spot)
 
     def opened(self) -> tuple[Path, int] | None:
         """The kernel under the cursor."""
