@@ -5,9 +5,11 @@ from __future__ import annotations
 import lzma
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tests.pages.measured_example import STRIDED, write_measured
+from tests.pages.measured_example import NEVER, STRIDED, write_measured
+from tests.trace.make import TraceWriter, block_sched_result
 from tests.ui.conftest import Stage, on_stage
 from tests.ui.test_jumps import cursor_line, hint, screen_of, show
 from tui_probe.draw.spot import Spot
@@ -202,3 +204,117 @@ async def test_machine_code_of_the_probe_leads_to_its_line_and_back(machine_code
         assert "match.any.sync" in cursor_line(stage)
         await stage.press("4")
         assert cursor_line(stage) == code
+
+
+LATE, LATE_SM, SMS, ROUNDS = 37, 37, 64, 3
+
+
+@pytest.fixture
+def blocks(tmp_path: Path) -> Session:
+    """A launch on more SMs than the terminal has lines; while block 37 runs, others of its SM come and go."""
+    writer = TraceWriter(tmp_path / "blocks")
+    writer.start(sms=SMS)
+    writer.kernel(0, "_Z7plantedPfi")
+    block = np.arange(SMS * ROUNDS)
+    sm, start = block % SMS, 5_000 + 100 * (block // SMS)
+    elapsed = np.full(len(block), 100)
+    elapsed[LATE] = 1000
+    more = np.arange(20)
+    sm, start = np.append(sm, np.full(20, LATE_SM)), np.append(start, 4_950 + 100 * more)
+    result = block_sched_result(start, np.append(elapsed, np.full(20, 100)), sm, threads=64)
+    writer.save(0, writer.launch(0, (len(sm), 1, 1), (64, 1, 1)), result)
+    writer.exit()
+    writer.run_json(probe="block_sched", driver={"path": "/sim/libcuda.so.1", "simulated": True})
+    return Session(traces=(writer.directory,))
+
+
+def state(stage: Stage) -> str:
+    """The line that says what is seen of the page."""
+    return stage.text.split("\n")[-2]
+
+
+async def test_the_worst_place_of_a_timeline_is_the_block_that_the_summary_names(blocks: Session) -> None:
+    async with on_stage(blocks, (120, 30)) as stage:
+        await stage.press("enter")
+        assert f"slowest block   block {LATE} on SM {LATE_SM}" in stage.text
+        await show(stage, "timeline")
+        await stage.press("exclamation_mark")
+        assert f"SM {LATE_SM} slot" in state(stage)
+        assert f"· block {LATE} ·" in state(stage)
+        await stage.press("right")
+        assert f"· block {LATE} ·" not in state(stage), "of those that run then the latest"
+
+
+async def test_the_cursor_stays_on_its_sm_and_block_when_the_level_changes(blocks: Session) -> None:
+    async with on_stage(blocks, (120, 30)) as stage:
+        await stage.press("enter")
+        await show(stage, "timeline")
+        await stage.press("exclamation_mark", "v")
+        assert f"SM {LATE_SM} slot" in state(stage)
+        assert f"· block {LATE} ·" in state(stage)
+        assert f"▶SM {LATE_SM}." in stage.text
+        await stage.press("v", "v")
+        assert f"· block {LATE} ·" in state(stage)
+        await stage.press("x")
+        assert f"SM {LATE_SM} alone" in stage.text
+
+
+async def test_the_block_of_a_timeline_is_kept_in_another_launch_page(blocks: Session) -> None:
+    async with on_stage(blocks, (120, 30)) as stage:
+        await stage.press("enter")
+        await show(stage, "timeline")
+        await stage.press("exclamation_mark")
+        await show(stage, "summary")
+        assert screen_of(stage).spot.block == LATE
+        await show(stage, "timeline")
+        assert f"· block {LATE} ·" in state(stage)
+
+
+async def test_an_access_is_kept_from_the_code_and_back(session: Session) -> None:
+    async with on_stage(session, (120, 40)) as stage:
+        await stage.press("enter")
+        await show(stage, "lines")
+        await stage.press("j")
+        (line,) = screen_of(stage).view.here().ptx
+        await show(stage, "dmat")
+        assert f"PTX:{line} " in stage.text
+        await stage.press("enter")
+        assert screen_of(stage).view.here().ptx == (line,)
+        await stage.press("q")
+        block, time = screen_of(stage).view.here().block, screen_of(stage).view.here().time
+        assert block is not None
+        assert time is not None
+        await show(stage, "ptx")
+        assert screen_of(stage).spot == Spot((line,), None, *screen_of_run(stage))
+
+
+def screen_of_run(stage: Stage) -> tuple[object, ...]:
+    spot = screen_of(stage).opener.kept["dmat"].here()
+    return spot.block, spot.warp, spot.sm, spot.time, spot.address
+
+
+async def test_a_line_that_is_no_access_is_told_and_the_picture_stays(session: Session) -> None:
+    async with on_stage(session, (120, 40)) as stage:
+        await stage.press("enter", "2", "slash", *"ret;", "enter", "escape")
+        await show(stage, "dmat")
+        assert "is no access to global memory" in hint(stage)
+        await show(stage, "ptx")
+        await stage.press("v", "slash", *"st.global.f32 [%rd1]", "enter", "escape")
+        await show(stage, "dmat")
+        assert f"no access of PTX line {NEVER} was recorded there" in stage.text
+
+
+async def test_a_block_of_a_timeline_is_found_among_the_accesses(session: Session) -> None:
+    async with on_stage(session, (120, 40)) as stage:
+        await stage.press("enter")
+        await show(stage, "dmat")
+        for block in (1, 0):
+            screen_of(stage).spot = Spot(block=block)
+            await show(stage, "launches")
+            await show(stage, "dmat")
+            assert screen_of(stage).view.here().block == block
+        screen_of(stage).spot = Spot(block=7)
+        await show(stage, "launches")
+        screen_of(stage).view.here = Spot  # type: ignore[method-assign]
+        await show(stage, "dmat")
+        assert "nothing was recorded of block 7" in hint(stage)

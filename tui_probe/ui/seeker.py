@@ -71,13 +71,13 @@ class Seeker:
             self.screen.notice(f"{worst.label}: {worst.words}")
         else:
             self._wanted = worst
-            self.screen.jump_to(worst.page, Spot.of_line(worst.line) or None)
+            self.screen.jump_to(worst.page, worst.spot or None)
 
     def arrive(self, view: View) -> None:
         """A page is shown now: go to its worst place if it is the one that was wanted."""
         wanted, self._wanted = self._wanted, None
         if wanted is not None and wanted.page == view.name:
-            if WORST in view.commands():
+            if WORST in view.commands() and not wanted.spot.in_run:
                 view.command(WORST)
             self.screen.notice(f"{wanted.label}: {wanted.words}")
 
