@@ -307,14 +307,12 @@ async def test_a_line_that_is_no_access_is_told_and_the_picture_stays(session: S
 async def test_a_block_of_a_timeline_is_found_among_the_accesses(session: Session) -> None:
     async with on_stage(session, (120, 40)) as stage:
         await stage.press("enter")
-        await show(stage, "dmat")
         for block in (1, 0):
-            screen_of(stage).spot = Spot(block=block)
             await show(stage, "launches")
+            screen_of(stage).spot = Spot(block=block)
             await show(stage, "dmat")
             assert screen_of(stage).view.here().block == block
-        screen_of(stage).spot = Spot(block=7)
         await show(stage, "launches")
-        screen_of(stage).view.here = Spot  # type: ignore[method-assign]
+        screen_of(stage).spot = Spot(block=7)
         await show(stage, "dmat")
         assert "nothing was recorded of block 7" in hint(stage)
