@@ -95,7 +95,12 @@ async def at_home(
     async with app.run_test(size=size) as pilot:
         stage = Stage(app, pilot, None)
         await stage.settle()
+        await verdicts_read(stage)
         yield stage
+
+
+async def verdicts_read(stage: Stage) -> None:
+    await stage.until(lambda: screen(stage).recent.unread is None, "not all that is visible was read")
 
 
 @pytest.fixture(autouse=True)
@@ -120,6 +125,7 @@ async def test_as_text(size: tuple[int, int], ascii_only: bool) -> None:
 async def test_older_runs_as_text(size: tuple[int, int]) -> None:
     async with at_home(home_of([*TRACES, *AGAIN]), size) as stage:
         await stage.press("down", "c")
+        await verdicts_read(stage)
         golden_screen("home-older-runs", stage)
 
 
@@ -310,11 +316,11 @@ async def test_verdicts_are_read_of_ended_runs_that_are_visible() -> None:
     home = home_of(many)
     home.verdict = lambda trace: (asked.append(trace.name), RunVerdict())[1]
     async with at_home(home, (120, 40)) as stage:
-        await stage.until(lambda: screen(stage).recent.unread is None, "not all that is visible was read")
         assert asked == [str(number) for number in range(1, len(asked) + 1)]
         assert len(asked) < 40
         await stage.press("end")
-        await stage.until(lambda: "299" in asked and screen(stage).recent.unread is None, "the end was not read")
+        await verdicts_read(stage)
+        assert "299" in asked
         assert len(asked) < 80
 
 
