@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
     from tui_probe.ui.feed import ProcessView, Snapshot
+    from tui_probe.ui.layout import Arrangement
     from tui_probe.ui.views.view import View
     from tui_probe.ui.widgets.bars import Tab
 
@@ -54,6 +55,7 @@ class LiveFrame(ViewScreen):
         self.preview = Preview(self, "preview", self._findings.found_in, ascii_only=ascii_only)
         self.at_hand = AtHand(self.table)
         self.switch = ProcessSwitch(self, self.at_hand, self._take_again)
+        self._division: Arrangement | None = None
         self._beginning: Beginning | None = None
         self._resumed = False
         self.early_keys = EarlyKeys(self, lambda: not self.at_hand.snapshot.loaded or self.table.waits)
@@ -133,6 +135,8 @@ class LiveFrame(ViewScreen):
         process = self.process
         self.table.say_empty(process.problem if process and process.problem else why_empty(snapshot))
         self.table.show(process.kernels if process else (), timed=snapshot.benchmark)
+        if arrangement(*self.size, len(process.kernels) if process else None) != self._division:
+            self._divide(*self.size)
         self._begin()
         self.early_keys.release()
         self.pages.take(snapshot, process, self.probe_app.gpu.latest)
@@ -223,7 +227,8 @@ class LiveFrame(ViewScreen):
         self._divide(*event.size)
 
     def _divide(self, width: int, height: int) -> None:
-        division = arrangement(width, height)
+        division = arrangement(width, height, len(self.process.kernels) if self.process else None)
+        self._division = division
         if division is None:
             return
         left, alone = self.query_one("#left"), self.zoomed
