@@ -109,6 +109,7 @@ TABLE = (
     Key("previous_match", ("N",), "next_match(-1)", "view", "previous match"),
     Key("filter", ("ampersand",), "filter", "view", "show only what contains a text; empty: show all", "filter"),
     Key("copy", ("y",), "copy", "view", "copy the selected kernel, or the page (OSC 52, and a file)"),
+    Key("whole_names", ("i",), "whole_names", "view", "names in full: of the kernel, or of what is selected"),
     Key("export", ("e",), "export", "view", "write the page to a file: text, CSV, JSON, SVG, PNG", "export"),
     Key("up", ("up", "k"), "move(-1)", "view", "up"),
     Key("down", ("down", "j"), "move(1)", "view", "down"),

@@ -19,7 +19,7 @@ from tui_probe.ui.processes import ProcessSwitch
 from tui_probe.ui.run_end import why_empty, words_at_end
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.state_line import elapsed_line, state_line
-from tui_probe.ui.views.kernels import KernelTable
+from tui_probe.ui.views.kernels import KernelTable, names_of
 from tui_probe.ui.views.preview import Preview
 from tui_probe.ui.widgets.bars import Bar, Rule, TabBar, fitting
 from tui_probe.ui.widgets.pane import Pane
@@ -95,6 +95,11 @@ class LiveFrame(ViewScreen):
     def process(self) -> ProcessView | None:
         """The process that is shown."""
         return self.at_hand.process
+
+    def whole_names(self) -> Sequence[str]:
+        """What is selected on the page, else the selected kernel."""
+        kernel = self.table.kernel
+        return super().whole_names() or ([] if kernel is None else names_of(kernel))
 
     @property
     def preview_pane(self) -> Pane:

@@ -248,6 +248,10 @@ class DocumentView(View):
         """The line of ``pruned.ptx`` that it goes to."""
         return self.document.target(self.cursor, self._cells) if self.count else None
 
+    def whole_names(self) -> Sequence[str]:
+        """As the document says."""
+        return self.document.whole_names(self.cursor) if self.count else ()
+
     def narrowed(self) -> tuple[str, Any] | None:
         """As the document says."""
         return self.document.narrowed(self.cursor) if self.count else None
