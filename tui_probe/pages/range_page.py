@@ -87,7 +87,13 @@ def range_page(trace: Trace, *, together: bool = False) -> TablePage[RangeLine]:
         return _place(trace, line)
 
     return TablePage(
-        "ranges", "NVTX ranges", columns, rows, Words((), found, notes, ABOUT), opens=opens if rows else None, names=_names
+        "ranges",
+        "NVTX ranges",
+        columns,
+        rows,
+        Words((), found, notes, ABOUT),
+        opens=opens if rows else None,
+        names=_names,
     )
 
 

@@ -16,8 +16,8 @@ from tui_probe.ui.opening import Page, page_of, pages_of
 from tui_probe.ui.screens.paged import PagedScreen
 from tui_probe.ui.state_line import elapsed_line
 from tui_probe.ui.views.document import DocumentView
-from tui_probe.ui.views.message import MessageView
 from tui_probe.ui.views.kernels import names_of
+from tui_probe.ui.views.message import MessageView
 from tui_probe.ui.widgets.bars import Tab
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from tui_probe.ui import keys
 from tui_probe.ui.exports import KEYS, SUFFIXES
 from tui_probe.ui.layout import arrangement, needed
 from tui_probe.ui.prompt import Answer, Prompt, Question
-from tui_probe.ui.screens.names import NameScreen
 from tui_probe.ui.save import copy_out, export
+from tui_probe.ui.screens.names import NameScreen
 from tui_probe.ui.textual_private import OpenScreen
 from tui_probe.ui.topic import Topic, topic_of
 from tui_probe.ui.widgets.bars import Bar, key_line
