@@ -1,4 +1,4 @@
-"""Forms of conversions and of floating-point arithmetic, with values to try them on: what a GPU and NumPy must agree on."""
+"""Forms of conversions and of arithmetic, with values to try them on: what a GPU and NumPy must agree on."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ BITS = {
     "e5m2x2": 16,
 }
 COUNT = 512
+WHOLE_MODES = ("rni", "rzi", "rmi", "rpi")
 
 
 @dataclass(frozen=True)
@@ -101,13 +102,11 @@ def _conversions() -> list[Form]:
     ]
     for whole, number in product(INTEGERS, FLOATS):
         ftz = ("", ".ftz") if number == "f32" else ("",)
-        forms += [
-            Form(f"cvt.{m}{z}.{whole}.{number}", whole, (number,)) for m in ("rni", "rzi", "rmi", "rpi") for z in ftz
-        ]
+        forms += [Form(f"cvt.{m}{z}.{whole}.{number}", whole, (number,)) for m in WHOLE_MODES for z in ftz]
         forms += [Form(f"cvt.{m}.{number}.{whole}", number, (whole,)) for m in ("rn", "rz", "rm", "rp")]
     for d, a in product(FLOATS, FLOATS):
         modes = ("rn", "rz", "rm", "rp") if FLOATS[d] < FLOATS[a] else ()
-        whole_modes = ("rni", "rzi", "rmi", "rpi") if d == a else ()
+        whole_modes = WHOLE_MODES if d == a else ()
         wide = ("",) if FLOATS[d] > FLOATS[a] else ()
         names = [f".{mode}" for mode in (*modes, *whole_modes)] + list(wide)
         ftz = ("", ".ftz") if "f32" in (d, a) else ("",)
@@ -126,7 +125,7 @@ def _short_conversions() -> list[Form]:
         forms.append(Form(f"cvt.rn{relu}.f16x2.{pair}", "f16x2", (pair,)))
     forms += [Form(f"cvt.{m}.tf32.f32", "tf32", ("f32",)) for m in ("rna", "rn", "rz", "rn.relu", "rz.relu")]
     forms += [Form(f"cvt.rn.{n}.{a}", n, (a,)) for n in ("bf16",) for a in INTEGERS]
-    return forms + [Form(f"cvt.{m}.{a}.bf16", a, ("bf16",)) for a in INTEGERS for m in ("rni", "rzi", "rmi", "rpi")]
+    return forms + [Form(f"cvt.{m}.{a}.bf16", a, ("bf16",)) for a in INTEGERS for m in WHOLE_MODES]
 
 
 def _arithmetic() -> list[Form]:
