@@ -96,10 +96,16 @@ def _is_nan(parts: Array, kind: str) -> Array:
     return (parts & parts.dtype.type(mask)) > parts.dtype.type(infinity)
 
 
+def _holds(kind: str, other: str) -> bool:
+    """Whether an integer type has all numbers of another: ``.sat`` is then none of its forms."""
+    wider = BITS[kind] > BITS[other]
+    return wider and (kind[0] == other[0] or kind[0] == "s")
+
+
 def _conversions() -> list[Form]:
-    forms = [
-        Form(f"cvt{sat}.{d}.{a}", d, (a,)) for d, a in product(INTEGERS, INTEGERS) if d != a for sat in ("", ".sat")
-    ]
+    pairs = [(d, a) for d, a in product(INTEGERS, INTEGERS) if d != a]
+    forms = [Form(f"cvt.{d}.{a}", d, (a,)) for d, a in pairs]
+    forms += [Form(f"cvt.sat.{d}.{a}", d, (a,)) for d, a in pairs if not _holds(d, a)]
     for whole, number in product(INTEGERS, FLOATS):
         ftz = ("", ".ftz") if number == "f32" else ("",)
         forms += [Form(f"cvt.{m}{z}.{whole}.{number}", whole, (number,)) for m in WHOLE_MODES for z in ftz]
@@ -124,8 +130,8 @@ def _short_conversions() -> list[Form]:
         forms.append(Form(f"cvt.rn.satfinite{relu}.{pair}.f16x2", pair, ("f16x2",)))
         forms.append(Form(f"cvt.rn{relu}.f16x2.{pair}", "f16x2", (pair,)))
     forms += [Form(f"cvt.{m}.tf32.f32", "tf32", ("f32",)) for m in ("rna", "rn", "rz", "rn.relu", "rz.relu")]
-    forms += [Form(f"cvt.rn.{n}.{a}", n, (a,)) for n in ("bf16",) for a in INTEGERS]
-    return forms + [Form(f"cvt.{m}.{a}.bf16", a, ("bf16",)) for a in INTEGERS for m in WHOLE_MODES]
+    forms += [Form(f"cvt.rn.{n}.{a}", n, (a,)) for n in ("bf16",) for a in INTEGERS[2:]]
+    return forms + [Form(f"cvt.{m}.{a}.bf16", a, ("bf16",)) for a in INTEGERS[2:] for m in WHOLE_MODES]
 
 
 def _arithmetic() -> list[Form]:
