@@ -285,14 +285,16 @@ def test_carry_on_past_an_unsupported_instruction_that_is_not_reached() -> None:
 @pytest.mark.parametrize(
     "instruction",
     [
-        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd, {%r2, %r3}], [%r4]",
-        "tensormap.replace.tile.global_address.global.b1024.b64 [%rd], %rd",
-        "cp.async.bulk.prefetch.tensor.1d.L2.global.tile [%rd, {%r2}]",
+        "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
+        " [%r1], [%rd, {%r2, %r3, %r4}], [%r4], {%h}",
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+        " [%r1], [%rd, {%r2, %r3}], [%r4], %h",
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%rd, {%r2, %r3}], [%r4]",
     ],
 )
-def test_tensor_maps_are_refused_with_the_way_out(instruction: str) -> None:
-    source = f".visible .entry copies() {{ .reg .b32 %r<6>; .reg .b64 %rd; {instruction}; ret; }}"
-    with pytest.raises(UnsupportedInstructionError, match=r"has no tensor maps: copy with cp\.async, or .*bulk from"):
+def test_other_copies_by_tensor_map_are_refused_with_what_there_is(instruction: str) -> None:
+    source = f".visible .entry copies() {{ .reg .b32 %r<6>; .reg .b64 %rd; .reg .b16 %h; {instruction}; ret; }}"
+    with pytest.raises(UnsupportedInstructionError, match="the simulated GPU copies single tiles by tensor map: no"):
         Device().launch(compiled(source))
 
 

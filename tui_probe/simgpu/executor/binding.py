@@ -211,8 +211,7 @@ def _chained(prelude: list[Operation], operation: Operation | None) -> Operation
 def _reason(instruction: Instruction) -> str:
     if instruction.opcode in _OF_TEXTURES:
         return "texture-instruction"
-    uses_maps = instruction.opcode == "tensormap" or "tensor" in instruction.modifiers
-    return "tensor-map-instruction" if uses_maps else "unsupported-instruction"
+    return "tensor-map-instruction" if "tensor" in instruction.modifiers else "unsupported-instruction"
 
 
 def _unsupported(instruction: Instruction) -> Operation:
