@@ -197,3 +197,16 @@ def test_directed_conversions_to_halves(mode: str, read: str) -> None:
     found = evaluate(f"cvt.{mode}.f16.{read} %d, %a;", [given_], np.dtype(np.float16))
     for value, half in zip(given_, found.astype(np.float64).tolist(), strict=True):
         assert half == rounded(rational(value), "f16", mode), value
+
+
+@pytest.mark.parametrize("form", ["rn.relu.f16.f32", "rz.relu.bf16.f32", "rn.relu.tf32.f32"])
+def test_relu_gives_no_negative_zero(form: str) -> None:
+    kind = np.dtype(np.uint32 if "tf32" in form else np.uint16)
+    found = evaluate(f"cvt.{form} %d, %a;", [np.array([-0.0, -1.0, 0.0], np.float32)], kind)
+    assert not found.any()
+
+
+def test_halves_of_subnormal_singles_are_rounded_with_ftz_as_without() -> None:
+    tiny = np.array([1e-40, -1e-40], np.float32)
+    for mode, expected in (("rm", [0, 0x8001]), ("rp", [1, 0x8000]), ("rn", [0, 0x8000])):
+        assert evaluate(f"cvt.{mode}.ftz.f16.f32 %d, %a;", [tiny], np.dtype(np.uint16)).tolist() == expected

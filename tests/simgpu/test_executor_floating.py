@@ -336,6 +336,9 @@ def test_sums_that_cancel_are_minus_zero_when_rounding_down() -> None:
     for instruction in ("add.rm.f64 %d, %a, %b;", "fma.rm.f64 %d, %a, 0d3FF0000000000000, %b;"):
         found = evaluate(instruction, [one, other], np.dtype(np.float64))
         assert np.signbit(found).tolist() == [True, True, False, True]
+        short = instruction.replace("f64", "f32").replace("0d3FF0000000000000", "0f3F800000")
+        found = evaluate(short, [one.astype(np.float32), other.astype(np.float32)], np.dtype(np.float32))
+        assert np.signbit(found).tolist() == [True, True, False, True]
 
 
 def brains(*numbers: float) -> np.ndarray[Any, Any]:
@@ -357,9 +360,9 @@ def test_extremes_of_bfloat16_and_of_sizes() -> None:
 
 
 def test_products_of_bfloat16_without_negative_ones() -> None:
-    a, b, c = brains(2, -2, math.nan, 1), brains(3, 3, 1, 1), brains(1, 1, 1, -1)
+    a, b, c = brains(2, -2, math.nan, 1, -0.0), brains(3, 3, 1, 1, 1), brains(1, 1, 1, -1, -0.0)
     found = evaluate("fma.rn.relu.bf16 %d, %a, %b, %c;", [a, b, c], np.dtype(np.uint16))
-    assert found[[0, 1, 3]].tolist() == brains(7, 0, 0).tolist()
+    assert found[[0, 1, 3, 4]].tolist() == brains(7, 0, 0, 0).tolist()
     assert found[2] & 0x7FFF > 0x7F80
 
 

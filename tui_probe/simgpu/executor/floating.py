@@ -99,13 +99,20 @@ def saturated(value: Value) -> Value:
 
 
 def _rectified(value: Value) -> Value:
-    """Negative numbers as 0 (``.relu``); NaN stays."""
-    return np.where(value < 0, value.dtype.type(0), value)
+    """Negative numbers, and -0, as 0 (``.relu``); NaN stays."""
+    return np.where(value <= 0, value.dtype.type(0), value)
 
 
 def _rectified_bits(bits: Value) -> Value:
     """The same of bfloat16."""
-    return np.where(from_bfloat16(bits) < 0, np.uint16(0), bits)
+    return np.where(from_bfloat16(bits) <= 0, np.uint16(0), bits)
+
+
+def _summed(a: Value, b: Value, mode: str) -> Value:
+    """a + b as float32; terms that cancel give -0 when rounding down."""
+    total = to_single(odd_sum(a, b), mode)
+    cancels = (total == 0) & (np.signbit(a) != np.signbit(b)) & (a + b == 0)
+    return np.where(cancels, -np.abs(total), total) if mode == "rm" else total
 
 
 def _directed(opcode: str, kind: str, mode: str) -> Callable[..., Value]:
@@ -120,8 +127,8 @@ def _directed(opcode: str, kind: str, mode: str) -> Callable[..., Value]:
         if opcode == "mul":
             return to_single(x * y, mode)
         if opcode == "fma":
-            return to_single(odd_sum(x * y, rest[0].astype(F64)), mode)
-        return to_single(odd_sum(x, y if opcode == "add" else -y), mode)
+            return _summed(x * y, rest[0].astype(F64), mode)
+        return _summed(x, y if opcode == "add" else -y, mode)
 
     if kind != "f32":
         raise KeyError(kind)

@@ -61,7 +61,7 @@ FORMATS: Final = {"e4m3": _Format(3, -6, 0x7E, np.nan), "e5m2": _Format(2, -14, 
 
 
 def _positive(value: Value) -> Value:
-    return np.where(value < 0, value.dtype.type(0), value)
+    return np.where(value <= 0, value.dtype.type(0), value)  # of -0, too
 
 
 def build_to_fp8(instruction: Instruction, written: ScalarType, read: ScalarType, bind: Binder) -> Operation:
