@@ -132,6 +132,11 @@ class Document(Data):
         del number, width
         return []
 
+    def whole_names(self, number: int) -> Sequence[str]:
+        """What a line names, in full, where names may be cut."""
+        del number
+        return ()
+
     def ptx_line(self, number: int, width: int) -> int | None:
         """The line of the PTX that a line is about, counted from 1; None if it is of none."""
         del number, width

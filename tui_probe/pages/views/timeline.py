@@ -23,8 +23,9 @@ from tui_probe.probekit.measured import probe_of
 from tui_probe.probekit.missing import missing
 from tui_probe.probekit.probe_results import cycles_words
 from tui_probe.probekit.registry import names_of
+from tui_probe.probekit.timelines.lengths import lengths_of
 from tui_probe.probekit.timelines.moves import MOVES, commands
-from tui_probe.probekit.timelines.picture import draw_marks, draw_rows, gutter
+from tui_probe.probekit.timelines.picture import draw_marks, draw_rows, gutter, legend
 from tui_probe.probekit.timelines.rows import NONE, ORDER_WORDS, Choice, rows_of
 from tui_probe.probekit.timelines.window import Window
 
@@ -35,10 +36,11 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Progress, View
     from tui_probe.probekit.kind import Source
     from tui_probe.probekit.timelines.launch import LaunchTimeline
+    from tui_probe.probekit.timelines.lengths import Lengths
     from tui_probe.probekit.timelines.rows import Level, Rows
 
-_AROUND: Final = 5
-"""Lines that are not rows: a head, the axis and its labels, the tail, the clocks."""
+_AROUND: Final = 6
+"""Lines that are not rows: a head, the axis and its labels, the legend, the tail, the clocks."""
 _COLUMNS: Final = ("sm", "slot", "block", "warp", "start", "end")
 _PLOT_CELLS: Final = 1200
 _PLOT_LABELS: Final = 40
@@ -74,20 +76,20 @@ class Timeline(Drawing):
         self._gutter = 0
 
     @cached_property
-    def _warp_fence(self) -> float:
-        return _fence(self.timeline.warps.duration)
+    def _warp_lengths(self) -> Lengths:
+        return lengths_of(self.timeline.warps.duration)
 
     @cached_property
-    def _block_fence(self) -> float:
-        return _fence(self.timeline.blocks.duration)
+    def _block_lengths(self) -> Lengths:
+        return lengths_of(self.timeline.blocks.duration)
 
     @property
     def of_warps(self) -> bool:
         return self.choice.level == "warp"
 
-    def fence(self, level: Level) -> float:
-        """Cycles beyond which a block, or a warp where these are shown, stands out."""
-        return self._warp_fence if level == "warp" else self._block_fence
+    def lengths(self, level: Level) -> Lengths:
+        """The median of blocks, or of warps where these are shown, and beyond which cycles one stands out."""
+        return self._warp_lengths if level == "warp" else self._block_lengths
 
     @property
     def cycles(self) -> float:
@@ -108,7 +110,7 @@ class Timeline(Drawing):
         wanted = self.choice
 
         def work() -> None:
-            self.rows = rows_of(self.timeline, wanted, self.fence(wanted.level))
+            self.rows = rows_of(self.timeline, wanted, self.lengths(wanted.level))
 
         return work
 
@@ -127,11 +129,16 @@ class Timeline(Drawing):
         left = min(self._gutter, width // 2)
         self._resize(width - left, max(height - _AROUND, 1))
         self._draw_head(canvas)
-        draw_rows(canvas, left, 1, rows, self.window, self.fence(rows.choice.level))
+        lengths = self.lengths(rows.choice.level)
+        drawn = draw_rows(canvas, left, 1, rows, self.window, lengths)
         bottom = height - _AROUND + 1
         self._draw_axis(canvas, left, bottom)
+        x = 0
+        for text, role in legend(lengths, width, drawn):
+            canvas.text(x, bottom + 2, text, role)
+            x += len(text)
         for i, words in enumerate((self._tail_words(), self._clock_words())):
-            canvas.text(0, bottom + 2 + i, clip(words, width), "dim")
+            canvas.text(0, bottom + 3 + i, clip(words, width), "dim")
         return canvas.lines(ascii_only=ascii_only)
 
     def _follow(self, rows: Rows) -> None:
@@ -258,7 +265,7 @@ class Timeline(Drawing):
 
     def _clock_words(self) -> str:
         choice = self.choice if self.rows is None else self.rows.choice
-        rows = "SMs: share of slots busy" if choice.level == "SM" else f"{choice.level}s"
+        rows = f"{choice.level}s"
         rows += "" if choice.sm is None else f", SM {choice.sm} alone"
         rows += "" if choice.order == "number" else f" {ORDER_WORDS[choice.order]}"
         parts = [rows, self.timeline.clocks.words()]
@@ -355,9 +362,11 @@ class Timeline(Drawing):
 
     def plot(self, axes: Any) -> None:
         """Every row as a strip, darker where more of its slots ran a block."""
-        rows = self.rows or rows_of(self.timeline, self.choice, self.fence(self.choice.level))
+        rows = self.rows or rows_of(self.timeline, self.choice, self.lengths(self.choice.level))
         edges = np.unique(np.linspace(self.window.begin, self.window.end, _PLOT_CELLS).astype(np.int64))
-        share = rows.busy.covered(0, rows.lines, edges) / (rows.capacity[:, np.newaxis].clip(1) * np.diff(edges))
+        share = rows.busy.covered(0, rows.lines, edges).sum(axis=0) / (
+            rows.capacity[:, np.newaxis].clip(1) * np.diff(edges)
+        )
         axes.imshow(share, aspect="auto", cmap="Blues", vmin=0, vmax=1, interpolation="nearest",
                     extent=(edges[0], edges[-1], rows.lines, 0))  # fmt: skip
         if self.tail is not None:
@@ -365,11 +374,6 @@ class Timeline(Drawing):
         axes.set_xlabel("cycles")
         lines = range(0, rows.lines, -(-rows.lines // _PLOT_LABELS))
         axes.set_yticks([line + 0.5 for line in lines], [rows.label(line).strip() for line in lines])
-
-
-def _fence(cycles: Any) -> float:
-    found = distribution(cycles)
-    return float("inf") if found is None else found.fence
 
 
 def _missing(source: Source) -> str | None:
@@ -392,7 +396,9 @@ KIND: Final = Kind(
     _open,
     explanation=(
         "One row per SM, per slot of an SM (which holds one block at a time), or per warp; time runs to the right."
-        " Height is the share of slots that run a block; where there is room, each block is a bar with its number.",
+        " Height is the share of slots that run a block; where there is room, each block is a bar with its number."
+        " Colour is the duration against the median: less than 0.9 times, about as long, more than 1.1 times, far more;"
+        " bars are thin, thick or double accordingly. In a cell that several blocks share, that of most cycles counts.",
         "! marks a block or warp that lasts far longer than the others, – an SM that ran nothing, T the start of the"
         " tail: from there on some SM has nothing left to run. A gap in a slot is the cost of scheduling the next"
         " block.",

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 
 from tui_probe.analysis.timeline import order_by
-from tui_probe.analysis.timeline_busy import BusyRows
+from tui_probe.probekit.timelines.lengths import BusyByLength
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.analysis.timeline import Intervals, Timeline
+    from tui_probe.probekit.timelines.lengths import Lengths
 
 Level = Literal["SM", "slot", "warp"]
 Order = Literal["number", "finish", "start"]
@@ -38,8 +39,8 @@ class Rows:
     """Rows from top to bottom. ``sm``, ``slot`` and ``warp`` (i4) say what each is; ``NONE`` is all of them.
 
     ``intervals`` are sorted by row, then start; those of row r are ``offsets[r]`` to ``offsets[r + 1]``. ``capacity``
-    (i4) is how many of them a *line* can hold at the same time, ``busy`` their cycles by line. ``marked`` (bool) tells
-    the rows that hold an interval which stands out.
+    (i4) is how many of them a *line* can hold at the same time, ``busy`` their cycles by line and length. ``marked``
+    (bool) tells the rows that hold an interval which stands out.
     """
 
     choice: Choice
@@ -49,7 +50,7 @@ class Rows:
     intervals: Intervals
     offsets: NDArray[np.int64]
     capacity: NDArray[np.int32]
-    busy: BusyRows
+    busy: BusyByLength
     marked: NDArray[np.bool_]
 
     def __len__(self) -> int:
@@ -164,8 +165,8 @@ class Rows:
         return int(earlier.max()) if len(earlier) else None
 
 
-def rows_of(timeline: Timeline, choice: Choice, fence: float) -> Rows:
-    """The rows that are wanted. Intervals that last more than ``fence`` cycles stand out."""
+def rows_of(timeline: Timeline, choice: Choice, lengths: Lengths) -> Rows:
+    """The rows that are wanted. Intervals beyond the fence of ``lengths`` stand out."""
     places = _places(timeline, choice)
     intervals = timeline.warps if choice.level == "warp" else timeline.blocks
     if choice.sm is not None:
@@ -196,8 +197,8 @@ def rows_of(timeline: Timeline, choice: Choice, fence: float) -> Rows:
         intervals=intervals,
         offsets=np.searchsorted(row_of, np.arange(count + 1)).astype(np.int64),
         capacity=np.add.reduceat(at_once, np.arange(lines) * choice.together).astype(np.int32),
-        busy=BusyRows(intervals.start, intervals.end, row_of // choice.together, lines),
-        marked=np.bincount(row_of[intervals.duration > fence], minlength=count).astype(np.bool_),
+        busy=BusyByLength(intervals.start, intervals.end, row_of // choice.together, lines, lengths),
+        marked=np.bincount(row_of[intervals.duration > lengths.fence], minlength=count).astype(np.bool_),
     )
 
 

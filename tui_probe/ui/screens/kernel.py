@@ -18,10 +18,13 @@ from tui_probe.ui.opening import Page, page_of, pages_of
 from tui_probe.ui.screens.paged import PagedScreen
 from tui_probe.ui.state_line import elapsed_line
 from tui_probe.ui.views.document import DocumentView
+from tui_probe.ui.views.kernels import names_of
 from tui_probe.ui.views.message import MessageView
 from tui_probe.ui.widgets.bars import Tab
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tui_probe.draw.spans import Line
     from tui_probe.pages.kernel_row import KernelRow
     from tui_probe.probekit.kind import Kind, Source
@@ -105,6 +108,10 @@ class KernelScreen(PagedScreen):
         self._row = row
         if isinstance(self._view, DocumentView):
             self.opener.read_again(page_of(kind, source), self._view)
+
+    def whole_names(self) -> Sequence[str]:
+        """What the page has at the cursor, and the kernel."""
+        return (*super().whole_names(), *([] if self._of is None else names_of(self._of.kernel)))
 
     # -- the lines around the page
 

@@ -297,6 +297,10 @@ class DocumentView(View):
         """As the document says of the line at the cursor."""
         return self.document.nowhere(self.cursor, self._cells) if self.count else ""
 
+    def whole_names(self) -> Sequence[str]:
+        """As the document says."""
+        return self.document.whole_names(self.cursor) if self.count else ()
+
     def narrowed(self) -> tuple[str, Any] | None:
         """As the document says."""
         return self.document.narrowed(self.cursor) if self.count else None

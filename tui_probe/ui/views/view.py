@@ -182,6 +182,10 @@ class View:
     def click(self, row: int, column: int = 0) -> None:
         """The mouse points at a cell of the window."""
 
+    def whole_names(self) -> Sequence[str]:
+        """What is selected, with names in full, where they may be cut; none where nothing of that kind is."""
+        return ()
+
     def copied(self) -> str:
         """What copying takes: by default all that is visible."""
         lines = ("".join(text for text, _ in line).rstrip() for line in self.draw(self.width, self.height))
