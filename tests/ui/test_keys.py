@@ -470,6 +470,15 @@ async def _(stage: Stage, key: str) -> None:
     assert ("no earlier launch has a result" if key == "left_curly_bracket" else "launch 3 (") in stage.text
 
 
+@checks("probe")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press("enter", key)
+    assert kernel_screen(stage).current == "probe"
+    assert "block_sched/probe.toml; the trace has no copy" in stage.text
+    await stage.press("q")
+    assert kernel_screen(stage).current == "summary"
+
+
 @checks("again")
 async def _(stage: Stage, key: str) -> None:
     await stage.press("enter", key)

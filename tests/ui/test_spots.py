@@ -134,6 +134,23 @@ async def test_going_back_returns_to_the_very_place(session: Session) -> None:
         assert stage.text.split("\n")[:-1] == left
 
 
+async def test_from_an_added_line_to_where_the_file_of_the_probe_says_so_and_back(session: Session) -> None:
+    async with on_stage(session, (120, 40)) as stage:
+        await stage.press("enter", "3", "slash", *"st.global.cs", "enter", "escape")
+        line = cursor_line(stage)
+        assert "p probe" in hint(stage)
+        await stage.press("p")
+        assert screen_of(stage).current == "probe"
+        assert "[probe.access]" in cursor_line(stage)
+        await stage.press("enter")
+        assert screen_of(stage).current == "ptx"
+        assert "ld.global.f32 %f1" in cursor_line(stage)
+        await stage.press("q", "q")
+        assert (screen_of(stage).current, cursor_line(stage)) == ("diff", line)
+        await stage.press("slash", *"%tp__attempts_dmat, 0", "enter", "escape", "p")
+        assert "[probe.entry]" in cursor_line(stage)
+
+
 async def test_a_filter_that_ends_returns_to_the_line_it_was_set_on(session: Session) -> None:
     async with on_stage(session, (120, 24)) as stage:
         await stage.press("enter", "2", *["j"] * 30)
