@@ -84,6 +84,13 @@ class Document(Data):
         del width
         return 0
 
+    def heading(self) -> tuple[range, range]:
+        """Lines with the titles of columns, and those of the rows below, of the lines that were made last.
+
+        The titles stay visible while the rows are scrolled.
+        """
+        return range(0), range(0)
+
     def gutter(self, width: int) -> int:
         """Cells at the left of a line that show the cursor and stand still while it is scrolled sideways.
 

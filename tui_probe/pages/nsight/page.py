@@ -60,6 +60,8 @@ class Only:
     start: int = 0
     end: int = 0
     stream: int | None = None
+    shape: object = None
+    """Of a kernel its grid and block, where its name is not enough."""
 
 
 @dataclass
@@ -77,7 +79,8 @@ class TablePage(Document, Generic[Row]):
     opens: Callable[[Row], tuple[Path, int] | None] | None = None
     """The kernel of a trace, by directory and index, that a row leads to; None where no row leads anywhere."""
     narrows: Callable[[Row], tuple[str, Only]] | None = None
-    """The page that a row leads to, and which rows are left there."""
+    """The page that a row leads to, ``leads``, and which rows are left there."""
+    leads: str = "kernels"
     names: Callable[[Row], Sequence[str]] | None = None
     """What a row names, in full, where that is not what its columns show."""
     holds: Callable[[Row, Only], bool] | None = None
@@ -103,6 +106,12 @@ class TablePage(Document, Generic[Row]):
         del width
         return self.rows_from if self.rows else 0
 
+    def heading(self) -> tuple[range, range]:
+        """The titles and the rule below them."""
+        if not self.rows:
+            return range(0), range(0)
+        return range(self.rows_from - 2, self.rows_from), range(self.rows_from, self.rows_from + len(self.rows))
+
     def counted(self) -> int | None:
         """Rows are counted by what is told of each."""
         return 0 if self._all else None
@@ -126,7 +135,7 @@ class TablePage(Document, Generic[Row]):
     def leads_to(self) -> str:
         if self.opens is not None:
             return "kernel"
-        return "" if self.narrows is None else "kernels"
+        return "" if self.narrows is None else self.leads
 
     def narrowed(self, number: int) -> tuple[str, Only] | None:
         """The page that a line of ``lines`` leads to, and what is left there; None for none."""

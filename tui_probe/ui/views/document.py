@@ -109,8 +109,21 @@ class DocumentView(View):
 
     @property
     def room(self) -> int:
-        """Lines of the window below those that are pinned."""
-        return max(1, self.height - self.pinned)
+        """Lines of the window below those that are pinned, and below the titles of filtered rows."""
+        return max(1, self.height - self.pinned - (0 if self.chosen is None else len(self.document.heading()[0])))
+
+    def _titles(self) -> range:
+        """Titles of columns that stand above rows in the window, and are not in it themselves."""
+        titles, rows = self.document.heading()
+        if self.chosen is not None or not titles or not self.count:
+            return titles
+        first = self._number(self.top)
+        return titles if titles.start < first < rows.stop - len(titles) else range(0)
+
+    def _uncover(self) -> None:
+        """Titles lie over the first lines of the window: let the cursor not be under them."""
+        if self.chosen is None and 0 <= self.place.cursor - self.top < len(self._titles()):
+            self.place.top = max(0, self.place.cursor - len(self._titles()))
 
     def _number(self, place: int) -> int:
         """The line of the document at a place among those that pass the filter."""
@@ -125,8 +138,11 @@ class DocumentView(View):
             why = f"no line contains “{self.filtered}”: Esc shows all"
             return [((f" {part}", "dim"),) for part in wrap(why, width - 2)]
         self.place.fit(self.count, self.room)
-        places = range(self.top, min(self.count, self.top + self.room))
-        lines = [self._shown(number, width) for number in range(self.pinned)]
+        self._uncover()
+        titles = self._titles()
+        covered = 0 if self.chosen is not None else len(titles)
+        places = range(self.top + covered, min(self.count, self.top + self.room))
+        lines = [self._shown(number, width) for number in (*range(self.pinned), *titles)]
         for place in places:
             line = self._shown(self._number(place), width)
             lines.append(pointed(line, self.gutter) if self.gutter and place == self.place.cursor else line)
@@ -233,8 +249,9 @@ class DocumentView(View):
     def click(self, row: int, column: int = 0) -> None:
         """The cursor to the line that is pointed at."""
         del column
-        place = self.top + row - self.pinned
-        if self.gutter and row >= self.pinned and place < self.count:
+        above = self.pinned + len(self._titles())
+        place = self.top + row - (self.pinned if self.chosen is None else above)
+        if self.gutter and row >= above and place < self.count:
             self.place.cursor = place
             self.changed()
 
@@ -334,7 +351,8 @@ class DocumentView(View):
 
     def _take_filter(self, lines: Sequence[Line], keep: bool, chosen: list[int]) -> None:
         if lines is self.lines and self.filtered:
-            self.chosen, self.match = chosen, None
+            titles = self.document.heading()[0]
+            self.chosen, self.match = [number for number in chosen if number not in titles], None
             if not keep:
                 self.place.top = self.place.cursor = 0
             self.changed()
