@@ -178,8 +178,8 @@ def test_reading_under_the_cursor(view: Timeline) -> None:
 def test_a_block_has_a_place_in_its_grid() -> None:
     view = recorded("demo", 4)  # 8 × 8 blocks
     after(view, "level")
-    assert view.rows is not None
-    block = int(view.rows.intervals.block[0])
+    block = view.here().block
+    assert block is not None
     assert view.status()[1] == f"block {block} ({block % 8},{block // 8})"
     launch = view.launch
     assert replace(launch, grid=(4, 3, 2)).block_words(23) == "block 23 (3,2,1)"
@@ -210,7 +210,7 @@ def test_the_worst_place_is_the_straggler_then_the_tail(view: Timeline) -> None:
     after(view, "worst")
     assert view.window.time == planted.END
     assert view.press("worst") == "the longest block"
-    after(view, "level", "level", "worst")
+    after(view, "level", "level")  # the cursor stays on it
     assert f"block {planted.STRAGGLER} warp 0" in view.status()
 
 

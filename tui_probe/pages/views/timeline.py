@@ -14,6 +14,7 @@ from tui_probe.draw.axis import CYCLES, TIME, draw_across
 from tui_probe.draw.canvas import Canvas
 from tui_probe.draw.heading import draw_head, named
 from tui_probe.draw.spans import clip
+from tui_probe.draw.spot import Spot
 from tui_probe.draw.view import Drawing
 from tui_probe.errors import TraceError
 from tui_probe.probekit import probe_results
@@ -25,7 +26,7 @@ from tui_probe.probekit.registry import names_of
 from tui_probe.probekit.timelines.lengths import lengths_of
 from tui_probe.probekit.timelines.moves import MOVES, commands
 from tui_probe.probekit.timelines.picture import draw_marks, draw_rows, gutter, legend
-from tui_probe.probekit.timelines.rows import ORDER_WORDS, Choice, rows_of
+from tui_probe.probekit.timelines.rows import NONE, ORDER_WORDS, Choice, rows_of
 from tui_probe.probekit.timelines.window import Window
 
 if TYPE_CHECKING:
@@ -55,8 +56,6 @@ class Timeline(Drawing):
     fitting: bool
     """Whether all rows have to fit, whatever the height."""
     marks: list[float]
-    pointed: tuple[float, int] | None
-    """Time and line of the longest block, once the cursor was sent there."""
     in_time: bool
 
     def __init__(self, launch: LaunchTimeline) -> None:
@@ -67,12 +66,13 @@ class Timeline(Drawing):
         self.fitting = True
         self.in_time = False
         self.marks = []
-        self.pointed = None
         self.window = Window(self.timeline.span, 1)
         self.rows = None
         self._shown: Rows | None = None
         self._at: tuple[int, int, int] | None = None
         """SM, slot and warp of the row that the cursor begins on."""
+        self._sent: tuple[int, float, int] | None = None
+        """The block that the cursor was sent to, and its time and line then: others may run there at that time, too."""
         self._gutter = 0
 
     @cached_property
@@ -127,7 +127,7 @@ class Timeline(Drawing):
             return canvas.lines(ascii_only=ascii_only)
         self._follow(rows)
         left = min(self._gutter, width // 2)
-        self.window.resize(width - left, max(height - _AROUND, 1))
+        self._resize(width - left, max(height - _AROUND, 1))
         self._draw_head(canvas)
         lengths = self.lengths(rows.choice.level)
         drawn = draw_rows(canvas, left, 1, rows, self.window, lengths)
@@ -147,8 +147,84 @@ class Timeline(Drawing):
         if before is rows:
             return
         self._gutter = gutter(rows)
-        at = self._at if before is None else before.place(self.line(before))
+        at, block = (self._at, None) if before is None else self._subject(before)
         self.window.set_lines(rows.lines, 0 if at is None else rows.line_at(*at))
+        self._sent = None if block is None else (block, self.window.time, self.window.line)
+
+    def _resize(self, cells: int, height: int) -> None:
+        """Another size of the window may move the cursor a little: it stays on the block that it was sent to."""
+        sent = self._sent is not None and self._sent[1:] == (self.window.time, self.window.line)
+        self.window.resize(cells, height)
+        if sent and self._sent is not None:
+            self._sent = self._sent[0], self.window.time, self.window.line
+
+    def _subject(self, rows: Rows) -> tuple[tuple[int, int, int], int | None]:
+        """SM, slot and warp of what is under the cursor, where a line may hold several, and the block that it is."""
+        line, index = self.line(rows), self.under(rows)
+        if index is None:
+            return rows.place(line), None
+        start, end = rows.intervals.start[index], rows.intervals.end[index]
+        running = bool(start <= self.window.time < end)
+        return rows.place_of(index), int(rows.intervals.block[index]) if running else None
+
+    def under(self, rows: Rows) -> int | None:
+        """The interval under the cursor: the one that it was sent to, else the latest to start there."""
+        sent = self.sent_to(rows)
+        return rows.at(self.line(rows), self.window.time) if sent is None else sent
+
+    def sent_to(self, rows: Rows) -> int | None:
+        """That of the block that the cursor was sent to, if it was not moved since."""
+        line = self.line(rows)
+        if self._sent is None or self._sent[1:] != (self.window.time, line):
+            return None
+        return rows.find(self._sent[0], line=line)
+
+    def point(self, rows: Rows, index: int, time: float | None = None) -> None:
+        """The cursor to an interval, at a time of it if one is given."""
+        self.window.to(rows.time_of(index) if time is None else time)
+        self.window.move_lines(rows.line_of(index) - self.window.line)
+        self._sent = int(rows.intervals.block[index]), self.window.time, self.window.line
+
+    def here(self) -> Spot:
+        """The block that is under the cursor, and when."""
+        rows = self.rows
+        if rows is None:
+            return Spot()
+        index = self.under(rows)
+        if index is None:
+            return Spot(sm=rows.place(self.line(rows))[0], time=self.window.time)
+        warp = int(rows.intervals.warp[index])
+        block, sm = int(rows.intervals.block[index]), int(rows.intervals.sm[index])
+        return Spot(block=block, warp=None if warp < 0 else warp, sm=sm, time=self.window.time)
+
+    def go_to(self, spot: Spot) -> bool:
+        """To the block, at the time if it runs then; without a block to the time, in the row of the SM."""
+        rows = self.rows
+        if rows is None or not spot.in_run:
+            return False
+        self._follow(rows)
+        if spot.block is not None:
+            index = rows.find(spot.block, spot.warp)
+            if index is None:
+                return False
+            start, end = int(rows.intervals.start[index]), int(rows.intervals.end[index])
+            now = (time for time in (spot.time, self.window.time) if time is not None and start <= time < end)
+            if self.under(rows) != index or spot.time is not None:
+                self.point(rows, index, next(now, None))
+            return True
+        if spot.time is not None:
+            self.window.to(spot.time)
+        if spot.sm is not None:
+            self.window.move_lines(rows.line_at(spot.sm, NONE, NONE) - self.window.line)
+        return True
+
+    def lacks(self, spot: Spot) -> str:
+        """Rows of one SM alone may be shown, and not all blocks were measured."""
+        if spot.block is None or self.rows is None:
+            return ""
+        if self.choice.sm is not None and bool((self.timeline.blocks.block == spot.block).any()):
+            return f"SM {self.choice.sm} alone is shown, and block {spot.block} ran elsewhere: x shows all"
+        return f"nothing was recorded of block {spot.block}"
 
     def _draw_head(self, canvas: Canvas) -> None:
         sms = len(self.timeline.sms)
@@ -221,7 +297,7 @@ class Timeline(Drawing):
             return []
         line = self.line(rows)
         words = [self.measured()] if len(self.marks) == 2 else []
-        index = rows.at(line, self.window.time)
+        index = self.under(rows)
         if index is None:
             return [*words, rows.label(line), "ran nothing"]
         each, khz = rows.intervals, self.launch.clock_khz
@@ -262,7 +338,7 @@ class Timeline(Drawing):
         self.in_time &= self.launch.clock_khz is not None
         self.window.take_over(before.window)
         if before.rows is not None:
-            self._at = before.rows.place(before.line(before.rows))
+            self._at, _ = before._subject(before.rows)
 
     def record(self) -> dict[str, Any]:
         """The launch, its tail and clocks, and its blocks in columns; cycles."""

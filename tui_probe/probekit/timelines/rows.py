@@ -111,22 +111,44 @@ class Rows:
         return (int(np.searchsorted(self.offsets, index, side="right")) - 1) // self.choice.together
 
     def line_at(self, sm: int, slot: int, warp: int) -> int:
-        """The line of a row, else of the first row of that SM, else the first line."""
-        for found in ((self.sm == sm) & (self.slot == slot) & (self.warp == warp), self.sm == sm):
+        """The line of a row, else of the first row of that slot, else of that SM, else the first line."""
+        of_sm = self.sm == sm
+        of_slot = of_sm & (self.slot == slot)
+        for found in (of_slot & (self.warp == warp), of_slot, of_sm):
             if found.any():
                 return int(found.argmax()) // self.choice.together
         return 0
 
-    def longest(self) -> tuple[int, float] | None:
-        """The longest interval, and a time at which it is what a line shows; None if all last as long as each other."""
-        lengths = self.intervals.duration
+    def find(self, block: int, warp: int | None = None, line: int | None = None) -> int | None:
+        """The interval of a block, in a line if one is given; of its warps that one, else the one that takes longest.
+
+        None where it is not among the rows.
+        """
+        first, last = (0, len(self.intervals)) if line is None else self.bounds(line)
+        found = first + np.flatnonzero(self.intervals.block[first:last] == block)
+        if not len(found):
+            return None
+        of_warp = found[self.intervals.warp[found] == warp]
+        return int(of_warp[0]) if len(of_warp) else int(found[self.intervals.duration[found].argmax()])
+
+    def place_of(self, index: int) -> tuple[int, int, int]:
+        """SM, slot and warp of an interval."""
+        each = self.intervals
+        return int(each.sm[index]), int(each.slot[index]), int(each.warp[index])
+
+    def longest(self) -> int | None:
+        """The longest interval, of those alike the first by SM, slot and start; None if all are alike."""
+        each, lengths = self.intervals, self.intervals.duration
         if not len(lengths) or lengths.max() == lengths.min():
             return None
-        index = int(lengths.argmax())
-        start, end = int(self.intervals.start[index]), int(self.intervals.end[index])
-        line = self.line_of(index)
+        most = np.flatnonzero(lengths == lengths.max())
+        return int(most[np.lexsort((each.start[most], each.warp[most], each.slot[most], each.sm[most]))[0]])
+
+    def time_of(self, index: int) -> float:
+        """A time at which an interval is what its line shows, if there is one; else when it starts."""
+        start, end, line = int(self.intervals.start[index]), int(self.intervals.end[index]), self.line_of(index)
         times = (float(end - 1), (start + end) / 2, float(start))
-        return index, next((time for time in times if self.at(line, time) == index), float(start))
+        return next((time for time in times if self.at(line, time) == index), float(start))
 
     def next_start(self, line: int, time: float) -> int | None:
         """The first start of an interval of a line after a time, in cycles."""
