@@ -29,15 +29,10 @@ class Reading:
         if now >= self._next:
             self._next = now + PATIENCE
             self._told = True
-            sys.stderr.write(f"\r[info] reading: {share:4.0%}{left(share, now - self._began)}\x1b[K")
+            sys.stderr.write(f"\r[info] reading: {share:4.0%}{units.left(share, now - self._began)}\x1b[K")
             sys.stderr.flush()
 
     def __exit__(self, *_: object) -> None:
         if self._told:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
-
-
-def left(share: float, seconds: float) -> str:
-    """``, 12 s left`` after so many seconds, "" as long as that would be a guess."""
-    return f", {units.elapsed(seconds * (1 - share) / share)} left" if share >= 0.02 else ""
