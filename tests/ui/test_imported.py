@@ -142,6 +142,12 @@ async def test_rows_are_sorted_by_any_column_both_ways(tmp_path: Path) -> None:
         assert "by launches, falling" in stage.text
         first = next(line for line in stage.text.splitlines() if "cupy" in line or "Reduce" in line)
         assert " 609 " in first
+        await stage.press("O", "O", "O")
+        assert "as it was" in stage.text
+        await stage.press("O")
+        assert "by kernel, falling" in stage.text
+        await stage.press(*"oooo")
+        assert "by launches, falling" in stage.text
         await stage.press("r")
         assert "by launches, rising" in stage.text
         first = next(line for line in stage.text.splitlines() if "cupy" in line or "Reduce" in line)

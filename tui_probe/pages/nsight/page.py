@@ -154,13 +154,19 @@ class TablePage(Document, Generic[Row]):
         if self.ordered or len(self._all) < 2:
             return {}
         by = "as it was" if self._order is None else f"by {self._title(self._order[0])}"
-        return {"order": f"sort by the next column ({by})", "reverse": "reverse the order"}
+        return {
+            "order": f"sort by the next column ({by})",
+            "order_back": "sort by the column before",
+            "reverse": "reverse the order",
+        }
 
     def press(self, command: str) -> str | None:
         keys = self._sortable()
-        if command == "order":
-            at = keys.index(self._order[0]) if self._order and self._order[0] in keys else -1
-            self._order = (keys[at + 1], True) if at + 1 < len(keys) else None
+        if command in ("order", "order_back"):
+            around = [None, *keys]  # as it was, then by each column
+            at = around.index(self._order[0]) if self._order and self._order[0] in keys else 0
+            key = around[(at + (1 if command == "order" else -1)) % len(around)]
+            self._order = None if key is None else (key, True)
         elif command == "reverse":
             key, falling = self._order or (keys[0], False)
             self._order = (key, not falling)
