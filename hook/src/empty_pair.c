@@ -1,13 +1,14 @@
 #include "empty_pair.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "device.h"
 #include "event_log.h"
 #include "real.h"
 #include "settings.h"
 #include "streams.h"
-
-static const char NOTHING[] = ".version 6.3\n.target sm_75\n.address_size 64\n.visible .entry nothing() { ret; }\n";
 
 enum { NOTHING_NS = 600 }; /* its time by CUPTI on an H200, where longer kernels differ from their pairs as it does */
 
@@ -46,13 +47,24 @@ static void queue_work(CUstream stream)
         REAL_OR_NOT_FOUND(cuMemsetD8Async, (CUdeviceptr)(uintptr_t)memory, 0, WORK_BYTES, stream);
 }
 
-/* NULL where the driver cannot compile it. The simulated GPU, which alone is waited for with patience, would take long
- * for a time that nobody is shown. */
+/* The file of the kernel's machine code, that runs on all devices of one major compute capability; 7.5 begins anew. */
+static bool find_file(char *path, size_t size)
+{
+    CUdevice device;
+    if (!settings.empty_kernels || REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) != CUDA_SUCCESS)
+        return false;
+    const unsigned capability = device_capability(device), base = capability < 80 ? 75 : capability / 10 * 10;
+    return (size_t)snprintf(path, size, "%s/sm_%u.cubin", settings.empty_kernels, base) < size;
+}
+
+/* NULL where there is no such file. It is no PTX: a process that ends while its driver compiles is aborted by it. */
 static CUfunction load_nothing(void)
 {
+    char path[PATH_MAX];
     CUmodule module;
     CUfunction function;
-    const bool loaded = !settings.patient && REAL_OR_NOT_FOUND(cuModuleLoadData, &module, NOTHING) == CUDA_SUCCESS &&
+    const bool loaded = find_file(path, sizeof path) &&
+                        REAL_OR_NOT_FOUND(cuModuleLoad, &module, path) == CUDA_SUCCESS &&
                         REAL_OR_NOT_FOUND(cuModuleGetFunction, &function, module, "nothing") == CUDA_SUCCESS;
     return loaded ? function : NULL;
 }

@@ -181,6 +181,7 @@ void settings_read(void)
     settings.times = !says("TUI_PROBE_TIMES", "0");
     settings.machine_code = read_machine_code();
     settings.graft_faults = text("TUI_PROBE_GRAFT_FAULTS");
+    settings.empty_kernels = text("TUI_PROBE_EMPTY_KERNELS");
     settings.engine_timeout = seconds("TUI_PROBE_ENGINE_TIMEOUT", 60);
     settings.exit_timeout = seconds("TUI_PROBE_EXIT_TIMEOUT", 10);
     settings.control = text("TUI_PROBE_CONTROL");

@@ -55,6 +55,7 @@ struct settings {
     bool detail; /* maps are not reduced */
     enum machine_code_choice machine_code;
     const char *graft_faults; /* a file that names kernels not to be grafted; NULL: there is none */
+    const char *empty_kernels; /* a folder with a kernel that does nothing, for each kind of device; NULL: none */
     bool keep_secrets; /* the command line is logged as it is */
     bool times; /* some launches are timed */
     bool capture_range;     /* only launches between cuProfilerStart and cuProfilerStop */

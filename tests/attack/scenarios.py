@@ -194,6 +194,11 @@ def _faulty(engine: Engine, folder: Path) -> dict[str, str]:
     return _code(engine, folder) | {"STUB_FAIL_WAIT": "700"}
 
 
+def _nothing(_engine: Engine, folder: Path) -> dict[str, str]:
+    (folder / "sm_90.cubin").write_bytes(b"\x7fELF")
+    return {"TUI_PROBE_EMPTY_KERNELS": str(folder)}
+
+
 def _several(engine: Engine, _folder: Path) -> dict[str, str]:
     answering(engine, refused=NAMES.split(":")[0])
     return {"TUI_PROBE_PROBES": NAMES, "TUI_PROBE_LAUNCHES": "0-5,8,10-20"}
@@ -234,7 +239,7 @@ SCENARIOS = (
     Scenario("captures without events", {"STUB_FAIL_EVENT": "2"}, script=CAPTURES),
     Scenario("background", {}, _slow, script=BACKGROUND),
     Scenario("no room", {"STUB_MEMORY": str(1 << 30)}, script=LITTLE),
-    Scenario("a driver that compiles", {"STUB_COMPILES": "1"}),
+    Scenario("a kernel that does nothing", {}, _nothing),
     Scenario("memusage of counts", {"TUI_PROBE_MEMUSAGE": "1"}, _counts),
     Scenario("managed variables", {"STUB_LIBRARY_VARIABLES": "2"}, _code, script=MACHINE_CODE),
     Scenario("unusual kernels", {"STUB_COUNTS_PARAMETERS": "1"}, script=UNUSUAL),

@@ -2,6 +2,7 @@
 
     tui-probe eval NAME --run --out collected/NAME
     python -m tests.evals.bundle collected/NAME [--without-results | --without-ptx | --logs-only] [--into FOLDER]
+    python -m tests.evals.bundle collected/dmat --as-pictures
 
 Kept are the log, run.json, the probe, the program's output, results, and of kernels what was told of them and their
 PTX, but no machine code. Of a table of ncu those rows are left out whose metric is a rate, a mean or the like of a
@@ -12,15 +13,23 @@ many. Paths of the machine that they were collected on are cut to their last par
 from __future__ import annotations
 
 import argparse
+import gzip
+import json
 import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from tui_probe.draw import units
 from tui_probe.evals.collected import read_collected, write_collected
+from tui_probe.evals.dmat.answer import KEPT as PICTURES
+from tui_probe.evals.dmat.answer import PROBES, picture_of
+from tui_probe.evals.given import Given
 from tui_probe.evals.registry import FOLDER
+from tui_probe.probekit.kind import Source
+from tui_probe.trace.follow import open_trace
 from tui_probe.trace.locate import is_trace
 
 KEPT = ("event.log", "run.json", "probe.toml", "stdout.log")
@@ -94,6 +103,15 @@ def copy_trace(trace: Path, target: Path, *, results: bool, of_kernels: Sequence
         shutil.copytree(trace / "result", target / "result")
 
 
+def keep_picture(trace: Path, target: Path) -> None:
+    """Put the accesses of the first result into the copy of a trace, as ``tui-probe eval dmat`` reads a picture."""
+    opened = open_trace(trace)
+    for result in islice(Given("", trace, opened).results(*PROBES), 1):
+        assert result.problem is None, result.problem
+        picture = picture_of(Source(opened, result.kernel, result.launch), lambda _: None)
+        (target / PICTURES[0]).write_bytes(gzip.compress(json.dumps(picture).encode(), mtime=0))
+
+
 def size_of(path: Path) -> int:
     """Bytes of a file, or of all in a folder."""
     files = path.rglob("*") if path.is_dir() else [path]
@@ -106,13 +124,16 @@ def main() -> None:
     less = parser.add_mutually_exclusive_group()
     less.add_argument("--without-results", action="store_true", help="for evaluations that read none")
     less.add_argument("--without-ptx", action="store_true", help="nor PTX: for those of registers and times")
+    less.add_argument("--as-pictures", action="store_true", help="nor results of dmat: their pictures as data")
     less.add_argument("--logs-only", action="store_true", help="nor anything of kernels but what the log says")
     parser.add_argument("--into", type=Path, help="default: the folder of the package, by the name of COLLECTED")
     options = parser.parse_args()
     target = options.into or FOLDER / "traces" / options.collected.name
-    fewer = options.without_results or options.without_ptx or options.logs_only
+    fewer = options.without_results or options.without_ptx or options.logs_only or options.as_pictures
     of_kernels = () if options.logs_only else OF_ASSEMBLER if options.without_ptx else OF_KERNELS
     sizes = bundle(options.collected, target, results=not fewer, of_kernels=of_kernels)
+    for name in sizes if options.as_pictures else ():
+        keep_picture(options.collected / name, target / name)
     for name, size in sizes.items():
         print(f"{size / 1e6:8.3f} MB  {name}")
     print(f"{sum(sizes.values()) / 1e6:8.3f} MB  {target}")

@@ -44,8 +44,10 @@ RACES = frozenset(
         "pipeline",
         "product_bytes",
         "product_tf32",
+        "reduces",
         "tiles",
         "tiled_matmul",
+        "uses_clusters",
     ]
 )
 """Kernels whose blocks or warps race with made-up arguments, by their source: several write, or write and read, the

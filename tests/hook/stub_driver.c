@@ -360,8 +360,6 @@ static int load(struct module **module, const void *code, int is_library)
         return CAPTURE_UNSUPPORTED;
     if (probed && number("STUB_FAIL_LOAD_PROBED"))
         return (int)number("STUB_FAIL_LOAD_PROBED");
-    if (strncmp(text, ".version 6.3\n.target sm_75", 26) == 0 && !number("STUB_COMPILES"))
-        return 221; /* no compiler for PTX, as on machines without that part of the driver */
     struct module *again = probed ? NULL : atomic_exchange(&free_handle, NULL);
     *module = again ? again : calloc(1, sizeof **module);
     (*module)->magic = is_library ? 0xB : 0xA;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -76,13 +77,17 @@ def test_times_are_those_between_the_events_less_the_empty_pair(host: Host) -> N
     assert 19_000_000 < time.nanoseconds < 2_000_000_000
 
 
-@pytest.mark.parametrize("compiles", ["0", "1"])
-def test_what_events_cost_is_measured_around_a_kernel_that_does_nothing(host: Host, compiles: str) -> None:
-    run = host.python("context()\nlaunch(function(module(), 'add'))", TUI_PROBE_FILTER="add", STUB_COMPILES=compiles)
+@pytest.mark.parametrize("file", ["", "sm_80.cubin", "sm_90.cubin"])
+def test_what_events_cost_is_measured_around_a_kernel_that_does_nothing(host: Host, tmp_path: Path, file: str) -> None:
+    if file:
+        (tmp_path / file).write_bytes(b"\x7fELF")
+    script = "context()\nlaunch(function(module(), 'add'))"
+    run = host.python(script, TUI_PROBE_FILTER="add", TUI_PROBE_EMPTY_KERNELS=str(tmp_path))
     (empty,) = run.lines(r"\[time\] empty \d+")
-    assert empty.endswith(" without-kernel") == (compiles == "0")
+    is_there = file == "sm_90.cubin"
+    assert empty.endswith(" without-kernel") == (not is_there)
     launches = [call for call in run.calls if call.startswith("launch")]
-    assert len(launches) == (1 if compiles == "0" else 11), "one that may set things up, and nine between events"
+    assert len(launches) == (11 if is_there else 1), "one that may set things up, and nine between events"
     assert len(times(run)) == 1
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tui_probe.engine.cache_folder import default_folder
 from tui_probe.errors import LaunchError
 from tui_probe.launcher.control import NO_LIMIT
 from tui_probe.launcher.driver import Driver
@@ -60,6 +61,7 @@ def test_what_the_hook_is_told() -> None:
         "TUI_PROBE_ENDING": "/here/trace/.run-1/ending",
         "TUI_PROBE_BESIDE": "/here/trace/.run-1/beside",
         "TUI_PROBE_GRAFT_FAULTS": str(graft_faults_file()),
+        "TUI_PROBE_EMPTY_KERNELS": str(default_folder("empty")),
     }
 
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
+
+EMPTY_KERNELS: Final = "empty"
+"""Where the kernel that does nothing is: the engine fills the folder, the hook reads it."""
 
 
 def default_folder(what: str = "kernels") -> Path | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tui_probe.engine.addressing import Addressing, BlockShape
@@ -11,7 +12,7 @@ from tui_probe.engine.edits import marked
 from tui_probe.engine.expansion import Expander
 from tui_probe.engine.helpers import TYPE_BITS, Helpers, HelperValue
 from tui_probe.engine.model import BLOCK, LOOP, SOURCE, Code
-from tui_probe.engine.positions import matches
+from tui_probe.engine.positions import MERGED, matches
 from tui_probe.engine.retries import Retries
 from tui_probe.engine.sampling import Sampling
 from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER
@@ -21,6 +22,7 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.basic_blocks import basic_blocks, loop_heads
 from tui_probe.ptx.instruction_classes import class_of
 from tui_probe.ptx.issued import issued
+from tui_probe.ptx.merged import merged_loads
 from tui_probe.ptx.references import names_in
 from tui_probe.ptx.tree import Register
 from tui_probe.reasons import because
@@ -160,7 +162,7 @@ class FunctionInsertion:
         for original in instructions(self.function):
             instruction = self._shared.rewritten.get(id(original), original)
             for point in self._by_opcode.get(original.opcode, ()):
-                if any(matches(position, original) for position in point.positions):
+                if any(matches(position, original, self._also(original)) for position in point.positions):
                     if self._retries.is_later_try(original, point):
                         continue
                     helpers = Helpers(instruction, self._types, self.names, self._kernel, self.function)
@@ -169,6 +171,14 @@ class FunctionInsertion:
                         yield instruction, point, helpers
                     elif self._kernel.value_types(self.function).untold(original):
                         notes.leave_out(original)
+
+    @cached_property
+    def _merged(self) -> frozenset[int]:
+        return merged_loads(self.function, self._kernel.variables)
+
+    def _also(self, instruction: Instruction) -> tuple[str, ...]:
+        """What positions may say of an instruction beside its own modifiers."""
+        return (MERGED,) if instruction.opcode == "ld" and id(instruction) in self._merged else ()
 
     def _find_starts(self, notes: SiteNotes) -> Iterator[tuple[Instruction, ProbePoint, int, int]]:
         """The first instruction of each basic block that holds instructions of a point's class, how many, and how many
@@ -179,7 +189,7 @@ class FunctionInsertion:
                 classes = Counter(class_of(instruction) for instruction in block)
                 come_to: Counter[str] = Counter()
                 for instruction in block:
-                    come_to[class_of(instruction)] += issued(instruction)
+                    come_to[class_of(instruction)] += 0 if id(instruction) in self._merged else issued(instruction)
                 for point in self._by_opcode[BLOCK]:
                     wanted = [position.modifiers for position in point.positions if position.opcode == BLOCK]
                     number = sum(sum(classes[name] for name in names or classes) for names in wanted)

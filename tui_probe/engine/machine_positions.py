@@ -13,7 +13,7 @@ from tui_probe.engine.instruction_ptx import ADDRESS, LINE, OFFSET, UNIFORM, Pla
 from tui_probe.engine.machine_blocks import MachineBlock, additions, block_points, machine_blocks
 from tui_probe.engine.machine_stand_ins import ARITHMETIC, MATRICES, MMA, WGMMA, arithmetic, matrix_access, product
 from tui_probe.engine.model import BLOCK, Level, Save
-from tui_probe.engine.positions import matches
+from tui_probe.engine.positions import MERGED, matches
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.printer import MADE_UP
 from tui_probe.ptx.tree import Instruction
@@ -173,7 +173,7 @@ def _is_told(point: ProbePoint, position: Position, opcodes: set[str]) -> bool:
         untold = untold or shared or position.opcode in MATRICES.values()
     if position.opcode != "cp":
         told = _TOLD_BY.get(position.opcode, _MODIFIERS)
-        untold = untold or not {*position.modifiers, *position.unwanted} <= told
+        untold = untold or not {*position.modifiers, *position.unwanted} - {MERGED} <= told
     return position.opcode in _TOLD and not position.retried and not untold and instead <= opcodes
 
 

@@ -1,8 +1,9 @@
 """Positions of a probe: ``kernel``, or opcodes with modifiers such as ``ld.global:st.global``.
 
-``!`` before a modifier leaves out the instructions that have it: ``ld.!param``. ``block`` is the start of each basic
-block, ``block.fp32`` of each that holds instructions of that class. ``loop`` is the start of each block that begins a
-loop, which is passed once per iteration. ``attn.py:22-26`` are lines of source, as
+``!`` before a modifier leaves out the instructions that have it: ``ld.!param``. ``ld.shared.!merged`` leaves out those
+that :mod:`tui_probe.ptx.merged` finds to be part of another load, of which nothing is left in machine code. ``block``
+is the start of each basic block, ``block.fp32`` of each that holds instructions of that class. ``loop`` is the start of
+each block that begins a loop, which is passed once per iteration. ``attn.py:22-26`` are lines of source, as
 :mod:`tui_probe.engine.source_runs` finds them.
 
 ``+`` behind an instruction, ``mbarrier.try_wait+``, takes a loop in which a thread does nothing but try it again as
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from tui_probe.ptx.tree import Instruction
 
+MERGED: Final = "merged"
 _SEPARATOR: Final = re.compile(r"(?<!:):(?!:)")
 _LINES: Final = re.compile(r"([^:\s]*\.[A-Za-z_+]+\w*):(\d{1,9})(?:-(\d{1,9}))?")
 """``attn.py:22``, ``attn.py:22-26``."""
@@ -66,15 +68,17 @@ def _position(opcode: str, *modifiers: str) -> Position:
     return Position(opcode, wanted, unwanted)
 
 
-def matches(position: Position, instruction: Instruction) -> bool:
+def matches(position: Position, instruction: Instruction, also: tuple[str, ...] = ()) -> bool:
     """Tell whether an instruction has the position's opcode, all its modifiers in any place, and no unwanted one.
 
-    A modifier such as ``shared`` also stands for ``shared::cta`` and ``shared::cluster``.
+    ``also`` are modifiers that it has by what stands around it. A modifier such as ``shared`` also stands for
+    ``shared::cta`` and ``shared::cluster``.
     """
+    modifiers = instruction.modifiers + also
     return (
         position.opcode == instruction.opcode
-        and all(_has(instruction.modifiers, modifier) for modifier in position.modifiers)
-        and not any(_has(instruction.modifiers, modifier) for modifier in position.unwanted)
+        and all(_has(modifiers, modifier) for modifier in position.modifiers)
+        and not any(_has(modifiers, modifier) for modifier in position.unwanted)
     )
 
 

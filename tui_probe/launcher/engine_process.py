@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 from tui_probe.engine.assemble import Assembler
 from tui_probe.engine.cache import Cache
-from tui_probe.engine.cache_folder import default_folder
+from tui_probe.engine.cache_folder import EMPTY_KERNELS, default_folder
+from tui_probe.engine.empty_kernel import keep_empty_kernels
 from tui_probe.engine.options import Options
 from tui_probe.engine.server import EngineServer
 from tui_probe.errors import ProbeError
@@ -49,6 +50,8 @@ def serve(
     except ProbeError as error:
         sys.stderr.write(f"{error}\n")
         return UNUSABLE
+    if empty_kernels := default_folder(EMPTY_KERNELS):
+        keep_empty_kernels(assembler, empty_kernels)
     signal.sigwait(signals)
     server.stop()
     return 0

@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tui_probe.engine.cache_folder import EMPTY_KERNELS, default_folder
 from tui_probe.errors import LaunchError
 
 from .control import NO_LIMIT
@@ -100,6 +101,8 @@ def target_environment(
         if options.simulated_architecture:
             environment["TUI_PROBE_SIM_ARCH"] = options.simulated_architecture
         environment["TUI_PROBE_PATIENT"] = "1"  # it takes a hundred times as long as a GPU anyway
+    elif empty_kernels := default_folder(EMPTY_KERNELS):
+        environment["TUI_PROBE_EMPTY_KERNELS"] = str(empty_kernels)
     return environment
 
 

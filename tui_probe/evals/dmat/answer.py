@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
@@ -22,7 +22,7 @@ from .figure import AccessFigure, size_words
 from .raster import COLUMNS, ROWS, Raster, raster_of_pages, raster_of_record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from tui_probe.draw.view import Drawing, Progress
@@ -110,7 +110,11 @@ def _why_none(given: Given) -> str:
 
 
 def _of_launch(source: Source, progress: Progress) -> Raster:
-    """Through the page that shows it, at a size that keeps enough of it."""
+    return raster_of_record(picture_of(source, progress), str(source.trace.directory))
+
+
+def picture_of(source: Source, progress: Progress) -> Mapping[str, Any]:
+    """The accesses of a launch as data, from the page that shows them, at a size that keeps enough of them."""
     kind = page_named(PROBES[0], {}).of_kernel
     assert kind is not None
     view: Any = kind.open(source, progress)
@@ -118,7 +122,7 @@ def _of_launch(source: Source, progress: Progress) -> Raster:
     for _ in range(2):  # a coarse one may come first
         if (work := view.prepare(width, height)) is not None:
             work()
-    return raster_of_record(view.record(), str(source.trace.directory))
+    return cast("Mapping[str, Any]", view.record())
 
 
 def _of_file(path: Path, progress: Progress) -> Raster:
