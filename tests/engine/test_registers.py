@@ -10,6 +10,7 @@ import pytest
 
 from tests.engine.kernels import HEADER, entry, probed, toml_probe
 from tests.engine.test_execution import INDEX, run_probed
+from tests.ptx.corpus import corpus
 from tui_probe.engine.assemble import Assembler, AssemblyReport
 from tui_probe.engine.cache import Cache
 from tui_probe.engine.kernel import Kernel
@@ -236,13 +237,20 @@ STORE = entry("st.global.u32 [out], 1;\nbar.sync 0;\nret;", module=".global .u32
 
 
 def prepare(
-    folder: Path, probe: Probe, threads: int, assembler: Assembler | None = None, cache: Cache | None = None
+    folder: Path,
+    probe: Probe,
+    threads: int,
+    assembler: Assembler | None = None,
+    cache: Cache | None = None,
+    *,
+    image: str = STORE,
+    name: str = "kernel",
 ) -> Answer:
     folder.mkdir()
-    (folder / "original.bin").write_text(STORE)
+    (folder / "original.bin").write_text(image)
     preparer = Preparer(probe, Options(), assembler, cache)
     try:
-        return preparer.prepare(folder, "sm_90", "kernel", threads)
+        return preparer.prepare(folder, "sm_90", name, threads)
     finally:
         preparer.close()
 
@@ -261,6 +269,22 @@ def test_a_prepared_kernel_can_be_launched_with_its_block(tmp_path: Path) -> Non
     assert f"[note] {note}" in log
     assert {path.suffix for path in folder.iterdir()} <= {".ptx", ".bin", ".info", ".json", ".log"}
     assert not list(folder.glob(".l*")), "forms that were tried are gone"
+
+
+@pytest.mark.usefixtures("ptxas")
+def test_a_sum_of_vectors_is_counted_in_few_registers(tmp_path: Path) -> None:
+    """Two loads and a store, once each: what they take is added to memory at once."""
+    folder = tmp_path / "kernel"
+    assert prepare(folder, LEAN, 128, image=corpus("triton_add.sm_80.ptx"), name="add").outcome == "ok"
+    log = (folder / "process.log").read_text()
+    made = parse_process_log(log.splitlines())
+    assert made.probed
+    assert made.pruned
+    assert made.probed.registers <= made.pruned.registers + 8
+    note = note_in((folder / "kernel.info").read_text())
+    assert note.startswith("gmem_sectors is in its form with few registers")
+    assert f"[registers] {made.probed.registers} of a thread, without a limit, in the lean form of the probe" in log
+    assert "redux" not in (folder / "probed.ptx").read_text()
 
 
 @pytest.mark.usefixtures("ptxas")
