@@ -62,10 +62,12 @@ size_t elf_size(const void *bytes, size_t limit)
     return end;
 }
 
+/* Whether a name is this one, or begins so before a dot: a cubin that was linked from several has numbered sections. */
 static bool name_is(const char *names, size_t size, uint64_t at, const char *name)
 {
-    size_t length = strlen(name) + 1;
-    return at < size && size - at >= length && memcmp(names + at, name, length) == 0;
+    size_t length = strlen(name);
+    return at < size && size - at > length && memcmp(names + at, name, length) == 0 &&
+           (names[at + length] == '\0' || names[at + length] == '.');
 }
 
 bool elf_has_section(const void *bytes, size_t size, const char *name)

@@ -64,7 +64,8 @@ def _slowest_block(of: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
     label = "slowest block" if lengths.most > lengths.least else "blocks"
     late = lengths.most > max(lengths.fence, _LATE * lengths.median)
     asks = "stragglers" if late else ""
-    yield Finding("slowest_block", label, words, "timeline", stands_out=late, asks=asks, values=values)
+    block = int(blocks.block[worst]) if lengths.most > lengths.least else None
+    yield Finding("slowest_block", label, words, "timeline", None, late, asks, values, block=block)
 
 
 def _waves(of: ProbeResult, timeline: Timeline) -> Iterator[Finding]:

@@ -199,7 +199,18 @@ class Painter:
         row, column = divmod(int(lost.argmax()), lost.shape[1])
         return (row, column) if lost[row, column] > _ANY else None
 
-    def look(self, wish: Wish, spot: Spot, progress: Callable[[float], None]) -> Detail | None:
+    def find(
+        self, selection: Selection, near: float | None, progress: Callable[[float], None]
+    ) -> tuple[int, int] | None:
+        """The cycle and address of the access of a selection that is nearest to a cycle, else of the first one.
+
+        None where there is none.
+        """
+        parts = self.map.parts(selection, 0, self.map.end)
+        found = [each for each in each_part(parts, partial(_nearest, near=near or 0.0), progress) if each is not None]
+        return min(found, default=None, key=lambda access: abs(access[0] - (near or 0.0)))
+
+    def look(self, wish: Wish, spot: Patch, progress: Callable[[float], None]) -> Detail | None:
         """What the accesses of a spot are; None where too much of a large result would have to be read."""
         parts = self.map.parts(wish.selection, spot.start, spot.end)
         if len(parts) > _MOST_PARTS:
@@ -215,6 +226,19 @@ class Painter:
         )
 
 
+def _nearest(part: Part, near: float) -> tuple[int, int] | None:
+    """The cycle and address of the access of a part that is nearest to a cycle."""
+    best: tuple[int, int] | None = None
+    for piece in part.pieces():
+        times = piece.times().astype(np.int64)
+        if not len(times):
+            continue
+        place = int(np.abs(times - near).argmin())
+        if best is None or abs(times[place] - near) < abs(best[0] - near):
+            best = int(times[place]), int(piece.addresses()[place])
+    return best
+
+
 def _chosen(kinds: NDArray[np.bool_], part: Part) -> NDArray[np.bool_]:
     """Which records are of lines that ``kinds`` chooses."""
     lines = part.lines()
@@ -224,7 +248,7 @@ def _chosen(kinds: NDArray[np.bool_], part: Part) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class Patch:
     """Cycles ``start`` to before ``end``, bytes ``low`` to before ``high``."""
 
     start: int
@@ -248,7 +272,7 @@ class Detail:
     moved: float
 
 
-def _look(part: Part, spot: Spot) -> Detail:
+def _look(part: Part, spot: Patch) -> Detail:
     found = Detail(0, None, Counter(), Counter(), 0.0, 0.0)
     for piece in part.pieces():
         times = piece.times()

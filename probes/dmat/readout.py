@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from tui_probe.analysis.access_lines import AccessLine
 
     from .address_space import Band
-    from .frame import Detail, Spot
+    from .frame import Detail, Patch
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOut:
     """A spot: its band, the accesses of its cell, and, where they were looked at, what they are."""
 
-    spot: Spot
+    spot: Patch
     band: Band | None
     accesses: int
     exact: bool

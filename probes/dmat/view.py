@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.analysis.access_lines import access_lines
@@ -9,6 +10,7 @@ from tui_probe.draw import units
 from tui_probe.draw.canvas import Canvas
 from tui_probe.draw.heading import draw_head, named
 from tui_probe.draw.spans import clip
+from tui_probe.draw.spot import Spot
 from tui_probe.draw.view import Cancelled, Drawing
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.kept import sampled_words
@@ -20,10 +22,11 @@ from tui_probe.trace.tensors import read_tensors
 from . import data
 from .access_map import read_map
 from .accesses import Selection, accesses_of
-from .frame import Frame, Painter, Spot, Wish
+from .frame import Frame, Painter, Patch, Wish
 from .moves import COLOURINGS, MOVES
 from .picture import draw_cells, draw_gutter, draw_time, gutter_of, legend
 from .readout import ReadOut
+from .sought import in_sight, shown_with, sought, why_not
 from .space import Space
 from .window import Window
 from .words import EXPLANATION
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 
     from .access_map import AccessMap
     from .frame import Colouring, Detail
+    from .sought import Sought
 
 _AROUND: Final = 4
 """Lines around the picture, without those of what is under the cursor: a head, the axis, its labels, the legend."""
@@ -85,7 +89,13 @@ class Dmat(Drawing):
         self.seeking = self.nothing_wasted = False
         self.frame = self.wish = None
         self.gutter = 0
-        self._detail: tuple[Wish, Spot, Detail | None] | None = None
+        self._detail: tuple[Wish, Patch, Detail | None] | None = None
+        self._wanted: Sought | None = None
+        """An access that the cursor is to go to."""
+        self._sent: tuple[Patch, Selection] | None = None
+        """What the cursor was sent to, and where that is: others may have more accesses there."""
+        self.unfound = ""
+        """Why the cursor did not go there."""
 
     # -- what is shown
 
@@ -148,9 +158,12 @@ class Dmat(Drawing):
         frame = self.frame
         if self.seeking:
             return lambda: self._seek(wish.counted)
+        if self._wanted is not None:
+            wanted = self._wanted
+            return lambda: self._find(wish.counted, wanted)
         if frame is not None and frame.wish == self.wish and (frame.exact or self.painter.fine_enough(frame)):
-            spot = self._spot(frame)
-            return None if self._looked(spot) else lambda: self._look(wish.counted, spot)
+            patch = self._patch(frame)
+            return None if self._looked(patch) else lambda: self._look(wish.counted, patch)
         return lambda: self._paint(wish.counted)
 
     def _still(self, wish: Wish) -> Progress:
@@ -168,7 +181,7 @@ class Dmat(Drawing):
             frame = self.painter.paint(wish, self._still(wish))
             self._place_cursor(frame)
             self.frame = frame
-            self._look(wish, self._spot(frame))
+            self._look(wish, self._patch(frame))
         except Cancelled:
             return
 
@@ -181,18 +194,34 @@ class Dmat(Drawing):
                 self._point(frame, *worst)
             self.frame, self.seeking = frame, False
             self.nothing_wasted = worst is None
-            self._look(wish, self._spot(frame))
+            self._look(wish, self._patch(frame))
         except Cancelled:
             return
 
-    def _look(self, wish: Wish, spot: Spot) -> None:
+    def _find(self, wish: Wish, wanted: Sought) -> None:
+        """The cursor to an access that is looked for, where there is one."""
         try:
-            self._detail = (wish, spot, self.painter.look(wish, spot, self._still(wish)))
+            access = self.painter.find(wanted.selection, wanted.time, self._still(wish))
+        except Cancelled:
+            return
+        self._wanted = None
+        self.unfound = "" if access is not None else wanted.words
+        if access is not None:
+            self.time, self.address = float(access[0]), access[1]
+            self.window = in_sight(self.window, self.end, self.time, self.space.place(self.address))
+        self.wish = replace(wish, window=self.window)
+        self._paint(self.wish)
+        if access is not None and self.frame is not None:
+            self._sent = self._patch(self.frame), wanted.selection
+
+    def _look(self, wish: Wish, patch: Patch) -> None:
+        try:
+            self._detail = (wish, patch, self.painter.look(wish, patch, self._still(wish)))
         except Cancelled:
             return
 
-    def _looked(self, spot: Spot) -> bool:
-        return self._detail is not None and self.wish is not None and self._detail[:2] == (self.wish, spot)
+    def _looked(self, patch: Patch) -> bool:
+        return self._detail is not None and self.wish is not None and self._detail[:2] == (self.wish, patch)
 
     def _place_cursor(self, frame: Frame) -> None:
         """On the first picture, to the cell with most accesses."""
@@ -206,13 +235,13 @@ class Dmat(Drawing):
         low, high = frame.addresses(row)
         self.time, self.address = (start + end) / 2, (low + high) // 2
 
-    def _spot(self, frame: Frame) -> Spot:
-        return Spot(*frame.times(frame.column_at(self.time)), *frame.addresses(frame.row_at(self.address)))
+    def _patch(self, frame: Frame) -> Patch:
+        return Patch(*frame.times(frame.column_at(self.time)), *frame.addresses(frame.row_at(self.address)))
 
     def read_out(self, frame: Frame) -> ReadOut:
         """What is under the cursor."""
         row, column = frame.row_at(self.address), frame.column_at(self.time)
-        spot = self._spot(frame)
+        spot = self._patch(frame)
         number = self.space.band_of(spot.low)
         return ReadOut(
             spot=spot,
@@ -291,7 +320,7 @@ class Dmat(Drawing):
 
     def press(self, command: str) -> str | None:
         """Do one of the commands; one that means nothing here does nothing."""
-        self.nothing_wasted = False
+        self.nothing_wasted, self.unfound = False, ""
         return MOVES[command][1](self) if command in MOVES and self.map.bands else None
 
     def click(self, column: int, row: int) -> None:
@@ -317,6 +346,41 @@ class Dmat(Drawing):
             return ""
         return "sass" if any(isinstance(line, Offset) for line in self.painter.code) else "ptx"
 
+    def here(self) -> Spot:
+        """The access under the cursor: that of the block and instruction with most there, unless it was sent to one."""
+        frame = self.frame
+        detail = None if self._detail is None else self._detail[2]
+        if frame is None or detail is None or not detail.warps:
+            return Spot() if frame is None else Spot(time=self.time)
+        block, warp = divmod(detail.warps.most_common(1)[0][0], self.map.accesses.start.shape[1])
+        sent = self._sent[1] if self._sent is not None and self._sent[0] == self._patch(frame) else Selection()
+        line = self.ptx_line() if sent.line is None else self.painter.code[sent.line].line
+        if sent.block is not None and sent.block != block:
+            block, warp = sent.block, 0
+        told = Spot.of_line(line)
+        return replace(told, block=self.block_number(block), warp=warp, time=self.time, address=self.address)
+
+    def go_to(self, spot: Spot) -> bool:
+        """To the access of its line and block that is nearest to its time; of no line and block to the time."""
+        wanted, here = sought(self, spot) if self.map.bands else None, self.here()
+        if wanted is None:
+            return False
+        same_line = wanted.selection.line is None or here.shares_code(spot)
+        same_block = wanted.selection.block is None or here.block == spot.block
+        if not (same_line and same_block):
+            self._wanted, self.selection = wanted, shown_with(self.selection, wanted.selection)
+        return True
+
+    def lacks(self, spot: Spot) -> str:
+        """Most lines touch no memory, and not all blocks are measured."""
+        return why_not(self, spot)
+
+    def nowhere(self) -> str:
+        """Where nothing was accessed, and where the records name no instruction."""
+        if not self.painter.knows_kinds:
+            return "these records do not tell which instruction made them: -p dmat does"
+        return "no access is under the cursor: . goes to the next in this row, ! to the worst place"
+
     def ptx_line(self) -> int | None:
         """The instruction with most accesses under the cursor."""
         detail = None if self._detail is None else self._detail[2]
@@ -335,6 +399,8 @@ class Dmat(Drawing):
             parts.append("coarse")
         if self.nothing_wasted:
             parts.append("no visible access wastes a sector")
+        if self.unfound:
+            parts.append(self.unfound)
         parts.append("simulated" if self.found.simulated else self.map.accesses.clocks.words())
         return parts
 

@@ -47,7 +47,7 @@ def _slowest_warp(of: ProbeResult, found: WarpProgress) -> Iterator[Finding]:
         words = f"{units.count(len(late))}, the slowest block {block} warp {warp}: {times:.2f}× the median warp"
         values = {"block": block, "warp": warp, "times_median": times}
         asks = "hot code"
-        yield Finding("stragglers", "stragglers", words, "progress", stands_out=True, asks=asks, values=values)
+        yield Finding("stragglers", "stragglers", words, "progress", None, True, asks, values, block=block, warp=warp)
 
 
 def _main_loop(of: ProbeResult, found: WarpProgress) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from tui_probe.draw.axis import CYCLES, TIME, draw_across
 from tui_probe.draw.canvas import Canvas
 from tui_probe.draw.heading import draw_head, named
 from tui_probe.draw.spans import clip, pad
+from tui_probe.draw.spot import Spot
 from tui_probe.draw.view import Drawing
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.probe_results import cycles_words
@@ -171,6 +172,31 @@ class ProgressView(Drawing):
         self.pointed = 0 if self.pointed is None else (self.pointed + step) % len(self.late)
         self.window.to(float(self.paces.warps.end[self.late[self.pointed]]))
         return None
+
+    def here(self) -> Spot:
+        """The time, and the warp that was pointed at."""
+        if self.pointed is None:
+            return Spot(time=self.window.time)
+        warps, place = self.paces.warps, self.late[self.pointed]
+        return Spot(block=int(warps.block[place]), warp=int(warps.warp[place]), time=self.window.time)
+
+    def go_to(self, spot: Spot) -> bool:
+        """To the end of a warp that stands out, else to the time, else to where the block ends."""
+        warps, late = self.paces.warps, self.late
+        same = (warps.block == spot.block) & ((warps.warp == spot.warp) | (spot.warp is None))
+        wanted = np.flatnonzero(same[late]) if spot.block is not None else late[:0]
+        if len(wanted):
+            self.pointed = int(wanted[0])
+            self.window.to(float(warps.end[late[self.pointed]]))
+            return True
+        time = (
+            float(warps.end[same].max()) if spot.time is None and spot.block is not None and same.any() else spot.time
+        )
+        if time is None:
+            return False
+        self.pointed = None
+        self.window.to(time)
+        return True
 
     def status(self) -> list[str]:
         """At the cursor: how many warps run, and how far they have come; the warp that was pointed at."""

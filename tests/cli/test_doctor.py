@@ -77,16 +77,26 @@ def test_which_tools_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     items = {item.name: item for item in tools.tool_items()}
     assert items["ptxas"].found == "13.0.88, /new/ptxas; also 12.4.131"
-    assert items["nvdisasm"].state == "missing"
+    assert items["nvdisasm"].state == items["ncu"].state == "optional"
     assert "tui-probe[cuda]" in items["nvdisasm"].advice
-    assert "ncu" in items
     assert "nsys" in items
+    monkeypatch.setattr(tools, "find_tools", lambda _: [])
+    assert {item.name: item.state for item in tools.tool_items()}["ptxas"] == "missing"
+
+
+def test_what_is_optional_says_what_it_would_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools, "find_tools", lambda _: [])
+    monkeypatch.setenv("PATH", "")
+    items = [*tools.tool_items(), *gpu.gpu_items(), *package.package_items()]
+    optional = [item for item in items if item.state == "optional"]
+    assert {item.name for item in optional} >= {"nvdisasm", "cuobjdump", "ncu", "nsys"}
+    assert all(item.advice.startswith(("with ", "not needed")) for item in optional)
 
 
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ("RmProfilingAdminOnly: 1\n", "warn"),
+        ("RmProfilingAdminOnly: 1\n", "optional"),
         ("Other: 1\nRmProfilingAdminOnly: 0\n", "ok"),
         ("Other: 1\n", None),
         (None, None),
@@ -145,9 +155,9 @@ def test_what_profiling_needs(working: set[str], expected: bool) -> None:
 def test_the_table() -> None:
     items = [Item("driver", "missing", "none", "install one"), Item("hook", "ok", "there")]
     assert doctor.as_table(items, works=False) == (
-        "driver  missing  none\n"
-        "                 → install one\n"
-        "hook    ok       there\n"
+        "driver  missing   none\n"
+        "                  → install one\n"
+        "hook    ok        there\n"
         "\n"
         "tui-probe cannot profile here; see what is missing.\n"
     )

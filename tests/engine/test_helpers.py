@@ -106,6 +106,7 @@ def test_bytes_of_a_matrix_are_a_lanes_share(instruction: str, share: int) -> No
             ["cvt.u64.u32 %tp__addr, %r2;", "add.s64 %tp__addr, %tp__addr, 4;", "mov.u64 %tp_n, %tp__addr;"],
         ),
         ("ld.shared.u32 %r1, [tile];", "ld.shared", ["mov.u64 %tp__addr, tile;", "mov.u64 %tp_n, %tp__addr;"]),
+        ("ld.shared.u32 %r1, tile[%r2];", "ld.shared", ["mov.u64 %tp__addr, tile[%r2];", "mov.u64 %tp_n, %tp__addr;"]),
         ("cp.async.ca.shared.global [%r1], [%rd2], 4;", "cp.async", ["mov.u64 %tp_n, %rd2;"]),
         ("cp.async.bulk.global.shared::cta.bulk_group [%rd3], [%r1], %r2;", "cp.async", ["mov.u64 %tp_n, %rd3;"]),
         ("@%p1 st.global.u32 [%rd1], %r1;", "st.global", ["@%p1 mov.u64 %tp_n, %rd1;"]),

@@ -10,7 +10,6 @@ import pytest
 
 import tui_probe
 from tests.evals.schedules import write_fill, write_two_slots
-from tui_probe.cli.evaluation import Reading
 from tui_probe.cli.main import main, parsers
 from tui_probe.errors import ChoiceError, TraceError, UsageError
 from tui_probe.evals import registry
@@ -152,17 +151,3 @@ def test_pictures_of_a_fill(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["eval", "scheduling", str(tmp_path / "t"), "--figure", "sms", "--png", str(tmp_path / "a.png")]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'a.png'}\n"
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_on_a_terminal_it_is_told_how_far_reading_is(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("os.isatty", lambda _: True)
-    monkeypatch.setattr("tui_probe.cli.evaluation.PATIENCE", 0.0)
-    with Reading() as reading:
-        reading(0.25)
-    assert capsys.readouterr().err == "\r[info] reading:  25%\r\x1b[K"
-    monkeypatch.setattr("os.isatty", lambda _: False)
-    with Reading() as reading:
-        reading(0.25)
-    assert capsys.readouterr().err == ""

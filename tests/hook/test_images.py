@@ -111,6 +111,11 @@ def test_elf_with_its_ptx_is_kept_whole(host: Host, tmp_path: Path, form: str) -
     assert captured(host, tmp_path, image, form) == (f"elf size {len(image)}", "-", image)
 
 
+def test_a_linked_elf_with_numbered_ptx_is_kept_whole(host: Host, tmp_path: Path) -> None:
+    image = elf({".text.add": b"\1\2\3\4", ".nv_debug_ptx_txt.3366120627": PTX.replace(b"\n", b"\0")})
+    assert captured(host, tmp_path, image, TUI_PROBE_MACHINE_CODE="off") == (f"elf size {len(image)}", "-", image)
+
+
 @pytest.mark.parametrize("form", ["data", "library", "file"])
 def test_elf_without_ptx_is_kept_for_its_machine_code(host: Host, tmp_path: Path, form: str) -> None:
     image = elf({".text.add": b"\1\2\3\4", ".nv_debug_ptx_txt_not": b"x"})

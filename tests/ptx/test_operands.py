@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.ptx.strategies import operands
 from tui_probe.ptx.operands import OperandParser, parse_integer
 from tui_probe.ptx.printer import print_operand, tokens
-from tui_probe.ptx.tree import Group, Immediate, Memory, Negated, Operand, Pair, Raw, Register, Symbol, Vector
+from tui_probe.ptx.tree import Element, Group, Immediate, Memory, Negated, Operand, Pair, Raw, Register, Symbol, Vector
 
 R1, R2, RD1 = Register("%r1"), Register("%r2"), Register("%rd1")
 SCOPE = OperandParser({"bare": 0, "n": 5})
@@ -52,7 +52,9 @@ SCOPE = OperandParser({"bare": 0, "n": 5})
         ("(%r1, foo)", Group((R1, Symbol("foo")))),
         ("!%p1", Negated("!", Register("%p1"))),
         ("-%r1", Negated("-", R1)),
-        ("foo[3]", Raw("foo[3]")),
+        ("foo[3]", Element("foo", Immediate("3"))),
+        ("foo[%r1]", Element("foo", Register("%r1"))),
+        ("foo[%r1+1]", Raw("foo[%r1+1]")),
         ("1 + 2 * 3", Immediate("7")),
         ("[%r1+%r2]", Raw("[%r1+%r2]")),
         ("foo.x", Raw("foo.x")),

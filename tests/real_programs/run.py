@@ -1,13 +1,15 @@
-"""Real programs on the simulated GPU, each kind in a fresh environment: ``python -m tests.real_programs.run``.
+"""Real programs on the simulated GPU, each library in an environment of its own: ``python -m tests.real_programs.run``.
 
-Makes a virtual environment per library (in ``--folder``, which is kept and used again), installs the newest version
-that pip finds, runs the programs of ``programs/`` under ``tui-probe run --sim``, and prints a table with versions. Each
-case compares with NumPy. ``--only triton`` runs one of them. Needs the network, and nvcc with g++ for PyCUDA.
+Makes a virtual environment per library (in ``--folder``, where it is kept) from the pinned versions of
+``requirements/``, or with ``--newest`` from the newest, runs the programs of ``programs/`` under ``tui-probe run --sim``,
+and prints a table with versions. Each case compares with NumPy. They run without a probe, and once more with each
+``-p PROBE``. ``--only triton`` runs one of them. Needs pip's index; nvcc with g++ for PyCUDA. The status is 1 if a case was wrong.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import re
@@ -15,100 +17,110 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tui_probe.launcher.natives import native_library
+from tests.real_programs.suites import SUITES, environment_of, versions_of
 
-PROGRAMS = Path(__file__).with_name("programs")
-LIMIT = 900  # seconds for the cases of one library
-NO_CURAND = "CUDA_ENABLE_CURAND = False\n"
-"""PyCUDA's own settings: what it needs to be built without a library that a toolkit may lack."""
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
+    from tests.real_programs.suites import Suite
 
-@dataclass(frozen=True)
-class Suite:
-    """The programs of a library: what pip installs for them, and whose versions are told."""
-
-    name: str
-    requirements: tuple[str, ...]
-    told: tuple[str, ...]
-    variables: tuple[tuple[str, str], ...] = ()
-
-
-SUITES = (
-    Suite("triton", ("triton", "numpy"), ("triton",), (("TRITON_DEFAULT_FP_FUSION", "1"),)),
-    Suite("numba", ("numba-cuda[cu13]",), ("numba-cuda", "numba"), (("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0"),)),
-    Suite("pycuda", ("pycuda", "numpy"), ("pycuda",)),
-    Suite("cuda_python", ("cuda-bindings", "cuda-core[cu13]", "numpy"), ("cuda-bindings", "cuda-core")),
-    Suite("tinygrad", ("tinygrad", "numpy", "nvidia-cuda-nvrtc"), ("tinygrad",)),
-)
+LIMIT = 1800  # seconds for the cases of one library
+NEVER = ["--after", "9999h"]
+"""The option of a run that probes nothing."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the cases of a suite went, by their lines."""
+    """How the cases of a suite went, by their lines.
 
-    suite: Suite
-    versions: str
-    right: int
-    wrong: tuple[str, ...]
+    ``probed`` of its ``kernels`` had the probe; None where there was none.
+    """
+
+    suite: str
+    versions: dict[str, str]
+    architecture: str
+    probe: str | None
+    right: list[str]
+    wrong: list[str]
+    kernels: int
+    probed: int | None
 
     @property
     def is_right(self) -> bool:
-        return self.right > 0 and not self.wrong
+        return bool(self.right) and not self.wrong and self.probed != 0
+
+    def row(self) -> str:
+        versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
+        probed = "–" if self.probed is None else f"{self.probed} of {self.kernels}"
+        cases = f"{len(self.right)} of {len(self.right) + len(self.wrong)}"
+        wrong = ", ".join(self.wrong) or "–"
+        return f"| {versions} | {self.architecture} | {self.probe or '–'} | {cases} | {probed} | {wrong} |"
 
 
-def environment_of(suite: Suite, folder: Path) -> Path:
-    """The Python of a virtual environment with what the suite needs, made where it is not there."""
-    place = folder / suite.name
-    python = place / "bin" / "python"
-    if not (place / "complete").exists():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(place)], check=True)
-        (folder / ".aksetup-defaults.py").write_text(NO_CURAND)
-        link = f"-L{native_library('hook').parent}"  # a libcuda.so to link with, where there is no driver
-        variables = os.environ | {"HOME": str(folder), "LDFLAGS": link} if suite.name == "pycuda" else os.environ
-        command = [str(python), "-m", "pip", "install", "-q", "--no-cache-dir", *suite.requirements]
-        subprocess.run(command, check=True, env=variables)
-        (place / "complete").touch()
-    return python
-
-
-def versions_of(suite: Suite, python: Path) -> str:
-    """``numba-cuda 0.30.4, numba 0.68.1``, as installed."""
-    script = f"import importlib.metadata as m, json; print(json.dumps([m.version(n) for n in {suite.told!r}]))"
-    told = json.loads(subprocess.run([str(python), "-c", script], check=True, capture_output=True, text=True).stdout)
-    return ", ".join(f"{name} {version}" for name, version in zip(suite.told, told, strict=True))
-
-
-def run_suite(suite: Suite, python: Path, folder: Path) -> Outcome:
+def run_suite(suite: Suite, python: Path, architecture: str, probe: str | None, folder: Path) -> Outcome:
     """Run its cases under the tool. A case without a line of its own was not right."""
-    program = PROGRAMS / f"{suite.name}_cases.py"
-    tool = [sys.executable, "-m", "tui_probe", "run", "--sim", "--no-report", "--tracedir", str(folder / "traces")]
+    traces = folder / "traces" / f"{suite.name}-{architecture}-{probe and Path(probe).stem}"
+    how = ["-p", probe, "--launches", "all"] if probe else NEVER
+    tool = [sys.executable, "-m", "tui_probe", "run", "--sim", "--sim-arch", architecture, *how]
+    command = [*tool, "--no-report", "--tracedir", str(traces), "--", str(python), str(suite.program)]
     variables = os.environ | dict(suite.variables)
-    done = subprocess.run(
-        [*tool, "--", str(python), str(program)], env=variables, capture_output=True, text=True, timeout=LIMIT
-    )
-    (folder / f"{suite.name}.log").write_text(done.stdout + done.stderr)
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=LIMIT)
+    traces.with_suffix(".log").write_text(done.stdout + done.stderr)
     right = set(re.findall(r"^(\w+) ok$", done.stdout, re.MULTILINE))
-    cases = re.findall(r"^@case\ndef (\w+)", program.read_text(), re.MULTILINE)
-    return Outcome(suite, versions_of(suite, python), len(right), tuple(case for case in cases if case not in right))
+    kernels = [
+        kernel for trace in re.findall(r"trace in (.*)$", done.stderr, re.MULTILINE) for kernel in kernels_of(trace)
+    ]
+    return Outcome(
+        suite=suite.name,
+        versions=versions_of(suite, python),
+        architecture=architecture,
+        probe=probe,
+        right=[case for case in suite.cases() if case in right],
+        wrong=[case for case in suite.cases() if case not in right],
+        kernels=len(kernels),
+        probed=kernels.count("probed") if probe else None,
+    )
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=Path, default=Path("real-programs"), help="where environments and logs are")
-    parser.add_argument("--only", choices=[suite.name for suite in SUITES], action="append")
-    arguments = parser.parse_args()
-    folder = arguments.folder.absolute()
-    folder.mkdir(parents=True, exist_ok=True)
-    print("| Library | Right | Wrong |\n|---|--:|---|")
-    all_right = True
+def kernels_of(trace: str) -> list[str]:
+    """What became of each kernel of a trace: ``probed``, ``skipped``, ``failed``, ``filtered``."""
+    command = [sys.executable, "-m", "tui_probe", "report", trace, "--format", "json"]
+    report = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return [kernel["status"] for kernel in report["kernels"]]
+
+
+def outcomes(arguments: argparse.Namespace, folder: Path) -> Iterator[Outcome]:
     for suite in SUITES:
         if arguments.only and suite.name not in arguments.only:
             continue
-        outcome = run_suite(suite, environment_of(suite, folder), folder)
-        all_right &= outcome.is_right
-        print(f"| {outcome.versions} | {outcome.right} | {', '.join(outcome.wrong) or '–'} |", flush=True)
-    return 0 if all_right else 1
+        python = environment_of(suite, folder, arguments.newest)
+        for architecture in suite.architectures:
+            for probe in [None, *arguments.probe]:
+                yield run_suite(suite, python, architecture, probe, folder)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, default=Path("real-programs"), help="where environments and logs are")
+    parser.add_argument("--only", choices=[suite.name for suite in SUITES], action="append")
+    parser.add_argument("--newest", action="store_true", help="the newest versions, not those of requirements/")
+    parser.add_argument("-p", "--probe", action="append", default=[], help="run each program with this probe, too")
+    parser.add_argument("--json", action="store_true", help="a list of outcomes in the place of the table")
+    arguments = parser.parse_args()
+    folder = arguments.folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    if not arguments.json:
+        print("| Library | GPU | Probe | Right | Kernels probed | Wrong |\n|---|---|---|--:|--:|---|", flush=True)
+    seen = []
+    for outcome in outcomes(arguments, folder):
+        seen.append(outcome)
+        if not arguments.json:
+            print(outcome.row(), flush=True)
+    if arguments.json:
+        print(json.dumps([dataclasses.asdict(outcome) for outcome in seen], indent=1))
+    return 0 if all(outcome.is_right for outcome in seen) else 1
 
 
 if __name__ == "__main__":

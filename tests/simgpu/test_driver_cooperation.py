@@ -45,6 +45,39 @@ def test_a_grid_that_waits_for_all_of_its_blocks(driver: Driver, blocks: int) ->
         assert np.frombuffer(driver.read(out, 4 * count), np.int32).tolist() == expected_after_rounds(count, 128)
 
 
+RUNTIME = """
+.extern .func (.param .b64 result) cudaCGGetIntrinsicHandle(.param .b32 scope);
+.extern .func (.param .b32 result) cudaCGSynchronize(.param .b64 handle, .param .b32 flags);
+.visible .entry turns(.param .u64 values)
+{
+    .reg .b32 %r<6>; .reg .b64 %rd<5>; .reg .pred %p;
+    ld.param.u64 %rd1, [values];
+    mov.u32 %r1, %ctaid.x; mov.u32 %r2, %nctaid.x; mad.wide.u32 %rd2, %r1, 4, %rd1;
+    add.u32 %r3, %r1, 1; rem.u32 %r3, %r3, %r2; mad.wide.u32 %rd3, %r3, 4, %rd1;
+    mov.u32 %r4, 0;
+again:
+    ld.volatile.global.u32 %r5, [%rd3];
+    { .param .b32 s; st.param.b32 [s], 1;
+      .param .b64 h; call.uni (h), cudaCGGetIntrinsicHandle, (s); ld.param.b64 %rd4, [h]; }
+    { .param .b64 h; st.param.b64 [h], %rd4; .param .b32 f; st.param.b32 [f], 0;
+      .param .b32 e; call.uni (e), cudaCGSynchronize, (h, f); }
+    st.global.u32 [%rd2], %r5;
+    { .param .b64 h; st.param.b64 [h], %rd4; .param .b32 f; st.param.b32 [f], 0;
+      .param .b32 e; call.uni (e), cudaCGSynchronize, (h, f); }
+    add.u32 %r4, %r4, 1; setp.lt.u32 %p, %r4, 3; @%p bra again;
+    ret;
+}
+"""
+
+
+def test_the_barrier_of_the_device_runtime(driver: Driver) -> None:
+    """Each block takes its neighbour's value, three times over: no barrier, no such result."""
+    function = driver.function(driver.load(ptx.HEAD + RUNTIME), "turns")
+    values = driver.upload(np.arange(20, dtype=np.int32))
+    driver.cuLaunchCooperativeKernel(function, 20, 1, 1, 64, 1, 1, 0, None, pointers_to([U64(values)]))
+    assert np.frombuffer(driver.read(values, 80), np.int32).tolist() == np.roll(np.arange(20), -3).tolist()
+
+
 def test_memory_of_the_barrier_is_given_back(driver: Driver) -> None:
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
     test_a_grid_that_waits_for_all_of_its_blocks(driver, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from tests.simgpu.device import Device
 from tui_probe.errors import SimulationError
 from tui_probe.ptx.parser import parse
-from tui_probe.simgpu.executor import KernelAssertionError, MemoryFaultError, compile_kernel
+from tui_probe.simgpu.device_runtime import with_runtime
+from tui_probe.simgpu.executor import HEAP_BYTES, KernelAssertionError, MemoryFaultError, compile_kernel
 from tui_probe.simgpu.executor.printf import count_of_arguments, formatted
 
 STRINGS = {7: b"text", 8: b""}
@@ -119,3 +121,59 @@ def test_a_function_that_is_not_there_is_told() -> None:
     source = ".extern .func nobody ();\n.visible .entry k()\n{\ncall.uni nobody;\nret;\n}\n"
     with pytest.raises(SimulationError, match=r"unsupported instruction call\.uni nobody at line 7"):
         launch(source, 1)
+
+
+ALLOCATION = (
+    ".extern .func (.param .b64 result) malloc (.param .b64 size);\n.extern .func free (.param .b64 address);\n"
+    ".visible .entry allocates(.param .u64 addresses, .param .u64 size, .param .u32 kept)\n{\n.reg .pred %p;\n"
+    ".reg .b32 %r<3>;\n.reg .b64 %rd<5>;\nmov.u32 %r1, %tid.x;\nld.param.u64 %rd1, [addresses];\n"
+    "mad.wide.u32 %rd1, %r1, 8, %rd1;\nld.param.u64 %rd2, [size];\n"
+    "{\n.param .b64 a;\nst.param.b64 [a], %rd2;\n.param .b64 b;\ncall.uni (b), malloc, (a);\n"
+    "ld.param.b64 %rd3, [b];\n}\nst.global.u64 [%rd1], %rd3;\nld.param.u32 %r2, [kept];\n"
+    "setp.lt.u32 %p, %r1, %r2;\n@%p bra end;\n{\n.param .b64 a;\nst.param.b64 [a], %rd3;\ncall.uni free, (a);\n}\n"
+    "end:\nret;\n}\n"
+)
+
+
+class Allocating:
+    """A module whose kernel's threads call malloc, and free what they got but for the first ones."""
+
+    def __init__(self) -> None:
+        tree = with_runtime(parse(HEAD + ALLOCATION))
+        self._device = Device(HEAP_BYTES + (1 << 20))
+        self._device.load_variables(tree)
+        self._kernel = compile_kernel(tree, "allocates")
+
+    def addresses(self, size: int, threads: int, kept: int = 0) -> list[int]:
+        found = np.zeros(threads, np.uint64)
+        self._device.launch(self._kernel, found, np.uint64(size), np.uint32(kept), block=(threads,))
+        return sorted(int(address) for address in found)
+
+
+def test_pieces_of_the_heap_do_not_overlap() -> None:
+    addresses = Allocating().addresses(100, 50)
+    assert all(address and address % 16 == 0 for address in addresses)
+    assert all(after - before >= 100 for before, after in pairwise(addresses))
+
+
+def test_what_was_freed_is_given_again_and_the_rest_lasts() -> None:
+    module = Allocating()
+    kept = module.addresses(1000, 8, kept=3)[:3]
+    assert not set(kept) & set(module.addresses(1000, 8))
+    assert module.addresses(HEAP_BYTES // 2, 1)[0], "pieces that were freed are joined"
+
+
+def test_a_full_heap_gives_null() -> None:
+    addresses = Allocating().addresses(HEAP_BYTES // 4, 5)
+    assert addresses.count(0) == 2
+    assert len(set(addresses)) == 4
+
+
+def test_what_was_not_given_cannot_be_freed() -> None:
+    tree = with_runtime(parse(HEAD + ALLOCATION.replace("st.param.b64 [a], %rd3", "st.param.b64 [a], %rd2")))
+    device = Device(HEAP_BYTES + (1 << 20))
+    device.load_variables(tree)
+    with pytest.raises(SimulationError, match="malloc of this module did not give"):
+        device.launch(
+            compile_kernel(tree, "allocates"), np.zeros(1, np.uint64), np.uint64(64), np.uint32(0), block=(1,)
+        )

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.simgpu.device import Device, compiled, kernel
+from tests.simgpu.warpgroup_products import eight_bits
 from tui_probe.errors import SimulationError
 from tui_probe.simgpu.executor import DeadlockError
 
@@ -110,6 +111,56 @@ def test_transposition_in_registers() -> None:
     before = data.copy()
     Device().launch(compiled(source), data, block=(64,))
     assert (data == before.swapaxes(1, 2)).all()
+
+
+@pytest.mark.parametrize(("count", "form"), [(1, ""), (2, ".trans"), (4, ""), (4, ".trans")])
+def test_matrices_stored_to_shared_memory(count: int, form: str) -> None:
+    """Each of the first lanes gives the address of a row: here, every second 16 bytes."""
+    names = ", ".join(f"%r{number}" for number in range(count))
+    loads = " ".join(f"ld.global.b32 %r{number}, [%rd1+{128 * number}];" for number in range(count))
+    source = f""".visible .entry stores(.param .u64 out, .param .u64 words) {{
+        .shared .align 16 .b8 tile[1024]; .reg .b32 %r<12>; .reg .b64 %rd<4>;
+        ld.param.u64 %rd1, [words]; ld.param.u64 %rd2, [out]; mov.u32 %r8, %tid.x;
+        mad.wide.u32 %rd1, %r8, 4, %rd1; {loads}
+        mov.u32 %r9, tile; mad.lo.u32 %r9, %r8, 32, %r9;
+        stmatrix.sync.aligned.m8n8.x{count}{form}.shared.b16 [%r9], {{{names}}};
+        bar.sync 0; mad.wide.u32 %rd2, %r8, 16, %rd2;
+        ld.shared.v4.b32 {{%r0, %r1, %r2, %r3}}, [%r9]; st.global.v4.b32 [%rd2], {{%r0, %r1, %r2, %r3}}; ret; }}"""
+    words = np.random.default_rng(1).integers(0, 2**32, (4, 32)).astype(np.uint32)
+    out = np.zeros((32, 8), np.uint16)
+    Device().launch(compiled(source), out, words)
+    matrices = words[:count].view(np.uint16).reshape(count, 8, 8)
+    rows = matrices.swapaxes(1, 2) if form else matrices
+    assert (out[: 8 * count] == rows.reshape(-1, 8)).all()
+    assert not out[8 * count :].any()
+
+
+@pytest.mark.parametrize(("left", "right"), [("e4m3", "e4m3"), ("e5m2", "e4m3"), ("e5m2", "e5m2")])
+def test_numbers_of_eight_bits(left: str, right: str) -> None:
+    source = f""".visible .entry multiplies(.param .u64 out, .param .u64 a, .param .u64 b) {{
+        .reg .b32 %r<9>; .reg .f32 %f<4>; .reg .b64 %rd<4>;
+        ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u64 %rd3, [out]; mov.u32 %r8, %tid.x;
+        mad.wide.u32 %rd1, %r8, 16, %rd1; mad.wide.u32 %rd2, %r8, 8, %rd2; mad.wide.u32 %rd3, %r8, 16, %rd3;
+        ld.global.v4.b32 {{%r0, %r1, %r2, %r3}}, [%rd1]; ld.global.v2.b32 {{%r4, %r5}}, [%rd2];
+        mov.f32 %f0, 0f3F800000; mov.f32 %f1, %f0; mov.f32 %f2, %f0; mov.f32 %f3, %f0;
+        mma.sync.aligned.m16n8k32.row.col.f32.{left}.{right}.f32
+            {{%f0, %f1, %f2, %f3}}, {{%r0, %r1, %r2, %r3}}, {{%r4, %r5}}, {{%f0, %f1, %f2, %f3}};
+        st.global.v4.f32 [%rd3], {{%f0, %f1, %f2, %f3}}; ret; }}"""
+    generator = np.random.default_rng(1)
+    codes = [generator.integers(0, 0x78, shape).astype(np.uint8) for shape in ((32, 4, 4), (32, 2, 4))]
+    out = np.zeros((32, 4), np.float32)
+    Device().launch(compiled(source), out, *codes)
+    a, b = np.zeros((16, 32)), np.zeros((32, 8))
+    for lane in range(32):
+        row, place = lane // 4, lane % 4 * 4
+        for register in range(4):
+            first = place + 16 * (register // 2)
+            a[row + 8 * (register % 2), first : first + 4] = eight_bits(left)[codes[0][lane, register]]
+        for register in range(2):
+            b[place + 16 * register : place + 16 * register + 4, row] = eight_bits(right)[codes[1][lane, register]]
+    exact = (a @ b + 1).astype(np.float32)
+    found = [[out[row % 8 * 4 + column // 2, column % 2 + 2 * (row // 8)] for column in range(8)] for row in range(16)]
+    np.testing.assert_allclose(found, exact, rtol=1e-6)
 
 
 MULTIPLY = """.visible .entry multiplies() {{

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.simgpu.device import BASE, Device, compiled, kernel, module
+from tests.simgpu.device import BASE, HEADER, Device, compiled, kernel, module
 from tui_probe.errors import PtxError
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import (
@@ -306,3 +306,44 @@ def test_kernels_are_found_by_their_exact_names() -> None:
     tree = module("memory")
     with pytest.raises(PtxError, match=r"no kernel vector in the module; its kernels: vectors, narrow"):
         compile_kernel(tree, "vector")
+
+
+def test_elements_of_variables_by_number_and_by_register() -> None:
+    source = """.global .u64 wide[4] = {10, 20, 30, 40};
+    .visible .entry takes(.param .u64 out) {
+        .reg .b32 %r<3>; .reg .b64 %rd<5>; .shared .u32 near[4];
+        ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mad.wide.u32 %rd1, %r1, 24, %rd1;
+        ld.global.u64 %rd2, wide[%r1]; st.global.u64 [%rd1], %rd2;
+        mov.u64 %rd3, wide[2]; ld.u64 %rd4, [%rd3]; st.global.u64 [%rd1+8], %rd4;
+        st.shared.u32 near[%r1], %r1; bar.sync 0;
+        ld.shared.u32 %r2, near[3]; cvt.u64.u32 %rd4, %r2; st.global.u64 [%rd1+16], %rd4; ret; }"""
+    device, tree = Device(), parse(HEADER + source)
+    device.load_variables(tree)
+    out = np.zeros((4, 3), np.uint64)
+    device.launch(compile_kernel(tree, "takes"), out, block=(4,))
+    assert out.tolist() == [[10, 30, 3], [20, 30, 3], [30, 30, 3], [40, 30, 3]]
+
+
+def test_variables_that_functions_declare_inside_themselves() -> None:
+    """Two of one name are two variables, and one that is changed stays so."""
+    body = """ {{
+        .global .align 4 .u32 held[2] = {{ {0}, {1} }}; .const .align 4 .u32 fixed = {2};
+        .reg .b32 %r<3>; .reg .b64 %rd;
+        ld.param.u64 %rd, [out]; ld.global.u32 %r1, [held+4]; ld.const.u32 %r2, [fixed];
+        st.global.v2.u32 [%rd], {{%r1, %r2}}; st.global.u32 [held+4], %r2; ret; }}
+    """
+    tree = parse(
+        HEADER
+        + ".visible .entry first(.param .u64 out)"
+        + body.format(1, 2, 3)
+        + ".visible .entry second(.param .u64 out)"
+        + body.format(4, 5, 6)
+    )
+    device = Device()
+    device.load_variables(tree)
+    seen = []
+    for name in ("first", "second", "first"):
+        out = np.zeros(2, np.uint32)
+        device.launch(compile_kernel(tree, name), out, block=(1,))
+        seen.append(out.tolist())
+    assert seen == [[2, 3], [5, 6], [3, 3]]

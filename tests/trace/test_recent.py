@@ -10,7 +10,7 @@ import pytest
 
 from tests.trace.test_follow import WAITING, waiting_process
 from tests.ui.synthetic import TraceWriter, example
-from tui_probe.trace.recent import READ, brief, recent_traces, remember, remembered, running_traces
+from tui_probe.trace.recent import READ, RecentTraces, brief, recent_traces, remember, remembered, running_traces
 
 
 def test_a_trace_in_brief(tmp_path: Path) -> None:
@@ -80,6 +80,20 @@ def test_the_newest_traces_come_first_and_each_once(tmp_path: Path) -> None:
     remember(tmp_path / "gone")
     found = recent_traces([tmp_path / "traces", tmp_path / "no such folder"], limit=3)
     assert [known.directory.name for known in found] == ["elsewhere", "new", "middle"]
+
+
+def test_a_trace_is_read_again_where_it_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("one", "two"):
+        example(tmp_path / name)
+    read: list[str] = []
+    monkeypatch.setattr("tui_probe.trace.recent.brief", lambda path: read.append(path.name) or brief(path))
+    recent = RecentTraces([tmp_path], 10)
+    assert {known.directory.name for known in recent()} == {"one", "two"}
+    assert len(recent()) == 2
+    assert sorted(read) == ["one", "two"]
+    (tmp_path / "one" / "run.json").write_text(json.dumps({"version": 1, "exit_status": 3, "ended": "2023"}))
+    assert 3 in [known.status for known in recent()]
+    assert sorted(read) == ["one", "one", "two"]
 
 
 def test_what_was_looked_at_is_remembered_newest_first(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.ui.conftest import Stage, golden_screen, no_gpu
+from tui_probe.pages.run_verdict import RunVerdict
 from tui_probe.probe_files.catalogue import known_probes
 from tui_probe.trace.recent import Brief
 from tui_probe.ui import Appearance, keys
@@ -54,6 +55,7 @@ FINDINGS = (
     Found("ptxas", "ok", "13.0.88, /usr/local/cuda/bin/ptxas"),
     Found("driver", "missing", "no libcuda.so.1 on this machine", "install the NVIDIA driver"),
     Found("hook", "ok", "stands in for libcuda.so.1"),
+    Found("ncu", "optional", "not found", "only for comparing with Nsight Compute"),
     Found("terminal", "warn", "vt100, 60×16, 0 colours", "the screen is made for 80×24 and more"),
 )
 TRACES = (
@@ -66,8 +68,23 @@ TRACES = (
 )
 
 
+AGAIN = (
+    Brief(Path("/traces/Nov20_111111_9"), NOW - 86_400, "./matmul", "dmat", "simulated GPU", 1, True, False, 0),
+    Brief(Path("/traces/Nov19_111111_8"), NOW - 180_000, "./matmul", "dmat", "simulated GPU", 2, True, False, 1),
+)
+"""Older runs of a command."""
+VERDICTS = {
+    "Nov21_101011_20": RunVerdict("matmul", "memory (L2) 83%", "memory (L2)", 0.62, 0.81),
+    "Nov20_111111_9": RunVerdict("matmul", "latency", "latency", 0.7, 1.2),
+    "Oct01_101010_5": RunVerdict("scatter", "! 8.0 sectors per request, 1 would do"),
+}
+
+
 def home_of(traces: Sequence[Brief] = TRACES, findings: Sequence[Found] = FINDINGS) -> Home:
-    return Home(lambda: traces, lambda: findings, lambda: PROBES, Form())
+    def verdict(trace: Path) -> RunVerdict:
+        return VERDICTS.get(trace.name, RunVerdict())
+
+    return Home(lambda: traces, verdict, lambda: findings, lambda: PROBES, Form())
 
 
 @asynccontextmanager
@@ -78,7 +95,12 @@ async def at_home(
     async with app.run_test(size=size) as pilot:
         stage = Stage(app, pilot, None)
         await stage.settle()
+        await verdicts_read(stage)
         yield stage
+
+
+async def verdicts_read(stage: Stage) -> None:
+    await stage.until(lambda: screen(stage).recent.unread is None, "not all that is visible was read")
 
 
 @pytest.fixture(autouse=True)
@@ -97,6 +119,14 @@ async def test_as_text(size: tuple[int, int], ascii_only: bool) -> None:
     async with at_home(home_of(), size, Appearance(ascii_only=ascii_only)) as stage:
         assert stage.text.isascii() == ascii_only
         golden_screen("home", stage)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_older_runs_as_text(size: tuple[int, int]) -> None:
+    async with at_home(home_of([*TRACES, *AGAIN]), size) as stage:
+        await stage.press("down", "c")
+        await verdicts_read(stage)
+        golden_screen("home-older-runs", stage)
 
 
 # -- keys
@@ -144,6 +174,24 @@ async def _(stage: Stage, key: str) -> None:
     await stage.pilot.press(key)
     assert home.choice == Start()
     assert home.form.command == "./a.out"
+
+
+@checks("older_runs")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press(key)
+    assert "this command ran once" in stage.text
+    home = screen(stage)
+    home.recent.show([*TRACES, *AGAIN])
+    await stage.press("down", key, "down", "down")
+    assert home.recent.trace == AGAIN[1]
+    await stage.press(key)
+    assert home.recent.trace == TRACES[1]
+    await stage.press("right", "down", "left")
+    assert home.recent.trace == TRACES[1]
+    await stage.press("tab", "down", "down", "down", "down", "down")
+    home.enter("machine")
+    await stage.press(key)
+    assert "this is for the list of traces" in stage.text
 
 
 @checks("leave_home")
@@ -238,6 +286,44 @@ async def test_a_click_goes_to_a_section() -> None:
         assert (screen(stage).current, screen(stage).recent.trace) == ("recent", TRACES[2])
 
 
+async def test_runs_of_one_command_are_folded_and_say_what_changed() -> None:
+    async with at_home(home_of([*TRACES, *AGAIN]), (200, 50)) as stage:
+        assert "▶3 ./matmul" in stage.text
+        assert AGAIN[0].directory.name not in stage.text
+        assert "memory (L2) 83%, matmul" in stage.text
+        await stage.press("down")
+        change = "matmul 1.20 ms → 810 µs (-32.5 %); limit latency → memory (L2); probe dmat → block_sched"
+        assert f"against the run before: {change}" in stage.text
+        assert "3 runs of this command" in stage.text
+        assert "matmul, 62% of the time: memory (L2) 83%" in stage.text
+        await stage.press("c", "down")
+        assert "└ Nov20_111111_9" in stage.text
+        assert "against the run before: exit 1 → exit 0; kernels 2 → 1" in stage.text
+
+
+async def test_the_page_of_keys_says_how_to_read_the_list() -> None:
+    async with at_home(home_of(), (120, 40)) as stage:
+        await stage.press("question_mark")
+        assert "what is different from the run of the same command before it" in " ".join(stage.text.split())
+
+
+async def test_verdicts_are_read_of_ended_runs_that_are_visible() -> None:
+    asked: list[str] = []
+    many = [
+        Brief(Path(f"/traces/{number}"), NOW - number, f"./run{number}", "dmat", None, 1, True, number == 0, 0)
+        for number in range(300)
+    ]
+    home = home_of(many)
+    home.verdict = lambda trace: (asked.append(trace.name), RunVerdict())[1]
+    async with at_home(home, (120, 40)) as stage:
+        assert asked == [str(number) for number in range(1, len(asked) + 1)]
+        assert len(asked) < 40
+        await stage.press("end")
+        await verdicts_read(stage)
+        assert "299" in asked
+        assert len(asked) < 80
+
+
 async def test_the_list_is_filtered() -> None:
     async with at_home(home_of()) as stage:
         await stage.press("ampersand", *"train", "enter")
@@ -271,8 +357,8 @@ async def test_advice_that_was_cut_is_whole_where_the_keys_are() -> None:
 
 async def test_problems_come_first() -> None:
     async with at_home(home_of()) as stage:
-        lines = [line for line in stage.text.split("\n") if line[1:2] in "✘!✔" and line[1:2]]
-        assert [line.split()[1] for line in lines] == ["driver", "terminal", "ptxas", "hook"]
+        lines = [line for line in stage.text.split("\n") if line[1:2] in "✘!○✔" and line[1:2]]
+        assert [line.split()[1] for line in lines] == ["driver", "terminal", "ncu", "ptxas", "hook"]
 
 
 @pytest.mark.parametrize("size", [SMALLEST, (60, 20), (300, 100)], ids=str)

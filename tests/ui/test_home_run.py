@@ -34,7 +34,7 @@ def test_it_opens_a_trace_and_comes_back(folder: Path) -> None:
         terminal.wait("./vector_add")
         terminal.wait("to look at")
         terminal.resize(120, 40)
-        terminal.wait("NVIDIA H100")
+        terminal.wait("kernels  probe")
         terminal.type("\r")
         terminal.wait("zero_fill(float*, int)")
         terminal.type(CTRL_Q)
@@ -112,7 +112,7 @@ def test_a_run_that_is_left_goes_on(folder: Path, natives: Path) -> None:
 
 
 def test_a_crash_restores_the_terminal_and_ends_it(folder: Path) -> None:
-    plant = "import tui_probe.cli.home as home; home.recent_traces = lambda *_: 1 / 0; "
+    plant = "import tui_probe.cli.home as home; home.RecentTraces = lambda *_: lambda: 1 / 0; "
     words = [*HERE[:2], HERE[2].replace("from tui_probe.cli.main", plant + "from tui_probe.cli.main")]
     with Terminal([*words, str(folder)], (80, 24), {"TMPDIR": str(folder)}) as terminal:
         assert terminal.wait_for_end() == 1
@@ -142,6 +142,6 @@ def test_without_a_terminal_it_says_what_to_do(folder: Path) -> None:
     done = tool(folder, "home")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "tui-probe: error: the home screen needs a terminal; without one: tui-probe run, report, show\n"
+        "tui-probe: error: the home screen needs a terminal; without one: tui-probe list, run, report, show\n"
     )
     assert tool(folder).stdout.startswith("usage: tui-probe")

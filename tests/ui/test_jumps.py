@@ -8,6 +8,7 @@ import pytest
 
 from tests.pages.measured_example import STRIDED, write_measured
 from tests.ui.conftest import Stage, on_stage
+from tui_probe.draw.spot import Spot
 from tui_probe.ui.feed import Session
 from tui_probe.ui.screens.kernel import KernelScreen
 from tui_probe.ui.views.document import DocumentView
@@ -98,7 +99,7 @@ async def test_from_an_access_to_its_instruction(session: Session) -> None:
         line = int(read_out.partition("PTX:")[2].split()[0])
         view = screen_of(stage).view
         assert isinstance(view, DocumentView)
-        assert view.target() == line
+        assert view.target() == Spot.of_line(line)
         await stage.press("q")
         assert read_out in stage.text
 
@@ -107,14 +108,14 @@ async def test_a_line_of_which_nothing_was_measured_says_so(session: Session) ->
     async with on_stage(session, (120, 40)) as stage:
         await stage.press("enter", "2", "enter")
         assert screen_of(stage).current == "ptx"
-        assert "nothing more is known of this place" in hint(stage)
+        assert "nothing was measured of this line: . goes to the next one that was" in hint(stage)
 
 
 async def test_an_inserted_line_leads_nowhere(session: Session) -> None:
     async with on_stage(session, (120, 40)) as stage:
         await stage.press("enter", "2", "slash", *"%clock64", "enter", "enter")
         assert screen_of(stage).current == "ptx"
-        assert "nothing more is known of this place" in hint(stage)
+        assert "this line is the probe's" in hint(stage)
 
 
 async def test_a_page_chosen_by_number_ends_the_way_back(session: Session) -> None:
@@ -131,3 +132,37 @@ async def test_where_nothing_leads_enter_is_not_offered(session: Session) -> Non
         assert "Enter" not in hint(stage)
         await stage.press("enter")
         assert "no lines to follow" in hint(stage)
+
+
+async def test_from_an_added_line_to_that_line_of_the_probed_text_and_back(session: Session) -> None:
+    async with on_stage(session, (80, 40)) as stage:
+        await stage.press("enter", "3")
+        for _ in range(40):
+            await stage.press("j")
+            if "of the probe dmat" in stage.text:
+                break
+        added = cursor_line(stage)
+        assert " + " in added
+        number = added.partition("+")[0].split()[-1]
+        await stage.press("enter")
+        assert screen_of(stage).current == "ptx"
+        assert "dmat ▸" in cursor_line(stage)
+        assert cursor_line(stage).removeprefix("▶").split()[0] == f"{number}+"
+        await stage.press("q")
+        assert (screen_of(stage).current, cursor_line(stage)) == ("diff", added)
+
+
+async def test_pages_go_on_at_the_line_that_one_was_on(session: Session) -> None:
+    async with on_stage(session, (120, 40)) as stage:
+        await stage.press("enter")
+        await show(stage, "lines")
+        await stage.press("j")
+        line = cursor_line(stage)
+        where = next(word for word in line.split() if "strides.cu:" in word)
+        await show(stage, "source")
+        assert cursor_line(stage).removeprefix("▶").split()[0] == where.partition(":")[2]
+        await show(stage, "summary")
+        await show(stage, "ptx")
+        await stage.press("g")
+        await show(stage, "lines")
+        assert cursor_line(stage) == line, "the first line is of nothing that was measured"

@@ -20,6 +20,7 @@ from tui_probe.ui.feed import Session
 from tui_probe.ui.screens.compare import CompareScreen
 from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.kernel import KernelScreen
+from tui_probe.ui.screens.names import NameScreen
 from tui_probe.ui.screens.tags import TagScreen
 from tui_probe.ui.screens.topic import TopicScreen
 from tui_probe.ui.views.drawing import DrawingView
@@ -349,6 +350,15 @@ async def _(stage: Stage, key: str) -> None:
     assert "copied" in stage.text
     copies = list(stage.target.stdout_path.parent.glob("cache/tui-probe/copied.txt")) if stage.target else []
     assert copies[0].read_text() == stage.app.clipboard
+
+
+@checks("whole_names")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press("down", key)
+    assert isinstance(stage.app.screen, NameScreen)
+    assert "at::native::vectorized_elementwise_kernel<4, " in " ".join(stage.text.split())
+    await stage.press(key)
+    assert stage.app.screen is stage.live
 
 
 @checks("export")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.pages.measured_example import NEVER, STRIDED, write_measured
 from tests.ui.desk import TestDesk, said, shown
 from tui_probe.draw.palette import PALETTES
+from tui_probe.draw.spot import Spot
 from tui_probe.draw.view import Document, no_progress
 from tui_probe.pages.views import kind_of
 from tui_probe.probekit.kind import Source
@@ -161,13 +162,14 @@ def test_search_and_steps_put_the_cursor_there(view: DocumentView) -> None:
 
 
 def test_the_cursor_keeps_its_line_of_ptx_in_the_other_text_and_after_a_filter(view: DocumentView) -> None:
-    assert view.land(STRIDED)
+    assert view.land(Spot.of_line(STRIDED))
     view.command("level")
     assert said(view).endswith("line 24 of 35")
     assert at_cursor(view).startswith("▶  24 ")
     view.set_filter("global")
     assert view.count == 4
-    view.move(2)
+    assert at_cursor(view).startswith(f"▶  {STRIDED} "), "the first of them from where it was on"
+    view.move(1)
     assert at_cursor(view).startswith(f"▶  {NEVER} ")
     assert view.clear_search()
     assert view.cursor - view.pinned == NEVER - 1
@@ -176,7 +178,7 @@ def test_the_cursor_keeps_its_line_of_ptx_in_the_other_text_and_after_a_filter(v
 def test_folding_keeps_the_line(view: DocumentView) -> None:
     assert view.source is not None
     diff = hosted("diff", view.source)
-    assert diff.land(STRIDED)
+    assert diff.land(Spot.of_line(STRIDED))
     line = at_cursor(diff)
     diff.command("fold")
     assert at_cursor(diff) == line

@@ -42,7 +42,8 @@ def pointed_at(stage: Stage) -> int | None:
     """The line of PTX at the cursor."""
     view = screen_of(stage).view
     assert isinstance(view, DocumentView)
-    return view.target()
+    spot = view.target()
+    return spot.ptx[0] if spot is not None and spot.ptx else None
 
 
 async def test_from_the_summary_to_the_line_and_back(accesses: Session) -> None:

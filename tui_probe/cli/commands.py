@@ -29,6 +29,7 @@ COMMANDS = {
     "run": Entry("run", "start a command under the hook, and show what its kernels do"),
     "watch": Entry("watch", "attach read-only to the newest active run, from another terminal"),
     "ctl": Entry("ctl", "switch an active run on and off, and change its budgets, from another terminal"),
+    "list": Entry("list_runs", "recent runs by command: what each found, and what changed against the run before"),
     "open": Entry("open", "explore a trace, files of Nsight Compute or Systems, or a saved bandwidth result"),
     "report": Entry("report", "a trace as a table, JSON, CSV or Markdown"),
     "show": Entry("show", "one view of a kernel as text, data or a picture"),
@@ -46,5 +47,5 @@ COMMANDS = {
     "doctor": Entry("doctor", "check what works on this machine, and how to fix what does not"),
     "demo": Entry("demo", "the whole pipeline on a bundled example, simulated where there is no GPU"),
 }
-READS_RESULTS = ("watch", "open", "report", "show", "explain", "import", "compare", "eval", "roofline")
+READS_RESULTS = ("list", "watch", "open", "report", "show", "explain", "import", "compare", "eval", "roofline")
 """Subcommands that show what probes measured, and so may need one that no package brings."""

@@ -66,9 +66,9 @@ def as_table(items: list[Item], works: bool) -> str:
     width = max(len(item.name) for item in items)
     lines = []
     for item in items:
-        lines.append(f"{item.name:<{width}}  {item.state:<7}  {item.found}")
+        lines.append(f"{item.name:<{width}}  {item.state:<8}  {item.found}")
         if item.advice:
-            lines.append(f"{'':<{width}}           → {item.advice}")
+            lines.append(f"{'':<{width}}            → {item.advice}")
     lines.append("")
     lines.append("tui-probe can profile here." if works else "tui-probe cannot profile here; see what is missing.")
     return "\n".join(lines) + "\n"

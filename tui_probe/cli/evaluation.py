@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from tui_probe.errors import UsageError
 
 from .evaluation_output import write_answer
 from .output import put
+from .reading import Reading
 from .screen import add_screen_options, show, wants_screen
 from .sizes import cells, jobs, rows, speaks_utf8, table_width
 from .status import ExitStatus
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from tui_probe.evals.evaluation import Evaluation
 
 NAME = 14
-PATIENCE = 0.5
-"""Seconds without a word."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -96,29 +93,6 @@ def _answer(evaluation: Evaluation, words: list[str], arguments: argparse.Namesp
     if not any(chosen) and wants_screen(arguments):
         return show(arguments, imported=pages_of(answer))
     return write_answer(answer, arguments)
-
-
-class Reading:
-    """How far reading is, on a terminal and after a while; the line goes when it is done."""
-
-    def __init__(self) -> None:
-        self._next = time.monotonic() + PATIENCE if os.isatty(2) else float("inf")
-        self._told = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __call__(self, share: float) -> None:
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + PATIENCE
-            self._told = True
-            sys.stderr.write(f"\r[info] reading: {share:4.0%}")
-            sys.stderr.flush()
-
-    def __exit__(self, *_: object) -> None:
-        if self._told:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
 
 
 def _list() -> Iterator[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +12,11 @@ from tui_probe.errors import LaunchError, NoDriverError, ProbeError
 from tui_probe.launcher.driver import find_driver
 from tui_probe.launcher.options import RunOptions
 from tui_probe.launcher.signals import tidy_end
+from tui_probe.pages.run_verdict import Verdicts
 from tui_probe.probe_files.catalogue import known_probes
 from tui_probe.probe_files.choices import choose
 from tui_probe.probe_files.folders import DEFAULT
-from tui_probe.trace.recent import recent_traces, remember
+from tui_probe.trace.recent import RecentTraces, remember
 
 from .chosen import chosen_settings, default_launches, trace_dir
 from .held import HeldRuns
@@ -24,11 +24,14 @@ from .screen import add_screen_options, appearance_of, show, show_session, wants
 from .values import launches
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tui_probe.pages.run_verdict import RunVerdict
     from tui_probe.ui.home import Form, Home
 
     from .checks import Item
 
-LISTED = 100
+LISTED = 500
 CRASHED = 1
 
 
@@ -40,12 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Home, a trace or a run, and home again, until the user quits there. Raises LaunchError without a terminal."""
     if not wants_screen(arguments):
-        raise LaunchError("the home screen needs a terminal; without one: tui-probe run, report, show")
+        raise LaunchError("the home screen needs a terminal; without one: tui-probe list, run, report, show")
     from tui_probe.ui.home import Form, Home
 
     arguments.again_asked = None
     form = Form(probe=chosen_settings().probe or DEFAULT)
-    home = Home(partial(recent_traces, {trace_dir(), Path("trace")}, LISTED), findings, known_probes, form)
+    recent = RecentTraces(dict.fromkeys([trace_dir(), Path("trace")]), LISTED)
+    home = Home(recent, verdict_reader(), findings, known_probes, form)
     with tidy_end():
         runs = HeldRuns()
         status = rounds(arguments, home, runs)
@@ -112,6 +116,18 @@ def has_no_driver() -> bool:
     except NoDriverError:
         return True
     return False
+
+
+def verdict_reader() -> Callable[[Path], RunVerdict]:
+    """What a run found, kept for another time as soon as it is known."""
+    verdicts = Verdicts()
+
+    def verdict(trace: Path) -> RunVerdict:
+        found = verdicts.of(trace)
+        verdicts.keep()
+        return found
+
+    return verdict
 
 
 def findings() -> list[Item]:

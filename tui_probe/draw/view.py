@@ -8,7 +8,9 @@ as pan, zoom and mark. Neither knows what it shows; views of one thing lead to e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+
+from tui_probe.draw.spot import Spot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -68,12 +70,28 @@ class Data(ABC):
         del before
 
     def leads_to(self) -> str:
-        """The view that Enter goes to, at the line of PTX that the cursor is on; "" for none."""
+        """The view that Enter goes to, at the spot that the cursor is on; "" for none."""
         return ""
+
+    def lacks(self, spot: Spot) -> str:
+        """Why a spot is not shown here, where one might look for it; "" where it was nothing for this view."""
+        del spot
+        return ""
+
+    def choices(self) -> Mapping[str, Any]:
+        """What was chosen of it that says which lines it has, such as one of several texts, for ``choose``."""
+        return {}
+
+    def choose(self, choices: Mapping[str, Any]) -> None:
+        """Make these choices again."""
+        del choices
 
 
 class Document(Data):
     """Lines to scroll through."""
+
+    tells_at_once: ClassVar[bool] = False
+    """Whether the line that the cursor begins at is worth going on from, as the first row of a ranking is."""
 
     @abstractmethod
     def lines(self, width: int) -> Sequence[Line]:
@@ -114,14 +132,38 @@ class Document(Data):
         del number, width
         return []
 
+    def whole_names(self, number: int) -> Sequence[str]:
+        """What a line names, in full, where names may be cut."""
+        del number
+        return ()
+
     def ptx_line(self, number: int, width: int) -> int | None:
         """The line of the PTX that a line is about, counted from 1; None if it is of none."""
         del number, width
         return None
 
-    def target(self, number: int, width: int) -> int | None:
-        """The line of the PTX that Enter goes to from a line: its own, unless there is a better one."""
-        return self.ptx_line(number, width)
+    def here(self, number: int, width: int) -> Spot:
+        """Where a line is."""
+        return Spot.of_line(self.ptx_line(number, width))
+
+    def target(self, number: int, width: int) -> Spot | None:
+        """Where Enter goes to from a line: to its own spot, unless there is a better one. None for nowhere."""
+        return self.here(number, width) or None
+
+    def nowhere(self, number: int, width: int) -> str:
+        """Why Enter leads nowhere from a line, and what would; "" where it never does."""
+        del number, width
+        return ""
+
+    def turn_to(self, spot: Spot) -> bool:
+        """Choose the text that has a spot, where that is not the one shown. Whether that changed anything."""
+        del spot
+        return False
+
+    def place_of_spot(self, spot: Spot, width: int) -> int | None:
+        """The line that is about a spot, in the text that is shown; None where there is none."""
+        places = (self.place_of(line, width) for line in spot.ptx)
+        return next((place for place in places if place is not None), None)
 
     def narrowed(self, number: int) -> tuple[str, Any] | None:
         """The page that Enter goes to from a line, and what ``narrow`` there is given; None for none."""
@@ -197,6 +239,19 @@ class Drawing(Data):
     def opened(self) -> tuple[Path, int] | None:
         """The trace and the index of the kernel under the cursor, where Enter goes to its screen; None for none."""
         return None
+
+    def here(self) -> Spot:
+        """Where the cursor is."""
+        return Spot.of_line(self.ptx_line())
+
+    def nowhere(self) -> str:
+        """Why Enter leads nowhere from the cursor, and what would; "" where it never does."""
+        return ""
+
+    def go_to(self, spot: Spot) -> bool:
+        """The cursor to a spot. False where nothing of it is drawn."""
+        del spot
+        return False
 
     @abstractmethod
     def plot(self, axes: Any) -> None:

@@ -20,7 +20,7 @@ from tui_probe.engine.walk import type_of
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.access import TYPE_BYTES, access_bytes, fragment_bytes
 from tui_probe.ptx.printer import print_operand
-from tui_probe.ptx.tree import Immediate, Instruction, Memory, Operand, Register, Symbol, Vector
+from tui_probe.ptx.tree import Element, Immediate, Instruction, Memory, Operand, Register, Symbol, Vector
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Helpers:
         if index >= len(operands):
             raise self._absent(f"{helper}: it has {len(operands)} operands")
         operand = operands[index]
-        if isinstance(operand, Memory):
+        if isinstance(operand, Memory | Element):
             return self._address(operand, helper)
         sources = frozenset(_registers(operand))
         types = {type_of(name, self._types) for name in sources}
@@ -116,9 +116,9 @@ class Helpers:
         line = self._instruction.span.line
         return UnsupportedKernelError(because("helper-absent", line=line, instruction=self._whole_name, helper=helper))
 
-    def _global_operand(self) -> Memory:
+    def _global_operand(self) -> Memory | Element:
         """The memory operand in global memory: ``cp.async.ca.shared.global [dst], [src]`` names spaces in order."""
-        addresses = [operand for operand in self._instruction.operands if isinstance(operand, Memory)]
+        addresses = [operand for operand in self._instruction.operands if isinstance(operand, Memory | Element)]
         if not addresses:
             line = self._instruction.span.line
             raise UnsupportedKernelError(because("no-address", line=line, instruction=self._whole_name))
@@ -126,9 +126,12 @@ class Helpers:
         index = spaces.index("global") if "global" in spaces else 0
         return addresses[min(index, len(addresses) - 1)]
 
-    def _address(self, operand: Memory, helper: str) -> HelperValue:
+    def _address(self, operand: Memory | Element, helper: str) -> HelperValue:
         """The address of a memory operand in a 64-bit register."""
         target = self._names.temporary(helper.lower(), "b64")
+        if isinstance(operand, Element):
+            lines = [f"mov.u64 {target}, {print_operand(operand)};"]
+            return HelperValue(target, "b64", lines, frozenset(_registers(operand)))
         match operand.base:
             case Register(name=name):
                 wide = TYPE_BITS.get(type_of(name, self._types), 64) == 64
@@ -184,6 +187,9 @@ class Helpers:
         return HelperValue(fourth, "b32", [], frozenset({fourth}))
 
 
+_INNER: Final = ("base", "index", "first", "second", "operand")
+
+
 def _registers(operand: Operand) -> Iterator[str]:
     """The registers in an operand."""
     match operand:
@@ -193,7 +199,7 @@ def _registers(operand: Operand) -> Iterator[str]:
             for element in elements:
                 yield from _registers(element)
         case _:
-            inner: Iterable[object] = (getattr(operand, part, None) for part in ("base", "first", "second", "operand"))
+            inner: Iterable[object] = (getattr(operand, part, None) for part in _INNER)
             for part in inner:
                 if isinstance(part, Operand):
                     yield from _registers(part)

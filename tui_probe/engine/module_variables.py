@@ -19,9 +19,9 @@ from tui_probe.engine.printed_text import is_only_printed
 from tui_probe.engine.walk import instructions
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.instructions import statements_in
-from tui_probe.ptx.printer import MADE_UP, print_instruction
+from tui_probe.ptx.printer import MADE_UP, print_instruction, print_operand
 from tui_probe.ptx.references import direct_references, names_in
-from tui_probe.ptx.tree import Function, Instruction, Memory, Operand, Raw, Register, Symbol, Variable, Vector
+from tui_probe.ptx.tree import Element, Function, Instruction, Memory, Operand, Raw, Register, Symbol, Variable, Vector
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def share_variables(kernel: Kernel, names: Names, edits: Edits) -> SharedVariabl
     The parameters themselves (``names.parameter("variable", name)``) and the registers are for the caller to declare.
     Raises UnsupportedKernelError where sharing is not possible.
     """
-    _refuse_local_variables(kernel)
+    _refuse_local_variables(kernel, ("global",))
     _refuse_function_addresses(kernel)
     shared = _share_variables(kernel, names, edits)
     _refuse_indirect_calls(kernel)  # last, since the other reasons say more
@@ -117,10 +117,11 @@ def _is_private(kernel: Kernel, variable: Variable) -> bool:
     return variable.space == "global" and variable.type == "b8" and is_only_printed(kernel, variable.name)
 
 
-def _refuse_local_variables(kernel: Kernel) -> None:
+def _refuse_local_variables(kernel: Kernel, spaces: tuple[str, ...]) -> None:
+    """Variables inside functions: no program finds them by name, so that of constants a copy does as well."""
     for function in (kernel.entry, *kernel.functions):
         for node in statements_in(function.body or ()):
-            if isinstance(node, Variable) and node.space in ("global", "const"):
+            if isinstance(node, Variable) and node.space in spaces:
                 where = {"function": function.name, "variable": node.name, "space": node.space}
                 raise UnsupportedKernelError(because("local-variable", line=node.span.line, **where))
 
@@ -177,6 +178,7 @@ def _refuse_unsharable(variable: Variable, functions: set[str]) -> None:
 
 def _refuse_foreign_constants(kernel: Kernel, constants: set[str]) -> None:
     """Constant memory that is not a shared variable could be mistaken for one, once an address is in a register."""
+    _refuse_local_variables(kernel, ("const",))
     name = min(constants)
     if any(".const" in kernel.text(parameter.span).split() for parameter in kernel.entry.parameters):
         raise UnsupportedKernelError(because("constant-parameter", line=kernel.entry.span.line, variable=name))
@@ -261,6 +263,9 @@ class _Rewriter:
                 return Memory(Register(self._load(name, lines)), inner + offset, operand.coordinates)
             case Vector(elements):
                 return Vector(tuple(self._operand(element, lines, line) for element in elements))
+            case Element(name) if name in self._registers:
+                text = repr(print_operand(operand))
+                raise UnsupportedKernelError(because("variable-in-operand", line=line, variable=name, operand=text))
             case Raw(text) if names_in(text) & self._registers.keys():
                 variable = min(names_in(text) & self._registers.keys())
                 raise UnsupportedKernelError(

@@ -27,7 +27,19 @@ from tui_probe.engine.model import (
 from tui_probe.engine.snippet import BLOCK_HELPER, HELPERS, ISSUED_HELPER, LINE_HELPER
 from tui_probe.errors import ProbeFileError
 from tui_probe.ptx.operands import parse_integer
-from tui_probe.ptx.tree import Group, Instruction, Memory, Negated, Operand, Pair, Raw, Register, Symbol, Vector
+from tui_probe.ptx.tree import (
+    Element,
+    Group,
+    Instruction,
+    Memory,
+    Negated,
+    Operand,
+    Pair,
+    Raw,
+    Register,
+    Symbol,
+    Vector,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -308,7 +320,7 @@ class _SnippetCheck:
                 self._read(inner, code)
             case Raw():
                 raise self._error(code.place, f"{code.text!r} cannot be understood: is a semicolon missing?")
-            case Memory():
+            case Memory() | Element():
                 raise self._error(
                     code.place,
                     f"{code.text!r} uses an address in memory: use a register or OUT, IN1, …",

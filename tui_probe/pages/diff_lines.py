@@ -77,7 +77,13 @@ class DiffLines:
 
     def place_of(self, left: int, cells: int) -> int | None:
         """The place below the head of a line of ``left``, of the folded run that it is in."""
-        number = next((number for number, pair in enumerate(self.pairs) if pair.left == left), None)
+        return self._place(next((number for number, pair in enumerate(self.pairs) if pair.left == left), None), cells)
+
+    def place_of_right(self, right: int, cells: int) -> int | None:
+        """The same of a line of ``right``."""
+        return self._place(next((number for number, pair in enumerate(self.pairs) if pair.right == right), None), cells)
+
+    def _place(self, number: int | None, cells: int) -> int | None:
         if number is None:
             return None
         for place, entry in enumerate(self._entries_for(unified=cells < SIDE_BY_SIDE)[0]):

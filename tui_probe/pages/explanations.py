@@ -11,6 +11,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _LIVE: Final[dict[str, tuple[str, ...]]] = {
+    "recent": (
+        "The newest traces. found says of the kernel that takes most of the time what limits it and by how much, else"
+        " what its probes say first, ! before what stands out; – where nothing was found, or the run is active. It is"
+        " read once, and kept in your state folder.",
+        "▶3 stands for three runs of one command, of which the newest is shown: c shows the others. Below the list is"
+        " what the selected run found, and what is different from the run of the same command before it.",
+    ),
+    "form": ("What to start, and how. The last line is the command line that does the same.",),
+    "machine": (
+        "What tui-probe doctor finds. ✘ is missing and ! needs a look, with what to do; ○ is optional, with what it"
+        " would give.",
+    ),
     "figures": (
         "Each figure of both sides, and how it changed; better and worse say which direction is wanted. – means not"
         " measured.",
@@ -45,7 +57,7 @@ _LIVE: Final[dict[str, tuple[str, ...]]] = {
     ),
     "gpu": ("The GPUs of this machine now, and their load, memory, clocks and power in the last minutes.",),
 }
-"""Of the pages of the live screen, and of the figures of a comparison."""
+"""Of the home screen, of the pages of the live screen, and of the figures of a comparison."""
 
 
 def explanation(name: str) -> tuple[str, ...]:

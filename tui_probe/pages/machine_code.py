@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -43,6 +43,7 @@ class MachineCode:
 
     ``origins`` gives, for each line of each code, the line of pruned.ptx that it came from, counted from 1, None where
     that is not known; ``owners`` the probe of each line of the probed code that came from an inserted line of PTX.
+    ``inserted`` gives that inserted line, counted from 1 in probed.ptx.
     ``graft`` is there of a kernel that was probed in its machine code: its ``origins`` are offsets in the pruned code,
     in bytes.
     """
@@ -52,6 +53,7 @@ class MachineCode:
     origins: dict[str, list[int | None]]
     owners: list[str | None]
     graft: Graft | None = None
+    inserted: list[int | None] = field(default_factory=list)
 
     @cached_property
     def acting(self) -> dict[str, list[int | None]]:
@@ -127,10 +129,13 @@ def read_code(kernel: Kernel, progress: Progress) -> MachineCode:
         return _grafted(f"{tool.path.name} {tool.version}", codes, graft, owner)
     origins = {side: ptx_lines(path, codes[side]) for side, path in found.items()}
     pairs = _probed_lines(kernel) if any(origins["probed"]) else {}
-    told = [None if line is None else pairs.get(line - 1) for line in origins["probed"]]
+    lines = origins["probed"]
+    told = [None if line is None else pairs.get(line - 1) for line in lines]
     origins["probed"] = [None if pair is None or pair.left is None else pair.left + 1 for pair in told]
-    owners = with_labels([pair.owner if pair and pair.change == "added" else None for pair in told], codes["probed"])
-    return MachineCode(f"{tool.path.name} {tool.version}", codes, origins, owners)
+    named = [pair.owner if pair is not None and pair.change == "added" else None for pair in told]
+    owners = with_labels(named, codes["probed"])
+    inserted = [None if owner is None else line for line, owner in zip(lines, named, strict=True)]
+    return MachineCode(f"{tool.path.name} {tool.version}", codes, origins, owners, inserted=inserted)
 
 
 def _read(tool: Tool, path: Path) -> Code:

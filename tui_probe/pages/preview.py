@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -21,15 +23,20 @@ from tui_probe.probekit.registry import probe_named
 from tui_probe.trace.gpu_time import times_taken
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tui_probe.draw.spans import Line
     from tui_probe.probekit.timelines.launch import LaunchTimeline
     from tui_probe.trace.model import Kernel, Trace
 
 CELLS: Final = 60
-"""Cells of a chart."""
+"""Cells of a chart at least."""
+COLUMNS: Final = 120
+"""Columns of its values, and its cells at most."""
 ROWS: Final = 3
-LINES: Final = ROWS + 2
-"""A title, the chart, and its axis."""
+"""Rows of a chart at least."""
+AROUND: Final = 2
+"""A title above it, and an axis below."""
 FEWEST_TIMES: Final = 8
 """Timed launches from which on there is something to see of how they differ."""
 _HIGHEST_PART: Final = 0.99
@@ -50,13 +57,21 @@ def charts(trace: Trace, kernel: Kernel) -> tuple[Chart, ...]:
     return tuple(chart for chart in (_running(trace, kernel), _times(kernel)) if chart is not None)
 
 
-def chart_lines(chart: Chart, *, ascii_only: bool = False) -> list[Line]:
-    """``LINES`` lines of at most ``CELLS`` cells."""
-    high = max(value or 0 for value in chart.values)
-    rows = column_chart(chart.values, CELLS, ROWS, high=high, ascii_only=ascii_only)
-    room = CELLS - width(chart.low)
+def chart_lines(chart: Chart, cells: int = CELLS, rows: int = ROWS, *, ascii_only: bool = False) -> list[Line]:
+    """``rows`` and ``AROUND`` lines of at most ``cells`` cells."""
+    values = _in_cells(chart.values, cells)
+    high = max(value or 0 for value in values)
+    drawn = column_chart(values, cells, rows, high=high, ascii_only=ascii_only)
+    room = cells - width(chart.low)
     axis = chart.low + pad(clip(chart.high, room - 1), room, right=True)
-    return [((clip(chart.title, CELLS), "head"),), *(((row, "hue0"),) for row in rows), ((axis, "dim"),)]
+    return [((clip(chart.title, cells), "head"),), *(((row, "hue0"),) for row in drawn), ((axis, "dim"),)]
+
+
+def _in_cells(values: Sequence[float | None], cells: int) -> list[float | None]:
+    """The mean of the columns that fall into each cell; None where none of them has a value."""
+    edges = [round(cell * len(values) / cells) for cell in range(cells + 1)]
+    parts = ([value for value in values[low:high] if value is not None] for low, high in pairwise(edges))
+    return [fmean(part) if part else None for part in parts]
 
 
 def _running(trace: Trace, kernel: Kernel) -> Chart | None:
@@ -78,10 +93,10 @@ def _of_timeline(launch: LaunchTimeline) -> Chart | None:
     blocks = timeline.blocks
     if not len(blocks) or timeline.span < 1:
         return None
-    edges = np.unique(np.linspace(0, timeline.span, CELLS + 1).astype(np.int64))
+    edges = np.unique(np.linspace(0, timeline.span, COLUMNS + 1).astype(np.int64))
     busy = BusyRows(blocks.start, blocks.end, np.zeros(len(blocks), dtype=np.int64), 1)
     running = busy.covered(0, 1, edges)[0] / np.diff(edges)
-    values = np.repeat(running, -(-CELLS // len(running)))[:CELLS] if len(running) < CELLS else running
+    values = np.repeat(running, -(-COLUMNS // len(running)))[:COLUMNS] if len(running) < COLUMNS else running
     most = f"up to {units.count(round(float(running.max())))} at a time"
     sample = "" if timeline.sample is None else f", {sampled_words(timeline.sample)}"
     simulated = ", simulated" if launch.simulated else ""
@@ -98,7 +113,7 @@ def _times(kernel: Kernel) -> Chart | None:
     low, high = float(taken.min()), float(np.quantile(taken, _HIGHEST_PART))
     if not high > low:
         return None
-    counts, _ = np.histogram(np.minimum(taken, high), CELLS, (low, high), weights=weight)
+    counts, _ = np.histogram(np.minimum(taken, high), COLUMNS, (low, high), weights=weight)
     probed = ", all with the probe" if time.with_probe else ""
     title = f"GPU time of #{kernel.index}: {units.counted(time.shown.samples, 'launch')} timed{probed}"
     longest = f"{units.duration(high / 1e9)} (longest {units.duration(float(taken.max()) / 1e9)})"

@@ -87,8 +87,19 @@ def range_page(trace: Trace, *, together: bool = False) -> TablePage[RangeLine]:
         return _place(trace, line)
 
     return TablePage(
-        "ranges", "NVTX ranges", columns, rows, Words((), found, notes, ABOUT), opens=opens if rows else None
+        "ranges",
+        "NVTX ranges",
+        columns,
+        rows,
+        Words((), found, notes, ABOUT),
+        opens=opens if rows else None,
+        names=_names,
     )
+
+
+def _names(line: RangeLine) -> tuple[str, ...]:
+    """The range, and of a kernel in it that."""
+    return (line.node.text, *([] if line.kernel is None else [line.kernel.demangled]))
 
 
 def _lines(trace: Trace, node: RangeNode) -> Iterator[RangeLine]:

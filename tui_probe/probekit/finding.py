@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal
 
 from tui_probe.draw import units
+from tui_probe.draw.spot import Spot
 from tui_probe.draw.table import safe
 from tui_probe.trace.offset import Offset, where
 
@@ -44,8 +45,9 @@ class Finding:
     """``label`` and ``words`` are for people, ``key`` and ``values`` for programs; a value not measured is None.
 
     ``page`` is the view that shows it, ``line`` the line of ``pruned.ptx`` that it is about, counted from 1, or an
-    ``Offset``. What ``stands_out`` costs time, and is where to look first. ``asks`` is the probe that tells more about
-    it, "" for none. ``gain`` is what mending it could save at most, in the same unit for all findings of a probe.
+    ``Offset``; ``block`` and ``warp`` are there where it is about one. What ``stands_out`` costs time, and is where to
+    look first. ``asks`` is the probe that tells more about it, "" for none. ``gain`` is what mending it could save at
+    most, in the same unit for all findings of a probe.
     """
 
     key: str
@@ -57,6 +59,13 @@ class Finding:
     asks: str = ""
     values: Mapping[str, Value] = field(default_factory=dict)
     gain: Gain | None = None
+    block: int | None = None
+    warp: int | None = None
+
+    @property
+    def spot(self) -> Spot:
+        """What the page goes to."""
+        return replace(Spot.of_line(self.line), block=self.block, warp=self.warp)
 
     @property
     def order(self) -> tuple[bool, float]:

@@ -20,7 +20,8 @@ ImageKind: TypeAlias = Literal["elf", "fatbin", "warpped_fatbin", "ptx"]
 
 _WRAPPER_MAGIC: Final = 0x466243B1.to_bytes(4, "little")
 _WRAPPER_SIZE: Final = 24
-_PTX_SECTION: Final = ".nv_debug_ptx_txt"
+_PTX_SECTION: Final = re.compile(r"\.nv_debug_ptx_txt(?:\..+)?")
+"""A cubin that was linked from several has a section for each of them, with a number behind a dot."""
 _FATBIN_SECTIONS: Final = (".nv_fatbin", "__nv_relfatbin")
 _PTX_START: Final = re.compile(rf"{TRIVIA}\.version(?![A-Za-z0-9_$])")
 _TARGET: Final = re.compile(r"\.target\s+sm_([0-9]+)([a-z]?)")
@@ -130,7 +131,7 @@ def _of_fatbin(image: bytes) -> Iterator[str]:
 
 def _of_elf(image: bytes, *, host: bool = True) -> Iterator[str]:
     for name, content in elf.sections(image):
-        if name == _PTX_SECTION:
+        if _PTX_SECTION.fullmatch(name):
             yield content.rstrip(b"\0").replace(b"\0", b"\n").decode("utf-8", "replace") + "\n"
         elif host and name in _FATBIN_SECTIONS:
             yield from _of_fatbin(content)

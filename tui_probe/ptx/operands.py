@@ -13,6 +13,7 @@ from typing import Final
 from tui_probe.ptx.constants import PRODUCT, ConstantReader, Integer, NotConstantError, literal_text
 from tui_probe.ptx.lexer import NAME, NUMBER, SPACE, Kind, Token, lex
 from tui_probe.ptx.tree import (
+    Element,
     Group,
     Immediate,
     Memory,
@@ -274,7 +275,19 @@ class _TokenParser:
         node = self._scope.named(token.text)
         if isinstance(node, Symbol) and self._peek() in ("+", "-"):
             return Symbol(node.name, self._offset())
+        if isinstance(node, Symbol) and self._accept("["):
+            return self._element(node.name)
         return node
+
+    def _element(self, name: str) -> Element:
+        """What follows ``name[``: a number or a register; sums are not understood alike by assemblers."""
+        index = self._single()
+        self._expect("]")
+        if isinstance(index, Immediate) and parse_integer(index.text) is not None:
+            return Element(name, index)
+        if isinstance(index, Register):
+            return Element(name, index)
+        raise _NotUnderstoodError
 
     def _list(self, closer: str) -> tuple[Operand, ...]:
         if self._accept(closer):

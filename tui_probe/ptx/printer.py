@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.ptx.lexer import lex
 from tui_probe.ptx.tree import (
+    Element,
     Group,
     Immediate,
     Instruction,
@@ -44,6 +45,8 @@ def print_operand(operand: Operand) -> str:
             return text
         case Symbol(name, offset):
             return f"{name}+{offset}" if offset else name
+        case Element(name, index):
+            return f"{name}[{print_operand(index)}]"
         case Memory():
             return _print_memory(operand)
         case Vector(elements):

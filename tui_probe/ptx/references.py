@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.ptx.lexer import NAME, Kind, lex
 from tui_probe.ptx.tree import (
     Directive,
+    Element,
     Function,
     Group,
     Immediate,
@@ -121,6 +122,8 @@ def _in_operand(operand: Operand) -> set[str]:
     match operand:
         case Symbol(name):
             return {name}
+        case Element(name, index):
+            return {name} | _in_operand(index)
         case Memory(base, _, coordinates):
             inner = coordinates if base is None else (base, *coordinates)
         case Vector(elements) | Group(elements):

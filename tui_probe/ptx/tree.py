@@ -59,6 +59,14 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class Element:
+    """An element of a variable: ``table[%r3]``, ``table[2]``. The index counts elements, not bytes."""
+
+    name: str
+    index: Register | Immediate
+
+
+@dataclass(frozen=True, slots=True)
 class Vector:
     """Operands in braces: ``{%f1, %f2, _, 0}``."""
 
@@ -95,7 +103,7 @@ class Raw:
     text: str
 
 
-Operand: TypeAlias = Register | Immediate | Symbol | Memory | Vector | Pair | Group | Negated | Raw
+Operand: TypeAlias = Register | Immediate | Symbol | Memory | Element | Vector | Pair | Group | Negated | Raw
 
 
 @dataclass(slots=True)

@@ -1,13 +1,14 @@
-"""cuLink…: several images of PTX become one, as a linker makes one program of machine code."""
+"""The PTX of an image; and several images become one, as a linker makes one program of machine code."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.errors import PtxError
+from tui_probe.errors import ImageError, PtxError
+from tui_probe.ptx import elf
+from tui_probe.ptx.images import find_ptx, ptx_texts
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import Directive, Function, Variable
-from tui_probe.simgpu.modules import ptx_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,6 +21,27 @@ them here is none of it."""
 VISIBLE: Final = ("visible", "weak", "common")
 
 
+_ALONE: Final = (
+    "the simulated GPU executes PTX alone. Load PTX as it is (nvcc -ptx, NVRTC's PTX), and link it with cuLinkAddData"
+    " instead of nvJitLink"
+)
+
+
+def ptx_of(image: bytes, compute_capability: int) -> str:
+    """The PTX of an image for a GPU of a compute capability, 80 for sm_80. Raises ImageError where there is none.
+
+    Of a cubin that was linked from several, the PTX of all of them.
+    """
+    if image.startswith(elf.MAGIC) and len(texts := ptx_texts(image)) > 1:
+        return _linked([parse(text.text) for text in texts])
+    try:
+        return find_ptx(image, arch=compute_capability)
+    except ImageError as error:
+        if error.reason.code != "no-ptx":
+            raise
+        raise ImageError(f"{error}: {_ALONE}") from None
+
+
 def link(images: Sequence[bytes], compute_capability: int) -> bytes:
     """The PTX of all images, for a GPU of a compute capability (80 for sm_80), as text that ends with a NUL.
 
@@ -28,9 +50,13 @@ def link(images: Sequence[bytes], compute_capability: int) -> bytes:
     modules = [parse(ptx_of(image, compute_capability)) for image in images if not image.startswith(ARCHIVE)]
     if not modules:
         raise PtxError("nothing to link: no image with PTX was added")
+    return _linked(modules).encode() + b"\0"
+
+
+def _linked(modules: Sequence[Module]) -> str:
     newest = max(modules, key=lambda module: module.version)
     head = f".version {newest.version[0]}.{newest.version[1]}\n.target {newest.target}\n.address_size 64\n"
-    return "\n".join([head, *_items(modules)]).encode() + b"\n\0"
+    return "\n".join([head, *_items(modules), ""])
 
 
 def _items(modules: Sequence[Module]) -> Iterator[str]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tui_probe.errors import ImageError, SimulationError
-from tui_probe.ptx.images import find_ptx
+from tui_probe.errors import SimulationError
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.cubin import register_counts
+from tui_probe.simgpu.device_runtime import with_runtime
 from tui_probe.simgpu.executor import (
     DeviceMemory,
     Kernel,
@@ -20,24 +20,10 @@ from tui_probe.simgpu.executor import (
     function_addresses,
     module_variables,
 )
+from tui_probe.simgpu.linking import ptx_of
 
 if TYPE_CHECKING:
     from tui_probe.ptx.tree import Module
-
-_ALONE: Final = (
-    "the simulated GPU executes PTX alone. Load PTX as it is (nvcc -ptx, NVRTC's PTX), and link it with cuLinkAddData"
-    " instead of nvJitLink"
-)
-
-
-def ptx_of(image: bytes, compute_capability: int) -> str:
-    """The PTX of an image for a GPU of a compute capability, 80 for sm_80. Raises ImageError where there is none."""
-    try:
-        return find_ptx(image, arch=compute_capability)
-    except ImageError as error:
-        if error.reason.code != "no-ptx":
-            raise
-        raise ImageError(f"{error}: {_ALONE}") from None
 
 
 @dataclass(slots=True)
@@ -57,7 +43,7 @@ class LoadedModule:
 
         Raises ImageError for an image without PTX for it, PtxError for PTX that cannot be read.
         """
-        tree = parse(ptx_of(image, compute_capability))
+        tree = with_runtime(parse(ptx_of(image, compute_capability)))
         names = tuple(entry.name for entry in tree.entries())
         return cls(tree, names, tuple(module_variables(tree)), register_counts(image))
 

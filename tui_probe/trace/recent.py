@@ -120,14 +120,53 @@ def running_traces(folder: Path) -> list[Path]:
     return [path for path in traces_in(folder) if (known := brief(path)) is not None and known.running]
 
 
-def recent_traces(folders: Iterable[Path], limit: int) -> list[Brief]:
-    """The newest traces of these folders and of those looked at lately, the newest first."""
-    found = {path.absolute(): path for path in remembered() if is_trace(path)}
+def recent_traces(folders: Iterable[Path], limit: int, *, looked_at: bool = True) -> list[Brief]:
+    """The newest traces of these folders, and of those ``looked_at`` lately, the newest first."""
+    newest = _newest(folders, limit, looked_at=looked_at)
+    return [known for path in newest if (known := brief(path)) is not None]
+
+
+def _newest(folders: Iterable[Path], limit: int, *, looked_at: bool = True) -> list[Path]:
+    found = {path.absolute(): path for path in remembered() if is_trace(path)} if looked_at else {}
     for folder in folders:
         with contextlib.suppress(TraceError):  # there may be no such folder yet
             found.update((path.absolute(), path) for path in traces_in(folder))
-    newest = sorted(found.values(), key=_changed, reverse=True)[:limit]
-    return [known for path in newest if (known := brief(path)) is not None]
+    return sorted(found.values(), key=_changed, reverse=True)[:limit]
+
+
+class RecentTraces:
+    """The same, asked for again and again: what has not changed since is not read again."""
+
+    def __init__(self, folders: Iterable[Path], limit: int) -> None:
+        self._folders = tuple(folders)
+        self._limit = limit
+        self._known: dict[Path, tuple[object, Brief | None]] = {}
+
+    def __call__(self) -> list[Brief]:
+        """The newest traces as they are now, the newest first."""
+        seen = {path: self._seen(path) for path in _newest(self._folders, self._limit)}
+        self._known = seen
+        return [known for _, known in seen.values() if known is not None]
+
+    def _seen(self, path: Path) -> tuple[object, Brief | None]:
+        stamp = _stamp(path)
+        before, known = self._known.get(path, (None, None))
+        if before == stamp and known is not None and not known.running:
+            return stamp, known
+        return stamp, brief(path)
+
+
+def _stamp(path: Path) -> tuple[tuple[int, int] | None, ...]:
+    """Size and time of what a brief is read from."""
+    return tuple(_size_and_time(path / name) for name in (LOG, "run.json"))
+
+
+def _size_and_time(file: Path) -> tuple[int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
 
 
 def _changed(path: Path) -> float:

@@ -12,11 +12,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from tui_probe.pages.run_verdict import RunVerdict
     from tui_probe.trace.recent import Brief
 
 
 class Finding(Protocol):
-    """One thing about the machine. ``state`` is "ok", "warn" or "missing"; ``advice`` is what to do, or ""."""
+    """One thing about the machine. ``advice`` is what to do, or what it would give, or "".
+
+    ``state`` is "ok", "optional" (it is not there, and nothing needs it), "warn" or "missing".
+    """
 
     @property
     def name(self) -> str: ...
@@ -81,6 +85,7 @@ class Home:
     """What the screen asks of the world; all is called in a background thread. ``notice`` is said at the start."""
 
     recent: Callable[[], Sequence[Brief]]
+    verdict: Callable[[Path], RunVerdict]
     findings: Callable[[], Sequence[Finding]]
     probes: Callable[[], Sequence[ProbeWords]]
     form: Form = field(default_factory=Form)

@@ -9,6 +9,8 @@ SIDE_BY_SIDE = 240
 _BARS = 4
 PREVIEW = 5
 """Rows of the preview: see ``pages.preview``."""
+_MORE = 5
+"""Rows that it takes of those that the table leaves empty."""
 _FOR_PREVIEW = (100, 40)
 """The smallest terminal that has one."""
 
@@ -23,15 +25,16 @@ class Arrangement:
     """Rows of the preview of the selected kernel, below the table; 0: there is no room for it."""
 
 
-def arrangement(width: int, height: int) -> Arrangement | None:
-    """How a terminal of this size is divided; None if it is too small."""
+def arrangement(width: int, height: int, kernels: int | None = None) -> Arrangement | None:
+    """How a terminal of this size is divided, for so many kernels (None: not known); None if it is too small."""
     if width < SMALLEST[0] or height < SMALLEST[1]:
         return None
     preview = PREVIEW if width >= _FOR_PREVIEW[0] and height >= _FOR_PREVIEW[1] else 0
-    if width >= SIDE_BY_SIDE:
-        return Arrangement(beside=True, table_cells=width // 2, preview=preview)
     rows = height - _BARS - preview
-    return Arrangement(beside=False, table_cells=max(6, rows * 2 // 5), preview=preview)
+    beside = width >= SIDE_BY_SIDE
+    table = rows if beside else max(6, rows * 2 // 5)
+    more = _MORE if preview and kernels is not None and 1 + kernels + _MORE <= table else 0
+    return Arrangement(beside, width // 2 if beside else table - more, preview + more)
 
 
 def needed(width: int, height: int) -> str:

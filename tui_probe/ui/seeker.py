@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from tui_probe.draw.spot import Spot
+
 if TYPE_CHECKING:
     from tui_probe.pages.findings.found import Found
     from tui_probe.probekit.finding import Finding
@@ -31,8 +33,8 @@ class PagesDesk(Protocol):
     def show_bars(self) -> None:
         """Draw the lines around the page."""
 
-    def jump_to(self, page: str, line: int | None) -> None:
-        """Show a page, at a line of ``pruned.ptx`` if that is given."""
+    def jump_to(self, page: str, spot: Spot | None) -> None:
+        """Show a page, at a place if one is given."""
 
 
 class Seeker:
@@ -59,7 +61,7 @@ class Seeker:
             return
         line = next((each for each in found.findings if each.line), None) if found else None
         worst = found.worst if found else None
-        if line is not None and line.line is not None and view.land(line.line):
+        if line is not None and line.line is not None and view.land(Spot.of_line(line.line), exactly=True):
             self.screen.notice(f"{line.label}: {line.words}")
         elif worst is None and (words := view.land_on_marked()):
             self.screen.notice(words)
@@ -69,13 +71,13 @@ class Seeker:
             self.screen.notice(f"{worst.label}: {worst.words}")
         else:
             self._wanted = worst
-            self.screen.jump_to(worst.page, worst.line)
+            self.screen.jump_to(worst.page, worst.spot or None)
 
     def arrive(self, view: View) -> None:
         """A page is shown now: go to its worst place if it is the one that was wanted."""
         wanted, self._wanted = self._wanted, None
         if wanted is not None and wanted.page == view.name:
-            if WORST in view.commands():
+            if WORST in view.commands() and not wanted.spot.in_run:
                 view.command(WORST)
             self.screen.notice(f"{wanted.label}: {wanted.words}")
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 from unittest.mock import MagicMock
 
 import numpy as np
@@ -25,9 +26,13 @@ from tui_probe.pages.views.output import data_csv, view_lines
 from tui_probe.pages.views.timeline import KIND, Timeline
 from tui_probe.probekit.kind import Source
 from tui_probe.probekit.timelines.launch import LaunchTimeline
+from tui_probe.probekit.timelines.lengths import Lengths
 from tui_probe.probekit.timelines.moves import MOVES
 from tui_probe.probekit.timelines.window import Window
 from tui_probe.trace.follow import open_trace
+
+if TYPE_CHECKING:
+    from tui_probe.draw.spans import Line
 
 RECORDED = Path(__file__).parents[2] / "data" / "h200"
 
@@ -84,20 +89,48 @@ def test_goldens_of_an_h200(name: str, kernel: int, size: tuple[int, int], ascii
 def test_the_idle_sm_is_an_empty_row(view: Timeline) -> None:
     lines = text_of(view, (80, 24))
     assert line_of(lines, f"SM {planted.IDLE_SM}").split() == ["SM", str(planted.IDLE_SM), "–"]
-    assert sum("–" in line for line in lines[1:-5]) == 1
+    assert sum("–" in line for line in lines[1:-6]) == 1
     assert "50 blocks on 5 of 6 SMs" in lines[0]
 
 
 def test_the_straggler_is_the_longest_bar_and_is_marked(view: Timeline) -> None:
     lines = after(view, "level")
-    bars = {line: line.count("━") for line in lines if "┣" in line}
-    longest = max((part for line in bars for part in line.split("┫")), key=lambda part: part.count("━"))
-    assert longest.strip().startswith(f"┣{planted.STRAGGLER}!")
+    bars = [line for line in lines[:-3] if "┣" in line]
+    longest = max((part for line in bars for part in line.split("┫")), key=lambda part: len(part.strip()))
+    assert longest.strip().startswith(f"┣{planted.STRAGGLER}!══")
     row = next(line for line in lines if f"{planted.STRAGGLER}!" in line)
     assert row[1:].startswith(f"SM {planted.STRAGGLER_SM}.")
     assert "!" in row[: row.index("┣")]
-    assert sum(line.count("!") for line in lines) == 2
+    assert sum(line.count("!") for line in lines[:-3]) == 2
     assert line_of(text_of(opened_again(view), (80, 24)), f"SM {planted.STRAGGLER_SM}").split()[2] == "!"
+
+
+def test_colour_is_the_duration_against_the_median(view: Timeline) -> None:
+    """All blocks but the straggler take 1 000 cycles: neighbours have one colour."""
+    shares = list(view_lines(view, 80, 24))
+    assert roles_of(shares[1:3], "█") == {"hue0"}
+    assert "bad" in roles_of(shares[:-5], "▄")
+    after(view, "level")
+    bars = list(view_lines(view, 80, 24))
+    assert roles_of(bars[:-5], "━") == {"hue0"}
+    assert roles_of(bars[:-5], "═") == {"bad"}
+    legend = "".join(text for text, _ in bars[-3])
+    assert "shares" not in legend
+    assert "┣━━┫ about 1 000 cycles, the median" in legend
+
+
+def roles_of(lines: list[Line], sign: str) -> set[str]:
+    return {role for line in lines for text, role in line if sign in text}
+
+
+@given(st.lists(st.integers(0, 5000), max_size=30), st.integers(1, 2000), st.integers(1, 9))
+def test_grades_follow_durations(cycles: list[int], median: int, far: int) -> None:
+    found = Lengths(median, median * (1.1 + far)).grades(np.array(cycles, dtype=np.int64))
+    for each, grade in zip(cycles, found.tolist(), strict=True):
+        part = each / median
+        assert grade == (3 if part > 1.1 + far else 2 if part >= 1.1 else 1 if part >= 0.9 else 0) or min(
+            abs(part - edge) for edge in (0.9, 1.1, 1.1 + far)
+        ) < 1e-6  # fmt: skip
 
 
 def opened_again(view: Timeline) -> Timeline:
@@ -112,7 +145,7 @@ def test_the_tail_is_the_stragglers(view: Timeline) -> None:
     lines = text_of(view, (80, 24))
     assert "SMs idle 80% of it" in lines[-2]
     assert "SM 4 last" in lines[-2]
-    axis = lines[-4]
+    axis = lines[-5]
     assert axis.index("T") == next(i for i in range(len(axis)) if window_time(view, i) >= planted.END - 1)
 
 
@@ -145,8 +178,8 @@ def test_reading_under_the_cursor(view: Timeline) -> None:
 def test_a_block_has_a_place_in_its_grid() -> None:
     view = recorded("demo", 4)  # 8 × 8 blocks
     after(view, "level")
-    assert view.rows is not None
-    block = int(view.rows.intervals.block[0])
+    block = view.here().block
+    assert block is not None
     assert view.status()[1] == f"block {block} ({block % 8},{block // 8})"
     launch = view.launch
     assert replace(launch, grid=(4, 3, 2)).block_words(23) == "block 23 (3,2,1)"
@@ -159,7 +192,7 @@ def test_cycles_of_a_simulated_gpu_are_no_time(view: Timeline, timed: Timeline) 
     assert "simulated" in text
     assert "unit" not in view.commands()
     assert "8 240 cycles (4.16 µs)" in text_of(timed, (80, 24))[0]
-    assert "µs" in after(timed, "unit")[-3]
+    assert "µs" in after(timed, "unit")[-4]
 
 
 def test_two_marks_measure(timed: Timeline) -> None:
@@ -167,7 +200,7 @@ def test_two_marks_measure(timed: Timeline) -> None:
     timed.press("next")
     assert timed.press("mark") == "× to ×: 1 060 cycles (535 ns)"
     assert timed.status()[0] == "× to ×: 1 060 cycles (535 ns)"
-    assert text_of(timed, (80, 24))[-4].count("×") == 1, "the cursor hides the second"
+    assert text_of(timed, (80, 24))[-5].count("×") == 1, "the cursor hides the second"
 
 
 def test_the_worst_place_is_the_straggler_then_the_tail(view: Timeline) -> None:
@@ -177,7 +210,7 @@ def test_the_worst_place_is_the_straggler_then_the_tail(view: Timeline) -> None:
     after(view, "worst")
     assert view.window.time == planted.END
     assert view.press("worst") == "the longest block"
-    after(view, "level", "level", "worst")
+    after(view, "level", "level")  # the cursor stays on it
     assert f"block {planted.STRAGGLER} warp 0" in view.status()
 
 
@@ -252,7 +285,7 @@ def test_a_key_may_come_before_new_rows_are_drawn(view: Timeline, command: str) 
 def test_many_rows_share_a_line_and_can_be_taken_apart() -> None:
     view = recorded("demo", 6)
     together = view.choice.together
-    assert together == -(-132 // 19)
+    assert together == -(-132 // 18)
     assert len(after(view, "zoom_in_rows")) == 24
     assert view.choice.together == together // 2
     after(view, "zoom_in_rows", "zoom_in_rows")
@@ -348,7 +381,7 @@ def test_nothing_that_is_pressed_breaks_the_picture(presses: list[str]) -> None:
         view.press(press)
         lines = text_of(view, size)
         assert sum(line.startswith("▶") for line in lines) == 1
-        assert lines[-4].count("▲") == 1
+        assert lines[-5].count("▲") == 1
         assert all(view.status())
 
 

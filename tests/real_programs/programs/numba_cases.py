@@ -360,6 +360,50 @@ def prefix_sums():
     np.testing.assert_array_equal(out, np.cumsum(values))
 
 
+@cuda.jit("void(int32[:,:])")
+def rows_in_turn(matrix):
+    """Each row is the one above it, reversed, plus one: written by threads of other blocks."""
+    column = cuda.grid(1)
+    for row in range(1, matrix.shape[0]):
+        matrix[row, column] = matrix[row - 1, matrix.shape[1] - 1 - column] + 1
+        cuda.cg.this_grid().sync()
+
+
+@case
+def barrier_of_the_grid():
+    matrix = np.zeros((6, 128), np.int32)
+    matrix[0] = RNG.integers(0, 100, 128)
+    expected = matrix.copy()
+    rows_in_turn[4, 32](matrix)
+    for row in range(1, 6):
+        expected[row] = expected[row - 1, ::-1] + 1
+    np.testing.assert_array_equal(matrix, expected)
+
+
+LINKED = cuda.CUSource("""
+extern "C" __device__ int smooth(float *out, float left, float middle, float right) {
+    *out = (left + 2 * middle + right) / 4;
+    return 0;
+}
+""")
+smooth = cuda.declare_device("smooth", "float32(float32, float32, float32)", link=LINKED)
+
+
+@cuda.jit
+def smooth_kernel(values, out):
+    i = cuda.grid(1)
+    if 0 < i < values.size - 1:
+        out[i] = smooth(values[i - 1], values[i], values[i + 1])
+
+
+@case
+def a_function_of_linked_source():
+    values = RNG.random(500, np.float32)
+    out = values.copy()
+    smooth_kernel[4, 128](values, out)
+    np.testing.assert_allclose(out[1:-1], (values[:-2] + 2 * values[1:-1] + values[2:]) / 4, rtol=1e-6)
+
+
 @cuda.jit
 def print_kernel(values):
     i = cuda.grid(1)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-State = Literal["ok", "warn", "missing"]
+State = Literal["ok", "optional", "warn", "missing"]
+"""``optional``: it is not there, and no command that profiles needs it; the advice says what it would give."""
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def gpu_items() -> list[Item]:
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        return [Item("GPU", "missing", f"NVML: {error}", "load, memory and clocks will not be shown")]
+        return [Item("GPU", "optional", f"NVML: {error}", "with NVML the load, memory and clocks of a GPU are shown")]
     try:
         release = text(pynvml.nvmlSystemGetDriverVersion())
         return [gpu_item(index, release) for index in range(pynvml.nvmlDeviceGetCount())]
@@ -98,4 +98,6 @@ def counter_items() -> list[Item]:
     if match[1] == "0" or os.geteuid() == 0:
         return [Item("counters", "ok", "performance counters may be read (tui-probe needs none, ncu does)")]
     advice = "for ncu: root, or the module option NVreg_RestrictProfilingToAdminUsers=0"
-    return [Item("counters", "warn", "performance counters are for root only; tui-probe needs none, ncu does", advice)]
+    return [
+        Item("counters", "optional", "performance counters are for root only; tui-probe needs none, ncu does", advice)
+    ]

@@ -72,5 +72,6 @@ def package_items() -> list[Item]:
     if missing:
         items.append(Item("packages", "missing", ", ".join(missing), f"pip install {' '.join(missing)}"))
     if util.find_spec("matplotlib") is None:
-        items.append(Item("matplotlib", "missing", "not installed", "only for PNG files; pip install 'tui-probe[png]'"))
+        advice = "with it PNG files are written: pip install 'tui-probe[png]'"
+        items.append(Item("matplotlib", "optional", "not installed", advice))
     return items

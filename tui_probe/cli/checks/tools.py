@@ -9,29 +9,29 @@ from pathlib import Path
 
 from tui_probe.engine.toolchain import INSTALL_HINT, find_tools, silent_tools
 
-from . import Item
+from . import Item, State
 
 WITHOUT_PTXAS = f"registers and spills will be missing, and the driver assembles; {INSTALL_HINT}"
 
 
 def tool_items() -> list[Item]:
     return [
-        cuda_tool("ptxas", WITHOUT_PTXAS),
-        cuda_tool("nvdisasm", "SASS will not be shown; pip install 'tui-probe[cuda]'"),
-        cuda_tool("cuobjdump", "not needed: images are read without it; pip install 'tui-probe[cuda]'"),
-        nsight_tool("ncu", "only for comparing with Nsight Compute"),
-        nsight_tool("nsys", "only for comparing with Nsight Systems"),
+        cuda_tool("ptxas", WITHOUT_PTXAS, "missing"),
+        cuda_tool("nvdisasm", "with it machine code (SASS) is shown: pip install 'tui-probe[cuda]'"),
+        cuda_tool("cuobjdump", "not needed: images are read without it"),
+        nsight_tool("ncu", "with it run --ncu shows what Nsight Compute counts"),
+        nsight_tool("nsys", "with it timelines can be recorded that import reads"),
     ]
 
 
-def cuda_tool(name: str, without: str) -> Item:
+def cuda_tool(name: str, without: str, absent: State = "optional") -> Item:
     """A tool of the CUDA toolkit: the newest is used, others stand by for what it no longer takes."""
     tools = find_tools(name)
     if silent := ", ".join(map(str, silent_tools(name))):
         words = f"{tools[0].version}, {tools[0].path}; " if tools else ""
         return Item(name, "warn", f"{words}{silent} does not answer --version", "remove it, or put another one first")
     if not tools:
-        return Item(name, "missing", "not found", without)
+        return Item(name, absent, "not found", without)
     others = "".join(f"; also {tool.version}" for tool in tools[1:])
     return Item(name, "ok", f"{tools[0].version}, {tools[0].path}{others}")
 
@@ -39,7 +39,7 @@ def cuda_tool(name: str, without: str) -> Item:
 def nsight_tool(name: str, purpose: str) -> Item:
     path = shutil.which(name) or shutil.which(name, path="/usr/local/cuda/bin")
     if path is None:
-        return Item(name, "missing", "not found", purpose)
+        return Item(name, "optional", "not found", purpose)
     return Item(name, "ok", f"{version_of(Path(path))}, {path}")
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LARGEST: Final = 32 << 20
 """Bytes of a result up to which it is read for a line in a table, unasked."""
-_STANDS_OUT: Final = "! "
+STANDS_OUT: Final = "! "
 
 
 def telling(trace: Trace, kernel: Kernel) -> tuple[tuple[str, Finding], ...]:
@@ -59,7 +59,7 @@ def brief(trace: Trace, kernel: Kernel) -> Brief:
             return Brief(f"{units.size(size)} were recorded: open the kernel to read them")
     found = find_all(Source(trace, kernel))
     best = sorted((each for one in found for each in _best(one)), key=lambda finding: not finding.stands_out)
-    mark = _STANDS_OUT if best and best[0].stands_out else ""
+    mark = STANDS_OUT if best and best[0].stands_out else ""
     problems = [safe(one.problem) for one in found if one.problem]
     return Brief(mark + "; ".join([*(words_of(kernel, each) for each in best), *problems]), tuple(found))
 

@@ -78,6 +78,8 @@ class TablePage(Document, Generic[Row]):
     """The kernel of a trace, by directory and index, that a row leads to; None where no row leads anywhere."""
     narrows: Callable[[Row], tuple[str, Only]] | None = None
     """The page that a row leads to, and which rows are left there."""
+    names: Callable[[Row], Sequence[str]] | None = None
+    """What a row names, in full, where that is not what its columns show."""
     holds: Callable[[Row, Only], bool] | None = None
     """Whether a row is left; None where no page leads here."""
     only: Only | None = None
@@ -110,6 +112,16 @@ class TablePage(Document, Generic[Row]):
         del width
         row = number - self.rows_from
         return [f"row {row + 1} of {len(self.rows)}"] if 0 <= row < len(self.rows) else []
+
+    def whole_names(self, number: int) -> Sequence[str]:
+        """What a row names, or the texts of it that may be cut."""
+        row = number - self.rows_from
+        if not 0 <= row < len(self.rows):
+            return ()
+        if self.names is not None:
+            return self.names(self.rows[row])
+        cut = (column for column in in_tables(self.columns) if column.narrow is not None)
+        return [text for column in cut if (text := cell(column, self.rows[row]).strip())]
 
     def leads_to(self) -> str:
         if self.opens is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.analysis.alignment import PARAMETER, align_probed
 from tui_probe.draw import units
 from tui_probe.draw.spans import pad, wrap
+from tui_probe.draw.spot import Spot
 from tui_probe.draw.view import Document
 from tui_probe.errors import TraceError
 from tui_probe.pages.diff_lines import SIDE_BY_SIDE, DiffLines
@@ -97,10 +98,25 @@ class Diff(Document):
         left = self.text.pair_at(place, width).left if place >= 0 else None
         return None if left is None else left + 1
 
-    def target(self, number: int, width: int) -> int | None:
-        """From an added line the next one of the pruned text."""
-        later = (self.ptx_line(below, width) for below in range(number, len(self.lines(width))))
-        return next((line for line in later if line is not None), None)
+    def here(self, number: int, width: int) -> Spot:
+        """A line of the probe has a place in the probed text alone."""
+        place = number - len(self._head(width))
+        pair = self.text.pair_at(place, width) if place >= 0 else None
+        if pair is None or pair.left is not None or pair.right is None:
+            return super().here(number, width)
+        return Spot(probed=pair.right + 1)
+
+    def target(self, number: int, width: int) -> Spot | None:
+        """The line; above the texts their first one."""
+        spots = (self.here(below, width) for below in range(number, len(self.lines(width))))
+        return next(filter(None, spots), None)
+
+    def place_of_spot(self, spot: Spot, width: int) -> int | None:
+        """Also a line of the probe."""
+        if spot.probed is None:
+            return super().place_of_spot(spot, width)
+        place = self.text.place_of_right(spot.probed - 1, width)
+        return None if place is None else place + len(self._head(width))
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
         """A folded run where the line is in one."""
@@ -158,10 +174,18 @@ class Diff(Document):
             self.shown = (self.shown + 1) % len(self.measures.columns)
         return None
 
+    def choices(self) -> Mapping[str, Any]:
+        """What is folded, and whether registers are named."""
+        return {"folded": self.text.folded, "named": self.named}
+
+    def choose(self, choices: Mapping[str, Any]) -> None:
+        """Both."""
+        self.text.folded, self.named = choices["folded"], choices["named"]
+
     def take_over(self, before: View) -> None:
         """Folded or not, registers named or not, and the same measure."""
         if isinstance(before, Diff):
-            self.text.folded, self.named = before.text.folded, before.named
+            self.choose(before.choices())
             if self.measures and before.measures and self.measures.keys == before.measures.keys:
                 self.shown = before.shown
 

@@ -17,12 +17,14 @@ from tui_probe.probekit.kind import Kind
 from tui_probe.probekit.measures import in_full, line_rows
 from tui_probe.probekit.missing import missing
 from tui_probe.probekit.registry import names_of
+from tui_probe.trace.offset import where_in_full
 from tui_probe.trace.plain_file import read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tui_probe.draw.spans import Line
+    from tui_probe.draw.spot import Spot
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.kind import Source
     from tui_probe.probekit.lines import LineRow
@@ -33,6 +35,8 @@ _CODE: Final = 24
 
 class LinesView(Document):
     """One launch, line by line."""
+
+    tells_at_once = True
 
     def __init__(self, source: Source, progress: Progress) -> None:
         progress(0.0)
@@ -98,6 +102,17 @@ class LinesView(Document):
         places = (place for place, row in enumerate(self.found.rows) if row.line == ptx_line)
         place = next(places, None)
         return None if place is None else place + self.pinned(width)
+
+    def lacks(self, spot: Spot) -> str:
+        """Most lines touch nothing that is measured."""
+        if spot.probed is not None:
+            return f"line {spot.probed} of probed.ptx is the probe's: nothing is measured of it"
+        return f"nothing was measured of {where_in_full(spot.ptx[0])}" if spot.ptx else ""
+
+    def nowhere(self, number: int, width: int) -> str:
+        """Rows of no line, and notes."""
+        del number, width
+        return "this row is of no line of code: a row with a line leads there"
 
     def leads_to(self) -> str:
         """The code."""

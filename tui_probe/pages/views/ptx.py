@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.analysis.alignment import PARAMETER, align_probed
 from tui_probe.draw.lazy import LazyLines
 from tui_probe.draw.spans import clip
+from tui_probe.draw.spot import Spot
 from tui_probe.draw.view import Document
 from tui_probe.errors import TraceError
 from tui_probe.pages.source_text import coloured, drawn, read_lines, without_mark
 from tui_probe.pages.without_ptx import why_no_ptx
 from tui_probe.probekit.kind import Kind
 from tui_probe.probekit.measures import Margin, measures_of
+from tui_probe.trace.offset import where_in_full
 from tui_probe.trace.source_lines import SourceLines, place_of
 
 if TYPE_CHECKING:
@@ -135,10 +137,54 @@ class Ptx(Document):
         number -= self.pinned(width)
         return self._pruned_line(number) if number >= 0 else None
 
-    def target(self, number: int, width: int) -> int | None:
+    def here(self, number: int, width: int) -> Spot:
+        """A line of the probe has a place in the probed text alone."""
+        line, place = self.ptx_line(number, width), number - self.pinned(width)
+        if line is None and place >= 0 and self.variant == "probed":
+            return Spot(probed=place + 1)
+        return Spot.of_line(line)
+
+    def target(self, number: int, width: int) -> Spot | None:
         """Of lines that were measured."""
         line = self.ptx_line(number, width)
-        return line if self._measured and self._measured.words(line) else None
+        return Spot.of_line(line) if line is not None and self._measured and self._measured.words(line) else None
+
+    def nowhere(self, number: int, width: int) -> str:
+        """A line of the probe, or one of which nothing was measured."""
+        if self.variant == "original":
+            return "what was measured is known of lines of the other texts: v shows them"
+        if self.here(number, width).probed is not None:
+            return "this line is the probe's, of which nothing is measured"
+        if not self._measured or not self._measured.columns:
+            return "nothing was measured by line: R runs the program again with a probe that does"
+        return "nothing was measured of this line: . goes to the next one that was"
+
+    def turn_to(self, spot: Spot) -> bool:
+        """The probed text for a line of the probe; for others the pruned one, where the one shown lacks them."""
+        wanted = "pruned" if spot.probed is None else "probed"
+        if not spot.in_code or wanted not in self.texts or wanted == self.variant:
+            return False
+        if spot.probed is None and any(self._index_of(line) is not None for line in spot.ptx):
+            return False
+        self.variant = wanted
+        return True
+
+    def place_of_spot(self, spot: Spot, width: int) -> int | None:
+        """Also a line of the probe, in the probed text."""
+        if spot.probed is None:
+            return super().place_of_spot(spot, width)
+        there = self.variant == "probed" and 0 < spot.probed <= len(self.text)
+        return spot.probed - 1 + self.pinned(width) if there else None
+
+    def lacks(self, spot: Spot) -> str:
+        """The text that is shown has not all lines of the others."""
+        if spot.probed is not None:
+            return f"line {spot.probed} of probed.ptx is the probe's: it does not exist in {self.variant}.ptx"
+        if not spot.ptx:
+            return ""
+        if self.variant == "original":
+            return f"which line of original.ptx is {where_in_full(spot.ptx[0])} is not known"
+        return f"{where_in_full(spot.ptx[0])} does not exist in {self.variant}.ptx"
 
     def marked(self) -> tuple[int, str] | None:
         """The line that has the mark."""
@@ -147,10 +193,15 @@ class Ptx(Document):
 
     def place_of(self, ptx_line: int, width: int) -> int | None:
         """In the text that is shown; None in the original."""
+        place = self._index_of(ptx_line)
+        return None if place is None else place + self.pinned(width)
+
+    def _index_of(self, ptx_line: int) -> int | None:
+        """The line of the text, counted from 0, that is a line of pruned.ptx, counted from 1."""
         place = ptx_line - 1 if self.variant == "pruned" else None
         if self.variant == "probed":
             place = self._numbers.get(ptx_line - 1)
-        return None if place is None or not 0 <= place < len(self.text) else place + self.pinned(width)
+        return None if place is None or not 0 <= place < len(self.text) else place
 
     def stops(self) -> str:
         """What there is to step through: measured lines, else what the probe inserted."""
@@ -192,10 +243,18 @@ class Ptx(Document):
         """Which text it is."""
         return [f"{self.variant}.ptx"]
 
+    def choices(self) -> Mapping[str, Any]:
+        """The text."""
+        return {"variant": self.variant}
+
+    def choose(self, choices: Mapping[str, Any]) -> None:
+        """The same one, where this kernel has it."""
+        self.variant = choices["variant"] if choices["variant"] in self.texts else self.variant
+
     def take_over(self, before: View) -> None:
         """The same text and measure of another kernel."""
         if isinstance(before, Ptx):
-            self.variant = before.variant if before.variant in self.texts else self.variant
+            self.choose(before.choices())
             if self.measures and before.measures and self.measures.keys == before.measures.keys:
                 self.shown = before.shown
 

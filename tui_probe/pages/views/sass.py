@@ -13,6 +13,7 @@ from tui_probe.analysis.sass import CLASSES, class_of_line
 from tui_probe.analysis.sass_alignment import align_sass
 from tui_probe.draw.lazy import LazyLines
 from tui_probe.draw.spans import pad, wrap
+from tui_probe.draw.spot import Spot
 from tui_probe.draw.view import Document
 from tui_probe.pages.diff_lines import DiffLines
 from tui_probe.pages.machine_code import has_both, missing_code, read_code, read_original
@@ -139,7 +140,7 @@ class Sass(Document):
         """The probe that it is of, or the line of PTX that it came from, behind all that was measured of that."""
         line, place = self.ptx_line(number, width), number - len(self._head(width))
         if place >= 0 and self.shown != "pruned":
-            right = self.text.pair_at(place, width).right if self.shown == "diff" else place
+            right = self._probed_place(place, width)
             if right is not None and self.code.owners[right]:
                 return [f"of the probe {self.code.owners[right]}"]
         if line is None:
@@ -169,9 +170,46 @@ class Sass(Document):
             found = self.text.place_of(found, width)
         return None if found is None else found + len(self._head(width))
 
+    def here(self, number: int, width: int) -> Spot:
+        """What came from a line of the probe has a place in the probed text alone."""
+        place = number - len(self._head(width))
+        right = self._probed_place(place, width) if place >= 0 else None
+        inserted = self.code.inserted[right] if right is not None and self.code.inserted else None
+        return super().here(number, width) if inserted is None else Spot(probed=inserted)
+
+    def _probed_place(self, place: int, width: int) -> int | None:
+        """The line of the probed code at a place below the head."""
+        if self.shown == "diff":
+            return self.text.pair_at(place, width).right
+        return place if self.shown == "probed" else None
+
+    def place_of_spot(self, spot: Spot, width: int) -> int | None:
+        """Also the first instruction that was made from a line of the probe."""
+        if spot.probed is None:
+            return super().place_of_spot(spot, width)
+        if self.shown == "pruned" or spot.probed not in self.code.inserted:
+            return None
+        found: int | None = self.code.inserted.index(spot.probed)
+        if self.shown == "diff":
+            found = self.text.place_of_right(self.code.inserted.index(spot.probed), width)
+        return None if found is None else found + len(self._head(width))
+
+    def lacks(self, spot: Spot) -> str:
+        """The assembler may have made nothing of a line."""
+        if spot.probed is not None and self.shown == "pruned":
+            return f"line {spot.probed} of probed.ptx is the probe's: it does not exist in pruned.bin"
+        if spot.probed is not None:
+            return f"line {spot.probed} of probed.ptx has no SASS"
+        return f"{where_in_full(spot.ptx[0])} has no SASS" if spot.ptx else ""
+
     def leads_to(self) -> str:
         """The PTX, where it is known."""
         return "ptx" if self.code.known else ""
+
+    def nowhere(self, number: int, width: int) -> str:
+        """What the assembler made of itself."""
+        del number, width
+        return "this came from no line of PTX: an instruction that did leads there"
 
     # -- choices
 
@@ -199,10 +237,18 @@ class Sass(Document):
         """Which text it is, and who made it."""
         return [self.code.tool, "pruned and probed" if self.shown == "diff" else f"{self.shown}.bin"]
 
+    def choices(self) -> Mapping[str, Any]:
+        """The text, and what is folded."""
+        return {"shown": self.shown, "folded": self.text.folded}
+
+    def choose(self, choices: Mapping[str, Any]) -> None:
+        """Both."""
+        self.shown, self.text.folded = choices["shown"], choices["folded"]
+
     def take_over(self, before: View) -> None:
         """The same text, folded or not, and the same measure."""
         if isinstance(before, Sass):
-            self.shown, self.text.folded = before.shown, before.text.folded
+            self.choose(before.choices())
             if self.measures and before.measures and self.measures.keys == before.measures.keys:
                 self.measure = before.measure
 

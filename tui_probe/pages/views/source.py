@@ -13,6 +13,7 @@ from rich.cells import cell_len
 
 from tui_probe.draw.lazy import LazyLines
 from tui_probe.draw.spans import clip
+from tui_probe.draw.spot import Spot
 from tui_probe.draw.view import Document
 from tui_probe.pages.source_measures import over_rows
 from tui_probe.probekit.kind import Kind
@@ -142,10 +143,27 @@ class SourceView(Document):
 
     def ptx_line(self, number: int, width: int) -> int | None:
         """The first that came from it; of those that were measured, if any was."""
-        code = self._ptx.get(number - self.pinned(width), [])
+        return next(iter(self._best_first(number - self.pinned(width))), None)
+
+    def _best_first(self, row: int) -> list[int]:
+        """The lines of PTX that a row became, those that were measured first."""
         columns = self._measured_ptx.columns if self._measured_ptx else ()
-        measured = [line for line in code if any(line in column.numbers for column in columns)]
-        return next(iter(measured or code), None)
+        return sorted(self._ptx.get(row, []), key=lambda line: all(line not in column.numbers for column in columns))
+
+    def here(self, number: int, width: int) -> Spot:
+        """All lines of PTX that it became."""
+        return Spot(tuple(self._best_first(number - self.pinned(width))))
+
+    def lacks(self, spot: Spot) -> str:
+        """Not all lines came from one of source."""
+        if spot.probed is not None:
+            return f"line {spot.probed} of probed.ptx is the probe's: it came from no line of this source"
+        return f"{where_in_full(spot.ptx[0])} came from no line of source" if spot.ptx else ""
+
+    def nowhere(self, number: int, width: int) -> str:
+        """Comments, declarations, what the compiler left out."""
+        del number, width
+        return "no code of this kernel came from this line: . goes to the next that has some"
 
     def marked(self) -> tuple[int, str] | None:
         """The line that has the mark, by the first line of PTX that came from it."""
@@ -189,11 +207,19 @@ class SourceView(Document):
             self.shown = (self.shown + 1) % len(self.measures.columns)
         return None
 
+    def choices(self) -> Mapping[str, Any]:
+        """What is folded."""
+        return {"folded": self.folded}
+
+    def choose(self, choices: Mapping[str, Any]) -> None:
+        """The same."""
+        if choices["folded"] != self.folded:
+            self.press("fold")
+
     def take_over(self, before: View) -> None:
         """The same folding and measure of another kernel."""
         if isinstance(before, SourceView):
-            if before.folded != self.folded:
-                self.press("fold")
+            self.choose(before.choices())
             if self.measures and before.measures and self.measures.keys == before.measures.keys:
                 self.shown = before.shown
 

@@ -14,6 +14,7 @@ from tui_probe.draw.axis import CYCLES, TIME, draw_across
 from tui_probe.draw.canvas import Canvas
 from tui_probe.draw.heading import draw_head, named
 from tui_probe.draw.spans import clip
+from tui_probe.draw.spot import Spot
 from tui_probe.draw.view import Drawing
 from tui_probe.errors import TraceError
 from tui_probe.probekit import probe_results
@@ -22,9 +23,10 @@ from tui_probe.probekit.measured import probe_of
 from tui_probe.probekit.missing import missing
 from tui_probe.probekit.probe_results import cycles_words
 from tui_probe.probekit.registry import names_of
+from tui_probe.probekit.timelines.lengths import lengths_of
 from tui_probe.probekit.timelines.moves import MOVES, commands
-from tui_probe.probekit.timelines.picture import draw_marks, draw_rows, gutter
-from tui_probe.probekit.timelines.rows import ORDER_WORDS, Choice, rows_of
+from tui_probe.probekit.timelines.picture import draw_marks, draw_rows, gutter, legend
+from tui_probe.probekit.timelines.rows import NONE, ORDER_WORDS, Choice, rows_of
 from tui_probe.probekit.timelines.window import Window
 
 if TYPE_CHECKING:
@@ -34,10 +36,11 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Progress, View
     from tui_probe.probekit.kind import Source
     from tui_probe.probekit.timelines.launch import LaunchTimeline
+    from tui_probe.probekit.timelines.lengths import Lengths
     from tui_probe.probekit.timelines.rows import Level, Rows
 
-_AROUND: Final = 5
-"""Lines that are not rows: a head, the axis and its labels, the tail, the clocks."""
+_AROUND: Final = 6
+"""Lines that are not rows: a head, the axis and its labels, the legend, the tail, the clocks."""
 _COLUMNS: Final = ("sm", "slot", "block", "warp", "start", "end")
 _PLOT_CELLS: Final = 1200
 _PLOT_LABELS: Final = 40
@@ -53,8 +56,6 @@ class Timeline(Drawing):
     fitting: bool
     """Whether all rows have to fit, whatever the height."""
     marks: list[float]
-    pointed: tuple[float, int] | None
-    """Time and line of the longest block, once the cursor was sent there."""
     in_time: bool
 
     def __init__(self, launch: LaunchTimeline) -> None:
@@ -65,29 +66,30 @@ class Timeline(Drawing):
         self.fitting = True
         self.in_time = False
         self.marks = []
-        self.pointed = None
         self.window = Window(self.timeline.span, 1)
         self.rows = None
         self._shown: Rows | None = None
         self._at: tuple[int, int, int] | None = None
         """SM, slot and warp of the row that the cursor begins on."""
+        self._sent: tuple[int, float, int] | None = None
+        """The block that the cursor was sent to, and its time and line then: others may run there at that time, too."""
         self._gutter = 0
 
     @cached_property
-    def _warp_fence(self) -> float:
-        return _fence(self.timeline.warps.duration)
+    def _warp_lengths(self) -> Lengths:
+        return lengths_of(self.timeline.warps.duration)
 
     @cached_property
-    def _block_fence(self) -> float:
-        return _fence(self.timeline.blocks.duration)
+    def _block_lengths(self) -> Lengths:
+        return lengths_of(self.timeline.blocks.duration)
 
     @property
     def of_warps(self) -> bool:
         return self.choice.level == "warp"
 
-    def fence(self, level: Level) -> float:
-        """Cycles beyond which a block, or a warp where these are shown, stands out."""
-        return self._warp_fence if level == "warp" else self._block_fence
+    def lengths(self, level: Level) -> Lengths:
+        """The median of blocks, or of warps where these are shown, and beyond which cycles one stands out."""
+        return self._warp_lengths if level == "warp" else self._block_lengths
 
     @property
     def cycles(self) -> float:
@@ -108,7 +110,7 @@ class Timeline(Drawing):
         wanted = self.choice
 
         def work() -> None:
-            self.rows = rows_of(self.timeline, wanted, self.fence(wanted.level))
+            self.rows = rows_of(self.timeline, wanted, self.lengths(wanted.level))
 
         return work
 
@@ -125,13 +127,18 @@ class Timeline(Drawing):
             return canvas.lines(ascii_only=ascii_only)
         self._follow(rows)
         left = min(self._gutter, width // 2)
-        self.window.resize(width - left, max(height - _AROUND, 1))
+        self._resize(width - left, max(height - _AROUND, 1))
         self._draw_head(canvas)
-        draw_rows(canvas, left, 1, rows, self.window, self.fence(rows.choice.level))
+        lengths = self.lengths(rows.choice.level)
+        drawn = draw_rows(canvas, left, 1, rows, self.window, lengths)
         bottom = height - _AROUND + 1
         self._draw_axis(canvas, left, bottom)
+        x = 0
+        for text, role in legend(lengths, width, drawn):
+            canvas.text(x, bottom + 2, text, role)
+            x += len(text)
         for i, words in enumerate((self._tail_words(), self._clock_words())):
-            canvas.text(0, bottom + 2 + i, clip(words, width), "dim")
+            canvas.text(0, bottom + 3 + i, clip(words, width), "dim")
         return canvas.lines(ascii_only=ascii_only)
 
     def _follow(self, rows: Rows) -> None:
@@ -140,8 +147,84 @@ class Timeline(Drawing):
         if before is rows:
             return
         self._gutter = gutter(rows)
-        at = self._at if before is None else before.place(self.line(before))
+        at, block = (self._at, None) if before is None else self._subject(before)
         self.window.set_lines(rows.lines, 0 if at is None else rows.line_at(*at))
+        self._sent = None if block is None else (block, self.window.time, self.window.line)
+
+    def _resize(self, cells: int, height: int) -> None:
+        """Another size of the window may move the cursor a little: it stays on the block that it was sent to."""
+        sent = self._sent is not None and self._sent[1:] == (self.window.time, self.window.line)
+        self.window.resize(cells, height)
+        if sent and self._sent is not None:
+            self._sent = self._sent[0], self.window.time, self.window.line
+
+    def _subject(self, rows: Rows) -> tuple[tuple[int, int, int], int | None]:
+        """SM, slot and warp of what is under the cursor, where a line may hold several, and the block that it is."""
+        line, index = self.line(rows), self.under(rows)
+        if index is None:
+            return rows.place(line), None
+        start, end = rows.intervals.start[index], rows.intervals.end[index]
+        running = bool(start <= self.window.time < end)
+        return rows.place_of(index), int(rows.intervals.block[index]) if running else None
+
+    def under(self, rows: Rows) -> int | None:
+        """The interval under the cursor: the one that it was sent to, else the latest to start there."""
+        sent = self.sent_to(rows)
+        return rows.at(self.line(rows), self.window.time) if sent is None else sent
+
+    def sent_to(self, rows: Rows) -> int | None:
+        """That of the block that the cursor was sent to, if it was not moved since."""
+        line = self.line(rows)
+        if self._sent is None or self._sent[1:] != (self.window.time, line):
+            return None
+        return rows.find(self._sent[0], line=line)
+
+    def point(self, rows: Rows, index: int, time: float | None = None) -> None:
+        """The cursor to an interval, at a time of it if one is given."""
+        self.window.to(rows.time_of(index) if time is None else time)
+        self.window.move_lines(rows.line_of(index) - self.window.line)
+        self._sent = int(rows.intervals.block[index]), self.window.time, self.window.line
+
+    def here(self) -> Spot:
+        """The block that is under the cursor, and when."""
+        rows = self.rows
+        if rows is None:
+            return Spot()
+        index = self.under(rows)
+        if index is None:
+            return Spot(sm=rows.place(self.line(rows))[0], time=self.window.time)
+        warp = int(rows.intervals.warp[index])
+        block, sm = int(rows.intervals.block[index]), int(rows.intervals.sm[index])
+        return Spot(block=block, warp=None if warp < 0 else warp, sm=sm, time=self.window.time)
+
+    def go_to(self, spot: Spot) -> bool:
+        """To the block, at the time if it runs then; without a block to the time, in the row of the SM."""
+        rows = self.rows
+        if rows is None or not spot.in_run:
+            return False
+        self._follow(rows)
+        if spot.block is not None:
+            index = rows.find(spot.block, spot.warp)
+            if index is None:
+                return False
+            start, end = int(rows.intervals.start[index]), int(rows.intervals.end[index])
+            now = (time for time in (spot.time, self.window.time) if time is not None and start <= time < end)
+            if self.under(rows) != index or spot.time is not None:
+                self.point(rows, index, next(now, None))
+            return True
+        if spot.time is not None:
+            self.window.to(spot.time)
+        if spot.sm is not None:
+            self.window.move_lines(rows.line_at(spot.sm, NONE, NONE) - self.window.line)
+        return True
+
+    def lacks(self, spot: Spot) -> str:
+        """Rows of one SM alone may be shown, and not all blocks were measured."""
+        if spot.block is None or self.rows is None:
+            return ""
+        if self.choice.sm is not None and bool((self.timeline.blocks.block == spot.block).any()):
+            return f"SM {self.choice.sm} alone is shown, and block {spot.block} ran elsewhere: x shows all"
+        return f"nothing was recorded of block {spot.block}"
 
     def _draw_head(self, canvas: Canvas) -> None:
         sms = len(self.timeline.sms)
@@ -182,7 +265,7 @@ class Timeline(Drawing):
 
     def _clock_words(self) -> str:
         choice = self.choice if self.rows is None else self.rows.choice
-        rows = "SMs: share of slots busy" if choice.level == "SM" else f"{choice.level}s"
+        rows = f"{choice.level}s"
         rows += "" if choice.sm is None else f", SM {choice.sm} alone"
         rows += "" if choice.order == "number" else f" {ORDER_WORDS[choice.order]}"
         parts = [rows, self.timeline.clocks.words()]
@@ -214,7 +297,7 @@ class Timeline(Drawing):
             return []
         line = self.line(rows)
         words = [self.measured()] if len(self.marks) == 2 else []
-        index = rows.at(line, self.window.time)
+        index = self.under(rows)
         if index is None:
             return [*words, rows.label(line), "ran nothing"]
         each, khz = rows.intervals, self.launch.clock_khz
@@ -255,7 +338,7 @@ class Timeline(Drawing):
         self.in_time &= self.launch.clock_khz is not None
         self.window.take_over(before.window)
         if before.rows is not None:
-            self._at = before.rows.place(before.line(before.rows))
+            self._at, _ = before._subject(before.rows)
 
     def record(self) -> dict[str, Any]:
         """The launch, its tail and clocks, and its blocks in columns; cycles."""
@@ -279,9 +362,11 @@ class Timeline(Drawing):
 
     def plot(self, axes: Any) -> None:
         """Every row as a strip, darker where more of its slots ran a block."""
-        rows = self.rows or rows_of(self.timeline, self.choice, self.fence(self.choice.level))
+        rows = self.rows or rows_of(self.timeline, self.choice, self.lengths(self.choice.level))
         edges = np.unique(np.linspace(self.window.begin, self.window.end, _PLOT_CELLS).astype(np.int64))
-        share = rows.busy.covered(0, rows.lines, edges) / (rows.capacity[:, np.newaxis].clip(1) * np.diff(edges))
+        share = rows.busy.covered(0, rows.lines, edges).sum(axis=0) / (
+            rows.capacity[:, np.newaxis].clip(1) * np.diff(edges)
+        )
         axes.imshow(share, aspect="auto", cmap="Blues", vmin=0, vmax=1, interpolation="nearest",
                     extent=(edges[0], edges[-1], rows.lines, 0))  # fmt: skip
         if self.tail is not None:
@@ -289,11 +374,6 @@ class Timeline(Drawing):
         axes.set_xlabel("cycles")
         lines = range(0, rows.lines, -(-rows.lines // _PLOT_LABELS))
         axes.set_yticks([line + 0.5 for line in lines], [rows.label(line).strip() for line in lines])
-
-
-def _fence(cycles: Any) -> float:
-    found = distribution(cycles)
-    return float("inf") if found is None else found.fence
 
 
 def _missing(source: Source) -> str | None:
@@ -316,7 +396,9 @@ KIND: Final = Kind(
     _open,
     explanation=(
         "One row per SM, per slot of an SM (which holds one block at a time), or per warp; time runs to the right."
-        " Height is the share of slots that run a block; where there is room, each block is a bar with its number.",
+        " Height is the share of slots that run a block; where there is room, each block is a bar with its number."
+        " Colour is the duration against the median: less than 0.9 times, about as long, more than 1.1 times, far more;"
+        " bars are thin, thick or double accordingly. In a cell that several blocks share, that of most cycles counts.",
         "! marks a block or warp that lasts far longer than the others, – an SM that ran nothing, T the start of the"
         " tail: from there on some SM has nothing left to run. A gap in a slot is the cost of scheduling the next"
         " block.",

@@ -30,12 +30,20 @@ class Moved(Protocol):
     rows: Rows | None
     fitting: bool
     marks: list[float]
-    pointed: tuple[float, int] | None
     in_time: bool
     tail: Tail | None
 
     def line(self, rows: Rows) -> int:
         """The line of the cursor."""
+
+    def under(self, rows: Rows) -> int | None:
+        """The interval under the cursor."""
+
+    def sent_to(self, rows: Rows) -> int | None:
+        """The interval that the cursor was sent to, if it was not moved since."""
+
+    def point(self, rows: Rows, index: int, time: float | None = None) -> None:
+        """The cursor to an interval."""
 
     def measured(self) -> str:
         """What the two marks measure."""
@@ -103,11 +111,8 @@ def _worst(view: Moved) -> str:
     rows, window, tail = view.rows, view.window, view.tail
     longest = None if rows is None else rows.longest()
     has_tail = tail is not None and tail.cycles > 0
-    here = (window.time, window.line)
-    if rows is not None and longest is not None and not (has_tail and view.pointed == here):
-        window.to(longest[1])
-        window.move_lines(rows.line_of(longest[0]) - window.line)
-        view.pointed = (window.time, window.line)
+    if rows is not None and longest is not None and not (has_tail and view.sent_to(rows) == longest):
+        view.point(rows, longest)
         return f"the longest {'warp' if rows.choice.level == 'warp' else 'block'}"
     if rows is None or tail is None or not has_tail:
         return "nothing stands out: all take equally long, and end together"
@@ -140,7 +145,9 @@ def _select(view: Moved) -> str:
     if view.choice.sm is not None or rows is None:
         view.choice, view.fitting = replace(view.choice, sm=None), view.choice.level == LEVELS[0]
         return "all SMs"
-    sm = int(rows.sm[rows.of_line(view.line(rows)).start])
+    line = view.line(rows)
+    index = view.under(rows)
+    sm = rows.place(line)[0] if index is None else rows.place_of(index)[0]
     view.choice, view.fitting = replace(view.choice, sm=sm), True
     return f"SM {sm} alone"
 

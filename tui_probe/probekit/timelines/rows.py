@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 
 from tui_probe.analysis.timeline import order_by
-from tui_probe.analysis.timeline_busy import BusyRows
+from tui_probe.probekit.timelines.lengths import BusyByLength
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.analysis.timeline import Intervals, Timeline
+    from tui_probe.probekit.timelines.lengths import Lengths
 
 Level = Literal["SM", "slot", "warp"]
 Order = Literal["number", "finish", "start"]
@@ -38,8 +39,8 @@ class Rows:
     """Rows from top to bottom. ``sm``, ``slot`` and ``warp`` (i4) say what each is; ``NONE`` is all of them.
 
     ``intervals`` are sorted by row, then start; those of row r are ``offsets[r]`` to ``offsets[r + 1]``. ``capacity``
-    (i4) is how many of them a *line* can hold at the same time, ``busy`` their cycles by line. ``marked`` (bool) tells
-    the rows that hold an interval which stands out.
+    (i4) is how many of them a *line* can hold at the same time, ``busy`` their cycles by line and length. ``marked``
+    (bool) tells the rows that hold an interval which stands out.
     """
 
     choice: Choice
@@ -49,7 +50,7 @@ class Rows:
     intervals: Intervals
     offsets: NDArray[np.int64]
     capacity: NDArray[np.int32]
-    busy: BusyRows
+    busy: BusyByLength
     marked: NDArray[np.bool_]
 
     def __len__(self) -> int:
@@ -110,22 +111,44 @@ class Rows:
         return (int(np.searchsorted(self.offsets, index, side="right")) - 1) // self.choice.together
 
     def line_at(self, sm: int, slot: int, warp: int) -> int:
-        """The line of a row, else of the first row of that SM, else the first line."""
-        for found in ((self.sm == sm) & (self.slot == slot) & (self.warp == warp), self.sm == sm):
+        """The line of a row, else of the first row of that slot, else of that SM, else the first line."""
+        of_sm = self.sm == sm
+        of_slot = of_sm & (self.slot == slot)
+        for found in (of_slot & (self.warp == warp), of_slot, of_sm):
             if found.any():
                 return int(found.argmax()) // self.choice.together
         return 0
 
-    def longest(self) -> tuple[int, float] | None:
-        """The longest interval, and a time at which it is what a line shows; None if all last as long as each other."""
-        lengths = self.intervals.duration
+    def find(self, block: int, warp: int | None = None, line: int | None = None) -> int | None:
+        """The interval of a block, in a line if one is given; of its warps that one, else the one that takes longest.
+
+        None where it is not among the rows.
+        """
+        first, last = (0, len(self.intervals)) if line is None else self.bounds(line)
+        found = first + np.flatnonzero(self.intervals.block[first:last] == block)
+        if not len(found):
+            return None
+        of_warp = found[self.intervals.warp[found] == warp]
+        return int(of_warp[0]) if len(of_warp) else int(found[self.intervals.duration[found].argmax()])
+
+    def place_of(self, index: int) -> tuple[int, int, int]:
+        """SM, slot and warp of an interval."""
+        each = self.intervals
+        return int(each.sm[index]), int(each.slot[index]), int(each.warp[index])
+
+    def longest(self) -> int | None:
+        """The longest interval, of those alike the first by SM, slot and start; None if all are alike."""
+        each, lengths = self.intervals, self.intervals.duration
         if not len(lengths) or lengths.max() == lengths.min():
             return None
-        index = int(lengths.argmax())
-        start, end = int(self.intervals.start[index]), int(self.intervals.end[index])
-        line = self.line_of(index)
+        most = np.flatnonzero(lengths == lengths.max())
+        return int(most[np.lexsort((each.start[most], each.warp[most], each.slot[most], each.sm[most]))[0]])
+
+    def time_of(self, index: int) -> float:
+        """A time at which an interval is what its line shows, if there is one; else when it starts."""
+        start, end, line = int(self.intervals.start[index]), int(self.intervals.end[index]), self.line_of(index)
         times = (float(end - 1), (start + end) / 2, float(start))
-        return index, next((time for time in times if self.at(line, time) == index), float(start))
+        return next((time for time in times if self.at(line, time) == index), float(start))
 
     def next_start(self, line: int, time: float) -> int | None:
         """The first start of an interval of a line after a time, in cycles."""
@@ -142,8 +165,8 @@ class Rows:
         return int(earlier.max()) if len(earlier) else None
 
 
-def rows_of(timeline: Timeline, choice: Choice, fence: float) -> Rows:
-    """The rows that are wanted. Intervals that last more than ``fence`` cycles stand out."""
+def rows_of(timeline: Timeline, choice: Choice, lengths: Lengths) -> Rows:
+    """The rows that are wanted. Intervals beyond the fence of ``lengths`` stand out."""
     places = _places(timeline, choice)
     intervals = timeline.warps if choice.level == "warp" else timeline.blocks
     if choice.sm is not None:
@@ -174,8 +197,8 @@ def rows_of(timeline: Timeline, choice: Choice, fence: float) -> Rows:
         intervals=intervals,
         offsets=np.searchsorted(row_of, np.arange(count + 1)).astype(np.int64),
         capacity=np.add.reduceat(at_once, np.arange(lines) * choice.together).astype(np.int32),
-        busy=BusyRows(intervals.start, intervals.end, row_of // choice.together, lines),
-        marked=np.bincount(row_of[intervals.duration > fence], minlength=count).astype(np.bool_),
+        busy=BusyByLength(intervals.start, intervals.end, row_of // choice.together, lines, lengths),
+        marked=np.bincount(row_of[intervals.duration > lengths.fence], minlength=count).astype(np.bool_),
     )
 
 

@@ -117,6 +117,20 @@ class Access:
             lanes = group.lanes.select(positions)
             yield Part(space, self._locate(space, group, lanes, inside)[1], 0, positions)
 
+    def gathered(self, group: Group, address: Value, dtype: DType) -> Value:
+        """What is at an address of each lane."""
+        found = np.empty(group.lanes.count, dtype)
+        for part in self.parts_at(group, address):
+            chosen = slice(None) if part.positions is None else part.positions
+            found[chosen] = part.view(dtype)[part.element]
+        return found
+
+    def scatter(self, group: Group, address: Value, values: Value) -> None:
+        """Write one of ``values`` to an address of each lane."""
+        for part in self.parts_at(group, address):
+            chosen = slice(None) if part.positions is None else part.positions
+            part.view(values.dtype)[part.element] = values[chosen]
+
     def _locate(self, space: Space, group: Group, lanes: Lanes, address: Value) -> tuple[Value, Value]:
         """Offsets in bytes, and indices. Raises MemoryFaultError."""
         offset = space.offsets(address)
@@ -128,9 +142,9 @@ class Access:
 
 
 class PointerAccess(Access):
-    """Accesses of ``size`` bytes at generic addresses that are no operand; for ``parts_at`` alone."""
+    """Accesses of ``size`` bytes at addresses that are no operand, generic ones or in ``space``; for ``parts_at``."""
 
-    def __init__(self, size: int, line: int) -> None:
-        self._space = ""
+    def __init__(self, size: int, line: int, space: str = "") -> None:
+        self._space = space
         self._size = size
         self._line = line

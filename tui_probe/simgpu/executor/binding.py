@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from tui_probe.ptx.tree import Element, Immediate, Instruction, Operand, Register, Symbol, Vector
 from tui_probe.ptx.tree import Group as Parenthesised
-from tui_probe.ptx.tree import Instruction, Operand, Raw, Register, Symbol, Vector
 from tui_probe.simgpu.executor.async_copy import build_copy_wait
 from tui_probe.simgpu.executor.barrier_instructions import build_barrier, is_barrier
 from tui_probe.simgpu.executor.calls import build_call
@@ -108,8 +108,8 @@ def _plain_operand(operand: Operand, names: Names) -> Operand:
             return Vector(tuple(_plain_operand(element, names) for element in operand.elements))
         case Parenthesised():
             return Parenthesised(tuple(_plain_operand(element, names) for element in operand.elements))
-        case Raw() if operand.text.endswith("[0]"):
-            return Symbol(operand.text.removesuffix("[0]"))
+        case Element(name, Immediate("0")):
+            return Symbol(name)
     return operand
 
 

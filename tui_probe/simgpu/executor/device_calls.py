@@ -1,4 +1,4 @@
-"""Functions that the driver has for kernels, and PTX only declares: ``vprintf`` and ``__assertfail``."""
+"""Functions that the driver has for kernels, and PTX only declares: printing, assertions, a heap."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from tui_probe.ptx.tree import Group as Parenthesised
 from tui_probe.ptx.tree import Symbol
 from tui_probe.simgpu.executor.access import PointerAccess
+from tui_probe.simgpu.executor.device_heap import HEAP, Heap
 from tui_probe.simgpu.executor.faults import KernelAssertionError
 from tui_probe.simgpu.executor.printf import count_of_arguments, formatted
 from tui_probe.simgpu.executor.scalars import U8, U32, U64
@@ -86,7 +87,8 @@ def _operation(function: DeviceFunction, passed: list[BytesName], result: BytesN
             values.append(held.view(U64 if entity.size == 8 else U32)[:, 0])
         given = function(group, memory, values)
         if result is not None:
-            value = np.zeros(group.lanes.count, U32) if given is None else given.astype(U32)
+            kind = U64 if result.size == 8 else U32
+            value = np.zeros(group.lanes.count, kind) if given is None else given.astype(kind)
             group.registers[result.index] = value.reshape(-1, 1).view(U8)
 
     return run
@@ -120,4 +122,24 @@ def _fail(group: Group, memory: _Memory, values: list[Value]) -> Value | None:
     raise KernelAssertionError(f"{where}:{line}: {who}: {thread}: assertion `{what}` failed")
 
 
-FUNCTIONS: Final[dict[str, DeviceFunction]] = {"vprintf": _print, "__assertfail": _fail}
+def _allocate(group: Group, memory: _Memory, values: list[Value]) -> Value:  # noqa: ARG001
+    """``malloc(size)``: lane after lane."""
+    heap = Heap(group.batch.memory, group.batch.launch.address(HEAP))
+    return np.array([heap.take(int(size)) for size in values[0]], U64)
+
+
+def _free(group: Group, memory: _Memory, values: list[Value]) -> Value | None:  # noqa: ARG001
+    """``free(address)``; of 0, nothing."""
+    heap = Heap(group.batch.memory, group.batch.launch.address(HEAP))
+    for address in values[0]:
+        if address:
+            heap.give(int(address))
+    return None
+
+
+FUNCTIONS: Final[dict[str, DeviceFunction]] = {
+    "vprintf": _print,
+    "__assertfail": _fail,
+    "malloc": _allocate,
+    "free": _free,
+}

@@ -57,7 +57,7 @@ class _Format:
         return np.where(np.isnan(signed), _HALF_NAN, signed.view(U16)).view(F16)
 
 
-_FORMATS: Final = {"e4m3x2": _Format(3, -6, 0x7E, np.nan), "e5m2x2": _Format(2, -14, 0x7B, np.inf)}
+FORMATS: Final = {"e4m3": _Format(3, -6, 0x7E, np.nan), "e5m2": _Format(2, -14, 0x7B, np.inf)}
 
 
 def _positive(value: Value) -> Value:
@@ -68,7 +68,7 @@ def build_to_fp8(instruction: Instruction, written: ScalarType, read: ScalarType
     """``cvt.rn.satfinite{.relu}.e4m3x2.f32 d, a, b`` (a is the upper one), and of an ``.f16x2``."""
     if not {"rn", "satfinite"}.issubset(instruction.modifiers):
         return bind.unsupported()
-    number = _FORMATS[written.name]
+    number = FORMATS[written.name.removesuffix("x2")]
     prepared: Callable[[Value], Value] = _positive if "relu" in instruction.modifiers else lambda value: value
 
     def joined(low: Value, high: Value) -> Value:
@@ -90,7 +90,7 @@ def build_from_fp8(instruction: Instruction, written: ScalarType, read: ScalarTy
     """``cvt.rn{.relu}.f16x2.e4m3x2 d, a``."""
     if written.name != "f16x2" or "rn" not in instruction.modifiers:
         return bind.unsupported()
-    number = _FORMATS[read.name]
+    number = FORMATS[read.name.removesuffix("x2")]
     finished: Callable[[Value], Value] = _positive if "relu" in instruction.modifiers else lambda value: value
     target, source = operands_of(instruction, 2)
 

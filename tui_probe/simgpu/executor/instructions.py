@@ -20,6 +20,7 @@ from tui_probe.simgpu.executor import (
     mbarriers,
     movement,
     warp,
+    warpgroups,
     wmma,
 )
 from tui_probe.simgpu.executor.forms import last_type
@@ -65,6 +66,7 @@ BUILDERS: Final[dict[str, Build]] = {
     **warp.BUILDERS,
     **matrix.BUILDERS,
     **wmma.BUILDERS,
+    **warpgroups.BUILDERS,
     "trap": control.build_trap,
     "brkpt": control.build_trap,
 }

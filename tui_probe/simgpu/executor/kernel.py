@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 import numpy as np
 
 from tui_probe.errors import PtxError
 from tui_probe.ptx.constants import folded
+from tui_probe.ptx.instructions import statements_in
 from tui_probe.ptx.tree import Variable
 from tui_probe.simgpu.executor.compiler import compile_program
 from tui_probe.simgpu.executor.memory import FUNCTION_WINDOW
 from tui_probe.simgpu.executor.scalars import TYPES, literal
-from tui_probe.simgpu.executor.scope import Layout, module_names, natural_align, parameter_offsets
+from tui_probe.simgpu.executor.scope import Layout, module_names, name_inside, natural_align, parameter_offsets
 
 if TYPE_CHECKING:
     from tui_probe.ptx.tree import Function, Module
@@ -117,25 +118,28 @@ def function_addresses(module: Module) -> dict[str, int]:
 
 
 def module_variables(module: Module) -> list[ModuleVariable]:
-    """The module's variables in device memory, those that it defines itself.
+    """The module's variables in device memory, those that it defines itself, and those inside its functions.
 
     References to textures are none: the kernels that do not use them run.
     """
-    return [
-        _module_variable(item)
-        for item in module.items
-        if isinstance(item, Variable)
-        and item.space in ("global", "const")
-        and item.linkage != "extern"
-        and item.type not in _REFERENCES
+    outside = [_module_variable(item, item.name) for item in module.items if _is_placed(item)]
+    inside = [
+        node for function in module.functions() for node in statements_in(function.body or ()) if _is_placed(node)
     ]
+    return outside + [_module_variable(node, name_inside(node)) for node in inside]
+
+
+def _is_placed(node: object) -> TypeGuard[Variable]:
+    if not isinstance(node, Variable) or node.space not in ("global", "const"):
+        return False
+    return node.linkage != "extern" and node.type not in _REFERENCES
 
 
 _REFERENCES: Final = ("texref", "samplerref", "surfref")
 _SYMBOL: Final = re.compile(r"(?:generic\(\s*([\w$%]+)\s*\)|([A-Za-z_$%][\w$]*))(?:\s*([+-])\s*(\w+))?")
 
 
-def _module_variable(variable: Variable) -> ModuleVariable:
+def _module_variable(variable: Variable, name: str) -> ModuleVariable:
     kind = TYPES.get(variable.type)
     if kind is None:
         raise PtxError(f"{variable.name} has type .{variable.type}, which has no size here", variable.span.line)
@@ -149,7 +153,7 @@ def _module_variable(variable: Variable) -> ModuleVariable:
         elif offset + kind.bytes <= len(initial):
             initial[offset : offset + kind.bytes] = literal(text, kind).tobytes()
     align = max(variable.align, natural_align(variable))
-    return ModuleVariable(variable.name, variable.space, variable.size_bytes, align, bytes(initial), tuple(relocations))
+    return ModuleVariable(name, variable.space, variable.size_bytes, align, bytes(initial), tuple(relocations))
 
 
 def _relocation(offset: int, match: re.Match[str]) -> Relocation:

@@ -1,4 +1,4 @@
-"""Matrix operations of warps: ``mma``, ``ldmatrix``, ``movmatrix`` (PTX ISA reference, sections 9.7.14.4 and 9.7.14.5).
+"""Matrix operations of warps: ``mma``, ``ldmatrix``, ``stmatrix``, ``movmatrix`` (PTX ISA, 9.7.14.4 and 9.7.14.5).
 
 Products are summed in double precision, where those of half precision, bfloat16 and TF32 are exact; the sum
 with the accumulator is rounded once. A device rounds, or cuts, in between, in ways that are not documented.
@@ -15,6 +15,7 @@ from tui_probe.errors import SimulationError
 from tui_probe.ptx.tree import Immediate, Operand, Vector
 from tui_probe.simgpu.executor.access import Access
 from tui_probe.simgpu.executor.forms import operands_of, types_of
+from tui_probe.simgpu.executor.fp8 import FORMATS
 from tui_probe.simgpu.executor.loads import state_space
 from tui_probe.simgpu.executor.model import WARP_SIZE
 from tui_probe.simgpu.executor.rounding import fma64, from_bfloat16
@@ -57,6 +58,8 @@ def decoded(bits: Value, kind: ScalarType) -> Value:
         return (parts & np.uint32(0xFFFFE000)).view(F32).astype(F64)
     if kind.kind == "bf":
         return from_bfloat16(parts).astype(F64)
+    if kind.kind == "f8":
+        return FORMATS[kind.name].decoded(parts).astype(F64)
     return parts.view(kind.dtype).astype(F64 if kind.kind == "f" else S64)
 
 
@@ -92,7 +95,7 @@ def multiply(a: Value, b: Value, c: Value, kind: ScalarType) -> Value:
     return c
 
 
-class _Fragment:
+class Fragment:
     """Where the elements of a matrix are in a warp: rows and columns of shape (32, registers, elements)."""
 
     def __init__(self, rows: NDArray[Any], columns: NDArray[Any]) -> None:
@@ -119,28 +122,27 @@ def _fragments(registers: int, kind: ScalarType) -> tuple[NDArray[Any], NDArray[
     return np.broadcast_to(_ROW[:, None, None], shape), register, place
 
 
-def _left(registers: int, kind: ScalarType) -> _Fragment:
-    """Matrix A: registers go down eight rows first, then right."""
+def left_of(registers: int, kind: ScalarType) -> Fragment:
+    """Matrix A of sixteen rows: registers go down eight rows first, then right."""
     row, register, place = _fragments(registers, kind)
     each = place.size
     step = register // 2 if registers > 1 else register
     down = register % 2 if registers > 1 else 0 * register
-    return _Fragment(row + 8 * down, _QUAD[:, None, None] * each + place + 4 * each * step)
+    return Fragment(row + 8 * down, _QUAD[:, None, None] * each + place + 4 * each * step)
 
 
-def _right(registers: int, kind: ScalarType) -> _Fragment:
+def _right(registers: int, kind: ScalarType) -> Fragment:
     """Matrix B."""
     row, register, place = _fragments(registers, kind)
     each = place.size
-    return _Fragment(_QUAD[:, None, None] * each + place + 4 * each * register, row)
+    return Fragment(_QUAD[:, None, None] * each + place + 4 * each * register, row)
 
 
-def _accumulator(registers: int, kind: ScalarType) -> _Fragment:
-    """Matrices C and D: pairs of neighbours, in one register (float16) or two."""
+def accumulator_of(registers: int, kind: ScalarType) -> Fragment:
+    """Matrices C and D of sixteen rows: pairs of neighbours, in one register or two; down, then right."""
     row, register, place = _fragments(registers, kind)
-    if kind.bits == 16:
-        return _Fragment(row + 8 * register, 2 * _QUAD[:, None, None] + place)
-    return _Fragment(row + 8 * (register // 2), 2 * _QUAD[:, None, None] + register % 2 + place)
+    pair, place = (register, place) if kind.bits == 16 else (register // 2, register % 2 + place)
+    return Fragment(row + 8 * (pair % 2), 8 * (pair // 2) + 2 * _QUAD[:, None, None] + place)
 
 
 def _elements(operand: Operand) -> tuple[Operand, ...]:
@@ -164,8 +166,8 @@ def _build_multiply(instruction: Instruction, bind: Binder) -> Operation:
         [bind.source(operand, element_register(kind)) for operand in operands]
         for operands, kind in ((a, a_kind), (b, b_kind), (c, c_kind))
     ]
-    left, right = _left(len(a), a_kind), _right(len(b), b_kind)
-    before, after = _accumulator(len(c), c_kind), _accumulator(len(d), d_kind)
+    left, right = left_of(len(a), a_kind), _right(len(b), b_kind)
+    before, after = accumulator_of(len(c), c_kind), accumulator_of(len(d), d_kind)
     saturates = "satfinite" in instruction.modifiers
     bind.effects.members = bind.source(Immediate("0xffffffff"), _U32)
     line = bind.line
@@ -213,6 +215,36 @@ def _build_load(instruction: Instruction, bind: Binder) -> Operation:
     return run
 
 
+def _build_store(instruction: Instruction, bind: Binder) -> Operation:
+    """``stmatrix.sync.aligned.m8n8.x1|x2|x4{.trans}{.shared}.b16 [row address], {…}``: the reverse of ``ldmatrix``."""
+    if "m8n8" not in instruction.modifiers or "b16" not in instruction.modifiers:
+        bind.unsupported()
+    address, stored = operands_of(instruction, 2)
+    sources = [bind.source(operand, _U32) for operand in _elements(stored)]
+    access = Access(address, "shared", 16, bind)
+    reads = tuple(bind.effects.reads)
+    transposed = "trans" in instruction.modifiers
+    bind.effects.members = bind.source(Immediate("0xffffffff"), _U32)
+    line = bind.line
+
+    def run(group: Group) -> None:
+        check_whole_warps(group, line)
+        rows = _collected(read_registers(sources, group), transposed)
+        takers = group.select(np.flatnonzero(group.lanes.lane < 8 * len(sources)), group.block, reads)
+        access.scatter(takers, access.address(takers), rows)
+
+    return run
+
+
+def _collected(registers: Value, transposed: bool) -> Value:
+    """Registers (warps, 32, matrices) to the rows of their matrices, 16 bytes each, in order."""
+    words = np.ascontiguousarray(registers.swapaxes(-1, -2))
+    matrices = words.view(U16).reshape(*words.shape[:2], 8, 8)
+    if transposed:
+        matrices = matrices.swapaxes(-1, -2)
+    return np.ascontiguousarray(matrices).reshape(-1, 8).view(B128)[:, 0]
+
+
 def _distributed(matrices: Value, transposed: bool) -> Value:
     """Matrices of 16-bit elements (warps, matrices, 8, 8) to registers (warps, 32, matrices)."""
     if transposed:
@@ -241,5 +273,6 @@ def _build_move(instruction: Instruction, bind: Binder) -> Operation:
 BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {
     "mma": _build_multiply,
     "ldmatrix": _build_load,
+    "stmatrix": _build_store,
     "movmatrix": _build_move,
 }

@@ -50,7 +50,7 @@ COSTS: Final = {
     "global": 200,  # loads and atomics in global memory, and through generic addresses
     "warp": 24,  # shuffles, votes, matches
     "barrier": 16,  # arriving at a barrier; fences
-    "matrix": 32,  # mma, ldmatrix
+    "matrix": 32,  # mma, wgmma, ldmatrix, stmatrix
 }
 
 COPY_LATENCY: Final = COSTS["global"]
@@ -74,6 +74,8 @@ def _cost_class(opcode: str, modifiers: tuple[str, ...]) -> str:
         return _memory_class(modifiers)
     if opcode == "mbarrier":
         return "shared"
+    if opcode == "wgmma":
+        return "matrix" if "mma_async" in modifiers else "barrier"
     for names, name in ((_SPECIAL, "special"), (_WARP, "warp"), (_BARRIER, "barrier"), (_MATRIX, "matrix")):
         if opcode in names:
             return name

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 import numpy as np
 
 from tui_probe.errors import PtxError
-from tui_probe.ptx.tree import Immediate, Memory, Negated, Operand, Register, Symbol
+from tui_probe.ptx.tree import Element, Immediate, Memory, Negated, Operand, Register, Symbol
 from tui_probe.simgpu.executor.forms import UnsupportedFormError
 from tui_probe.simgpu.executor.scalars import (
     BOOL,
@@ -41,6 +41,7 @@ from tui_probe.simgpu.executor.scope import (
     Names,
     RegisterName,
     SharedName,
+    natural_align,
 )
 from tui_probe.simgpu.executor.special import SPECIAL_REGISTERS, UNKNOWN_SPECIAL_REGISTERS, Reader
 
@@ -147,6 +148,8 @@ class Binder:
                 return self._register_source(operand, kind)
             case Symbol():
                 return self._symbol_source(operand, kind)
+            case Element():
+                return self._element_source(operand, kind)
             case Negated():
                 return self._negated_source(operand, kind)
         raise UnsupportedFormError
@@ -199,7 +202,9 @@ class Binder:
         return ScalarType(kind.name, kind.kind if kind.kind in "us" else "b", kind.bits, self._storage_of(register))
 
     def address(self, operand: Operand) -> tuple[Source, int]:
-        """The address in brackets: a source (uint32 or uint64), and what to add to it."""
+        """The address in brackets, or of an element: a source (uint32 or uint64), and what to add to it."""
+        if isinstance(operand, Element):
+            return self._element_source(operand, TYPES["u64"]), 0
         if not isinstance(operand, Memory) or operand.coordinates:
             self.unsupported()
         match operand.base:
@@ -299,6 +304,29 @@ class Binder:
             case BytesName():
                 self.unsupported()
         raise PtxError(f"{symbol.name} has no address", self.line)
+
+    def _element_source(self, operand: Element, kind: ScalarType) -> Source:
+        """The address of ``table[%r3]``."""
+        match self.entity(operand.name):
+            case SharedName(variable):
+                size = natural_align(variable)
+            case AddressName(element=element) | GlobalName(element=element):
+                size = element
+            case _:
+                self.unsupported()
+        if isinstance(operand.index, Immediate):
+            before = size * int(literal(operand.index.text, TYPES["s64"]))
+            return self._symbol_source(Symbol(operand.name, before), kind)
+        kind = TYPES[f"u{kind.bits}"]
+        start, number = self._symbol_source(Symbol(operand.name), kind), self.source(operand.index, kind)
+        index = self.layout.temporary(f"element {operand.name} {kind.dtype}")
+
+        def run(group: Group) -> None:
+            registers = group.registers
+            registers[index] = start.read(registers) + number.read(registers) * kind.dtype.type(size)
+
+        self.effects.prelude.append(run)
+        return Source(index)
 
     def _constant_source(self, value: int, dtype: DType) -> Source:
         return Source(self.layout.constant(wrapped(value, dtype)))

@@ -38,8 +38,8 @@ class ScalarType:
     """A PTX type.
 
     ``kind`` is ``b`` (untyped), ``u``, ``s``, ``f`` (IEEE), ``bf`` (bfloat16, held as its bits), ``x2``
-    (two 16-bit numbers, held as 32 bits), ``f8x2`` (two 8-bit ones, held as 16 bits) or ``pred``. ``dtype`` is what
-    operations on it compute with.
+    (two 16-bit numbers, held as 32 bits), ``f8`` (8 bits, held as such), ``f8x2`` (two of them, held as 16 bits) or
+    ``pred``. ``dtype`` is what operations on it compute with.
     """
 
     name: str
@@ -72,6 +72,8 @@ def _all_types() -> dict[str, ScalarType]:
         types[name] = ScalarType(name, "x2", 32, U32)
     for name in ("e4m3x2", "e5m2x2"):
         types[name] = ScalarType(name, "f8x2", 16, U16)
+    for name in ("e4m3", "e5m2"):
+        types[name] = ScalarType(name, "f8", 8, U8)
     return types
 
 

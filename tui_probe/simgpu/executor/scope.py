@@ -25,17 +25,22 @@ class RegisterName:
 
 @dataclass(frozen=True, slots=True)
 class AddressName:
-    """A variable at a fixed offset of its space: ``shared``, ``local`` (of its function), ``param`` (of the kernel)."""
+    """A variable at a fixed offset of its space: ``shared``, ``local`` (of its function), ``param`` (of the kernel).
+
+    ``element`` is the size of one of its elements in bytes.
+    """
 
     space: str
     offset: int
+    element: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class GlobalName:
-    """A module-scope variable in device memory, placed by whoever loads the module."""
+    """A variable in device memory, placed by whoever loads the module; ``element`` bytes are one of its elements."""
 
     name: str
+    element: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +235,7 @@ def module_names(module: Module) -> Names:
             if not (isinstance(existing, FunctionName) and item.body is None):
                 names.declare(item.name, FunctionName(item))
         elif isinstance(item, Variable) and item.space in ("global", "const"):
-            names.declare(item.name, GlobalName(item.name))
+            names.declare(item.name, GlobalName(item.name, natural_align(item)))
         elif isinstance(item, Variable) and item.space == "shared":
             names.declare(item.name, SharedName(item))
     return names
@@ -269,16 +274,16 @@ class FunctionScope:
         if variable.space == "reg":
             self._declare_registers(variable, names)
         elif variable.space == "shared":
-            names.declare(variable.name, AddressName("shared", self.layout.shared(variable)))
+            names.declare(variable.name, AddressName("shared", self.layout.shared(variable), natural_align(variable)))
         elif variable.space == "local":
             align = max(variable.align, natural_align(variable))
             offset = -(-self.local_bytes // align) * align
             self.local_bytes = offset + variable.size_bytes
-            names.declare(variable.name, AddressName("local", offset))
+            names.declare(variable.name, AddressName("local", offset, natural_align(variable)))
         elif variable.space == "param":
             names.declare(variable.name, BytesName(self.layout.register(), variable.size_bytes))
         elif variable.space in ("global", "const"):
-            names.declare(variable.name, GlobalName(variable.name))
+            names.declare(variable.name, GlobalName(name_inside(variable), natural_align(variable)))
         else:
             message = f"a variable in .{variable.space}, which the simulated GPU does not have"
             raise PtxError(message, variable.span.line)
@@ -289,6 +294,11 @@ class FunctionScope:
             raise PtxError(f"a register of unknown type .{variable.type}", variable.span.line)
         for part in register_parts(variable):
             names.declare(part, RegisterName(self.layout.typed_register(kind), kind))
+
+
+def name_inside(variable: Variable) -> str:
+    """What a module calls a variable that a function declares inside itself: no program finds it by its name."""
+    return f"$__{variable.name}__{variable.span.start}"
 
 
 def register_parts(variable: Variable) -> list[str]:

@@ -11,9 +11,12 @@ from tui_probe.pages.comparison import compare_sources
 from tui_probe.pages.views import kind_of
 from tui_probe.ui.opening import Page
 from tui_probe.ui.screens.paged import PagedScreen
+from tui_probe.ui.views.kernels import names_of
 from tui_probe.ui.widgets.bars import Tab
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tui_probe.draw.spans import Line
     from tui_probe.probekit.kind import Source
 
@@ -50,6 +53,11 @@ class CompareScreen(PagedScreen):
     def seen(self, cells: int) -> str:
         """Of both sides, cut at the end: without its letter no part could be told from that of the other side."""
         return clip(" · ".join(self.view.status()), cells)
+
+    def whole_names(self) -> Sequence[str]:
+        """What the page has at the cursor, and the kernels of both sides."""
+        both = (*names_of(self.one.kernel), *names_of(self.other.kernel))
+        return tuple(dict.fromkeys((*super().whole_names(), *both)))
 
     def leave(self) -> None:
         """To the screen before."""

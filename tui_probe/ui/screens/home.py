@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tui_probe import __version__
@@ -19,11 +20,13 @@ from tui_probe.ui.widgets.pane import Pane
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from textual import events
     from textual.app import ComposeResult
 
     from tui_probe.draw.spans import Line
+    from tui_probe.pages.run_verdict import RunVerdict
     from tui_probe.trace.recent import Brief
     from tui_probe.ui.home import Finding, Home, ProbeWords
     from tui_probe.ui.views.view import View
@@ -50,6 +53,8 @@ class HomeScreen(ViewScreen):
         self.form = FormView(self, "form", home.form)
         self.machine = FindingsView(self, "machine")
         self.sections: dict[str, View] = {"recent": self.recent, "form": self.form, "machine": self.machine}
+        self._reading: Path | None = None
+        """The trace whose verdict is being read."""
         self.current = "form" if home.notice else "recent"
         self.view.focused = True
 
@@ -90,6 +95,18 @@ class HomeScreen(ViewScreen):
         if first and not traces and self.current == "recent":
             self.enter("form")
 
+    def _read_verdict(self) -> None:
+        """Of one visible run after the other. At home nothing else reads logs."""
+        trace = self.recent.unread if self._reading is None else None
+        if trace is not None and not self.probe_app.backed_up:
+            self._reading = trace
+            done = partial(self._take_verdict, trace)
+            self.logs.submit((self, "verdict"), partial(self.home.verdict, trace), done)
+
+    def _take_verdict(self, trace: Path, verdict: RunVerdict) -> None:
+        self._reading = None
+        self.recent.learn(trace, verdict)
+
     def _take_probes(self, probes: Sequence[ProbeWords]) -> None:
         self.form.probes = probes
         self.form.changed()
@@ -111,6 +128,7 @@ class HomeScreen(ViewScreen):
             title = (("▌" if here else " ", "accent"), (SECTIONS[name], "title" if here else "dim"))
             self.query_one(f"#head-{name}", Bar).show(title, ((note, "dim"),))
         self.show_hint()
+        self._read_verdict()
 
     def _note(self) -> str:
         known, troubles = len(self.machine.findings), self.machine.troubles
@@ -127,7 +145,7 @@ class HomeScreen(ViewScreen):
             if self.form.field not in (*TEXTS, "start"):
                 own.append(replace(view["right"], footer="other choice"))
         elif self.current == "recent":
-            own = [home["enter"], view["filter"]]
+            own = [home["enter"], *([home["older_runs"]] if self.recent.has_older else []), view["filter"]]
         else:
             own = [replace(view["down"], footer="scroll"), view["search"]]
         rest = [key for key in keys.in_scope("app") if key.id in ("quit", "help", "palette")]
@@ -183,6 +201,15 @@ class HomeScreen(ViewScreen):
         """The next section, or the one before."""
         names = list(SECTIONS)
         self.enter(names[(names.index(self.current) + step) % len(names)])
+
+    def action_older_runs(self) -> None:
+        """Show the older runs of the command, or fold them."""
+        if self.current != "recent":
+            self.notice("this is for the list of traces")
+        elif not self.recent.has_older:
+            self.notice("this command ran once")
+        else:
+            self.recent.fold()
 
     def action_enter(self) -> None:
         """Open the trace; in the form go on, choose a probe, or start."""

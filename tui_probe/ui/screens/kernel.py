@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import width
+from tui_probe.draw.spot import Spot
 from tui_probe.pages.views import FIXED, kind_of
 from tui_probe.probekit.probe_results import aimed_by_name
 from tui_probe.ui import keys
@@ -16,10 +18,13 @@ from tui_probe.ui.opening import Page, page_of, pages_of
 from tui_probe.ui.screens.paged import PagedScreen
 from tui_probe.ui.state_line import elapsed_line
 from tui_probe.ui.views.document import DocumentView
+from tui_probe.ui.views.kernels import names_of
 from tui_probe.ui.views.message import MessageView
 from tui_probe.ui.widgets.bars import Tab
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tui_probe.draw.spans import Line
     from tui_probe.pages.kernel_row import KernelRow
     from tui_probe.probekit.kind import Kind, Source
@@ -60,11 +65,17 @@ class KernelScreen(PagedScreen):
         self.opener.forget()
         self.trail.clear()
         self.known, self._awaited = False, None
-        self._of, self._row = self.at_hand.source(), self.at_hand.table.kernel
+        before, self._row = self._row, self.at_hand.table.kernel
+        self._of = self.at_hand.source()
+        self.spot = self._spot_in_launch() if _same(before, self._row) else Spot()
         self._at = None if self._of is None else with_newest(self._of)
         if self._of is not None:
             self.tables.submit((self, "pages"), partial(pages_of, self._of), partial(self._take_pages, self._of))
         self.show_page()
+
+    def _spot_in_launch(self) -> Spot:
+        """Where one is, as far as that means something in another launch of the kernel."""
+        return replace(self._view.here().over(self.spot), time=None, address=None)
 
     def _take_pages(self, source: Source, pages: list[Any]) -> None:
         if source is self._of:
@@ -97,6 +108,10 @@ class KernelScreen(PagedScreen):
         self._row = row
         if isinstance(self._view, DocumentView):
             self.opener.read_again(page_of(kind, source), self._view)
+
+    def whole_names(self) -> Sequence[str]:
+        """What the page has at the cursor, and the kernel."""
+        return (*super().whole_names(), *([] if self._of is None else names_of(self._of.kernel)))
 
     # -- the lines around the page
 
@@ -195,6 +210,10 @@ class KernelScreen(PagedScreen):
             self.notice("no kernel is selected")
         else:
             self.probe_app.compare(self._of)
+
+
+def _same(before: KernelRow | None, row: KernelRow | None) -> bool:
+    return before is not None and row is not None and before.index == row.index
 
 
 def _next_launch() -> keys.Key:

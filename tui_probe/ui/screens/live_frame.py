@@ -19,7 +19,7 @@ from tui_probe.ui.processes import ProcessSwitch
 from tui_probe.ui.run_end import why_empty, words_at_end
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.state_line import elapsed_line, state_line
-from tui_probe.ui.views.kernels import KernelTable
+from tui_probe.ui.views.kernels import KernelTable, names_of
 from tui_probe.ui.views.preview import Preview
 from tui_probe.ui.widgets.bars import Bar, Rule, TabBar, fitting
 from tui_probe.ui.widgets.pane import Pane
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
     from tui_probe.ui.feed import ProcessView, Snapshot
+    from tui_probe.ui.layout import Arrangement
     from tui_probe.ui.views.view import View
     from tui_probe.ui.widgets.bars import Tab
 
@@ -54,6 +55,7 @@ class LiveFrame(ViewScreen):
         self.preview = Preview(self, "preview", self._findings.found_in, ascii_only=ascii_only)
         self.at_hand = AtHand(self.table)
         self.switch = ProcessSwitch(self, self.at_hand, self._take_again)
+        self._division: Arrangement | None = None
         self._beginning: Beginning | None = None
         self._resumed = False
         self.early_keys = EarlyKeys(self, lambda: not self.at_hand.snapshot.loaded or self.table.waits)
@@ -94,6 +96,11 @@ class LiveFrame(ViewScreen):
         """The process that is shown."""
         return self.at_hand.process
 
+    def whole_names(self) -> Sequence[str]:
+        """What is selected on the page, else the selected kernel."""
+        kernel = self.table.kernel
+        return super().whole_names() or ([] if kernel is None else names_of(kernel))
+
     @property
     def preview_pane(self) -> Pane:
         """Where the preview of the selected kernel stands."""
@@ -133,6 +140,8 @@ class LiveFrame(ViewScreen):
         process = self.process
         self.table.say_empty(process.problem if process and process.problem else why_empty(snapshot))
         self.table.show(process.kernels if process else (), timed=snapshot.benchmark)
+        if arrangement(*self.size, len(process.kernels) if process else None) != self._division:
+            self._divide(*self.size)
         self._begin()
         self.early_keys.release()
         self.pages.take(snapshot, process, self.probe_app.gpu.latest)
@@ -223,7 +232,8 @@ class LiveFrame(ViewScreen):
         self._divide(*event.size)
 
     def _divide(self, width: int, height: int) -> None:
-        division = arrangement(width, height)
+        division = arrangement(width, height, len(self.process.kernels) if self.process else None)
+        self._division = division
         if division is None:
             return
         left, alone = self.query_one("#left"), self.zoomed

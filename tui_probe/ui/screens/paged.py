@@ -9,6 +9,7 @@ from abc import abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
+from tui_probe.draw.spot import Spot
 from tui_probe.ui import keys
 from tui_probe.ui.screens.paged_frame import PagedFrame
 from tui_probe.ui.seeker import WORST, Seeker
@@ -40,6 +41,8 @@ class PagedScreen(PagedFrame):
         super().__init__(tabs, current, known=known, reading=reading)
         self.trail = Trail()
         self.seeker = Seeker(self)
+        self.spot = Spot()
+        """Where in the launch one is, as the pages that were left told."""
         self._only: object = None
         """What of the page that is gone to will be shown."""
         self._awaited: int | None = None
@@ -75,7 +78,7 @@ class PagedScreen(PagedFrame):
         only, self._only = self._only, None
         if only is not None:
             view.narrow(only)
-        self.trail.arrive(view)
+        self.trail.arrive(view, self.spot)
         self.seeker.arrive(view)
 
     def hints(self) -> list[keys.Key]:
@@ -120,7 +123,7 @@ class PagedScreen(PagedFrame):
 
     def action_jump(self) -> None:
         """To the page or the screen that knows more of what is at the cursor; going back returns to this one."""
-        page, line, kernel = self._view.leads_to(), self._view.target(), self._view.opened()
+        page, spot, kernel = self._view.leads_to(), self._view.target(), self._view.opened()
         if (narrowed := self._view.narrowed()) is not None:
             self.trail.leave(self._view, None)
             self._only = narrowed[1]
@@ -128,19 +131,20 @@ class PagedScreen(PagedFrame):
         elif kernel is not None:
             if problem := self.probe_app.live.open_kernel(*kernel):
                 self.notice(problem)
-        elif page and line is not None:
-            self.jump_to(page, line)
+        elif page and spot is not None:
+            self.jump_to(page, spot)
         elif page == "kernel":
             self.notice("this line leads to no kernel of a trace")
         else:
-            self.notice("nothing more is known of this place" if page else self.NOWHERE)
+            self.notice(self._view.nowhere() or ("nothing more is known of this place" if page else self.NOWHERE))
 
-    def jump_to(self, page: str, line: int | None) -> None:
-        """Show a page, at a line of ``pruned.ptx`` if that is given; going back returns to this one."""
-        self.trail.leave(self._view, line)
+    def jump_to(self, page: str, spot: Spot | None) -> None:
+        """Show a page, at a place if one is given; going back returns to this one."""
+        self.trail.leave(self._view, spot)
         self._go(page)
 
     def _go(self, page: str) -> None:
+        self.spot = self._view.here().over(self.spot)
         self.current, self._awaited = page, None
         self.show_page()
 

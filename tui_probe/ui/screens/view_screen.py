@@ -14,6 +14,7 @@ from tui_probe.ui.exports import KEYS, SUFFIXES
 from tui_probe.ui.layout import arrangement, needed
 from tui_probe.ui.prompt import Answer, Prompt, Question
 from tui_probe.ui.save import copy_out, export
+from tui_probe.ui.screens.names import NameScreen
 from tui_probe.ui.textual_private import OpenScreen
 from tui_probe.ui.topic import Topic, topic_of
 from tui_probe.ui.widgets.bars import Bar, key_line
@@ -228,6 +229,21 @@ class ViewScreen(OpenScreen[None]):
     def _copied(self, text: str, words: str) -> None:
         self.probe_app.to_clipboard(text)
         self.notice(words)
+
+    def whole_names(self) -> Sequence[str]:
+        """What is selected, with names in full."""
+        return self.view.whole_names()
+
+    def action_whole_names(self) -> None:
+        """Show them in front of the screen."""
+        if names := self.whole_names():
+            self.app.push_screen(NameScreen(names), self._copy_names)
+        else:
+            self.notice("nothing here has a name that could be cut")
+
+    def _copy_names(self, names: str | None) -> None:
+        if names is not None:
+            self.tables.submit("copy", partial(copy_out, names), partial(self._copied, names))
 
     def action_export(self) -> None:
         """To a new file in the current directory; asks for the form where there are several."""

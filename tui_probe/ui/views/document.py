@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw.spans import Line, clip_line, width, wrap
+from tui_probe.draw.spot import Spot
 from tui_probe.ui.exports import document_forms
 from tui_probe.ui.views.finding import find, passing, whole
 from tui_probe.ui.views.place import Place
@@ -21,6 +23,32 @@ if TYPE_CHECKING:
     from tui_probe.ui.exports import Writer
 
 POINTER = "▶"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was visible of a document in ``cells`` columns, and where the cursor was, to be seen again."""
+
+    cells: int
+    top: int
+    cursor: int
+    left: int
+    searched: str
+    match: int | None
+    filtered: str
+    chosen: list[int] | None
+    before: Before | None
+    choices: Mapping[str, Any]
+    spot: Spot
+
+
+@dataclass(frozen=True)
+class Before:
+    """The first visible line and that of the cursor before there was a filter, and where that put the cursor."""
+
+    top: int
+    number: int
+    put: int | None = None
 
 
 class DocumentView(View):
@@ -41,8 +69,12 @@ class DocumentView(View):
         self.match: int | None = None
         self._new = True
         """Whether the cursor has still to be put where it begins."""
-        self._landing: int | None = None
-        """A line of ``pruned.ptx`` that is gone to as soon as there are lines."""
+        self._landing: Spot | None = None
+        """A spot that is gone to as soon as there are lines."""
+        self._before: Before | None = None
+        """Where the cursor was when the filter was set."""
+        self.moved = False
+        """Was the cursor ever put somewhere, so that other pages may go on there?"""
 
     # -- what is shown
 
@@ -85,7 +117,8 @@ class DocumentView(View):
         self.place.fit(self.count, self.room)
         if self._landing is not None and self.width:
             landing, self._landing = self._landing, None
-            self.land(landing)
+            if not self.land(landing, exactly=True) and (words := self.document.lacks(landing)):
+                self.desk.notice(words)
         self.changed()
 
     @property
@@ -179,16 +212,24 @@ class DocumentView(View):
             self._to(worst[0] - self.pinned)
             self.desk.notice(worst[1])
             return
-        before, row = self._ptx_line(), self.place.cursor - self.top
+        here, above, row = self._spot(), self._ptx_line(), self.place.cursor - self.top
         if words := self.document.press(command):
             self.desk.notice(words)
         self._lay_out()
-        after = None if before is None else self.document.place_of(before, self._cells)
+        after = self.document.place_of_spot(here, self._cells)
+        if after is None and (words := self.document.lacks(here)):
+            self.desk.notice(words)
+        if after is None and above is not None:
+            after = self.document.place_of(above, self._cells)
         if after is not None and self.chosen is None:
             self.place.cursor = after - self.pinned
             self.place.top = self.place.cursor - row
             self.place.fit(self.count, self.room)
             self.changed()
+
+    def _spot(self) -> Spot:
+        """That of the line at the cursor."""
+        return self.document.here(self.cursor, self._cells) if self.count else Spot()
 
     def _ptx_line(self) -> int | None:
         """The line of ``pruned.ptx`` at the cursor, or the last one visible above it."""
@@ -209,17 +250,21 @@ class DocumentView(View):
 
     def _to(self, place: int) -> None:
         self.place.to(place, self.count, self.room)
+        self._moved()
+
+    def _moved(self) -> None:
+        self.moved = True
         self.changed()
 
     def move(self, step: int) -> None:
         """By lines."""
         self.place.step(step, self.count, self.room)
-        self.changed()
+        self._moved()
 
     def move_page(self, step: int) -> None:
         """By windows."""
         self.place.page(step, self.count, self.room)
-        self.changed()
+        self._moved()
 
     def move_to(self, end: int) -> None:
         """To the start or the end."""
@@ -236,7 +281,7 @@ class DocumentView(View):
         place = self.top + row - self.pinned
         if self.gutter and row >= self.pinned and place < self.count:
             self.place.cursor = place
-            self.changed()
+            self._moved()
 
     # -- to and from other pages
 
@@ -244,9 +289,17 @@ class DocumentView(View):
         """The page that Enter goes to."""
         return self.document.leads_to()
 
-    def target(self) -> int | None:
-        """The line of ``pruned.ptx`` that it goes to."""
+    def target(self) -> Spot | None:
+        """The spot that it goes to."""
         return self.document.target(self.cursor, self._cells) if self.count else None
+
+    def nowhere(self) -> str:
+        """As the document says of the line at the cursor."""
+        return self.document.nowhere(self.cursor, self._cells) if self.count else ""
+
+    def whole_names(self) -> Sequence[str]:
+        """As the document says."""
+        return self.document.whole_names(self.cursor) if self.count else ()
 
     def narrowed(self) -> tuple[str, Any] | None:
         """As the document says."""
@@ -262,30 +315,64 @@ class DocumentView(View):
         return changed
 
     def seen(self) -> object:
-        """The first visible line and the one at the cursor."""
-        return self.top, self.place.cursor
+        """All that is needed to see it again as it is."""
+        choices, place = self.document.choices(), self.place
+        found = (self.searched, self.match, self.filtered, self.chosen, self._before)
+        return Seen(self._cells, place.top, place.cursor, self.left, *found, choices, self._spot())
 
     def see(self, seen: object) -> None:
-        """Both as they were."""
-        if isinstance(seen, tuple):
-            self.place.top, self.place.cursor = seen
+        """The same text, lines and cursor; in another width the same spot."""
+        if not isinstance(seen, Seen):
+            return
+        self.document.choose(seen.choices)
+        self.left, self.searched, self.match = seen.left, seen.searched, seen.match
+        self.filtered, self.chosen, self._before = seen.filtered, seen.chosen, seen.before
+        self._lay_out()
+        if self._cells == seen.cells:
+            self.place.top, self.place.cursor = seen.top, seen.cursor
+            self.place.fit(self.count, self.room)
             self.changed()
+        else:
+            self.land(seen.spot)
 
-    def land(self, ptx_line: int) -> bool:
-        """The cursor to a line of ``pruned.ptx``, as soon as there are lines. False if it is on no line."""
+    def here(self) -> Spot:
+        """That of the line at the cursor, if it was put there."""
+        return self._spot() if self.moved or self.document.tells_at_once else Spot()
+
+    def land(self, spot: Spot, *, exactly: bool = False) -> bool:
+        """The cursor to a spot, as soon as there are lines."""
         if not self.width:
-            self._landing = ptx_line
+            self._landing = spot
             return True
-        self.clear_search()
-        number = self.document.place_of(ptx_line, self._cells)
-        if number is not None:
-            self._to(number - self.pinned)
-        return number is not None
+        if not exactly and self._spot().shares_code(spot):
+            return True
+        if exactly and self.document.turn_to(spot):
+            self._lay_out()
+        number = self.document.place_of_spot(spot, self._cells)
+        if number is None or (self._is_hidden(number) and not exactly):
+            return False
+        if self._is_hidden(number):
+            self.clear_search()
+        self._to(self._place_of(number))
+        return True
+
+    def _is_hidden(self, number: int) -> bool:
+        """Does a line not pass the filter?"""
+        if self.chosen is None:
+            return False
+        place = bisect_left(self.chosen, number)
+        return place == len(self.chosen) or self.chosen[place] != number
+
+    def lacks(self, spot: Spot) -> str:
+        """The filter hides it, or the document has it not."""
+        if self.document.place_of_spot(spot, self._cells) is not None and self.filtered:
+            return f"“{self.filtered}” hides the line of the page before: Esc shows all"
+        return self.document.lacks(spot)
 
     def land_on_marked(self) -> str:
         """The cursor to the line that is marked in the visible figure."""
         found = self.document.marked()
-        return found[1] if found is not None and self.land(found[0]) else ""
+        return found[1] if found is not None and self.land(Spot.of_line(found[0]), exactly=True) else ""
 
     # -- search and filter
 
@@ -311,7 +398,7 @@ class DocumentView(View):
             self.changed()
         else:
             self.place.to(place, self.count, self.room, above=self.room // 3)
-            self.changed()
+            self._moved()
 
     @property
     def filter_text(self) -> str:
@@ -320,31 +407,46 @@ class DocumentView(View):
 
     def set_filter(self, text: str, *, keep: bool = False) -> None:
         """Only lines that contain ``text``; found in the background."""
-        self.filtered = text
         if not text:
-            self.chosen, self.place.top, self.place.cursor = None, 0, 0
-            self.changed()
+            self._show_all()
             return
+        if self._before is None:
+            self._before = Before(self.top, self.cursor)
+        self.filtered = text
         job = partial(passing, self.lines, self.pinned, text)
         self.desk.tables.submit((self, "filter"), job, partial(self._take_filter, self.lines, keep))
 
     def _take_filter(self, lines: Sequence[Line], keep: bool, chosen: list[int]) -> None:
-        if lines is self.lines and self.filtered:
-            self.chosen, self.match = chosen, None
-            if not keep:
-                self.place.top = self.place.cursor = 0
-            self.changed()
+        """The cursor to the first of them from where it was on."""
+        if lines is not self.lines or not self.filtered:
+            return
+        self.chosen, self.match = chosen, None
+        if not keep and self._before is not None:
+            place = min(bisect_left(chosen, self._before.number), max(0, len(chosen) - 1))
+            self.place.top = 0
+            self.place.to(place, self.count, self.room)
+            self._before = replace(self._before, put=chosen[place] if chosen else None)
+        self.changed()
 
     def clear_search(self) -> bool:
-        """Forget search and filter; the cursor stays at its line."""
-        had, here = bool(self.searched or self.filtered), self.cursor
-        filtered = self.chosen is not None
-        self.searched, self.filtered, self.chosen, self.match = "", "", None, None
-        if filtered:
-            self._to(here - self.pinned)
-        elif had:
-            self.changed()
+        """Forget search and filter."""
+        had = bool(self.searched or self.filtered)
+        self.searched, self.match = "", None
+        if had:
+            self._show_all()
         return had
+
+    def _show_all(self) -> None:
+        """No filter: the cursor stays at its line; where it was not moved it returns to the one it was on before."""
+        here, before, was_filtered = self.cursor, self._before, self.chosen is not None
+        lost = was_filtered and not self.count
+        self.filtered, self.chosen, self._before = "", None, None
+        if was_filtered and before is not None and (lost or here == before.put):
+            self.place.top, self.place.cursor = before.top, before.number - self.pinned
+            self.place.fit(self.count, self.room)
+        elif was_filtered:
+            self.place.to(here - self.pinned, self.count, self.room)
+        self.changed()
 
     # -- out of the screen
 

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tui_probe.draw.spans import wrap
+from tui_probe.draw.spot import Spot
 from tui_probe.errors import ProbeError
 from tui_probe.ui.exports import drawing_forms
 from tui_probe.ui.views.view import Desk, View
@@ -33,7 +34,7 @@ class DrawingView(View):
         self.drawing = drawing
         self.source = source
         self.ascii_only = ascii_only
-        self.busy = False
+        self.busy = self.moved = False
         self.problem = ""
         self.when_ready: Callable[[], None] | None = None
         """Called once, when there is something to see for the first time."""
@@ -96,6 +97,7 @@ class DrawingView(View):
     def command(self, command: str) -> None:
         """Do one of the commands, if the drawing knows it."""
         if command in self.drawing.commands():
+            self.moved = True
             if words := self.drawing.press(command):
                 self.desk.notice(words)
             self._prepare()
@@ -121,9 +123,31 @@ class DrawingView(View):
         """The page that Enter goes to."""
         return self.drawing.leads_to()
 
-    def target(self) -> int | None:
-        """The line of ``pruned.ptx`` under the cursor."""
-        return self.drawing.ptx_line()
+    def target(self) -> Spot | None:
+        """Where the cursor is, if that is of a line of code."""
+        spot = self.drawing.here()
+        return spot if spot.in_code else None
+
+    def nowhere(self) -> str:
+        """As the drawing says."""
+        return self.drawing.nowhere()
+
+    def here(self) -> Spot:
+        """That of the cursor, once it was moved."""
+        return self.drawing.here() if self.moved else Spot()
+
+    def land(self, spot: Spot, *, exactly: bool = False) -> bool:
+        """The cursor to a spot."""
+        del exactly
+        found = self.drawing.go_to(spot)
+        if found:
+            self.moved = True
+            self._prepare()
+        return found
+
+    def lacks(self, spot: Spot) -> str:
+        """As the drawing says."""
+        return self.drawing.lacks(spot)
 
     def opened(self) -> tuple[Path, int] | None:
         """The kernel under the cursor."""
@@ -131,6 +155,7 @@ class DrawingView(View):
 
     def click(self, row: int, column: int = 0) -> None:
         """The cursor to a cell."""
+        self.moved = True
         self.drawing.click(column, row)
         self._prepare()
 

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from tui_probe.ui.home import Finding
     from tui_probe.ui.views.view import Desk
 
-GLYPHS = {"ok": ("✔", "good"), "warn": ("!", "warn"), "missing": ("✘", "bad")}
-ORDER = ("missing", "warn", "ok")
+GLYPHS = {"ok": ("✔", "good"), "optional": ("○", "dim"), "warn": ("!", "warn"), "missing": ("✘", "bad")}
+ORDER = ("missing", "warn", "optional", "ok")
+_FINE = ("ok", "optional")
 BEFORE = 3
 """Cells of the glyph."""
 
@@ -33,8 +34,8 @@ class FindingsView(TextView):
 
     @property
     def troubles(self) -> int:
-        """How many are not as they could be."""
-        return sum(finding.state != "ok" for finding in self.findings)
+        """How many are not as they should be."""
+        return sum(finding.state not in _FINE for finding in self.findings)
 
     def draw(self, width: int, height: int) -> list[Line]:
         """Cut lines, or all that they say."""

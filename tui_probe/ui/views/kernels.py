@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tui_probe.draw.formats import as_csv, as_json, as_markdown, as_record
 from tui_probe.draw.spans import Line, Span, pad, width, wrap
@@ -17,7 +17,7 @@ from tui_probe.ui.views.text import contains, mark
 from tui_probe.ui.views.view import Desk, View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from tui_probe.ui.exports import Writer
 
@@ -68,6 +68,15 @@ def table_text(rows: Rows) -> Iterator[str]:
 
 def _json(rows: Rows) -> Iterator[str]:
     return as_json({"page": "kernels"}, "kernels", (as_record(DATA_COLUMNS, row) for row in rows), NEWEST)
+
+
+class Named(Protocol):
+    """A kernel, or a row of one."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def demangled(self) -> str: ...
 
 
 class KernelTable(View):
@@ -376,10 +385,11 @@ class KernelTable(View):
 
     def copied(self) -> str:
         """The names of the selected kernel."""
-        kernel = self.kernel
-        if kernel is None:
-            return ""
-        return kernel.name if kernel.name == kernel.demangled else f"{kernel.demangled}\n{kernel.name}"
+        return "\n".join(self.whole_names())
+
+    def whole_names(self) -> Sequence[str]:
+        """The same, one after the other."""
+        return () if self.kernel is None else names_of(self.kernel)
 
     def exported(self) -> Callable[[], Iterable[str]]:
         """The kernels that are shown, with all columns and whole names."""
@@ -412,3 +422,8 @@ class KernelTable(View):
         place = self.top + row - 1
         if row >= 1 and place < len(self.shown):
             self.select(self.shown[place].index)
+
+
+def names_of(kernel: Named) -> Sequence[str]:
+    """Its name as a person reads it, and as the linker does where that is another."""
+    return tuple(dict.fromkeys((kernel.demangled, kernel.name)))

@@ -81,19 +81,28 @@ class Preview(TextView):
         """As many charts as have room, then words."""
         if self._of is None:
             return super().draw(width, height)
-        from tui_probe.pages.preview import CELLS, chart_lines
+        from tui_probe.pages.preview import AROUND, ROWS, chart_lines
 
         lines: list[Line] = []
-        used = 0
+        used, cells = 0, self._cells(width)
         for chart in self.charts:
-            if used + 1 + CELLS <= width:
-                drawn = [((" ", ""), *line) for line in chart_lines(chart, ascii_only=self.ascii_only)]
+            if used + 1 + cells <= width:
+                rows = max(ROWS, height - AROUND)
+                drawn = [((" ", ""), *line) for line in chart_lines(chart, cells, rows, ascii_only=self.ascii_only)]
                 lines = beside(lines, drawn, used - GAP) if used else list(drawn)
-                used += 1 + CELLS + GAP
+                used += 1 + cells + GAP
         if self.speaks and width - used >= LEAST:
             words = self._words(width - used)[:height]
             lines = beside(lines, words, used - GAP) if used else words
         return lines
+
+    def _cells(self, width: int) -> int:
+        """Of each chart: more than the least where no words want the room."""
+        from tui_probe.pages.preview import CELLS, COLUMNS
+
+        if self.speaks or not self.charts:
+            return CELLS
+        return max(CELLS, min(COLUMNS, width // len(self.charts) - 1 - GAP))
 
     def _words(self, cells: int) -> list[Line]:
         from tui_probe.pages.findings.lines import found_lines

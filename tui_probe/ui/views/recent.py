@@ -1,4 +1,4 @@
-"""Traces in a list, the newest first."""
+"""Traces in a list, the newest first, with what each run found; older runs of a command are folded below its newest."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
 from tui_probe.draw.shorten import cut_middle
-from tui_probe.draw.spans import Line, pad, wrap
+from tui_probe.draw.spans import Line, clip, pad, wrap
+from tui_probe.pages.trace_list import Row, families, folded_rows
 from tui_probe.trace.secrets import masked_line
 from tui_probe.ui.state_line import ending
 from tui_probe.ui.views.text import contains
@@ -17,15 +18,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from tui_probe.pages.run_verdict import RunVerdict
     from tui_probe.trace.recent import Brief
 
 DAY = 86400
-PROBE_FROM, DEVICE_FROM, FOLDER_FROM = 76, 100, 140
+PROBE_FROM, DEVICE_FROM, CHANGE_FROM = 100, 150, 170
 """Cells from which on there is room for these columns."""
+FEW_ROWS = 8
+"""Rows below which one line tells of the selected run, and not as many as its words need."""
+_MOST_TOLD = 4
 
 
 class RecentView(View):
-    """One line per trace. The selection is a trace, not a place."""
+    """One line per trace, and below them what the selected one found. The selection is a trace, not a place."""
 
     kind = "recent"
 
@@ -33,45 +38,107 @@ class RecentView(View):
         super().__init__(desk, name)
         self.clock = clock
         self.traces: Sequence[Brief] = ()
+        self.verdicts: dict[Path, RunVerdict] = {}
+        """What each run found, as far as that was read."""
+        self.unfolded: set[str] = set()
+        """The commands whose older runs are shown."""
         self.loaded = False
         self.selected: Path | None = None
         self.filtered = ""
         self.top = 0
+        self._rows: list[Row] = []
 
     def show(self, traces: Sequence[Brief]) -> None:
         """Show these traces; the selected one stays selected."""
         self.loaded, self.traces = True, traces
-        self.changed()
+        self._arrange()
 
-    @property
-    def shown(self) -> Sequence[Brief]:
-        """The traces that pass the filter."""
-        return [trace for trace in self.traces if contains(_words(trace), self.filtered)]
+    def learn(self, trace: Path, verdict: RunVerdict) -> None:
+        """What a run found."""
+        self.verdicts[trace] = verdict
+        self._arrange()
+
+    def _arrange(self) -> None:
+        passing = [trace for trace in self.traces if not self.filtered or contains(_words(trace), self.filtered)]
+        self._rows = folded_rows(families(passing, self.verdicts), self.unfolded)
+        self.changed()
 
     @property
     def place(self) -> int:
         """The place of the selected trace, 0 if it is not shown."""
-        return next((i for i, trace in enumerate(self.shown) if trace.directory == self.selected), 0)
+        return next((i for i, row in enumerate(self._rows) if row.run.brief.directory == self.selected), 0)
+
+    @property
+    def row(self) -> Row | None:
+        """The selected line."""
+        return self._rows[self.place] if self._rows else None
 
     @property
     def trace(self) -> Brief | None:
         """The selected trace."""
-        shown = self.shown
-        return shown[self.place] if shown else None
+        return None if self.row is None else self.row.run.brief
+
+    @property
+    def unread(self) -> Path | None:
+        """The first visible trace whose verdict is to be read, or the one before it: of a run that has ended."""
+        visible = self._visible(self.height - 1)
+        wanted = (run.brief for row in visible for run in (row.run, row.run.before) if run is not None)
+        return next((b.directory for b in wanted if not b.running and b.directory not in self.verdicts), None)
+
+    @property
+    def has_older(self) -> bool:
+        """Are there older runs of the selected one's command?"""
+        return self.row is not None and (self.row.runs > 1 or self.row.older)
+
+    def fold(self) -> None:
+        """Show the older runs of the selected one's command, or fold them; then its newest is selected."""
+        if self.trace is None or not self.has_older:
+            return
+        command = self.trace.command
+        self.unfolded ^= {command}
+        if command not in self.unfolded:
+            newest = next(row for row in self._rows if row.run.brief.command == command)
+            self.selected = newest.run.brief.directory
+        self._arrange()
+
+    def shift(self, step: int) -> None:
+        """Right shows the older runs, left folds them."""
+        if self.trace is not None and (self.trace.command in self.unfolded) == (step < 0):
+            self.fold()
 
     def draw(self, width: int, height: int) -> list[Line]:
-        """Titles, and the visible traces."""
-        shown, room = self.shown, max(1, height - 1)
-        self.top = max(0, min(max(min(self.top, self.place), self.place - room + 1), len(shown) - room))
+        """Titles, the visible traces, and what is told of the selected one."""
+        told = self._told(width, height)
+        rows = self._visible(height - 1 - len(told))
         columns = _columns(width)
         titles = "  ".join(pad(title, cells) for title, cells in columns)
         lines: list[Line] = [((f" {titles}", "head"),)]
-        lines += [self._line(trace, columns) for trace in shown[self.top : self.top + room]]
-        if not shown:
+        lines += [self._line(row, columns) for row in rows]
+        if not rows:
             lines += [((f" {part}", "dim"),) for part in wrap(self._nothing(), width - 2)]
-        return lines
+        return [*lines, *[()] * (height - len(lines) - len(told)), *told]
 
-    def _line(self, trace: Brief, columns: list[tuple[str, int]]) -> Line:
+    def _visible(self, room: int) -> list[Row]:
+        """As many lines as there is room for, the selected one among them."""
+        room = max(1, room)
+        self.top = max(0, min(max(min(self.top, self.place), self.place - room + 1), len(self._rows) - room))
+        return self._rows[self.top : self.top + room]
+
+    def _told(self, width: int, height: int) -> list[Line]:
+        """What the selected run found, what changed, and where it is; one line of that where there is little room."""
+        if self.row is None:
+            return []
+        run = self.row.run
+        told = [run.found, f"against the run before: {run.change}" if run.change else ""]
+        if height < FEW_ROWS:
+            words = told[1] or told[0]
+            return [((f" {clip(words, width - 2)}", ""),)] if words else []
+        parts = [*filter(None, told), str(run.brief.directory.absolute())]
+        lines = [part for words in parts for part in wrap(words, width - 2)]
+        return [((f" {part}", "dim" if part == parts[-1] else ""),) for part in lines[-_MOST_TOLD:]]
+
+    def _line(self, row: Row, columns: list[tuple[str, int]]) -> Line:
+        trace = row.run.brief
         state, role = _state(trace)
         cells = {
             "when": when(trace.when, self.clock or time.time()),
@@ -79,16 +146,17 @@ class RecentView(View):
             "kernels": f"{units.count(trace.kernels)}{'' if trace.all_read else '+'}",
             "probe": trace.probe or "–",
             "device": trace.device or "–",
-            "command": masked_line(trace.command) or "–",
-            "folder": str(trace.directory.absolute()),
+            "command": f"{_mark(row)}{trace.directory.name if row.older else masked_line(trace.command) or '–'}",
+            "found": (row.run.verdict.column if row.run.verdict else "") or "–",
+            "against the run before": row.run.change or "–",
         }
-        roles = {"state": role, "when": "dim", "device": "dim", "folder": "dim"}
+        roles = {"state": role, "when": "dim", "device": "dim"} | ({"command": "dim"} if row.older else {})
         chosen = trace is self.trace
         ground = ("select" if self.focused else "idle") if chosen else ""
         spans = [("▌" if chosen else " ", "accent" if chosen else "")]
         for title, size in columns:
             own = "+".join(filter(None, (roles.get(title, ""), ground)))
-            text = cut_middle(cells[title], size)
+            text = (cut_middle if title == "command" else clip)(cells[title], size)
             spans += [(pad(text, size, right=title == "kernels"), own), ("  ", ground)]
         return tuple(spans)
 
@@ -102,18 +170,21 @@ class RecentView(View):
     def status(self) -> list[str]:
         """Which trace is selected."""
         parts = [f"only “{self.filtered}”"] if self.filtered else []
-        return [*parts, f"{self.place + 1} of {len(self.shown)}"] if self.shown else parts
+        row = self.row
+        if row is None:
+            return parts
+        runs = [f"{units.counted(row.runs, 'run')} of this command"] if row.runs > 1 else []
+        return [*parts, *runs, f"{self.place + 1} of {len(self._rows)}"]
 
     def move(self, step: int) -> None:
         """Select another trace."""
-        shown = self.shown
-        if shown:
-            self.selected = shown[max(0, min(self.place + step, len(shown) - 1))].directory
+        if self._rows:
+            self.selected = self._rows[max(0, min(self.place + step, len(self._rows) - 1))].run.brief.directory
             self.changed()
 
     def move_to(self, end: int) -> None:
         """The newest or the oldest."""
-        self.move(len(self.shown) if end else -len(self.shown))
+        self.move(len(self._rows) if end else -len(self._rows))
 
     def search(self, text: str) -> None:
         """A list this short is filtered."""
@@ -127,13 +198,13 @@ class RecentView(View):
     def set_filter(self, text: str) -> None:
         """Only traces whose command, probe, device or folder contains ``text``."""
         self.filtered = text
-        self.changed()
+        self._arrange()
 
     def clear_search(self) -> bool:
         """Show all again."""
         had, self.filtered = bool(self.filtered), ""
         if had:
-            self.changed()
+            self._arrange()
         return had
 
     def copied(self) -> str:
@@ -144,19 +215,28 @@ class RecentView(View):
         """Select what is pointed at."""
         del column
         place = self.top + row - 1
-        if row >= 1 and place < len(self.shown):
+        if row >= 1 and place < len(self._rows):
             self.move(place - self.place)
 
 
 def _columns(width: int) -> list[tuple[str, int]]:
-    """Titles and cells of the columns; the command has the rest."""
-    columns = [("when", 10), ("state", 11), ("kernels", 7)]
-    columns += [("probe", 14)] if width >= PROBE_FROM else []
+    """Titles and cells of the columns; the command, what was found and what changed have the rest."""
+    columns = [("when", 10), ("state", 11)]
+    columns += [("kernels", 7), ("probe", 14)] if width >= PROBE_FROM else []
     columns += [("device", 22)] if width >= DEVICE_FROM else []
-    rest = width - 1 - sum(cells + 2 for _, cells in columns)
-    if width < FOLDER_FROM:
-        return [*columns, ("command", max(8, rest - 1))]
-    return [*columns, ("command", rest // 2), ("folder", rest - rest // 2 - 3)]
+    rest = width - 2 - sum(cells + 2 for _, cells in columns)
+    if width < CHANGE_FROM:
+        command = max(8, rest * 2 // 5)
+        return [*columns, ("command", command), ("found", max(8, rest - command - 2))]
+    part = (rest - 4) // 3
+    return [*columns, ("command", part), ("found", rest - 2 * part - 4), ("against the run before", part)]
+
+
+def _mark(row: Row) -> str:
+    """What stands before a command: how many runs are folded into it, or that this is one of them."""
+    if row.older:
+        return "└ "
+    return f"{'▶' if row.folded else '▼'}{row.runs} " if row.runs > 1 else ""
 
 
 def _words(trace: Brief) -> str:

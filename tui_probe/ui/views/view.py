@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
+from tui_probe.draw.spot import Spot
 from tui_probe.pages.explanations import explanation
 from tui_probe.ui.exports import write_lines
 
@@ -129,9 +130,13 @@ class View:
         """The page that Enter goes to, "" for none."""
         return ""
 
-    def target(self) -> int | None:
-        """The line of ``pruned.ptx`` at the cursor, which it then shows; None for none."""
+    def target(self) -> Spot | None:
+        """The spot that it shows, seen from the cursor; None for none."""
         return None
+
+    def nowhere(self) -> str:
+        """Why Enter leads nowhere from the cursor, and what would; "" where it never does."""
+        return ""
 
     def narrowed(self) -> tuple[str, Any] | None:
         """The page that Enter goes to from the cursor, and what is left of it there; None for none."""
@@ -153,10 +158,22 @@ class View:
     def see(self, seen: object) -> None:
         """Show again what was visible."""
 
-    def land(self, ptx_line: int) -> bool:
-        """Show a line of ``pruned.ptx``. False where there is nothing of it."""
-        del ptx_line
+    def here(self) -> Spot:
+        """Where in the launch the cursor is; nothing is told of one that was not moved."""
+        return Spot()
+
+    def land(self, spot: Spot, *, exactly: bool = False) -> bool:
+        """The cursor to a spot; False where that is not shown. It stays where it is there already.
+
+        ``exactly``: to the first line of it, and what hides it is undone: a filter, another text.
+        """
+        del spot, exactly
         return False
+
+    def lacks(self, spot: Spot) -> str:
+        """Why a spot is not shown, where one might look for it; "" where it was nothing for this view."""
+        del spot
+        return ""
 
     def land_on_marked(self) -> str:
         """Show the line that is marked as the most or fewest; what it is. "" where none is."""
@@ -164,6 +181,10 @@ class View:
 
     def click(self, row: int, column: int = 0) -> None:
         """The mouse points at a cell of the window."""
+
+    def whole_names(self) -> Sequence[str]:
+        """What is selected, with names in full, where they may be cut; none where nothing of that kind is."""
+        return ()
 
     def copied(self) -> str:
         """What copying takes: by default all that is visible."""

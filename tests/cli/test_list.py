@@ -1,0 +1,141 @@
+"""The list of runs as text and data: by command, with what each run found and what changed against the run before."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cli.conftest import ROOT, Command
+from tui_probe.cli.main import main
+from tui_probe.pages import run_verdict
+from tui_probe.pages.run_verdict import RunVerdict, Verdicts
+from tui_probe.pages.trace_list import Run
+from tui_probe.trace.recent import Brief
+from tui_probe.trace.state_folder import read_state, write_state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    At = Callable[[str, int], Path]
+
+DEMO = ROOT / "tests" / "data" / "h200" / "demo"
+FOUND = "zero_fill: ! SMs run out of blocks for the last 39% of the launch"
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> At:
+    """A copy of a recorded trace in the folder of traces, whose log was written at a time."""
+
+    def copied(name: str, seconds: int) -> Path:
+        trace = tmp_path / "trace" / name
+        shutil.copytree(DEMO, trace)
+        os.utime(trace / "event.log", (seconds, seconds))
+        return trace
+
+    return copied
+
+
+def test_runs_of_one_command_stand_together(command: Command, at: At, tmp_path: Path) -> None:
+    at("Nov01_101010_1", 1_700_000_000)
+    at("Nov02_101010_2", 1_700_000_100)
+    settings = {"XDG_STATE_HOME": str(tmp_path / "state"), "TZ": "UTC"}
+    text = command("list", environment=settings).stdout
+    first, titles, _, newest, *rest = text.splitlines()
+    assert first.endswith("demo.py (2 runs)")
+    assert titles.split() == ["when", "state", "kernels", "probe", "device", "trace"]
+    assert newest.split()[:5] == ["2023-11-14", "22:15:00", "exit", "0", "7"]
+    assert rest[0].strip().startswith(FOUND[:60])
+    assert text.count(FOUND[:60]) == 2
+    assert sum("demo.py" in line for line in text.splitlines()) == 1
+    record = json.loads(command("list", "trace", "--format", "json", environment=settings).stdout)
+    ((runs),) = [each["runs"] for each in record["commands"]]
+    assert [(run["when"], run["state"], run["kernels"], run["limit"]) for run in runs] == [
+        (1_700_000_100, "exit 0", 7, None), (1_700_000_000, "exit 0", 7, None),
+    ]  # fmt: skip
+    assert all(run["verdict"].startswith(FOUND) for run in runs)
+
+
+def test_only_the_folder_that_was_named(at: At, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    at("Nov01_101010_1", 1_700_000_000)
+    assert main(["list", str(tmp_path / "trace")]) == 0
+    assert "Nov01_101010_1" in capsys.readouterr().out
+    assert main(["list", str(tmp_path / "none")]) == 4
+    assert "is no folder" in capsys.readouterr().err
+    (tmp_path / "empty").mkdir()
+    assert main(["list", str(tmp_path / "empty")]) == 0
+    assert capsys.readouterr().out.startswith("no traces yet: tui-probe run -- COMMAND")
+
+
+def test_a_verdict_is_read_once_until_the_log_changes(at: At, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = at("Nov01_101010_1", 1_700_000_000)
+    read: list[Path] = []
+    real = run_verdict.open_trace
+    monkeypatch.setattr(run_verdict, "open_trace", lambda directory: read.append(directory) or real(directory))
+    for _ in range(2):
+        verdicts = Verdicts()
+        assert verdicts.of(trace).words.startswith(FOUND)
+        verdicts.keep()
+    assert len(read) == 1
+    os.utime(trace / "event.log", (1_700_000_001, 1_700_000_001))
+    assert Verdicts().of(trace).words.startswith(FOUND)
+    assert len(read) == 2
+    assert str(trace) in read_state(run_verdict.FILE)
+    assert not list(trace.rglob(run_verdict.FILE)), "nothing is put into a trace"
+
+
+@pytest.mark.parametrize("kept", ["", "[]", "{", '{"x": 1}', '{"%s": {"stamp": [1, 2], "told": 3}}', '{"%s": [[], 1]}'])
+def test_what_is_kept_may_be_damaged(at: At, kept: str) -> None:
+    trace = at("Nov01_101010_1", 1_700_000_000)
+    write_state(run_verdict.FILE, kept.replace("%s", str(trace)))
+    assert Verdicts().of(trace).words.startswith(FOUND)
+
+
+@pytest.mark.parametrize("damage", ["result", "event.log"])
+def test_a_run_that_cannot_be_read_found_nothing(at: At, damage: str) -> None:
+    trace = at("Nov01_101010_1", 1_700_000_000)
+    shutil.rmtree(trace / damage) if (trace / damage).is_dir() else (trace / damage).unlink()
+    assert Verdicts().of(trace).words == ""
+
+
+def test_what_is_read_until_an_interrupt_is_kept(at: At, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    newest = at("Nov02_101010_2", 1_700_000_100)
+    at("Nov01_101010_1", 1_700_000_000)
+    real = run_verdict.open_trace
+
+    def interrupted(directory: Path) -> Any:
+        if directory.name == "Nov01_101010_1":
+            raise KeyboardInterrupt
+        return real(directory)
+
+    monkeypatch.setattr(run_verdict, "open_trace", interrupted)
+    assert main(["list", str(tmp_path / "trace")]) == 130
+    assert list(json.loads(read_state(run_verdict.FILE))) == [str(newest)]
+
+
+def run_of(verdict: RunVerdict | None, before: Run | None = None, **more: Any) -> Run:
+    usual: dict[str, Any] = {"command": "./a", "probe": "dmat", "device": "H200", "kernels": 2, "status": 0}
+    return Run(Brief(Path("/t"), 0.0, **usual | more), verdict, before)
+
+
+@pytest.mark.parametrize(
+    ("now", "more", "words"),
+    [
+        (RunVerdict("mm", "latency", "latency", 0.5, 2.0), {}, "mm 1.00 ms → 2.00 ms (+100.0 %)"),
+        (RunVerdict("mm", "latency", "latency", 0.5, 1.001), {}, "time as before"),
+        (RunVerdict("mm", "memory 80%", "memory", 0.5, None), {}, "limit latency → memory"),
+        (RunVerdict("nn", "latency", "latency", 0.5, 2.0), {}, "kernel mm → nn"),
+        (None, {"status": -9, "probe": "x"}, "exit 0 → signal 9; probe dmat → x"),
+        (None, {"kernels": 3}, "kernels 2 → 3"),
+        (None, {"running": True, "kernels": 1, "status": None}, ""),
+        (RunVerdict(), {"probe": None}, ""),
+    ],
+)
+def test_what_changed_against_the_run_before(now: RunVerdict | None, more: dict[str, Any], words: str) -> None:
+    before = run_of(RunVerdict("mm", "latency", "latency", 0.5, 1.0))
+    assert run_of(now, before, **more).change == words
+    assert before.change == ""

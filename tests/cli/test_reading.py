@@ -1,0 +1,28 @@
+"""How far a command is, on a terminal."""
+
+from __future__ import annotations
+
+import pytest
+
+from tui_probe.cli.reading import Reading, left
+
+
+def test_on_a_terminal_it_is_told_how_far_reading_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("os.isatty", lambda _: True)
+    monkeypatch.setattr("tui_probe.cli.reading.PATIENCE", 0.0)
+    with Reading() as reading:
+        reading(0.25)
+    assert capsys.readouterr().err == "\r[info] reading:  25%, 0 s left\x1b[K\r\x1b[K"
+    monkeypatch.setattr("os.isatty", lambda _: False)
+    with Reading() as reading:
+        reading(0.25)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("share", "seconds", "words"), [(0.25, 10, ", 30 s left"), (1, 9, ", 0 s left"), (0.0, 9, ""), (0.01, 9, "")]
+)
+def test_how_long_the_rest_takes(share: float, seconds: float, words: str) -> None:
+    assert left(share, seconds) == words

@@ -1,0 +1,68 @@
+"""Programs of two libraries that are small to install, as ``python -m tests.real_programs.run`` runs those of all."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.real_programs.run import Outcome, main, run_suite
+from tests.real_programs.suites import SUITES, environment_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.real_programs.suites import Suite
+
+PROBE = "gmem_sectors"
+
+
+@pytest.mark.parametrize("name", ["drjit", "tinygrad"])
+def test_programs_are_right_alone_and_probed(tmp_path: Path, name: str) -> None:
+    suite = next(suite for suite in SUITES if suite.name == name)
+    try:
+        python = environment_of(suite, tmp_path)
+    except subprocess.CalledProcessError:
+        pytest.skip(f"pip cannot install {', '.join(suite.requirements)} here")
+    alone, probed = (run_suite(suite, python, "sm_80", probe, tmp_path) for probe in (None, PROBE))
+    for outcome in (alone, probed):
+        assert (outcome.right, outcome.wrong) == (suite.cases(), [])
+    assert alone.probed is None
+    assert probed.probed is not None
+    assert (
+        probed.probed >= probed.kernels - 1
+    )  # one calls functions of a table, whose addresses are not the probed ones
+
+
+@pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
+def test_each_suite_has_cases_and_versions_for_pip(suite: Suite) -> None:
+    assert suite.cases()
+    assert all("==" in line for line in suite.requirements)
+
+
+def outcome(right: list[str], wrong: list[str], probed: int | None) -> Outcome:
+    return Outcome("drjit", {"drjit": "1.5.0"}, "sm_80", PROBE if probed is not None else None, right, wrong, 3, probed)
+
+
+def test_rows_of_the_table() -> None:
+    assert outcome(["a", "b"], [], None).row() == "| drjit 1.5.0 | sm_80 | – | 2 of 2 | – | – |"
+    assert outcome(["a"], ["b"], 2).row() == "| drjit 1.5.0 | sm_80 | gmem_sectors | 1 of 2 | 2 of 3 | b |"
+
+
+@pytest.mark.parametrize(
+    ("given", "is_right"),
+    [((["a"], [], None), True), ((["a"], ["b"], None), False), (([], [], None), False), ((["a"], [], 0), False)],
+)
+def test_what_counts_as_right(given: tuple[list[str], list[str], int | None], is_right: bool) -> None:
+    assert outcome(*given).is_right == is_right
+
+
+def test_the_status_tells_of_a_wrong_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for wrong, status in (([], 0), (["b"], 1)):
+        monkeypatch.setattr("tests.real_programs.run.outcomes", lambda *_, wrong=wrong: [outcome(["a"], wrong, None)])
+        monkeypatch.setattr("sys.argv", ["run", "--folder", str(tmp_path), "--json"])
+        assert main() == status
+        assert '"right": [' in capsys.readouterr().out

@@ -1,0 +1,72 @@
+"""``tui-probe list``: recent runs by command, each with what it found and what changed against the run before."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_probe.draw.printable import dump_json
+from tui_probe.errors import TraceError
+from tui_probe.trace.recent import recent_traces
+
+from .chosen import trace_dir
+from .output import put
+from .reading import Reading
+from .status import ExitStatus
+from .text import LEAST_WIDTH, USUAL_WIDTH
+from .values import count
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from tui_probe.pages.run_verdict import RunVerdict
+    from tui_probe.trace.recent import Brief
+
+MOST = 500
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which runs, and how they are written."""
+    parser.add_argument(
+        "folders", nargs="*", type=Path, metavar="FOLDER",
+        help="folders of traces; default: that in which run makes them, and traces looked at lately",
+    )  # fmt: skip
+    parser.add_argument("-n", "--most", type=count, default=MOST, metavar="N", help="the newest N; default %(default)s")
+    parser.add_argument("--format", choices=("table", "json"), default="table", help="default %(default)s")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """By command, those with the newest runs first."""
+    from tui_probe.pages.trace_list import families, run_lines, run_record
+
+    for folder in arguments.folders:
+        if not folder.is_dir():
+            raise TraceError(f"{folder} is no folder: name one that holds traces")
+    folders = arguments.folders or [trace_dir()]
+    traces = recent_traces(dict.fromkeys(folders), arguments.most, looked_at=not arguments.folders)
+    groups = families(traces, verdicts_of(traces))
+    if arguments.format == "json":
+        put(dump_json(run_record(groups), indent=1))
+    elif groups:
+        put(run_lines(groups, max(LEAST_WIDTH, shutil.get_terminal_size((USUAL_WIDTH, 24)).columns)))
+    else:
+        put("no traces yet: tui-probe run -- COMMAND, or try the example with tui-probe demo")
+    return ExitStatus.OK
+
+
+def verdicts_of(traces: Sequence[Brief]) -> dict[Path, RunVerdict]:
+    """What the runs that have ended found; those read until the user interrupts it are kept for another time."""
+    from tui_probe.pages.run_verdict import Verdicts
+
+    verdicts, found = Verdicts(), {}
+    ended = [each.directory for each in traces if not each.running]
+    with Reading() as reading:
+        try:
+            for number, directory in enumerate(ended):
+                reading(number / len(ended))
+                found[directory] = verdicts.of(directory)
+        finally:
+            verdicts.keep()
+    return found

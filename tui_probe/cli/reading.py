@@ -1,0 +1,43 @@
+"""How far a command is that takes long, on a terminal: a line that goes when it is done. Ctrl-C ends the command."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Self
+
+from tui_probe.draw import units
+
+PATIENCE = 0.5
+"""Seconds for which nothing is said, and between two words."""
+
+
+class Reading:
+    """Called with the share that is done, from 0 to 1; says that, and how long the rest will take at this pace."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._next = self._began + PATIENCE if os.isatty(2) else float("inf")
+        self._told = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __call__(self, share: float) -> None:
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + PATIENCE
+            self._told = True
+            sys.stderr.write(f"\r[info] reading: {share:4.0%}{left(share, now - self._began)}\x1b[K")
+            sys.stderr.flush()
+
+    def __exit__(self, *_: object) -> None:
+        if self._told:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def left(share: float, seconds: float) -> str:
+    """``, 12 s left`` after so many seconds, "" as long as that would be a guess."""
+    return f", {units.elapsed(seconds * (1 - share) / share)} left" if share >= 0.02 else ""

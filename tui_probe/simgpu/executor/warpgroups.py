@@ -1,0 +1,198 @@
+"""Matrix products of four warps, ``wgmma`` (PTX ISA reference, section 9.7.15), and the tiles that they read.
+
+A product is computed when it is issued: each warp takes the sixteen rows of A that are its own. What follows in the
+program may not touch its operands before ``wgmma.wait_group``, so the time between cannot be seen.
+Matrices in shared memory are told by a descriptor. Their tiles are made of pieces of 16 bytes, eight to a column;
+``.swizzle`` modes exchange bits 4 to 6 of an address with those three above, as does CUDA's tensor copy.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.errors import SimulationError
+from tui_probe.ptx.tree import Immediate, Vector
+from tui_probe.simgpu.executor.access import PointerAccess
+from tui_probe.simgpu.executor.forms import operands_of
+from tui_probe.simgpu.executor.matrix import (
+    accumulator_of,
+    check_whole_warps,
+    decoded,
+    element_register,
+    encoded,
+    left_of,
+    multiply,
+    read_registers,
+    write_registers,
+)
+from tui_probe.simgpu.executor.model import WARP_SIZE
+from tui_probe.simgpu.executor.scalars import B128, PREDICATE, TYPES, UNSIGNED, ScalarType, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from tui_probe.ptx.tree import Instruction, Operand
+    from tui_probe.simgpu.executor.group import Group
+    from tui_probe.simgpu.executor.operands import Binder, Operation, Source
+
+_SHAPE: Final = re.compile(r"m64n(\d+)k(\d+)")
+_ROWS: Final = 16
+"""Rows of A and D that a warp has."""
+_WARPS: Final = 4
+_PIECE: Final = 16
+"""Bytes that stay side by side in shared memory."""
+_ACROSS: Final = {0: 1, 1: 8, 2: 4, 3: 2}
+"""Pieces of a row by the descriptor's bits 62 and 63: no swizzle, or 128, 64, 32 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """A matrix in shared memory: ``lines`` rows (of A) or columns (of B), each with 32 bytes of the inner dimension.
+
+    ``transposed`` tells that those of one place of the inner dimension are side by side, in place of those of a line.
+    """
+
+    lines: int
+    kind: ScalarType
+    transposed: bool
+
+    @property
+    def pieces(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """For each piece its row and its place in the row, as they are in memory."""
+        if not self.transposed:
+            row, place = np.divmod(np.arange(self.lines * 2), 2)
+            return row, place
+        depth, across = 32 // self.kind.bytes, self.lines * self.kind.bytes // _PIECE
+        row, place = np.divmod(np.arange(depth * across), across)
+        return row, place
+
+    def offsets(self, swizzle: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Of each piece: bytes from the start, steps of the leading dimension, and steps of the stride."""
+        row, place = self.pieces
+        across = _ACROSS[swizzle]
+        inside = _PIECE * across * (row % 8)
+        if not self.transposed:
+            return (inside, place, row // 8) if not swizzle else (inside + _PIECE * place, 0 * place, row // 8)
+        if not swizzle:
+            return inside, row // 8, place
+        return inside + _PIECE * (place % across), place // across, row // 8
+
+    def addresses(self, descriptors: NDArray[np.uint64], line: int) -> NDArray[np.uint64]:
+        """The address of each piece, by warps: shape (warps, pieces). Raises SimulationError for a base offset."""
+        fields = (descriptors >> np.uint64(bit) & np.uint64(0x3FFF) for bit in (0, 16, 32))
+        start, leading, stride = (field << np.uint64(4) for field in fields)
+        modes = descriptors >> np.uint64(62)
+        if (descriptors >> np.uint64(49) & np.uint64(7)).any():
+            raise SimulationError(f"wgmma at line {line} with a base offset in its descriptor, which is not executed")
+        result = np.empty((len(descriptors), len(self.pieces[0])), np.uint64)
+        for mode in np.unique(modes):
+            warps = modes == mode
+            inside, leaps, steps = (each.astype(np.uint64) for each in self.offsets(int(mode)))
+            address = start[warps, None] + inside + leaps * leading[warps, None] + steps * stride[warps, None]
+            bits = address >> np.uint64(7) & np.uint64(_ACROSS[int(mode)] - 1)
+            result[warps] = address ^ bits << np.uint64(4)
+        return result
+
+    def read(self, access: PointerAccess, group: Group, descriptors: NDArray[np.uint64], line: int) -> Value:
+        """Matrices (warps, lines, inner dimension), as int64 or float64."""
+        addresses = self.addresses(descriptors, line)
+        warps, count = addresses.shape
+        room = -(-count // WARP_SIZE) * WARP_SIZE
+        padded = np.repeat(addresses[:, :1], room, axis=1)
+        padded[:, :count] = addresses
+        pieces = np.empty((warps, room), B128)
+        for first in range(0, room, WARP_SIZE):
+            some = slice(first, first + WARP_SIZE)
+            pieces[:, some] = access.gathered(group, padded[:, some].reshape(-1), B128).reshape(warps, WARP_SIZE)
+        elements = decoded(pieces[:, :count].copy().view(UNSIGNED[self.kind.bits]), self.kind)
+        if not self.transposed:
+            return elements.reshape(warps, self.lines, -1)
+        return elements.reshape(warps, -1, self.lines).swapaxes(1, 2)
+
+
+def _build(instruction: Instruction, bind: Binder) -> Operation:
+    if "mma_async" in instruction.modifiers:
+        return _Product(instruction, bind).run
+    return _nothing
+
+
+def _nothing(group: Group) -> None:
+    """``wgmma.fence``, ``commit_group`` and ``wait_group``: products are there as soon as they are issued."""
+
+
+class _Product:
+    """``wgmma.mma_async.sync.aligned.shape.dtype.atype.btype d, a, b, scale-d, imm-scale-a, imm-scale-b, …``."""
+
+    def __init__(self, instruction: Instruction, bind: Binder) -> None:
+        shapes = [match for modifier in instruction.modifiers if (match := _SHAPE.fullmatch(modifier))]
+        kinds = [TYPES[name] for name in instruction.modifiers if name in TYPES]
+        if len(shapes) != 1 or len(kinds) != 3 or "sp" in instruction.modifiers:
+            bind.unsupported()
+        columns = int(shapes[0][1])
+        d_kind, self._a_kind, self._b_kind = kinds
+        d, a, b, scale, *flags = operands_of(instruction, 4, 8)
+        if not isinstance(d, Vector):
+            bind.unsupported()
+        signs, transposed = _flags(flags, isinstance(a, Vector), bind)
+        self._sign = signs[0] * signs[1]
+        self._line = bind.line
+        self._d_kind = d_kind
+        self._saturates = "satfinite" in instruction.modifiers
+        self._access = PointerAccess(_PIECE, bind.line, "shared")
+        self._targets = [bind.target(each, element_register(d_kind)) for each in d.elements]
+        self._before = [bind.source(each, element_register(d_kind)) for each in d.elements]
+        self._accumulator = accumulator_of(len(d.elements), d_kind)
+        self._fragments, self._a = self._left(a, bind)
+        self._left_tile = _Tile(_ROWS * _WARPS, self._a_kind, transposed[0])
+        self._b = bind.source(b, TYPES["u64"])
+        self._right_tile = _Tile(columns, self._b_kind, transposed[1])
+        self._adds = bind.source(scale, PREDICATE)
+        bind.effects.members = bind.source(Immediate("0xffffffff"), TYPES["u32"])
+
+    def _left(self, operand: Operand, bind: Binder) -> tuple[list[Source], Source | None]:
+        """A in registers, or its descriptor."""
+        if isinstance(operand, Vector):
+            return [bind.source(each, TYPES["u32"]) for each in operand.elements], None
+        return [], bind.source(operand, TYPES["u64"])
+
+    def run(self, group: Group) -> None:
+        check_whole_warps(group, self._line)
+        registers = group.registers
+        left = self._rows(group)
+        right = self._right_tile.read(self._access, group, self._descriptors(self._b, group), self._line)
+        adds = group.lanes.spread(self._adds.read(registers))[::WARP_SIZE]
+        before = self._accumulator.matrix(decoded(read_registers(self._before, group), self._d_kind))
+        before[~adds] = 0
+        total = multiply(left * self._sign, right.swapaxes(1, 2), before, self._a_kind)
+        elements = self._accumulator.elements(total)
+        write_registers(self._targets, group, encoded(elements, self._d_kind, self._saturates))
+
+    def _rows(self, group: Group) -> Value:
+        """The rows of A of each warp: shape (warps, 16, inner dimension)."""
+        if self._a is None:
+            fragment = left_of(len(self._fragments), self._a_kind)
+            return fragment.matrix(decoded(read_registers(self._fragments, group), self._a_kind))
+        whole = self._left_tile.read(self._access, group, self._descriptors(self._a, group), self._line)
+        warps = group.lanes.thread[::WARP_SIZE] // WARP_SIZE % _WARPS
+        return whole.reshape(len(whole), _WARPS, _ROWS, -1)[np.arange(len(whole)), warps]
+
+    def _descriptors(self, source: Source, group: Group) -> NDArray[np.uint64]:
+        return group.lanes.spread(source.read(group.registers))[::WARP_SIZE].astype(np.uint64)
+
+
+def _flags(flags: list[Operand], in_registers: bool, bind: Binder) -> tuple[list[int], list[bool]]:
+    """Signs of A and B, and which of them is transposed: numbers that may be left out, of A in registers less."""
+    if not all(isinstance(flag, Immediate) for flag in flags) or len(flags) not in (0, 2, 3 if in_registers else 4):
+        bind.unsupported()
+    numbers = [int(flag.text) for flag in flags if isinstance(flag, Immediate)]
+    signs, rest = numbers[:2] or [1, 1], numbers[2:] or [0, 0]
+    return signs, [bool(flag) for flag in ([0, *rest] if len(rest) == 1 else rest)]
+
+
+BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {"wgmma": _build}

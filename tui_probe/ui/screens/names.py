@@ -1,0 +1,85 @@
+"""Names in full, in front of a screen where they were cut."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.screen import ModalScreen
+
+from tui_probe.draw.spans import Line, wrap
+from tui_probe.draw.table import safe
+from tui_probe.ui.screens.tags import framed
+from tui_probe.ui.widgets.lines import Lines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual import events
+    from textual.app import ComposeResult
+
+WIDEST, MARGIN = 120, 4
+
+
+class NameList(Lines, can_focus=True):
+    """Each name in as many lines as it needs."""
+
+    DEFAULT_CSS = "NameList { width: auto; height: auto; }"
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__()
+        self.names = names
+        self._top = 0
+
+    def fit(self, columns: int, rows: int) -> None:
+        """Take the room that the names need and the terminal has."""
+        self.styles.width = min(WIDEST, columns - MARGIN)
+        self.styles.height = min(len(self._wrapped(min(WIDEST, columns - MARGIN) - 2)) + 4, rows - MARGIN)
+
+    def _wrapped(self, inner: int) -> list[Line]:
+        lines: list[Line] = []
+        for name in self.names:
+            lines += [((part, ""),) for part in wrap(safe(name), inner - 2)] + [()]
+        return lines[:-1]
+
+    def scroll(self, step: int) -> None:
+        """By lines, where there are more than fit."""
+        room = max(1, self.size.height - 4)
+        self._top = max(0, min(self._top + step, len(self._wrapped(self.size.width - 2)) - room))
+        self.redraw()
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """The names, and keys."""
+        inner, room = width - 2, max(1, height - 4)
+        shown = self._wrapped(inner)[self._top : self._top + room]
+        last: Line = (("y", "key"), (" copy  ", "dim"), ("Esc", "key"), (" back", "dim"))
+        return list(framed([*shown, *[()] * (room - len(shown)), (), last], inner))
+
+
+class NameScreen(ModalScreen[str | None]):
+    """Gives the names, a line each, if they are to be copied."""
+
+    DEFAULT_CSS = "NameScreen { align: center middle; background: transparent; }"
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__()
+        self.list = NameList(names)
+
+    def compose(self) -> ComposeResult:
+        """The names alone."""
+        yield self.list
+
+    def on_mount(self) -> None:
+        """As large as they are."""
+        self.list.fit(*self.app.size)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """On a terminal of another size."""
+        self.list.fit(*event.size)
+
+    def on_key(self, event: events.Key) -> None:
+        """Arrows scroll, y copies, any other key leaves."""
+        event.stop()
+        if event.key in ("up", "k", "down", "j"):
+            self.list.scroll(1 if event.key in ("down", "j") else -1)
+        else:
+            self.dismiss("\n".join(self.list.names) if event.key == "y" else None)
