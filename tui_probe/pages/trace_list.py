@@ -37,7 +37,7 @@ class Run:
 
     @property
     def change(self) -> str:
-        """``exit 0 → signal 9; probe dmat → block_sched; matmul 1.20 ms → 810 µs (-32.5 %)``; "" for nothing."""
+        """``exit 0 → signal 9; probe changed; matmul 1.20 ms → 810 µs (-32.5 %)``; "" for nothing."""
         if self.before is None:
             return ""
         old, new = self.before, self
