@@ -94,6 +94,20 @@ def test_the_selection_stays_on_its_kernel_while_rows_arrive_and_order_changes(t
     assert names(table)[table.place] == 2
 
 
+def test_registers_sort_by_what_the_probe_adds(table: KernelTable, rows: Rows) -> None:
+    regs = [(10, 30), (200, 201), (50, 50), (60, None)]
+    table.show(
+        tuple(
+            replace(rows[0], index=i, registers_pruned=before, registers_probed=after)
+            for i, (before, after) in enumerate(regs)
+        )
+    )
+    table.sort_by("registers", reverse=True)
+    assert names(table) == [0, 1, 2, 3]
+    table.sort_by("registers", reverse=False)
+    assert names(table) == [2, 1, 0, 3]
+
+
 def test_the_selection_is_always_in_sight(desk: TestDesk, rows: Rows) -> None:
     table = KernelTable(desk, "kernels", lambda: None)
     table.resize(100, 6)
@@ -117,7 +131,12 @@ def test_filtered_away_the_selection_goes_to_a_neighbour_and_the_filter_is_told(
     assert "no kernel passes the filter" in shown(table)[1]
     assert table.clear_search()
     assert len(names(table)) == 6
+    assert table.selected == 0, "the one that was selected before"
     assert not table.clear_search()
+    table.set_filter("triton")
+    table.select(2)
+    table.clear_search()
+    assert table.selected == 2
 
 
 def test_the_filter_also_looks_at_mangled_names_and_reasons(table: KernelTable) -> None:
