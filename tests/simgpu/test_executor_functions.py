@@ -69,18 +69,18 @@ def test_threads_may_exit_in_a_function() -> None:
 
 def test_a_function_without_body_is_an_error_only_when_called() -> None:
     source = """
-    .extern .func (.param .b64 result) malloc (.param .b64 size);
-    .visible .entry allocates(.param .u32 allocates) {
+    .extern .func (.param .b64 result) elsewhere (.param .b64 size);
+    .visible .entry calls(.param .u32 calls) {
         .reg .pred %p; .reg .b32 %r; .reg .b64 %rd;
-        ld.param.u32 %r, [allocates];
+        ld.param.u32 %r, [calls];
         setp.eq.u32 %p, %r, 0;
         @%p bra done;
         { .param .b64 p0; .param .b64 r0;
           st.param.b64 [p0], %rd;
-          call.uni (r0), malloc, (p0); }
+          call.uni (r0), elsewhere, (p0); }
     done: ret; }"""
     Device().launch(compiled(source), np.uint32(0))
-    with pytest.raises(UnsupportedInstructionError, match=r"unsupported instruction call\.uni malloc at line 13"):
+    with pytest.raises(UnsupportedInstructionError, match=r"unsupported instruction call\.uni elsewhere at line 13"):
         Device().launch(compiled(source), np.uint32(1))
 
 
