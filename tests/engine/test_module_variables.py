@@ -261,3 +261,31 @@ def test_kernels_that_must_not_run_twice(callee: str) -> None:
     text = f"{HEADER}.extern .func {callee};\n.func f() {{ call {callee}; ret; }}\n.entry kernel() {{ call f; ret; }}"
     assert replay_hazard(Kernel.of(parse(text), "kernel")) == because("calls-host", function=callee)
     assert replay_hazard(Kernel.of(parse(f"{HEADER}.entry kernel() {{ ret; }}"), "kernel")) is None
+
+
+INSIDE = ".const .align 4 .u32 fixed[2] = {3, 4};"
+
+
+def test_constants_inside_a_function_are_copied_with_it() -> None:
+    """No program finds them by name, so that nothing can tell a copy."""
+    text, shared = probed_and_shared(entry(f"{REGISTERS}{INSIDE}\nld.const.u32 %r1, [fixed+4];\nret;"))
+    assert INSIDE in text
+    assert not shared.variables
+
+
+@pytest.mark.parametrize(
+    ("body", "space"),
+    [
+        (f"{INSIDE}\nld.const.u32 %r1, [fixed];\nld.const.f32 %f1, [scale];", "const"),
+        (".global .u32 fixed;\nld.global.u32 %r1, [fixed];", "global"),
+    ],
+    ids=["beside shared constants, whose loads change", "that last from launch to launch"],
+)
+def test_variables_inside_a_function_are_refused_where_a_copy_would_differ(body: str, space: str) -> None:
+    with pytest.raises(UnsupportedKernelError, match=f"kernel declares fixed in {space} memory inside itself"):
+        probed_and_shared(entry(f"{REGISTERS}{body}\nret;", module=MODULE))
+
+
+def test_an_element_of_a_variable_is_refused() -> None:
+    with pytest.raises(UnsupportedKernelError, match=r"'table\[%r1\]'"):
+        probed_and_shared(entry(f"{REGISTERS}ld.global.u8 %r2, table[%r1];\nret;", module=MODULE))

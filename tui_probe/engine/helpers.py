@@ -105,7 +105,9 @@ class Helpers:
     def overwritten(self) -> frozenset[str]:
         """The registers that the instruction writes."""
         first = self._instruction.operands[:1]
-        return frozenset(name for operand in first if not isinstance(operand, Memory) for name in _registers(operand))
+        return frozenset(
+            name for operand in first if not isinstance(operand, _ADDRESSES) for name in _registers(operand)
+        )
 
     @property
     def _whole_name(self) -> str:
@@ -118,7 +120,7 @@ class Helpers:
 
     def _global_operand(self) -> Memory | Element:
         """The memory operand in global memory: ``cp.async.ca.shared.global [dst], [src]`` names spaces in order."""
-        addresses = [operand for operand in self._instruction.operands if isinstance(operand, Memory | Element)]
+        addresses = [operand for operand in self._instruction.operands if isinstance(operand, _ADDRESSES)]
         if not addresses:
             line = self._instruction.span.line
             raise UnsupportedKernelError(because("no-address", line=line, instruction=self._whole_name))
@@ -187,6 +189,7 @@ class Helpers:
         return HelperValue(fourth, "b32", [], frozenset({fourth}))
 
 
+_ADDRESSES: Final = (Memory, Element)
 _INNER: Final = ("base", "index", "first", "second", "operand")
 
 

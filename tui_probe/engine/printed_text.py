@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.walk import instructions
 from tui_probe.ptx.references import direct_references
-from tui_probe.ptx.tree import Function, Instruction, Memory, Operand, Register, Symbol, Vector
+from tui_probe.ptx.tree import Element, Function, Instruction, Memory, Operand, Register, Symbol, Vector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,5 +58,8 @@ def _names(operands: Sequence[Operand]) -> Iterator[str]:
         match operand:
             case Register(name=name) | Symbol(name=name) | Memory(base=Register(name=name) | Symbol(name=name)):
                 yield name
+            case Element(name, index):
+                yield name
+                yield from _names((index,))
             case Vector(elements):
                 yield from _names(elements)

@@ -15,7 +15,19 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.ptx.access import VECTORS, element_bytes
-from tui_probe.ptx.tree import Immediate, Instruction, Label, Memory, Negated, Pair, Register, Scope, Symbol, Vector
+from tui_probe.ptx.tree import (
+    Element,
+    Immediate,
+    Instruction,
+    Label,
+    Memory,
+    Negated,
+    Pair,
+    Register,
+    Scope,
+    Symbol,
+    Vector,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -235,7 +247,7 @@ def _flat(operands: Iterable[Operand]) -> Iterator[Operand]:
     for operand in operands:
         if isinstance(operand, Vector):
             yield from operand.elements
-        elif not isinstance(operand, Memory):
+        elif not isinstance(operand, Memory | Element):
             yield operand
 
 
