@@ -25,7 +25,9 @@ PROBES: Final = (
         name="gmem_sectors_by_line",
         analyse=lambda of: analyse_lines(of.result, of.sites, of.kernel.folder),
         metrics=BY_LINE,
-        question=Question("coalescing", "which accesses are not coalesced?", 10, r"\b(ld|st)\.[a-z.:]*global"),
+        question=Question(
+            "coalescing", "which accesses are not coalesced?", 10, r"\b(ld|st)\.[a-z.:]*global", "strided"
+        ),
         findings=findings_by_line,
         lines=LINES,
         views=(SECTORS,),

@@ -15,7 +15,7 @@ PROBES: Final = (
         name="what_limits",
         analyse=lambda of: analyse(of.result),
         metrics=METRICS,
-        question=Question("limit", "what limits the kernel: memory, arithmetic, latency?", 5),
+        question=Question("limit", "what limits the kernel: memory, arithmetic, latency?", 5, also="roofline bound"),
         answers=("bytes", "mix"),
         findings=findings,
     ),

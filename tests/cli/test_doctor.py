@@ -163,6 +163,14 @@ def test_the_table() -> None:
     )
 
 
+def test_it_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("tui_probe.cli.reading.os.isatty", lambda descriptor: descriptor == 2)
+    monkeypatch.setattr("tui_probe.cli.reading.PATIENCE", 0.0)
+    monkeypatch.setattr(doctor, "CHECKS", [lambda: [Item("hook", "ok", "there")]] * 2)
+    assert doctor.found() == [Item("hook", "ok", "there")] * 2
+    assert "[info] checking:  50%" in capsys.readouterr().err
+
+
 def test_json_and_status(command: Command, natives: Path, tmp_path: Path) -> None:
     result = command("doctor", "--format", "json", environment={"TUI_PROBE_NATIVE": str(natives)})
     record = json.loads(result.stdout)

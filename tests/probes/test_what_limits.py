@@ -9,6 +9,7 @@ import pytest
 
 from tests.probes.running import example, result_of, simulated
 from tests.probes.specimens import MATMUL
+from tui_probe.pages.findings.questions import questions
 from tui_probe.probes.what_limits.analysis import Asked, analyse
 
 if TYPE_CHECKING:
@@ -92,3 +93,8 @@ done:
     assert found.sums["fp32_operations"] == 3
     assert found.sums["fp32_instructions"] == 2
     assert (found.written, found.sectors) == (4, 1)
+
+
+def test_people_look_for_it_as_the_roofline() -> None:
+    (question,) = [each for each in questions() if each.probe == "what_limits"]
+    assert "roofline" in question.also

@@ -255,6 +255,16 @@ async def test_a_probe_is_chosen_from_a_list_with_its_cost() -> None:
         assert home.form.probe == "dmat"
 
 
+@pytest.mark.parametrize("word", ["strided", "coalesced"])
+async def test_a_question_chooses_the_probe_of_the_form(word: str) -> None:
+    home = home_of()
+    async with at_home(home, (120, 40)) as stage:
+        await stage.press("colon", *f"ask {word}", "enter")
+        assert home.form.probe.startswith("gmem_sectors")
+        assert screen(stage).current == "form"
+        assert f"-p {home.form.probe} answers that" in stage.text
+
+
 async def test_a_long_command_line_stays_in_sight_where_the_cursor_is() -> None:
     home = home_of()
     home.form.command = "x" * 200
@@ -263,6 +273,28 @@ async def test_a_long_command_line_stays_in_sight_where_the_cursor_is() -> None:
         assert "xhere" in stage.text
         await stage.press("home", *"start")
         assert "startx" in stage.text
+
+
+async def test_paths_of_the_command_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train folder").mkdir()
+    (tmp_path / "train folder" / "first.py").touch()
+    (tmp_path / "train folder" / "fill.py").touch()
+    home = home_of()
+    async with at_home(home, (120, 40)) as stage:
+        await stage.press("tab", *"python tr")
+        assert "python train\\ folder/   → takes it" in stage.text
+        await stage.press("right")
+        assert home.form.command == "python train\\ folder/"
+        assert "fill.py  first.py" in stage.text
+        await stage.press("f")
+        assert "→ takes it" in stage.text, "both go on with an i"
+        await stage.press("end", "r", "right")
+        assert home.form.command == "python train\\ folder/first.py"
+        await stage.press("home", "right")
+        assert home.form.command == "python train\\ folder/first.py"
+        await stage.press("end", *" --x '")
+        assert "takes it" not in stage.text
 
 
 async def test_what_is_pasted_goes_into_the_field() -> None:

@@ -81,6 +81,58 @@ async def test_rows_lead_to_their_launches_and_back(tmp_path: Path) -> None:
         assert "of 3689" in stage.text
 
 
+async def test_kernels_of_ncu_lead_to_their_values_and_back(tmp_path: Path) -> None:
+    async with shown(attention(tmp_path), (120, 30)) as stage:
+        await stage.until(lambda: "row 1 of" in stage.text, "no page")
+        assert stage.text.split("\n")[-1].startswith(" Enter metrics")
+        rows = stage.text.split("\n")
+        assert next(line for line in rows if line.startswith("▶")).endswith(" flash_fwd_kernel")
+        await stage.press("enter")
+        assert "only kernel" in stage.text
+        values = [line for line in stage.text.split("\n") if "flash_fwd_kernel" in line]
+        assert len(values) > 15
+        assert not any("flash_attention" in line or "reduce" in line for line in stage.text.split("\n")[6:-2])
+        await stage.press("escape")
+        assert stage.text.split("\n") == rows
+
+
+def rows_of(stage: Stage) -> list[str]:
+    """The lines of the page, without title, tabs, state and keys."""
+    return stage.text.split("\n")[2:-2]
+
+
+async def test_titles_of_columns_stay(tmp_path: Path) -> None:
+    async with shown([real(tmp_path, "nsys/sample.sqlite")], (100, 20)) as stage:
+        await stage.press("2")
+        await stage.until(lambda: "row 1 of 3689" in stage.text, "no page")
+        assert rows_of(stage)[0].startswith(" files")
+        for key in ("pagedown", "pagedown", "up", "up", "pageup"):
+            await stage.press(key)
+            assert [line.split()[:2] for line in rows_of(stage) if "duration" not in line].count(["#", "start"]) == 1
+            assert sum(line.startswith("▶") for line in rows_of(stage)) == 1
+        await stage.press("pagedown", "pagedown")
+        assert rows_of(stage)[0].split()[:2] == ["#", "start"]
+        assert rows_of(stage)[1].strip().startswith("──")
+        for _ in range(40):
+            await stage.press("up")
+            assert sum(line.startswith("▶") for line in rows_of(stage)) == 1
+        await stage.press("G")
+        assert sum(line.startswith("▶") for line in rows_of(stage)) == 1
+
+
+async def test_titles_stand_above_rows_that_pass_a_filter(tmp_path: Path) -> None:
+    async with shown([real(tmp_path, "nsys/sample.sqlite")], (100, 20)) as stage:
+        await stage.press("2", "ampersand", *"gemv2T", "enter")
+        await stage.until(lambda: "only “gemv2T”" in stage.text, "no filter")
+        assert rows_of(stage)[0].split()[:2] == ["#", "start"]
+        assert rows_of(stage)[2].startswith("▶")
+        await stage.press("pagedown", "pagedown")
+        assert rows_of(stage)[0].split()[:2] == ["#", "start"]
+        await stage.pilot.click("#page", offset=(5, 4))
+        await stage.settle()
+        assert rows_of(stage)[4].startswith("▶")
+
+
 async def test_rows_are_sorted_by_any_column_both_ways(tmp_path: Path) -> None:
     async with shown([real(tmp_path, "nsys/sample.sqlite")], (120, 30)) as stage:
         seen = []
@@ -90,6 +142,12 @@ async def test_rows_are_sorted_by_any_column_both_ways(tmp_path: Path) -> None:
         assert "by launches, falling" in stage.text
         first = next(line for line in stage.text.splitlines() if "cupy" in line or "Reduce" in line)
         assert " 609 " in first
+        await stage.press("O", "O", "O")
+        assert "as it was" in stage.text
+        await stage.press("O")
+        assert "by kernel, falling" in stage.text
+        await stage.press(*"oooo")
+        assert "by launches, falling" in stage.text
         await stage.press("r")
         assert "by launches, rising" in stage.text
         first = next(line for line in stage.text.splitlines() if "cupy" in line or "Reduce" in line)

@@ -207,7 +207,7 @@ async def test_keys_are_answered_while_a_view_opens(session: Session, monkeypatc
         screen_of(stage).tick()
         await let_run(stage)
         assert isinstance(screen_of(stage).view, OpeningView)
-        assert "25%" in stage.text
+        assert "25%, 0 s left" in stage.text
         await stage.pilot.press("question_mark")
         await let_run(stage)
         assert "all keys" in stage.text.split("\n")[0]

@@ -94,6 +94,20 @@ def test_the_selection_stays_on_its_kernel_while_rows_arrive_and_order_changes(t
     assert names(table)[table.place] == 2
 
 
+def test_registers_sort_by_what_the_probe_adds(table: KernelTable, rows: Rows) -> None:
+    regs = [(10, 30), (200, 201), (50, 50), (60, None)]
+    table.show(
+        tuple(
+            replace(rows[0], index=i, registers_pruned=before, registers_probed=after)
+            for i, (before, after) in enumerate(regs)
+        )
+    )
+    table.sort_by("registers", reverse=True)
+    assert names(table) == [0, 1, 2, 3]
+    table.sort_by("registers", reverse=False)
+    assert names(table) == [2, 1, 0, 3]
+
+
 def test_the_selection_is_always_in_sight(desk: TestDesk, rows: Rows) -> None:
     table = KernelTable(desk, "kernels", lambda: None)
     table.resize(100, 6)

@@ -182,3 +182,26 @@ async def test_one_process_needs_no_list(session: Session) -> None:
     async with on_stage(session) as stage:
         await stage.press("P")
         assert "there is one process with a trace" in stage.text
+
+
+@pytest.mark.parametrize("word", ["coalesced", "strided"])
+async def test_questions_are_found_where_they_lead_to_a_page_or_a_run(session: Session, word: str) -> None:
+    async with on_stage(session) as stage:
+        await stage.press("enter", "colon", *word)
+        picker = stage.app.screen
+        assert isinstance(picker, PickScreen)
+        found = [choice.label for choice in picker.query_one(ChoiceList).found]
+        assert found
+        assert all(label.startswith(("page: ", "ask: ", "help: ")) for label in found)
+
+
+async def test_a_key_that_does_nothing_says_so(session: Session) -> None:
+    async with on_stage(session) as stage:
+        await stage.press("Q")
+        assert "Q does nothing here: ? shows the keys" in stage.text
+        await stage.press("n")
+        assert "nothing was searched for" in stage.text
+        await stage.press("down")
+        assert "does nothing" not in stage.text
+        await stage.press("f9", "enter", "Z")
+        assert "Z does nothing here" in stage.text

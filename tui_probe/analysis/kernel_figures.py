@@ -52,10 +52,11 @@ _TYPES: Final = {"f": "fp32", "d": "fp64", "h": "fp16"}
 class KernelFigures:
     """Means a launch; None was not measured.
 
-    ``time`` is in ns, ``share`` the part of the time of all launches of the same origin, ``tensor_activity``,
-    ``compute`` and ``memory`` are in % of the peak. ``arithmetic`` are instructions of threads (ncu) or warps (probes)
-    by type, ``tensor_types`` operations of tensor cores by the type of their operands, ``matrix_types`` matrix
-    instructions in the kernel's code likewise.
+    ``time`` is in ns, ``total`` that of all launches, ``p99`` what 99 of 100 of them do not exceed by the nearest rank
+    (None for a summary, which has no single launches). ``share`` is the part of the time of all launches of the same
+    origin; ``tensor_activity``, ``compute`` and ``memory`` are in % of the peak. ``arithmetic`` are instructions of
+    threads (ncu) or warps (probes) by type, ``tensor_types`` operations of tensor cores by the type of their operands,
+    ``matrix_types`` matrix instructions in the kernel's code likewise.
     """
 
     shape: Shape
@@ -67,6 +68,8 @@ class KernelFigures:
     store_requests: float | None = None
     store_sectors: float | None = None
     time: float | None = None
+    total: float | None = None
+    p99: float | None = None
     share: float | None = None
     tensor_activity: float | None = None
     tensor_operations: float | None = None
@@ -145,7 +148,8 @@ def figures_of(table: NcuTable) -> list[KernelFigures]:
         means = {name: _mean(values[at], weights) for name, values in columns.items()}
         whole = wholes[file]
         spent = _mean(times[at], weights)
-        share = float(np.nansum(times[at] * weights)) / whole if spent is not None and whole else None
+        total = float(np.nansum(times[at] * weights)) if spent is not None else None
+        share = total / whole if total is not None and whole else None
         found.append(
             KernelFigures(
                 shape,
@@ -154,6 +158,8 @@ def figures_of(table: NcuTable) -> list[KernelFigures]:
                 int(weights.sum()),
                 **means,
                 time=spent,
+                total=total,
+                p99=_p99(times[at]) if (weights == 1).all() else None,
                 share=share,
                 arithmetic=_means(arithmetic, at, weights),
                 tensor_types=_means(tensor_types, at, weights),
@@ -211,6 +217,11 @@ def _mean(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float | 
     """The mean of what was measured, None if nothing was."""
     known = ~np.isnan(values)
     return float((values[known] * weights[known]).sum() / weights[known].sum()) if known.any() else None
+
+
+def _p99(values: NDArray[np.float64]) -> float | None:
+    known = np.sort(values[~np.isnan(values)])
+    return float(known[-(-99 * len(known) // 100) - 1]) if len(known) else None
 
 
 def _means(

@@ -15,6 +15,7 @@ from .addresses import named
 from .addresses import opened as open_address
 from .output import inform, put, warn
 from .page import add_schema_option
+from .reading import Reading
 from .sizes import cells, fits, rows, speaks_utf8
 from .status import ExitStatus
 
@@ -131,20 +132,19 @@ def opened(before: str, after: str) -> Sides:
 
 def compared(sides: Sides) -> Comparison:
     """The figures of both sides."""
-    from tui_probe.draw.view import no_progress
     from tui_probe.pages.comparison import compare_sources, compare_traces
     from tui_probe.probekit.kind import Source
 
-    match sides:
-        case (Source() as one, Source() as other):
-            return compare_sources(one, other, no_progress)
-        case (one, other):
-            return compare_traces(one, other, no_progress)
+    with Reading() as reading:
+        match sides:
+            case (Source() as one, Source() as other):
+                return compare_sources(one, other, reading)
+            case (one, other):
+                return compare_traces(one, other, reading)
 
 
 def drawn(sides: Sides, arguments: argparse.Namespace) -> Iterator[str]:
     """A drawing of both sides."""
-    from tui_probe.draw.view import no_progress
     from tui_probe.pages.beside import open_beside
     from tui_probe.pages.views.output import data_csv, text_lines, view_lines
     from tui_probe.probekit.kind import Source
@@ -152,7 +152,8 @@ def drawn(sides: Sides, arguments: argparse.Namespace) -> Iterator[str]:
     one, other = sides
     if not isinstance(one, Source) or not isinstance(other, Source):
         raise ChoiceError("a drawing is of a kernel: name one on both sides, TRACE:KERNEL")
-    view = open_beside(arguments.view, one, other, no_progress)
+    with Reading() as reading:
+        view = open_beside(arguments.view, one, other, reading)
     if arguments.format == "csv":
         return data_csv(view)
     if arguments.format == "json":

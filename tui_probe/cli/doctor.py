@@ -16,6 +16,7 @@ from .checks.preferences import setting_items
 from .checks.terminal import terminal_items
 from .checks.tools import tool_items
 from .output import inform, put
+from .reading import Reading
 from .status import ExitStatus
 
 if TYPE_CHECKING:
@@ -50,10 +51,20 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.clear_cache:
         inform(clear_cache())
         return ExitStatus.OK
-    items = [item for check in CHECKS for item in check()]
+    items = found()
     works = can_profile(items)
     put(as_json(items, works) if arguments.format == "json" else as_table(items, works))
     return ExitStatus.OK if works else ExitStatus.NO_DRIVER
+
+
+def found() -> list[Item]:
+    """What all checks find; takes seconds, since some start a process."""
+    items: list[Item] = []
+    with Reading("checking") as reading:
+        for number, check in enumerate(CHECKS):
+            reading(number / len(CHECKS))
+            items += check()
+    return items
 
 
 def can_profile(items: list[Item]) -> bool:

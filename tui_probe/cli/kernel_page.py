@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tui_probe.draw.printable import printable
 
 from .output import inform, put, put_coloured, warn
+from .reading import Reading
 from .sizes import drawing_size, fits, speaks_utf8
 from .status import ExitStatus
 
@@ -43,7 +44,6 @@ class Files:
 
 def write_kernel_page(page: Page, trace: Trace, address: Address, arguments: argparse.Namespace) -> int:
     """Open the page and write it; say what is missing where there is nothing. Returns the exit status."""
-    from tui_probe.draw.view import no_progress
     from tui_probe.pages.views.choose import choose
     from tui_probe.pages.views.output import obey
 
@@ -53,7 +53,7 @@ def write_kernel_page(page: Page, trace: Trace, address: Address, arguments: arg
     if getattr(arguments, "quiet", False):
         if choice.missing is not None:
             return ExitStatus.FAILED
-        return _written(kind, choice, kind.open(choice.source, no_progress), arguments)
+        return _written(kind, choice, _opened(kind, choice), arguments)
     if choice.missing is not None:
         kernel = choice.source.kernel
         warn(f"nothing to show as {arguments.page} of #{kernel.index} {kernel.name}: {choice.missing}")
@@ -67,11 +67,16 @@ def write_kernel_page(page: Page, trace: Trace, address: Address, arguments: arg
     shown = choice.source.launch
     if address.launch is not None and shown is not None and shown.number != address.launch:
         inform(f"launch {address.launch} had another probe; showing the nearest that had this one, {shown.number}")
-    view = kind.open(choice.source, no_progress)
+    view = _opened(kind, choice)
     commands = [word for word in getattr(arguments, "do", "").split(",") if word]
     for words in obey(view, commands, drawing_size(arguments)):
         inform(words)
     return _written(kind, choice, view, arguments)
+
+
+def _opened(kind: Kind, choice: Choice) -> View:
+    with Reading() as reading:
+        return kind.open(choice.source, reading)
 
 
 def _written(kind: Kind, choice: Choice, view: View, arguments: argparse.Namespace) -> int:

@@ -16,7 +16,8 @@ PATIENCE = 0.5
 class Reading:
     """Called with the share that is done, from 0 to 1; says that, and how long the rest will take at this pace."""
 
-    def __init__(self) -> None:
+    def __init__(self, doing: str = "reading") -> None:
+        self._doing = doing
         self._began = time.monotonic()
         self._next = self._began + PATIENCE if os.isatty(2) else float("inf")
         self._told = False
@@ -29,15 +30,10 @@ class Reading:
         if now >= self._next:
             self._next = now + PATIENCE
             self._told = True
-            sys.stderr.write(f"\r[info] reading: {share:4.0%}{left(share, now - self._began)}\x1b[K")
+            sys.stderr.write(f"\r[info] {self._doing}: {share:4.0%}{units.left(share, now - self._began)}\x1b[K")
             sys.stderr.flush()
 
     def __exit__(self, *_: object) -> None:
         if self._told:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
-
-
-def left(share: float, seconds: float) -> str:
-    """``, 12 s left`` after so many seconds, "" as long as that would be a guess."""
-    return f", {units.elapsed(seconds * (1 - share) / share)} left" if share >= 0.02 else ""

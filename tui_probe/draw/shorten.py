@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from itertools import takewhile
+from typing import TYPE_CHECKING
 
-from tui_probe.draw.spans import width
+from tui_probe.draw.spans import clip, width
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 _ANONYMOUS = re.compile(r"\(anonymous namespace\)::")
 _CLONE = re.compile(r"\s*\[clone [^\]]*\]$")
@@ -46,6 +52,49 @@ def cut_middle(text: str, cells: int, *, more: str = "…") -> str:
         return more[:cells]
     tail = room * 2 // 5
     return text[: room - tail] + more + (text[-tail:] if tail else "")
+
+
+def apart(texts: Iterable[str]) -> Callable[[str, int], str]:
+    """Cuts these texts as ``cut_middle`` does, but no two of them to the same one.
+
+    Those that would look alike keep the place where they differ first; where that is not enough they are numbered.
+    """
+    known = tuple(dict.fromkeys(texts))
+
+    @cache
+    def shown(cells: int) -> dict[str, str]:
+        alike: dict[str, list[str]] = {}
+        for text in known:
+            alike.setdefault(cut_middle(text, cells), []).append(text)
+        cut = {text: short for short, group in alike.items() for text in group}
+        for group in alike.values():
+            if len(group) > 1:
+                at = sum(1 for _ in takewhile(lambda signs: len(set(signs)) == 1, zip(*group, strict=False)))
+                cut |= {text: _cut_to(text, at, cells) for text in group}
+        return _numbered(cut, cells)
+
+    def shorten_one(text: str, cells: int) -> str:
+        return shown(cells).get(text) or cut_middle(text, cells)
+
+    return shorten_one
+
+
+def _cut_to(text: str, at: int, cells: int) -> str:
+    """``text`` in at most ``cells`` cells: its beginning, and what follows from shortly before ``at`` on."""
+    head = cells // 3
+    if at <= head:
+        return clip(text, cells)
+    return clip(f"{text[:head]}…{text[max(head, at - 2) :]}", cells)
+
+
+def _numbered(cut: dict[str, str], cells: int) -> dict[str, str]:
+    """Texts that are cut to the same have a number at their end from the second on."""
+    seen: dict[str, int] = {}
+    found = {}
+    for text, short in cut.items():
+        number = seen[short] = seen.get(short, 0) + 1
+        found[text] = short if number == 1 else clip(short, max(1, cells - len(f" {number}"))) + f" {number}"
+    return found
 
 
 def _masked(text: str) -> str:

@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 NOT_MEASURED = "–"
+_TELLING = 0.02
+"""The share that says how long the rest will take."""
 
 
 def size(count: float | None) -> str:
@@ -47,6 +49,11 @@ def elapsed(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+
+
+def left(share: float, seconds: float) -> str:
+    """``, 12 s left`` where a ``share`` took so many ``seconds``, "" as long as that would be a guess."""
+    return f", {elapsed(seconds * (1 - share) / share)} left" if share >= _TELLING else ""
 
 
 def count(number: int | None) -> str:

@@ -102,6 +102,13 @@ class Document(Data):
         del width
         return 0
 
+    def heading(self) -> tuple[range, range]:
+        """Lines with the titles of columns, and those of the rows below, of the lines that were made last.
+
+        The titles stay visible while the rows are scrolled.
+        """
+        return range(0), range(0)
+
     def gutter(self, width: int) -> int:
         """Cells at the left of a line that show the cursor and stand still while it is scrolled sideways.
 
@@ -201,6 +208,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "next": "to the next event", "previous": "to the previous event", "worst": "to the worst place",
     "mark": "mark; a second mark measures", "colour": "next colouring", "level": "next level of detail",
     "unit": "next unit of the axis", "select": "next selection (SM, block)", "order": "next order of rows",
+    "order_back": "previous order of rows",
     "reverse": "reverse the order", "fold": "fold what did not change, or unfold it",
 }  # fmt: skip
 """Every command that a view may answer to; the key table binds each to keys."""

@@ -18,7 +18,10 @@ _LIVE: Final[dict[str, tuple[str, ...]]] = {
         "▶3 stands for three runs of one command, of which the newest is shown: c shows the others. Below the list is"
         " what the selected run found, and what is different from the run of the same command before it.",
     ),
-    "form": ("What to start, and how. The last line is the command line that does the same.",),
+    "form": (
+        "What to start, and how. Paths in the command are completed: → takes what is shown behind the cursor. The last"
+        " line is the command line that does the same.",
+    ),
     "machine": (
         "What tui-probe doctor finds. ✘ is missing and ! needs a look, with what to do; ○ is optional, with what it"
         " would give.",
@@ -29,9 +32,9 @@ _LIVE: Final[dict[str, tuple[str, ...]]] = {
     ),
     "kernels": (
         "One row per kernel, that with most GPU time first where launches were timed, else in order of first launch."
-        " 12 of 6 060, or 12/6.1k: so many launches were probed. Registers and spills are before→after probing;"
-        " slowdown is probed time over original time; + marks times of launches with the probe. Enter opens a kernel:"
-        " its findings and all its pages.",
+        " 12 of 6 060, or 12/6.1k: so many launches were probed. Registers and spills are before→after probing; both"
+        " sort by what the probe adds. Slowdown is probed time over original time; + marks times of launches with the"
+        " probe. Enter opens a kernel: its findings and all its pages.",
         "finding is what the probe found in the newest result that was read, ! before what stands out, else why there"
         " is nothing. Where there is little room columns leave in this order: probe memory, time, spills, block, grid,"
         " trend, way, p99, slowdown, registers, median, launches, finding, share; bars need 100 columns. trend has the"

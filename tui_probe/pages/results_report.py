@@ -99,7 +99,16 @@ def figure_rows(trace: Trace) -> Iterator[FigureRow]:
 FIGURE_COLUMNS: Final[tuple[Column[FigureRow], ...]] = (
     Column("kernel", lambda r: r.result.kernel.index, "#", lambda r: str(r.result.kernel.index)),
     Column("name", lambda r: r.result.kernel.name),
-    Column("demangled", lambda r: r.result.kernel.demangled, "kernel", lambda r: r.result.kernel.demangled, False),
+    Column(
+        "demangled",
+        lambda r: r.result.kernel.demangled,
+        "kernel",
+        lambda r: r.result.kernel.demangled,
+        False,
+        0,
+        16,
+        shorten,
+    ),
     Column(
         "launch",
         lambda r: r.result.launch.number if r.result.launch else None,

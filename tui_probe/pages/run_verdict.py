@@ -63,15 +63,22 @@ class RunVerdict:
         """The same for a column, what was found first: ``memory (L2) 83%, matmul``."""
         return f"{self.told}, {_short(self.kernel)}" if self.told else ""
 
-    def against(self, before: RunVerdict) -> str:
-        """``matmul 1.20 ms → 810 µs (-32.5 %); limit latency → memory (L2)``; "" where nothing is known to differ."""
+    def against(self, before: RunVerdict, *, same_probe: bool) -> str:
+        """``matmul 1.20 ms → 810 µs (-32.5 %); limit latency → memory (L2)``; "" where nothing is known to differ.
+
+        Without times it is by the probe which kernel is told of and what, so that is compared with the ``same_probe``.
+        """
         if not self.kernel or not before.kernel:
             return ""
         if self.kernel != before.kernel:
-            return f"kernel {_short(before.kernel)} → {_short(self.kernel)}"
+            if self.share is not None and before.share is not None:
+                return f"most time: {_short(before.kernel)} → {_short(self.kernel)}"
+            return f"was {before.words}" if same_probe and before.told else ""
         parts = [_time_change(self, before)]
-        if self.limit and before.limit and self.limit != before.limit:
-            parts.append(f"limit {before.limit} → {self.limit}")
+        if self.limit and before.limit:
+            parts.append(f"limit {before.limit} → {self.limit}" if self.limit != before.limit else "")
+        elif same_probe and before.told and self.told != before.told:
+            parts.append(f"was {before.told}")
         return "; ".join(filter(None, parts))
 
 

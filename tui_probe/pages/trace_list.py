@@ -49,8 +49,10 @@ class Run:
             parts += [f"{name} {safe(was)} → {safe(now)}"] if was and now and was != now else []
         if new.brief.kernels != old.brief.kernels and not new.brief.running:
             parts.append(f"kernels {units.count(old.brief.kernels)} → {units.count(new.brief.kernels)}")
-        told = new.verdict.against(old.verdict) if new.verdict is not None and old.verdict is not None else ""
-        return "; ".join([*([told] if told else []), *parts])
+        if new.verdict is None or old.verdict is None:
+            return "; ".join(parts)
+        told = new.verdict.against(old.verdict, same_probe=old.brief.probe == new.brief.probe)
+        return "; ".join(filter(None, [told, *parts]))
 
 
 @dataclass(frozen=True, slots=True)

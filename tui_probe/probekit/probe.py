@@ -39,6 +39,8 @@ class Question:
     words: str
     rank: int
     needs: str = ""
+    also: str = ""
+    """More words by which people look for it, such as ``roofline``."""
 
     def __post_init__(self) -> None:
         """Raises ValueError if ``needs`` is no regular expression."""

@@ -86,6 +86,11 @@ def _rise(row: KernelRow) -> float | None:
     return last * len(before) / sum(before) if sum(before) > 0 else None
 
 
+def _more(before: int | None, after: int | None) -> int | None:
+    """What a column that shows both is sorted by: how much the probe adds."""
+    return None if before is None or after is None else after - before
+
+
 def _finding(row: KernelRow) -> str:
     """What was found, else why there is nothing: the reason why it is not probed, or what the engine remarks."""
     return row.finding or row.reason or ""
@@ -108,8 +113,8 @@ COLUMNS: tuple[Shown[KernelRow], ...] = (
     Shown(_ranked(_column("median"), 4), lambda r: r.gpu_time and r.gpu_time.shown.median_ns, 8, 8),
     Shown(_ranked(_column("p99"), 7), lambda r: r.gpu_time and r.gpu_time.shown.p99_ns, 8, 8),
     Shown(Column("trend", None, "trend", _trend, True, 8), _rise, TREND, TREND),
-    Shown(_ranked(_of_folder("registers"), 5), lambda r: r.registers_probed or r.registers_pruned, 9, 9),
-    Shown(_ranked(_of_folder("spills"), 11), lambda r: r.spills_probed, 6, 11),
+    Shown(_ranked(_of_folder("registers"), 5), lambda r: _more(r.registers_pruned, r.registers_probed), 9, 9),
+    Shown(_ranked(_of_folder("spills"), 11), lambda r: _more(r.spills_pruned, r.spills_probed), 6, 11),
     Shown(_ranked(_column("grid"), 9), lambda r: _extent(r.grid), 5, 16),
     Shown(_ranked(_column("block"), 10), lambda r: _extent(r.block), 5, 12),
     Shown(_ranked(_column("slowdown"), 6), lambda r: r.slowdown, 8, 8),

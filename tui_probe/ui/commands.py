@@ -55,19 +55,29 @@ def acts(row: keys.Key, screen: ViewScreen) -> bool:
 
 
 def _pages_of(app: Application, screen: ViewScreen) -> Iterator[Choice]:
+    asked: dict[str, list[str]] = {}
+    for each in questions():
+        for title in each.pages:
+            asked.setdefault(title, []).append(f"{each.words} {each.also}")
     for number, tab in enumerate(screen.page_tabs, 1):
         words = "nothing to show" if tab.empty else str(number % NUMBERED) if number <= NUMBERED else ""
-        yield Choice(f"page: {tab.title}", words, value=partial(app.run_action, f"page({tab.id!r})", screen))
+        yield Choice(
+            f"page: {tab.title}",
+            words,
+            value=partial(app.run_action, f"page({tab.id!r})", screen),
+            also=" ".join(asked.get(tab.title, ())),
+        )
 
 
 def _asks_of(app: Application, screen: ViewScreen) -> Iterator[Choice]:
     """Questions that another run answers, where it is known what ran."""
-    snapshot = app.feed.latest
-    if screen.ASKS and snapshot.loaded and not snapshot.running:
+    if screen.asks:
         for each in questions():
             if each.probe:
                 ask = partial(app.run_action, f"ask({each.probe!r})", screen)
-                yield Choice(f"ask: {each.words}", each.option, value=ask, also=f"run again {' '.join(each.pages)}")
+                yield Choice(
+                    f"ask: {each.words}", each.option, value=ask, also=f"run again {each.also} {' '.join(each.pages)}"
+                )
 
 
 def _help_of(screen: ViewScreen) -> Iterator[Choice]:

@@ -142,6 +142,7 @@ TABLE = (
     Key("colour", ("c",), "command('colour')", "drawing", "next colouring", "colour"),
     Key("unit", ("u",), "command('unit')", "drawing", "next unit of the axis", "unit"),
     Key("order", ("o",), "command('order')", "drawing", "next order of rows", "order"),
+    Key("order_back", ("O",), "command('order_back')", "drawing", "previous order of rows"),
     Key("turn", ("r",), "command('reverse')", "drawing", "reverse the order of rows", "reverse"),
     Key("select", ("x",), "command('select')", "drawing", "next selection, such as an SM or a block", "select"),
     Key("fold", ("z",), "command('fold')", "drawing", "fold what did not change, or show it", "fold"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tui_probe.draw import units
 from tui_probe.draw.view import Cancelled
 from tui_probe.errors import ProbeError
 from tui_probe.pages.views import FIXED, kinds
@@ -56,7 +58,13 @@ class Opening:
     def __init__(self, page: Page) -> None:
         self.page = page
         self.share = 0.0
+        self.began = time.monotonic()
         self.cancelled = False
+
+    @property
+    def words(self) -> str:
+        """``40%, 12 s left``: how far it is, and how long the rest will take at this pace."""
+        return f"{self.share:.0%}{units.left(self.share, time.monotonic() - self.began)}"
 
     def cancel(self) -> None:
         """Nobody waits for it any more."""

@@ -34,6 +34,8 @@ class Question:
     option: str
     key: str = ""
     needs: str = ""
+    also: str = ""
+    """More words by which people look for it."""
 
     @property
     def probe(self) -> str:
@@ -57,7 +59,7 @@ COST: Final = Question("what does the probe cost?", "--benchmark")
 def questions() -> tuple[Question, ...]:
     """All, the one asked most first. Each is a line of the summary while nothing in the trace answers it."""
     asked = [(probe.question, probe.name) for probe in all_probes() if probe.question is not None]
-    return (*(Question(each.words, f"-p {name}", each.key, each.needs) for each, name in asked), COST)
+    return (*(Question(each.words, f"-p {name}", each.key, each.needs, each.also) for each, name in asked), COST)
 
 
 def open_questions(kernel: Kernel, found: Sequence[Found]) -> list[Question]:

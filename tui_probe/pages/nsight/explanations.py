@@ -6,7 +6,8 @@ from typing import Final
 
 EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     "kernels": (
-        "One row per kernel with one grid and block, since one name may stand for several configurations. “kept” are"
+        "One row per kernel with one grid and block, since one name may stand for several configurations; the one that"
+        " takes most time first. Total, mean and p99 are of all launches. Enter shows every value of them. “kept” are"
         " the launches that count: those of the measured iterations, after the warm-up. A measured program launches"
         " its kernels warm-up + runs times, or a multiple of that. The number is taken from --warmup and --runs, or"
         " found as the part of the launch sequence that repeats.",

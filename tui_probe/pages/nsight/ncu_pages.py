@@ -10,12 +10,12 @@ import numpy as np
 from tui_probe.analysis.chosen_launches import FIND_OUT, Choice, Plan, choose
 from tui_probe.analysis.kernel_figures import KernelFigures, figures_of
 from tui_probe.draw import units
-from tui_probe.draw.shorten import cut_middle, shorten
+from tui_probe.draw.shorten import apart, cut_middle, shorten
 from tui_probe.draw.table import Column, Row
 from tui_probe.importers.ncu import COLD_CACHE
 from tui_probe.pages.nsight.explanations import EXPLANATIONS
 from tui_probe.pages.nsight.figures import nanoseconds, share, short_names, stem
-from tui_probe.pages.nsight.page import TablePage, Words
+from tui_probe.pages.nsight.page import Only, TablePage, Words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -78,7 +78,13 @@ def kernels_page(report: NcuReport) -> TablePage[KernelRow]:
     words = Words(file_head(report), loop_lines(choice, report.names), notes, EXPLANATIONS["kernels"])
     extra = {"expected_missing": list(choice.missing)}
     columns = by_file(KERNEL_COLUMNS, report)
-    return TablePage("kernels", "Kernels", columns, _kernel_rows(report, choice), words, extra)
+    rows = sorted(_kernel_rows(report, choice), key=lambda row: -(row.figures.total or 0.0))
+    return TablePage("kernels", "Kernels", columns, rows, words, extra, narrows=_values, leads="metrics")
+
+
+def _values(row: KernelRow) -> tuple[str, Only]:
+    shape = row.figures.shape
+    return "metrics", Only("kernel", shape.kernel, shape=(row.file, shape.grid, shape.block))
 
 
 def by_file(columns: tuple[Column[Row], ...], report: NcuReport) -> tuple[Column[Row], ...]:
@@ -131,7 +137,9 @@ KERNEL_COLUMNS: Final[tuple[Column[KernelRow], ...]] = (
     Column("launches", lambda r: r.figures.launches, "launches", lambda r: units.count(r.figures.launches)),
     Column("kept", lambda r: r.kept, "kept", lambda r: units.count(r.kept)),
     Column("reason", lambda r: r.reason, "why", lambda r: r.reason, False, narrow=24),
-    Column("time_ns", lambda r: r.figures.time, "time", lambda r: nanoseconds(r.figures.time), rank=1),
+    Column("total_ns", lambda r: r.figures.total, "total", lambda r: nanoseconds(r.figures.total), rank=1),
+    Column("time_ns", lambda r: r.figures.time, "mean", lambda r: nanoseconds(r.figures.time), rank=1),
+    Column("p99_ns", lambda r: r.figures.p99, "p99", lambda r: nanoseconds(r.figures.p99), rank=2),
     Column("share_of_time", lambda r: r.figures.share, "share", lambda r: share(r.figures.share), rank=1),
     Column("grid", lambda r: r.figures.shape.grid, "grid", lambda r: _extent(r.figures.shape.grid), rank=2),
     Column("block", lambda r: r.figures.shape.block, "block", lambda r: _extent(r.figures.shape.block), rank=2),
@@ -177,7 +185,14 @@ def metrics_page(report: NcuReport) -> TablePage[MetricRow]:
     """Everything that was measured, one row per value, in base units."""
     words = Words(file_head(report), (), [*file_notes(report), COLD_CACHE], EXPLANATIONS["metrics"])
     rows: Any = MetricRows(report)
-    return TablePage("metrics", "Metrics", by_file(METRIC_COLUMNS, report), rows, words)
+    names = apart(metric.name for metric in report.table.metrics)
+    columns = (replace(each, shorten=names) if each.key == "metric" else each for each in METRIC_COLUMNS)
+    return TablePage("metrics", "Metrics", by_file(tuple(columns), report), rows, words, holds=_holds)
+
+
+def _holds(row: MetricRow, only: Only) -> bool:
+    launch = row.launch
+    return launch.kernel == only.words and (row.file, launch.grid, launch.block) == only.shape
 
 
 def _value(row: MetricRow) -> str:

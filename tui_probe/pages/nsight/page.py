@@ -60,6 +60,8 @@ class Only:
     start: int = 0
     end: int = 0
     stream: int | None = None
+    shape: object = None
+    """Of a kernel its grid and block, where its name is not enough."""
 
 
 @dataclass
@@ -77,7 +79,8 @@ class TablePage(Document, Generic[Row]):
     opens: Callable[[Row], tuple[Path, int] | None] | None = None
     """The kernel of a trace, by directory and index, that a row leads to; None where no row leads anywhere."""
     narrows: Callable[[Row], tuple[str, Only]] | None = None
-    """The page that a row leads to, and which rows are left there."""
+    """The page that a row leads to, ``leads``, and which rows are left there."""
+    leads: str = "kernels"
     names: Callable[[Row], Sequence[str]] | None = None
     """What a row names, in full, where that is not what its columns show."""
     holds: Callable[[Row, Only], bool] | None = None
@@ -103,6 +106,12 @@ class TablePage(Document, Generic[Row]):
         del width
         return self.rows_from if self.rows else 0
 
+    def heading(self) -> tuple[range, range]:
+        """The titles and the rule below them."""
+        if not self.rows:
+            return range(0), range(0)
+        return range(self.rows_from - 2, self.rows_from), range(self.rows_from, self.rows_from + len(self.rows))
+
     def counted(self) -> int | None:
         """Rows are counted by what is told of each."""
         return 0 if self._all else None
@@ -126,7 +135,7 @@ class TablePage(Document, Generic[Row]):
     def leads_to(self) -> str:
         if self.opens is not None:
             return "kernel"
-        return "" if self.narrows is None else "kernels"
+        return "" if self.narrows is None else self.leads
 
     def narrowed(self, number: int) -> tuple[str, Only] | None:
         """The page that a line of ``lines`` leads to, and what is left there; None for none."""
@@ -145,13 +154,19 @@ class TablePage(Document, Generic[Row]):
         if self.ordered or len(self._all) < 2:
             return {}
         by = "as it was" if self._order is None else f"by {self._title(self._order[0])}"
-        return {"order": f"sort by the next column ({by})", "reverse": "reverse the order"}
+        return {
+            "order": f"sort by the next column ({by})",
+            "order_back": "sort by the column before",
+            "reverse": "reverse the order",
+        }
 
     def press(self, command: str) -> str | None:
         keys = self._sortable()
-        if command == "order":
-            at = keys.index(self._order[0]) if self._order and self._order[0] in keys else -1
-            self._order = (keys[at + 1], True) if at + 1 < len(keys) else None
+        if command in ("order", "order_back"):
+            around = [None, *keys]  # as it was, then by each column
+            at = around.index(self._order[0]) if self._order and self._order[0] in keys else 0
+            key = around[(at + (1 if command == "order" else -1)) % len(around)]
+            self._order = None if key is None else (key, True)
         elif command == "reverse":
             key, falling = self._order or (keys[0], False)
             self._order = (key, not falling)

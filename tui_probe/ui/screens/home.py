@@ -59,6 +59,18 @@ class HomeScreen(ViewScreen):
         self.view.focused = True
 
     @property
+    def asks(self) -> bool:
+        """A question chooses the probe of the form."""
+        return True
+
+    def action_ask(self, probe: str) -> None:
+        """Choose the probe that answers it, and go on with the form."""
+        self.home.form.probe = probe
+        self.enter("form")
+        self.form.changed()
+        self.notice(f"-p {probe} answers that: which program?")
+
+    @property
     def view(self) -> View:
         """The section with the keys."""
         return self.sections[self.current]
@@ -232,7 +244,7 @@ class HomeScreen(ViewScreen):
 
     def _choose_probe(self) -> None:
         names = [probe.name for probe in self.form.probes]
-        asked = {each.probe: each.words for each in questions()}
+        asked = {each.probe: f"{each.words} {each.also}" for each in questions()}
         choices = [
             Choice(
                 p.name, p.title, f"{p.measures} Cost: {p.cost}" if p.cost else p.measures, p.name, asked.get(p.name, "")

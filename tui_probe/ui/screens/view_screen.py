@@ -52,6 +52,12 @@ class ViewScreen(OpenScreen[None]):
         self._notice_until = 0.0
 
     @property
+    def asks(self) -> bool:
+        """Can a question be asked now, which a run answers?"""
+        snapshot = self.probe_app.feed.latest
+        return self.ASKS and snapshot.loaded and not snapshot.running
+
+    @property
     def view(self) -> View:
         """The view that has the keys."""
         return self.query_one(Pane).view
@@ -180,6 +186,8 @@ class ViewScreen(OpenScreen[None]):
             if prompt.press(event.key, event.character):
                 self.prompt = prompt
             self.show_bars()
+        elif event.key not in self.active_bindings:
+            self.notice(f"{keys.shown(event.key)} does nothing here: ? shows the keys")
         elif self._notice:
             self._notice = ""
             self.show_hint()
@@ -211,14 +219,22 @@ class ViewScreen(OpenScreen[None]):
 
     def action_search(self) -> None:
         """Ask what to search for."""
+        if not self.view.searches:
+            self.notice("this page has no lines to search")
+            return
         self.ask("search", self.view.search)
 
     def action_next_match(self, step: int) -> None:
         """Next or previous match."""
+        if not self.view.searched:
+            self.notice("nothing was searched for: / searches")
         self.view.next_match(step)
 
     def action_filter(self) -> None:
         """Ask what must be in what is shown."""
+        if not self.view.searches:
+            self.notice("this page has no lines to filter")
+            return
         self.ask("show only what contains", self.view.set_filter, self.view.filter_text)
 
     def action_copy(self) -> None:

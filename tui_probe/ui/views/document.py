@@ -141,8 +141,21 @@ class DocumentView(View):
 
     @property
     def room(self) -> int:
-        """Lines of the window below those that are pinned."""
-        return max(1, self.height - self.pinned)
+        """Lines of the window below those that are pinned, and below the titles of filtered rows."""
+        return max(1, self.height - self.pinned - (0 if self.chosen is None else len(self.document.heading()[0])))
+
+    def _titles(self) -> range:
+        """Titles of columns that stand above rows in the window, and are not in it themselves."""
+        titles, rows = self.document.heading()
+        if self.chosen is not None or not titles or not self.count:
+            return titles
+        first = self._number(self.top)
+        return titles if titles.start < first < rows.stop - len(titles) else range(0)
+
+    def _uncover(self) -> None:
+        """Titles lie over the first lines of the window: let the cursor not be under them."""
+        if self.chosen is None and 0 <= self.place.cursor - self.top < len(self._titles()):
+            self.place.top = max(0, self.place.cursor - len(self._titles()))
 
     def _number(self, place: int) -> int:
         """The line of the document at a place among those that pass the filter."""
@@ -157,8 +170,11 @@ class DocumentView(View):
             why = f"no line contains “{self.filtered}”: Esc shows all"
             return [((f" {part}", "dim"),) for part in wrap(why, width - 2)]
         self.place.fit(self.count, self.room)
-        places = range(self.top, min(self.count, self.top + self.room))
-        lines = [self._shown(number, width) for number in range(self.pinned)]
+        self._uncover()
+        titles = self._titles()
+        covered = 0 if self.chosen is not None else len(titles)
+        places = range(self.top + covered, min(self.count, self.top + self.room))
+        lines = [self._shown(number, width) for number in (*range(self.pinned), *titles)]
         for place in places:
             line = self._shown(self._number(place), width)
             here = self.gutter and place == self.place.cursor
@@ -278,8 +294,9 @@ class DocumentView(View):
     def click(self, row: int, column: int = 0) -> None:
         """The cursor to the line that is pointed at."""
         del column
-        place = self.top + row - self.pinned
-        if self.gutter and row >= self.pinned and place < self.count:
+        above = self.pinned + len(self._titles())
+        place = self.top + row - (self.pinned if self.chosen is None else above)
+        if self.gutter and row >= above and place < self.count:
             self.place.cursor = place
             self._moved()
 
@@ -420,6 +437,8 @@ class DocumentView(View):
         """The cursor to the first of them from where it was on."""
         if lines is not self.lines or not self.filtered:
             return
+        titles = self.document.heading()[0]
+        chosen = [number for number in chosen if number not in titles]
         self.chosen, self.match = chosen, None
         if not keep and self._before is not None:
             place = min(bisect_left(chosen, self._before.number), max(0, len(chosen) - 1))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tui_probe.draw.spans import Line, clip, pad
+from tui_probe.ui.paths import Completion, completion
 from tui_probe.ui.prompt import Prompt
 from tui_probe.ui.views.view import Desk, View
 
@@ -25,6 +27,7 @@ FIELDS = ("command", "probe", "kernels", "excluded", "launches", "simulated", "b
 LABEL = 14
 ROWS = len(FIELDS) + 1
 """Lines of the form: one per field, and one more about the probe."""
+_TAKING = ("right", "end", "ctrl+e")
 _LEAVING = ("escape", "enter", "up", "down", "tab", "shift+tab")
 
 
@@ -40,6 +43,8 @@ class FormView(View):
         self.probes: Sequence[ProbeWords] = ()
         self.has_gpu: bool | None = None
         self._editor = self._new_editor()
+        self._completion = Completion()
+        """What is known of how the command line may go on."""
 
     @property
     def field(self) -> str:
@@ -107,8 +112,25 @@ class FormView(View):
     def _typed(self, text: str, cursor: int, hint: str) -> Line:
         """The part of a text in which the cursor is."""
         start = max(0, cursor - max(1, self.width - LABEL - 5))
-        head: Line = ((text[start:cursor], ""), (text[cursor : cursor + 1] or " ", "cursor"))
+        rest = self._rest
+        head: Line = ((text[start:cursor], ""), (text[cursor : cursor + 1] or rest[:1] or " ", "cursor"))
+        if rest:
+            return (*head, (rest[1:], "dim"), ("   → takes it", "dim"))
         return (*head, (text[cursor + 1 :], "") if text else (f" {hint}", "dim"))
+
+    @property
+    def _rest(self) -> str:
+        """What follows at the end of the command line, if its cursor is there; "" where that is not certain."""
+        editor, known = self._editor, self._completion
+        at_end = editor is not None and self.field == "command" and editor.cursor == len(editor.text)
+        return known.rest if at_end and known.text == self.form.command else ""
+
+    def status(self) -> list[str]:
+        """The names that the path at hand may become."""
+        known = self._completion
+        if self.field != "command" or known.text != self.form.command or len(known.names) < 2:
+            return []
+        return [clip("  ".join(known.names), max(20, self.width // 2))]
 
     def _machine(self) -> str:
         if self.form.simulated is None:
@@ -149,7 +171,10 @@ class FormView(View):
             return False
         if character is not None and not character.isprintable() and not editor.knows(key):
             return False
-        editor.press(key, character)
+        if key in _TAKING and self._rest:
+            editor.insert(self._rest)
+        else:
+            editor.press(key, character)
         self._keep(editor)
         return True
 
@@ -163,6 +188,12 @@ class FormView(View):
 
     def _keep(self, editor: Prompt) -> None:
         setattr(self.form, self.field, editor.text)
+        if self.field == "command":
+            self.desk.tables.submit((self, "paths"), partial(completion, editor.text), self._complete)
+        self.changed()
+
+    def _complete(self, known: Completion) -> None:
+        self._completion = known
         self.changed()
 
     def click(self, row: int, column: int = 0) -> None:

@@ -32,7 +32,7 @@ class OpeningView(View):
         done = round(_BAR * self.opening.share)
         bar = "█" * done + "░" * (_BAR - done)
         return [
-            ((f" reading {self.opening.page.title} ", ""), (bar, "accent"), (f" {self.opening.share:.0%}", "")),
+            ((f" reading {self.opening.page.title} ", ""), (bar, "accent"), (f" {self.opening.words}", "")),
             ((" Esc stops; all other keys still work", "dim"),),
         ]
 

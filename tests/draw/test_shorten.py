@@ -1,0 +1,41 @@
+"""Labels that are cut so that no two look alike."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui_probe.draw.shorten import apart
+from tui_probe.draw.spans import width
+
+METRICS = (
+    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum.pct_of_peak",
+    "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum.pct_of_peak",
+    "l1tex__t_requests_pipe_lsu_mem_shared_op_st.sum.pct_of_peak",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+)
+
+
+@pytest.mark.parametrize("cells", [12, 20, 24, 30])
+def test_metrics_never_look_alike(cells: int) -> None:
+    shorten = apart(METRICS)
+    shown = [shorten(name, cells) for name in METRICS]
+    assert len(set(shown)) == len(METRICS)
+    assert all(width(text) <= cells for text in shown)
+
+
+def test_where_they_differ_stays() -> None:
+    shorten = apart(METRICS)
+    assert shorten(METRICS[0], 24) == "l1tex__t…m_global_op_ld…"
+    assert shorten(METRICS[3], 24) == "l1tex__t_secto…op_st.sum"
+    assert shorten(METRICS[3], 60) == METRICS[3]
+    assert shorten("one that was not known before", 12) == "one tha…fore"
+
+
+@given(st.lists(st.text("ab.", min_size=1, max_size=40), max_size=12), st.integers(8, 30))
+def test_any_texts(texts: list[str], cells: int) -> None:
+    shorten = apart(texts)
+    shown = {text: shorten(text, cells) for text in texts}
+    assert len(set(shown.values())) == len(set(texts))
+    assert all(width(short) <= cells for short in shown.values())
