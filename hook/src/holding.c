@@ -73,7 +73,7 @@ static bool take_sample(struct holding *holding, struct launch *launch, CUcontex
         capacities_sample(probing, launch->grid, launch->block, probed_memory(holding->variant), result_room(probing));
     if (!sample || !has_sampled_form(probing, launch) ||
         !(holding->variant = variants_get(probing, launch, context, true, &unused)) ||
-        residency_refuses(holding->variant, probing->kernel, launch))
+        residency_refuses(holding->variant, probing, launch))
         return false;
     launch->capacities = sample;
     return !take(holding, launch);

@@ -98,6 +98,7 @@ struct probing {
     size_t n_maps;
     struct map *maps;
     bool sampled;                           /* only the blocks of the sample measure, which it must be told */
+    bool independent;                       /* no block can wait for another one, as the engine says */
     bool detail;                            /* all records are saved of maps that could be reduced */
     bool dynamic;                           /* some map has no cap of its own */
     _Atomic(struct capacities *) capacities; /* those of the next launch */

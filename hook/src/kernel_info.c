@@ -222,6 +222,8 @@ static const struct reason *read_rest(struct reader *reader, struct probing *pro
             return reason(HOST_MEMORY);
         if (strcmp(line, "blocks sampled") == 0)
             probing->sampled = true;
+        if (strcmp(line, "blocks independent") == 0)
+            probing->independent = true;
         if (strncmp(line, "note ", 5) == 0 && !probing->note)
             probing->note = reason_read(line + 5);
         if (strncmp(line, "no-replay ", 10) == 0 && !probing->no_replay)

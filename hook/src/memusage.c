@@ -50,7 +50,7 @@ static const struct reason *equip(struct counting *counting, struct launch *laun
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
         return reason(NO_CONTEXT);
     if (!(counting->variant = variants_get(probing, launch, context, false, &reason)) ||
-        (reason = residency_refuses(counting->variant, probing->kernel, launch)))
+        (reason = residency_refuses(counting->variant, probing, launch)))
         return reason;
     if (!(launch->capacities = capacities_counting(probing)))
         return reason(HOST_MEMORY);

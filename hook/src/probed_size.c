@@ -16,7 +16,7 @@ const struct reason *probed_size(struct launch *launch, struct probing *probing,
     const uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     const struct reason *reason = sampling_refuses(&probing->sampling, blocks);
     if (!reason)
-        reason = residency_refuses(variant, probing->kernel, launch);
+        reason = residency_refuses(variant, probing, launch);
     if (reason)
         return reason;
     launch->capacities = capacities_choose(probing, launch->grid, launch->block, probed_memory(variant));

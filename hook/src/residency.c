@@ -175,10 +175,12 @@ static struct resident find(struct variant *variant, const struct kernel *kernel
     return answer;
 }
 
-const struct reason *residency_refuses(struct variant *variant, const struct kernel *kernel,
+const struct reason *residency_refuses(struct variant *variant, const struct probing *probing,
                                        const struct launch *launch)
 {
+    if (probing->independent && !launch_is_cooperative(launch))
+        return NULL;
     const uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
-    const struct resident resident = find(variant, kernel, launch);
+    const struct resident resident = find(variant, probing->kernel, launch);
     return resident.probed < blocks && blocks <= resident.original ? resident.reason : NULL;
 }

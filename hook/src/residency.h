@@ -1,13 +1,15 @@
 /* How many blocks of a launch are on the device at once, with and without the probe. Blocks that wait for one another may
- * rely on all being there; where the probe takes room away, so that they no longer are, such a kernel would never end. */
+ * rely on all being there; where the probe takes room away, so that they no longer are, such a kernel would never end. The engine tells whose blocks
+ * cannot wait for one another. */
 #ifndef TUI_PROBE_RESIDENCY_H
 #define TUI_PROBE_RESIDENCY_H
 
 #include "kernel.h"
 #include "launch.h"
 
-/* Why LAUNCH must not have the probe of VARIANT: all its blocks fit without it, and do not with it. NULL: it may. */
-const struct reason *residency_refuses(struct variant *variant, const struct kernel *kernel,
+/* Why LAUNCH must not have the probe of VARIANT: all its blocks fit without it, and do not with it, and they may wait for
+ * one another. NULL: it may. */
+const struct reason *residency_refuses(struct variant *variant, const struct probing *probing,
                                        const struct launch *launch);
 
 #endif

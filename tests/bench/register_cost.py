@@ -27,7 +27,6 @@ from tui_probe.engine.registers import Chooser, Form, largest_block, most_for
 from tui_probe.engine.toolchain import Tool
 from tui_probe.errors import ProbeError, ToolchainError
 from tui_probe.probe_files.loading import load_probe
-from tui_probe.ptx.elf import sections
 from tui_probe.ptx.parser import parse
 
 if TYPE_CHECKING:
@@ -52,7 +51,8 @@ class Assembled:
     @property
     def report(self) -> AssemblyReport:
         """As the engine has it."""
-        return AssemblyReport("", self.output, self.registers, self.spilled, 0, None, None, 0.0, NO_TOOL)
+        code = self.instructions * INSTRUCTION_BYTES
+        return AssemblyReport("", self.output, self.registers, self.spilled, 0, None, None, 0.0, NO_TOOL, code)
 
 
 @dataclass(frozen=True)
@@ -143,10 +143,10 @@ class Measuring:
             source, binary = Path(folder) / "kernel.ptx", Path(folder) / "kernel.bin"
             source.write_text(text)
             report = self._assembler.assemble(source, binary, self._arch, entry)
-            code = sum(len(content) for name, content in sections(binary.read_bytes()) if name.startswith(".text."))
         assert report.registers is not None, report.output
+        assert report.code_bytes is not None
         spilled = (report.spill_store_bytes or 0) + (report.spill_load_bytes or 0)
-        return Assembled(report.registers, spilled, code // INSTRUCTION_BYTES, report.output)
+        return Assembled(report.registers, spilled, report.code_bytes // INSTRUCTION_BYTES, report.output)
 
 
 def first_line(error: ProbeError) -> str:

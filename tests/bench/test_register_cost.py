@@ -23,6 +23,13 @@ def test_a_probe_has_a_line_of_what_it_does_to_the_kernels() -> None:
     assert refusals(ROWS) == "1 × heavy: no room"
 
 
+def test_the_engine_is_told_how_large_the_code_is() -> None:
+    """Or it would take no lean form that is no more code, and the table would be of another choice."""
+    report = Assembled(40, 12, 200).report
+    assert (report.registers, report.spill_store_bytes, report.spill_load_bytes) == (40, 12, 0)
+    assert report.code_bytes == 200 * 16
+
+
 @pytest.mark.parametrize(("share", "value"), [(50, 10), (95, 19), (100, 20), (1, 1)])
 def test_percentiles_are_values_that_were_measured(share: float, value: int) -> None:
     assert percentile(range(1, 21), share) == value

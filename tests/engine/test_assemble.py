@@ -170,6 +170,9 @@ def test_the_real_one(ptxas: Tool, tmp_path: Path, ptx: Path) -> None:
     assert 4 <= report.registers <= 32
     assert report.spill_store_bytes == report.spill_load_bytes == 0
     assert (tmp_path / "out.bin").read_bytes().startswith(b"\x7fELF")
+    assert report.code_bytes is not None
+    assert 0 < report.code_bytes < 4096
+    assert report.code_bytes % 128 == 0, "whole lines of the instruction cache"
 
 
 @pytest.mark.parametrize("all_hang", [True, False])

@@ -10,6 +10,7 @@ import pytest
 
 from tests.engine.kernels import HEADER, entry, probed, toml_probe
 from tests.engine.test_execution import INDEX, run_probed
+from tests.ptx.corpus import corpus
 from tui_probe.engine.assemble import Assembler, AssemblyReport
 from tui_probe.engine.cache import Cache
 from tui_probe.engine.kernel import Kernel
@@ -44,15 +45,24 @@ after = "SAVE [ n ] {%n};"
 )
 
 
-def report(registers: int, spilled: int = 0) -> AssemblyReport:
-    return AssemblyReport("", "", registers, spilled, 0, 0, 0, 0.0, TOOL)
+LOOP = "$again:\nbra $again;"
+
+
+def report(registers: int, spilled: int = 0, code: int | None = None) -> AssemblyReport:
+    return AssemblyReport("", "", registers, spilled, 0, 0, 0, 0.0, TOOL, code)
 
 
 def chosen(
-    made: dict[Form, AssemblyReport], probe: Probe = LEAN, *, before: int = 32, threads: int = 0, header: str = ""
+    made: dict[Form, AssemblyReport],
+    probe: Probe = LEAN,
+    *,
+    before: int = 32,
+    threads: int = 0,
+    header: str = "",
+    body: str = LOOP,
 ) -> Choice:
     """The choice where ptxas makes of each form what is listed, and fails for others."""
-    text = f"{HEADER}.visible .entry kernel() {header}\n{{\nret;\n}}\n"
+    text = f"{HEADER}.visible .entry kernel() {header}\n{{\n{body}\nret;\n}}\n"
     failure = ToolchainError("no such form")
     chooser = Chooser(Kernel.of(parse(text), "kernel"), probe, threads, lambda form: made.get(form, failure))
     return chooser.choose(report(before), made[Form()])
@@ -83,6 +93,47 @@ def test_the_lean_form_is_taken_where_the_limit_spills() -> None:
     assert choice.trial.form == Form(40, is_lean=True)
     assert choice.note
     assert choice.note.text == "gmem_sectors is in its form with few registers: the kernel has 38, not 48"
+
+
+SMALLER = {Form(): report(20, code=4096), Form(is_lean=True): report(16, code=3200)}
+"""Of a kernel that has 10 registers without the probe."""
+
+
+def test_the_lean_form_is_taken_where_each_access_comes_once_and_it_is_less_of_everything() -> None:
+    choice = chosen(SMALLER, before=10, body="")
+    assert choice.trial.form == Form(is_lean=True)
+    assert choice.said == (
+        "[registers] 16 of a thread, without a limit, in the lean form of the probe: 10 without the probe, 20 with it"
+        " as the assembler would have it; 1 more tried"
+    )
+    assert choice.note
+    assert choice.note.text == "gmem_sectors is in its form with few registers: the kernel has 16, not 20"
+
+
+@pytest.mark.parametrize(
+    ("lean", "body"),
+    [
+        (report(16, code=3200), LOOP),
+        (report(16, code=4112), ""),
+        (report(16), ""),
+        (report(16, 8, code=3200), ""),
+        (report(20, code=3200), ""),
+        (report(25, code=3200), ""),
+    ],
+    ids=["loop", "more code", "unknown code", "spills", "no fewer registers", "too many registers"],
+)
+def test_the_lean_form_is_not_taken_where_it_is_more_of_anything(lean: AssemblyReport, body: str) -> None:
+    choice = chosen(SMALLER | {Form(is_lean=True): lean}, before=10, body=body)
+    assert choice.trial.form == Form()
+
+
+def test_eight_registers_more_are_no_reason_for_another_form() -> None:
+    assert chosen(SMALLER, before=12, body="").said == ""
+
+
+def test_a_kernel_without_loops_can_be_limited_all_the_same() -> None:
+    made = {Form(): report(48, code=4096), Form(is_lean=True): report(44, code=4096), Form(40): report(40)}
+    assert chosen(made, body="").trial.form == Form(40)
 
 
 def test_what_spills_at_any_limit_has_its_registers_if_the_block_fits() -> None:
@@ -143,6 +194,24 @@ def test_a_little_more_is_better_than_no_limit() -> None:
     assert choice.trial.form == Form(48, is_lean=True)
 
 
+def test_much_less_is_better_than_no_limit() -> None:
+    spilling = {Form(most, lean): report(most, 8) for most in (40, 48, 64) for lean in (False, True)}
+    calm = {Form(64, is_lean=True): report(60)}
+    assert chosen({Form(): report(80)} | spilling | calm).trial.form == Form(64, is_lean=True)
+
+
+def test_the_lean_form_is_no_better_than_one_that_has_no_more_registers() -> None:
+    spilling = {Form(most, lean): report(most, 8) for most in (40, 48) for lean in (False, True)}
+    calm = {Form(64, is_lean=True): report(55)}
+    assert chosen({Form(): report(55)} | spilling | calm).trial.form == Form()
+
+
+def test_a_kernel_with_nearly_all_registers_is_not_given_fewer() -> None:
+    assert chosen({Form(): report(255, 8), Form(255, is_lean=True): report(255)}, before=248).trial.form == Form(
+        255, is_lean=True
+    )
+
+
 @pytest.mark.parametrize("header", [".maxnreg 48", ""])
 def test_registers_that_a_kernel_settles_by_itself_stay(header: str) -> None:
     body = "" if header else "setmaxnreg.dec.sync.aligned.u32 40;"
@@ -168,13 +237,20 @@ STORE = entry("st.global.u32 [out], 1;\nbar.sync 0;\nret;", module=".global .u32
 
 
 def prepare(
-    folder: Path, probe: Probe, threads: int, assembler: Assembler | None = None, cache: Cache | None = None
+    folder: Path,
+    probe: Probe,
+    threads: int,
+    assembler: Assembler | None = None,
+    cache: Cache | None = None,
+    *,
+    image: str = STORE,
+    name: str = "kernel",
 ) -> Answer:
     folder.mkdir()
-    (folder / "original.bin").write_text(STORE)
+    (folder / "original.bin").write_text(image)
     preparer = Preparer(probe, Options(), assembler, cache)
     try:
-        return preparer.prepare(folder, "sm_90", "kernel", threads)
+        return preparer.prepare(folder, "sm_90", name, threads)
     finally:
         preparer.close()
 
@@ -193,6 +269,22 @@ def test_a_prepared_kernel_can_be_launched_with_its_block(tmp_path: Path) -> Non
     assert f"[note] {note}" in log
     assert {path.suffix for path in folder.iterdir()} <= {".ptx", ".bin", ".info", ".json", ".log"}
     assert not list(folder.glob(".l*")), "forms that were tried are gone"
+
+
+@pytest.mark.usefixtures("ptxas")
+def test_a_sum_of_vectors_is_counted_in_few_registers(tmp_path: Path) -> None:
+    """Two loads and a store, once each: what they take is added to memory at once."""
+    folder = tmp_path / "kernel"
+    assert prepare(folder, LEAN, 128, image=corpus("triton_add.sm_80.ptx"), name="add").outcome == "ok"
+    log = (folder / "process.log").read_text()
+    made = parse_process_log(log.splitlines())
+    assert made.probed
+    assert made.pruned
+    assert made.probed.registers <= made.pruned.registers + 8
+    note = note_in((folder / "kernel.info").read_text())
+    assert note.startswith("gmem_sectors is in its form with few registers")
+    assert f"[registers] {made.probed.registers} of a thread, without a limit, in the lean form of the probe" in log
+    assert "redux" not in (folder / "probed.ptx").read_text()
 
 
 @pytest.mark.usefixtures("ptxas")

@@ -99,7 +99,9 @@ def test_a_kernel_is_prepared(tmp_path: Path, ptxas: Tool) -> None:
         assert hook.send(b"hello\t1\t77\n") == "hello\t1"
         assert hook.prepare(directory, "store") == ("ok", "probed.bin")
     assert {path.name for path in directory.iterdir()} == FILES
-    info = f"store\n1\n1\n1,16\nstorage 0 marked record 16 cap 1\n{PER_BLOCK}\ncallback block_sched\n"
+    info = (
+        f"store\n1\n1\n1,16\nstorage 0 marked record 16 cap 1\n{PER_BLOCK}\ncallback block_sched\nblocks independent\n"
+    )
     assert (directory / "kernel.info").read_text() == info
     assert (directory / "original.ptx").read_text() == HEADER + STORE
     for variant in ("pruned", "probed"):
@@ -250,6 +252,7 @@ def test_counts_are_maps_of_their_own(tmp_path: Path) -> None:
         *("store", "1", "2", "0,32", "0,4"),
         "storage 0 rows record 8 cap 4",
         "storage 1 counts",
+        "blocks independent",
     ]
 
 

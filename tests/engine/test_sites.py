@@ -50,7 +50,7 @@ def test_a_record_an_instruction(accepts: Callable[[str], int]) -> None:
     kernel = Kernel.of(parse(entry(BODY)), "kernel")
     text, info = probed_kernel(kernel, probe)
     first = kernel.pruned.splitlines().index("ld.global.u32 %r1, [%rd1];") + 1
-    assert info.splitlines()[2:] == [
+    assert info.splitlines()[2:-1] == [
         "1",
         "1,0",
         "storage 0 sites record 16 cap 4 copies 64",

@@ -87,6 +87,26 @@ def test_what_is_never_counted_is_not_added(accepts: Callable[[str], int]) -> No
     accepts(text)
 
 
+@given(picked=st.lists(st.integers(0, 2**32 - 1), min_size=48, max_size=48))
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
+def test_the_lean_form_adds_up_to_the_same(picked: list[int]) -> None:
+    values = np.array(picked, np.uint32)
+    text = entry(BODY, ".param .u64 out, .param .u64 values")
+    plain, lean = (
+        run_probed(text, form, np.zeros(64, np.uint32), values, block=(48,))[0]
+        for form in (summing_probe(), summing_probe().lean_form())
+    )
+    np.testing.assert_array_equal(plain, lean)
+
+
+def test_the_lean_form_needs_no_sums_over_lanes() -> None:
+    """Numbers are added by one lane for all, registers by each lane."""
+    lines = inserted(probed(entry(BODY, ".param .u64 out, .param .u64 values"), probe=summing_probe().lean_form()))
+    assert not [line for line in lines if "redux" in line]
+    additions = [line.partition("red.global")[0] for line in lines if "red.global" in line]
+    assert additions == ["", "", "", "@!%tp__follows "] * 2
+
+
 FRAME = """
 [map.m]
 level = "warp"

@@ -94,6 +94,7 @@ class Engine:
         self.globals = ""
         self.tail = b""  # of the probed module
         self.sampled = False  # whether kernels measure the blocks of a sample alone
+        self.independent = False  # whether no block of any kernel can wait for another one
         self.unsampled = ""  # why they cannot, where launches are too dear without
         self.asked_for_samples: list[tuple[str, int]] = []
         self.answer: Prepare | None = None
@@ -171,6 +172,7 @@ class Engine:
         (directory / "probed.bin").write_bytes(probed.encode() + self.tail)
         lines = [name, str(n_parameters), str(len(maps)), *maps, *self.storage, *[f"global {v}" for v in variables]]
         lines += ["blocks sampled"] if self.sampled else []
+        lines += ["blocks independent"] if self.independent else []
         (directory / "kernel.info").write_text("\n".join(lines) + "\n")
 
     def _added(self, maps: int, variables: int) -> int:

@@ -400,6 +400,14 @@ def test_blocks_that_would_no_longer_all_be_resident_are_left_alone(host: Host, 
     assert found == [True, False, False, True]
 
 
+@pytest.mark.parametrize("call", ["cuLaunchKernel", "cuLaunchCooperativeKernel"])
+def test_blocks_that_cannot_wait_need_not_be_resident(host: Host, engine: Engine, call: str) -> None:
+    """But the driver refuses a cooperative launch whose blocks are not."""
+    engine.independent = True
+    found = probed_grids(host, "792, 793, 1056, 1057,", call, STUB_BLOCKS="8", STUB_BLOCKS_PROBED="6")
+    assert found == ([True] * 4 if call == "cuLaunchKernel" else [True, False, False, True])
+
+
 def test_a_green_context_has_fewer_sms(host: Host) -> None:
     settings = {"STUB_BLOCKS": "8", "STUB_BLOCKS_PROBED": "6", "STUB_GREEN_SMS": "10"}
     assert probed_grids(host, "60, 61, 80, 81,", **settings) == [True, False, False, True]

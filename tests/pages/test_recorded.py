@@ -26,13 +26,14 @@ PLANTED = {
     "summary": "block_sched", "ptx": "block_sched", "diff": "block_sched", "process": "block_sched",
     "launches": "block_sched", "timeline": "block_sched", "blocks": "block_sched", "latency": "block_sched",
     "dmat": "dmat", "lines": "dmat", "progress": "warp_progress", "memory": "gmem_bytes", "sectors": "gmem_sectors",
-    "results": "gmem_sectors", "explain": "block_sched",
+    "results": "gmem_sectors", "explain": "block_sched", "probe": "dmat",
 }  # fmt: skip
 """The trace that each view is shown of."""
 OF_H200 = {
     "dmat": ("dmat", 2), "lines": ("dmat", 2), "progress": ("attention_progress", 1),
     "latency": ("attention_blocks", 1), "blocks": ("attention_blocks", 1), "source": ("attention_sectors", 1),
     "sectors": ("attention_sectors", 1), "memory": ("demo_bytes", 4), "results": ("demo_bytes", 4),
+    "probe": ("attention_progress", 1),
 }  # fmt: skip
 """The trace and the kernel; the other views have goldens of an H200 beside their own tests."""
 

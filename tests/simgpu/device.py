@@ -151,13 +151,14 @@ def evaluate(
     result = np.zeros(count, np.uint8 if output == np.bool_ else output)
     arrays = [np.ascontiguousarray(array.view(np.uint8) if array.dtype == np.bool_ else array) for array in inputs]
     arguments = [array[0] if name in uniform else array for name, array in zip(names, arrays, strict=True)]
-    function = compiled(_evaluation(instructions, tuple(zip(names, kinds, strict=True)), output.str, uniform))
+    function = compiled(evaluation(instructions, tuple(zip(names, kinds, strict=True)), output.str, uniform))
     Device().launch(function, result, *arguments, np.uint32(count), grid=(-(-count // 64),), block=(64,))
     return result.view(output)
 
 
 @functools.cache
-def _evaluation(instructions: str, inputs: tuple[tuple[str, str], ...], output: str, uniform: str) -> str:
+def evaluation(instructions: str, inputs: tuple[tuple[str, str], ...], output: str, uniform: str = "") -> str:
+    """The kernel that ``evaluate`` launches: its parameters are the result, the inputs by name and type, a count."""
     parameters = [".param .u64 out"]
     body = [".reg .pred %p<4>, %outside;", ".reg .b32 %t<4>, %index, %count, %block;", ".reg .b64 %address;"]
     body += [_declaration(name, kind) for name, kind in (*inputs, ("d", output))]

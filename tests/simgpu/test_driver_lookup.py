@@ -78,6 +78,23 @@ def test_functions_that_are_not_simulated_say_so(loaded_driver: Driver) -> None:
             getattr(loaded_driver, name)()
 
 
+@pytest.mark.parametrize(
+    ("name", "way_out"),
+    [
+        ("cuTensorMapEncodeIm2col", "copies tiles by tensor map, and no columns of pixels. Encode with"),
+        ("cuTexObjectCreate", "has no textures and surfaces. Have kernels read the data through a pointer,"),
+    ],
+)
+def test_what_the_simulated_gpu_does_not_have_names_the_way_out(
+    loaded_driver: Driver, capfd: pytest.CaptureFixture[str], name: str, way_out: str
+) -> None:
+    for _ in range(2):
+        with fails(Code.NOT_SUPPORTED):
+            getattr(loaded_driver, name)()
+    said = capfd.readouterr().err
+    assert said.count(f"tui-probe simulated GPU: {name}: the simulated GPU {way_out}") == 1
+
+
 def test_there_are_no_private_tables(loaded_driver: Driver, capfd: pytest.CaptureFixture[str]) -> None:
     table = HANDLE()
     with fails(Code.NOT_FOUND):

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from tests.simgpu.device import HEADER, Device, compiled, kernel
 from tui_probe.ptx.parser import parse
-from tui_probe.simgpu.executor import DeadlockError, TrapError, UnsupportedInstructionError, module_variables
+from tui_probe.simgpu.executor import (
+    DeadlockError,
+    MisalignedAddressError,
+    TrapError,
+    UnsupportedInstructionError,
+    module_variables,
+)
 
 
 def integers(low: int, high: int, count: int) -> np.ndarray[Any, Any]:
@@ -56,7 +62,8 @@ def test_named_barriers() -> None:
 
 def test_deadlock_is_told_and_not_waited_for() -> None:
     with pytest.raises(
-        DeadlockError, match=r"deadlock at barrier [12], line \d+: 16 threads of 32 arrived, one of them"
+        DeadlockError,
+        match=r"deadlock at barrier [12], line \d+: 16 threads of 32 arrived, one of them",
     ):
         Device().launch(kernel("blocks", "deadlock"), np.zeros(32, np.int32))
 
@@ -154,7 +161,8 @@ def test_lanes_missing_from_a_barrier_of_a_warp_are_a_deadlock() -> None:
     with pytest.raises(DeadlockError, match="deadlock at barrier 0"):
         Device().launch(compiled(source))
     with pytest.raises(
-        DeadlockError, match=r"deadlock at bar\.warp\.sync, line 6: block \(0, 0, 0\), thread \(0, 0, 0\)"
+        DeadlockError,
+        match=r"deadlock at bar\.warp\.sync, line 6: block \(0, 0, 0\), thread \(0, 0, 0\)",
     ):
         Device().launch(compiled(source.replace("bar.sync 0; ret;", "shfl.sync.idx.b32 %r, %r, 0, 31, -1; ret;")))
 
@@ -274,6 +282,22 @@ def test_carry_on_past_an_unsupported_instruction_that_is_not_reached() -> None:
         Device().launch(compiled(source), np.uint32(1))
 
 
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
+        " [%r1], [%rd, {%r2, %r3, %r4}], [%r4], {%h}",
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+        " [%r1], [%rd, {%r2, %r3}], [%r4], %h",
+        "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%rd, {%r2, %r3}], [%r4]",
+    ],
+)
+def test_other_copies_by_tensor_map_are_refused_with_what_there_is(instruction: str) -> None:
+    source = f".visible .entry copies() {{ .reg .b32 %r<6>; .reg .b64 %rd; .reg .b16 %h; {instruction}; ret; }}"
+    with pytest.raises(UnsupportedInstructionError, match="the simulated GPU copies single tiles by tensor map: no"):
+        Device().launch(compiled(source))
+
+
 def test_a_module_that_has_textures_runs_what_uses_none() -> None:
     source = HEADER + ".global .texref image;\n.global .u32 number = 3 + 4;\n.visible .entry k() { ret; }\n"
     assert [variable.name for variable in module_variables(parse(source))] == ["number"]
@@ -286,3 +310,21 @@ def test_trap() -> None:
     Device().launch(compiled(source), grid=(2,))
     with pytest.raises(TrapError, match=r"trap at line 5, block \(2, 0, 0\), thread \(0, 0, 0\)"):
         Device().launch(compiled(source), grid=(4,))
+
+
+def test_atomics_of_vectors_are_those_of_their_elements() -> None:
+    source = """.visible .entry adds(.param .u64 memory, .param .u64 out) {
+        .reg .b32 %r<3>; .reg .b64 %rd<3>; .reg .f32 %f<5>; .reg .b16 %h<3>;
+        ld.param.u64 %rd1, [memory]; ld.param.u64 %rd2, [out]; mov.u32 %r1, %tid.x; cvt.rn.f32.u32 %f1, %r1;
+        neg.f32 %f2, %f1; atom.global.gpu.acq_rel.add.v2.f32 {%f3, %f4}, [%rd1], {%f1, %f2};
+        mad.wide.u32 %rd2, %r1, 8, %rd2; st.global.v2.f32 [%rd2], {%f3, %f4};
+        mov.b16 %h1, 0x3c00; mov.b16 %h2, 0x4000;
+        red.global.add.noftz.v2.f16 [%rd1+8], {%h1, %h2}; ret; }"""
+    memory, out = np.zeros(3, np.float32), np.zeros((20, 2), np.float32)
+    Device().launch(compiled(source), memory, out, block=(20,))
+    before = np.cumsum(np.arange(20)) - np.arange(20)
+    assert out.tolist() == [[number, -number] for number in before]
+    assert memory[:2].tolist() == [190, -190]
+    assert memory[2:].view(np.float16).tolist() == [20, 40]
+    with pytest.raises(MisalignedAddressError):
+        Device().launch(compiled(source.replace("[%rd1], {%f1", "[%rd1+4], {%f1")), memory, out)

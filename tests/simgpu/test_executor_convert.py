@@ -184,3 +184,16 @@ def test_satfinite_keeps_results_finite() -> None:
     assert found.tolist() == [0x7F7F, 0xFF7F, 0x7F7F, 0x7FFF, 0x3FC0]
     found = evaluate("cvt.rna.satfinite.tf32.f32 %d, %a;", [largest], np.dtype(np.uint32))
     assert found.tolist() == [0x7F7FE000, 0xFF7FE000, 0x7F7FE000, 0x7FFFFFFF, 0x3FC00000]
+
+
+@pytest.mark.parametrize("mode", ["rz", "rm", "rp"])
+@pytest.mark.parametrize("read", ["f32", "f64", "s32", "u64", "s16"])
+def test_directed_conversions_to_halves(mode: str, read: str) -> None:
+    generator = np.random.default_rng(4)
+    if read[0] == "f":
+        given_ = (generator.standard_normal(300) * 10.0 ** generator.integers(-9, 6, 300)).astype(DTYPES[read])
+    else:
+        given_ = generator.integers(0, 2**15, 300).astype(DTYPES[read]) * DTYPES[read].type(3)
+    found = evaluate(f"cvt.{mode}.f16.{read} %d, %a;", [given_], np.dtype(np.float16))
+    for value, half in zip(given_, found.astype(np.float64).tolist(), strict=True):
+        assert half == rounded(rational(value), "f16", mode), value

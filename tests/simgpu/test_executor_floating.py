@@ -293,3 +293,79 @@ def rounded_product(row: tuple[float, ...], mode: str) -> float:
 @pytest.mark.parametrize("case", UNIFORM, ids=str)
 def test_one_value_for_all_threads(case: Case) -> None:
     check_uniform(case)
+
+
+@pytest.mark.parametrize("mode", ["rz", "rm", "rp"])
+@settings(max_examples=20, deadline=None)
+@given(operands("f64", 3))
+@example(
+    [(1.0, 2**-60, -1.0), (1.7e308, 1.7e308, -1.7e308), (5e-324, 0.5, 5e-324), (-5e-324, 0.5, 0.0), (3.0, 7.0, 0.1)]
+)
+def test_directed_double_precision(mode: str, given_: list[tuple[float, ...]]) -> None:
+    pairs_ = [row[:2] for row in given_]
+    agree(f"fma.{mode}.f64 %d, %a, %b, %c;", given_, "f64", lambda a, b, c: a * b + c, mode)
+    agree(f"add.{mode}.f64 %d, %a, %b;", pairs_, "f64", lambda a, b: a + b, mode)
+    agree(f"sub.{mode}.f64 %d, %a, %b;", pairs_, "f64", lambda a, b: a - b, mode)
+    agree(f"mul.{mode}.f64 %d, %a, %b;", pairs_, "f64", lambda a, b: a * b, mode)
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+@pytest.mark.parametrize("mode", ["rz", "rm", "rp"])
+@settings(max_examples=20, deadline=None)
+@given(st.data())
+def test_directed_quotients_and_roots(kind: str, mode: str, data: st.DataObject) -> None:
+    given_ = [row for row in data.draw(operands(kind, 2)) if columns([row], kind)[1][0]]
+    if not given_:
+        return
+    agree(f"div.{mode}.{kind} %d, %a, %b;", given_, kind, lambda a, b: a / b, mode)
+    agree(f"rcp.{mode}.{kind} %d, %b;", given_, kind, lambda _, b: 1 / b, mode)
+    (squares,) = columns([(abs(row[0]),) for row in given_], kind)
+    roots = evaluate(f"sqrt.{mode}.{kind} %d, %a;", [squares], DTYPES[kind])
+    for square, root in zip(squares, roots, strict=True):
+        above = np.nextafter(root, DTYPES[kind].type(np.inf))
+        below = np.nextafter(root, DTYPES[kind].type(0))
+        if mode == "rp":
+            assert rational(root) ** 2 >= rational(square), "not below the root, and the next one is"
+            assert not root or rational(below) ** 2 < rational(square)
+        else:
+            assert rational(root) ** 2 <= rational(square) < rational(above) ** 2
+
+
+def test_sums_that_cancel_are_minus_zero_when_rounding_down() -> None:
+    one, other = np.array([1.0, 0.0, 0.0, -0.0]), np.array([-1.0, -0.0, 0.0, -0.0])
+    for instruction in ("add.rm.f64 %d, %a, %b;", "fma.rm.f64 %d, %a, 0d3FF0000000000000, %b;"):
+        found = evaluate(instruction, [one, other], np.dtype(np.float64))
+        assert np.signbit(found).tolist() == [True, True, False, True]
+
+
+def brains(*numbers: float) -> np.ndarray[Any, Any]:
+    return (np.array(numbers, np.float32).view(np.uint32) >> 16).astype(np.uint16)
+
+
+def test_extremes_of_bfloat16_and_of_sizes() -> None:
+    a, b = brains(1, math.nan, -3, 2, math.nan), brains(2, 1, -4, math.nan, math.nan)
+    smaller = evaluate("min.bf16 %d, %a, %b;", [a, b], np.dtype(np.uint16))
+    assert smaller[:4].tolist() == brains(1, 1, -4, 2).tolist()
+    with_nan = evaluate("max.NaN.bf16 %d, %a, %b;", [a, b], np.dtype(np.uint16))
+    assert with_nan[[0, 2]].tolist() == brains(2, -3).tolist()
+    assert ((with_nan[[1, 3, 4]] & 0x7FFF) > 0x7F80).all()
+    x, y = np.array([1, -3, 5, -2], np.float32), np.array([-2, -4, 4, np.nan], np.float32)
+    found = evaluate("min.xorsign.abs.f32 %d, %a, %b;", [x, y], np.dtype(np.float32))
+    assert found[:3].tolist() == [-1, 3, 4]
+    assert abs(found[3]) == 2
+    assert np.isnan(evaluate("min.NaN.xorsign.abs.f32 %d, %a, %b;", [x, y], np.dtype(np.float32))[3])
+
+
+def test_products_of_bfloat16_without_negative_ones() -> None:
+    a, b, c = brains(2, -2, math.nan, 1), brains(3, 3, 1, 1), brains(1, 1, 1, -1)
+    found = evaluate("fma.rn.relu.bf16 %d, %a, %b, %c;", [a, b, c], np.dtype(np.uint16))
+    assert found[[0, 1, 3]].tolist() == brains(7, 0, 0).tolist()
+    assert found[2] & 0x7FFF > 0x7F80
+
+
+def test_halves_too_small_to_be_normal_are_zero_with_ftz() -> None:
+    tiny, one = np.array([6e-8, -6e-8, 2.0], np.float16), np.array([1, 1, 2], np.float16)
+    found = evaluate("mul.ftz.f16 %d, %a, %b;", [tiny, one], np.dtype(np.float16))
+    assert found.tolist() == [0, 0, 4]
+    assert np.signbit(found).tolist() == [False, True, False]
+    assert evaluate("mul.f16 %d, %a, %b;", [tiny, one], np.dtype(np.float16)).tolist()[0] != 0

@@ -35,7 +35,7 @@ async def test_the_screen_goes_on(tmp_path: Path) -> None:
         await stage.press("6")
         assert BUG in stage.text
         stage.live.table.select(1)
-        await stage.press("enter")
+        await stage.press("q", "enter")
         assert BUG in stage.text  # the summary
         await stage.press("7")
         assert BUG in stage.text  # the timeline

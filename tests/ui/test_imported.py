@@ -86,7 +86,7 @@ async def test_kernels_of_ncu_lead_to_their_values_and_back(tmp_path: Path) -> N
         await stage.until(lambda: "row 1 of" in stage.text, "no page")
         assert stage.text.split("\n")[-1].startswith(" Enter metrics")
         rows = stage.text.split("\n")
-        assert next(line for line in rows if line.startswith("▶")).endswith(" flash_fwd_kernel")
+        assert next(line for line in rows if line.startswith("▌")).endswith(" flash_fwd_kernel")
         await stage.press("enter")
         assert "only kernel" in stage.text
         values = [line for line in stage.text.split("\n") if "flash_fwd_kernel" in line]
@@ -109,15 +109,15 @@ async def test_titles_of_columns_stay(tmp_path: Path) -> None:
         for key in ("pagedown", "pagedown", "up", "up", "pageup"):
             await stage.press(key)
             assert [line.split()[:2] for line in rows_of(stage) if "duration" not in line].count(["#", "start"]) == 1
-            assert sum(line.startswith("▶") for line in rows_of(stage)) == 1
+            assert sum(line.startswith("▌") for line in rows_of(stage)) == 1
         await stage.press("pagedown", "pagedown")
         assert rows_of(stage)[0].split()[:2] == ["#", "start"]
         assert rows_of(stage)[1].strip().startswith("──")
         for _ in range(40):
             await stage.press("up")
-            assert sum(line.startswith("▶") for line in rows_of(stage)) == 1
+            assert sum(line.startswith("▌") for line in rows_of(stage)) == 1
         await stage.press("G")
-        assert sum(line.startswith("▶") for line in rows_of(stage)) == 1
+        assert sum(line.startswith("▌") for line in rows_of(stage)) == 1
 
 
 async def test_titles_stand_above_rows_that_pass_a_filter(tmp_path: Path) -> None:
@@ -125,12 +125,12 @@ async def test_titles_stand_above_rows_that_pass_a_filter(tmp_path: Path) -> Non
         await stage.press("2", "ampersand", *"gemv2T", "enter")
         await stage.until(lambda: "only “gemv2T”" in stage.text, "no filter")
         assert rows_of(stage)[0].split()[:2] == ["#", "start"]
-        assert rows_of(stage)[2].startswith("▶")
+        assert rows_of(stage)[2].startswith("▌")
         await stage.press("pagedown", "pagedown")
         assert rows_of(stage)[0].split()[:2] == ["#", "start"]
         await stage.pilot.click("#page", offset=(5, 4))
         await stage.settle()
-        assert rows_of(stage)[4].startswith("▶")
+        assert rows_of(stage)[4].startswith("▌")
 
 
 async def test_rows_are_sorted_by_any_column_both_ways(tmp_path: Path) -> None:

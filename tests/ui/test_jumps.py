@@ -34,7 +34,7 @@ async def show(stage: Stage, page: str) -> None:
 
 
 def cursor_line(stage: Stage) -> str:
-    (line,) = [line for line in stage.text.split("\n") if line.startswith("▶")]
+    (line,) = [line for line in stage.text.split("\n") if line.startswith("▌")]
     return line
 
 
@@ -72,7 +72,7 @@ async def test_from_the_code_to_the_table_and_on(session: Session) -> None:
         assert screen_of(stage).current == "lines"
         await stage.press("q")
         assert screen_of(stage).current == "ptx"
-        assert cursor_line(stage).startswith(f"▶  {STRIDED} ")  # as it was left, in the same text
+        assert cursor_line(stage).startswith(f"▌  {STRIDED} ")  # as it was left, in the same text
         await stage.press("escape")
         assert stage.app.screen is stage.live
 
@@ -147,7 +147,7 @@ async def test_from_an_added_line_to_that_line_of_the_probed_text_and_back(sessi
         await stage.press("enter")
         assert screen_of(stage).current == "ptx"
         assert "dmat ▸" in cursor_line(stage)
-        assert cursor_line(stage).removeprefix("▶").split()[0] == f"{number}+"
+        assert cursor_line(stage).removeprefix("▌").split()[0] == f"{number}+"
         await stage.press("q")
         assert (screen_of(stage).current, cursor_line(stage)) == ("diff", added)
 
@@ -160,7 +160,7 @@ async def test_pages_go_on_at_the_line_that_one_was_on(session: Session) -> None
         line = cursor_line(stage)
         where = next(word for word in line.split() if "strides.cu:" in word)
         await show(stage, "source")
-        assert cursor_line(stage).removeprefix("▶").split()[0] == where.partition(":")[2]
+        assert cursor_line(stage).removeprefix("▌").split()[0] == where.partition(":")[2]
         await show(stage, "summary")
         await show(stage, "ptx")
         await stage.press("g")

@@ -131,7 +131,12 @@ def test_filtered_away_the_selection_goes_to_a_neighbour_and_the_filter_is_told(
     assert "no kernel passes the filter" in shown(table)[1]
     assert table.clear_search()
     assert len(names(table)) == 6
+    assert table.selected == 0, "the one that was selected before"
     assert not table.clear_search()
+    table.set_filter("triton")
+    table.select(2)
+    table.clear_search()
+    assert table.selected == 2
 
 
 def test_the_filter_also_looks_at_mangled_names_and_reasons(table: KernelTable) -> None:

@@ -470,6 +470,15 @@ async def _(stage: Stage, key: str) -> None:
     assert ("no earlier launch has a result" if key == "left_curly_bracket" else "launch 3 (") in stage.text
 
 
+@checks("probe")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press("enter", key)
+    assert kernel_screen(stage).current == "probe"
+    assert "block_sched/probe.toml; the trace has no copy" in stage.text
+    await stage.press("q")
+    assert kernel_screen(stage).current == "summary"
+
+
 @checks("again")
 async def _(stage: Stage, key: str) -> None:
     await stage.press("enter", key)
@@ -543,14 +552,41 @@ async def _(stage: Stage, key: str) -> None:
     assert "only [benchmark]" in stage.text
 
 
-async def test_keys_of_the_table_act_from_the_page_too(busy: FakeTarget) -> None:
+async def test_keys_act_in_the_pane_that_has_them_and_say_where_they_would(busy: FakeTarget) -> None:
     async with on_stage(Session(target=busy), (110, 32)) as stage:
-        await stage.press("2", "s")
-        assert "sorted by kernel" in stage.text
-        await stage.press("r", "v")
-        assert {row.status for row in stage.live.table.shown} == {"probed"}
-        assert not stage.live.in_table
+        shown = stage.live.table.shown
+        await stage.press("2")
+        for key in ("s", "S", "r", "v"):
+            await stage.press(key)
+            assert "this key is for the table: Tab goes there" in stage.text
+        assert (stage.live.table.shown, stage.live.in_table) == (shown, False)
+        await stage.press("enter")
+        assert "Tab goes to the table, where it opens a kernel" in stage.text
         await stage.press("1", "f")
         assert "a log can be followed" in stage.text
         await stage.press("t")
         assert "a log has tags" in stage.text
+
+
+async def test_signs_tell_which_pane_has_the_keys(busy: FakeTarget) -> None:
+    async with on_stage(Session(target=busy), (110, 32)) as stage:
+
+        def signs() -> list[str]:
+            return [line[0] for line in stage.text.split("\n")[1:-2] if line[:1] in set("▶▌│")]
+
+        assert signs() == ["▶", "▌"], "the table's titles, and the selected kernel"
+        await stage.press("tab")
+        assert signs() == ["│", "▶"], "the selected kernel, and the tabs of the pages"
+        await stage.press("2")
+        assert signs() == ["│", "▶"], "a digit leads to its page"
+        await stage.press("q")
+        assert signs() == ["▶", "▌"]
+
+
+async def test_search_and_filter_act_in_the_pane_that_has_the_keys(busy: FakeTarget) -> None:
+    async with on_stage(Session(target=busy), (110, 32)) as stage:
+        await stage.press("3", "ampersand", *"mem", "enter")
+        assert (stage.live.view.filter_text, stage.live.table.filter_text) == ("mem", "")
+        await stage.press("tab", "ampersand", *"row", "enter")
+        assert stage.live.table.filter_text == "row"
+        assert stage.live.pages.shown.filter_text == "mem"

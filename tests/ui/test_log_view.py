@@ -101,6 +101,15 @@ def test_it_filters_by_tag_while_it_follows(view: LogView, log: Path) -> None:
     assert len([line for line in shown(view) if line]) == 10
 
 
+def test_a_filter_that_ends_returns_to_the_lines_that_were_read(view: LogView) -> None:
+    view.move(-40)
+    before = shown(view)
+    view.set_filter("line 7")
+    assert shown(view) != before
+    view.clear_search()
+    assert shown(view) == before
+
+
 def test_it_filters_by_text_and_tag_together(view: LogView, log: Path) -> None:
     add(log, "[mem] line 7\n[mem] other\n")
     view.set_tags(frozenset({"[mem]"}))

@@ -34,7 +34,7 @@ async def test_every_page(
             await stage.press(key)
             await stage.refresh()
             golden_screen(f"pages/live-{name}", stage)
-        await stage.press("enter")
+        await stage.press("q", "enter")
         kernel = stage.app.screen
         assert isinstance(kernel, KernelScreen)
         for tab in [tab for tab in kernel.tabs if not tab.empty]:

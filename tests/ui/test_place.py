@@ -91,12 +91,13 @@ def hosted(name: str, source: Source) -> DocumentView:
     document = kind_of(name).open(source, no_progress)
     assert isinstance(document, Document)
     view = DocumentView(TestDesk(), name, document, source)
+    view.focused = True
     view.resize(80, 24)
     return view
 
 
 def at_cursor(view: DocumentView) -> str:
-    (line,) = [line for line in shown(view) if line.startswith("▶")]
+    (line,) = [line for line in shown(view) if line.startswith("▌")]
     return line
 
 
@@ -114,7 +115,7 @@ def test_the_cursor_is_marked_by_a_sign_and_its_place_is_told(view: DocumentView
 
 @pytest.mark.parametrize("palette", PALETTES)
 def test_the_cursor_can_be_seen_in_every_palette(view: DocumentView, palette: str) -> None:
-    line = next(line for line in view.draw(80, 24) if line[0][0].startswith("▶"))
+    line = next(line for line in view.draw(80, 24) if line[0][0].startswith("▌"))
     style, plain = PALETTES[palette].style(line[0][1]), PALETTES[palette].style("")
     assert style.reverse or style.bgcolor != plain.bgcolor
     cells = 0
@@ -123,9 +124,16 @@ def test_the_cursor_can_be_seen_in_every_palette(view: DocumentView, palette: st
         cells += len(text)
 
 
+def test_without_the_keys_the_cursor_has_another_sign_and_ground(view: DocumentView) -> None:
+    view.focused = False
+    (line,) = [line for line in view.draw(80, 24) if line[0][0].startswith("│")]
+    assert line[0][1] == "idle"
+    assert not any(line[0][0].startswith("▌") for line in view.draw(80, 24))
+
+
 def test_a_line_without_text_is_marked_in_its_gutter_alone() -> None:
-    line = pointed((("   12  ", "dim"),), 9)
-    assert "".join(text for text, _ in line) == "▶  12     "
+    line = pointed((("   12  ", "dim"),), 9, focused=True)
+    assert "".join(text for text, _ in line) == "▌  12     "
     assert line[-1][1] == ""
 
 
@@ -165,12 +173,12 @@ def test_the_cursor_keeps_its_line_of_ptx_in_the_other_text_and_after_a_filter(v
     assert view.land(Spot.of_line(STRIDED))
     view.command("level")
     assert said(view).endswith("line 24 of 35")
-    assert at_cursor(view).startswith("▶  24 ")
+    assert at_cursor(view).startswith("▌  24 ")
     view.set_filter("global")
     assert view.count == 4
-    assert at_cursor(view).startswith(f"▶  {STRIDED} "), "the first of them from where it was on"
+    assert at_cursor(view).startswith(f"▌  {STRIDED} "), "the first of them from where it was on"
     view.move(1)
-    assert at_cursor(view).startswith(f"▶  {NEVER} ")
+    assert at_cursor(view).startswith(f"▌  {NEVER} ")
     assert view.clear_search()
     assert view.cursor - view.pinned == NEVER - 1
 
@@ -197,9 +205,9 @@ def test_the_cursor_begins_below_what_is_said_of_the_whole(view: DocumentView) -
 
 def test_a_click_moves_the_cursor(view: DocumentView) -> None:
     view.click(5)
-    assert shown(view)[5].startswith("▶")
+    assert shown(view)[5].startswith("▌")
     view.click(0)
-    assert shown(view)[5].startswith("▶")
+    assert shown(view)[5].startswith("▌")
 
 
 def test_a_page_without_cursor_scrolls_by_lines(view: DocumentView) -> None:
@@ -208,4 +216,4 @@ def test_a_page_without_cursor_scrolls_by_lines(view: DocumentView) -> None:
     summary.resize(80, 5)
     summary.move(2)
     assert (summary.top, summary.cursor) == (2, 2)
-    assert not any(line.startswith("▶") for line in shown(summary))
+    assert not any(line.startswith("▌") for line in shown(summary))

@@ -279,7 +279,7 @@ def test_byte_budgets_of_the_cursor_in_text(tmp_path: Path) -> None:
         terminal.type("jjjj\r")
         for page, here in (("2", "probed.ptx"), ("3", "changes")):
             terminal.type(page)
-            terminal.wait(lambda here=here: here in terminal.text and "▶" in terminal.text)  # type: ignore[misc]
+            terminal.wait(lambda here=here: here in terminal.text and "▌" in terminal.text)  # type: ignore[misc]
             sent, counts = [], [terminal.quiet(0.2, steady=True)]
             for _ in range(50):
                 seen = terminal.text
@@ -289,7 +289,7 @@ def test_byte_budgets_of_the_cursor_in_text(tmp_path: Path) -> None:
                 sent.append(counts[-1] - counts[-2])
             assert median(sent) <= 300, f"cursor in page {page}: {sent}"
             assert sum(sent) / len(sent) <= 1000, f"cursor in page {page} on average: {sent}"
-            assert terminal.text.count("▶") == 1
+            assert terminal.text.count("▌") == 1
 
 
 def test_on_a_slow_line_the_screen_is_current_and_keys_act(root: Path) -> None:

@@ -27,7 +27,7 @@ def session(tmp_path: Path) -> Session:
 
 def number(stage: Stage) -> str:
     """The first number of the line at the cursor."""
-    return cursor_line(stage).removeprefix("▶").split()[0]
+    return cursor_line(stage).removeprefix("▌").split()[0]
 
 
 async def to_line(stage: Stage, words: str) -> None:
@@ -60,7 +60,7 @@ async def test_source_ptx_diff_and_lines_show_the_same_line(session: Session) ->
     async with on_stage(session, (160, 40)) as stage:
         await stage.press("enter")
         await show(stage, "source")
-        await to_line(stage, "▶   7 ")
+        await to_line(stage, "▌   7 ")
         await show(stage, "ptx")
         assert "ld.global.f32 %f2" in cursor_line(stage)
         await show(stage, "diff")
@@ -77,7 +77,7 @@ async def test_a_page_that_shows_the_line_already_stays_where_it_is(session: Ses
     async with on_stage(session, (120, 40)) as stage:
         await stage.press("enter")
         await show(stage, "source")
-        await to_line(stage, "▶   7 ")
+        await to_line(stage, "▌   7 ")
         await show(stage, "ptx")
         await stage.press("j")
         assert "add.f32 %f3" in cursor_line(stage), "it came from the same line of source"
@@ -113,7 +113,7 @@ async def test_another_text_keeps_the_line_or_says_that_it_is_not_there(session:
         await stage.press("v", "v")
         await to_line(stage, "ld.global.f32 %f2")
         await stage.press("v")
-        assert cursor_line(stage).startswith(f"▶  {STRIDED} ")
+        assert cursor_line(stage).startswith(f"▌  {STRIDED} ")
         await stage.press("v")
         assert f"which line of original.ptx is PTX line {STRIDED} is not known" in hint(stage)
 
@@ -132,6 +132,23 @@ async def test_going_back_returns_to_the_very_place(session: Session) -> None:
         assert screen_of(stage).current == "lines"
         await stage.press("q")
         assert stage.text.split("\n")[:-1] == left
+
+
+async def test_from_an_added_line_to_where_the_file_of_the_probe_says_so_and_back(session: Session) -> None:
+    async with on_stage(session, (120, 40)) as stage:
+        await stage.press("enter", "3", "slash", *"st.global.cs", "enter", "escape")
+        line = cursor_line(stage)
+        assert "p probe" in hint(stage)
+        await stage.press("p")
+        assert screen_of(stage).current == "probe"
+        assert "[probe.access]" in cursor_line(stage)
+        await stage.press("enter")
+        assert screen_of(stage).current == "ptx"
+        assert "ld.global.f32 %f1" in cursor_line(stage)
+        await stage.press("q", "q")
+        assert (screen_of(stage).current, cursor_line(stage)) == ("diff", line)
+        await stage.press("slash", *"%tp__attempts_dmat, 0", "enter", "escape", "p")
+        assert "[probe.entry]" in cursor_line(stage)
 
 
 async def test_a_filter_that_ends_returns_to_the_line_it_was_set_on(session: Session) -> None:
@@ -316,3 +333,13 @@ async def test_a_block_of_a_timeline_is_found_among_the_accesses(session: Sessio
         screen_of(stage).spot = Spot(block=7)
         await show(stage, "dmat")
         assert "nothing was recorded of block 7" in hint(stage)
+
+
+async def test_lines_without_cursor_are_scrolled_as_before_once_a_filter_ends(session: Session) -> None:
+    async with on_stage(session, (80, 24)) as stage:
+        await stage.press("tab", "j", "j", "j")
+        before = stage.text.split("\n")[:-1]
+        await stage.press("ampersand", *"registers", "enter")
+        assert stage.text.split("\n")[:-1] != before
+        await stage.press("escape")
+        assert stage.text.split("\n")[:-1] == before

@@ -53,7 +53,7 @@ async def test_from_part_to_part_and_in_search(session: Session) -> None:
     async with on_stage(session, (100, 30)) as stage:
         await stage.press("colon", *"help: event", "enter", "full_stop")
         assert "part 1 of 1" in stage.text
-        assert "▶ A log" in stage.text
+        assert "▌ A log" in stage.text
         await stage.press("c")
         assert "this page has no such key" in stage.text
         await stage.press("slash", *"spell", "enter")

@@ -6,11 +6,12 @@ import re
 import shlex
 import subprocess
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.toolchain import INSTALL_HINT, Tool, find_tools
-from tui_probe.errors import ToolchainError
+from tui_probe.errors import ImageError, ToolchainError
+from tui_probe.ptx.elf import sections
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
@@ -24,13 +25,15 @@ _ANSWER_SECONDS: Final = 2
 _TOO_OLD: Final = re.compile(r"Unsupported \.version|is not defined for option|Unsupported .*target")
 _TARGET: Final = re.compile(r"^\s*\.target\s+(sm_\d+)([af]?)", re.MULTILINE)
 _HEAD_BYTES: Final = 65536
+_CODE: Final = ".text."
 
 
 @dataclass(frozen=True, slots=True)
 class AssemblyReport:
     """What ptxas did. Sizes are bytes, for one thread (spills) or block (shared); None where ptxas does not say.
 
-    ``output`` is its verbose output as it came; ``elapsed`` is in seconds.
+    ``output`` is its verbose output as it came; ``elapsed`` is in seconds. ``code_bytes`` is the size of the machine
+    code that it made, with that of the functions which the kernel calls.
     """
 
     command: str
@@ -42,6 +45,7 @@ class AssemblyReport:
     constant_bytes: int | None
     elapsed: float
     tool: Tool
+    code_bytes: int | None = None
 
 
 class Assembler:
@@ -126,7 +130,7 @@ def _run(
         said = [line for line in output.splitlines() if line.strip()] or [f"exit status {status}"]
         refused = because("ptxas-refused", version=tool.version, words=said[0])
         raise ToolchainError(refused, "\n".join([shlex.join(command), *said]))
-    return _report(shlex.join(command), output, entry, elapsed, tool)
+    return replace(_report(shlex.join(command), output, entry, elapsed, tool), code_bytes=_code_bytes(binary))
 
 
 def _outcome(command: list[str], started: Callable[[], object] | None, seconds: float) -> tuple[int, str]:
@@ -141,6 +145,14 @@ def _outcome(command: list[str], started: Callable[[], object] | None, seconds: 
             process.kill()
             raise
         return process.returncode, output + complaints
+
+
+def _code_bytes(binary: Path) -> int | None:
+    """The bytes of machine code in a cubin; None for a file that is none."""
+    try:
+        return sum(len(content) for name, content in sections(binary.read_bytes()) if name.startswith(_CODE))
+    except (OSError, ImageError):
+        return None
 
 
 def _report(command: str, output: str, entry: str, elapsed: float, tool: Tool) -> AssemblyReport:

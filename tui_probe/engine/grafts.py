@@ -44,6 +44,7 @@ from tui_probe.sass.target import Target
 from tui_probe.sass.unchanged import refuse_changes
 from tui_probe.sass.uniform import KEPT_BY_CALLS, used
 from tui_probe.sass.variables import calls_outside
+from tui_probe.sass.waiting import blocks_may_wait
 from tui_probe.sass.words import MOST_REGISTERS, RESERVED, WORD_BYTES
 
 if TYPE_CHECKING:
@@ -162,6 +163,7 @@ class Grafter:
             map_slots(self._probe, lines),
             self._probe.callback,
             sampled=self._sampled,
+            independent=not blocks_may_wait(target.words, target.arch),
             way=_way(grafted),
         )
         said = _said(target, grafted, rewritten) + ("\n[graft] values kept in slots" if in_slots else "")

@@ -98,7 +98,7 @@ class _Inserter:
             self._edits,
             self._shared,
             sampled=self._sampled,
-            reduces=can_reduce(self._kernel.module) and not self._probe.is_lean,
+            reduces=can_reduce(self._kernel.module),
             sites=entry.expander.sites if entry else None,
             ends=(lambda one: bool(self._callees.called(one))) if splits and self._callees.functions else None,
         )

@@ -26,6 +26,7 @@ def kernel_info(
     no_replay: Reason | None = None,
     *,
     sampled: bool = False,
+    independent: bool = False,
     note: Reason | None = None,
     way: Sequence[str] = (),
 ) -> str:
@@ -39,9 +40,10 @@ def kernel_info(
     ``Reduction``, what is saved of a map unless all is; ``sites INDEX LINE …``, the lines of those sites in
     ``pruned.ptx``; ``callback NAME``; ``global NAME`` for each variable that the probed kernel shares with the original
     module, in parameter order; ``no-replay REASON`` if it must not run a second time; ``blocks sampled`` if only blocks
-    of a sample are probed, which two more parameters before those of variables tell; ``note REASON`` if there is
-    something that a person should know of this kernel. Reasons end with their code, as in logs. ``way`` are the lines
-    of a kernel that was probed in machine code: see ``grafts``.
+    of a sample are probed, which two more parameters before those of variables tell; ``blocks independent`` if no block
+    can wait for another one, so that they need not be on the device at once; ``note REASON`` if there is something that
+    a person should know of this kernel. Reasons end with their code, as in logs. ``way`` are the lines of a kernel
+    that was probed in machine code: see ``grafts``.
     """
     lines = [name, str(parameters), str(len(maps))]
     lines += [f"{one.level.value},{one.slot_bytes}" for one in maps]
@@ -52,6 +54,7 @@ def kernel_info(
     lines += [f"global {variable}" for variable in variables]
     lines += [f"no-replay {no_replay.written}"] if no_replay else []
     lines += ["blocks sampled"] if sampled else []
+    lines += ["blocks independent"] if independent else []
     lines += [f"{_NOTE}{note.written}"] if note else []
     lines += way
     return "\n".join(lines) + "\n"

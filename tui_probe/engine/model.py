@@ -268,7 +268,12 @@ class Probe:
     @property
     def has_lean_form(self) -> bool:
         """Whether there is a form that takes fewer registers."""
-        return any(one.lean for one in self.points) or any(one.cap != 1 for one in self.maps)
+        return self.has_lean_snippets or any(one.cap != 1 for one in self.maps)
+
+    @property
+    def has_lean_snippets(self) -> bool:
+        """Whether that form does something else at instructions."""
+        return any(one.lean for one in self.points)
 
     def lean_form(self) -> Probe:
         """The same probe, with the same maps, made for kernels that have no registers to spare."""

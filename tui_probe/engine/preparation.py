@@ -150,7 +150,7 @@ class Preparation:
         that it is good for.
         """
         after = assemblies[0].result()
-        if isinstance(after, ToolchainError) or not may_need_less(after):
+        if isinstance(after, ToolchainError) or not may_need_less(after, fitting.probe):
             return LARGEST_BLOCK
         before = assemblies[1].result()
         if isinstance(before, ToolchainError):

@@ -12,6 +12,7 @@ from tui_probe.engine.module_variables import replay_hazard, share_variables
 from tui_probe.engine.names import Names
 from tui_probe.engine.ptx_target import fitted
 from tui_probe.engine.storage import map_slots
+from tui_probe.ptx.waiting import blocks_may_wait
 from tui_probe.reasons import Reason, because
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def with_probe(
         shared.variables,
         replay_hazard(kernel),
         sampled=sampled,
+        independent=not blocks_may_wait([kernel.entry, *kernel.functions]),
         note=note or (because("matched-nothing", probe=probe.name) if inserted.in_vain else None),
     )
     return Probed(kernel.edited(edits), info, inserted.notes)

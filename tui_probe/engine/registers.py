@@ -6,6 +6,12 @@ launched; and an SM holds fewer blocks. So where a probe adds more than ``ADDED`
 kernel is assembled again with a limit (``.maxnreg``), and where it then spills, in the lean form of the probe. The
 first form that spills no more than before is taken. Where there is none and the block would not fit, the one that
 spills least is taken: what it records is the same, and a launch of the kernel as it was would record nothing.
+
+In a kernel without loops the lean form comes first. There each access comes by once at most, and where adding to memory
+at each is no more machine code than adding up and making sums over lanes at the end, as in most kernels with up to four
+accesses, nothing is lost by it.
+
+No form probes some warps alone: registers are given to all warps of a kernel alike, and a choice of warps costs one.
 """
 
 from __future__ import annotations
@@ -18,6 +24,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.engine.serialisation import serialised
 from tui_probe.engine.walk import instructions
 from tui_probe.errors import ToolchainError
+from tui_probe.ptx.basic_blocks import loop_heads
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
@@ -89,9 +96,14 @@ def largest_block(kernel: Kernel) -> int:
     return LARGEST_BLOCK
 
 
-def may_need_less(after: AssemblyReport) -> bool:
-    """Whether a kernel has so many registers that it matters."""
-    return after.registers is not None and after.registers > _LEAST
+def may_need_less(after: AssemblyReport, probe: Probe) -> bool:
+    """Whether a kernel has so many registers that another form may be taken."""
+    return after.registers is not None and after.registers > (ADDED if probe.has_lean_snippets else _LEAST)
+
+
+def runs_straight(kernel: Kernel) -> bool:
+    """Whether a thread executes each instruction of a kernel at most once, as far as its text says."""
+    return len(kernel.bodies) == 1 and not loop_heads(kernel.entry)
 
 
 class Chooser:
@@ -103,6 +115,7 @@ class Chooser:
     def __init__(
         self, kernel: Kernel, probe: Probe, threads: int, assemble: Callable[[Form], AssemblyReport | ToolchainError]
     ) -> None:
+        self._kernel = kernel
         self._probe = probe
         self._may_limit = may_limit(kernel)
         self._largest = max(largest_block(kernel), threads)
@@ -113,12 +126,13 @@ class Chooser:
     def choose(self, before: AssemblyReport, after: AssemblyReport) -> Choice:
         """The form to take, after what ptxas says of the kernel without and with the probe as it is."""
         plain = Trial(Form(), after)
-        if before.registers is None or after.registers is None or not self._may_limit or not may_need_less(after):
+        if before.registers is None or after.registers is None or not self._may_limit:
             return Choice(plain, LARGEST_BLOCK)
         limits = self._limits(before.registers)
-        if after.registers <= limits[0] and _spilled(after) <= _spilled(before):
+        chosen = self._smaller(limits[0], before, plain)
+        if not chosen and after.registers <= limits[0] and _spilled(after) <= _spilled(before):
             return Choice(plain, self._reach(before.registers, after.registers))
-        chosen = self._calm(limits, before, plain) or self._fitting(before.registers, plain)
+        chosen = chosen or self._calm(limits, before, plain) or self._fitting(before.registers, plain)
         return Choice(
             chosen,
             self._reach(before.registers, _used(chosen)),
@@ -128,12 +142,27 @@ class Chooser:
 
     def _limits(self, registers: int) -> list[int]:
         """The limits to keep to, the best first: one for every block that has its registers without the probe, one for
-        the block that is launched, and one that is better than none.
+        the block that is launched, and two that are better than none.
         """
-        usual = min(max(registers + ADDED, _LEAST), _MOST - ADDED)
-        wanted = [(usual, self._largest), (usual, self._threads), (usual + ADDED, self._threads)]
-        fitting = [(limit, most_for(threads)) for limit, threads in wanted]
+        usual = max(registers + ADDED, _LEAST)
+        more = [(usual + ADDED, self._threads), (usual + 3 * ADDED, self._threads)]
+        wanted = [(usual, self._largest), (usual, self._threads), *more]
+        fitting = [(min(limit, _MOST), most_for(threads)) for limit, threads in wanted]
         return list(dict.fromkeys(min(limit, most) if registers <= most else limit for limit, most in fitting))
+
+    def _smaller(self, most: int, before: AssemblyReport, plain: Trial) -> Trial | None:
+        """The lean form without a limit, if it has at most so many registers and is less of everything."""
+        added = _used(plain) - (before.registers or 0)
+        if added <= ADDED or not self._probe.has_lean_snippets or not runs_straight(self._kernel):
+            return None
+        trial = self._trial(Form(is_lean=True))
+        if trial is None or _used(trial) > most or _used(trial) >= _used(plain):
+            return None
+        lean, usual = trial.report, plain.report
+        if _spilled(lean) > _spilled(before) or serialised(lean.output) > serialised(usual.output):
+            return None
+        no_more = lean.code_bytes is not None and usual.code_bytes is not None and lean.code_bytes <= usual.code_bytes
+        return trial if no_more else None
 
     def _calm(self, limits: Sequence[int], before: AssemblyReport, plain: Trial) -> Trial | None:
         """The first form within a limit that spills no more than the kernel without a probe, and waits for ``wgmma`` no
@@ -141,8 +170,8 @@ class Chooser:
         """
         spilled, waits = _spilled(before), serialised(plain.report.output)
         for form in (form for most in limits for form in self._forms(most)):
-            if not form.is_lean and _used(plain) <= form.most:
-                continue  # the limit changes nothing
+            if _used(plain) <= form.most and not (form.is_lean and _spilled(plain.report) > spilled):
+                continue  # there is nothing to gain
             trial = self._trial(form)
             if trial and _spilled(trial.report) <= spilled and serialised(trial.report.output) <= waits:
                 return trial

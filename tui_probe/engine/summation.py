@@ -15,6 +15,10 @@ here apart from the kernel's own last instructions: mixed with them it would cos
 Each sum goes to memory before the next is made, under a predicate that holds in one lane: sums that wait for a common
 branch cost a register each, six more where a kernel has few of its own. A graft has that branch all the same, since
 lanes that part there must not come back together.
+
+The lean form of a probe does without ``redux``, which keeps a mask and makes ptxas write each sum a second time, for
+lanes that are not together: each lane adds for itself what it holds in a register. Numbers that are the same in all
+lanes are added by one of them there, too, since memory takes an addition after the other.
 """
 
 from __future__ import annotations
@@ -67,15 +71,18 @@ def _names(operand: object) -> Iterable[str]:
 
 
 class _Sum(NamedTuple):
-    """One field: what all lanes do for its sum, what makes that as wide as the field, and the addition."""
+    """One field: what all lanes do for its sum, what makes that as wide as the field, the addition, and whether one
+    lane adds for all.
+    """
 
     gathered: list[str]
     widened: list[str]
     added: str
+    by_one: bool
 
     def all(self, guard: str) -> list[str]:
-        """One after the other, with the addition under a predicate."""
-        return [*self.gathered, *self.widened, f"{guard}{self.added}"]
+        """One after the other, with the addition under a predicate if one lane makes it."""
+        return [*self.gathered, *self.widened, f"{guard if self.by_one else ''}{self.added}"]
 
 
 class Summation:
@@ -90,9 +97,9 @@ class Summation:
         self._reduces = reduces
         self._end = ""
 
-    def before(self, own_map: Map) -> list[str]:
+    def before(self, own_map: Map, values: tuple[str, ...]) -> list[str]:
         """Lines in front of those that compute the address: which lanes have come together, and a new basic block."""
-        if not self._by_warp(own_map):
+        if not self._together(own_map, values):
             return []
         self._end = self._names.new_label()
         nobody = self._names.temporary("nobody", "pred")
@@ -104,35 +111,39 @@ class Summation:
 
     def lines(self, own_map: Map, values: tuple[str, ...], address: str, zero: frozenset[str]) -> list[str]:
         """Lines behind ``before`` that add to the record at ``address``, leaving out registers in ``zero``."""
-        if not self._by_warp(own_map):
-            return [line for sum_ in self._sums(own_map, values, address, zero, by_warp=False) for line in sum_.all("")]
-        follows = self._names.temporary("follows", "pred")
-        sums = self._sums(own_map, values, address, zero, by_warp=True)
-        lowest = self._lowest_lane(follows)
-        if not self._gathers:
-            return [*lowest, *(line for sum_ in sums for line in sum_.all(f"@!{follows} ")), f"{self._end}:"]
+        together = self._together(own_map, values)
+        follows = self._names.temporary("follows", "pred") if together else ""
+        sums = self._sums(own_map, values, address, zero, together=together)
+        lowest = self._lowest_lane(follows) if together else []
+        end = [f"{self._end}:"] if together else []
+        if not (self._gathers and together):
+            return [*lowest, *(line for sum_ in sums for line in sum_.all(f"@!{follows} ")), *end]
         gathered = [line for sum_ in sums for line in sum_.gathered]
         added = [line for sum_ in sums for line in (*sum_.widened, sum_.added)]
-        return [*gathered, *lowest, f"@{follows} bra {self._end};", *added, f"{self._end}:"]
+        return [*gathered, *lowest, f"@{follows} bra {self._end};", *added, *end]
 
     def _sums(
-        self, own_map: Map, values: tuple[str, ...], address: str, zero: frozenset[str], *, by_warp: bool
+        self, own_map: Map, values: tuple[str, ...], address: str, zero: frozenset[str], *, together: bool
     ) -> list[_Sum]:
         sums = []
         for index, (field, value) in enumerate(zip(own_map.fields, values, strict=True)):
             if value in zero or parse_integer(value) == 0:
                 continue
             number = str(index) if self._gathers else ""
+            by_one = together and not (self._probe.is_lean and value in self._own)
             gathered, widened, operand = (
-                self._sum(field, value, number) if by_warp else ([], *self._widened(field, value))
+                self._sum(field, value, number) if by_one else ([], *self._widened(field, value))
             )
             place = address + (f"+{field.offset}" if field.offset else "")
             added = f"red.global.add.u{FIELD_BYTES[field.type] * 8} [{place}], {operand};"
-            sums.append(_Sum(gathered, widened, added))
+            sums.append(_Sum(gathered, widened, added, by_one))
         return sums
 
-    def _by_warp(self, own_map: Map) -> bool:
-        return self._reduces and own_map.level is Level.WARP
+    def _together(self, own_map: Map, values: tuple[str, ...]) -> bool:
+        """Whether one lane adds for those that have come together: all values, in the lean form numbers alone."""
+        if not self._reduces or own_map.level is not Level.WARP:
+            return False
+        return not self._probe.is_lean or any(parse_integer(value) for value in values if value not in self._own)
 
     def _lanes(self) -> str:
         return self._names.temporary("lanes", "b32")

@@ -90,6 +90,7 @@ TABLE = (
         "go to"),
     Key("worst", ("exclamation_mark",), "worst", "pages",
         "to the worst place: wasted sectors, longest block, tail, line, change", "worst"),
+    Key("probe", ("p",), "probe", "pages", "to where the probe's own file says what is at the cursor", "probe"),
     Key("again", ("R",), "again", "pages", "run the program again, to ask what is not measured yet", "run again"),
     Key("view_1", ("1",), "number(1)", "pages",
         "first page; of a kernel the summary: why probed or not, registers, times"),

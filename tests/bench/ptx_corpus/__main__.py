@@ -5,7 +5,7 @@
 The kernels are those of CUB and Thrust, cuRAND's headers, CuPy, ggml, and some in numba-cuda and Triton, compiled for
 sm_90 by what pip installs at fixed versions (``packages.py``), which makes the same files each time. DIRECTORY gets
 ``kernels/NAME.ptx``, one kernel each, and ``index.json``: versions, the toolkit that assembles them, and the kernels.
-Needs the network, g++, 4 GB of disk and some minutes. ``python -m tests.bench.added_registers DIRECTORY`` measures.
+Needs the network, g++, 4 GB of disk and some minutes. ``python -m tests.bench.probe_cost --corpus DIRECTORY`` measures.
 """
 
 from __future__ import annotations

@@ -384,5 +384,56 @@ def sort_scan_and_histogram():
     np.testing.assert_array_equal(counts.numpy(), np.bincount(x % 16, minlength=16))
 
 
+@triton.jit
+def doubled_tiles(x_ptr, y_ptr, M, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+    source = tl.make_tensor_descriptor(x_ptr, [M, N], [N, 1], [BLOCK_M, BLOCK_N])
+    target = tl.make_tensor_descriptor(y_ptr, [M, N], [N, 1], [BLOCK_M, BLOCK_N])
+    place = [tl.program_id(0) * BLOCK_M, tl.program_id(1) * BLOCK_N]
+    target.store(place, source.load(place) * 2)
+
+
+@case
+def tensor_descriptors():
+    triton.set_allocator(lambda size, *_: Array(np.zeros(max(size, 1), np.uint8)))
+    x = normal(100, 96)
+    y = Array(np.zeros_like(x))
+    doubled_tiles[(4, 3)](Array(x), y, 100, 96, BLOCK_M=32, BLOCK_N=32)
+    np.testing.assert_array_equal(y.numpy(), x * 2)
+
+
+@triton.jit
+def product_of(a_ptr, b_ptr, c_ptr, SIZE: tl.constexpr, KIND: tl.constexpr, PRECISION: tl.constexpr):
+    row, column = tl.arange(0, SIZE)[:, None], tl.arange(0, SIZE)[None, :]
+    a, b = tl.load(a_ptr + row * SIZE + column), tl.load(b_ptr + row * SIZE + column)
+    if KIND == "bf16":
+        a, b = a.to(tl.bfloat16, bitcast=True), b.to(tl.bfloat16, bitcast=True)
+    if KIND == "e5m2":
+        a, b = a.to(tl.float8e5, bitcast=True), b.to(tl.float8e5, bitcast=True)
+    if KIND == "int8":
+        tl.store(c_ptr + row * SIZE + column, tl.dot(a, b, out_dtype=tl.int32))
+    else:
+        tl.store(c_ptr + row * SIZE + column, tl.dot(a, b, input_precision=PRECISION))
+
+
+def check_product(kind, a, b, exact, tolerance, precision="ieee"):
+    output = Array(np.zeros(a.shape, np.int32 if kind == "int8" else np.float32))
+    product_of[(1,)](Array(a), Array(b), output, SIZE=64, KIND=kind, PRECISION=precision)
+    np.testing.assert_allclose(output.numpy(), exact, rtol=tolerance, atol=tolerance * np.abs(exact).max())
+
+
+@case
+def products_of_other_types():
+    a, b = normal(64, 64), normal(64, 64)
+    check_product("f32", a, b, a.astype(np.float64) @ b, 2e-3, "tf32")
+    brains = [(values.view(np.uint32) >> 16).astype(np.uint16) for values in (a, b)]
+    wide = [(bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64) for bits in brains]
+    check_product("bf16", *brains, wide[0] @ wide[1], 1e-5)
+    halves = [values.astype(np.float16).view(np.uint16) & 0xFF00 for values in (a, b)]
+    wide = [bits.view(np.float16).astype(np.float64) for bits in halves]
+    check_product("e5m2", *((bits >> 8).astype(np.uint8) for bits in halves), wide[0] @ wide[1], 1e-5)
+    c, d = (RNG.integers(-128, 128, (64, 64)).astype(np.int8) for _ in range(2))
+    check_product("int8", c, d, c.astype(np.int64) @ d.astype(np.int64), 0)
+
+
 context()
 run_all()

@@ -154,7 +154,7 @@ class Ptx(Document):
         if self.variant == "original":
             return "what was measured is known of lines of the other texts: v shows them"
         if self.here(number, width).probed is not None:
-            return "this line is the probe's, of which nothing is measured"
+            return "this line is the probe's: p shows where the probe's file says so"
         if not self._measured or not self._measured.columns:
             return "nothing was measured by line: R runs the program again with a probe that does"
         return "nothing was measured of this line: . goes to the next one that was"

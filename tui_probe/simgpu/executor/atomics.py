@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tui_probe.ptx.tree import Vector
 from tui_probe.simgpu.executor.access import Access
 from tui_probe.simgpu.executor.floating import arithmetic
 from tui_probe.simgpu.executor.forms import last_type, operands_of
@@ -18,7 +19,7 @@ from tui_probe.simgpu.executor.scalars import choose
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tui_probe.ptx.tree import Instruction
+    from tui_probe.ptx.tree import Instruction, Operand
     from tui_probe.simgpu.executor.group import Group
     from tui_probe.simgpu.executor.operands import Binder, Operation
     from tui_probe.simgpu.executor.scalars import ScalarType, Value
@@ -62,8 +63,10 @@ def _build(instruction: Instruction, bind: Binder) -> Operation:
     """``atom{.semantics}{.scope}{.space}.op{.noftz}.type d, [a], b{, c}``; ``red`` has no d."""
     kind = last_type(instruction)
     name = next((part for part in instruction.modifiers if part in _UFUNCS or part in _UPDATES), "")
-    if not name or any(part in ("v2", "v4", "v8", "async") for part in instruction.modifiers):
+    if not name or "async" in instruction.modifiers:
         bind.unsupported()
+    if any(part in ("v2", "v4", "v8") for part in instruction.modifiers):
+        return _build_vector(instruction, kind, name, bind)
     gives = instruction.opcode == "atom"
     # A cache policy may come last.
     least = 2 + gives + (name == "cas")
@@ -88,6 +91,39 @@ def _build(instruction: Instruction, bind: Binder) -> Operation:
             target.write(registers, old)
 
     return run
+
+
+def _build_vector(instruction: Instruction, kind: ScalarType, name: str, bind: Binder) -> Operation:
+    """``atom….v2.f32 {d, …}, [a], {b, …}``; an operation for each element; it is aligned as a whole."""
+    gives = instruction.opcode == "atom"
+    operands = list(operands_of(instruction, 2 + gives, 3 + gives))
+    targets = [bind.target(one, kind) for one in _elements(operands.pop(0), bind)] if gives else []
+    sources = [bind.source(one, kind) for one in _elements(operands[1], bind)]
+    space = state_space(instruction)
+    whole = Access(operands[0], space, kind.bytes * len(sources), bind)
+    access = Access(operands[0], space, kind.bytes, bind)
+    ufunc, update = _semantics(name, kind)
+    bind.effects.polls = gives
+
+    def run(group: Group) -> None:
+        for _ in whole.parts(group):
+            pass  # the check of its bounds and alignment
+        first = group.lanes.spread(access.address(group))
+        for number, source in enumerate(sources):
+            value = group.lanes.spread(source.read(group.registers))
+            old = np.empty(group.lanes.count, kind.dtype)
+            for part in access.parts_at(group, first + first.dtype.type(number * kind.bytes)):
+                chosen = slice(None) if part.positions is None else part.positions
+                index = np.broadcast_to(part.element, value[chosen].shape)
+                old[chosen] = apply_atomic(part.view(kind.dtype), index, [value[chosen]], ufunc, update)
+            if targets:
+                targets[number].write(group.registers, old)
+
+    return run
+
+
+def _elements(operand: Operand, bind: Binder) -> tuple[Operand, ...]:
+    return operand.elements if isinstance(operand, Vector) else bind.unsupported()
 
 
 def _semantics(name: str, kind: ScalarType) -> tuple[np.ufunc | None, Callable[..., Value]]:

@@ -208,12 +208,18 @@ def _chained(prelude: list[Operation], operation: Operation | None) -> Operation
     return run
 
 
+def _reason(instruction: Instruction) -> str:
+    if instruction.opcode in _OF_TEXTURES:
+        return "texture-instruction"
+    return "tensor-map-instruction" if "tensor" in instruction.modifiers else "unsupported-instruction"
+
+
 def _unsupported(instruction: Instruction) -> Operation:
     text = ".".join((instruction.opcode, *instruction.modifiers))
     if instruction.opcode == "call":
         text += "".join(f" {operand.name}" for operand in instruction.operands if isinstance(operand, Symbol))
     line = instruction.span.line
-    reason = "texture-instruction" if instruction.opcode in _OF_TEXTURES else "unsupported-instruction"
+    reason = _reason(instruction)
 
     def run(group: Group) -> None:  # noqa: ARG001
         raise UnsupportedInstructionError(text, line, reason)

@@ -1,7 +1,7 @@
 """``cp.async.bulk``: copies of whole runs of bytes, each by one thread (sm_90 on a GPU).
 
 Into shared memory, of other blocks of the cluster too, an mbarrier counts the bytes; out of it, groups tell when they
-are done. Tensors and masks of bytes are not supported.
+are done. Masks of bytes are not supported.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tui_probe.simgpu.executor.mbarrier_words import WORD_BYTES, Event
 from tui_probe.simgpu.executor.mbarriers import happen_in_turn, words_of
 from tui_probe.simgpu.executor.model import COPY_LATENCY, copy_cycles
 from tui_probe.simgpu.executor.scalars import B128, TYPES
+from tui_probe.simgpu.executor.tensor_copies import build_tensor_copy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +35,6 @@ _UNIT: Final = 16
 _INTO_SHARED: Final = ("global", "mbarrier::complete_tx::bytes")
 _INTO_ANOTHER: Final = ("shared::cluster", "shared::cta", "mbarrier::complete_tx::bytes")
 _MULTICAST: Final = ("shared::cluster", *_INTO_SHARED, "multicast::cluster")
-_PREFETCH: Final = ("prefetch", "L2", "global")
 _OUT_OF_SHARED: Final = ("global", "shared::cta", "bulk_group")
 _CACHE_HINT: Final = "L2::cache_hint"
 
@@ -45,6 +45,8 @@ def build_bulk(instruction: Instruction, bind: Binder) -> Operation:
     if modifiers == ("commit_group",):
         return _commit
     has_hint = _CACHE_HINT in instruction.modifiers
+    if modifiers[0] == "tensor":
+        return build_tensor_copy(instruction, bind)
     if modifiers[:1] in (("shared::cluster",), ("shared::cta",)) and modifiers[1:] == _INTO_SHARED:
         to, source, size, word, *_ = operands_of(instruction, 4 + has_hint)
         return _build_into_shared(to, (source, "global"), size, word, bind)
@@ -53,7 +55,7 @@ def build_bulk(instruction: Instruction, bind: Binder) -> Operation:
         return _build_into_shared(to, (source, "shared"), size, word, bind)
     if modifiers == _MULTICAST:
         return _build_multicast(operands_of(instruction, 5 + has_hint), bind)
-    if modifiers == _PREFETCH:
+    if modifiers[:1] == ("prefetch",):
         return _prefetch
     if modifiers == _OUT_OF_SHARED:
         to, source, size, *_ = operands_of(instruction, 3 + has_hint)

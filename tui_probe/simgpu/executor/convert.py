@@ -9,7 +9,7 @@ import numpy as np
 from tui_probe.simgpu.executor.floating import flushed, saturated
 from tui_probe.simgpu.executor.forms import operands_of, types_of
 from tui_probe.simgpu.executor.fp8 import build_from_fp8, build_to_fp8
-from tui_probe.simgpu.executor.rounding import directed_sum, from_bfloat16, odd_single, odd_sum, to_bfloat16, to_single
+from tui_probe.simgpu.executor.rounding import directed_sum, from_bfloat16, odd_single, odd_sum, shortened, to_bfloat16
 from tui_probe.simgpu.executor.scalars import F16, F32, F64, S64, TYPES, U16, U32, DType, ScalarType, Value
 from tui_probe.simgpu.executor.words import join_words
 
@@ -89,9 +89,7 @@ def _from_integer(written: ScalarType, mode: str) -> Callable[[Value], Value]:
         return lambda value: value.astype(written.dtype)
     if written.dtype == F64:
         return lambda value: directed_sum(*_parts(value), mode)
-    if written.dtype != F32:
-        raise KeyError(mode)
-    return lambda value: to_single(_exact(value), mode)
+    return lambda value: shortened(_exact(value), written.dtype, mode)
 
 
 def _exact(value: Value) -> Value:
@@ -140,17 +138,7 @@ def _between_floats(
         return lambda value: integral(decode(value)).astype(written.dtype)
     if mode == "rn" or written.bits >= read.bits:
         return lambda value: decode(value).astype(written.dtype)
-    if written.dtype == F32:
-        return lambda value: to_single(value, mode)
-    if mode != "rz":
-        raise KeyError(mode)
-    return _truncated_half
-
-
-def _truncated_half(value: Value) -> Value:
-    nearest: Value = value.astype(F16)
-    larger = np.abs(nearest.astype(F64)) > np.abs(value.astype(F64))
-    return np.where(larger, np.nextafter(nearest, np.float16(0)), nearest)
+    return lambda value: shortened(value, written.dtype, mode)
 
 
 def _to_tf32(mode: str) -> Callable[[Value], Value]:

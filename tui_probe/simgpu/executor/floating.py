@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tui_probe.simgpu.executor.directed import OPCODES as OPCODES_OF_DIRECTED
+from tui_probe.simgpu.executor.directed import directed
 from tui_probe.simgpu.executor.forms import last_type, operands_of
 from tui_probe.simgpu.executor.rounding import (
     fma32,
@@ -101,8 +103,17 @@ def _rectified(value: Value) -> Value:
     return np.where(value < 0, value.dtype.type(0), value)
 
 
-def _directed(opcode: str, mode: str) -> Callable[..., Value]:
-    """float32 arithmetic with a rounding mode other than nearest even."""
+def _rectified_bits(bits: Value) -> Value:
+    """The same of bfloat16."""
+    return np.where(from_bfloat16(bits) < 0, np.uint16(0), bits)
+
+
+def _directed(opcode: str, kind: str, mode: str) -> Callable[..., Value]:
+    """Arithmetic of one of ``kind`` with a rounding mode other than nearest even."""
+    if kind == "f64" or opcode not in ("add", "sub", "mul", "fma"):
+        if opcode not in OPCODES_OF_DIRECTED or kind not in ("f32", "f64"):
+            raise KeyError(opcode)
+        return directed(opcode, mode, fma64 if opcode == "fma" else _FUNCTIONS[opcode])
 
     def compute(a: Value, b: Value, *rest: Value) -> Value:
         x, y = a.astype(F64), b.astype(F64)
@@ -112,8 +123,8 @@ def _directed(opcode: str, mode: str) -> Callable[..., Value]:
             return to_single(odd_sum(x * y, rest[0].astype(F64)), mode)
         return to_single(odd_sum(x, y if opcode == "add" else -y), mode)
 
-    if opcode not in ("add", "sub", "mul", "fma"):
-        raise KeyError(opcode)
+    if kind != "f32":
+        raise KeyError(kind)
     return compute
 
 
@@ -121,7 +132,7 @@ def _fma16(a: Value, b: Value, c: Value) -> Value:
     return fma_odd(a, b, c).astype(F16)
 
 
-def _of_bfloat16(opcode: str) -> Callable[..., Value]:
+def _of_bfloat16(opcode: str, modifiers: tuple[str, ...]) -> Callable[..., Value]:
     """A function of float32 for one of bfloat16 bits."""
     if opcode == "fma":
         return lambda *bits: to_bfloat16(odd_single(fma_odd(*(from_bfloat16(operand) for operand in bits))))
@@ -129,7 +140,7 @@ def _of_bfloat16(opcode: str) -> Callable[..., Value]:
         return lambda bits: bits ^ np.uint16(0x8000)
     if opcode == "abs":
         return lambda bits: bits & np.uint16(0x7FFF)
-    function = _FUNCTIONS[opcode]
+    function = _extreme(opcode, modifiers) if opcode in ("min", "max") else _FUNCTIONS[opcode]
     return lambda *bits: to_bfloat16(function(*(from_bfloat16(operand) for operand in bits)))
 
 
@@ -140,16 +151,34 @@ def _plain(opcode: str, kind: str, modifiers: tuple[str, ...]) -> Callable[..., 
     """The function for scalars of type ``kind``, rounding included."""
     mode = next((modifier for modifier in modifiers if modifier in DIRECTED), "")
     if mode:
-        if kind != "f32":
-            raise KeyError(kind)
-        return _directed(opcode, mode)
+        return _directed(opcode, kind, mode)
     if kind == "bf16":
-        return _of_bfloat16(opcode)
+        return _of_bfloat16(opcode, modifiers)
     if opcode == "fma":
         return _FMA[kind]
-    if opcode in ("min", "max") and "NaN" in modifiers:
-        return np.minimum if opcode == "min" else np.maximum
-    return _FUNCTIONS[opcode]
+    return _extreme(opcode, modifiers) if opcode in ("min", "max") else _FUNCTIONS[opcode]
+
+
+def _extreme(opcode: str, modifiers: tuple[str, ...]) -> Callable[..., Value]:
+    """``min`` and ``max``: NaN of two alone, or with ``.NaN`` of one; ``.xorsign.abs``: of sizes, with both signs."""
+    function: Callable[..., Value] = _FUNCTIONS[opcode]
+    if "NaN" in modifiers:
+        function = _or_nan(function)
+    if "xorsign" not in modifiers:
+        return function
+
+    def compute(a: Value, b: Value) -> Value:
+        size = function(np.abs(a), np.abs(b))
+        return choose(np.signbit(a) != np.signbit(b), -size, size)
+
+    return compute
+
+
+def _or_nan(function: Callable[..., Value]) -> Callable[..., Value]:
+    def compute(a: Value, b: Value) -> Value:
+        return choose(np.isnan(a) | np.isnan(b), np.array(np.nan, a.dtype), function(a, b))
+
+    return compute
 
 
 def arithmetic(opcode: str, kind: ScalarType, modifiers: tuple[str, ...]) -> Callable[..., Value]:
@@ -157,16 +186,14 @@ def arithmetic(opcode: str, kind: ScalarType, modifiers: tuple[str, ...]) -> Cal
     if kind.kind == "x2":
         return _on_pairs(opcode, kind, modifiers)
     function = _plain(opcode, kind.name, modifiers)
-    if "ftz" in modifiers and kind.name == "f32":
+    if "oob" in modifiers:
+        raise KeyError("oob")
+    if "ftz" in modifiers and kind.name in ("f32", "f16"):
         function = _flushing(function)
     if "sat" in modifiers:
         function = _then(function, saturated)
-    if "relu" in modifiers and kind.kind == "f":
-        function = _then(function, _rectified)
-    elif "relu" in modifiers:
-        raise KeyError(kind.name)
-    if "xorsign" in modifiers:
-        raise KeyError("xorsign")
+    if "relu" in modifiers:
+        function = _then(function, _rectified if kind.kind == "f" else _rectified_bits)
     return function
 
 

@@ -59,7 +59,7 @@ TRY_WAIT_CYCLES: Final = 1000
 
 _SPECIAL: Final = frozenset({"div", "rem", "sqrt", "rsqrt", "rcp", "ex2", "lg2", "sin", "cos", "tanh"})
 _WARP: Final = frozenset({"shfl", "vote", "match", "redux", "elect"})
-_BARRIER: Final = frozenset({"bar", "barrier", "membar", "fence"})
+_BARRIER: Final = frozenset({"bar", "barrier", "membar", "fence", "tensormap"})
 _MATRIX: Final = frozenset({"mma", "wmma", "ldmatrix", "stmatrix"})
 _MEMORY: Final = frozenset({"ld", "ldu", "atom"})
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from tui_probe.simgpu.executor.scalars import F32, F64, S64, U16, U32, U64, Value
+from tui_probe.simgpu.executor.scalars import F32, F64, S64, U16, U32, U64, DType, Value
 
 _HALFWAY_MASK: Final = np.uint64((1 << 29) - 1)
 _HALFWAY: Final = np.uint64(1 << 28)
@@ -124,15 +124,20 @@ def _fma_exact(a: float, b: float, c: float) -> float:
 
 def to_single(value: Value, mode: str) -> Value:
     """A double that is rounded to odd, or exact, as a float32 by rounding mode ``rn``, ``rz``, ``rm`` or ``rp``."""
-    nearest: Value = value.astype(F32)
+    return shortened(value, F32, mode)
+
+
+def shortened(value: Value, dtype: DType, mode: str) -> Value:
+    """The same for any shorter type; a number that is no double is exact."""
+    nearest: Value = value.astype(dtype)
     if mode == "rn":
         return nearest
-    back = nearest.astype(F64)
+    back, value = nearest.astype(F64), value.astype(F64)
     if mode == "rz":
-        return np.where(np.abs(back) > np.abs(value), np.nextafter(nearest, np.float32(0)), nearest)
+        return np.where(np.abs(back) > np.abs(value), np.nextafter(nearest, dtype.type(0)), nearest)
     if mode == "rm":
-        return np.where(back > value, np.nextafter(nearest, np.float32("-inf")), nearest)
-    return np.where(back < value, np.nextafter(nearest, np.float32("inf")), nearest)
+        return np.where(back > value, np.nextafter(nearest, dtype.type("-inf")), nearest)
+    return np.where(back < value, np.nextafter(nearest, dtype.type("inf")), nearest)
 
 
 def from_bfloat16(bits: Value) -> Value:

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from tui_probe.ui.views.view import View
 
 
+PROBE = "probe"
+"""The page of the probe's own file."""
+
+
 def tab_of(kind: Kind, source: Source | None = None, *, empty: bool = False) -> Tab:
     """The tab of a view, with the probe that opens it where it is empty and another run could."""
     probed = source is not None and source.kernel.status == "probed"
@@ -143,6 +147,8 @@ class KernelScreen(PagedScreen):
         """Launches are named where there are several; here it is known what ran, and may run again."""
         if key.id == "next_launch":
             return has_several(self._of)
+        if key.id == "probe":
+            return self._view.here().probed is not None
         return key.id == "again" or super().names(key)
 
     def arrive(self, view: View) -> None:
@@ -161,6 +167,11 @@ class KernelScreen(PagedScreen):
     def action_again(self) -> None:
         """Run the program again, to ask what this kernel's results leave open; first what this page lacks."""
         self.action_ask(self._lacking)
+
+    def action_probe(self) -> None:
+        """To where the probe's own file says what is at the cursor; going back returns here."""
+        if self.current != PROBE:
+            self.jump_to(PROBE, self._view.here() or None)
 
     def action_ask(self, probe: str) -> None:
         """Run the program again, with a probe or with one to choose."""

@@ -122,6 +122,9 @@ class LiveScreen(LiveFrame):
                 self.notice("this line is not about a kernel")
                 return
             self.table.select(index)
+        elif not self.in_table and self.view is not self.pages.kernel_page:
+            self.notice("Enter leads nowhere from this page: Tab goes to the table, where it opens a kernel")
+            return
         if self.table.kernel is None:
             self.notice("no kernel is selected")
         else:
@@ -180,15 +183,24 @@ class LiveScreen(LiveFrame):
 
     def action_sort(self, step: int) -> None:
         """Sort the table by the next or previous column."""
-        self.table.sort(step)
+        if self._has_table():
+            self.table.sort(step)
 
     def action_reverse(self) -> None:
         """Reverse the table."""
-        self.table.reverse()
+        if self._has_table():
+            self.table.reverse()
 
     def action_next_status(self) -> None:
         """Only kernels of one status."""
-        self.table.next_status()
+        if self._has_table():
+            self.table.next_status()
+
+    def _has_table(self) -> bool:
+        """Do keys go to the table? If not, it is said how they come there."""
+        if not self.in_table:
+            self.notice("this key is for the table: Tab goes there")
+        return self.in_table
 
     def action_together(self) -> None:
         """Ranges of one name together, or each by itself."""

@@ -71,7 +71,7 @@ class LiveFrame(ViewScreen):
                 yield Pane(self.preview, id="preview")
             yield Rule(id="rule")
             with Container(id="right"):
-                yield TabBar(TABS, id="tabs")
+                yield TabBar(TABS, one_of_several=True, id="tabs")
                 yield Pane(self.pages.shown, id="page")
         yield Bar("bar", id="state")
         yield Bar(id="hint")
@@ -252,6 +252,9 @@ class LiveFrame(ViewScreen):
     def focus_table(self, in_table: bool) -> None:
         """Let keys go to the table, or to the page."""
         self.in_table = self.table.focused = in_table
+        for view in self.pages.views.values():
+            view.focused = not in_table and view is self.pages.shown
         if self.zoomed:
             self._divide(*self.size)
         self.redraw(self.table)
+        self.redraw(self.pages.shown)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.kind import Source
     from tui_probe.ui.views.view import View
 
-FIRST = ("leave", "jump", "worst")
+FIRST = ("leave", "jump", "probe", "worst")
 """Keys that stand before those of the current page, in the line of keys."""
 UNNAMED = (*FIRST, "interrupt")
 
@@ -89,6 +89,7 @@ class PagedScreen(PagedFrame):
         first = [
             *([own["leave"]] if self.names(own["leave"]) else []),
             *([replace(own["jump"], footer=self.jump_words(page))] if page else []),
+            *([own["probe"]] if self.names(own["probe"]) else []),
             *([own["worst"]] if self.applies(own["worst"]) else []),
         ]
         drawing = [key for key in keys.in_scope("drawing") if keys.command_of(key) in commands]
@@ -97,7 +98,7 @@ class PagedScreen(PagedFrame):
 
     def names(self, key: keys.Key) -> bool:
         """Is a key named in the line of keys, if there is room?"""
-        return key.id != "again" and (self._view.searches or key.id not in ("search", "filter"))
+        return key.id not in ("again", "probe") and (self._view.searches or key.id not in ("search", "filter"))
 
     def applies(self, row: keys.Key) -> bool:
         """Does the current page know a worst place?"""
@@ -147,6 +148,10 @@ class PagedScreen(PagedFrame):
         self.spot = self._view.here().over(self.spot)
         self.current, self._awaited = page, None
         self.show_page()
+
+    def action_probe(self) -> None:
+        """Only pages of a kernel come from a probe."""
+        self.notice("p is for the screen of a kernel: it shows the probe's own file")
 
     def action_again(self) -> None:
         """Only a kernel's screen knows what ran."""

@@ -34,6 +34,7 @@ class TopicView(DocumentView):
     def __init__(self, screen: TopicScreen, topic: Topic) -> None:
         self.page = page_of(topic.name)
         super().__init__(screen, f"help-{topic.name}", HelpDocument(topic, self.page), None)
+        self.focused = True
 
     def forms(self) -> Mapping[str, Writer]:
         """As it is drawn, and as it is in the package."""

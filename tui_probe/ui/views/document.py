@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tui_probe.draw.spans import Line, clip_line, width, wrap
 from tui_probe.draw.spot import Spot
 from tui_probe.ui.exports import document_forms
+from tui_probe.ui.focus import cursor_sign, ground_of
 from tui_probe.ui.views.finding import find, passing, whole
 from tui_probe.ui.views.place import Place
 from tui_probe.ui.views.text import SIDE_STEP, mark
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Document
     from tui_probe.probekit.kind import Source
     from tui_probe.ui.exports import Writer
-
-POINTER = "▶"
 
 
 @dataclass(frozen=True)
@@ -178,7 +177,8 @@ class DocumentView(View):
         lines = [self._shown(number, width) for number in (*range(self.pinned), *titles)]
         for place in places:
             line = self._shown(self._number(place), width)
-            lines.append(pointed(line, self.gutter) if self.gutter and place == self.place.cursor else line)
+            here = self.gutter and place == self.place.cursor
+            lines.append(pointed(line, self.gutter, focused=self.focused) if here else line)
         return lines[:height]
 
     def _shown(self, number: int, width: int) -> Line:
@@ -483,10 +483,11 @@ class DocumentView(View):
         return {**super().forms(), **document_forms(self.name, self.document, self.source, max(20, self.width))}
 
 
-def pointed(line: Line, gutter: int) -> Line:
+def pointed(line: Line, gutter: int, *, focused: bool) -> Line:
     """A line with the cursor in its gutter; words that were searched for stay marked."""
-    spans = [(text, role if role.startswith("match") else "select") for text, role in clip_line(line, gutter)]
+    ground = ground_of(focused)
+    spans = [(text, role if role.startswith("match") else ground) for text, role in clip_line(line, gutter)]
     used = sum(width(text) for text, _ in spans)
-    shown: Line = (*spans, (" " * (gutter - used), "select"))
+    shown: Line = (*spans, (" " * (gutter - used), ground))
     rest = clip_line(line, sum(width(text) for text, _ in line), skip=gutter)
-    return ((POINTER, "select"), *clip_line(shown, gutter, skip=1), *(rest or ((" ", ""),)))
+    return ((cursor_sign(focused), ground), *clip_line(shown, gutter, skip=1), *(rest or ((" ", ""),)))

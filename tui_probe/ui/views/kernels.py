@@ -13,6 +13,7 @@ from tui_probe.pages.schema import NEWEST
 from tui_probe.ui.arrange import GAP, Shown, arrange, fit_columns
 from tui_probe.ui.columns import COLUMNS, DATA_COLUMNS, PLACES, RANK, STATUSES, UNREAD, columns_of, status_text
 from tui_probe.ui.exports import write_lines
+from tui_probe.ui.focus import cursor_sign, ground_of, pane_sign
 from tui_probe.ui.views.text import contains, mark
 from tui_probe.ui.views.view import Desk, View
 
@@ -105,6 +106,8 @@ class KernelTable(View):
         self.grafted = False
         """Is there anything to rank by?"""
         self._held = False
+        self._led: tuple[int, int] | None = None
+        """The kernel that was selected before a filter left it out, and the one that was selected for it."""
         self._natural: dict[str, int] = {}
 
     # -- what is shown
@@ -136,11 +139,18 @@ class KernelTable(View):
         if self.ranked and not self._held and self.shown:
             self._select(self.shown[0].index)
         elif self.selected not in self.places and self.shown:
-            self._select(self.shown[min(at_end_before, len(self.shown) - 1)].index)
+            self._select_near(min(at_end_before, len(self.shown) - 1))
         else:
             self._keep_in_sight()
             self.changed()
             self.selected_changed()  # its numbers may have changed
+
+    def _select_near(self, place: int) -> None:
+        """Select another kernel, since the one that was is not shown; when the filter ends it is selected again."""
+        before, index = self.selected, self.shown[place].index
+        if before is not None and (self.order.text or self.order.status):
+            self._led = (before if self._led is None else self._led[0], index)
+        self._select(index)
 
     @property
     def place(self) -> int:
@@ -156,7 +166,7 @@ class KernelTable(View):
 
     def select(self, index: int) -> None:
         """Select a kernel by its index, and stay there."""
-        self._held = True
+        self._held, self._led = True, None
         self._select(index)
 
     def prefer_probed(self) -> None:
@@ -246,7 +256,7 @@ class KernelTable(View):
             self._natural[column.key] = max(self._natural.get(column.key, 0), widest)
 
     def _titles(self, layout: list[tuple[Shown[KernelRow], int]]) -> Line:
-        spans: list[Span] = [(" ", "head")]
+        spans: list[Span] = [(pane_sign(self.focused), "accent")]
         for column, cells in layout:
             sorts = PLACES[column.key] == self._sorted_by and (self.ranked or self.order != Order())
             falling = self.order.reverse != (self.ranked and self.order.column is None)
@@ -259,7 +269,7 @@ class KernelTable(View):
 
     def _row(self, row: KernelRow, layout: list[tuple[Shown[KernelRow], int]], cells: int) -> Line:
         selected = row.index == self.selected
-        spans: list[Span] = [("▌" if selected else " ", "accent" if selected else "")]
+        spans: list[Span] = [(cursor_sign(self.focused) if selected else " ", "accent" if selected else "")]
         for column, size in layout:
             spans.append((column.fitted(row, size), self._role(row, column)))
             spans.append((" " * GAP, ""))
@@ -268,7 +278,7 @@ class KernelTable(View):
             line = mark(line, self.searched, "match")
         if not selected:
             return line
-        ground = "select" if self.focused else "idle"
+        ground = ground_of(self.focused)
         used = sum(width(text) for text, _ in line)
         return (
             *((text, f"{role}+{ground}" if role else ground) for text, role in line),
@@ -401,6 +411,9 @@ class KernelTable(View):
         order = self.order
         had = bool(self.searched or order.text or order.status)
         self.searched = ""
+        if self._led is not None and self.selected == self._led[1]:
+            self.selected = self._led[0]
+        self._led = None
         if had:
             self._change(text="", status="")
             self.changed()

@@ -49,7 +49,7 @@ class LogView(View):
         self.searched = ""
         self.match: int | None = None
         self.left = 0
-        self._top = 0
+        self._top = self._top_before = 0
         self._seen = 0
         self._match_place = 0
 
@@ -141,9 +141,11 @@ class LogView(View):
         self._want(replace(self.wanted, tags=tags))
 
     def _want(self, wanted: Wanted) -> None:
+        if self.wanted == Wanted():
+            self._top_before = self._top
         self.wanted = wanted
         if not self.follow:
-            self._top = 0
+            self._top = self._top_before if wanted == Wanted() and not self._top else 0
         self._seen = 0
         self.page = Page()
         self.look()

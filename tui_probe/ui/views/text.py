@@ -22,7 +22,7 @@ class TextView(View):
         self.lines: Sequence[Line] = ()
         self.searched = ""
         self.filtered = ""
-        self.top = 0
+        self.top = self._top_before = 0
         self.left = 0
         self.match: int | None = None
 
@@ -98,12 +98,17 @@ class TextView(View):
 
     def set_filter(self, text: str) -> None:
         """Only lines that contain ``text``."""
-        self.filtered, self.top, self.match = text, 0, None
+        if not self.filtered:
+            self._top_before = self.top
+        self.filtered, self.match = text, None
+        self.top = 0 if text else self._top_before
         self.changed()
 
     def clear_search(self) -> bool:
-        """Forget search and filter."""
+        """Forget search and filter; what was not scrolled meanwhile is where it was before."""
         had = bool(self.searched or self.filtered)
+        if self.filtered and not self.top:
+            self.top = self._top_before
         self.searched, self.filtered, self.match = "", "", None
         if had:
             self.changed()

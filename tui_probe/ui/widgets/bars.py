@@ -7,6 +7,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from tui_probe.draw.spans import Line, Span, clip_line, spread, width
+from tui_probe.ui.focus import pane_sign
 from tui_probe.ui.keys import Key, shown
 from tui_probe.ui.widgets.lines import Lines
 
@@ -73,13 +74,16 @@ class Tab:
 
 
 class TabBar(Lines):
-    """The pages, the current one marked, and at the right what the current page says about itself."""
+    """The pages, the current one marked, and at the right what the current page says about itself.
+
+    ``one_of_several``: there are other panes, so that a sign tells where the keys go.
+    """
 
     DEFAULT_CSS = "TabBar { height: 1; }"
 
-    def __init__(self, tabs: Sequence[Tab], **options: str | None) -> None:
+    def __init__(self, tabs: Sequence[Tab], *, one_of_several: bool = False, **options: str | None) -> None:
         super().__init__(**options)  # type: ignore[arg-type]
-        self.tabs = tabs
+        self.tabs, self.one_of_several = tabs, one_of_several
         self.current = tabs[0].id
         self.focused = False
         self.notes: Sequence[str] = ()
@@ -105,6 +109,9 @@ class TabBar(Lines):
         titles = self._titles(width - 1, width - 1 - (NOTES if self.noted else 0))
         self._ends = list(accumulate(map(len, titles)))
         spans = [(title, self._role(tab)) for tab, title in zip(self.tabs, titles, strict=True)]
+        if self.one_of_several:
+            sign = pane_sign(self.focused)
+            spans[:1] = [(sign, "accent"), (spans[0][0][1:], spans[0][1])]
         note = fitting(self.notes, width - self._ends[-1] - 2)
         return [spread(spans, ((note, "dim"), (" ", "")), width)]
 

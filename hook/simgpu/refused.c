@@ -1,0 +1,27 @@
+/* What the simulated GPU does not have, and programs ask for by name: a word on what to do instead, not only a code. */
+
+#include "driver.h"
+#include "report.h"
+
+#define REFUSED(name, text)              \
+    API name(void)                       \
+    {                                    \
+        report("%s: %s", #name, text);   \
+        return CUDA_ERROR_NOT_SUPPORTED; \
+    }
+
+#define PIXELS                                                                                              \
+    "the simulated GPU copies tiles by tensor map, and no columns of pixels. Encode with "                  \
+    "cuTensorMapEncodeTiled, as Triton and most of CUTLASS do, or run on an NVIDIA GPU. See tui-probe help" \
+    " simulated-gpu"
+#define TEXTURES                                                                                       \
+    "the simulated GPU has no textures and surfaces. Have kernels read the data through a pointer, in" \
+    " memory of cuMemAlloc, or run on an NVIDIA GPU. See tui-probe help simulated-gpu"
+
+REFUSED(cuTensorMapEncodeIm2col, PIXELS)
+REFUSED(cuTensorMapEncodeIm2colWide, PIXELS)
+REFUSED(cuArrayCreate_v2, TEXTURES)
+REFUSED(cuArray3DCreate_v2, TEXTURES)
+REFUSED(cuMipmappedArrayCreate, TEXTURES)
+REFUSED(cuTexObjectCreate, TEXTURES)
+REFUSED(cuSurfObjectCreate, TEXTURES)
