@@ -11,7 +11,8 @@ NAMED = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
 
 
 def test_each_promise_has_a_test_that_is_there() -> None:
-    rows = list(ROW.finditer((ROOT / "SECURITY.md").read_text()))
+    promises, _, _ = (ROOT / "SECURITY.md").read_text().partition("## The attack")
+    rows = list(ROW.finditer(promises))
     assert len(rows) > 15
     for row in rows:
         named = NAMED.findall(row["tests"])
