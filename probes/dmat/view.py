@@ -305,7 +305,7 @@ class Dmat(Drawing):
         for strip in frame.strips:
             if row < at + strip.rows:
                 column, line = gutter + frame.column_at(self.time), 1 + strip.top + row - at
-                canvas.text(gutter - 1, line, "▶", "accent")
+                canvas.text(gutter - 1, line, "▌", "accent")
                 canvas.text(column, bottom, "▲", "accent")
                 canvas.tint(column, line, 1, 1, "cursor")
                 return

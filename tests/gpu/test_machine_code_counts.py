@@ -333,7 +333,7 @@ def test_instructions_and_operations_equal_the_counters(tmp_path: Path, runner: 
     compared = 0
     for kernel in open_trace(profiled.trace).kernels:
         print(f"GPU-EXECUTED\t{kernel.name}\t{kernel.status}\t{kernel.way}\t{kernel.reason}")
-        if kernel.status != "probed":
+        if kernel.status != "probed" or not kernel.results:  # blocks that may wait, and would not all be there
             continue
         own, ncu = what_limits.analyse(read_result(kernel.results[-1])).sums, counters[base(kernel.demangled)]
         wanted = {

@@ -89,7 +89,7 @@ def test_a_result_is_drawn_while_the_program_runs_and_another_terminal_watches(t
             second.wait("tiled_matmul", 30)
             second.wait("running")
             second.type("6")
-            second.wait("No.block:4096")
+            second.wait("results")
             before = second.text
             second.wait(lambda: second.shown != before)
             second.type(CTRL_Q)

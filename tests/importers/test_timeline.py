@@ -33,7 +33,7 @@ def drawn(view: StreamTimeline, width: int = 72, height: int = 10, **options: bo
 
 def test_lanes_and_bars(view: StreamTimeline) -> None:
     lines = drawn(view)
-    assert [line[:12].strip(" ▶") for line in lines[1:6]] == [
+    assert [line[:12].strip(" ▌") for line in lines[1:6]] == [
         "stream 7",
         "ranges 0",
         "ranges 1",

@@ -257,10 +257,10 @@ def test_a_click_puts_the_cursor_where_it_was_clicked(view: Dmat) -> None:
     line = 1 + view.frame.strips[1].top + 1
     view.click(view.gutter + 10, line)
     shown = drawn(view, 100, 30)
-    assert (shown[line][view.gutter - 1], shown[24][view.gutter + 10]) == ("▶", "▲")
+    assert (shown[line][view.gutter - 1], shown[24][view.gutter + 10]) == ("▌", "▲")
     view.click(0, line + 1)
     shown = drawn(view, 100, 30)
-    assert (shown[line + 1][view.gutter - 1], shown[24][view.gutter + 10]) == ("▶", "▲")
+    assert (shown[line + 1][view.gutter - 1], shown[24][view.gutter + 10]) == ("▌", "▲")
 
 
 def test_in_a_launch_of_fewer_cycles_than_dots_the_cursor_goes_a_column_a_key(view: Dmat) -> None:

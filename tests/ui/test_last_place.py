@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.recorded import H200
+from tests.trace.make import TraceWriter as TimedWriter
 from tests.ui.conftest import on_stage
 from tests.ui.synthetic import FakeTarget, TraceWriter, example
 from tui_probe.trace import last_place, state_folder
@@ -35,6 +36,32 @@ async def test_kernel_page_and_order_are_as_they_were() -> None:
     async with on_stage(Session(traces=(TRACE,)), (120, 40)) as stage:
         assert stage.app.screen is stage.live
         assert stage.live.current == "events"
+
+
+async def test_the_line_is_as_it_was() -> None:
+    async with on_stage(Session(traces=(TRACE,)), (120, 40)) as stage:
+        await stage.press("enter", "2", "slash", *"ld.global", "enter", "escape", "3")
+        screen = stage.app.screen
+        assert isinstance(screen, KernelScreen)
+        line = screen.line
+        assert line is not None
+        await stage.press("ctrl+q")
+    async with on_stage(Session(traces=(TRACE,)), (120, 40)) as stage:
+        screen = stage.app.screen
+        assert isinstance(screen, KernelScreen)
+        assert (screen.current, screen.view.here().ptx) == ("diff", (line,))
+
+
+async def test_without_a_remembered_place_it_is_the_kernel_with_the_largest_share(tmp_path: Path) -> None:
+    trace = TimedWriter(tmp_path / "trace")
+    trace.start()
+    for index, nanoseconds in enumerate((10_000, 500_000, 20_000)):
+        trace.kernel(index, f"kernel_{index}")
+        trace.time(index, trace.launch(index), nanoseconds, probed=False)
+    trace.exit()
+    async with on_stage(Session(traces=(trace.directory,)), (120, 40)) as stage:
+        await stage.refresh()
+        assert stage.live.table.selected == 1
 
 
 async def test_what_the_command_line_names_comes_first() -> None:

@@ -269,7 +269,7 @@ async def test_the_cursor_stays_on_its_sm_and_block_when_the_level_changes(block
         await stage.press("exclamation_mark", "v")
         assert f"SM {LATE_SM} slot" in state(stage)
         assert f"· block {LATE} ·" in state(stage)
-        assert f"▶SM {LATE_SM}." in stage.text
+        assert f"▌SM {LATE_SM}." in stage.text
         await stage.press("v", "v")
         assert f"· block {LATE} ·" in state(stage)
         await stage.press("x")

@@ -21,7 +21,8 @@ MOST: Final = 200
 class Place:
     """The kernel with its index, the page of the live screen, and that of the kernel's own, "" if that was not open.
 
-    ``column`` is what the table is sorted by, "" for its usual order.
+    ``line`` is the line of ``pruned.ptx`` that one was on there, None for none. ``column`` is what the table is sorted
+    by, "" for its usual order.
     """
 
     kernel: int | None = None
@@ -29,6 +30,7 @@ class Place:
     kernel_page: str = ""
     column: str = ""
     reverse: bool = False
+    line: int | None = None
 
 
 def last_place(trace: Path) -> Place | None:
@@ -38,8 +40,8 @@ def last_place(trace: Path) -> Place | None:
         return None
     usual = asdict(Place())
     said = {name: value for name, value in found.items() if name in usual and type(value) is type(usual[name])}
-    kernel = found.get("kernel")
-    return Place(**said | {"kernel": kernel if type(kernel) is int else None})
+    numbers = {name: found[name] for name in ("kernel", "line") if type(found.get(name)) is int}
+    return Place(**said | numbers)
 
 
 def keep_place(trace: Path, place: Place) -> None:

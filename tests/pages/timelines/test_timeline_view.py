@@ -235,7 +235,7 @@ def test_the_next_launch_keeps_cursor_level_and_window(view: Timeline, tmp_path:
     assert (other.window.begin, other.window.width) == (view.window.begin, view.window.width)
     assert other.window.time == view.window.time
     assert other.status() == view.status()
-    assert sum(line.startswith("▶") for line in lines) == 1
+    assert sum(line.startswith("▌") for line in lines) == 1
 
 
 def test_the_cursor_is_kept_where_everything_is_in_sight(view: Timeline, tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_the_cursor_is_kept_where_everything_is_in_sight(view: Timeline, tmp_pat
 
 def test_orders(view: Timeline) -> None:
     lines = after(view, "order")
-    assert [line.split()[1] for line in (lines[1].removeprefix("▶"), lines[6])] == [str(planted.STRAGGLER_SM), "3"]
+    assert [line.split()[1] for line in (lines[1].removeprefix("▌"), lines[6])] == [str(planted.STRAGGLER_SM), "3"]
     assert "by finish" in lines[-1]
 
 
@@ -380,7 +380,7 @@ def test_nothing_that_is_pressed_breaks_the_picture(presses: list[str]) -> None:
             view.click(40, 3)
         view.press(press)
         lines = text_of(view, size)
-        assert sum(line.startswith("▶") for line in lines) == 1
+        assert sum(line.startswith("▌") for line in lines) == 1
         assert lines[-5].count("▲") == 1
         assert all(view.status())
 

@@ -53,7 +53,7 @@ class StreamTimeline(Drawing):
         edges = self.window.edges()
         for y, lane in enumerate(self.lanes[self.window.top : self.window.top + self.window.height]):
             line = self.window.top + y
-            canvas.text(0, y + 1, "▶" if line == self.window.line else " ", "accent")
+            canvas.text(0, y + 1, "▌" if line == self.window.line else " ", "accent")
             canvas.text(1, y + 1, pad(lane.label, left - 2), "title" if line == self.window.line else "dim")
             self._lane(canvas, left, y + 1, lane, edges)
         self._axis(canvas, left, height - _AROUND + 1)

@@ -79,7 +79,7 @@ def _name(canvas: Canvas, y: int, cells: int, rows: Rows, line: int, *, cursor: 
     of_line = rows.of_line(line)
     marked = bool(rows.marked[of_line.start : of_line.stop].any())
     idle = all(rows.empty(row) for row in of_line)
-    canvas.text(0, y, "▶" if cursor else " ", "accent")
+    canvas.text(0, y, "▌" if cursor else " ", "accent")
     canvas.text(1, y, pad(rows.label(line), cells - 4), "title" if cursor else "dim")
     canvas.text(cells - 2, y, "!" if marked else "–" if idle else " ", "bad" if marked else "dim")
 

@@ -12,6 +12,7 @@ from tui_probe.draw.spans import width
 from tui_probe.draw.spot import Spot
 from tui_probe.pages.views import FIXED, kind_of
 from tui_probe.probekit.probe_results import aimed_by_name
+from tui_probe.trace.offset import Offset
 from tui_probe.ui import keys
 from tui_probe.ui.launches import has_several, launch_words, newer_result, step_applies, with_newest
 from tui_probe.ui.opening import Page, page_of, pages_of
@@ -50,8 +51,9 @@ class KernelScreen(PagedScreen):
     SCOPES = ("kernels",)
     ASKS = True
 
-    def __init__(self, at_hand: AtHand, page: str = FIXED[0]) -> None:
+    def __init__(self, at_hand: AtHand, page: str = FIXED[0], line: int | None = None) -> None:
         super().__init__([tab_of(kind_of(name)) for name in FIXED], page, known=False)
+        self._begins = Spot.of_line(line)
         self.at_hand = at_hand
         self._of: Source | None = None
         self._at: Source | None = None
@@ -61,8 +63,9 @@ class KernelScreen(PagedScreen):
     # -- what is shown
 
     def begin(self) -> None:
-        """Show what is at hand."""
+        """Show what is at hand, at the line on which it was left."""
         self.show_kernel()
+        self.spot = self._begins
 
     def show_kernel(self) -> None:
         """Show the page of the kernel or launch that is at hand now, at the place of the one before."""
@@ -80,6 +83,12 @@ class KernelScreen(PagedScreen):
     def _spot_in_launch(self) -> Spot:
         """Where one is, as far as that means something in another launch of the kernel."""
         return replace(self._view.here().over(self.spot), time=None, address=None)
+
+    @property
+    def line(self) -> int | None:
+        """The line of ``pruned.ptx`` that one is on; None for none."""
+        spot = self._view.here().over(self.spot)
+        return next((line for line in spot.ptx if not isinstance(line, Offset)), None)
 
     def _take_pages(self, source: Source, pages: list[Any]) -> None:
         if source is self._of:

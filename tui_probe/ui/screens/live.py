@@ -123,23 +123,24 @@ class LiveScreen(LiveFrame):
                 return
             self.table.select(index)
         elif not self.in_table and self.view is not self.pages.kernel_page:
-            self.notice("Enter leads nowhere from this page: Tab goes to the table, where it opens a kernel")
+            self.notice("Enter leads nowhere here: Tab goes to the table, where it opens a kernel")
             return
         if self.table.kernel is None:
             self.notice("no kernel is selected")
         else:
             self.show_screen_of_kernel()
 
-    def show_screen_of_kernel(self, page: str = "") -> None:
-        """Go to the screen of the selected kernel, to its first page or to this one."""
-        self.app.push_screen(KernelScreen(self.at_hand, page or FIXED[0]))
+    def show_screen_of_kernel(self, page: str = "", line: int | None = None) -> None:
+        """Go to the screen of the selected kernel, to its first page or to this one, and to a line of the PTX."""
+        self.app.push_screen(KernelScreen(self.at_hand, page or FIXED[0], line))
 
     @property
     def place(self) -> Place:
         """Where the user is now."""
         above = next((each for each in self.app.screen_stack if isinstance(each, KernelScreen)), None)
         column, reverse = self.table.sorting
-        return Place(self.table.selected, self.current, above.current if above else "", column, reverse)
+        page, line = (above.current, above.line) if above else ("", None)
+        return Place(self.table.selected, self.current, page, column, reverse, line)
 
     def open_kernel(self, directory: Path, index: int) -> str:
         """To the screen of a kernel of the trace in ``directory``. Returns why that cannot be done yet."""

@@ -182,15 +182,15 @@ class LiveFrame(ViewScreen):
         if place.kernel is not None and any(row.index == place.kernel for row in process.kernels):
             self.table.select(place.kernel)
             if place.kernel_page:
-                self.show_screen_of_kernel(place.kernel_page)
+                self.show_screen_of_kernel(place.kernel_page, place.line)
 
     @abstractmethod
     def action_page(self, page: str) -> None:
         """Show a page and go there."""
 
     @abstractmethod
-    def show_screen_of_kernel(self, page: str = "") -> None:
-        """Go to the screen of the selected kernel, to its first page or to this one."""
+    def show_screen_of_kernel(self, page: str = "", line: int | None = None) -> None:
+        """Go to the screen of the selected kernel, to its first page or to this one, and to a line of the PTX."""
 
     def _take_again(self) -> None:
         """Show the same snapshot: another process of it."""
