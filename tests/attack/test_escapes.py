@@ -120,8 +120,10 @@ def test_other_commands(say: Say, traces: list[Path], tmp_path: Path) -> None:
     for form in FORMATS:
         for words in (["compare", trace, other], ["compare", trace, trace], ["roofline", trace, other]):
             well_formed(form, say(*words, "--format", form)[1])
-    for words in (["explain", trace], ["watch", trace], ["open", trace], ["show", trace]):
+    folder = str(traces[0].parent)
+    for words in (["explain", trace], ["watch", trace], ["open", trace], ["show", trace], ["list", folder]):
         assert say(*words)[0] == 0
+    well_formed("json", say("list", folder, "--format", "json")[1])
     probe = tmp_path / EVIL.replace("/", "")
     probe.mkdir()
     (probe / "probe.toml").write_text(f'[probe]\ntitle = "{json.dumps(EVIL)[1:-1]}"\n')

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.bar_chart import Bar, BarChart
+from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.evals.answer import Answer, Table
@@ -110,7 +111,7 @@ def _lines(costs: Sequence[Cost]) -> list[Line]:
 def _wide(probes: Sequence[str]) -> tuple[Column[Line], ...]:
     return (
         Column("group", lambda r: r.group, "of", lambda r: r.group or NOT_MEASURED, False, narrow=7),
-        Column("kernel", lambda r: r.name, "kernel", lambda r: r.name, False, narrow=12),
+        Column("kernel", lambda r: r.name, "kernel", lambda r: r.name, False, narrow=12, shorten=shorten),
         Column("time_ms", lambda r: r.time_ms, "ms", lambda r: _number(r.time_ms, 3), rank=2),
         Column("registers", lambda r: r.registers, "reg", lambda r: _text(r.registers)),
         *(column for probe in probes for column in _pair(probe)),

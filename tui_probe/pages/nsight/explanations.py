@@ -97,6 +97,6 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     "nsys timeline": (
         "One row per stream with its kernels, and below it the NVTX ranges projected on it, outermost first. Where"
         " there is room, each is a bar with its name; elsewhere the height of a sign is the share of the cell's time"
-        " in which a kernel ran.",
+        " in which a kernel ran. Bars of one name have one colour, which tells neighbours apart and nothing else.",
     ),
 }
