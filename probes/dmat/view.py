@@ -379,7 +379,7 @@ class Dmat(Drawing):
         """Where nothing was accessed, and where the records name no instruction."""
         if not self.painter.knows_kinds:
             return "these records do not tell which instruction made them: -p dmat does"
-        return "no access is under the cursor: . goes to the next in this row, ! to the worst place"
+        return "no access is here: . goes to the next one in this row, ! to the worst"
 
     def ptx_line(self) -> int | None:
         """The instruction with most accesses under the cursor."""

@@ -115,7 +115,7 @@ async def test_another_text_keeps_the_line_or_says_that_it_is_not_there(session:
         await stage.press("v")
         assert cursor_line(stage).startswith(f"▌  {STRIDED} ")
         await stage.press("v")
-        assert f"which line of original.ptx is PTX line {STRIDED} is not known" in hint(stage)
+        assert f"where PTX line {STRIDED} is in original.ptx is not known" in hint(stage)
 
 
 async def test_going_back_returns_to_the_very_place(session: Session) -> None:

@@ -2,7 +2,8 @@
 
 A view is opened in the background, which may read files, and is pure state from then on. There are two kinds: a
 :class:`Document` is lines to scroll through, a :class:`Drawing` fills the window that it gets and answers commands such
-as pan, zoom and mark. Neither knows what it shows; views of one thing lead to each other by the lines of its PTX.
+as pan, zoom and mark. Neither knows what it shows; views of one launch lead to each other by
+:class:`~tui_probe.draw.spot.Spot`: lines of its code, blocks, times.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class ProbeSource(Document):
     def lacks(self, spot: Spot) -> str:
         """The engine has lines of its own, and the probe is not at every line."""
         if spot.probed is not None:
-            return f"line {spot.probed} of probed.ptx is the engine's: it keeps the records that the probe saves"
+            return f"line {spot.probed} of probed.ptx is the engine's: it keeps what the probe saves"
         return f"the probe is not at {where_in_full(spot.ptx[0])}" if spot.ptx else ""
 
     def anchors(self, width: int) -> Sequence[int]:

@@ -183,7 +183,7 @@ class Ptx(Document):
         if not spot.ptx:
             return ""
         if self.variant == "original":
-            return f"which line of original.ptx is {where_in_full(spot.ptx[0])} is not known"
+            return f"where {where_in_full(spot.ptx[0])} is in original.ptx is not known"
         return f"{where_in_full(spot.ptx[0])} does not exist in {self.variant}.ptx"
 
     def marked(self) -> tuple[int, str] | None:
