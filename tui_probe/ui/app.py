@@ -236,6 +236,10 @@ class ProbeApp(OpenApp):
             self.speaking.notice(f"reading {marked.directory.name}, where the other one is")
             self.tables.submit("marked", partial(_read_marked, marked), partial(self._show_comparison, source))
 
+    def compare_runs(self, before: Path, after: Path) -> None:
+        """Show a run against one before it."""
+        self.push_screen(import_module(_COMPARISON).CompareRunsScreen(before, after))
+
     def _open_trace(self, directory: Path) -> Trace | None:
         found = (each for each in self.feed.latest.processes if each.directory.absolute() == directory)
         return next((each.trace for each in found), None)
