@@ -261,6 +261,9 @@ def test_traces_of_two_probes_are_not_called_better_or_worse(capfd: pytest.Captu
     assert " the probe differs: block_sched, and gmem_sectors" in lines
     alone = " A alone  running cycles 4 323 · scheduling cycles 551"
     assert any(line.startswith(alone) for line in lines)
+    assert not any(line.startswith(" kernel") for line in lines), "a table in which all is the same tells nothing"
+    (registers,) = [line.split() for line in lines if line.startswith(" registers, probed")]
+    assert registers[-1] == "%", "what different probes need is neither better nor worse"
     kernels = str(H200 / "dmat"), str(H200 / "demo")
     assert "matmul           6×6→8×8  16×16  blocks" in told(capfd, *kernels, "--width", "100")
 

@@ -213,7 +213,7 @@ class Comparison(Document):
         for letter, side in zip("AB", self.sides, strict=True):
             lines.append(((f" {letter}  ", "head"), (side.shown(width - 5), "")))
         lines += [((f" {words}", "warn"),) for note in self.notes for words in wrap(note, width - 2)]
-        if len(self.pairs) > 1:
+        if len(self.pairs) > 1 and any(pair.lead is not None for pair in self.pairs):  # else it is empty
             lines += [(), *_table(OVERVIEW_COLUMNS, self.pairs, width, lambda pair: pair.verdict)]
         worst, self._worst = self.worst_change, None
         for pair in self.pairs:
