@@ -60,6 +60,16 @@ def test_runs_of_one_command_stand_together(command: Command, at: At, tmp_path: 
     assert all(run["verdict"].startswith(FOUND) for run in runs)
 
 
+@pytest.mark.parametrize("cells", [60, 100, 400])
+def test_paths_of_traces_are_never_cut(at: At, cells: int, command: Command) -> None:
+    """They are there to be copied, also where there is no terminal."""
+    traces = [at("Nov01_101010_1", 1_700_000_000), at(f"Nov02_101010_2{'x' * 80}", 1_700_000_100)]
+    lines = command("list", "--", str(traces[0].parent), environment={"COLUMNS": str(cells)}).stdout.splitlines()
+    for trace in traces:
+        (line,) = (line for line in lines if line.endswith(str(trace)))
+        assert ("exit 0" in line) == (cells == 400), "beside the run where there is room"
+
+
 def test_only_the_folder_that_was_named(at: At, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     at("Nov01_101010_1", 1_700_000_000)
     assert main(["list", str(tmp_path / "trace")]) == 0

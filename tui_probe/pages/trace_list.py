@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.hanging import hanging
-from tui_probe.draw.spans import width
+from tui_probe.draw.spans import pad, width
 from tui_probe.draw.table import Column, safe, table
 from tui_probe.trace.secrets import masked_line
 
@@ -107,11 +107,6 @@ def _when(run: Run) -> str:
     return datetime.fromtimestamp(run.brief.when).astimezone().isoformat(" ", "seconds")[:19]
 
 
-def _end_of(path: str, cells: int) -> str:
-    """The end of a path names the trace."""
-    return path if width(path) <= cells else f"…{path[1 - cells :]}"
-
-
 COLUMNS: Final[tuple[Column[Run], ...]] = (
     Column("when", lambda run: run.brief.when, "when", _when, right=False),
     Column("state", _state, "state", _state, right=False),
@@ -124,24 +119,33 @@ COLUMNS: Final[tuple[Column[Run], ...]] = (
     Column("share_of_time", lambda run: run.verdict.share if run.verdict else None),
     Column("time_ms", lambda run: run.verdict.milliseconds if run.verdict else None),
     Column("change", lambda run: run.change or None),
-    Column("trace", lambda run: str(run.brief.directory), "trace", lambda run: str(run.brief.directory), right=False,
-           narrow=30, shorten=_end_of),
+    Column("trace", lambda run: str(run.brief.directory)),  # in tables the lines below have it
 )  # fmt: skip
 
 
+def _path(run: Run) -> str:
+    return safe(str(run.brief.directory))
+
+
 def run_lines(groups: Iterable[Sequence[Run]], cells: int) -> Iterator[str]:
-    """A command; a line for each of its runs, and below that what it found and what changed against the run before."""
+    """A command; a line for each of its runs, and below that what it found and what changed against the run before.
+
+    The path of a trace is copied from here: it is never cut, and has a line of its own where there is no room beside.
+    """
     for number, runs in enumerate(groups):
         if number:
             yield ""
         count = f" ({units.counted(len(runs), 'run')})" if len(runs) > 1 else ""
         yield f"{safe(masked_line(runs[0].brief.command)) or '–'}{count}"
         titles, rule, *rows = table(COLUMNS, runs, cells - 2)
-        yield from (f"  {titles}", f"  {rule}")
+        beside = width(rule) + 4 + max(width(_path(run)) for run in runs) <= cells
+        yield f"  {pad(titles, width(rule))}  trace" if beside else f"  {titles}"
+        yield f"  {rule}  ─────" if beside else f"  {rule}"
         for run, row in zip(runs, rows, strict=True):
-            yield f"  {row}"
+            yield f"  {pad(row, width(rule))}  {_path(run)}" if beside else f"  {row}"
             yield from hanging(f"      {run.found}", cells) if run.found else ()
             yield from hanging(f"      against the run before: {run.change}", cells) if run.change else ()
+            yield from () if beside else (f"      {_path(run)}",)
 
 
 def run_record(groups: Iterable[Sequence[Run]]) -> dict[str, Any]:
