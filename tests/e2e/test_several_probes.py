@@ -12,6 +12,7 @@ import pytest
 
 import tui_probe
 from tests.e2e.conftest import EXAMPLE, Tool
+from tui_probe.pages.bounds import bound_lines
 from tui_probe.pages.findings.found import find_all
 from tui_probe.pages.views import kind_of
 from tui_probe.probekit.kind import Source
@@ -148,6 +149,20 @@ def test_a_survey_says_which_kernels_matter_and_what_bounds_each(tmp_path: Path,
     assert section.count("sectors each") == 2
     assert "shares: cycles of probed launches, those of a model, times all launches" in section
     assert not [line for line in done.stdout.splitlines() if "sectors each" in line and line not in section]
+
+
+def test_a_report_without_shares_says_what_would_give_them(tmp_path: Path, natives: Path) -> None:
+    tool = Tool(tmp_path, natives)
+    done = tool("run", "--sim", "-p", "what_limits", "--", *EXAMPLE, "--kernel", "saxpy")
+    wanted = "run with a probe that counts the cycles of launches"
+    assert f"no shares: the simulated GPU has no times; {wanted}\n" in done.stdout
+    (log,) = tmp_path.glob("trace/*/event.log")
+    trace = open_trace(log.parent)
+    trace.state.simulated = False
+    assert trace.run_info is not None
+    for times, also in ((True, ""), (False, ", or without --no-times")):
+        trace.run_info.options["times"] = times
+        assert f"no shares: {wanted}{also}" in bound_lines(trace, 100)
 
 
 def test_what_cannot_go_together_is_refused(tmp_path: Path, natives: Path) -> None:

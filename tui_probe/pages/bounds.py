@@ -103,7 +103,7 @@ def bound_lines(trace: Trace, cells: int) -> list[str]:
     of, found = bounds(trace)
     lines = [line for bound in found[:_MOST_KERNELS] for line in _lines(bound, cells)]
     if found and not of:
-        lines.append("no shares: run with a probe that counts the cycles of launches, or without --no-times")
+        lines.append(f"no shares: {_no_shares(trace)}")
     elif of == _TIME:
         lines.append("shares of GPU time, of all kernels that were timed")
     elif of:
@@ -111,6 +111,14 @@ def bound_lines(trace: Trace, cells: int) -> list[str]:
         lines.append(f"shares: cycles of probed launches{model} times all launches; of kernels with results")
     more = len(found) - _MOST_KERNELS
     return [*lines, *([f"and {units.counted(more, 'kernel')} more"] if more > 0 else [])]
+
+
+def _no_shares(trace: Trace) -> str:
+    """What would give them: on a simulated GPU there are no times, and elsewhere one option alone gives them up."""
+    if trace.state.simulated:
+        return "the simulated GPU has no times; run with a probe that counts the cycles of launches"
+    untimed = trace.run_info is not None and trace.run_info.options.get("times") is False
+    return f"run with a probe that counts the cycles of launches{', or without --no-times' if untimed else ''}"
 
 
 def _lines(bound: Bound, cells: int) -> Iterator[str]:
