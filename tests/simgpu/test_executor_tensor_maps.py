@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from tests.simgpu.device import Device, compiled
 from tui_probe.errors import SimulationError
 from tui_probe.simgpu.executor import MemoryFaultError
-from tui_probe.simgpu.executor.tensor_maps import FIELDS, MAP_BYTES
+from tui_probe.simgpu.executor.tensor_maps import FIELDS, MAP_BYTES, TensorMap
 
 TYPES = {1: 0, 2: 6, 4: 7, 8: 9}
 SPANS = (0, 32, 64, 128)
@@ -122,6 +123,9 @@ def test_what_no_map_says_is_refused() -> None:
         copied(tensor, (16, 4), (0, 0), fill_mode=1)
     with pytest.raises(SimulationError, match="rows of 16 elements in 128 swizzled bytes"):
         copied(tensor, (16, 4), (0, 0), swizzle=3)
+    for box, steps in (((16, 4), (1, 0)), ((0, 4), (1, 1)), ((65536, 65536), (1, 1))):
+        with pytest.raises(SimulationError, match=re.escape(f"a box of {[*box]} elements")):
+            TensorMap(encoded(256, tensor, box, steps=steps))  # type: ignore[arg-type]
     with pytest.raises(MemoryFaultError, match="line 11"):
         copied(tensor, (16, 4), (0, 0), global_address=8 << 24)
 

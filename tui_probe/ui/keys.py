@@ -79,6 +79,8 @@ TABLE = (
     Key("processes", ("P",), "processes", "live", "choose a process of the target from a list"),
     Key("pause", ("space",), "pause", "live", "pause the display; the target and the recording continue", "pause"),
     Key("record", ("R",), "record", "live", "record launches or let them pass; of a run that has ended: run again"),
+    Key("next_found", ("exclamation_mark",), "next_found", "live",
+        "the kernels that stand out (!): the first, then the next"),
     Key("zoom", ("z",), "zoom", "live", "the focused pane in full size, and back", "full size"),
     Key("previous_kernel", ("left_square_bracket",), "step_kernel(-1)", "kernels", "previous kernel"),
     Key("next_kernel", ("right_square_bracket",), "step_kernel(1)", "kernels", "next kernel", "next kernel"),

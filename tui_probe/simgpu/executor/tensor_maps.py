@@ -7,6 +7,7 @@ dimension, which comes first everywhere.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -36,6 +37,8 @@ _ELEMENT_BYTES: Final = (1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 4, 4)
 _SPANS: Final = (0, 32, 64, 128)
 """Bytes of a row that a swizzle mode exchanges pieces of."""
 _PIECE: Final = 16
+_LARGEST_TILE: Final = 256 << 10
+"""Bytes: more than there is shared memory."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,8 @@ class TensorMap:
         self._extents, self._box, self._steps = (
             fields[name][: self.rank] for name in ("global_dim", "box_dim", "element_stride")
         )
+        if not all(self._box) or not all(self._steps) or math.prod(self._box) * self.element_bytes > _LARGEST_TILE:
+            raise SimulationError(f"a tensor map with a box of {self._box} elements, every {self._steps}th")
         if self._span and self._box[0] * self.element_bytes != self._span:
             raise SimulationError(f"a tensor map with rows of {self._box[0]} elements in {self._span} swizzled bytes")
 
