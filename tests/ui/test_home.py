@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.ui.conftest import Stage, golden_screen, no_gpu
+from tui_probe.cli.home import form_of_demo, options_of
+from tui_probe.cli.main import main
 from tui_probe.pages.run_verdict import RunVerdict
 from tui_probe.probe_files.catalogue import known_probes
 from tui_probe.trace.recent import Brief
 from tui_probe.ui import Appearance, keys
 from tui_probe.ui.app import ProbeApp
 from tui_probe.ui.feed import Session
-from tui_probe.ui.home import Form, Home, Open, Start
+from tui_probe.ui.home import Demo, Form, Home, Open, Start
 from tui_probe.ui.layout import SMALLEST
 from tui_probe.ui.screens.home import HomeScreen, heights
 from tui_probe.ui.screens.picker import PickScreen
@@ -369,6 +371,45 @@ async def test_without_traces_the_form_has_the_keys() -> None:
     async with at_home(home_of(traces=())) as stage:
         assert "no traces yet" in stage.text
         assert screen(stage).current == "form"
+
+
+async def test_without_traces_enter_on_the_empty_list_runs_the_example() -> None:
+    home = home_of(traces=())
+    async with at_home(home) as stage:
+        assert "Esc leads here, then Enter" in stage.text
+        await stage.press("escape")
+        assert "Enter runs the example" in stage.text
+        await stage.pilot.press("enter")
+    assert home.choice == Demo()
+
+
+async def test_the_palette_runs_the_example() -> None:
+    home = home_of()
+    async with at_home(home) as stage:
+        await stage.press("colon", *"demo")
+        await stage.pilot.press("enter")
+        await stage.until(lambda: home.choice == Demo(), "it was not chosen")
+
+
+def test_the_form_of_the_example_has_the_probe_and_the_gpu_of_the_form() -> None:
+    options = options_of(form_of_demo(Form("ignored", probe="dmat", simulated=True, kernels="a")))
+    assert options.command[1].endswith("demo.py")
+    assert (options.probes, options.simulated, options.kernels) == (("dmat",), True, None)
+
+
+@pytest.mark.parametrize("command", ["tui-probe demo", "/usr/bin/tui-probe demo", "python3.12 -m tui_probe demo"])
+def test_a_command_that_is_tui_probe_itself_is_refused(command: str) -> None:
+    with pytest.raises(ValueError, match=r"does not probe itself: the demo is a command of its own"):
+        options_of(Form(command))
+    with pytest.raises(SystemExit):
+        main(["run", "--", *command.split()])
+
+
+def test_what_only_begins_like_tui_probe_is_run() -> None:
+    for command in ("tui-probe-example", "python -m tui_probe.simgpu.examples.demo", "python tui-probe"):
+        assert options_of(Form(command, simulated=True)).command == tuple(command.split())
+    with pytest.raises(ValueError, match="name the program alone"):
+        options_of(Form("tui-probe run -- ./a.out"))
 
 
 async def test_a_run_that_could_not_start_says_why() -> None:

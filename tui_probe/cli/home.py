@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tui_probe.errors import LaunchError, NoDriverError, ProbeError
 from tui_probe.launcher.driver import find_driver
 from tui_probe.launcher.options import RunOptions
+from tui_probe.launcher.own_command import why_not_itself
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.pages.run_verdict import Verdicts
 from tui_probe.probe_files.catalogue import known_probes
@@ -19,6 +20,7 @@ from tui_probe.probe_files.folders import DEFAULT
 from tui_probe.trace.recent import RecentTraces, remember
 
 from .chosen import chosen_settings, default_launches, trace_dir
+from .demo import example
 from .held import HeldRuns
 from .screen import add_screen_options, appearance_of, show, show_session, wants_screen
 from .values import launches
@@ -60,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 def rounds(arguments: argparse.Namespace, home: Home, runs: HeldRuns) -> int:
     """Show home and what is chosen there in turn. Returns what the last screen returned."""
     from tui_probe.ui.feed import Session
-    from tui_probe.ui.home import Open
+    from tui_probe.ui.home import Open, Start
 
     appearance = appearance_of(arguments)
     while True:
@@ -72,15 +74,23 @@ def rounds(arguments: argparse.Namespace, home: Home, runs: HeldRuns) -> int:
             remember(trace)
             status = show(arguments, target=runs.target_of(trace), traces=(trace,))
         else:
-            status = start(arguments, home, runs)
+            form = home.form if isinstance(home.choice, Start) else form_of_demo(home.form)
+            status = start(arguments, home, form, runs)
         if status == CRASHED or status > 128 or arguments.again_asked is not None:
             return status
 
 
-def start(arguments: argparse.Namespace, home: Home, runs: HeldRuns) -> int:
-    """Start what the form says under the live screen; what is wrong with it is said at home."""
+def form_of_demo(form: Form) -> Form:
+    """A form that stands for the bundled example, with the probe and the GPU of this one."""
+    from tui_probe.ui.home import Form
+
+    return Form(shlex.join(example(slow=True)), probe=form.probe, simulated=form.simulated)
+
+
+def start(arguments: argparse.Namespace, home: Home, form: Form, runs: HeldRuns) -> int:
+    """Start what a form says under the live screen; what is wrong with it is said at home."""
     try:
-        options = options_of(home.form)
+        options = options_of(form)
         target = runs.start(options, choose(options.probes, options.sample or ""))
     except (ProbeError, ValueError, argparse.ArgumentTypeError) as error:
         home.notice = str(error)
@@ -96,6 +106,8 @@ def options_of(form: Form) -> RunOptions:
         raise ValueError(f"the command cannot be read: {error}") from error
     if not command:
         raise ValueError("which command?")
+    if words := why_not_itself(command):
+        raise ValueError(words)
     return RunOptions(
         command=tuple(command),
         probes=(form.probe,),

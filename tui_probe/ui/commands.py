@@ -28,7 +28,15 @@ def commands_of(app: Application, screen: ViewScreen) -> list[Choice]:
     """All that can be done on a screen now; each value is a function."""
     evaluate = Choice("evaluate what is open: choose an evaluation", "eval", value=app.choose_evaluation)
     asks = _asks_of(app, screen)
-    return [*_keys_of(app, screen), *_pages_of(app, screen), *asks, evaluate, *_help_of(screen), *_looks_of(app)]
+    return [
+        *screen.commands(),
+        *_keys_of(app, screen),
+        *_pages_of(app, screen),
+        *asks,
+        evaluate,
+        *_help_of(screen),
+        *_looks_of(app),
+    ]
 
 
 def _keys_of(app: Application, screen: ViewScreen) -> Iterator[Choice]:

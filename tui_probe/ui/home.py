@@ -80,6 +80,11 @@ class Start:
     """Start what the form says."""
 
 
+@dataclass(frozen=True)
+class Demo:
+    """Start the bundled example, with the form's probe."""
+
+
 @dataclass
 class Home:
     """What the screen asks of the world; all is called in a background thread. ``notice`` is said at the start."""
@@ -90,5 +95,5 @@ class Home:
     probes: Callable[[], Sequence[ProbeWords]]
     form: Form = field(default_factory=Form)
     notice: str = ""
-    choice: Open | Start | None = None
+    choice: Open | Start | Demo | None = None
     """What the user left the screen for; None: to quit."""

@@ -10,7 +10,7 @@ from tui_probe import __version__
 from tui_probe.pages.findings.questions import questions
 from tui_probe.ui import keys
 from tui_probe.ui.early_keys import EarlyKeys
-from tui_probe.ui.home import Open, Start
+from tui_probe.ui.home import Demo, Open, Start
 from tui_probe.ui.screens.picker import Choice, PickScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.findings import FindingsView
@@ -73,6 +73,11 @@ class HomeScreen(ViewScreen):
         self.enter("form")
         self.form.changed()
         self.notice(f"-p {probe} answers that: which program?")
+
+    def commands(self) -> list[Choice]:
+        """What the palette offers besides keys."""
+        demo = partial(self._leave_for, Demo())
+        return [Choice("demo: run the example that comes with tui-probe", "tui-probe demo", value=demo)]
 
     @property
     def view(self) -> View:
@@ -252,8 +257,10 @@ class HomeScreen(ViewScreen):
 
     def _open(self) -> None:
         trace = self.recent.trace
-        if trace is None:
+        if trace is None and self.recent.filter_text:
             self.notice("there is no trace to open")
+        elif trace is None:
+            self._leave_for(Demo())
         else:
             self._leave_for(Open(trace.directory))
 
@@ -283,7 +290,7 @@ class HomeScreen(ViewScreen):
         else:
             self._leave_for(Start())
 
-    def _leave_for(self, choice: Open | Start) -> None:
+    def _leave_for(self, choice: Open | Start | Demo) -> None:
         self.home.choice = choice
         self.app.exit()
 
