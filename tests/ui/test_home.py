@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.ui.conftest import Stage, golden_screen, no_gpu
-from tui_probe.cli.home import form_of_demo, options_of
+from tui_probe.cli.home import form_of_demo, open_path, options_of, plain_path
 from tui_probe.cli.main import main
 from tui_probe.pages.run_verdict import RunVerdict
 from tui_probe.probe_files.catalogue import known_probes
@@ -18,7 +19,7 @@ from tui_probe.trace.recent import Brief
 from tui_probe.ui import Appearance, keys
 from tui_probe.ui.app import ProbeApp
 from tui_probe.ui.feed import Session
-from tui_probe.ui.home import Demo, Form, Home, Open, Start
+from tui_probe.ui.home import Demo, Form, Home, Open, OpenPath, Start
 from tui_probe.ui.layout import SMALLEST
 from tui_probe.ui.screens.home import HomeScreen, heights
 from tui_probe.ui.screens.picker import PickScreen
@@ -389,6 +390,35 @@ async def test_the_palette_runs_the_example() -> None:
         await stage.press("colon", *"demo")
         await stage.pilot.press("enter")
         await stage.until(lambda: home.choice == Demo(), "it was not chosen")
+
+
+async def test_a_path_is_opened_from_the_palette(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "some trace").mkdir()
+    (tmp_path / "some file.csv").touch()
+    monkeypatch.chdir(tmp_path)
+    home = home_of()
+    async with at_home(home, (120, 40)) as stage:
+        await stage.press("colon", *"open path", "enter")
+        assert "open:" in stage.text
+        await stage.press(*"so")
+        assert "open: some\\   → takes it" not in stage.text
+        assert "→ takes it" in stage.text
+        await stage.press("tab", *"t", "tab")
+        assert "open: some\\ trace/" in stage.text
+        await stage.pilot.press("enter")
+        await stage.until(lambda: home.choice is not None, "nothing is opened")
+    assert home.choice == OpenPath("some\\ trace/")
+    assert plain_path("some\\ trace/") == "some trace/"
+
+
+async def test_a_path_that_cannot_be_opened_is_said_at_the_list(tmp_path: Path) -> None:
+    home = home_of()
+    arguments = argparse.Namespace(no_ui=False)
+    assert open_path(arguments, home, str(tmp_path / "nothing")) == 0
+    home.choice = OpenPath(str(tmp_path / "nothing"))
+    async with at_home(home, (200, 30)) as stage:
+        assert "does not exist" in stage.text
+        assert screen(stage).current == "recent"
 
 
 def test_the_form_of_the_example_has_the_probe_and_the_gpu_of_the_form() -> None:

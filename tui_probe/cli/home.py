@@ -19,6 +19,7 @@ from tui_probe.probe_files.choices import choose
 from tui_probe.probe_files.folders import DEFAULT
 from tui_probe.trace.recent import RecentTraces, remember
 
+from . import open as open_command
 from .chosen import chosen_settings, default_launches, trace_dir
 from .demo import example
 from .held import HeldRuns
@@ -62,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
 def rounds(arguments: argparse.Namespace, home: Home, runs: HeldRuns) -> int:
     """Show home and what is chosen there in turn. Returns what the last screen returned."""
     from tui_probe.ui.feed import Session
-    from tui_probe.ui.home import Open, Start
+    from tui_probe.ui.home import Open, OpenPath, Start
 
     appearance = appearance_of(arguments)
     while True:
@@ -73,11 +74,36 @@ def rounds(arguments: argparse.Namespace, home: Home, runs: HeldRuns) -> int:
             trace = home.choice.trace
             remember(trace)
             status = show(arguments, target=runs.target_of(trace), traces=(trace,))
+        elif isinstance(home.choice, OpenPath):
+            status = open_path(arguments, home, home.choice.name)
         else:
             form = home.form if isinstance(home.choice, Start) else form_of_demo(home.form)
             status = start(arguments, home, form, runs)
         if status == CRASHED or status > 128 or arguments.again_asked is not None:
             return status
+
+
+def open_path(arguments: argparse.Namespace, home: Home, name: str) -> int:
+    """Look at what was named at home, as ``tui-probe open`` does; what is wrong with it is said at home."""
+    parser = argparse.ArgumentParser()
+    open_command.add_arguments(parser)
+    vars(arguments).update(vars(parser.parse_args([])) | vars(arguments) | {"trace": plain_path(name)})
+    try:
+        return open_command.run(arguments)
+    except ProbeError as error:
+        home.notice = str(error)
+        return 0
+
+
+def plain_path(typed: str) -> str:
+    """A path that was typed as it is, or as in a shell."""
+    if Path(typed).exists():
+        return typed
+    try:
+        words = " ".join(shlex.split(typed))
+    except ValueError:
+        words = typed
+    return os.path.expanduser(words)  # noqa: PTH111 - never raises
 
 
 def form_of_demo(form: Form) -> Form:

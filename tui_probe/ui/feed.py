@@ -98,6 +98,8 @@ class Session:
     """Somebody else started the run: say so, and when it ends."""
     at: Address | None = None
     """The kernel and the launch to begin at, if it names any."""
+    notice: str = ""
+    """Words about what is opened, said once it is read."""
     again: Again | None = None
     """What the user wants to be run now that the screen has ended."""
 
