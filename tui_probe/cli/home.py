@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise LaunchError("the home screen needs a terminal; without one: tui-probe list, run, report, show")
     from tui_probe.ui.home import Form, Home
 
-    arguments.again_asked = None
+    arguments.again_asked, arguments.from_home = None, True
     form = Form(probe=chosen_settings().probe or DEFAULT)
     recent = RecentTraces(dict.fromkeys([trace_dir(), Path("trace")]), LISTED)
     home = Home(recent, verdict_reader(), findings, known_probes, form)

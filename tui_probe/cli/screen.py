@@ -64,6 +64,7 @@ def show(
     from tui_probe.ui.feed import Session
 
     session = Session(target=target, traces=traces, imported=imported, watching=watching, at=at, notice=notice)
+    session.from_home = arguments.from_home if "from_home" in arguments else False
     status = show_session(session, appearance_of(arguments))
     arguments.again_asked = session.again
     return status

@@ -94,6 +94,8 @@ class Session:
     """Files of another profiler, shown instead."""
     home: Home | None = None
     """The home screen, shown instead."""
+    from_home: bool = False
+    """It was opened from the home screen, which comes again behind it."""
     watching: bool = False
     """Somebody else started the run: say so, and when it ends."""
     at: Address | None = None

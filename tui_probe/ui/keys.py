@@ -62,7 +62,7 @@ TABLE = (
     Key("start", ("ctrl+s", "f5"), "start", "home", "start what the form says", "start"),
     Key("older_runs", ("c",), "older_runs", "home", "show older runs of the command, or fold them", "older runs"),
     Key("leave_home", ("q", "escape"), "back", "home", "back: end a filter; to the traces; quit", "back"),
-    Key("back", ("q", "escape"), "back", "live", "back: end search and filter, full size; to the table"),
+    Key("back", ("q", "escape"), "back", "live", "back: end search and filter, full size; to the table; home"),
     Key("next_pane", ("tab", "shift+tab"), "next_pane", "live", "to the other pane: table or page", "pane"),
     Key("page_1", ("1",), "page('kernel')", "live", "the selected kernel: why probed or not, registers, launches"),
     Key("page_2", ("2",), "page('process')", "live", "process.log of the selected kernel: how it was built"),
