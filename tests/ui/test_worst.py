@@ -99,6 +99,16 @@ async def test_where_nothing_stands_out_it_is_the_longest_block() -> None:
         assert "block 157 (13,9)" in stage.text  # of those visible the longest
 
 
+async def test_which_block_it_is_stands_in_a_narrow_terminal() -> None:
+    async with on_stage(Session(traces=(RECORDED / "attention_blocks",)), (80, 24)) as stage:
+        stage.live.table.select(1)
+        await stage.press("enter", "exclamation_mark")
+        state = stage.text.split("\n")[-2]
+        assert state.startswith(" SM "), state
+        assert "block 157 (13,9)" in state
+        assert " cycles" in state
+
+
 async def test_without_a_result_it_says_so(session: Session) -> None:
     async with on_stage(session) as stage:
         stage.live.table.select(3)  # not probed

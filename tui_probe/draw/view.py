@@ -62,6 +62,10 @@ class Data(ABC):
         """What is seen, in parts of a few words, the last ones matter most."""
         return []
 
+    def leading(self) -> int:
+        """How many of the first parts of ``status`` say what it is about, and are left out nowhere."""
+        return 0
+
     def number_pages(self, numbers: Mapping[str, int]) -> None:
         """A screen has these views as pages of these numbers, which may be named then."""
         del numbers

@@ -61,6 +61,8 @@ TABLE = (
     Key("section_back", ("shift+tab",), "section(-1)", "home", "section before"),
     Key("start", ("ctrl+s", "f5"), "start", "home", "start what the form says", "start"),
     Key("older_runs", ("c",), "older_runs", "home", "show older runs of the command, or fold them", "older runs"),
+    Key("compare_runs", ("C",), "compare_runs", "home", "compare the run with the run before it of the same command",
+        "compare"),
     Key("leave_home", ("q", "escape"), "back", "home", "back: end a filter; to the traces; quit", "back"),
     Key("back", ("q", "escape"), "back", "live", "back: end search and filter, full size; to the table; home"),
     Key("next_pane", ("tab", "shift+tab"), "next_pane", "live", "to the other pane: table or page", "pane"),

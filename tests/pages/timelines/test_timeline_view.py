@@ -199,7 +199,7 @@ def test_two_marks_measure(timed: Timeline) -> None:
     assert timed.press("mark") == "marked: a second mark measures"
     timed.press("next")
     assert timed.press("mark") == "× to ×: 1 060 cycles (535 ns)"
-    assert timed.status()[0] == "× to ×: 1 060 cycles (535 ns)"
+    assert timed.status()[-1] == "× to ×: 1 060 cycles (535 ns)"
     assert text_of(timed, (80, 24))[-5].count("×") == 1, "the cursor hides the second"
 
 

@@ -15,7 +15,7 @@ from tui_probe.draw.table import Column
 from tui_probe.importers.nsys_model import UNKNOWN, KernelSum, ProjectedRange
 from tui_probe.pages.nsight.explanations import EXPLANATIONS
 from tui_probe.pages.nsight.figures import nanoseconds, share
-from tui_probe.pages.nsight.nsys_sources import NsysSources, nsys_head
+from tui_probe.pages.nsight.nsys_sources import NsysSources, nsys_head, ranges_searched
 from tui_probe.pages.nsight.page import Only, TablePage, Words
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def kernels_page(sources: NsysSources) -> TablePage[Any]:
     if not len(report.kernels) and report.sums:
         sums = [each for each in report.sums if sources.search.lower() in each.name.lower()]
         words = Words(nsys_head(sources), (), report.notes, EXPLANATIONS["nsys kernels"])
-        return TablePage("kernels", "Kernels", SUM_COLUMNS, sums, words)
+        return TablePage("kernels", "Kernels", SUM_COLUMNS, sums, words, _searched(sources))
     rows = [NsysKernelRow(sources, number) for number, meant in enumerate(sources.found) if meant]
     few = sum(row.few_blocks is True for row in rows)
     found = [f"{units.count(few)} of {units.counted(len(rows), 'kernel')} with fewer blocks than SMs"] if few else []
@@ -99,7 +99,12 @@ def kernels_page(sources: NsysSources) -> TablePage[Any]:
     found += [_traced(rows)] if sources.traces else []
     words = Words(nsys_head(sources), found, report.notes, EXPLANATIONS["nsys kernels"])
     opens = _place if sources.traces else None
-    return TablePage("kernels", "Kernels", columns, rows, words, opens=opens, holds=_holds)
+    return TablePage("kernels", "Kernels", columns, rows, words, _searched(sources), opens=opens, holds=_holds)
+
+
+def _searched(sources: NsysSources) -> dict[str, Any]:
+    """What was searched for, and the ranges that it means."""
+    return {"search": sources.search, "ranges_meant": ranges_searched(sources)} if sources.search else {}
 
 
 def _holds(row: NsysKernelRow, only: Only) -> bool:
@@ -175,7 +180,7 @@ def totals_page(sources: NsysSources) -> TablePage[Any]:
     kernels = report.kernels
     rows = [TotalRow(kernels.names[one.code], one) for one in totals(kernels.name[meant], kernels.duration[meant])]
     words = Words(nsys_head(sources), (), report.notes, EXPLANATIONS["nsys totals"])
-    return TablePage("totals", "Kernels by time", TOTAL_COLUMNS, rows, words, narrows=_launches)
+    return TablePage("totals", "Kernels by time", TOTAL_COLUMNS, rows, words, _searched(sources), narrows=_launches)
 
 
 def _launches(row: TotalRow) -> tuple[str, Only]:
@@ -196,11 +201,13 @@ TOTAL_COLUMNS: Final[tuple[Column[TotalRow], ...]] = (
 
 def ranges_page(sources: NsysSources) -> TablePage[ProjectedRange]:
     """NVTX ranges as streams saw them."""
-    needle = sources.search.lower()
-    named = [each for each in sources.projected if needle in each.name.lower()]
-    rows = [each for each in sources.projected if any(_is_in(each, other) for other in named)] if needle else named
+    rows = named = [each for each in sources.projected if each.name in sources.ranges_meant]
+    if sources.search:
+        rows = [each for each in sources.projected if any(_is_in(each, other) for other in named)]
     words = Words(nsys_head(sources), (), sources.report.notes, EXPLANATIONS["nsys ranges"])
-    return TablePage("ranges", "NVTX ranges on streams", RANGE_COLUMNS, rows, words, narrows=_inside)
+    return TablePage(
+        "ranges", "NVTX ranges on streams", RANGE_COLUMNS, rows, words, _searched(sources), narrows=_inside
+    )
 
 
 def _is_in(row: ProjectedRange, other: ProjectedRange) -> bool:
@@ -249,10 +256,10 @@ class GapRow:
 
 def gaps_page(sources: NsysSources) -> TablePage[GapRow]:
     """Where streams ran no kernel, the longest gap first."""
-    report, needle = sources.report, sources.search.lower()
+    report, meant = sources.report, sources.found
     found = gaps(report.kernels, report.copies)
     rows = [GapRow(gap, NsysKernelRow(sources, gap.before), NsysKernelRow(sources, gap.after)) for gap in found]
-    rows = [row for row in rows if needle in row.before.name.lower() or needle in row.after.name.lower()]
+    rows = [row for row in rows if meant[row.gap.before] or meant[row.gap.after]]
     idle = sum(gap.length for gap in found)
     said = [f"{nanoseconds(idle)} in {units.counted(len(found), 'gap')} of all streams"]
     for why, reason in WHY_WORDS.items():
@@ -260,7 +267,7 @@ def gaps_page(sources: NsysSources) -> TablePage[GapRow]:
         if lengths:
             said.append(f"  {reason}: {nanoseconds(sum(lengths))} in {units.counted(len(lengths), 'gap')}")
     words = Words(nsys_head(sources), said if found else (), report.notes, EXPLANATIONS["nsys gaps"])
-    return TablePage("gaps", "Gaps between kernels", GAP_COLUMNS, rows, words)
+    return TablePage("gaps", "Gaps between kernels", GAP_COLUMNS, rows, words, _searched(sources))
 
 
 GAP_COLUMNS: Final[tuple[Column[GapRow], ...]] = (

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tui_probe.analysis.kernel_names import function_of
+from tui_probe.analysis.name_search import names_meant
 from tui_probe.analysis.projection import innermost, project, within
 from tui_probe.draw import units
 from tui_probe.importers.nsys_model import UNKNOWN, ProjectedRange
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
     from tui_probe.importers.nsys_model import NsysReport
     from tui_probe.trace.model import Kernel, Trace
+
+_NAMED: Final = 6
+"""Ranges that a search means which are named in text; in JSON all are."""
 
 
 @dataclass
@@ -48,6 +52,11 @@ class NsysSources:
         return ["" if row == UNKNOWN else names[codes[row]] for row in rows]
 
     @cached_property
+    def ranges_meant(self) -> frozenset[str]:
+        """The names of ranges that the search means; all without one."""
+        return names_meant((each.name for each in self.projected), self.search)
+
+    @cached_property
     def found(self) -> list[bool]:
         """For each kernel whether the search means it: by its name, or since it ran within a range of that name."""
         kernels, ranges, needle = self.report.kernels, self.report.ranges, self.search.lower()
@@ -56,7 +65,7 @@ class NsysSources:
         named = np.array([needle in name.lower() for name in kernels.names], dtype=np.bool_)
         found = named[kernels.name] if len(kernels) else named
         if ranges is not None and len(ranges):
-            meant = np.array([needle in name.lower() for name in ranges.names], dtype=np.bool_)
+            meant = np.array([name in self.ranges_meant for name in ranges.names], dtype=np.bool_)
             found = found | within(kernels, ranges, meant[ranges.name])
         return [bool(each) for each in found.tolist()]
 
@@ -95,9 +104,11 @@ def nsys_head(sources: NsysSources) -> list[tuple[str, str]]:
     for device in report.devices.values():
         sms = "SMs not known" if device.sms is None else units.counted(device.sms, "SM")
         head.append(("device", f"{device.name}, {sms}"))
-    kernels = report.kernels
-    streams = len(set(zip(kernels.device.tolist(), kernels.stream.tolist(), strict=True)))
-    parts = [units.counted(len(kernels), "kernel"), units.counted(streams, "stream")]
+    kernels, found = report.kernels, np.array(sources.found, dtype=np.bool_)
+    streams = len(set(zip(kernels.device[found].tolist(), kernels.stream[found].tolist(), strict=True)))
+    seen = units.counted(int(found.sum()), "kernel")
+    seen += f" of {units.count(len(kernels))}" if sources.search and len(kernels) else ""
+    parts = [seen, units.counted(streams, "stream")]
     parts.append(units.counted(len(sources.projected), "projected range"))
     if report.ranges is not None:
         host_only = len(report.ranges) - len({(each.host_start, each.host_end) for each in sources.projected})
@@ -106,5 +117,21 @@ def nsys_head(sources: NsysSources) -> list[tuple[str, str]]:
         parts.append(nanoseconds(int(kernels.end.max() - kernels.start.min())))
     head.append(("seen", ", ".join(parts)))
     if sources.search:
-        head.append(("search", f"“{sources.search}”"))
+        head.append(("search", f"“{sources.search}”, {_ranges_told(sources)}"))
     return head
+
+
+def _ranges_told(sources: NsysSources) -> str:
+    """Which ranges the search means, the first ones by name."""
+    names = list(ranges_searched(sources) or ())
+    if not names:
+        return "in names of kernels; no range has it"
+    more = len(names) - _NAMED
+    return f"ranges: {', '.join(names[:_NAMED])}" + (f" and {units.count(more)} more" if more > 0 else "")
+
+
+def ranges_searched(sources: NsysSources) -> list[str] | None:
+    """The names of the ranges that the search means, in the order of their start; None without a search."""
+    if not sources.search:
+        return None
+    return list(dict.fromkeys(each.name for each in sources.projected if each.name in sources.ranges_meant))

@@ -296,22 +296,26 @@ class Timeline(Drawing):
         if rows is None:
             return []
         line = self.line(rows)
-        words = [self.measured()] if len(self.marks) == 2 else []
+        measured = [self.measured()] if len(self.marks) == 2 else []
         index = self.under(rows)
         if index is None:
-            return [*words, rows.label(line), "ran nothing"]
+            return [rows.label(line), "ran nothing", *measured]
         each, khz = rows.intervals, self.launch.clock_khz
         start, end = int(each.start[index]), int(each.end[index])
         who = self.launch.block_words(int(each.block[index])) + (
             f" warp {each.warp[index]}" if each.warp[index] >= 0 else ""
         )
-        words += [f"SM {each.sm[index]} slot {each.slot[index]}", who]
+        words = [f"SM {each.sm[index]} slot {each.slot[index]}", who]
         words.append(f"{units.count(start)} to {units.count(end)}")
         gap = self._gap_before(rows, index)
         if gap is not None:
             words.append(f"{units.count(gap)} after the one before")
         when = "" if start <= self.window.time < end else "not now: "
-        return [*words, f"{when}{cycles_words(end - start, khz)}"]
+        return [*words, f"{when}{cycles_words(end - start, khz)}", *measured]
+
+    def leading(self) -> int:
+        """The place, and which block or warp it is."""
+        return 2
 
     def _gap_before(self, rows: Rows, index: int) -> int | None:
         """Cycles between the interval that was in its slot before and this one. None for the first in its slot."""

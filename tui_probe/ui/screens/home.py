@@ -198,7 +198,9 @@ class HomeScreen(ViewScreen):
             if self.form.field not in (*TEXTS, "start"):
                 own.append(replace(view["right"], footer="other choice"))
         elif self.current == "recent":
-            own = [home["enter"], *([home["older_runs"]] if self.recent.has_older else []), view["filter"]]
+            runs = [home["older_runs"]] if self.recent.has_older else []
+            runs += [home["compare_runs"]] if self.recent.run_before is not None else []
+            own = [home["enter"], *runs, view["filter"]]
         else:
             own = [replace(view["down"], footer="scroll"), view["search"]]
         rest = [key for key in keys.in_scope("app") if key.id in ("quit", "help", "palette")]
@@ -267,6 +269,18 @@ class HomeScreen(ViewScreen):
             self.notice("this command ran once")
         else:
             self.recent.fold()
+
+    def action_compare_runs(self) -> None:
+        """Compare the selected run with the run before it of the same command."""
+        after, before = self.recent.trace, self.recent.run_before
+        if self.current != "recent":
+            self.notice("this is for the list of traces: Esc goes there")
+        elif after is None:
+            self.notice("there is no trace to compare")
+        elif before is None:
+            self.notice("no earlier run of this command: C on a kernel of one trace, then of another, compares these")
+        else:
+            self.probe_app.compare_runs(before.directory, after.directory)
 
     def action_enter(self) -> None:
         """Open the trace; in the form go on, choose a probe, or start."""

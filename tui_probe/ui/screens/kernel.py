@@ -143,10 +143,11 @@ class KernelScreen(PagedScreen):
         name = shorten(kernel.demangled, max(10, room - width(words)))
         return ((f" #{kernel.index} ", "dim"), (name, "title")), right
 
-    def run_line(self) -> Line:
-        """How the run is doing."""
+    def run_line(self, *, brief: bool = False) -> Line:
+        """How the run is doing, or only whether it is simulated."""
         snapshot = self.at_hand.snapshot
-        return (*elapsed_line(snapshot, time.time()), (" [simulated]" if snapshot.simulated else "", "simulated"))
+        ran = () if brief else elapsed_line(snapshot, time.time())
+        return (*ran, *(((" [simulated]", "simulated"),) if snapshot.simulated else ()))
 
     def jump_words(self, page: str) -> str:
         """The title of the page."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from textual.css.query import NoMatches
 
+from tui_probe.draw.spans import width
 from tui_probe.ui.opener import PageOpener
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.document import DocumentView
@@ -71,17 +72,18 @@ class PagedFrame(ViewScreen):
     def title_line(self, cells: int) -> tuple[Line, Line]:
         """What stands left and right in the first line."""
 
-    def run_line(self) -> Line:
-        """How the run is doing, at the right of what is seen of the page."""
+    def run_line(self, *, brief: bool = False) -> Line:
+        """How the run is doing, at the right of what is seen of the page; ``brief``: only whether it is simulated."""
+        del brief
         return ()
 
     def seen(self, cells: int) -> str:
         """What is seen of the page, without what stands beside it of the run, as ``[simulated]``.
 
-        Where there is little room, the last parts of it, which matter most.
+        Where there is little room, what it is about and the last parts, which matter most.
         """
         run = "".join(text for text, _ in self.run_line())
-        return fitting([part for part in self._view.status() if f"[{part}]" not in run], cells)
+        return fitting([part for part in self._view.status() if f"[{part}]" not in run], cells, self._view.leading())
 
     def look(self) -> None:
         """The clock: take in what happened meanwhile."""
@@ -170,6 +172,12 @@ class PagedFrame(ViewScreen):
         title, state, run = self.query_one("#title", Bar), self.query_one("#state", Bar), self.run_line()
         title.show(*self.title_line(title.size.width))
         self.query_one(TabBar).show(self.current, None, focused=True, tabs=self.tabs)
-        room = state.size.width - sum(len(text) for text, _ in run) - (3 if run else 2)
-        state.show(((f" {self.seen(room)}", ""),), run)
+        if self._view.leading() and width(" · ".join(self._view.status())) > _room(state, run):
+            run = self.run_line(brief=True)
+        state.show(((f" {self.seen(_room(state, run))}", ""),), run)
         self.show_hint()
+
+
+def _room(bar: Bar, run: Line) -> int:
+    """Cells of a bar that stand left of how the run is doing."""
+    return bar.size.width - sum(len(text) for text, _ in run) - (3 if run else 2)

@@ -88,6 +88,10 @@ class DrawingView(View):
         """What the drawing says of itself."""
         return [*self.drawing.status(), *(["drawing…"] if self.busy else [])]
 
+    def leading(self) -> int:
+        """As the drawing says."""
+        return self.drawing.leading()
+
     # -- keys
 
     def commands(self) -> Mapping[str, str]:

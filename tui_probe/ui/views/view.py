@@ -76,6 +76,10 @@ class View:
         """What part is seen, in parts of a few words; the last ones matter most."""
         return []
 
+    def leading(self) -> int:
+        """How many of the first of these parts are left out nowhere."""
+        return 0
+
     def resize(self, width: int, height: int) -> None:
         """The window has a new size."""
         self.width, self.height = width, height

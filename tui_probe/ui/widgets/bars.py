@@ -177,13 +177,13 @@ class TabBar(Lines):
                 return
 
 
-def fitting(parts: Sequence[str], cells: int) -> str:
-    """As many of the last parts as fit in ``cells`` cells, joined by dots."""
-    for first in range(len(parts) + 1):
-        text = " · ".join(parts[first:])
+def fitting(parts: Sequence[str], cells: int, leading: int = 0) -> str:
+    """The ``leading`` parts, and as many of the last ones as fit beside them in ``cells`` cells, joined by dots."""
+    for first in range(leading, len(parts) + 1):
+        text = " · ".join((*parts[:leading], *parts[first:]))
         if width(text) <= cells:
             return text
-    return ""
+    return " · ".join(parts[:leading])
 
 
 def key_line(keys: Sequence[Key], cells: int) -> Line:
