@@ -51,6 +51,29 @@ async def test_words_of_the_matter_find_the_probe(demo: Path, word: str) -> None
         assert "ask: which accesses are not coalesced?" in stage.text
 
 
+WAY = "tui-probe new-probe NAME --at FILE:10-13"
+
+
+@pytest.mark.parametrize("words", ["between", "time between"])
+async def test_the_time_between_lines_is_answered_with_the_way(demo: Path, words: str) -> None:
+    session = Session(traces=(demo,))
+    async with on_stage(session, (120, 40)) as stage:
+        for key in ("R", "colon"):
+            await stage.press(key, *words)
+            assert "▌time between lines" in stage.text
+            await stage.press("enter")
+            assert WAY in stage.text.split("\n")[-1]
+            await stage.press("down")
+            assert WAY not in stage.text
+    assert session.again is None
+
+
+async def test_marks_on_source_are_answered_with_the_way(demo: Path) -> None:
+    async with on_stage(Session(traces=(demo,)), (120, 40)) as stage:
+        await stage.press("enter", "2", "m")
+        assert WAY in stage.text.split("\n")[-1]
+
+
 async def test_from_the_live_screen_as_before(demo: Path) -> None:
     session = Session(traces=(demo,))
     async with on_stage(session, (120, 40)) as stage:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +12,15 @@ import pytest
 
 from tests.pages.before_after import write_pair
 from tests.ui.conftest import Stage, golden_screen, no_gpu
+from tui_probe.cli.home import form_of_demo, open_path, options_of, plain_path
+from tui_probe.cli.main import main
 from tui_probe.pages.run_verdict import RunVerdict
 from tui_probe.probe_files.catalogue import known_probes
 from tui_probe.trace.recent import Brief
 from tui_probe.ui import Appearance, keys
 from tui_probe.ui.app import ProbeApp
 from tui_probe.ui.feed import Session
-from tui_probe.ui.home import Form, Home, Open, Start
+from tui_probe.ui.home import Demo, Form, Home, Open, OpenPath, Start
 from tui_probe.ui.layout import SMALLEST
 from tui_probe.ui.screens.compare import CompareRunsScreen
 from tui_probe.ui.screens.home import HomeScreen, heights
@@ -405,6 +408,74 @@ async def test_without_traces_the_form_has_the_keys() -> None:
     async with at_home(home_of(traces=())) as stage:
         assert "no traces yet" in stage.text
         assert screen(stage).current == "form"
+
+
+async def test_without_traces_enter_on_the_empty_list_runs_the_example() -> None:
+    home = home_of(traces=())
+    async with at_home(home) as stage:
+        assert "Esc leads here, then Enter" in stage.text
+        await stage.press("escape")
+        assert "Enter runs the example" in stage.text
+        await stage.pilot.press("enter")
+    assert home.choice == Demo()
+
+
+async def test_the_palette_runs_the_example() -> None:
+    home = home_of()
+    async with at_home(home) as stage:
+        await stage.press("colon", *"demo")
+        await stage.pilot.press("enter")
+        await stage.until(lambda: home.choice == Demo(), "it was not chosen")
+
+
+async def test_a_path_is_opened_from_the_palette(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "some trace").mkdir()
+    (tmp_path / "some file.csv").touch()
+    monkeypatch.chdir(tmp_path)
+    home = home_of()
+    async with at_home(home, (120, 40)) as stage:
+        await stage.press("colon", *"open path", "enter")
+        assert "open:" in stage.text
+        await stage.press(*"so")
+        assert "open: some\\   → takes it" not in stage.text
+        assert "→ takes it" in stage.text
+        await stage.press("tab", *"t", "tab")
+        assert "open: some\\ trace/" in stage.text
+        await stage.pilot.press("enter")
+        await stage.until(lambda: home.choice is not None, "nothing is opened")
+    assert home.choice == OpenPath("some\\ trace/")
+    assert plain_path("some\\ trace/") == "some trace/"
+
+
+async def test_a_path_that_cannot_be_opened_is_said_at_the_list(tmp_path: Path) -> None:
+    home = home_of()
+    arguments = argparse.Namespace(no_ui=False)
+    assert open_path(arguments, home, str(tmp_path / "nothing")) == 0
+    home.choice = OpenPath(str(tmp_path / "nothing"))
+    async with at_home(home, (200, 30)) as stage:
+        assert "does not exist" in stage.text
+        assert screen(stage).current == "recent"
+
+
+def test_the_form_of_the_example_has_the_probe_and_the_gpu_of_the_form() -> None:
+    options = options_of(form_of_demo(Form("ignored", probe="dmat", simulated=True, kernels="a")))
+    assert options.command[1].endswith("demo.py")
+    assert (options.probes, options.simulated, options.kernels) == (("dmat",), True, None)
+
+
+@pytest.mark.parametrize("command", ["tui-probe demo", "/usr/bin/tui-probe demo", "python3.12 -m tui_probe demo"])
+def test_a_command_that_is_tui_probe_itself_is_refused(command: str) -> None:
+    with pytest.raises(ValueError, match=r"does not probe itself: the demo is a command of its own"):
+        options_of(Form(command))
+    with pytest.raises(SystemExit):
+        main(["run", "--", *command.split()])
+
+
+def test_what_only_begins_like_tui_probe_is_run() -> None:
+    for command in ("tui-probe-example", "python -m tui_probe.simgpu.examples.demo", "python tui-probe"):
+        assert options_of(Form(command, simulated=True)).command == tuple(command.split())
+    with pytest.raises(ValueError, match="name the program alone"):
+        options_of(Form("tui-probe run -- ./a.out"))
 
 
 async def test_a_run_that_could_not_start_says_why() -> None:

@@ -36,9 +36,13 @@ def test_it_opens_a_trace_and_comes_back(folder: Path) -> None:
         terminal.resize(120, 40)
         terminal.wait("kernels  probe")
         terminal.type("\r")
-        terminal.wait("zero_fill(float*, int)")
-        terminal.type(CTRL_Q)
-        terminal.wait("Recent traces")
+        for key in (CTRL_Q, "q"):
+            terminal.wait("zero_fill(float*, int)")
+            terminal.type(key)
+            terminal.wait("Recent traces")
+            if key == CTRL_Q:
+                terminal.wait("./vector_add")
+                terminal.type("\r")
         terminal.type(CTRL_C)
         terminal.wait("nothing runs here")
         terminal.type("q")

@@ -485,6 +485,21 @@ async def _(stage: Stage, key: str) -> None:
     assert "the program still runs" in stage.text
 
 
+@pytest.mark.parametrize("key", ["q", "escape"])
+async def test_what_was_opened_from_home_is_left_for_it(trace: TraceWriter, key: str) -> None:
+    async with on_stage(Session(traces=(trace.directory,), from_home=True)) as stage:
+        await stage.press("3", key)
+        assert stage.live.in_table
+        await stage.pilot.press(key)
+        await stage.until(lambda: not stage.app.is_running, "it is not left")
+
+
+async def test_a_target_that_runs_is_not_left_for_home_unasked(target: FakeTarget) -> None:
+    async with on_stage(Session(target=target, from_home=True)) as stage:
+        await stage.press("q")
+        assert "The target still runs" in stage.text
+
+
 @checks("next_found")
 async def _(stage: Stage, key: str) -> None:
     await stage.press(key)

@@ -8,9 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.ui.conftest import on_stage
+from tests.ui.synthetic import example
 from tests.ui.terminal import ROOT
 from tui_probe import ui
+from tui_probe.cli.addresses import place_of
+from tui_probe.cli.open import which_of_several
 from tui_probe.errors import LaunchError
+from tui_probe.trace.address import Address
 from tui_probe.ui.feed import Session
 
 
@@ -65,3 +70,16 @@ def test_a_crash_is_reported_in_a_file(
     told = capsys.readouterr().err
     assert "RuntimeError: what went wrong" in told
     assert str(report) in told
+
+
+async def test_of_several_traces_in_a_folder_it_says_which_is_opened(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        example(tmp_path / name)
+    newest = place_of(Address(tmp_path))
+    words = which_of_several(tmp_path, newest)
+    assert words.startswith(f"{newest.name} is the newest of 2 traces in {tmp_path};")
+    assert which_of_several(newest, newest) == which_of_several(newest / "event.log", newest) == ""
+    session = Session(traces=(newest,), notice=words)
+    async with on_stage(session, (300, 40)) as stage:
+        await stage.refresh()
+        assert words in stage.text

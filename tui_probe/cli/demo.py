@@ -18,6 +18,7 @@ from .screen import add_screen_options, wants_screen
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
 EXAMPLES = "tui_probe.simgpu.examples"
 ON_SCREEN = ("--slow", "--repeat", "3")  # so that there is something to watch
@@ -38,9 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the example under the hook. Returns its exit status: 0 if every kernel's result was right."""
     simulated = arguments.sim or not has_gpu()
     inform(f"demo on {'the simulated GPU' if simulated else 'the GPU'}")
-    command = [sys.executable, str(files(EXAMPLES) / "demo.py")]
-    command += [word for name in arguments.kernel for word in ("--kernel", name)]
-    command += ON_SCREEN if wants_screen(arguments) else ()
+    command = example(arguments.kernel, slow=wants_screen(arguments))
     root = arguments.tracedir or Path(tempfile.mkdtemp(prefix="tui-probe-demo-"))
     options = RunOptions(
         command=tuple(command),
@@ -55,6 +54,13 @@ def run(arguments: argparse.Namespace) -> int:
     status = profile(options, arguments)
     inform(f"the trace is kept in {root}; look again with: tui-probe open {root}")
     return status
+
+
+def example(kernels: Sequence[str] = (), *, slow: bool) -> list[str]:
+    """The command line of the example, with these of its kernels or with all; ``slow`` enough to watch it."""
+    command = [sys.executable, str(files(EXAMPLES) / "demo.py")]
+    command += [word for name in kernels for word in ("--kernel", name)]
+    return [*command, *(ON_SCREEN if slow else ())]
 
 
 def has_gpu() -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tui_probe.errors import LaunchError, NoDriverError, ProbeError
 from tui_probe.launcher.driver import find_driver
 from tui_probe.launcher.options import RunOptions
+from tui_probe.launcher.own_command import why_not_itself
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.pages.run_verdict import Verdicts
 from tui_probe.probe_files.catalogue import known_probes
@@ -18,7 +19,9 @@ from tui_probe.probe_files.choices import choose
 from tui_probe.probe_files.folders import DEFAULT
 from tui_probe.trace.recent import RecentTraces, remember
 
+from . import open as open_command
 from .chosen import chosen_settings, default_launches, trace_dir
+from .demo import example
 from .held import HeldRuns
 from .screen import add_screen_options, appearance_of, show, show_session, wants_screen
 from .values import launches
@@ -46,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise LaunchError("the home screen needs a terminal; without one: tui-probe list, run, report, show")
     from tui_probe.ui.home import Form, Home
 
-    arguments.again_asked = None
+    arguments.again_asked, arguments.from_home = None, True
     form = Form(probe=chosen_settings().probe or DEFAULT)
     recent = RecentTraces(dict.fromkeys([trace_dir(), Path("trace")]), LISTED)
     home = Home(recent, verdict_reader(), findings, known_probes, form)
@@ -60,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
 def rounds(arguments: argparse.Namespace, home: Home, runs: HeldRuns) -> int:
     """Show home and what is chosen there in turn. Returns what the last screen returned."""
     from tui_probe.ui.feed import Session
-    from tui_probe.ui.home import Open
+    from tui_probe.ui.home import Open, OpenPath, Start
 
     appearance = appearance_of(arguments)
     while True:
@@ -71,16 +74,49 @@ def rounds(arguments: argparse.Namespace, home: Home, runs: HeldRuns) -> int:
             trace = home.choice.trace
             remember(trace)
             status = show(arguments, target=runs.target_of(trace), traces=(trace,))
+        elif isinstance(home.choice, OpenPath):
+            status = open_path(arguments, home, home.choice.name)
         else:
-            status = start(arguments, home, runs)
+            form = home.form if isinstance(home.choice, Start) else form_of_demo(home.form)
+            status = start(arguments, home, form, runs)
         if status == CRASHED or status > 128 or arguments.again_asked is not None:
             return status
 
 
-def start(arguments: argparse.Namespace, home: Home, runs: HeldRuns) -> int:
-    """Start what the form says under the live screen; what is wrong with it is said at home."""
+def open_path(arguments: argparse.Namespace, home: Home, name: str) -> int:
+    """Look at what was named at home, as ``tui-probe open`` does; what is wrong with it is said at home."""
+    parser = argparse.ArgumentParser()
+    open_command.add_arguments(parser)
+    vars(arguments).update(vars(parser.parse_args([])) | vars(arguments) | {"trace": plain_path(name)})
     try:
-        options = options_of(home.form)
+        return open_command.run(arguments)
+    except ProbeError as error:
+        home.notice = str(error)
+        return 0
+
+
+def plain_path(typed: str) -> str:
+    """A path that was typed as it is, or as in a shell."""
+    if Path(typed).exists():
+        return typed
+    try:
+        words = " ".join(shlex.split(typed))
+    except ValueError:
+        words = typed
+    return os.path.expanduser(words)  # noqa: PTH111 - never raises
+
+
+def form_of_demo(form: Form) -> Form:
+    """A form that stands for the bundled example, with the probe and the GPU of this one."""
+    from tui_probe.ui.home import Form
+
+    return Form(shlex.join(example(slow=True)), probe=form.probe, simulated=form.simulated)
+
+
+def start(arguments: argparse.Namespace, home: Home, form: Form, runs: HeldRuns) -> int:
+    """Start what a form says under the live screen; what is wrong with it is said at home."""
+    try:
+        options = options_of(form)
         target = runs.start(options, choose(options.probes, options.sample or ""))
     except (ProbeError, ValueError, argparse.ArgumentTypeError) as error:
         home.notice = str(error)
@@ -96,6 +132,8 @@ def options_of(form: Form) -> RunOptions:
         raise ValueError(f"the command cannot be read: {error}") from error
     if not command:
         raise ValueError("which command?")
+    if words := why_not_itself(command):
+        raise ValueError(words)
     return RunOptions(
         command=tuple(command),
         probes=(form.probe,),

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_probe.trace.locate import LOG, trace_of_result
+from tui_probe.trace.locate import LOG, trace_of_result, traces_in
 from tui_probe.trace.recent import remember
 
 from .addresses import named, place_of
 from .import_command import opened, text_width
 from .import_ncu import add_plan_options, add_tensor_options, plan_of, tensor_of
-from .output import put
+from .output import inform, put
 from .page import write_summary
 from .screen import add_screen_options, show, wants_screen
 from .sizes import speaks_utf8
@@ -53,9 +53,20 @@ def run(arguments: argparse.Namespace) -> int:
     address = named(arguments.trace)
     trace = place_of(address)
     remember(trace)
+    several = which_of_several(address.path, trace)
     if wants_screen(arguments):
-        return show(arguments, traces=(trace,), at=address)
+        return show(arguments, traces=(trace,), at=address, notice=several)
+    if several:
+        inform(several)
     return write_summary(replace(address, path=trace), arguments)
+
+
+def which_of_several(named: Path | None, trace: Path) -> str:
+    """Which trace of a folder is opened, and of how many; "" where a trace was named, or there is no other."""
+    traces = [] if named is None or named in (trace, trace / LOG) else traces_in(named)
+    if len(traces) < 2:
+        return ""
+    return f"{trace.name} is the newest of {len(traces)} traces in {named}; tui-probe list {named} lists them"
 
 
 def open_files(arguments: argparse.Namespace, files: list[Path]) -> int:

@@ -11,6 +11,7 @@ from tui_probe.errors import ProbeFileError, UsageError
 from tui_probe.launcher.held_target import HeldTarget
 from tui_probe.launcher.options import ARCHITECTURES, AUTO, MACHINE_CODE, RunOptions
 from tui_probe.launcher.outcome import Outcome
+from tui_probe.launcher.own_command import why_not_itself
 from tui_probe.launcher.passing import run_passing_on
 from tui_probe.launcher.session import Session
 from tui_probe.launcher.signals import tidy_end
@@ -206,6 +207,8 @@ def start(arguments: argparse.Namespace) -> int:
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if not command:
         arguments.refuse("which command? tui-probe run [options] -- COMMAND..., or --again")
+    if words := why_not_itself(command):
+        arguments.refuse(words)
     if arguments.memusage and arguments.benchmark:
         arguments.refuse("--memusage probes nothing that --benchmark could time: choose one of them")
     if arguments.save_results and not arguments.benchmark:

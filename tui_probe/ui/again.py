@@ -9,6 +9,7 @@ from tui_probe.errors import UsageError
 from tui_probe.pages.findings.questions import open_questions, questions
 from tui_probe.trace.former_run import former_run
 from tui_probe.ui.asked import Again
+from tui_probe.ui.between import WAY, between_choice
 from tui_probe.ui.screens.picker import Choice
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel
 
 AS_BEFORE: Final = Choice("as before", "the same probes and options", value="")
+BETWEEN: Final = "between"
+"""Stands for no options: what was chosen takes a probe that is still to be written."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,10 @@ class Offer:
     trace: Path
     choices: tuple[Choice, ...] = ()
     problem: str = ""
+
+    def why_not(self, option: Any) -> str:
+        """What is to be done before what was chosen can run; "" where it can."""
+        return WAY if option == BETWEEN else ""
 
     def take(self, option: Any) -> Again:
         """What was chosen."""
@@ -48,7 +55,7 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> Offer:
         words = next((each.words for each in questions() if each.option == option), "what this page shows")
         found.append(Choice(option, words, value=option))
     found.sort(key=lambda each: each.value != option)  # the others stay as they are
-    return Offer(trace.absolute(), (*found, AS_BEFORE))
+    return Offer(trace.absolute(), (*found, between_choice(BETWEEN), AS_BEFORE))
 
 
 def _opened(pages: tuple[str, ...]) -> str:

@@ -289,7 +289,9 @@ class ProbeApp(OpenApp):
             self.push_screen(PickScreen("Run again, to ask", offered.choices), partial(self._run_again, offered))
 
     def _run_again(self, offered: Offer, option: str | None) -> None:
-        if option is not None:
+        if option is not None and (words := offered.why_not(option)):
+            self.speaking.notice(words)
+        elif option is not None:
             self.session.again = offered.take(option)
             self.exit()
 

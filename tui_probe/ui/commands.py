@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tui_probe.draw.palette import PALETTES
 from tui_probe.pages.findings.questions import questions
 from tui_probe.ui import keys
+from tui_probe.ui.between import WAY, between_choice
 from tui_probe.ui.screens.picker import Choice
 from tui_probe.ui.screens.topic import show_topic, topic_choices
 from tui_probe.ui.widgets.bars import NUMBERED
@@ -28,7 +29,16 @@ def commands_of(app: Application, screen: ViewScreen) -> list[Choice]:
     """All that can be done on a screen now; each value is a function."""
     evaluate = Choice("evaluate what is open: choose an evaluation", "eval", value=app.choose_evaluation)
     asks = _asks_of(app, screen)
-    return [*_keys_of(app, screen), *_pages_of(app, screen), *asks, evaluate, *_help_of(screen), *_looks_of(app)]
+    return [
+        *screen.commands(),
+        *_keys_of(app, screen),
+        *_pages_of(app, screen),
+        *asks,
+        between_choice(partial(screen.notice, WAY)),
+        evaluate,
+        *_help_of(screen),
+        *_looks_of(app),
+    ]
 
 
 def _keys_of(app: Application, screen: ViewScreen) -> Iterator[Choice]:

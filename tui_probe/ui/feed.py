@@ -94,10 +94,14 @@ class Session:
     """Files of another profiler, shown instead."""
     home: Home | None = None
     """The home screen, shown instead."""
+    from_home: bool = False
+    """It was opened from the home screen, which comes again behind it."""
     watching: bool = False
     """Somebody else started the run: say so, and when it ends."""
     at: Address | None = None
     """The kernel and the launch to begin at, if it names any."""
+    notice: str = ""
+    """Words about what is opened, said once it is read."""
     again: Again | None = None
     """What the user wants to be run now that the screen has ended."""
 

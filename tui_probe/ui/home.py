@@ -76,8 +76,20 @@ class Open:
 
 
 @dataclass(frozen=True)
+class OpenPath:
+    """Look at what a person named: a trace, a folder of traces, or a file of another profiler."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class Start:
     """Start what the form says."""
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Start the bundled example, with the form's probe."""
 
 
 @dataclass
@@ -90,5 +102,5 @@ class Home:
     probes: Callable[[], Sequence[ProbeWords]]
     form: Form = field(default_factory=Form)
     notice: str = ""
-    choice: Open | Start | None = None
+    choice: Open | OpenPath | Start | Demo | None = None
     """What the user left the screen for; None: to quit."""

@@ -64,7 +64,7 @@ TABLE = (
     Key("compare_runs", ("C",), "compare_runs", "home", "compare the run with the run before it of the same command",
         "compare"),
     Key("leave_home", ("q", "escape"), "back", "home", "back: end a filter; to the traces; quit", "back"),
-    Key("back", ("q", "escape"), "back", "live", "back: end search and filter, full size; to the table"),
+    Key("back", ("q", "escape"), "back", "live", "back: end search and filter, full size; to the table; home"),
     Key("next_pane", ("tab", "shift+tab"), "next_pane", "live", "to the other pane: table or page", "pane"),
     Key("page_1", ("1",), "page('kernel')", "live", "the selected kernel: why probed or not, registers, launches"),
     Key("page_2", ("2",), "page('process')", "live", "process.log of the selected kernel: how it was built"),

@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tui_probe.ui.paths import Completion
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tui_probe.draw.spans import Line
+
+TAKING = ("right", "end", "ctrl+e", "tab")
+"""Keys that take what a path goes on with."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,51 @@ class Prompt:
             (self.text[self.cursor + 1 :], ""),
             ("   Enter take · Esc cancel", "dim"),
         )
+
+
+class PathPrompt(Prompt):
+    """Asks for a path, and offers what it goes on with. ``look`` finds that out, and hands it over in its time."""
+
+    def __init__(
+        self, label: str, take: Callable[[str], None], look: Callable[[str, Callable[[Completion], None]], None]
+    ) -> None:
+        super().__init__(label, take)
+        self.look = look
+        self.known = Completion()
+
+    @property
+    def rest(self) -> str:
+        """What certainly follows at the end of the text, if the cursor is there."""
+        return self.known.rest if self.known.text == self.text and self.cursor == len(self.text) else ""
+
+    def press(self, key: str, character: str | None) -> bool:
+        """A key that leads to the right takes what is offered."""
+        if key in TAKING and self.rest:
+            self.insert(self.rest)
+            return True
+        if key == "tab":
+            return True
+        return super().press(key, character) and self._looked()
+
+    def insert(self, text: str) -> None:
+        """Look how it goes on."""
+        super().insert(text)
+        self._looked()
+
+    def _looked(self) -> bool:
+        self.look(self.text, self._learn)
+        return True
+
+    def _learn(self, known: Completion) -> None:
+        self.known = known
+
+    def line(self) -> Line:
+        """What is offered, or the names that it may become, follows the text."""
+        if not self.rest:
+            names = self.known.names if self.known.text == self.text and len(self.known.names) > 1 else ()
+            return (*super().line(), (f"   {'  '.join(names)}", "dim"))
+        return ((f" {self.label}: ", "key"), (self.text, ""), (self.rest[:1], "cursor"), (self.rest[1:], "dim"),
+                ("   → takes it", "dim"))  # fmt: skip
 
 
 def _word_start(prompt: Prompt) -> int:

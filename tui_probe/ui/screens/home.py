@@ -10,7 +10,9 @@ from tui_probe import __version__
 from tui_probe.pages.findings.questions import questions
 from tui_probe.ui import keys
 from tui_probe.ui.early_keys import EarlyKeys
-from tui_probe.ui.home import Open, Start
+from tui_probe.ui.home import Demo, Open, OpenPath, Start
+from tui_probe.ui.paths import completion
+from tui_probe.ui.prompt import PathPrompt
 from tui_probe.ui.screens.picker import Choice, PickScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.findings import FindingsView
@@ -20,7 +22,7 @@ from tui_probe.ui.widgets.bars import Bar
 from tui_probe.ui.widgets.pane import Pane
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from textual import events
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from tui_probe.pages.run_verdict import RunVerdict
     from tui_probe.trace.recent import Brief
     from tui_probe.ui.home import Finding, Home, ProbeWords
+    from tui_probe.ui.paths import Completion
     from tui_probe.ui.views.view import View
 
 INTERVAL = 3.0
@@ -51,6 +54,7 @@ class HomeScreen(ViewScreen):
     def __init__(self, home: Home) -> None:
         super().__init__()
         self.home = home
+        opened = isinstance(home.choice, Open | OpenPath)
         home.choice = None
         self.recent = RecentView(self, "recent")
         self.form = FormView(self, "form", home.form)
@@ -59,7 +63,7 @@ class HomeScreen(ViewScreen):
         self._reading: Path | None = None
         """The trace whose verdict is being read."""
         self.early_keys = EarlyKeys(self, lambda: not self.recent.loaded, _OF_LIST)
-        self.current = "form" if home.notice else "recent"
+        self.current = "form" if home.notice and not opened else "recent"
         self.view.focused = True
 
     @property
@@ -73,6 +77,32 @@ class HomeScreen(ViewScreen):
         self.enter("form")
         self.form.changed()
         self.notice(f"-p {probe} answers that: which program?")
+
+    def commands(self) -> list[Choice]:
+        """What the palette offers besides keys."""
+        demo = partial(self._leave_for, Demo())
+        path = Choice(
+            "open a path: a trace, a CSV file of ncu, an sqlite file of nsys",
+            "tui-probe open",
+            value=self._ask_path,
+            also="file folder directory import",
+        )
+        return [path, Choice("demo: run the example that comes with tui-probe", "tui-probe demo", value=demo)]
+
+    def _ask_path(self) -> None:
+        self.prompt = PathPrompt("open", self._open_path, self._look_for_paths)
+        self.show_hint()
+
+    def _look_for_paths(self, text: str, learn: Callable[[Completion], None]) -> None:
+        def show(known: Completion) -> None:
+            learn(known)
+            self.show_hint()
+
+        self.tables.submit((self, "paths"), partial(completion, text), show)
+
+    def _open_path(self, name: str) -> None:
+        if name.strip():
+            self._leave_for(OpenPath(name.strip()))
 
     @property
     def view(self) -> View:
@@ -266,8 +296,10 @@ class HomeScreen(ViewScreen):
 
     def _open(self) -> None:
         trace = self.recent.trace
-        if trace is None:
+        if trace is None and self.recent.filter_text:
             self.notice("there is no trace to open")
+        elif trace is None:
+            self._leave_for(Demo())
         else:
             self._leave_for(Open(trace.directory))
 
@@ -297,7 +329,7 @@ class HomeScreen(ViewScreen):
         else:
             self._leave_for(Start())
 
-    def _leave_for(self, choice: Open | Start) -> None:
+    def _leave_for(self, choice: Open | OpenPath | Start | Demo) -> None:
         self.home.choice = choice
         self.app.exit()
 

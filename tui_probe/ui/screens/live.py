@@ -80,13 +80,15 @@ class LiveScreen(LiveFrame):
         self._divide(*self.size)
 
     def action_back(self) -> None:
-        """One level back: search and filter, full size, the table."""
+        """One level back: search and filter, full size, the table, home."""
         if self.view.clear_search():
             return
         if self.zoomed:
             self.action_zoom()
         elif not self.in_table:
             self.focus_table(in_table=True)
+        elif self.probe_app.session.from_home:
+            self.call_later(self.app.run_action, "quit")  # which leads home, and asks first while the target runs
         else:
             self.notice("Ctrl-Q quits")
 

@@ -160,6 +160,14 @@ class LiveFrame(ViewScreen):
             self.table.select(found.kernel.index)
             self.at_hand.keep_launch(found)
             self.show_screen_of_kernel()
+        session = self.probe_app.session
+        if self._resumed and session.notice:
+            self.call_later(self._say, session.notice)
+            session.notice = ""
+
+    def _say(self, words: str) -> None:
+        """On the screen in front, which may have been opened just now."""
+        (self.app.screen if isinstance(self.app.screen, ViewScreen) else self).notice(words)
 
     def _resume(self) -> None:
         """Go where the user was when this trace was left, unless it is being made, or a place was named, or chosen."""

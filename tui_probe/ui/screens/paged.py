@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tui_probe.draw.spot import Spot
 from tui_probe.ui import keys
+from tui_probe.ui.between import WAY
 from tui_probe.ui.screens.paged_frame import PagedFrame
 from tui_probe.ui.seeker import WORST, Seeker
 from tui_probe.ui.trail import Trail
+from tui_probe.ui.views.document import DocumentView
 from tui_probe.ui.views.message import MessageView
 from tui_probe.ui.widgets.bars import NUMBERED, Tab
 
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 FIRST = ("leave", "jump", "probe", "worst")
 """Keys that stand before those of the current page, in the line of keys."""
+MARK = "mark"
+"""Measures along time; between the lines of a text a probe does."""
 UNNAMED = (*FIRST, "interrupt")
 
 
@@ -185,5 +189,7 @@ class PagedScreen(PagedFrame):
         if command in self._view.commands():
             self._view.command(command)
             self.show_bars()
+        elif command == MARK and isinstance(self._view, DocumentView):
+            self.notice(WAY)
         else:
             self.notice(f"this page has no such key ({keys.words_of(command)})")

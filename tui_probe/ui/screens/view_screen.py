@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tui_probe.ui.application import Application
     from tui_probe.ui.background import Background
     from tui_probe.ui.exports import Writer
+    from tui_probe.ui.screens.picker import Choice
     from tui_probe.ui.views.view import View
     from tui_probe.ui.widgets.bars import Tab
 
@@ -70,6 +71,10 @@ class ViewScreen(OpenScreen[None]):
     @property
     def page_tabs(self) -> Sequence[Tab]:
         """The pages of the screen, which ``action_page`` shows; none by default."""
+        return ()
+
+    def commands(self) -> Sequence[Choice]:
+        """What the palette offers besides keys and pages; nothing by default."""
         return ()
 
     @property

@@ -121,7 +121,8 @@ class RecentView(View):
         lines: list[Line] = [((f" {titles}", "head"),)]
         lines += [self._line(row, columns) for row in rows]
         if not rows:
-            lines += [((f" {part}", "dim"),) for part in wrap(self._nothing(), width - 2)]
+            role = "select" if self.focused and self.loaded and not self.filtered else "dim"
+            lines += [((f" {part}", role),) for part in wrap(self._nothing(), width - 2)]
         return [*lines, *[()] * (height - len(lines) - len(told)), *told]
 
     def _visible(self, room: int) -> list[Row]:
@@ -171,7 +172,9 @@ class RecentView(View):
             return f"no trace contains “{self.filtered}”: Esc shows all"
         if not self.loaded:
             return "looking for traces"
-        return "no traces yet: start a program below, or try the example with “tui-probe demo”"
+        if self.focused:
+            return "no traces yet: Enter runs the example that comes with tui-probe; Tab leads to the form"
+        return "no traces yet: start a program below, or the example: Esc leads here, then Enter"
 
     def status(self) -> list[str]:
         """Which trace is selected."""
