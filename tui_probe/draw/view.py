@@ -122,6 +122,9 @@ class Document(Data):
         del width
         return 0
 
+    counted_as: ClassVar[str] = "line"
+    """What the cursor counts, in a word: “row” where lines have numbers of their own, which say something else."""
+
     def counted(self) -> int | None:
         """How many lines the cursor counts: rows of a table without notes below it. None: all that are not pinned."""
         return None

@@ -9,9 +9,9 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         "One row per kernel with one grid and block, since one name may stand for several configurations; the one that"
         " takes most of the kept time first. “kept” are the launches that count: those of the measured iterations,"
         " after the warm-up; where nothing repeats, all. Kept time and share are of those, total, mean and p99 of all"
-        " launches, of which Enter shows every value. A measured program launches its kernels warm-up + runs times, or a multiple"
-        " of that. The number is taken from --warmup and --runs, or found as the part of the launch sequence that"
-        " repeats.",
+        " launches, of which Enter shows every value. A measured program launches its kernels warm-up + runs times, or"
+        " a multiple of that. The number is taken from --warmup and --runs, or found as the part of the launch sequence"
+        " that repeats.",
         "Blocks of a grid share global memory and L2; threads of a block share its shared memory and barriers, and all"
         " blocks on an SM its L1. A grid with fewer blocks than SMs leaves SMs idle: those rows are the first to look"
         " at when a kernel is slow and no unit is busy.",
