@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -107,6 +108,18 @@ async def test_which_block_it_is_stands_in_a_narrow_terminal() -> None:
         assert state.startswith(" SM "), state
         assert "block 157 (13,9)" in state
         assert " cycles" in state
+
+
+async def test_a_result_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "attention_blocks"
+    shutil.copytree(RECORDED / "attention_blocks", folder)
+    for result in (folder / "result").rglob("*.bin"):
+        result.rename(result.with_name(f"{result.name}.xz"))
+    async with on_stage(Session(traces=(folder,))) as stage:
+        stage.live.table.select(1)
+        await stage.press("enter", "exclamation_mark")
+        assert "the result could not be read: result/" in stage.text.split("\n")[-1]
+        assert "it is packed as" in stage.text.split("\n")[-1]
 
 
 async def test_without_a_result_it_says_so(session: Session) -> None:
