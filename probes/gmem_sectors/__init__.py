@@ -26,7 +26,11 @@ PROBES: Final = (
         analyse=lambda of: analyse_lines(of.result, of.sites, of.kernel.folder),
         metrics=BY_LINE,
         question=Question(
-            "coalescing", "which accesses are not coalesced?", 10, r"\b(ld|st)\.[a-z.:]*global", "strided"
+            "coalescing",
+            "which accesses are not coalesced?",
+            10,
+            r"\b(ld|st)\.[a-z.:]*global",
+            "strided uncoalesced waste wasted traffic sectors lines",
         ),
         findings=findings_by_line,
         lines=LINES,

@@ -209,6 +209,40 @@ def test_what_cannot_be_judged_has_a_status_of_its_own(capfd: pytest.CaptureFixt
     assert "no verdict: they are different kernels" in capfd.readouterr().err
 
 
+def write_ending(trace: Path, **ended: object) -> str:
+    """How the program of a trace ended, as run.json says it."""
+    record = json.loads((trace / "run.json").read_text())
+    (trace / "run.json").write_text(json.dumps(record | ended))
+    return str(trace)
+
+
+@pytest.mark.parametrize(("ended", "words"), [
+    ({"exit_status": 1}, "exit status 1"),
+    ({"exit_status": None, "signal": 11}, "ended by signal 11"),
+])  # fmt: skip
+def test_a_program_that_failed_is_told_before_the_verdict_and_not_judged(
+    ended: dict[str, object], words: str, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    before, after = write_pair(tmp_path)
+    sides = str(before), write_ending(after, **ended)
+    said = f"B's program failed: A exit status 0, B {words}"
+    assert told(capfd, *sides, "--width", "120").startswith(f" {said}; what follows may be of less work\n 6 kernels")
+    assert told(capfd, *sides, "--format", "md").startswith(f"**{said}")
+    found = document(capfd, *sides)
+    assert found["warning"].startswith(said)
+    assert found["endings"] == {"before": "exit status 0", "after": words}
+    assert [*found].index("warning") < [*found].index("verdict")
+    assert main(["compare", *sides, "--fail-if-worse", "50"]) == 5
+    assert f"no verdict: {said}" in capfd.readouterr().err
+    assert main(["compare", *sides, "--fail-if-worse", "5"]) == 1, "what is worse is worse"
+
+
+def test_programs_that_ended_alike_are_judged(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    before, after = (write_ending(trace, exit_status=1) for trace in write_pair(tmp_path))
+    assert document(capfd, before, after)["warning"] is None
+    assert main(["compare", before, after, "--fail-if-worse", "50"]) == 0
+
+
 @pytest.mark.usefixtures("traces")
 def test_what_could_not_be_compared_is_said(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "one", "other", "--fail-if-worse", "1%"]) == 0
@@ -227,6 +261,9 @@ def test_traces_of_two_probes_are_not_called_better_or_worse(capfd: pytest.Captu
     assert " the probe differs: block_sched, and gmem_sectors" in lines
     alone = " A alone  running cycles 4 323 · scheduling cycles 551"
     assert any(line.startswith(alone) for line in lines)
+    assert not any(line.startswith(" kernel") for line in lines), "a table in which all is the same tells nothing"
+    (registers,) = [line.split() for line in lines if line.startswith(" registers, probed")]
+    assert registers[-1] == "%", "what different probes need is neither better nor worse"
     kernels = str(H200 / "dmat"), str(H200 / "demo")
     assert "matmul           6×6→8×8  16×16  blocks" in told(capfd, *kernels, "--width", "100")
 

@@ -16,7 +16,7 @@ from tui_probe.ptx.images import find_ptx
 from tui_probe.ptx.line_tables import Row, line_tables, sequences
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.prune import prune
-from tui_probe.trace.source_lines import SourceLine, SourceLines, lines_of_directives
+from tui_probe.trace.source_lines import SourceLine, SourceLines, lines_of_directives, named_files
 
 ACCESS = re.compile(r"\b(?:[lr]d|st|atom|cp\.async\.c[ag])\b.*\bglobal\b")
 
@@ -63,6 +63,13 @@ def test_directives(tmp_path: Path) -> None:
     assert lines.ptx_line(5) is None
     assert lines.following(7) == SourceLine("/src/b.cu", 9)
     assert lines.following(11) is None
+
+
+def test_numbers_of_thousands_of_digits_name_no_line() -> None:
+    digits = "9" * 5000
+    text = f'.file 1 "k.cu"\n.file {digits} "x.cu"\n.loc 1 {digits} 3\nret;\n.loc {digits} 2 3\nret;\n'
+    assert lines_of_directives(text) == {}
+    assert named_files(text) == {1: "k.cu"}
 
 
 def test_nothing_tells(tmp_path: Path) -> None:

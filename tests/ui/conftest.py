@@ -16,6 +16,7 @@ from tests.ui.synthetic import FakeTarget, TraceWriter, example
 from tui_probe.ui import Appearance
 from tui_probe.ui.app import ProbeApp
 from tui_probe.ui.feed import Session
+from tui_probe.ui.mark import MARKED
 from tui_probe.ui.nvml import GpuSampler
 
 if TYPE_CHECKING:
@@ -39,6 +40,12 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path / "cwd")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_marked() -> None:
+    """A mark outlives the application that it was made in, but not the test."""
+    MARKED.take()
 
 
 @pytest.fixture(autouse=True)

@@ -42,6 +42,15 @@ async def test_from_the_summary_to_a_run_that_answers(demo: Path) -> None:
     assert session.again == Again(demo, ("-p", "gmem_sectors_by_line"))
 
 
+@pytest.mark.parametrize("word", ["waste", "wasted", "traffic", "uncoalesced", "lines"])
+async def test_words_of_the_matter_find_the_probe(demo: Path, word: str) -> None:
+    async with on_stage(Session(traces=(demo,)), (120, 40)) as stage:
+        await stage.press("R", *word)
+        assert "which accesses are not coalesced?" in stage.text
+        await stage.press("escape", "colon", *word)
+        assert "ask: which accesses are not coalesced?" in stage.text
+
+
 async def test_from_the_live_screen_as_before(demo: Path) -> None:
     session = Session(traces=(demo,))
     async with on_stage(session, (120, 40)) as stage:

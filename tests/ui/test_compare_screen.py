@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from tests.pages.before_after import write_pair
 from tests.recorded import H200, SIMULATED, unpacked
 from tests.ui.conftest import Stage, on_stage
 from tests.ui.fakes import Gate
@@ -43,6 +45,58 @@ async def test_two_kernels_of_a_run() -> None:
         assert view.drawing.one.cycles == view.drawing.other.cycles
         await stage.press("w", "q", "q")
         assert stage.app.screen is stage.live
+
+
+async def test_a_mark_outlives_the_screen_of_its_trace(tmp_path: Path) -> None:
+    """Of another trace that is opened, and of the same program run again."""
+    before, after = write_pair(tmp_path)
+    async with on_stage(Session(traces=(before,)), (120, 40)) as stage:
+        stage.live.table.select(0)
+        await stage.press("C")
+        assert "marked #0 matmul" in stage.text
+    async with on_stage(Session(traces=(after,)), (120, 40)) as stage:
+        stage.live.table.select(1)
+        await stage.press("C")
+        screen = screen_of(stage)
+        assert stage.text.split("\n")[2].startswith(" B is faster: time 1.00 ms → 500 µs (-50.0 %)")
+        assert (screen.one.trace.directory, screen.other.trace.directory) == (before, after)
+        await stage.press("q", "C")
+        assert "marked #1 matmul" in stage.text, "a comparison takes the mark"
+
+
+async def test_a_launch_stays_marked_too(tmp_path: Path) -> None:
+    before, after = write_pair(tmp_path)
+    async with on_stage(Session(traces=(before,)), (120, 40)) as stage:
+        stage.live.table.select(3)
+        await stage.press("enter", "left_curly_bracket", "C")
+        assert "launch 12" in stage.text
+    async with on_stage(Session(traces=(after,)), (120, 40)) as stage:
+        stage.live.table.select(3)
+        await stage.press("C")
+        launch = screen_of(stage).one.launch
+        assert launch is not None
+        assert launch.number == 12
+
+
+async def test_the_same_index_of_another_trace_is_another_kernel(tmp_path: Path) -> None:
+    before, after = write_pair(tmp_path)
+    for trace in (before, after):
+        async with on_stage(Session(traces=(trace,)), (120, 40)) as stage:
+            stage.live.table.select(2)
+            await stage.press("C")
+            assert isinstance(stage.app.screen, CompareScreen) == (trace == after)
+
+
+async def test_a_marked_trace_that_is_gone_is_said(tmp_path: Path) -> None:
+    before, after = write_pair(tmp_path)
+    async with on_stage(Session(traces=(before,)), (120, 40)) as stage:
+        await stage.press("C")
+    shutil.rmtree(before)
+    async with on_stage(Session(traces=(after,)), (120, 40)) as stage:
+        await stage.press("C")
+        assert "what was marked cannot be read: " in stage.text
+        await stage.press("C")
+        assert "marked #" in stage.text
 
 
 async def test_all_of_it_as_files(tmp_path: Path) -> None:

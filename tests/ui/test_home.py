@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.pages.before_after import write_pair
 from tests.ui.conftest import Stage, golden_screen, no_gpu
 from tui_probe.pages.run_verdict import RunVerdict
 from tui_probe.probe_files.catalogue import known_probes
@@ -18,6 +19,7 @@ from tui_probe.ui.app import ProbeApp
 from tui_probe.ui.feed import Session
 from tui_probe.ui.home import Form, Home, Open, Start
 from tui_probe.ui.layout import SMALLEST
+from tui_probe.ui.screens.compare import CompareRunsScreen
 from tui_probe.ui.screens.home import HomeScreen, heights
 from tui_probe.ui.screens.picker import PickScreen
 from tui_probe.ui.views import recent
@@ -194,6 +196,26 @@ async def _(stage: Stage, key: str) -> None:
     assert "this is for the list of traces" in stage.text
 
 
+@checks("compare_runs")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press(key)
+    assert "no earlier run of this command: C on a kernel of one trace" in stage.text
+    home = screen(stage)
+    home.recent.show([*TRACES, *AGAIN])
+    await stage.press("down", key)
+    assert isinstance(stage.app.screen, CompareRunsScreen)
+    assert (stage.app.screen.before, stage.app.screen.after) == (AGAIN[0].directory, TRACES[1].directory)
+    await stage.press("q")
+    assert stage.app.screen is home
+    home.enter("machine")
+    await stage.press(key)
+    assert "this is for the list of traces" in stage.text
+    home.recent.show([])
+    home.enter("recent")
+    await stage.press(key)
+    assert "there is no trace to compare" in stage.text
+
+
 @checks("leave_home")
 async def _(stage: Stage, key: str) -> None:
     screen(stage).recent.set_filter("matmul")
@@ -217,6 +239,20 @@ def test_every_key_of_the_home_screen_has_a_check() -> None:
 async def test_a_key_does_what_its_row_says(row: keys.Key, name: str) -> None:
     async with at_home(home_of()) as stage:
         await CHECKS[row.id](stage, name)
+
+
+async def test_a_run_is_compared_with_the_one_before_it(tmp_path: Path) -> None:
+    before, after = write_pair(tmp_path)
+    runs = [Brief(trace, when, "./train") for trace, when in ((after, NOW - 5), (before, NOW - 50))]
+    async with at_home(home_of(runs), (120, 40)) as stage:
+        await stage.press("colon", *"compare the run", "enter")
+        lines = stage.text.split("\n")
+        assert lines[2].startswith(
+            " 6 kernels in both in 8 shapes: 2 better, 2 worse, 4 same; the largest change: matmul"
+        )
+        assert any(line.startswith(" A  ") and line.rstrip().endswith("before") for line in lines)
+        await stage.press("q")
+        assert "compare" in stage.text.split("\n")[-1]
 
 
 # -- the form

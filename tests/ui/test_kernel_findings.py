@@ -102,3 +102,23 @@ async def test_the_table_says_what_was_found(trace: Trace) -> None:
             await stage.refresh()
         assert stage.text.count(words) == 3
         assert "found in launch 0 by -p block_sched" in stage.text  # the page of the selected kernel
+
+
+async def test_the_key_of_the_worst_goes_through_the_kernels_that_stand_out(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "several")
+    for number in range(4):
+        writer.kernel(f"kernel_{number}", "skipped", "no PTX in image")
+    writer.exit()
+    async with on_stage(Session(traces=(writer.directory,)), (120, 40)) as stage:
+        process = stage.live.process
+        assert process is not None
+        stage.app.feed.tell(process, {1: "! first words", 2: "as it should be", 3: "! last words"})
+        await stage.refresh()
+        for index, words in ((1, "1 of 2 that stand out: ! first words"), (3, "2 of 2 that stand out: ! last words")):
+            await stage.press("exclamation_mark")
+            assert stage.live.table.selected == index
+            assert words in stage.text
+        await stage.press("exclamation_mark")
+        assert stage.live.table.selected == 1, "after the last comes the first"
+        await stage.press("down", "exclamation_mark")
+        assert stage.live.table.selected == 1, "from elsewhere it goes to the first"

@@ -485,6 +485,12 @@ async def _(stage: Stage, key: str) -> None:
     assert "the program still runs" in stage.text
 
 
+@checks("next_found")
+async def _(stage: Stage, key: str) -> None:
+    await stage.press(key)
+    assert "nothing stands out in the kernels shown" in stage.text
+
+
 @checks("worst")
 async def _(stage: Stage, key: str) -> None:
     await stage.press("enter")

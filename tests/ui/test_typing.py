@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
+from threading import Event
 from typing import TYPE_CHECKING
 
 from textual import events
 
-from tests.ui.conftest import Stage, on_stage
-from tests.ui.test_home import at_home, home_of
+from tests.ui.conftest import Stage, no_gpu, on_stage
+from tests.ui.test_home import TRACES, at_home, home_of
+from tui_probe.ui.app import ProbeApp
+from tui_probe.ui.feed import Session
+from tui_probe.ui.home import Home, Open
 from tui_probe.ui.screens.kernel import KernelScreen
 from tui_probe.ui.screens.live import LiveScreen
 
 if TYPE_CHECKING:
-    from tui_probe.ui.feed import Session
+    from collections.abc import AsyncIterator
 
 
 async def at_once(stage: Stage, *what: str) -> None:
@@ -44,6 +49,43 @@ async def test_keys_go_to_the_screen_that_the_key_before_opened(session: Session
         assert stage.live.current == "kernel"
         await at_once(stage, "escape", "escape", "3")
         assert stage.live.current == "events"
+
+
+@asynccontextmanager
+async def while_looking(home: Home) -> AsyncIterator[tuple[Stage, Event]]:
+    """Home before its traces are found: that is when the event is set."""
+    found, recent = Event(), home.recent
+    home.recent = lambda: recent() if found.wait(60) else ()
+    app = ProbeApp(Session(home=home), None, gpu=no_gpu())
+    async with app.run_test(size=(100, 30)) as pilot:
+        stage = Stage(app, pilot, None)
+        await stage.until(lambda: "looking for traces" in stage.text, "home is not shown")
+        try:
+            yield stage, found
+        finally:
+            found.set()
+
+
+async def test_keys_wait_until_home_has_found_the_traces() -> None:
+    home = home_of()
+    async with while_looking(home) as (stage, found):
+        await stage.pilot.press("down")
+        assert "↓ waits until the traces are found" in stage.text
+        await stage.pilot.press("enter")
+        assert "Enter waits until the traces are found" in stage.text
+        found.set()
+        await stage.until(lambda: home.choice is not None, "Enter was lost")
+        assert home.choice == Open(TRACES[1].directory)
+
+
+async def test_without_traces_keys_that_waited_are_not_typed_into_the_form() -> None:
+    home = home_of(())
+    async with while_looking(home) as (stage, found):
+        await stage.pilot.press("enter", "j")
+        found.set()
+        await stage.until(lambda: "no traces yet: the keys typed meanwhile" in stage.text, "nothing is said")
+        await stage.settle()
+        assert (home.form.command, home.choice) == ("", None)
 
 
 async def test_a_form_is_filled_in_the_order_of_typing() -> None:

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "A and B are TRACE, TRACE:KERNEL or TRACE:KERNEL@LAUNCH; KERNEL is an index or a regular expression."
         " Without TRACE, A is of the newest trace, and B of that of A: tui-probe compare trace:matmul@0 :matmul@5."
         " The exit status is 1 if --fail-if-worse finds something, or if there is nothing to compare, and 5 if it could"
-        " not judge: of times of a simulated GPU, and of different kernels."
+        " not judge: of times of a simulated GPU, of different kernels, and where one program failed."
     )
     parser.add_argument("before", metavar="A", help="what was before")
     parser.add_argument("after", metavar="B", help="what is after")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tui_probe.importers.ncu_table import Extent
 
-_EXTENT: Final = re.compile(r"\D*(\d+)\D+(\d+)\D+(\d+)\D*")
+_EXTENT: Final = re.compile(r"\D*(\d{1,10})\D+(\d{1,10})\D+(\d{1,10})\D*")
 _DIGITS: Final = 18
 
 

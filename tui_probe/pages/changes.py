@@ -226,15 +226,18 @@ def changes(match: Match, progress: Progress, problems: dict[str, None], kernel:
             one, other = one or replace(after[key], value=None), other or replace(before[key], value=None)
         if one.value is not None or other.value is not None:
             found.append(Change(one, other, kernel, match.grid, match.block))
-    found = [_fair(change, before, after, different=match.different) for change in found]
+    found = [_fair(change, before, after, match) for change in found]
     return sorted(found, key=lambda change: change.place)
 
 
-def _fair(change: Change, before: Mapping[str, Figure], after: Mapping[str, Figure], *, different: bool) -> Change:
-    """Without a judgement where there is none: of different kernels, and of registers where as many warps fit."""
+def _fair(change: Change, before: Mapping[str, Figure], after: Mapping[str, Figure], match: Match) -> Change:
+    """Without a judgement where there is none: of different kernels, of what different probes cost, and of registers
+    where as many warps fit.
+    """
     filled = [side[_OCCUPANCY].value for side in (before, after) if _OCCUPANCY in side]
     as_full = len(filled) == 2 and None not in filled and filled[0] == filled[1]
-    if different or (change.before.key == _REGISTERS and as_full):
+    of_others = change.before.of_probe and match.probes_differ
+    if match.different or of_others or (change.before.key == _REGISTERS and as_full):
         neither = replace(change.before, better="neither"), replace(change.after, better="neither")
         return replace(change, before=neither[0], after=neither[1])
     return change

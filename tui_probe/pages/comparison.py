@@ -15,6 +15,7 @@ from tui_probe.draw.table import Column, cell, fitted_cell, in_data, in_tables, 
 from tui_probe.draw.view import Document
 from tui_probe.errors import ChoiceError
 from tui_probe.pages.changes import FIGURE_COLUMNS, Change, Pair, changes
+from tui_probe.pages.head import ending_of
 from tui_probe.pages.matching import matched, matches
 from tui_probe.pages.verdict import of_pair, of_traces
 
@@ -48,6 +49,10 @@ class Side:
     """With its index; "" where a whole trace is compared."""
     launch: str = ""
     simulated: bool = False
+    ending: str = ""
+    """How its program ended, in words."""
+    failed: bool = False
+    """Whether it ended with a status other than 0, by a signal, or nobody knows how: broken off."""
 
     @property
     def name(self) -> str:
@@ -123,8 +128,24 @@ class Comparison(Document):
         return [change for change in found if change.share is None or abs(change.share) > limit]
 
     @property
+    def warning(self) -> str:
+        """That one program failed where the other did not, with both endings; "" else.
+
+        What a program that failed did not do any more looks like less of it.
+        """
+        before, after = self.sides
+        if before.ending == after.ending or not (before.failed or after.failed):
+            return ""
+        failed = [f"{letter}'s program" for letter, side in zip("AB", self.sides, strict=True) if side.failed]
+        return f"{' and '.join(failed)} failed: A {before.ending}, B {after.ending}; what follows may be of less work"
+
+    @property
     def not_judged(self) -> str:
-        """Why what changed says nothing of better or worse: simulated times, different kernels; "" where it does."""
+        """Why what changed says nothing of better or worse: a program that failed, simulated times, different kernels;
+        "" where it does.
+        """
+        if self.warning:
+            return self.warning.partition(";")[0]
         if any(pair.different for pair in self.pairs):
             return "they are different kernels"
         timed = any(change.before.is_time and change.change for change in self.rows)
@@ -186,12 +207,13 @@ class Comparison(Document):
 
     def lines(self, width: int) -> Sequence[Line]:
         """What it comes to, what is compared, one table per kernel, what cannot be compared."""
-        lines: list[Line] = [((f" {words}", "title"),) for words in _wrapped(self.verdict, width - 2)]
+        lines: list[Line] = [((f" {words}", "warn"),) for words in wrap(self.warning, width - 2) if words]
+        lines += [((f" {words}", "title"),) for words in _wrapped(self.verdict, width - 2)]
         lines.append(())
         for letter, side in zip("AB", self.sides, strict=True):
             lines.append(((f" {letter}  ", "head"), (side.shown(width - 5), "")))
         lines += [((f" {words}", "warn"),) for note in self.notes for words in wrap(note, width - 2)]
-        if len(self.pairs) > 1:
+        if len(self.pairs) > 1 and any(pair.lead is not None for pair in self.pairs):  # else it is empty
             lines += [(), *_table(OVERVIEW_COLUMNS, self.pairs, width, lambda pair: pair.verdict)]
         worst, self._worst = self.worst_change, None
         for pair in self.pairs:
@@ -212,6 +234,8 @@ class Comparison(Document):
         return {
             "before": before.name,
             "after": after.name,
+            "endings": {"before": before.ending, "after": after.ending},
+            "warning": self.warning or None,
             "verdict": self.verdict,
             "notes": self.notes,
             "kernels": [pair.record() for pair in self.pairs],
@@ -229,6 +253,9 @@ class Comparison(Document):
 
     def markdown(self) -> Iterator[str]:
         """What it comes to, and one table per kernel."""
+        if self.warning:
+            yield f"**{self.warning}**"
+            yield ""
         yield f"**{self.verdict}**"
         yield ""
         for letter, side in zip("AB", self.sides, strict=True):
@@ -358,7 +385,9 @@ def _side(source: Source) -> Side:
 
 
 def _trace_side(trace: Trace) -> Side:
-    return Side(str(trace.directory), _about(trace), simulated=trace.state.simulated)
+    state = trace.state
+    failed = bool(state.exit_status) or state.signal is not None or trace.broke_off
+    return Side(str(trace.directory), _about(trace), simulated=state.simulated, ending=ending_of(trace), failed=failed)
 
 
 def _about(trace: Trace) -> dict[str, str]:

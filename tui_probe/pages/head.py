@@ -118,19 +118,23 @@ def _sample_words(sample: str) -> str:
     return f"blocks {first} to {last}" if dash else f"{one} blocks"
 
 
-def _outcome(trace: Trace) -> str:
-    """How the process ended, and how long it took where that is a time."""
+def ending_of(trace: Trace) -> str:
+    """How the process ended: ``exit status 0``, ``ended by signal 9``."""
     state = trace.state
     if state.running:
-        words = "still running"
-    elif state.signal is not None:
-        words = f"ended by signal {state.signal}"
-    elif state.exit_status is not None:
-        words = f"exit status {state.exit_status}"
-    elif trace.broke_off:
-        words = "unknown: event.log breaks off; killed, crashed, or no room on the disk"
-    else:
-        words = "ended, exit status not known"
+        return "still running"
+    if state.signal is not None:
+        return f"ended by signal {state.signal}"
+    if state.exit_status is not None:
+        return f"exit status {state.exit_status}"
+    if trace.broke_off:
+        return "unknown: event.log breaks off; killed, crashed, or no room on the disk"
+    return "ended, exit status not known"
+
+
+def _outcome(trace: Trace) -> str:
+    """How the process ended, and how long it took where that is a time."""
+    state, words = trace.state, ending_of(trace)
     if state.started is None or state.ended is None:
         return words
     return f"{words} after {units.elapsed(state.ended - state.started)}"

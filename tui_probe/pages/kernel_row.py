@@ -69,6 +69,11 @@ class KernelRow:
     """What its probes found in words, with ``!`` before what stands out; "" where that was not read."""
 
     @property
+    def stands_out(self) -> bool:
+        """Does something of what was found stand out?"""
+        return self.finding.startswith("!")
+
+    @property
     def reason(self) -> str | None:
         """The words of ``why``."""
         return None if self.why is None else self.why.text

@@ -42,6 +42,12 @@ class Match:
         return self.one.kernel.name != self.other.kernel.name
 
     @property
+    def probes_differ(self) -> bool:
+        """Whether the two ran under different probes, as far as that is known: then these cost what they cost."""
+        before, after = (each.trace.run_info for each in (self.one, self.other))
+        return bool(before and after and before.probe and after.probe and before.probe != after.probe)
+
+    @property
     def launched_words(self) -> tuple[str, str]:
         """Grid and block: ``8``, ``8→16`` where they differ, ``several`` where launches vary."""
         if self.grid is not None and self.block is not None:

@@ -27,7 +27,7 @@ _DEVICE = re.compile(rb"^\[init\] device 0 .* name (.*)$", re.MULTILINE)
 _KERNEL = re.compile(rb"^\[kernel\] (\d{1,9}) (?:probed|skipped|failed|excluded|filtered) ", re.MULTILINE)
 _END = re.compile(rb"^\[exit\] ", re.MULTILINE)
 _ENDING = re.compile(rb"^\[exit\] (status|signal) (\d{1,3})$", re.MULTILINE)
-_COUNTS = re.compile(rb"^\[exit\] launches (\d+) probed (\d+) dropped (\d+)", re.MULTILINE)
+_COUNTS = re.compile(rb"^\[exit\] launches (\d{1,20}) probed (\d{1,20}) dropped (\d{1,20})", re.MULTILINE)
 TAIL = 1 << 12
 """Bytes of its end, which says how the process ended."""
 

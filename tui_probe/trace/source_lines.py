@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from tui_probe.ptx.tree import Function
 
-_FILE: Final = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?', re.MULTILINE)
-_LOC: Final = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)")
+_FILE: Final = re.compile(r'^\s*\.file\s+(\d{1,9})\s+"([^"]*)"(?:\s+"([^"]*)")?', re.MULTILINE)
+_LOC: Final = re.compile(r"\s*\.loc\s+(\d{1,9})\s+(\d{1,9})\b")
 _FUNCTION: Final = re.compile(r"\s*(?:\.visible\s+|\.weak\s+|\.extern\s+)*\.(?:entry|func)\b")
 _LARGEST: Final = 64 << 20
 

@@ -42,7 +42,7 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> Offer:
     except UsageError as error:
         return Offer(trace, problem=str(error).removeprefix(f"{trace.absolute()}: "))  # the screen names it
     asked = [] if kernel is None else open_questions(kernel, ())
-    found = [Choice(each.option, each.words, _opened(each.pages), value=each.option) for each in asked]
+    found = [Choice(each.option, each.words, _opened(each.pages), value=each.option, also=each.also) for each in asked]
     option = f"-p {first}"
     if first and all(each.value != option for each in found):
         words = next((each.words for each in questions() if each.option == option), "what this page shows")

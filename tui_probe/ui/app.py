@@ -17,6 +17,7 @@ from textual import events
 
 from tui_probe.draw.palette import PALETTES
 from tui_probe.draw.shorten import shorten
+from tui_probe.errors import ProbeError
 from tui_probe.trace.last_place import keep_place
 from tui_probe.ui import keys
 from tui_probe.ui.appearance import Appearance
@@ -25,6 +26,7 @@ from tui_probe.ui.commands import commands_of
 from tui_probe.ui.driver import FrugalDriver
 from tui_probe.ui.ending import Ending
 from tui_probe.ui.feed import Feed, Session
+from tui_probe.ui.mark import MARKED, mark_of
 from tui_probe.ui.nvml import GpuSampler
 from tui_probe.ui.save import LARGEST_CLIPBOARD
 from tui_probe.ui.screens.help import HelpScreen
@@ -43,10 +45,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.probekit.kind import Source
-    from tui_probe.trace.model import Kernel
+    from tui_probe.trace.model import Kernel, Trace
     from tui_probe.ui.again import Offer
     from tui_probe.ui.application import Application
     from tui_probe.ui.feed import Target
+    from tui_probe.ui.mark import Mark
     from tui_probe.ui.screens.picker import Choice
 
 OPENING = 5.0
@@ -89,7 +92,6 @@ class ProbeApp(OpenApp):
         self._ended_by = 0
         self._loop_to_end: asyncio.AbstractEventLoop | None = None
         self.ending = Ending(self)
-        self._marked: Source | None = None
 
     @property
     def target(self) -> Target | None:
@@ -222,12 +224,30 @@ class ProbeApp(OpenApp):
             self.push_screen(HelpScreen(self.screen.topic, self.screen.scopes))
 
     def compare(self, source: Source) -> None:
-        """Remember a kernel or launch, or show it against the one that was remembered."""
-        marked, self._marked = self._marked, None
-        if marked is None or (marked.kernel, marked.launch) == (source.kernel, source.launch):
-            self._marked = source
+        """Remember a kernel or launch, or show it against the one that was remembered, of this trace or another."""
+        marked, mark = MARKED.take(), mark_of(source)
+        if marked is None or marked == mark:
+            MARKED.keep(mark)
             self.analyses.submit("comparison", partial(import_module, _COMPARISON), lambda _: None)
             self.speaking.notice(f"marked {words_of(source)}: C on another kernel or launch compares them")
+        elif (trace := self._open_trace(marked.directory)) is not None:
+            self._show_comparison(source, marked.of(trace))
+        else:
+            self.speaking.notice(f"reading {marked.directory.name}, where the other one is")
+            self.tables.submit("marked", partial(_read_marked, marked), partial(self._show_comparison, source))
+
+    def compare_runs(self, before: Path, after: Path) -> None:
+        """Show a run against one before it."""
+        self.push_screen(import_module(_COMPARISON).CompareRunsScreen(before, after))
+
+    def _open_trace(self, directory: Path) -> Trace | None:
+        found = (each for each in self.feed.latest.processes if each.directory.absolute() == directory)
+        return next((each.trace for each in found), None)
+
+    def _show_comparison(self, source: Source, marked: Source | str) -> None:
+        """``marked`` says why it cannot be read, if that is so."""
+        if isinstance(marked, str):
+            self.speaking.notice(f"what was marked cannot be read: {marked}")
         else:
             self.push_screen(import_module(_COMPARISON).CompareScreen(marked, source))
 
@@ -319,6 +339,13 @@ if TYPE_CHECKING:
     def _as_screens_see_it(app: ProbeApp) -> Application:
         """Is all there that they ask for?"""
         return app
+
+
+def _read_marked(mark: Mark) -> Source | str:
+    try:
+        return mark.read()
+    except (ProbeError, OSError) as error:
+        return str(error)
 
 
 def words_of(source: Source) -> str:

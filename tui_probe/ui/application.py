@@ -104,6 +104,9 @@ class Application(Protocol):
     def compare(self, source: Source) -> None:
         """Remember a kernel or launch, or show it against the one that was remembered."""
 
+    def compare_runs(self, before: Path, after: Path) -> None:
+        """Show a run against one before it."""
+
     def choose_evaluation(self) -> None:
         """Choose an evaluation of the traces that are open."""
 

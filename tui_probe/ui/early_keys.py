@@ -14,16 +14,20 @@ if TYPE_CHECKING:
 
     from tui_probe.ui.screens.view_screen import ViewScreen
 
-SCOPES = ("kernels", "view", "table")
-"""Where the keys that act on a table are."""
+TABLE = frozenset(key.id for key in keys.in_scope("kernels", "view", "table"))
+"""The ids of the keys that act on a table of kernels."""
 
 
 class EarlyKeys:
-    """Holds them for the table of a screen, in their order. ``reading`` says whether there is no table yet."""
+    """Holds them for the table of a screen, in their order. ``reading`` says whether there is no table yet.
 
-    def __init__(self, screen: ViewScreen, reading: Callable[[], bool]) -> None:
+    ``acting`` are the ids of the keys that act on it.
+    """
+
+    def __init__(self, screen: ViewScreen, reading: Callable[[], bool], acting: frozenset[str] = TABLE) -> None:
         self.screen = screen
         self.reading = reading
+        self.acting = acting
         self._held: deque[events.Key] = deque()
         self._pressing = False
 
@@ -33,10 +37,19 @@ class EarlyKeys:
         Those that work everywhere are never held.
         """
         waits = self._held or (on_table and self.reading())
-        if not waits or event.key in _keys_of("app") or not (self._held or event.key in _keys_of(*SCOPES)):
+        if not waits or event.key in _app_keys() or not (self._held or event.key in self._acting_keys()):
             return False
         self._held.append(events.Key(event.key, event.character))
         return True
+
+    def _acting_keys(self) -> set[str]:
+        return {key for row in keys.rows() if row.id in self.acting for key in row.keys}
+
+    def drop(self) -> bool:
+        """Forget them: there is nothing that they could act on. Were there any?"""
+        held = bool(self._held)
+        self._held.clear()
+        return held
 
     def release(self) -> None:
         """Have them pressed, if there is a table now."""
@@ -61,5 +74,5 @@ class EarlyKeys:
             await screen.app.run_action(found.binding.action, found.node)
 
 
-def _keys_of(*scopes: str) -> set[str]:
-    return {key for row in keys.in_scope(*scopes) for key in row.keys}
+def _app_keys() -> set[str]:
+    return {key for row in keys.in_scope("app") for key in row.keys}

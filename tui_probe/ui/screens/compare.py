@@ -1,4 +1,4 @@
-"""Two kernels or launches against each other: every figure, and what both have drawn, side by side."""
+"""Two kernels, launches or runs against each other: every figure, and what two kernels have drawn, side by side."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from tui_probe.draw.spans import clip
 from tui_probe.pages.beside import drawn_by_both, open_beside
-from tui_probe.pages.comparison import compare_sources
+from tui_probe.pages.comparison import compare_sources, compare_traces
 from tui_probe.pages.views import kind_of
+from tui_probe.trace.follow import open_trace
 from tui_probe.ui.opening import Page
 from tui_probe.ui.screens.paged import PagedScreen
 from tui_probe.ui.views.kernels import names_of
@@ -16,18 +17,41 @@ from tui_probe.ui.widgets.bars import Tab
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import Progress
+    from tui_probe.pages.comparison import Comparison
     from tui_probe.probekit.kind import Source
 
 FIGURES = Tab("figures", "Figures", "Figures")
 
 
-class CompareScreen(PagedScreen):
+class ComparisonScreen(PagedScreen):
+    """What every comparison has: its first page are the figures."""
+
+    def __init__(self, *, known: bool) -> None:
+        super().__init__([FIGURES], FIGURES.id, known=known, reading="reading the results of both")
+
+    def title_line(self, cells: int) -> tuple[Line, Line]:
+        """What it is; both sides are named on the page."""
+        del cells
+        return ((" Comparison", "title"),), ()
+
+    def seen(self, cells: int) -> str:
+        """Of both sides, cut at the end: without its letter no part could be told from that of the other side."""
+        return clip(" · ".join(self.view.status()), cells)
+
+    def leave(self) -> None:
+        """To the screen before."""
+        self.app.pop_screen()
+
+
+class CompareScreen(ComparisonScreen):
     """Every figure of both and its change; on further pages what both have drawn, side by side."""
 
     def __init__(self, one: Source, other: Source) -> None:
-        super().__init__([FIGURES], FIGURES.id, known=False, reading="reading the results of both")
+        super().__init__(known=False)
         self.one, self.other = one, other
 
     def begin(self) -> None:
@@ -45,20 +69,22 @@ class CompareScreen(PagedScreen):
             return Page(name, FIGURES.title, partial(compare_sources, self.one, self.other), self.one)
         return Page(name, kind_of(name).title, partial(open_beside, name, self.one, self.other), self.one)
 
-    def title_line(self, cells: int) -> tuple[Line, Line]:
-        """What it is; both sides are named on the page."""
-        del cells
-        return ((" Comparison", "title"),), ()
-
-    def seen(self, cells: int) -> str:
-        """Of both sides, cut at the end: without its letter no part could be told from that of the other side."""
-        return clip(" · ".join(self.view.status()), cells)
-
     def whole_names(self) -> Sequence[str]:
         """What the page has at the cursor, and the kernels of both sides."""
         both = (*names_of(self.one.kernel), *names_of(self.other.kernel))
         return tuple(dict.fromkeys((*super().whole_names(), *both)))
 
-    def leave(self) -> None:
-        """To the screen before."""
-        self.app.pop_screen()
+
+class CompareRunsScreen(ComparisonScreen):
+    """Every figure of the kernels that two traces have in common."""
+
+    def __init__(self, before: Path, after: Path) -> None:
+        super().__init__(known=True)
+        self.before, self.after = before, after
+
+    def page(self, name: str) -> Page:
+        """The figures."""
+        return Page(name, FIGURES.title, self._compare)
+
+    def _compare(self, progress: Progress) -> Comparison:
+        return compare_traces(open_trace(self.before), open_trace(self.after), progress)

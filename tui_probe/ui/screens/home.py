@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tui_probe import __version__
 from tui_probe.pages.findings.questions import questions
 from tui_probe.ui import keys
+from tui_probe.ui.early_keys import EarlyKeys
 from tui_probe.ui.home import Open, Start
 from tui_probe.ui.screens.picker import Choice, PickScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from tui_probe.ui.views.view import View
 
 INTERVAL = 3.0
+_OF_LIST = frozenset({"enter", "older_runs", *(key.id for key in keys.in_scope("view"))})
+"""The ids of the keys that act on the list of traces."""
 SECTIONS = {"recent": "Recent traces", "form": "Start a program", "machine": "This machine"}
 _ENTER = {"probe": "list of probes", "start": "start"}
 BARS = 2 + len(SECTIONS)
@@ -55,6 +58,7 @@ class HomeScreen(ViewScreen):
         self.sections: dict[str, View] = {"recent": self.recent, "form": self.form, "machine": self.machine}
         self._reading: Path | None = None
         """The trace whose verdict is being read."""
+        self.early_keys = EarlyKeys(self, lambda: not self.recent.loaded, _OF_LIST)
         self.current = "form" if home.notice else "recent"
         self.view.focused = True
 
@@ -105,7 +109,14 @@ class HomeScreen(ViewScreen):
         first = not self.recent.loaded
         self.recent.show(traces)
         if first and not traces and self.current == "recent":
-            self.enter("form")
+            self._find_none()
+        self.early_keys.release()
+
+    def _find_none(self) -> None:
+        """The form is what is left; keys that waited for the list are not typed into it."""
+        if self.early_keys.drop():
+            self.notice("there are no traces yet: the keys typed meanwhile were dropped")
+        self.enter("form")
 
     def _read_verdict(self) -> None:
         """Of one visible run after the other. At home nothing else reads logs."""
@@ -157,7 +168,9 @@ class HomeScreen(ViewScreen):
             if self.form.field not in (*TEXTS, "start"):
                 own.append(replace(view["right"], footer="other choice"))
         elif self.current == "recent":
-            own = [home["enter"], *([home["older_runs"]] if self.recent.has_older else []), view["filter"]]
+            runs = [home["older_runs"]] if self.recent.has_older else []
+            runs += [home["compare_runs"]] if self.recent.run_before is not None else []
+            own = [home["enter"], *runs, view["filter"]]
         else:
             own = [replace(view["down"], footer="scroll"), view["search"]]
         rest = [key for key in keys.in_scope("app") if key.id in ("quit", "help", "palette")]
@@ -194,6 +207,10 @@ class HomeScreen(ViewScreen):
         if self.prompt is None and self.current == "form" and self.form.takes(event.key, event.character):
             event.stop()
             event.prevent_default()
+        elif self.early_keys.hold(event, on_table=self.current == "recent" and self.prompt is None):
+            event.stop()
+            event.prevent_default()
+            self.notice(f"{keys.shown(event.key)} waits until the traces are found")
         else:
             super().on_key(event)
 
@@ -222,6 +239,18 @@ class HomeScreen(ViewScreen):
             self.notice("this command ran once")
         else:
             self.recent.fold()
+
+    def action_compare_runs(self) -> None:
+        """Compare the selected run with the run before it of the same command."""
+        after, before = self.recent.trace, self.recent.run_before
+        if self.current != "recent":
+            self.notice("this is for the list of traces: Esc goes there")
+        elif after is None:
+            self.notice("there is no trace to compare")
+        elif before is None:
+            self.notice("no earlier run of this command: C on a kernel of one trace, then of another, compares these")
+        else:
+            self.probe_app.compare_runs(before.directory, after.directory)
 
     def action_enter(self) -> None:
         """Open the trace; in the form go on, choose a probe, or start."""

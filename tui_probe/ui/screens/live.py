@@ -38,6 +38,9 @@ class LiveScreen(LiveFrame):
 
     # -- keys of the screen
 
+    _found: int | None = None
+    """The kernel to which ``!`` went last."""
+
     def on_key(self, event: events.Key) -> None:
         """A key for the table waits until there is one."""
         self.probe_app.feed.rest()
@@ -157,6 +160,18 @@ class LiveScreen(LiveFrame):
     def action_step_kernel(self, step: int) -> None:
         """Previous or next kernel; page and pane stay."""
         self.table.step(step)
+
+    def action_next_found(self) -> None:
+        """The first kernel of which something stands out; where that is selected the next, in the end the first."""
+        found = [row for row in self.table.shown if row.stands_out]
+        if not found:
+            self.notice("nothing stands out in the kernels shown, as far as their results were read")
+            return
+        place = next((place for place, row in enumerate(found) if row.index == self._found), -1)
+        place = (place + 1) % len(found) if self._found == self.table.selected else 0
+        self._found = found[place].index
+        self.table.select(self._found)
+        self.notice(f"{place + 1} of {len(found)} that stand out: {found[place].finding}")
 
     def action_step_launch(self, step: int) -> None:
         """Previous or next launch of the selected kernel, for its screen."""

@@ -293,7 +293,7 @@ class KernelTable(View):
             return "" if row.status == "probed" else "soft"
         if column.key == "finding":
             if row.finding:
-                return "warn" if row.finding.startswith("!") else ""
+                return "warn" if row.stands_out else ""
             return "bad" if row.status == "failed" else "dim"
         if column.key == "spills" and row.spills_probed and row.spills_probed > (row.spills_pruned or 0):
             return "warn"

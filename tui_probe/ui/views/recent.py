@@ -79,6 +79,12 @@ class RecentView(View):
         return None if self.row is None else self.row.run.brief
 
     @property
+    def run_before(self) -> Brief | None:
+        """The run of the same command before the selected one."""
+        before = None if self.row is None else self.row.run.before
+        return None if before is None else before.brief
+
+    @property
     def unread(self) -> Path | None:
         """The first visible trace whose verdict is to be read, or the one before it: of a run that has ended."""
         visible = self._visible(self.height - 1)
