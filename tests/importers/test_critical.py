@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from tui_probe.analysis.kernel_names import function_of, matched
 from tui_probe.analysis.launch_groups import Shape
 from tui_probe.analysis.sectors import Tensor, Verdict, verdict_of
 from tui_probe.analysis.traffic import durations
+from tui_probe.cli.main import main
 from tui_probe.importers.ncu import read_ncu
 
 ATTENTION = Tensor(length=2048, width=64, dtype="fp16", heads=8, batch=2)
@@ -161,3 +164,33 @@ def test_two_that_do_as_much_do_not_stand_out(tmp_path: Path) -> None:
 
 def test_a_program_without_kernels() -> None:
     assert critical([], ATTENTION).kernel is None
+
+
+@pytest.mark.parametrize(("page", "name"), [("kernels", "time_ns"), ("critical", "launches")])
+def test_shares_are_of_the_launches_kept(
+    page: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Four launches of the first lie outside of what repeats: with them its share would be 59 %."""
+    assert main(["import", "ncu", str(real(tmp_path, "ncu/vec_full.csv")), "--page", page, "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)[page]
+    assert [round(row["share_of_time"], 2) for row in rows] == [0.37, 0.31, 0.31]
+    assert all(row[name] for row in rows)
+
+
+def test_kept_time_and_total_are_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", "ncu", str(real(tmp_path, "ncu/vec_full.csv")), "--format", "json"]) == 0
+    first, second, _ = json.loads(capsys.readouterr().out)["kernels"]
+    assert first["launches"] > first["kept"]
+    assert first["kept_time_ns"] < 0.5 * first["total_ns"]
+    assert second["kept_time_ns"] == second["total_ns"]
+
+
+def test_tensor_work_is_that_of_the_launches_kept() -> None:
+    figures = kernel("gemm", tensor_operations=100.0)
+    assert figures.tensor_work == 100.0
+    assert replace(figures, launches=7, kept=3).tensor_work == 300.0
+
+
+def test_a_narrow_table_keeps_the_share(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", "ncu", str(real(tmp_path, "ncu/vec_full.csv")), "--width", "80"]) == 0
+    assert " share " in capsys.readouterr().out

@@ -15,6 +15,7 @@ from tests.probes.running import example, result_of, simulated
 from tests.probes.specimens import strided_store
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.probes.gmem_sectors.analysis import MemorySectors, analyse
+from tui_probe.probes.gmem_sectors.findings import _sectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -190,3 +191,10 @@ def test_gather_and_scatter(
     assert counts == MemorySectors(
         *loads, *stores, 0, 0, 0, 0, 0, load_ideal=own[1] + load_ideal, store_ideal=store_ideal
     )
+
+
+def test_what_would_do_has_as_many_digits_as_what_was_touched() -> None:
+    counted = MemorySectors(30, 132, 30, 240, 0, 0, 0, 0, 0, load_ideal=110, store_ideal=120)
+    words = [finding.words for finding in _sectors(counted, "")]
+    assert words[0].endswith("4.4 sectors each, 3.7 would do")
+    assert words[1].endswith("8.0 sectors each, 4 would do")

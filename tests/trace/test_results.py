@@ -217,6 +217,12 @@ def test_a_missing_file_is_a_trace_error(file: Path) -> None:
         read_result(file)
 
 
+def test_a_packed_file_is_named_with_what_unpacks_it(file: Path) -> None:
+    file.with_name(f"{file.name}.xz").write_bytes(b"")
+    with pytest.raises(TraceError, match=rf": it is packed as {file.name}.xz: unpack it with xz -d .*/{file.name}.xz"):
+        read_result(file)
+
+
 def test_levels_must_agree(file: Path) -> None:
     file.write_bytes(result_bytes(GRID, BLOCK, [(32, slots(6, 4, 16))]))
     with pytest.raises(TraceError, match="1 maps, 2 were expected"):

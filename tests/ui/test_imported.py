@@ -86,7 +86,7 @@ async def test_kernels_of_ncu_lead_to_their_values_and_back(tmp_path: Path) -> N
         await stage.until(lambda: "row 1 of" in stage.text, "no page")
         assert stage.text.split("\n")[-1].startswith(" Enter metrics")
         rows = stage.text.split("\n")
-        assert next(line for line in rows if line.startswith("▌")).endswith(" flash_fwd_kernel")
+        assert next(line for line in rows if line.startswith("▌")).endswith(" flash_fwd_kernel<…>")
         await stage.press("enter")
         assert "only kernel" in stage.text
         values = [line for line in stage.text.split("\n") if "flash_fwd_kernel" in line]
@@ -252,3 +252,31 @@ async def test_pages_of_files_have_no_worst_place_that_was_measured(tmp_path: Pa
         assert "! worst" not in stage.text
         await stage.press("exclamation_mark")
         assert "this page has no worst place" in stage.text
+
+
+async def test_names_are_searched_in_the_timeline(tmp_path: Path) -> None:
+    async with shown([real(tmp_path, "nsys/sample.sqlite")], (100, 24)) as stage:
+        await stage.press("5", "slash", *"Step 40", "enter")
+        assert "Step 40 to 50" in stage.text.split("\n")[-2]
+        await stage.press("slash", *"Compute", "enter")
+        first = stage.text.split("\n")[-2]
+        await stage.press("n")
+        assert "Compute" in stage.text.split("\n")[-2] != first
+        await stage.press("N")
+        assert stage.text.split("\n")[-2] == first
+        await stage.press("slash", *"nowhere", "enter")
+        assert "no name here has “nowhere” in it" in stage.text
+        await stage.press("escape")
+        assert "Timeline" in stage.text
+
+
+async def test_text_after_a_refusal_presses_no_keys(tmp_path: Path) -> None:
+    async with shown([real(tmp_path, "nsys/sample.sqlite")], (100, 24)) as stage:
+        await stage.press("5")
+        state = stage.text.split("\n")[:-1]
+        await stage.press("ampersand", *"Step 40")
+        assert "this page has no lines to filter" in stage.text.split("\n")[-1]
+        await stage.press("enter")
+        assert stage.text.split("\n")[:-1] == state
+        await stage.press("3")
+        assert "on host" in stage.text

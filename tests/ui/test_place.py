@@ -217,3 +217,28 @@ def test_a_page_without_cursor_scrolls_by_lines(view: DocumentView) -> None:
     summary.move(2)
     assert (summary.top, summary.cursor) == (2, 2)
     assert not any(line.startswith("▌") for line in shown(summary))
+
+
+def test_what_was_measured_stands_still_while_lines_are_shifted(view: DocumentView) -> None:
+    (head,) = shown(view)[:1]
+    view.shift(1)
+    assert shown(view)[0] == head
+
+
+def test_lines_of_another_kernel_begin_at_their_left_edge(view: DocumentView, trace: Trace) -> None:
+    view.shift(1)
+    view.move(3)
+    other = hosted("ptx", Source(trace, trace.kernels[0]))
+    other.resume(view)
+    assert (other.left, other.cursor) == (0, view.cursor)
+
+
+def test_rows_whose_lines_have_other_numbers_are_told_as_rows(view: DocumentView, trace: Trace) -> None:
+    source = hosted("source", Source(trace, trace.kernels[0]))
+    source.move(1)
+    assert " row 2 of " in f" {said(source)}"
+    probe = hosted("probe", Source(trace, trace.kernels[0]))
+    probe.move(1)
+    assert "row 2 of" in said(probe)
+    view.set_filter("global")
+    assert " row " in said(view)

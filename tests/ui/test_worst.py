@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -109,6 +110,18 @@ async def test_which_block_it_is_stands_in_a_narrow_terminal() -> None:
         assert " cycles" in state
 
 
+async def test_a_result_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "attention_blocks"
+    shutil.copytree(RECORDED / "attention_blocks", folder)
+    for result in (folder / "result").rglob("*.bin"):
+        result.rename(result.with_name(f"{result.name}.xz"))
+    async with on_stage(Session(traces=(folder,))) as stage:
+        stage.live.table.select(1)
+        await stage.press("enter", "exclamation_mark")
+        assert "the result could not be read: result/" in stage.text.split("\n")[-1]
+        assert "it is packed as" in stage.text.split("\n")[-1]
+
+
 async def test_without_a_result_it_says_so(session: Session) -> None:
     async with on_stage(session) as stage:
         stage.live.table.select(3)  # not probed
@@ -132,7 +145,7 @@ async def test_the_mark_of_the_figure_in_sight_where_nothing_stands_out() -> Non
     async with on_stage(Session(traces=(RECORDED / "attention_sectors",))) as stage:
         await stage.press("enter", "9", "exclamation_mark")
         assert "the most: 2 097 152 sectors, 2 lines alike" in stage.text, "the first figure in which lines differ"
-        assert "line 17 of 35" in stage.text, "the heading is line 1, and line 31 of the file follows"
+        assert "row 17 of 35" in stage.text, "the heading is row 1, and line 31 of the file follows"
         await stage.press("u", "u", "u", "exclamation_mark")
         assert "nothing stands out in this launch" in stage.text, "16 sectors per request, all alike"
         await stage.press("2", "exclamation_mark")

@@ -92,6 +92,11 @@ class Choice:
     missing: Sequence[str]
     notes: Sequence[str]
 
+    @property
+    def measured(self) -> list[int]:
+        """Positions in the table of the launches that are kept."""
+        return [launch for loop in self.loops for launch in loop.measured.tolist()]
+
 
 def choose(table: NcuTable, plan: Plan) -> Choice:
     """The launches that matter; what could not be found is told in the notes."""

@@ -15,7 +15,7 @@ from tui_probe.analysis.launch_groups import Shape, shape_of
 from tui_probe.analysis.traffic import bytes_of, durations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from numpy.typing import NDArray
 
@@ -54,9 +54,9 @@ class KernelFigures:
 
     ``time`` is in ns, ``total`` that of all launches, ``p99`` what 99 of 100 of them do not exceed by the nearest rank
     (None for a summary, which has no single launches). ``share`` is the part of the time of all launches of the same
-    origin; ``tensor_activity``, ``compute`` and ``memory`` are in % of the peak. ``arithmetic`` are instructions of
-    threads (ncu) or warps (probes) by type, ``tensor_types`` operations of tensor cores by the type of their operands,
-    ``matrix_types`` matrix instructions in the kernel's code likewise.
+    origin that count; ``tensor_activity``, ``compute`` and ``memory`` are in % of the peak. ``arithmetic`` are
+    instructions of threads (ncu) or warps (probes) by type, ``tensor_types`` operations of tensor cores by the type of
+    their operands, ``matrix_types`` matrix instructions in the kernel's code likewise.
     """
 
     shape: Shape
@@ -71,6 +71,10 @@ class KernelFigures:
     total: float | None = None
     p99: float | None = None
     share: float | None = None
+    kept: int | None = None
+    """Launches that count; None: all do."""
+    kept_time: float | None = None
+    """That of the launches that count, in ns."""
     tensor_activity: float | None = None
     tensor_operations: float | None = None
     compute: float | None = None
@@ -105,12 +109,13 @@ class KernelFigures:
 
     @property
     def tensor_work(self) -> float | None:
-        """What compares kernels by their work on tensor cores: operations, or activity × time, all launches."""
+        """What compares kernels by their work on tensor cores: operations, or activity × time, launches that count."""
+        launches = self.launches if self.kept is None else self.kept
         if self.tensor_operations is not None:
-            return self.tensor_operations * self.launches
+            return self.tensor_operations * launches
         if self.tensor_activity is None:
             return None
-        return self.tensor_activity * (1.0 if self.time is None else self.time * self.launches)
+        return self.tensor_activity * (1.0 if self.time is None else self.time * launches)
 
     @property
     def uses_tensor_cores(self) -> bool | None:
@@ -131,14 +136,19 @@ def counts_that_differ(one: KernelFigures, other: KernelFigures) -> list[str] | 
     return [name for name, (mine, its) in known.items() if abs(mine - its) >= _SAME] if known else None
 
 
-def figures_of(table: NcuTable) -> list[KernelFigures]:
-    """The kernels of a table, by file and shape, in the order of first launch."""
+def figures_of(table: NcuTable, measured: Collection[int] = ()) -> list[KernelFigures]:
+    """The kernels of a table, by file and shape, in the order of first launch.
+
+    ``measured`` are positions of the launches that count; in a file that has none of them all do.
+    """
     groups: dict[tuple[int, Shape], list[int]] = {}
     for launch in range(len(table.launches)):
         groups.setdefault((table.launches[launch].file, shape_of(table, launch)), []).append(launch)
     columns = _columns(table)
     times = durations(table)
-    wholes = _file_times(table, times)
+    counts = _counting(table, measured)
+    wholes = _file_times(table, np.where(counts, times, np.nan))
+    partly = {table.launches[launch].file for launch in np.flatnonzero(~counts).tolist()}
     arithmetic = _sums_by_type(table, _arithmetic_type)
     tensor_types = _sums_by_type(table, _tensor_type)
     found = []
@@ -149,7 +159,9 @@ def figures_of(table: NcuTable) -> list[KernelFigures]:
         whole = wholes[file]
         spent = _mean(times[at], weights)
         total = float(np.nansum(times[at] * weights)) if spent is not None else None
-        share = total / whole if total is not None and whole else None
+        inside = counts[at]
+        spent_kept = times[at][inside] * weights[inside]
+        kept_time = None if np.isnan(spent_kept).all() else float(np.nansum(spent_kept))
         found.append(
             KernelFigures(
                 shape,
@@ -160,13 +172,23 @@ def figures_of(table: NcuTable) -> list[KernelFigures]:
                 time=spent,
                 total=total,
                 p99=_p99(times[at]) if (weights == 1).all() else None,
-                share=share,
+                share=_ratio(kept_time, whole),
+                kept=int(weights[inside].sum()) if file in partly else None,
+                kept_time=kept_time,
                 arithmetic=_means(arithmetic, at, weights),
                 tensor_types=_means(tensor_types, at, weights),
                 matrix_types={},
             )
         )
     return found
+
+
+def _counting(table: NcuTable, measured: Collection[int]) -> NDArray[np.bool_]:
+    """For each launch whether it counts."""
+    chosen = {table.launches[launch].file for launch in measured}
+    counts = np.array([launch.file not in chosen for launch in table.launches], dtype=np.bool_)
+    counts[list(measured)] = True
+    return counts
 
 
 def _columns(table: NcuTable) -> dict[str, NDArray[np.float64]]:
@@ -233,7 +255,7 @@ def _means(
 
 
 def _file_times(table: NcuTable, times: NDArray[np.float64]) -> list[float]:
-    """Time of all launches of each file in ns, 0 where none was measured."""
+    """Time of the launches of each file in ns, 0 where none was measured."""
     sums = [0.0] * len(table.files)
     for launch, time in zip(table.launches, np.nan_to_num(times).tolist(), strict=True):
         sums[launch.file] += time * (launch.invocations or 1)

@@ -122,6 +122,9 @@ class Document(Data):
         del width
         return 0
 
+    counted_as: ClassVar[str] = "line"
+    """What the cursor counts, in a word: “row” where lines have numbers of their own, which say something else."""
+
     def counted(self) -> int | None:
         """How many lines the cursor counts: rows of a table without notes below it. None: all that are not pinned."""
         return None
@@ -222,6 +225,9 @@ COMMANDS: Final[Mapping[str, str]] = {
 class Drawing(Data):
     """Something with axes that fills its window."""
 
+    searches: ClassVar[bool] = False
+    """Whether ``find`` looks for names."""
+
     @abstractmethod
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
         """Exactly ``height`` lines of at most ``width`` cells. Fast: draws what ``prepare`` computed last."""
@@ -264,6 +270,14 @@ class Drawing(Data):
     def go_to(self, spot: Spot) -> bool:
         """The cursor to a spot. False where nothing of it is drawn."""
         del spot
+        return False
+
+    def find(self, text: str, step: int) -> bool:
+        """The cursor to the next thing (1) or the one before (-1) whose name the text means, around the end.
+
+        False where there is none.
+        """
+        del text, step
         return False
 
     @abstractmethod

@@ -7,6 +7,7 @@ is read once, whole; of a larger one what is asked for, when it is asked for.
 from __future__ import annotations
 
 import os
+import shlex
 import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, overload
@@ -37,7 +38,7 @@ class ResultFile:
         try:
             descriptor = plain_descriptor(path)
         except FileNotFoundError as error:
-            raise TraceError(f"{path}: it is no longer there: run again, or name the trace that has it") from error
+            raise TraceError(f"{path}: {_gone(path)}") from error
         except (OSError, ValueError) as error:
             raise TraceError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
         self._close = weakref.finalize(self, os.close, descriptor)
@@ -76,6 +77,14 @@ class ResultFile:
             raise TraceError(f"{self.path}: it was cut short at {at + done} while it was open: open it again")
         found.flags.writeable = False
         return found
+
+
+def _gone(path: Path) -> str:
+    """What to do about a file that is no longer there."""
+    packed = path.with_name(f"{path.name}.xz")
+    if packed.is_file():
+        return f"it is packed as {packed.name}: unpack it with xz -d {shlex.quote(str(packed))}"
+    return "it is no longer there: run again, or name the trace that has it"
 
 
 class Maps(Sequence["NDArray[np.uint8]"]):

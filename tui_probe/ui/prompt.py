@@ -54,6 +54,24 @@ class Question:
         return tuple(spans)
 
 
+class Refusal:
+    """Says why no text is taken: what is typed all the same would otherwise act as keys. Enter or Escape ends it."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+    def press(self, key: str, character: str | None) -> bool:
+        """Whether it goes on: while text is typed."""
+        return key not in ("enter", "escape") and character is not None and character.isprintable()
+
+    def insert(self, text: str) -> None:
+        """A pasted text is not taken either."""
+
+    def line(self) -> Line:
+        """The words as they are drawn."""
+        return ((f" {self.why}", "warn"), ("   Enter or Esc goes on", "dim"))
+
+
 class Prompt:
     """A label, a text and a cursor. ``take`` gets the text on Enter."""
 

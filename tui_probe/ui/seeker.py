@@ -63,6 +63,8 @@ class Seeker:
         worst = found.worst if found else None
         if line is not None and line.line is not None and view.land(Spot.of_line(line.line), exactly=True):
             self.screen.notice(f"{line.label}: {line.words}")
+        elif found is not None and found.unread:
+            self.screen.notice(f"the result could not be read: {found.problem}")
         elif worst is None and (words := view.land_on_marked()):
             self.screen.notice(words)
         elif worst is None:

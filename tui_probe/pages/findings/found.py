@@ -40,6 +40,8 @@ class Found:
     simulated: bool
     findings: tuple[Finding, ...] = ()
     problem: str | None = None
+    unread: bool = False
+    """Whether the result itself could not be read."""
 
     def record(self) -> dict[str, Any]:
         """As data."""
@@ -94,7 +96,7 @@ def find(source: Source) -> Found | None:
         return _remembered[key]
     except (TraceError, OSError) as error:
         problem = str(error).replace(f"{source.trace.directory}/", "")
-        return Found(probe, launch, source.trace.state.simulated, (), problem)
+        return Found(probe, launch, source.trace.state.simulated, (), problem, unread=True)
 
 
 def find_all(source: Source) -> list[Found]:

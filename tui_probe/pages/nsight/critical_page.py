@@ -102,8 +102,9 @@ def _lacking(rows: Sequence[CriticalRow]) -> list[str]:
 
 def _programs(table: NcuTable, tensor: Tensor | None, plan: Plan) -> list[_Program]:
     """Each file by itself."""
-    iterated = iterated_shapes(table, choose(table, plan), durations(table), plan)
-    figures = figures_of(table)
+    choice = choose(table, plan)
+    iterated = iterated_shapes(table, choice, durations(table), plan)
+    figures = figures_of(table, () if iterated is None else choice.measured)
     names = short_names([file.name for file in table.files])
     found = []
     for name, file in zip(names, table.files, strict=True):

@@ -7,10 +7,11 @@ from typing import Final
 EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     "kernels": (
         "One row per kernel with one grid and block, since one name may stand for several configurations; the one that"
-        " takes most time first. Total, mean and p99 are of all launches. Enter shows every value of them. “kept” are"
-        " the launches that count: those of the measured iterations, after the warm-up. A measured program launches"
-        " its kernels warm-up + runs times, or a multiple of that. The number is taken from --warmup and --runs, or"
-        " found as the part of the launch sequence that repeats.",
+        " takes most of the kept time first. “kept” are the launches that count: those of the measured iterations,"
+        " after the warm-up; where nothing repeats, all. Kept time and share are of those, total, mean and p99 of all"
+        " launches, of which Enter shows every value. A measured program launches its kernels warm-up + runs times, or"
+        " a multiple of that. The number is taken from --warmup and --runs, or found as the part of the launch sequence"
+        " that repeats.",
         "Blocks of a grid share global memory and L2; threads of a block share its shared memory and barriers, and all"
         " blocks on an SM its L1. A grid with fewer blocks than SMs leaves SMs idle: those rows are the first to look"
         " at when a kernel is slow and no unit is busy.",
@@ -50,7 +51,8 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "critical": (
         "The critical kernel does the matrix products, or takes most of the time. The lines below the table are the"
-        " questions put to the kernels in turn, and how many are left after each. Activity is"
+        " questions put to the kernels in turn, and how many are left after each. Tensor work and share are of the"
+        " launches that the page Kernels keeps. Activity is"
         " sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed; below 5 % it says nothing, since kernels"
         " without matrix instructions reach that too. A probe counts the operations themselves, without permission.",
         "The type is that of most tensor operations, or else of most arithmetic (ffma, fadd, fmul are fp32, d… fp64,"

@@ -78,7 +78,9 @@ def kernels_page(report: NcuReport) -> TablePage[KernelRow]:
     words = Words(file_head(report), loop_lines(choice, report.names), notes, EXPLANATIONS["kernels"])
     extra = {"expected_missing": list(choice.missing)}
     columns = by_file(KERNEL_COLUMNS, report)
-    rows = sorted(_kernel_rows(report, choice), key=lambda row: -(row.figures.total or 0.0))
+    rows = sorted(
+        _kernel_rows(report, choice), key=lambda row: (-(row.figures.kept_time or 0.0), -(row.figures.total or 0.0))
+    )
     return TablePage("kernels", "Kernels", columns, rows, words, extra, narrows=_values, leads="metrics")
 
 
@@ -119,7 +121,7 @@ def _kernel_rows(report: NcuReport, choice: Choice) -> list[KernelRow]:
         fates.setdefault((fate.file, fate.shape), []).append(fate)
     numbers = {file.name: number for number, file in enumerate(report.table.files)}
     rows = []
-    for figures in figures_of(report.table):
+    for figures in figures_of(report.table, choice.measured):
         number = numbers[figures.origin]
         own = fates.get((number, figures.shape), [])
         kept = sum(fate.kept for fate in own) if own else None
@@ -137,10 +139,13 @@ KERNEL_COLUMNS: Final[tuple[Column[KernelRow], ...]] = (
     Column("launches", lambda r: r.figures.launches, "launches", lambda r: units.count(r.figures.launches)),
     Column("kept", lambda r: r.kept, "kept", lambda r: units.count(r.kept)),
     Column("reason", lambda r: r.reason, "why", lambda r: r.reason, False, narrow=24),
-    Column("total_ns", lambda r: r.figures.total, "total", lambda r: nanoseconds(r.figures.total), rank=1),
-    Column("time_ns", lambda r: r.figures.time, "mean", lambda r: nanoseconds(r.figures.time), rank=1),
+    Column("total_ns", lambda r: r.figures.total, "total", lambda r: nanoseconds(r.figures.total), rank=3),
+    Column(
+        "kept_time_ns", lambda r: r.figures.kept_time, "kept time", lambda r: nanoseconds(r.figures.kept_time), rank=1
+    ),
+    Column("time_ns", lambda r: r.figures.time, "mean", lambda r: nanoseconds(r.figures.time), rank=2),
     Column("p99_ns", lambda r: r.figures.p99, "p99", lambda r: nanoseconds(r.figures.p99), rank=2),
-    Column("share_of_time", lambda r: r.figures.share, "share", lambda r: share(r.figures.share), rank=1),
+    Column("share_of_time", lambda r: r.figures.share, "share", lambda r: share(r.figures.share)),
     Column("grid", lambda r: r.figures.shape.grid, "grid", lambda r: _extent(r.figures.shape.grid), rank=2),
     Column("block", lambda r: r.figures.shape.block, "block", lambda r: _extent(r.figures.shape.block), rank=2),
     Column(

@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tui_probe.analysis.name_search import names_meant
 from tui_probe.draw import units
 from tui_probe.draw.axis import TIME, draw_across
 from tui_probe.draw.canvas import Canvas, shaded
@@ -37,12 +39,16 @@ _PLOT_CELLS: Final = 1200
 class StreamTimeline(Drawing):
     """Lanes over time with a cursor. Times are ns from the first thing that is drawn."""
 
+    searches = True
+
     def __init__(self, sources: NsysSources) -> None:
         self.title = "Timeline of streams"
         self.files = "  ".join(short_names(sources.report.files))
         self.lanes, self.origin, span = lanes_of(sources.report.kernels, sources.projected)
         self.window = Window(float(max(span, 1)), max(len(self.lanes), 1))
         self.marks: list[float] = []
+        self._found: tuple[tuple[float, int], tuple[float, int]] | None = None
+        """Start and lane of what was found last, and where the cursor was put: at the very end not at the start."""
         self.gutter = min(2 + max((width(lane.label) for lane in self.lanes), default=0), _GUTTER)
 
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
@@ -140,6 +146,28 @@ class StreamTimeline(Drawing):
             return f"nothing starts {'later' if forward else 'earlier'} in this lane"
         self.window.to(float(start))
         return None
+
+    def find(self, text: str, step: int) -> bool:
+        """By start, then by lane; ranges and kernels alike."""
+        names = names_meant((name for lane in self.lanes for name in lane.names), text)
+        places = sorted(
+            (int(lane.start[index]), line)
+            for line, lane in enumerate(self.lanes)
+            for index, code in enumerate(lane.codes.tolist())
+            if lane.names[code] in names
+        )
+        if not places:
+            return False
+        window = self.window
+        here = (window.time, window.line)
+        if self._found is not None and self._found[1] == here:
+            here = self._found[0]
+        place = bisect_right(places, here) if step > 0 else bisect_left(places, here) - 1
+        time, line = places[place % len(places)]
+        window.to(float(time))
+        window.move_lines(line - window.line)
+        self._found = ((time, line), (window.time, window.line))
+        return True
 
     def record(self) -> dict[str, Any]:
         """The lanes in columns; ns."""

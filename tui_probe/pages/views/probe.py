@@ -30,6 +30,8 @@ _COLUMNS: Final = ("probe", "line", "table", "sites", "text")
 class ProbeSource(Document):
     """One file after another, each below its name; ``pairs`` align ``pruned.ptx`` with the lines ``probed``."""
 
+    counted_as = "row"
+
     def __init__(self, title: str, texts: Sequence[ProbeText], pairs: Sequence[Pair], probed: Sequence[str]) -> None:
         self.title = title
         self.texts = texts

@@ -46,6 +46,8 @@ class Row:
 class SourceView(Document):
     """File after file, the one that most of the PTX came from first."""
 
+    counted_as = "row"
+
     def __init__(self, title: str, lines: SourceLines, files: SourceFiles, measures: Measures | None = None) -> None:
         self.title = title
         self._code = lines_of_ptx(lines)

@@ -102,7 +102,9 @@ class PagedScreen(PagedFrame):
 
     def names(self, key: keys.Key) -> bool:
         """Is a key named in the line of keys, if there is room?"""
-        return key.id not in ("again", "probe") and (self._view.searches or key.id not in ("search", "filter"))
+        if key.id in ("search", "filter"):
+            return self._view.searches if key.id == "search" else self._view.filters
+        return key.id not in ("again", "probe")
 
     def applies(self, row: keys.Key) -> bool:
         """Does the current page know a worst place?"""

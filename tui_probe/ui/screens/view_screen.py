@@ -12,7 +12,7 @@ from textual.css.query import NoMatches
 from tui_probe.ui import keys
 from tui_probe.ui.exports import KEYS, SUFFIXES
 from tui_probe.ui.layout import arrangement, needed
-from tui_probe.ui.prompt import Answer, Prompt, Question
+from tui_probe.ui.prompt import Answer, Prompt, Question, Refusal
 from tui_probe.ui.save import copy_out, export
 from tui_probe.ui.screens.names import NameScreen
 from tui_probe.ui.textual_private import OpenScreen
@@ -48,7 +48,7 @@ class ViewScreen(OpenScreen[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.prompt: Prompt | Question | None = None
+        self.prompt: Prompt | Question | Refusal | None = None
         self._notice = ""
         self._notice_until = 0.0
 
@@ -92,8 +92,10 @@ class ViewScreen(OpenScreen[None]):
 
     def applies(self, row: keys.Key) -> bool:
         """Would a key of this screen do something now?"""
-        if row.id in ("search", "filter"):
+        if row.id == "search":
             return self.view.searches
+        if row.id == "filter":
+            return self.view.filters
         if row.id == "worst":
             return False
         return row.id not in ("next_match", "previous_match") or bool(self.view.searched)
@@ -173,6 +175,11 @@ class ViewScreen(OpenScreen[None]):
         self.prompt = Prompt(label, take, text)
         self.show_hint()
 
+    def refuse_text(self, why: str) -> None:
+        """Say why no text is taken, and let what is typed after all be no keys."""
+        self.prompt = Refusal(why)
+        self.show_hint()
+
     def ask_question(self, question: Question) -> None:
         """Ask a question that is answered by a key."""
         self.prompt = question
@@ -225,7 +232,7 @@ class ViewScreen(OpenScreen[None]):
     def action_search(self) -> None:
         """Ask what to search for."""
         if not self.view.searches:
-            self.notice("this page has no lines to search")
+            self.refuse_text("this page has no lines to search")
             return
         self.ask("search", self.view.search)
 
@@ -237,8 +244,8 @@ class ViewScreen(OpenScreen[None]):
 
     def action_filter(self) -> None:
         """Ask what must be in what is shown."""
-        if not self.view.searches:
-            self.notice("this page has no lines to filter")
+        if not self.view.filters:
+            self.refuse_text("this page has no lines to filter")
             return
         self.ask("show only what contains", self.view.set_filter, self.view.filter_text)
 

@@ -90,12 +90,12 @@ class DocumentView(View):
             self._lay_out()
 
     def resume(self, before: View) -> None:
-        """The place, search and filter of the page that was here before, of another kernel."""
+        """The place, search and filter of the page that was here before, of another kernel; from its left edge on."""
         if isinstance(before, DocumentView):
             self.document.take_over(before.document)
             self._new = False
             self.place.top, self.place.cursor = before.place.top, before.place.cursor
-            self.left, self.searched = before.left, before.searched
+            self.searched = before.searched
             if before.filtered:
                 self.filtered = before.filtered
 
@@ -182,10 +182,10 @@ class DocumentView(View):
         return lines[:height]
 
     def _shown(self, number: int, width: int) -> Line:
-        """A line as far as it is visible, its gutter where it is."""
+        """A line as far as it is visible; its gutter and pinned lines stay where they are."""
         line = self.lines[number]
-        if self.left:
-            still = min(self.gutter, width) if number >= self.pinned else 0
+        if self.left and number >= self.pinned:
+            still = min(self.gutter, width)
             line = (*clip_line(line, still), *clip_line(line, width - still, skip=still + self.left))
         else:
             line = clip_line(line, width)
@@ -202,7 +202,8 @@ class DocumentView(View):
             rows = self.document.counted()
             count = self.count if rows is None or self.filtered else rows
             parts += self.document.about(self.cursor, self._cells)
-            parts += [f"line {self.place.cursor + 1} of {count}"] if self.place.cursor < count else []
+            word = "row" if self.filtered else self.document.counted_as
+            parts += [f"{word} {self.place.cursor + 1} of {count}"] if self.place.cursor < count else []
         elif self.count > self.room:
             parts.append(f"{self.top + 1}–{min(self.count, self.top + self.room)} of {self.count}")
         return parts

@@ -25,13 +25,14 @@ class DrawingView(View):
     """A window that a drawing fills. While a new state is prepared, the last one stays."""
 
     kind = "drawing"
-    searches = False
+    filters = False
 
     def __init__(
         self, desk: Desk, name: str, drawing: Drawing, source: Source | None, *, ascii_only: bool = False
     ) -> None:
         super().__init__(desk, name)
         self.drawing = drawing
+        self.searches = drawing.searches
         self.source = source
         self.ascii_only = ascii_only
         self.busy = self.moved = False
@@ -122,6 +123,26 @@ class DrawingView(View):
     def shift(self, step: int) -> None:
         """The cursor, left or right."""
         self.command("right" if step > 0 else "left")
+
+    def search(self, text: str) -> None:
+        """From the cursor on."""
+        self.searched = text
+        self.next_match(1)
+
+    def next_match(self, step: int) -> None:
+        """The cursor to the next or previous thing of that name."""
+        if not self.searched:
+            return
+        if self.drawing.find(self.searched, step):
+            self.moved = True
+            self._prepare()
+        else:
+            self.desk.notice(f"no name here has “{self.searched}” in it")
+
+    def clear_search(self) -> bool:
+        """Forget what was searched for."""
+        had, self.searched = bool(self.searched), ""
+        return had
 
     def leads_to(self) -> str:
         """The page that Enter goes to."""

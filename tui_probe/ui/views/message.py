@@ -18,7 +18,7 @@ class OpeningView(View):
     """How far the opening of a view is."""
 
     kind = "drawing"
-    searches = False
+    searches = filters = False
 
     def __init__(self, desk: Desk, name: str, opening: Opening, before: View) -> None:
         super().__init__(desk, name)
@@ -41,7 +41,7 @@ class MessageView(View):
     """Why there is nothing to see, and what to do."""
 
     kind = "drawing"
-    searches = False
+    searches = filters = False
 
     def __init__(self, desk: Desk, name: str, text: str, role: str = "dim") -> None:
         super().__init__(desk, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tui_probe.draw.spot import Spot
 from tui_probe.pages.explanations import explanation
@@ -56,8 +56,10 @@ class View:
 
     kind = ""
     """The scope of keys that only this kind of view has."""
-    searches: ClassVar[bool] = True
-    """Whether it has lines to search and filter."""
+    searches: bool = True
+    """Whether it has lines or names to search."""
+    filters: bool = True
+    """Whether it has lines to filter."""
     searched: str = ""
     """What was searched for last."""
 
