@@ -37,7 +37,7 @@ def test_it_opens_a_trace_and_comes_back(folder: Path) -> None:
         terminal.wait("kernels  probe")
         terminal.type("\r")
         for key in (CTRL_Q, "q"):
-            terminal.wait("zero_fill(float*, int)")
+            terminal.wait("6 kernels (3 probed)")
             terminal.type(key)
             terminal.wait("Recent traces")
             if key == CTRL_Q:
