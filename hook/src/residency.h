@@ -1,6 +1,6 @@
 /* How many blocks of a launch are on the device at once, with and without the probe. Blocks that wait for one another may
- * rely on all being there; where the probe takes room away, so that they no longer are, such a kernel would never end. The engine tells whose blocks
- * cannot wait for one another. */
+ * rely on all being there; where the probe takes room away, so that they no longer are, such a kernel would never end. The
+ * engine tells whose blocks cannot wait. */
 #ifndef TUI_PROBE_RESIDENCY_H
 #define TUI_PROBE_RESIDENCY_H
 
