@@ -55,7 +55,8 @@ static CUresult create(unsigned flags, struct context **created)
     return CUDA_SUCCESS;
 }
 
-void context_clear(struct context *context)
+/* Ends what belongs to a context: its modules and its memory. The caller holds the lock. */
+static void clear(struct context *context)
 {
     modules_unload_owner(context);
     streams_destroy_owner(context);
@@ -65,7 +66,7 @@ void context_clear(struct context *context)
 
 static void destroy(struct context *context)
 {
-    context_clear(context);
+    clear(context);
     handle_destroy(context->handle);
     free(context);
 }
@@ -219,7 +220,7 @@ API cuDevicePrimaryCtxReset_v2(CUdevice device)
     if (device != 0)
         return leave(CUDA_ERROR_INVALID_DEVICE);
     if (primary) {
-        context_clear(primary);
+        clear(primary);
         primary->fault = CUDA_SUCCESS;
     }
     return leave(CUDA_SUCCESS);

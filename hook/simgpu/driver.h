@@ -62,7 +62,4 @@ CUresult leave(CUresult result);
 /* The current context of this thread, destroyed or broken as it may be. The caller holds the lock. */
 CUresult current_context(struct context **context);
 
-/* Ends what belongs to a context: its modules and its memory. The caller holds the lock. */
-void context_clear(struct context *context);
-
 #endif

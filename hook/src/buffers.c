@@ -176,6 +176,8 @@ static void want_next(const struct chunk *chunk)
 static const struct reason *too_large(size_t needed, size_t limit)
 {
     char texts[2][REASON_NUMBER_SIZE];
+    if (!limit)
+        return reason_with(DEVICE_FULL, reason_number(texts[0], needed));
     return reason_with(LAUNCH_TOO_LARGE, reason_number(texts[0], needed), reason_number(texts[1], limit));
 }
 

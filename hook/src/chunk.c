@@ -71,7 +71,8 @@ static bool record_event(struct stream_use *use)
 static void record(const struct chunk *chunk, struct stream_use *use)
 {
     CUcontext context = chunk->pool->context, before = NULL;
-    REAL_OR_NOT_FOUND(cuCtxGetCurrent, &before);
+    if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &before) != CUDA_SUCCESS)
+        return; /* what is not known cannot be put back */
     if (before != context && REAL_OR_NOT_FOUND(cuCtxSetCurrent, context) != CUDA_SUCCESS)
         return;
     use->recorded = record_event(use);

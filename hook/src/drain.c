@@ -1,6 +1,7 @@
 #include "drain.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -110,16 +111,37 @@ static CUresult save_results(struct chunk *chunk)
     return result == CUDA_SUCCESS ? write_through(chunk) : result;
 }
 
+static bool was_before(const struct chunk *chunk, size_t piece)
+{
+    for (size_t i = 0; i < piece; i++)
+        if (!chunk->pieces[i].void_launch && chunk->pieces[i].probing->kernel == chunk->pieces[piece].probing->kernel)
+            return true;
+    return false;
+}
+
+/* The numbers of the kernels that were launched into the chunk, each once: "3,0", as many as fit, or "-". */
+static void list_kernels(const struct chunk *chunk, char *text, size_t size)
+{
+    size_t used = 0;
+    snprintf(text, size, "-");
+    for (size_t i = 0; i < chunk->n_pieces && used + 12 < size; i++)
+        if (!chunk->pieces[i].void_launch && !was_before(chunk, i))
+            used += (size_t)snprintf(text + used, size - used, "%s%u", used ? "," : "",
+                                     chunk->pieces[i].probing->kernel->index);
+}
+
 /* Afterwards the context is of no use for probing: an error of the program's own kernels, as a rule. */
 static void fault(struct chunk *chunk, CUresult result)
 {
+    char kernels[256];
     const char *name = reason_error_name(result);
     graft_faults_note(chunk, result);
     buffers_lock();
     chunk->pool->fault = reason_with(CONTEXT_FAULTED, name);
     chunk->pool->busy--;
     buffers_unlock();
-    event_log("[exec] drain-failed %d %s\n", result, name);
+    list_kernels(chunk, kernels, sizeof kernels);
+    event_log("[exec] drain-failed %d %s kernels %s\n", result, name, kernels);
 }
 
 static CUresult clear(struct chunk *chunk)

@@ -47,7 +47,8 @@ static bool can_be_twice(enum graph_node_type type)
     return type <= CU_GRAPH_NODE_EXT_SEMAS_WAIT || type == CU_GRAPH_NODE_BATCH_MEM_OP;
 }
 
-const struct reason *twin_refused(const struct graph *graph, unsigned long long flags)
+/* Why a graph with these nodes and flags cannot be there twice; NULL: it can. */
+static const struct reason *refused(const struct graph *graph, unsigned long long flags)
 {
     if (settings.benchmark || settings.memusage)
         return reason(GRAPH_LEFT_ALONE);
@@ -65,7 +66,7 @@ const struct reason *twin_refused(const struct graph *graph, unsigned long long 
 
 static const struct reason *clone(struct executable *executable, CUgraph graph)
 {
-    const struct reason *reason = twin_refused(executable->graph, executable->flags);
+    const struct reason *reason = refused(executable->graph, executable->flags);
     if (reason)
         return reason;
     const CUresult result = REAL_OR_NOT_FOUND(cuGraphClone, &executable->clone, graph);

@@ -4,9 +4,6 @@
 
 #include "executable.h"
 
-/* Why a graph with these nodes and flags cannot be there twice; NULL: it can. */
-const struct reason *twin_refused(const struct graph *graph, unsigned long long flags);
-
 /* Clones GRAPH for a twin, unless something refuses one; then the executable says what. */
 void twin_clone(struct executable *executable, CUgraph graph);
 

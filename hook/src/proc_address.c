@@ -1,5 +1,4 @@
-#include "proc_address.h"
-
+/* Our own functions by name, for programs that ask the driver for its functions' addresses. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +16,8 @@ static const struct wrapper wrappers[] = {
 #undef WRAPPED
 };
 
-void *wrapper_named(const char *name)
+/* The hook's function of exactly this exported NAME, or NULL if NAME is the real driver's own. */
+static void *wrapper_named(const char *name)
 {
     for (size_t i = 0; i < sizeof wrappers / sizeof *wrappers; i++)
         if (strcmp(wrappers[i].name, name) == 0)

@@ -16,7 +16,6 @@ atomic_bool real_loaded;
 
 static void *handle;
 static uintptr_t base;
-static char loaded_path[PATH_MAX] = "-";
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* So that a search path that leads back to us is recognised. */
@@ -32,8 +31,6 @@ static bool open_driver(const char *path)
     if (stat(path, &status) != 0 || is_ourselves(path))
         return false;
     handle = loader_open(path, RTLD_NOW | RTLD_LOCAL);
-    if (handle)
-        snprintf(loaded_path, sizeof loaded_path, "%s", path);
     return handle != NULL;
 }
 
@@ -101,11 +98,6 @@ void *real_symbol(const char *name)
 {
     real();
     return handle ? dlsym(handle, name) : NULL;
-}
-
-const char *real_path(void)
-{
-    return loaded_path;
 }
 
 void *real_handle(void)

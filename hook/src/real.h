@@ -30,8 +30,7 @@ static inline const struct real_driver *real(void)
 /* The address of any name in the driver, or NULL. */
 void *real_symbol(const char *name);
 
-/* Path of the loaded driver, "-" before it is loaded, its dlopen handle, and where it is mapped (0 before). */
-const char *real_path(void);
+/* The dlopen handle of the loaded driver, and where it is mapped; 0 before. */
 void *real_handle(void);
 uintptr_t real_base(void);
 

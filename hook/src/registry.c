@@ -190,7 +190,8 @@ struct kernel *registry_adopt(CUfunction function)
     return NULL;
 }
 
-struct kernel *registry_add_stranger(CUfunction function)
+/* A record for a handle of which not even the driver knows the name. NULL without memory. */
+static struct kernel *add_stranger(CUfunction function)
 {
     struct code *code = registry_add_code(NULL, function, false);
     struct kernel *kernel = code ? registry_add_kernel(code, "?", function, false) : NULL;
@@ -204,7 +205,7 @@ struct kernel *registry_kernel(CUfunction function)
     struct kernel *kernel = registry_find(function);
     if (!kernel)
         kernel = registry_adopt(function);
-    return kernel ? kernel : registry_add_stranger(function);
+    return kernel ? kernel : add_stranger(function);
 }
 
 void registry_number_kernel(struct kernel *kernel)

@@ -31,9 +31,6 @@ struct kernel *registry_find(const void *handle);
 /* Looks a handle up in the driver that the program got past us. NULL if the driver cannot say. */
 struct kernel *registry_adopt(CUfunction function);
 
-/* A record for a handle of which not even the driver knows the name. NULL without memory. */
-struct kernel *registry_add_stranger(CUfunction function);
-
 /* The kernel behind a handle, found in one of these ways. NULL without memory. */
 struct kernel *registry_kernel(CUfunction function);
 

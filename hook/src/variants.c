@@ -128,10 +128,13 @@ static struct variant *make(struct probing *probing, const struct launch *launch
         return NULL;
     atomic_init(&variant->context, context);
     variant->sampled = sampled;
-    if (REAL_OR_NOT_FOUND(cuCtxGetDevice, &variant->device) != CUDA_SUCCESS)
-        variant->device = -1;
+    CUresult result = REAL_OR_NOT_FOUND(cuCtxGetDevice, &variant->device);
     int mode = capture_mode_relax();
-    variant->reason = load(probing, launch, variant);
+    /* of an unknown device it would not be known when a reset takes the module away */
+    if (result == CUDA_SUCCESS)
+        variant->reason = load(probing, launch, variant);
+    else
+        variant->reason = reason_of_driver(result);
     if (!variant->reason && !(variant->pool = buffers_pool(context, variant->device)))
         variant->reason = reason(NO_STREAM);
     capture_mode_restore(mode);
@@ -173,11 +176,11 @@ static void unload(struct variant *variant, const void *unused)
 
 void variants_unload(struct code *code)
 {
-    if (!code)
+    CUcontext before = NULL;
+    /* what is not known cannot be put back: then the modules stay */
+    if (!code || REAL_OR_NOT_FOUND(cuCtxGetCurrent, &before) != CUDA_SUCCESS)
         return;
     int mode = capture_mode_relax();
-    CUcontext before = NULL;
-    REAL_OR_NOT_FOUND(cuCtxGetCurrent, &before);
     pthread_mutex_lock(&mutex);
     for (struct kernel *kernel = code->kernels; kernel; kernel = kernel->next)
         each_variant(kernel, unload, NULL);

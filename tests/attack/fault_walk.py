@@ -185,6 +185,7 @@ class Walk:
     runs: int = 0
     files: tuple[str, ...] = ("",)
     """What names of files begin with where anything is to fail."""
+    kinds: tuple[str, ...] = ("allocation", "write", "file", "engine", "thread", "driver")
 
     def go(self, tools: Tools, scenario: Scenario, folder: Path, numbers: Sequence[int], workers: int = 2) -> None:
         """Fail each place that no scenario has met before, at these of its calls."""
@@ -205,7 +206,11 @@ class Walk:
         kinds = {offset: kind for kind, offset in sites(tools, engine, scenario, folder / "plain")}
         places = by_line(tools.built.hook, list(kinds))
         found = [Fault(kinds[offset], offset, line, 0) for line, offsets in places.items() for offset in offsets]
-        wanted = [fault for fault in found if fault.line.startswith(self.files) and not fault.is_the_programs]
+        wanted = [
+            fault
+            for fault in found
+            if fault.kind in self.kinds and fault.line.startswith(self.files) and not fault.is_the_programs
+        ]
         new = [fault for fault in wanted if fault.line not in self.met]
         self.met |= {fault.line for fault in new}
         return new

@@ -2,7 +2,8 @@
  *
  * To be preloaded beside it. Environment: FAULT_LIBRARY part of the hook's path; FAULT_SITES file that receives "KIND OFFSET"
  * for each place in the hook that calls something which can fail, when it is met first; FAULT_SITE the offset of the place
- * whose call fails, in hexadecimal; FAULT_NTH which of its calls, counted from 1, or 0 for each. */
+ * whose call fails, in hexadecimal; FAULT_NTH which of its calls, counted from 1, or 0 for each; FAULT_ERROR what a call of
+ * the driver then returns, 999 (unknown) by default. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -212,7 +213,10 @@ enum { CODE_BYTES = 16 };
 __attribute__((used)) int outcome_of_call(uintptr_t caller);
 int outcome_of_call(uintptr_t caller)
 {
-    return is_due("driver", caller) ? UNKNOWN_ERROR : -1;
+    const char *error = getenv("FAULT_ERROR");
+    if (!is_due("driver", caller))
+        return -1;
+    return error ? atoi(error) : UNKNOWN_ERROR;
 }
 
 __asm__(".text\n"

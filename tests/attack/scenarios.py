@@ -13,13 +13,6 @@ from tests.hook.test_machine_code import entry, grafted
 from tests.hook.test_several_probes import NAMES, answering
 from tui_probe.launcher.control import BUDGETS, NO_LIMIT, ControlPage
 
-ADDS = """
-context()
-f = function(module(), "add__8")
-w = word()
-for _ in range({n}): launch(f, w, grid={grid}, block=64)
-wait_for(lambda: logged("[exec] save "))
-"""
 NVTX = """
 import nvtx_host as nvtx
 assert nvtx.start_nvtx() == 1
@@ -138,14 +131,15 @@ class Scenario:
     arguments: tuple[str, ...] = ()
     script: str = ""
     command: tuple[str, ...] = ()
-    """Another program, that ends with status 0 and prints ``output``."""
+    """Another program, that ends with ``status`` and prints ``output``."""
     output: str = ""
+    status: int = 0
 
     @property
     def expected(self) -> tuple[int, str, str]:
         """The status, and what goes to stdout and stderr, as without the hook."""
         if self.command:
-            return 0, self.output, ""
+            return self.status, self.output, ""
         if self.script:
             return 0, "done\n", ""
         return 5, "0\n" if self.arguments else "9\n", ""

@@ -15,6 +15,7 @@ int cuLibraryLoadData(void **library, const void *code, void *a, void *b, unsign
 int cuLibraryGetKernel(void **kernel, void *library, const char *name);
 int cuModuleUnload(void *module);
 int cuCtxSynchronize(void);
+int cuCtxGetCurrent(void **context);
 
 static uint64_t word;
 
@@ -31,6 +32,12 @@ static void *add_here(void *kernel)
     for (int i = 0; i < 3; i++)
         add(kernel, 4, NULL);
     return NULL;
+}
+
+static int is_current(void)
+{
+    void *current = NULL;
+    return !cuCtxGetCurrent(&current) && current == context;
 }
 
 int main(int argc, char **argv)
@@ -50,8 +57,8 @@ int main(int argc, char **argv)
     must(!cuModuleLoadData(&module, ".version 8.0\n") && !cuModuleGetFunction(&function, module, "last__8"),
          "no module");
     add(function, 1, stream);
-    must(!cuCtxSynchronize() && !cuModuleUnload(module) && !cuStreamDestroy_v2(stream) && !cuMemFree_v2(memory),
-         "no end");
+    must(!cuCtxSynchronize() && !cuModuleUnload(module) && is_current(), "another context");
+    must(!cuStreamDestroy_v2(stream) && !cuMemFree_v2(memory), "no end");
     (void)argv;
     printf("%llu\n", argc > 1 ? 0ull : (unsigned long long)word);
     return 5;

@@ -57,11 +57,14 @@ def nvcc_path() -> dict[str, str]:
 
 def test_from_home_through_an_attention_kernel_and_back(tmp_path: Path) -> None:
     pytest.importorskip("triton")
+    program = [sys.executable, str(PROGRAMS / "attention.py"), "triton"]
+    # The first run on a machine tries machine code out, and its eight launches may be over before they can be probed.
+    subprocess.run(tool(tmp_path, "run", "--no-ui", "--", *program), check=True, capture_output=True)
     with Terminal(tool(tmp_path), (120, 40)) as terminal:
         terminal.wait("✔ driver")
         terminal.type("\t")
         terminal.wait("Enter next field")
-        terminal.type(f"{CTRL_A}{CTRL_K}{sys.executable} {PROGRAMS / 'attention.py'} triton{CTRL_S}")
+        terminal.type(f"{CTRL_A}{CTRL_K}{' '.join(program)}{CTRL_S}")
         terminal.wait("flash_attention", 90)
         terminal.wait("exit 0 after", 90)
         terminal.type("/flash_attention\r\r")
@@ -69,7 +72,7 @@ def test_from_home_through_an_attention_kernel_and_back(tmp_path: Path) -> None:
         terminal.wait("✔ probed")
         terminal.type("3")
         terminal.wait("block_sched ▸")
-        terminal.type("7")
+        terminal.type("8")
         terminal.wait("share of slots busy", 30)
         print(terminal.text)
         terminal.type(CTRL_Q)
@@ -83,7 +86,7 @@ def test_a_result_is_drawn_while_the_program_runs_and_another_terminal_watches(t
     run = tool(tmp_path, "run", "--launches", "all", "-p", "block_sched", "--", str(products), "1000", "100")
     with Terminal(run, (120, 40)) as first:
         first.wait("tiled_matmul", 30)
-        first.type("\r7")
+        first.type("\r8")
         first.wait("share of slots busy", 30)
         with Terminal(tool(tmp_path, "watch"), (80, 24)) as second:
             second.wait("tiled_matmul", 30)
@@ -100,7 +103,7 @@ def test_a_result_is_drawn_while_the_program_runs_and_another_terminal_watches(t
         first.wait("launch")
         print(first.text)
         first.type("\x03\x03")
-        first.wait("signal 2", 20)
+        first.wait("the target has ended", 20)
         first.type(CTRL_Q)
         assert first.wait_for_end() == 130
         assert_restored(first)
@@ -116,7 +119,7 @@ def test_two_gigabytes_of_accesses_open_while_keys_act(tmp_path: Path, products:
         terminal.type("\r1")
         terminal.wait("✔ probed")
         begin = time.perf_counter()
-        terminal.type("7")
+        terminal.type("0")
         terminal.wait("reading", 5)
         key = seconds_until(terminal, "?", "Everywhere", 5)
         terminal.type("?")

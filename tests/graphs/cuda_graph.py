@@ -176,6 +176,7 @@ class Gpu:
         """The address of so many words of device memory, all 0."""
         self("cuMemAlloc_v2", byref(address := c_uint64()), c_size_t(4 * count))
         self("cuMemsetD8_v2", address, 0, c_size_t(4 * count))
+        self("cuCtxSynchronize")  # streams that do not wait for the default one must find it done
         return address.value
 
     def read(self, address: int, count: int) -> list[int]:

@@ -269,7 +269,7 @@ print(read(w))
 """
     run = host.python(script, STUB_FAIL_WAIT="700")
     assert (run.status, run.stdout) == (0, "2\n"), run.stderr
-    assert run.lines(r"\[exec\] drain-failed 700 CUDA_ERROR_ILLEGAL_ADDRESS")
+    assert run.lines(r"\[exec\] drain-failed 700 CUDA_ERROR_ILLEGAL_ADDRESS kernels 0")
     assert run.lines(r"\[exec\] backup .* reason context is faulted \(CUDA_ERROR_ILLEGAL_ADDRESS\)")
     assert run.lines(r"\[exit\] launches 2 probed 1 dropped 1 reason CUDA_ERROR_ILLEGAL_ADDRESS")
 

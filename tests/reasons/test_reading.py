@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.reasons.values import parameters, reasons
 from tui_probe.reasons import Reason, advice_on, because, because_of_file, listed_reasons, read_reason
-from tui_probe.trace.event_types import KernelFate
 from tui_probe.trace.events import parse_line
+from tui_probe.trace.kernel_events import KernelFate
 
 SAME = [each for each in listed_reasons().values() if each.older == (each.sentence,)]
 

@@ -1,0 +1,52 @@
+"""Programs that reset the device, unload kernels that still run, write astray, or leave no memory: they do the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.hook.conftest import compile_c
+from tui_probe.trace.follow import open_trace
+
+from .conftest import ROOT, Tool
+
+PROGRAMS = ROOT / "tests" / "gpu" / "programs"
+KERNELS = PROGRAMS / "unusual.ptx"
+TURNS = "20"
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("unusual") / "unusual"
+    compile_c(PROGRAMS / "unusual.c", path, "-Wno-unused-function", f"-I{PROGRAMS}")
+    return path
+
+
+@pytest.mark.parametrize("way", ["reset", "unload", "full"])
+def test_it_does_the_same(tool: Tool, program: Path, way: str) -> None:
+    command = [str(program), str(KERNELS), way, TURNS]
+    alone = tool.alone(*command)
+    assert alone.returncode == 0, alone.stderr
+    profiled, trace = tool.run(command)
+    assert (profiled.returncode, profiled.stdout) == (0, alone.stdout)
+    kernels, launches = open_trace(trace).kernels, open_trace(trace).launches
+    assert {kernel.status for kernel in kernels} == {"probed"}
+    assert any(kernel.launches_probed for kernel in kernels) == (way != "full")
+    if way == "full":
+        assert "device-full" in {launch.reason.code for launch in launches if launch.reason}
+
+
+def test_an_error_of_a_kernel_is_told_as_the_programs(tool: Tool, program: Path) -> None:
+    command = [str(program), str(KERNELS), "stray", TURNS]
+    alone = tool.alone(*command)
+    assert alone.stdout.endswith("launched 0, waited 700, launched again 700, memory 700\n")
+    profiled, trace = tool.run(command)
+    assert (profiled.returncode, profiled.stdout) == (alone.returncode, alone.stdout)
+    (head,) = (line for line in tool("report", str(trace), "--width", "400").stdout.splitlines() if "failed " in line)
+    assert "the GPU context, with CUDA_ERROR_ILLEGAL_ADDRESS (700), and the program was told so" in head
+    assert "launches of stray" in head or "launches of fill, stray" in head
+    assert f"compute-sanitizer {' '.join(command)}" in head
+    record = json.loads(tool("report", str(trace), "--format", "json").stdout)
+    assert record["run"]["context_failed"]["error"] == 700
