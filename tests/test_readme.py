@@ -12,7 +12,6 @@ from tui_probe.cli.commands import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 FILES = [
     f"/{path.relative_to(ROOT)}"
     for folder in ("tui_probe", "probes", "hook", "tests")

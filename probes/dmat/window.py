@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
-
-WHOLE: Final = (0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)

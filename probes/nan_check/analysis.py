@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.analysis.known_sites import KnownSites
-    from tui_probe.trace.event_types import Dim3
     from tui_probe.trace.results import Result
+    from tui_probe.trace.shapes import Dim3
     from tui_probe.trace.source_lines import SourceLine
 
 RECORD: Final = np.dtype(

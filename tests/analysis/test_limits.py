@@ -8,7 +8,7 @@ import pytest
 
 from tui_probe.analysis.limits import Demand, demanded, verdict
 from tui_probe.analysis.machine import Machine, machine_of
-from tui_probe.trace.event_types import Device
+from tui_probe.trace.process_events import Device
 
 H200 = machine_of(Device(0, 132, 1_980_000, "9.0", "NVIDIA H200"))
 """4.8 TB/s, and 132 · 1.98e9 = 2.61e11 cycles of SMs a second."""

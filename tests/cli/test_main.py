@@ -94,16 +94,16 @@ def test_usage_errors(command: Command, words: list[str], complaint: str, tmp_pa
     ],
 )
 def test_errors_end_with_their_status(
-    error: BaseException, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    error: BaseException, status: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def fail(_: list[str]) -> int:
         raise error
 
     monkeypatch.setattr(front, "dispatch", fail)
     assert front.main([]) == status
-    captured = capsys.readouterr()
+    captured = capfd.readouterr()
     assert captured.out == ""
-    assert captured.err == ("" if status == 130 else "tui-probe: error: why\n")
+    assert captured.err == ("tui-probe: interrupted\n" if status == 130 else "tui-probe: error: why\n")
 
 
 def test_a_reader_that_leaves_early_is_no_error() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.ui.synthetic import TraceWriter
 from tui_probe.cli.processes import TraceTeller, group_lines, reported
-from tui_probe.cli.run import tell_outcome
+from tui_probe.cli.profiling import tell_outcome
 from tui_probe.cli.text import HURRIED_BYTES, report_after_run, write_report
 from tui_probe.launcher.outcome import Outcome
 

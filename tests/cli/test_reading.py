@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from unittest.mock import Mock
+
 import pytest
 
 from tests.cli.conftest import ROOT
+from tests.importers.export import call, kernel, span, tables, write_export
 from tui_probe.cli.main import main
 from tui_probe.cli.reading import Reading
 from tui_probe.draw import units
@@ -31,12 +36,64 @@ def test_how_long_the_rest_takes(share: float, seconds: float, words: str) -> No
     assert units.left(share, seconds) == words
 
 
-@pytest.mark.parametrize("words", [["show", "timeline"], ["compare"]], ids=lambda words: words[0])
-def test_pages_tell_how_far_they_are(
-    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+DEMO = f"{ROOT}/tests/data/h200/demo"
+NCU = f"{ROOT}/tests/data/ncu/vec_metrics.csv"
+COMMANDS = {
+    "show": (["show", "timeline", f"{DEMO}:saxpy"], "reading"),
+    "compare": (["compare", f"{DEMO}:saxpy", f"{DEMO}:saxpy"], "reading"),
+    "report": (["report", DEMO], "reading"),
+    "report results": (["report", DEMO, "--page", "results", "--format", "csv"], "reading"),
+    "import ncu": (["import", "ncu", NCU, "--page", "metrics"], "reading"),
+    "import nsys": (["import", "nsys", "EXPORT", "--page", "kernels"], "reading"),
+    "import nsys ranges": (["import", "nsys", "EXPORT", "--page", "ranges"], "projecting ranges"),
+    "import nsys rows": (["import", "nsys", "EXPORT", "--page", "kernels"], "writing"),
+}
+
+
+@pytest.fixture
+def export(tmp_path: Path) -> str:
+    """An export of Nsight Systems: 20 kernels, and a range about each."""
+    numbers = range(1, 21)
+    kernels = [kernel(1000 * number, 1000 * number + 500, number) for number in numbers]
+    calls = [call(100 * number, 100 * number + 10, number) for number in numbers]
+    ranges = [span(100 * number, 100 * number + 50, "step") for number in numbers]
+    return str(write_export(tmp_path / "x.sqlite", tables(kernels, calls, ranges)))
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal on stderr alone, where everything takes too long."""
     monkeypatch.setattr("tui_probe.cli.reading.os.isatty", lambda descriptor: descriptor == 2)
     monkeypatch.setattr("tui_probe.cli.reading.PATIENCE", 0.0)
-    trace = f"{ROOT}/tests/data/h200/demo:saxpy"
-    assert main([*words, trace, *([trace] if words[0] == "compare" else [])]) == 0
-    assert "[info] reading: " in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands_tell_how_far_they_are(name: str, export: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words, doing = COMMANDS[name]
+    assert main([export if word == "EXPORT" else word for word in words]) == 0
+    err = capsys.readouterr().err
+    assert re.search(rf"\[info\] {doing}: +\d+%, \d+ s left", err)
+    assert err.endswith("\r\x1b[K"), "the line is gone in the end"
+
+
+def test_lines_on_the_same_terminal_end_what_was_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tui_probe.cli.reading.os.isatty", lambda _: True)
+    monkeypatch.setattr("tui_probe.cli.reading.PATIENCE", 0.0)
+    with Reading() as reading:
+        reading(0.25)
+        assert next(lines := reading.before(["one", "two"])) == "one"
+        reading(0.5)
+        assert list(lines) == ["two"]
+    assert capsys.readouterr().err == "\r[info] reading:  25%, 0 s left\x1b[K\r\x1b[K"
+
+
+@pytest.mark.parametrize("name", ["report results", "import ncu", "import nsys"])
+def test_ctrl_c_ends_them_in_words(
+    name: str, export: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Reading, "__call__", Mock(side_effect=KeyboardInterrupt))
+    assert main([export if word == "EXPORT" else word for word in COMMANDS[name][0]]) == 130
+    assert capfd.readouterr().err == "tui-probe: interrupted\n"

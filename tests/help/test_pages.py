@@ -27,9 +27,9 @@ from tui_probe.settings import read_settings
 from tui_probe.simgpu.executor.model import COPY_BYTES_PER_CYCLE, COPY_LATENCY, COSTS, TRY_WAIT_CYCLES, Machine
 from tui_probe.simgpu.protocol import REQUESTS, Status
 from tui_probe.trace.event_readers import READERS
-from tui_probe.trace.event_types import Unknown
 from tui_probe.trace.events import parse_line
 from tui_probe.trace.kernels import parse_kernel_info
+from tui_probe.trace.process_events import Unknown
 from tui_probe.trace.run_info import parse_run_info
 from tui_probe.ui import keys
 from tui_probe.ui.help_pages import page_of

@@ -33,7 +33,7 @@ def test_a_step_is_not_added_to_another(page: str, tmp_path: Path, capsys: pytes
     assert main([*command, "--width", "160"]) == 0
     text = capsys.readouterr().out
     assert "“Step 40”, ranges: Step 40 to 50" in text
-    assert "85 kernels of 3 689" in text
+    assert "85 of 3 689 kernels" in text
     assert "Step 400" not in text
     assert main([*command, "--format", "json"]) == 0
     record = json.loads(capsys.readouterr().out)

@@ -13,7 +13,8 @@ from tests.importers.export import call, kernel, span, tables, write_export
 from tui_probe.analysis.coverage import time_covered
 from tui_probe.draw.spans import plain
 from tui_probe.importers.nsys import read_nsys
-from tui_probe.pages.nsight.nsys_sources import NsysSources
+from tui_probe.pages.nsight.nsys_pages import gaps_page, kernels_page
+from tui_probe.pages.nsight.nsys_sources import NsysSources, nsys_head
 from tui_probe.pages.nsight.timeline import StreamTimeline
 
 
@@ -62,9 +63,9 @@ def test_a_stream_with_more_kernels_than_cells_is_shaded(tmp_path: Path) -> None
 
 def test_the_cursor_tells_what_is_there(view: StreamTimeline) -> None:
     drawn(view)
-    assert view.status() == ["f(int)", "from 0 ns", "1.00 µs"]
+    assert view.status() == ["f(int)", "from 1.00 µs", "1.00 µs"]
     assert view.press("next") is None
-    assert view.status() == ["g(int)", "from 4.00 µs", "2.00 µs"]
+    assert view.status() == ["g(int)", "from 5.00 µs", "2.00 µs"]
     assert view.press("next") == "nothing starts later in this lane"
     view.press("left")
     assert view.status()[0] == "not now: f(int)"
@@ -74,6 +75,65 @@ def test_the_cursor_tells_what_is_there(view: StreamTimeline) -> None:
         view.press("down")
     assert view.lane is not None
     assert view.lane.label == "  ranges 0"
+
+
+def test_times_are_those_of_the_other_pages(view: StreamTimeline) -> None:
+    lines = drawn(view, 120)
+    assert lines[0].endswith("5 lanes · 6.00 µs · times from the start of the capture")
+    starts = [start for lane in view.record()["lanes"] if lane["kind"] == "kernels" for start in lane["start_ns"]]
+    rows = kernels_page(view.sources).record()["kernels"]
+    assert sorted(starts) == sorted(row["start_ns"] for row in rows) == [1000, 1500, 5000]
+    assert [row[3] for row in view.cells()][1:3] == [1000, 5000]
+    assert [line[:9].strip() for line in lines[-2:]] == ["time of", "capture"], "also where the head has no room"
+    assert lines[-1].split()[:3] == ["capture", "1", "µs"], "the first kernel of the capture begins there, not at 0"
+
+
+def test_times_are_told_from_one_another_far_from_the_start(tmp_path: Path) -> None:
+    late = 5_000_000_000
+    kernels = [kernel(late, late + 2000, 1), kernel(late + 5000, late + 6000, 2)]
+    view = StreamTimeline(NsysSources(read_nsys([write_export(tmp_path / "x.sqlite", tables(kernels, [], []))])))
+    lines = drawn(view, 100)
+    assert view.press("next") is None
+    assert view.status()[1] == "from 5.00000500 s"
+    labels = lines[-1].split()[1::2]
+    assert len(labels) == len(set(labels)) > 2
+
+
+def test_only_what_a_search_means_is_drawn(tmp_path: Path) -> None:
+    kernels = [kernel(1000, 2000, 1), kernel(5000, 7000, 2, name=4), kernel(1500, 3000, 3, stream=8)]
+    calls = [call(10, 12, 1), call(20, 22, 2), call(30, 32, 3)]
+    ranges = [span(5, 40, "outer"), span(6, 15, "inner")]
+    report = read_nsys([write_export(tmp_path / "x.sqlite", tables(kernels, calls, ranges))])
+
+    def found(search: str) -> StreamTimeline:
+        return StreamTimeline(NsysSources(report, search))
+
+    inner = found("inner")
+    names = [lane["names"] for lane in inner.record()["lanes"]]
+    assert names == [["f(int)"], ["inner"]], "a kernel within a range of that name, and the range"
+    assert "“inner”: 1 of 3 kernels, 1 of 3 ranges" in drawn(inner, 120)[0]
+    assert [lane["names"] for lane in found("g(int)").record()["lanes"]] == [["g(int)"]]
+    nothing = found("nothing of that name")
+    assert nothing.record()["lanes"] == []
+    assert "0 of 3 kernels, 0 of 3 ranges" in drawn(nothing, 120)[0]
+    assert [line.strip() for line in drawn(nothing, 120)[1:]] == ["nothing to show", *[""] * 8]
+
+
+def test_counts_under_a_search_are_of_what_is_found(tmp_path: Path) -> None:
+    kernels = [kernel(1000, 2000, 1), kernel(5000, 7000, 2, name=4), kernel(9000, 9500, 3)]
+    calls = [call(10, 12, 1), call(20, 22, 2), call(30, 32, 3)]
+    ranges = [span(5, 40, "outer"), span(6, 15, "inner"), span(50, 60, "host alone")]
+    report = read_nsys([write_export(tmp_path / "x.sqlite", tables(kernels, calls, ranges))])
+    sources = NsysSources(report, "inner")
+    assert dict(nsys_head(sources))["seen"] == (
+        "1 of 3 kernels, 1 stream, 1 of 2 projected ranges, 1.00 µs, times from the start of the capture"
+    )
+    assert dict(nsys_head(NsysSources(report)))["seen"] == (
+        "3 kernels, 1 stream, 2 projected ranges, 1 of the host alone left out, 8.50 µs,"
+        " times from the start of the capture"
+    )
+    assert gaps_page(sources).words.found[0] == "3.00 µs in 1 of 2 gaps beside what is found"
+    assert gaps_page(NsysSources(report)).words.found[0] == "5.00 µs in 2 gaps of all streams"
 
 
 def test_zoom_pan_and_marks(view: StreamTimeline) -> None:

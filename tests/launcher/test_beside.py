@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 TOUCH = """
 import pathlib, sys, tui_probe.cli.main
-import tui_probe.cli.run as run
-run.get_ready_to_report = lambda: pathlib.Path('ready').touch()
+import tui_probe.cli.profiling as profiling
+profiling.get_ready_to_report = lambda: pathlib.Path('ready').touch()
 sys.exit(tui_probe.cli.main.main(sys.argv[1:]))
 """
 UNTIL_READY = ["sh", "-c", "until [ -e ready ]; do sleep 0.01; done; exit 3"]

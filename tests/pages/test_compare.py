@@ -237,6 +237,19 @@ def test_a_program_that_failed_is_told_before_the_verdict_and_not_judged(
     assert main(["compare", *sides, "--fail-if-worse", "5"]) == 1, "what is worse is worse"
 
 
+def test_forms_without_room_for_a_warning_give_it_on_stderr(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    before, after = write_pair(tmp_path)
+    said = (
+        "tui-probe: warning: B's program failed: A exit status 0, B exit status 1; what follows may be of less work\n"
+    )
+    for ending, words in ((0, ""), (1, said)):
+        write_ending(after, exit_status=ending)
+        for more in (["--format", "csv"], ["--view", "timeline"], ["--view", "timeline", "--format", "csv"]):
+            kernel = ":0" if "--view" in more else ""
+            assert main(["compare", f"{before}{kernel}", f"{after}{kernel}", *more]) == 0
+            assert capfd.readouterr().err == words
+
+
 def test_programs_that_ended_alike_are_judged(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     before, after = (write_ending(trace, exit_status=1) for trace in write_pair(tmp_path))
     assert document(capfd, before, after)["warning"] is None

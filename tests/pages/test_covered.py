@@ -49,6 +49,36 @@ def test_shares_are_of_gpu_time_and_libraries_are_named_as_people_call_them(writ
     )
 
 
+def in_a_graph(writer: TraceWriter, kernels: tuple[int, ...], ns: int) -> None:
+    """Ten replays of a graph of these kernels one behind the other, each replay taking so long."""
+    writer.lines(f"[graph] 0 executable 0x1 nodes {len(kernels)} kernels {len(kernels)} flags 0 replays 0")
+    for node, kernel in enumerate(kernels):
+        shape = "grid 8 1 1 block 128 1 1 shared 0"
+        writer.lines(f"[node] 0 {node} kernel in - after - kernel {kernel} {shape} captured -")
+    writer.lines("[graph] 0 replayed 10", f"[time] graph 0 replay 1 original ns {ns} for 10 call 5000")
+
+
+def test_what_replays_of_graphs_take_is_of_the_gpu_time(writer: TraceWriter) -> None:
+    """They are timed as wholes: a kernel that was timed by itself is not counted twice."""
+    for index in range(3):
+        writer.kernel(index, f"kernel_{index}")
+    writer.time(0, writer.launch(0), 10_000, probed=True)
+    in_a_graph(writer, (0, 1, 2), 89_000)
+    assert sentence(writer) == (
+        "12% of GPU time (1 of 3 kernels), 88% in replays of graphs (0 of 2 kernels recorded); not: 2 kernels"
+        " (none of its launches was recorded)"
+    )
+    trace = open_trace(writer.directory)
+    assert trace.kernels[0].time_share == pytest.approx(11 * 10_000 / (11 * 10_000 + 10 * 79_000))
+
+
+def test_a_graph_whose_kernels_were_all_timed_has_no_part_of_its_own(writer: TraceWriter) -> None:
+    writer.kernel(0, "mine")
+    writer.time(0, writer.launch(0), 10_000, probed=True)
+    in_a_graph(writer, (0,), 30_000)
+    assert sentence(writer) == "100% of GPU time (1 of 1 kernel)"
+
+
 def test_where_no_launch_was_timed_shares_are_of_launches(writer: TraceWriter) -> None:
     writer.kernel(0, "mine")
     for _ in range(3):
@@ -111,6 +141,7 @@ def test_the_report_says_it_first_and_json_has_it(writer: TraceWriter) -> None:
         "kernels_probed": 1,
         "share_probed": 0.5,
         "share_of": "launches",
+        "graphs": None,
         "left_out": [{"reason": "of cuFFT (by choice: --machine-code all)", "kernels": 1, "share": 0.5}],
     }
 

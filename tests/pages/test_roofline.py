@@ -22,8 +22,8 @@ from tui_probe.pages.roofline_points import points
 from tui_probe.probes.gmem_bytes import analysis as gmem_bytes
 from tui_probe.probes.tensorop_count import analysis as tensorop_count
 from tui_probe.settings import Settings
-from tui_probe.trace.event_types import Device
 from tui_probe.trace.follow import open_trace
+from tui_probe.trace.process_events import Device
 
 ROOF = Roof(peak=1000e12, bandwidth=4e12)
 

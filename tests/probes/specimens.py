@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tests.trace.make import TraceWriter
     from tui_probe.engine.probed_kernel import Probed
-    from tui_probe.trace.event_types import Dim3
+    from tui_probe.trace.shapes import Dim3
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
 if TYPE_CHECKING:
-    from tui_probe.trace.event_types import Dim3
+    from tui_probe.trace.shapes import Dim3
 
 BLOCK: Dim3 = (40, 1, 1)
 

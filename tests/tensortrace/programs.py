@@ -13,13 +13,14 @@ from tui_probe.launcher.python_path import python_path
 
 FRAMEWORKS = Path(__file__).parent / "frameworks"
 ROOT = Path(__file__).resolve().parents[2]
-STAMP = "Nov21_025649"
-FIRST_LAUNCH = f"""
+FIRST_LAUNCH = """
 import os
 def launch():
-    os.makedirs(f"{{os.environ['TUI_PROBE_TRACE_ROOT']}}/{STAMP}_{{os.getpid()}}", exist_ok=True)
+    folder = f"{os.environ['TUI_PROBE_TRACE_ROOT']}/Nov21_025650_{os.getpid()}"
+    os.makedirs(folder, exist_ok=True)
+    return folder
 """
-"""``launch()`` makes the trace of the process, as the hook does."""
+"""``launch()`` makes the trace of the process, as the hook does: those of children are named by times of their own."""
 
 
 def interpreters() -> list[str]:
@@ -66,7 +67,7 @@ def run(folder: Path, source: str, *, tensors: bool, python: str = sys.executabl
         "PYTHONDONTWRITEBYTECODE": "1",
         "LD_PRELOAD": "libcuda.so.1",
         "TUI_PROBE_TRACE_ROOT": str(root),
-        "TUI_PROBE_STAMP": STAMP,
+        "TUI_PROBE_STAMP": "Nov21_025649",
     }
     done = subprocess.run(
         [python, str(program)], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False

@@ -104,6 +104,22 @@ else:
     ]  # fmt: skip
 
 
+def test_a_trace_of_an_earlier_process_of_that_number_is_left_alone(tmp_path: Path) -> None:
+    source = """
+import torch
+older = launch().replace("_025650_", "_010101_")
+os.rename(launch(), older)
+os.utime(older, (1, 1))
+before = torch.Tensor(0x1000, (4,))
+torch.use(before)
+launch()
+torch.use(before)
+"""
+    ran = run(tmp_path, source, tensors=True)
+    assert (ran.stderr, ran.names[0]) == ("", "before")
+    assert [path.parent.name[6:12] for path in tmp_path.glob("trace/*/tensor.trace")] == ["025650"]
+
+
 @PYTHONS
 def test_attributes_of_self(tmp_path: Path, python: str) -> None:
     source = """
@@ -180,7 +196,7 @@ with TensorTrace():
         pass
     inside = watched()
 assert (watched(), inside) == (False, True)
-del os.environ["TUI_PROBE_STAMP"]
+del os.environ["TUI_PROBE_TRACE_ROOT"]
 with TensorTrace():
     assert not watched()
 """
@@ -207,6 +223,32 @@ assert hasattr(sys, "monitoring") or sys.getprofile() is mine
     assert ran.traces == [
         [["[info]", "another profiler of Python watches the calls of this program, so no tensor is named"]]
     ]
+
+
+@PYTHONS
+def test_a_failure_is_told_and_breaks_nothing(tmp_path: Path, python: str) -> None:
+    source = """
+import torch
+class Odd:
+    __dict__ = property(lambda self: {}["no\\n dict"])
+    def work(self, x): torch.use(x)
+launch()
+for _ in range(3):
+    Odd().work(torch.Tensor(0x3000, (4,)))
+class Worse(Odd):
+    __dict__ = property(lambda self: {}["1" * 1000])
+Worse().work(1)
+done = torch.Tensor(0x1000, (4,))
+torch.use(done)
+print("done")
+"""
+    ran = run(tmp_path, source, tensors=True, python=python)
+    assert (ran.status, ran.stdout, ran.stderr) == (0, "done\n", "")
+    assert "done" in ran.names
+    told = [fields[1] for fields in ran.traces[0] if fields[0] == "[info]"]
+    assert told[0] == r"not all tensors are named in work: KeyError: 'no\n dict'"
+    assert told[1].startswith("not all tensors are named in work: KeyError: '111")
+    assert (len(told), len(told[1])) == (2, len("not all tensors are named in ") + 300)
 
 
 def test_an_installed_neutrino_wins(tmp_path: Path) -> None:
@@ -267,4 +309,4 @@ launch()
     (whole,) = read_tensors(Trace(folder))  # in which the view lies
     assert (whole.name, whole.words, whole.size) == ("qkv", "(4, 3, 32) float16", 768)
     assert whole.index(2 * (3 * 96 + 2 * 32 + 31)) == (3, 2, 31)
-    assert whole.place.endswith("program.py:9")  # the call that saw it first
+    assert whole.place.endswith("program.py:11")  # the call that saw it first

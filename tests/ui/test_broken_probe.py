@@ -37,7 +37,7 @@ async def test_the_screen_goes_on(tmp_path: Path) -> None:
         stage.live.table.select(1)
         await stage.press("q", "enter")
         assert BUG in stage.text  # the summary
-        await stage.press("7")
+        await stage.press("8")
         assert BUG in stage.text  # the timeline
         await stage.press("1")
         assert "1 Sum" in stage.text

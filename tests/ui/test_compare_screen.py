@@ -137,8 +137,8 @@ async def compared(stage: Stage) -> CompareScreen:
 async def test_pages_have_numbers() -> None:
     async with on_stage(Session(traces=(H200 / "demo",)), (120, 40)) as stage:
         screen = await compared(stage)
-        assert stage.text.split("\n")[1] == " 1 Figures  2 Timeline"
-        await stage.press("2")
+        assert stage.text.split("\n")[1] == " 1 Figures  8 Timeline"
+        await stage.press("8")
         assert screen.current == "timeline"
         assert isinstance(screen.view, DrawingView)
         await stage.press("1")
@@ -161,7 +161,7 @@ async def test_a_number_typed_before_the_pages_are_known_is_not_lost(monkeypatch
     async with on_stage(Session(traces=(H200 / "demo",)), (120, 40)) as stage:
         stage.live.table.select(4)
         await stage.press("C", "right_square_bracket")
-        await stage.pilot.press("C", "2")
+        await stage.pilot.press("C", "8")
         await let_run(stage)
         assert screen_of(stage).current == "figures"
         gate.open.set()
@@ -174,7 +174,7 @@ async def test_the_worst_figure_and_the_worst_place_of_drawings() -> None:
         stage.live.table.select(5)
         await stage.press("C", "left_square_bracket", "C")
         assert "! worst" not in stage.text.split("\n")[-1], "of different kernels neither is worse"
-        await stage.press("2", "exclamation_mark")
+        await stage.press("8", "exclamation_mark")
         screen = screen_of(stage)
         assert isinstance(screen.view, DrawingView)
         assert "! worst" in stage.text or "block" in stage.text
@@ -204,7 +204,7 @@ async def test_reading_both_can_be_stopped(monkeypatch: pytest.MonkeyPatch) -> N
     async with on_stage(Session(traces=(H200 / "demo",)), (120, 40)) as stage:
         screen = await compared(stage)
         gate.close()
-        await stage.pilot.press("2")
+        await stage.pilot.press("8")
         await let_run(stage)
         screen.tick()
         assert isinstance(screen.view, OpeningView)
@@ -217,5 +217,5 @@ async def test_reading_both_can_be_stopped(monkeypatch: pytest.MonkeyPatch) -> N
         await stage.settle()
         assert stage.app.screen is screen
         assert "stopped" in stage.text
-        await stage.press("2")
+        await stage.press("8")
         assert isinstance(screen.view, DrawingView)

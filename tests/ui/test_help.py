@@ -39,7 +39,7 @@ def test_a_view_names_itself_in_words() -> None:
 async def test_it_begins_with_the_page_in_sight() -> None:
     async with on_stage(blocks(), (100, 40)) as stage:
         stage.live.table.select(1)
-        await stage.press("enter", "7", "question_mark")
+        await stage.press("enter", "8", "question_mark")
         assert isinstance(stage.app.screen, HelpScreen)
         lines = stage.text.split("\n")
         assert lines[0].startswith(" Timeline: blocks and warps on SMs over time")
@@ -82,5 +82,5 @@ async def test_pages_of_the_live_screen_are_explained(key: str) -> None:
 async def test_as_text(size: tuple[int, int], ascii_only: bool) -> None:
     async with on_stage(blocks(), size, Appearance(ascii_only=ascii_only)) as stage:
         stage.live.table.select(1)
-        await stage.press("enter", "7", "question_mark")
+        await stage.press("enter", "8", "question_mark")
         golden_screen("help", stage)

@@ -154,6 +154,22 @@ async def test_rows_are_sorted_by_any_column_both_ways(tmp_path: Path) -> None:
         assert "cupy_fill" in first
 
 
+@pytest.mark.parametrize(("forth", "back"), [("s", "S"), ("right", "left")])
+async def test_columns_are_chosen_by_the_keys_of_the_kernel_table(tmp_path: Path, forth: str, back: str) -> None:
+    def heading() -> list[str]:
+        return next(line for line in stage.text.splitlines() if " total" in line and " launches" in line).split()
+
+    async with shown([real(tmp_path, "nsys/sample.sqlite")], (120, 30)) as stage:
+        assert heading()[:3] == ["share", "total", "launches"]
+        await stage.press(forth, forth, forth)
+        assert "by launches, falling" in stage.text
+        assert heading()[:3] == ["share", "total", "launches↓"]
+        await stage.press("r")
+        assert heading()[:3] == ["share", "total", "launches↑"]
+        await stage.press(back)
+        assert heading()[:3] == ["share", "total↓", "launches"]
+
+
 async def test_only_columns_that_are_seen_are_sorted_by(tmp_path: Path) -> None:
     async with shown([real(tmp_path, "nsys/sample.sqlite")], (80, 24)) as stage:
         await stage.press("3")
@@ -180,7 +196,7 @@ async def test_the_timeline_answers_keys(tmp_path: Path) -> None:
         await stage.press("w")
         assert stage.text != before
         await stage.press("full_stop")
-        assert "from 1.90 µs" in stage.text
+        assert "from 2.00 µs" in stage.text
         await stage.press("m", "g", "m")
         assert "× to ×: 1.90 µs" in stage.text
 

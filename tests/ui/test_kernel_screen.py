@@ -13,7 +13,7 @@ import pytest
 from tests.ui.conftest import Stage, golden_screen, on_stage
 from tests.ui.fakes import FakeDrawing, Gate, show_fakes, show_pages
 from tui_probe.draw.view import Document
-from tui_probe.pages.views import FIXED
+from tui_probe.pages.views import FIXED, kind_of
 from tui_probe.probekit.kind import Kind
 from tui_probe.ui.feed import Session
 from tui_probe.ui.opening import pages_of
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.kind import Source
 
-RECORDED = Path(__file__).parents[1] / "data" / "h200" / "demo"
+H200 = Path(__file__).parents[1] / "data" / "h200"
+RECORDED = H200 / "demo"
 
 
 @pytest.fixture
@@ -105,12 +106,12 @@ async def test_a_number_typed_before_the_pages_are_known_is_not_lost(
     monkeypatch.setattr("tui_probe.ui.screens.kernel.pages_of", late)
     async with on_stage(recorded, (120, 40)) as stage:
         stage.live.table.select(4)
-        await stage.pilot.press("enter", "7")
+        await stage.pilot.press("enter", "8")
         await let_run(stage)
         assert screen_of(stage).current == FIXED[0]
         known.set()
         await stage.settle()
-        assert screen_of(stage).current == screen_of(stage).tabs[6].id != FIXED[0]
+        assert screen_of(stage).current == "timeline"
         assert "there is no page" not in stage.text
 
 
@@ -135,12 +136,45 @@ async def test_a_number_is_forgotten_with_the_screen(recorded: Session, monkeypa
         assert screen.opener.idle
 
 
-async def test_nought_shows_the_tenth_page(recorded: Session) -> None:
-    async with on_stage(recorded, (200, 50)) as stage:
-        stage.live.table.select(4)
+@pytest.mark.parametrize(
+    ("trace", "kernel", "own"),
+    [
+        ("demo", 4, ("blocks", "latency")),
+        ("demo_bytes", 1, ("memory", "latency")),
+        ("dmat", 1, ("dmat",)),
+        ("attention_progress", 1, ("progress", "latency")),
+        ("attention_sectors", 1, ("sectors",)),
+    ],
+)
+async def test_a_page_has_the_same_number_whatever_probe_ran(trace: str, kernel: int, own: Sequence[str]) -> None:
+    async with on_stage(Session(traces=(H200 / trace,)), (200, 50)) as stage:
+        stage.live.table.select(kernel)
+        await stage.press("enter")
+        numbered = [(key, name) for key, name in NUMBERED.items() if has(stage, name)]
+        assert numbered
+        for key, name in numbered:
+            await stage.press(key)
+            assert screen_of(stage).current == name
+            assert f" {key} {kind_of(name).title} " in stage.text.split("\n")[1]
+        for name in (*own, own[0]):
+            await stage.press("0")
+            assert screen_of(stage).current == name, "the page of this probe, then its next one, then the first again"
+            assert f" 0 {kind_of(name).title} " in stage.text.split("\n")[1]
+
+
+NUMBERED = {"7": "lines", "8": "timeline", "9": "source"}
+
+
+def has(stage: Stage, name: str) -> bool:
+    return any(tab.id == name and not tab.empty for tab in screen_of(stage).tabs)
+
+
+async def test_where_no_page_has_a_number_that_is_said() -> None:
+    async with on_stage(Session(traces=(H200 / "attention_progress",)), (200, 50)) as stage:
+        stage.live.table.select(0)
         await stage.press("enter", "0")
-        assert screen_of(stage).current == screen_of(stage).tabs[9].id == "source"
-        assert " 0 Source " in stage.text.split("\n")[1]
+        assert screen_of(stage).current == FIXED[0]
+        assert "there is no page 0: Tab goes from page to page" in stage.text
 
 
 async def test_the_ends_of_the_table_are_told(recorded: Session) -> None:
@@ -183,8 +217,19 @@ async def test_the_summary_names_the_numbers_of_pages(recorded: Session) -> None
     async with on_stage(recorded, (120, 40)) as stage:
         stage.live.table.select(4)
         await stage.press("enter")
-        assert "→ 7 Timeline" in stage.text
-        assert "→ 8 Blocks" in stage.text
+        assert "→ 8 Timeline" in stage.text
+        assert "→ 0 Blocks" in stage.text
+
+
+async def test_a_page_that_is_read_again_keeps_the_numbers_of_pages(recorded: Session) -> None:
+    async with on_stage(recorded, (120, 40)) as stage:
+        stage.live.table.select(4)
+        await stage.press("enter")
+        before = document(stage).document
+        screen_of(stage)._read_again(screen_of(stage)._row)
+        await stage.settle()
+        assert document(stage).document is not before
+        assert "→ 8 Timeline" in stage.text
 
 
 async def test_what_is_missing_is_said_in_place(session: Session) -> None:
@@ -310,8 +355,8 @@ async def test_a_page_says_itself_whether_it_grows_and_what_it_is_called_where_t
     show_pages(monkeypatch, made("still", grows=False), made("growing", grows=True), others=False)
     async with on_stage(session, (80, 30)) as stage:
         await stage.press("enter")
-        assert " 7 Still  8 Growing" in stage.text.split("\n")[1]
-        for number, times in (("7", 1), ("8", 2)):
+        assert " 0 Still  0 Growing" in stage.text.split("\n")[1]
+        for number, times in (("0", 1), ("0", 2)):
             opened.clear()
             await stage.press(number)
             trace.launch(0)
@@ -327,10 +372,14 @@ async def test_what_was_missing_is_looked_for_again(session: Session, monkeypatc
     made = Kind("late", "Late", "made up", lambda _: why[0] or None, lambda source, _: FakeDrawing(source, Gate()))
     show_pages(monkeypatch, made, others=False)
     async with on_stage(session) as stage:
-        await stage.press("enter", "7")
+        await stage.press("enter")
+        await screen_of(stage).run_action("page('late')")
+        await stage.settle()
         assert "there is nothing yet" in stage.text
         why[0] = ""
-        await stage.press("1", "7")
+        await stage.press("1")
+        await screen_of(stage).run_action("page('late')")
+        await stage.settle()
         assert isinstance(screen_of(stage).view, DrawingView)
 
 
@@ -403,7 +452,7 @@ async def test_a_drawing_stays_while_results_come_and_the_newest_is_a_key_away(
         return stage.text.split("\n")[0]
 
     async with on_stage(session) as stage:
-        await stage.press("enter", "7")
+        await stage.press("enter", "8")
         assert "launch 3 (4th of 4 of this kernel)  probed" in title()
         for _ in range(3):
             trace.result(0, trace.launch(0))

@@ -15,7 +15,8 @@ from tui_probe.draw.spot import Spot
 from tui_probe.draw.view import Document, no_progress
 from tui_probe.pages.views import kind_of
 from tui_probe.probekit.kind import Source
-from tui_probe.ui.views.document import DocumentView, pointed
+from tui_probe.ui.views.document import DocumentView
+from tui_probe.ui.views.document_window import pointed
 from tui_probe.ui.views.place import Place
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def test_the_cursor_can_be_seen_in_every_palette(view: DocumentView, palette: st
     assert style.reverse or style.bgcolor != plain.bgcolor
     cells = 0
     for text, role in line:
-        assert (role == "select") is (cells < view.gutter)  # the code keeps its colours
+        assert (role == "select") is (cells < view.gutter or cells == 79)  # the code keeps its colours
         cells += len(text)
 
 
@@ -131,10 +132,19 @@ def test_without_the_keys_the_cursor_has_another_sign_and_ground(view: DocumentV
     assert not any(line[0][0].startswith("▌") for line in view.draw(80, 24))
 
 
-def test_a_line_without_text_is_marked_in_its_gutter_alone() -> None:
-    line = pointed((("   12  ", "dim"),), 9, focused=True)
+def test_a_line_without_text_is_marked_in_its_gutter() -> None:
+    line = pointed((("   12  ", "dim"),), 9, 10, focused=True)
     assert "".join(text for text, _ in line) == "▌  12     "
     assert line[-1][1] == ""
+
+
+@pytest.mark.parametrize(("focused", "shown"), [(True, "▌  12  ret;      ▐"), (False, "│  12  ret;      │")])
+def test_the_line_of_the_cursor_is_marked_at_its_end_too(focused: bool, shown: str) -> None:
+    line = pointed((("   12  ", "dim"), ("ret;", "")), 7, 18, focused=focused)
+    assert "".join(text for text, _ in line) == shown
+    assert line[-1][1] == line[0][1] == ("select" if focused else "idle")
+    full = pointed((("   12  ", "dim"), ("ret;", "")), 7, 11, focused=focused)
+    assert full[-1][0] == "ret;", "no text gives way to it"
 
 
 def test_sideways_the_gutter_stands_still(view: DocumentView) -> None:
@@ -143,7 +153,7 @@ def test_sideways_the_gutter_stands_still(view: DocumentView) -> None:
     after = at_cursor(view)
     assert view.left == 8
     assert after[: view.gutter] == before[: view.gutter]
-    assert after[view.gutter :] == before[view.gutter + 8 :]
+    assert after[view.gutter :].rstrip(" ▐") == before[view.gutter + 8 :].rstrip(" ▐")
 
 
 def test_search_and_steps_put_the_cursor_there(view: DocumentView) -> None:

@@ -156,12 +156,6 @@ def figures_of(table: NcuTable, measured: Collection[int] = ()) -> list[KernelFi
         at = np.array(launches)
         weights = np.array([table.launches[launch].invocations or 1 for launch in launches], dtype=np.float64)
         means = {name: _mean(values[at], weights) for name, values in columns.items()}
-        whole = wholes[file]
-        spent = _mean(times[at], weights)
-        total = float(np.nansum(times[at] * weights)) if spent is not None else None
-        inside = counts[at]
-        spent_kept = times[at][inside] * weights[inside]
-        kept_time = None if np.isnan(spent_kept).all() else float(np.nansum(spent_kept))
         found.append(
             KernelFigures(
                 shape,
@@ -169,18 +163,29 @@ def figures_of(table: NcuTable, measured: Collection[int] = ()) -> list[KernelFi
                 table.files[file].name,
                 int(weights.sum()),
                 **means,
-                time=spent,
-                total=total,
-                p99=_p99(times[at]) if (weights == 1).all() else None,
-                share=_ratio(kept_time, whole),
-                kept=int(weights[inside].sum()) if file in partly else None,
-                kept_time=kept_time,
+                **_times(times[at], weights, counts[at], wholes[file]),
+                kept=int(weights[counts[at]].sum()) if file in partly else None,
                 arithmetic=_means(arithmetic, at, weights),
                 tensor_types=_means(tensor_types, at, weights),
                 matrix_types={},
             )
         )
     return found
+
+
+def _times(
+    times: NDArray[np.float64], weights: NDArray[np.float64], inside: NDArray[np.bool_], whole: float | None
+) -> dict[str, float | None]:
+    """Of launches, each of which stands for ``weights``: those ``inside`` count in the share of the ``whole`` time."""
+    spent, kept = _mean(times, weights), times[inside] * weights[inside]
+    kept_time = None if np.isnan(kept).all() else float(np.nansum(kept))
+    return {
+        "time": spent,
+        "total": None if spent is None else float(np.nansum(times * weights)),
+        "p99": _p99(times) if (weights == 1).all() else None,
+        "share": _ratio(kept_time, whole),
+        "kept_time": kept_time,
+    }
 
 
 def _counting(table: NcuTable, measured: Collection[int]) -> NDArray[np.bool_]:

@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from tui_probe.bandwidth.figures import Bandwidth
-    from tui_probe.trace.event_types import Device
+    from tui_probe.trace.process_events import Device
 
 ISSUED_A_CLOCK: Final = 4.0
 """Warp instructions that the four schedulers of an SM issue."""
 REQUESTS_A_CLOCK: Final = 1.0
 """Requests that the load and store units of an SM take, and passes of its shared memory."""
-SECTORS_A_CLOCK: Final = 4.0
-"""Sectors of 32 bytes that the L1 cache of an SM moves: 128 bytes."""
 _TENSOR_HALF: Final = {"7.0": 1024, "7.5": 1024, "8.0": 2048, "8.6": 1024, "8.9": 1024, "9.0": 4096}
 """Dense operations in half precision of the tensor cores of an SM in a clock."""
 _SHARE_OF_MMA: Final = {"9.0": 0.63}
@@ -58,7 +56,6 @@ class Machine:
     fp64: float | None = None
     fp16: float | None = None
     requests: float | None = None
-    l1_sectors: float | None = None
     tensor: float | None = None
     """Operations in half precision, of all instructions; ``mma`` of those of one warp."""
     mma: float | None = None
@@ -83,7 +80,7 @@ def machine_of(device: Device, bandwidth: Bandwidth | None = None, *, simulated:
     mma = None if tensor is None else tensor * _SHARE_OF_MMA.get(kind, 1.0)
     machine = Machine(
         device.name, device.sms, rate(ISSUED_A_CLOCK), rate(_FP32.get(kind)), rate(_FP64.get(kind)),
-        rate(_HALF.get(kind)), rate(REQUESTS_A_CLOCK), rate(SECTORS_A_CLOCK), tensor, mma, memory,
+        rate(_HALF.get(kind)), rate(REQUESTS_A_CLOCK), tensor, mma, memory,
         next((bytes_ for part, bytes_ in _L2.items() if part in device.name), None), l2_size, simulated,
     )  # fmt: skip
     return machine if bandwidth is None else _with_measured(machine, bandwidth)

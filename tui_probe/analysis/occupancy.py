@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tui_probe.trace.event_types import Dim3
+    from tui_probe.trace.shapes import Dim3
 
 WARP = 32
 

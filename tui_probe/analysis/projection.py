@@ -14,18 +14,24 @@ import numpy as np
 from tui_probe.importers.nsys_model import UNKNOWN, ProjectedRange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
     from tui_probe.importers.nsys_model import HostRanges, Kernels
 
 
-def project(kernels: Kernels, ranges: HostRanges) -> list[ProjectedRange]:
-    """The ranges on every stream, by start, the outer first. ``level`` counts the projected ranges around one."""
+def project(
+    kernels: Kernels, ranges: HostRanges, progress: Callable[[float], object] = lambda _: None
+) -> list[ProjectedRange]:
+    """The ranges on every stream, by start, the outer first. ``level`` counts the projected ranges around one.
+
+    ``progress`` is told the share of the ranges that is done.
+    """
     found: list[ProjectedRange] = []
     around: list[tuple[int, int]] = []  # thread and end of the ranges that enclose the next, the outermost first
-    for row, inside in _members(kernels, ranges):
+    for done, (row, inside) in enumerate(_members(kernels, ranges)):
+        progress(done / len(ranges))
         thread, start, end = int(ranges.thread[row]), int(ranges.start[row]), int(ranges.end[row])
         around = [each for each in around if each[0] == thread and each[1] >= end and each[1] > start]
         found += _streams(kernels, ranges, inside, row, len(around))
@@ -65,7 +71,7 @@ def _streams(
             end=int(kernels.end[each].max()),
             kernels=len(each),
             level=level,
-            busy=int(kernels.duration[each].sum()),
+            busy=int((kernels.end[each] - kernels.start[each]).sum()),
             host_start=int(ranges.start[row]),
             host_end=int(ranges.end[row]),
         )

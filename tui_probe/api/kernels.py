@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.draw.table import Column
-    from tui_probe.trace.event_types import Way
     from tui_probe.trace.gpu_time import GpuTime
+    from tui_probe.trace.kernel_events import Way
     from tui_probe.trace.model import Kernel as TracedKernel
     from tui_probe.trace.model import Status, Trace
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tui_probe.trace.event_types import Dim3
     from tui_probe.trace.launches import Launch as LoggedLaunch
     from tui_probe.trace.model import Kernel as TracedKernel
+    from tui_probe.trace.shapes import Dim3
 
 LAUNCH: Final = np.dtype(
     [

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.probekit.own_probe import OwnMap
-    from tui_probe.trace.event_types import Dim3
     from tui_probe.trace.model import Kernel as TracedKernel
     from tui_probe.trace.result_reduced import Group, Reduced
+    from tui_probe.trace.shapes import Dim3
 
 
 class Result:

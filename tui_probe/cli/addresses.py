@@ -9,6 +9,7 @@ from tui_probe.trace.address import Address, parse_address
 from tui_probe.trace.locate import find_trace, trace_of_result, traces_in
 
 from .chosen import trace_dir
+from .reading import Reading
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,7 +55,9 @@ def opened(address: Address) -> Trace:
     """The trace. Raises TraceError."""
     from tui_probe.trace.follow import open_trace
 
-    return open_trace(place_of(address))
+    place = place_of(address)
+    with Reading() as reading:
+        return open_trace(place, reading)
 
 
 def opened_in_part(address: Address) -> Trace:

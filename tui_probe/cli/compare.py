@@ -146,12 +146,14 @@ def compared(sides: Sides) -> Comparison:
 def drawn(sides: Sides, arguments: argparse.Namespace) -> Iterator[str]:
     """A drawing of both sides."""
     from tui_probe.pages.beside import open_beside
+    from tui_probe.pages.comparison import warning_of
     from tui_probe.pages.views.output import data_csv, text_lines, view_lines
     from tui_probe.probekit.kind import Source
 
     one, other = sides
     if not isinstance(one, Source) or not isinstance(other, Source):
         raise ChoiceError("a drawing is of a kernel: name one on both sides, TRACE:KERNEL")
+    _warn_of(warning_of(one.trace, other.trace))
     with Reading() as reading:
         view = open_beside(arguments.view, one, other, reading)
     if arguments.format == "csv":
@@ -163,6 +165,12 @@ def drawn(sides: Sides, arguments: argparse.Namespace) -> Iterator[str]:
     width, height = arguments.width or shutil.get_terminal_size((120, 40)).columns, arguments.height
     fits(width, height)
     return text_lines(view_lines(view, width, height, ascii_only=arguments.ascii or not speaks_utf8(sys.stdout)))
+
+
+def _warn_of(failure: str) -> None:
+    """Say on stderr what a form has no place for: that one of the programs failed."""
+    if failure:
+        warn(f"warning: {failure}")
 
 
 def source(trace: Trace, address: Address) -> Source:
@@ -185,6 +193,7 @@ def written(comparison: Comparison, arguments: argparse.Namespace) -> Iterator[s
         figures = record.pop("figures")
         return as_json({"page": "compare", **record}, "figures", figures, arguments.schema)
     if arguments.format == "csv":
+        _warn_of(comparison.warning)
         return data_csv(comparison)
     if arguments.format == "md":
         return comparison.markdown()

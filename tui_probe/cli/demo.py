@@ -13,7 +13,9 @@ from tui_probe.launcher.options import RunOptions
 from .checks.gpu import driver_items
 from .chosen import default_launches
 from .output import inform
-from .run import add_probe_options, probes_of, profile, wants_detail
+from .profiling import profile
+from .run_arguments import add_probe_options
+from .run_options import probes_of, wants_detail
 from .screen import add_screen_options, wants_screen
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tui_probe.launcher.held_target import HeldTarget
 from tui_probe.trace.recent import remember
 
-from .run import leave_running, wait_for_end
+from .profiling import leave_running, wait_for_end
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

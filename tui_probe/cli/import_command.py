@@ -13,12 +13,13 @@ from tui_probe.trace.address import parse_address
 
 from .addresses import opened_in_part
 from .output import put
+from .reading import Reading
 from .sizes import NARROWEST, cells, speaks_utf8
 from .status import ExitStatus
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tui_probe.cli.commands import Command
     from tui_probe.trace.model import Trace
@@ -74,7 +75,15 @@ def write_page(page: Any, arguments: argparse.Namespace) -> int:
         ascii_only=plain(arguments),
         explained=arguments.explain,
     )
-    return write_lines(lines, arguments)
+    with Reading("writing") as writing:
+        return write_lines(writing.before(counted_off(lines, len(page.rows), writing)), arguments)
+
+
+def counted_off(lines: Iterable[str], count: int, progress: Callable[[float], None]) -> Iterator[str]:
+    """The lines, of which there are about so many."""
+    for place, line in enumerate(lines):
+        progress(min(1.0, place / max(count, 1)))
+        yield line
 
 
 def write_lines(lines: Iterable[str], arguments: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from tui_probe.analysis.sectors import ELEMENT_BYTES, Tensor
 from tui_probe.pages.nsight.choices import NCU_PAGES
 
 from .import_command import add_output_options, opened, write_page
+from .reading import Reading
 
 if TYPE_CHECKING:
     from tui_probe.analysis.chosen_launches import Plan
@@ -65,7 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.files and not arguments.trace:
         arguments.refuse("which files? tui-probe import ncu FILE.csv...")
     plan, tensor = plan_of(arguments), tensor_of(arguments)
-    table = read_ncu(arguments.files) if arguments.files else None
+    with Reading() as reading:
+        table = read_ncu(arguments.files, reading) if arguments.files else None
     sources = Sources(table, opened(arguments.trace), plan, tensor)
     return write_page(ncu_page(arguments.page, sources), arguments)
 

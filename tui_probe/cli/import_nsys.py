@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tui_probe.pages.nsight.choices import NSYS_PAGES
 
 from .import_command import add_output_options, opened, plain, width_of, write_lines, write_page
+from .reading import Reading
 
 if TYPE_CHECKING:
     from tui_probe.pages.nsight.nsys_sources import NsysSources
@@ -38,11 +39,16 @@ def run(arguments: argparse.Namespace) -> int:
     from tui_probe.pages.nsight.nsys_pages import gaps_page, kernels_page, ranges_page, totals_page
     from tui_probe.pages.nsight.nsys_sources import NsysSources
 
-    sources = NsysSources(read_nsys(arguments.files), arguments.search, opened(arguments.trace))
-    if arguments.page == "timeline":
-        return write_timeline(sources, arguments)
-    page = {"totals": totals_page, "kernels": kernels_page, "ranges": ranges_page, "gaps": gaps_page}[arguments.page]
-    return write_page(page(sources), arguments)
+    pages = {"totals": totals_page, "kernels": kernels_page, "ranges": ranges_page, "gaps": gaps_page}
+
+    with Reading() as reading:
+        report = read_nsys(arguments.files, reading)
+    with Reading("projecting ranges") as projecting:
+        sources = NsysSources(report, arguments.search, opened(arguments.trace), projecting)
+        if arguments.page == "timeline":
+            return write_timeline(sources, arguments)
+        page = pages[arguments.page](sources)
+    return write_page(page, arguments)
 
 
 def write_timeline(sources: NsysSources, arguments: argparse.Namespace) -> int:

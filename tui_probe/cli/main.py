@@ -18,7 +18,7 @@ from tui_probe.near import meant
 
 from . import completion
 from .commands import COMMANDS, READS_RESULTS
-from .output import complain, discard_output, on_terminal
+from .output import complain, discard_output, on_terminal, warn
 from .status import ExitStatus
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except KeyboardInterrupt:
+        warn("interrupted")
         return ExitStatus.INTERRUPTED
     except BrokenPipeError:
         discard_output()

@@ -12,6 +12,7 @@ from tui_probe.pages.schema import NEWEST, SCHEMAS
 from .addresses import opened, place_of
 from .kernel_page import files_of, write_kernel_page
 from .output import put
+from .reading import Reading
 from .sizes import speaks_utf8, table_width
 from .status import ExitStatus
 from .text import write_report
@@ -58,10 +59,12 @@ def _write_trace_page(trace: Trace, arguments: argparse.Namespace) -> int:
     plain = arguments.ascii or (form == "table" and not speaks_utf8(sys.stdout))
     if form != "table" and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
-    lines = report_lines(
-        trace, arguments.page, form, width=table_width(arguments), ascii_only=plain, schema=arguments.schema
-    )
-    put(lines)
+    with Reading() as reading:
+        lines = report_lines(
+            trace, arguments.page, form,
+            width=table_width(arguments), ascii_only=plain, schema=arguments.schema, progress=reading,
+        )  # fmt: skip
+        put(reading.before(lines))
     return ExitStatus.OK
 
 

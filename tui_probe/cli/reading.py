@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from tui_probe.draw import units
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 PATIENCE = 0.5
 """Seconds for which nothing is said, and between two words."""
@@ -33,7 +36,18 @@ class Reading:
             sys.stderr.write(f"\r[info] {self._doing}: {share:4.0%}{units.left(share, now - self._began)}\x1b[K")
             sys.stderr.flush()
 
+    def before(self, lines: Iterable[str]) -> Iterator[str]:
+        """The lines; where they come on the same terminal, they end what was told before the first one."""
+        for line in lines:
+            if os.isatty(1):
+                self._end()
+            yield line
+
     def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def _end(self) -> None:
         if self._told:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+        self._told, self._next = False, float("inf")

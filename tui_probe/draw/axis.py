@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from tui_probe.draw.canvas import Canvas
 
 _DECIMAL_STEPS: Final = (1, 2, 5, 10)
+_MOST_DECIMALS: Final = 9
+"""A nanosecond among seconds."""
 
 
 class Tick(NamedTuple):
@@ -41,7 +43,7 @@ class Unit:
             ((size, suffix) for size, suffix in reversed(self.scales) if abs(value) >= size), self.scales[0]
         )
         decimals = 0
-        while decimals < 6 and abs(round(step / size, decimals) * size - step) > step / 100:
+        while decimals < _MOST_DECIMALS and abs(round(step / size, decimals) * size - step) > step / 100:
             decimals += 1
         return f"{value / size:.{decimals}f}{suffix}"
 

@@ -9,16 +9,17 @@ as pan, zoom and mark. Neither knows what it shows; views of one launch lead to 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, TypeVar
 
 from tui_probe.draw.spot import Spot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from tui_probe.draw.spans import Line
 
+Each = TypeVar("Each")
 Progress: TypeAlias = "Callable[[float], None]"
 """Called with the share done, 0 to 1, now and then. It raises ``Cancelled`` where nobody waits any more."""
 
@@ -30,6 +31,13 @@ class Cancelled(Exception):  # noqa: N818 - no error: someone went on to another
 def no_progress(share: float) -> None:
     """Tell nobody."""
     del share
+
+
+def each_told(these: Collection[Each], progress: Progress) -> Iterator[Each]:
+    """Each of them, and before it the share that is done is told."""
+    for place, one in enumerate(these):
+        progress(place / len(these))
+        yield one
 
 
 class Data(ABC):

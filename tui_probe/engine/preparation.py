@@ -8,7 +8,7 @@ import threading
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tui_probe.engine.answers import Answer
 from tui_probe.engine.assemble import Assembler, AssemblyReport
@@ -49,6 +49,22 @@ _LACK_REGISTERS: Final = frozenset({"graft-uniform", "graft-calls"})
 _WITHOUT_PTX: Final = frozenset({"no-ptx", "ptx-for-other-gpu", "no-ptx-for-kernel"})
 """Codes of images in which there may be machine code all the same."""
 _NO_ASSEMBLER: Final = f"[assemble] no ptxas on this machine: the driver compiles probed.ptx; {INSTALL_HINT}"
+
+
+Assembling: TypeAlias = "Future[AssemblyReport | ToolchainError]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A kernel that was asked for, where its PTX is."""
+
+    arch: str
+    name: str
+    threads: int
+    key: str
+    """Its key in the cache, "" without one."""
+    found: str
+    """What of the image the PTX is, in words."""
 
 
 @dataclass(slots=True)
@@ -92,60 +108,75 @@ class Preparation:
 
     def run(self, originals: Originals, arch: str, name: str, threads: int = 0) -> Answer:
         """``threads`` are those of the block that is launched, 0 if they are not known."""
-        match = _ARCH.fullmatch(arch)
-        if match is None:
-            raise ProbeError(because("unknown-architecture", architecture=arch))
+        number = _number(arch)
         self.log.write(f"{self.options.kernels.split(':')} {self.options.filtered.split(':')}")
         image = read_file(self.kernel / "original.bin")
         key = self.kept.key(image, arch, name) if self.kept else ""
-        if (ready := self._from_cache(key, name, int(match[1]), threads)) is not None:
+        if (ready := self._from_cache(key, name, number, threads)) is not None:
             return ready
         try:
-            original, found = originals.find(image, name, int(match[1]))
+            original, found = originals.find(image, name, number)
         except ImageError as error:
             if error.reason.code in _WITHOUT_PTX and self.options.load == "bin":
-                return self._grafted(image, name, int(match[1]), key, error)
+                return self._grafted(image, name, number, key, error)
             raise
         self.log.write(self._subject(found, name))
         kernel = replace(self._kernel(original, name), image=image)
+        return self._from_ptx(original, kernel, _Asked(arch, name, threads, key, found))
+
+    def _from_ptx(self, original: Original, kernel: Kernel, asked: _Asked) -> Answer:
         tools = self.assembler.tools()
-        most = 0 if tools else limit_unseen(kernel, threads)
-        try:
-            probed = with_probe(kernel, self.probe, arch=int(match[1]), sampled=self.options.sampled, most=most)
-        except Exception as error:
-            self._write_unprobed(original, kernel)
-            if tools and isinstance(error, UnsupportedKernelError):
-                self._start_pruned(arch, name)
-            raise
-        # The launch waits for the probed kernel alone, so that one comes first, and all else once its ptxas runs.
-        self._write("probed.ptx", probed.ptx)
-        assemblies = [self._running("probed", arch, name)] if tools else []
-        self._write_unprobed(original, kernel)
-        self._write_info(probed)
-        if tools:
-            assemblies.append(self._start_pruned(arch, name))
-        self._write(NAME, site_file(self.probe.name, kernel, probed.notes, image))
-        if not tools:
-            self.log.write(_NO_ASSEMBLER)
-        probe = self.probe
+        most = 0 if tools else limit_unseen(kernel, asked.threads)
+        probe, probed = self.probe, self._inserted(original, kernel, asked, most)
+        assemblies = self._begin(original, kernel, probed, asked)
         if note := self._to_yield(kernel, assemblies):
             probe = without_yielding(self.probe)
-            probed = with_probe(kernel, probe, arch=int(match[1]), sampled=self.options.sampled, note=note, most=most)
+            probed = self._with(probe, kernel, asked, most, note)
             self._write("probed.ptx", probed.ptx)
             self._write_info(probed)
-            self._write(NAME, site_file(self.probe.name, kernel, probed.notes, image))
-            assemblies[:1] = [self._start("probed", arch, name)] if tools else []
+            self._write_sites(kernel, probed)
+            assemblies[:1] = [self._start("probed", asked.arch, asked.name)] if tools else []
         load = "probed.bin" if tools and self.options.load == "bin" else "probed.ptx"
         if load == "probed.bin" and isinstance(failure := assemblies[0].result(), ToolchainError):
             assemblies[1].result()
             return Answer.refusal("failed", of_assembler(failure))
-        fitting = Fitting(kernel, probe, self.assembler, self.directory, arch, threads, self.options.sampled)
+        sampled, threads = self.options.sampled, asked.threads
+        fitting = Fitting(kernel, probe, self.assembler, self.directory, asked.arch, threads, sampled)
         reach = self._fit(fitting, probed.info, assemblies) if tools else max(threads, 1)
         if self.kept is not None:
-            self.pool.submit(self._keep, self.kept, key, load, found, assemblies, reach)
+            self.pool.submit(self._keep, self.kept, asked.key, load, asked.found, assemblies, reach)
         return Answer("ok", load)
 
-    def _fit(self, fitting: Fitting, info: str, assemblies: list[Future[AssemblyReport | ToolchainError]]) -> int:
+    def _inserted(self, original: Original, kernel: Kernel, asked: _Asked, most: int) -> Probed:
+        """The kernel with the probe. Of one that cannot be probed, all is there that needs no probe."""
+        try:
+            return self._with(self.probe, kernel, asked, most)
+        except Exception as error:
+            self._write_unprobed(original, kernel)
+            if self.assembler.tools() and isinstance(error, UnsupportedKernelError):
+                self._start_pruned(asked.arch, asked.name)
+            raise
+
+    def _with(self, probe: Probe, kernel: Kernel, asked: _Asked, most: int, note: Reason | None = None) -> Probed:
+        arch, sampled = _number(asked.arch), self.options.sampled
+        return with_probe(kernel, probe, arch=arch, sampled=sampled, note=note, most=most)
+
+    def _begin(self, original: Original, kernel: Kernel, probed: Probed, asked: _Asked) -> list[Assembling]:
+        """Write the kernel with the probe and without, and begin to assemble both, in this order; [] without tools."""
+        # The launch waits for the probed kernel alone, so that one comes first, and all else once its ptxas runs.
+        self._write("probed.ptx", probed.ptx)
+        tools = self.assembler.tools()
+        assemblies = [self._running("probed", asked.arch, asked.name)] if tools else []
+        self._write_unprobed(original, kernel)
+        self._write_info(probed)
+        if tools:
+            assemblies.append(self._start_pruned(asked.arch, asked.name))
+        self._write_sites(kernel, probed)
+        if not tools:
+            self.log.write(_NO_ASSEMBLER)
+        return assemblies
+
+    def _fit(self, fitting: Fitting, info: str, assemblies: list[Assembling]) -> int:
         """Take another form of the probed kernel if this one has too many registers. The threads of the largest block
         that it is good for.
         """
@@ -213,7 +244,7 @@ class Preparation:
                 raise
             return grafter.graft(cubin, name, in_slots=True)
 
-    def _to_yield(self, kernel: Kernel, assemblies: Sequence[Future[AssemblyReport | ToolchainError]]) -> Reason | None:
+    def _to_yield(self, kernel: Kernel, assemblies: Sequence[Assembling]) -> Reason | None:
         """Why the yielding points of the probe must not be in this kernel; "" if they may, or are not in it."""
         sites = yielding_sites(kernel, self.probe)
         if not sites:
@@ -244,6 +275,9 @@ class Preparation:
     def _write_info(self, probed: Probed) -> None:
         self._write("kernel.info", probed.info)
         self._tell_note(probed.info)
+
+    def _write_sites(self, kernel: Kernel, probed: Probed) -> None:
+        self._write(NAME, site_file(self.probe.name, kernel, probed.notes, kernel.image))
 
     def _subject(self, found: str, name: str) -> str:
         """What is prepared, with what: the next lines of the log."""
@@ -292,7 +326,7 @@ class Preparation:
         key: str,
         load: str,
         found: str,
-        assemblies: list[Future[AssemblyReport | ToolchainError]],
+        assemblies: list[Assembling],
         threads: int,
     ) -> None:
         """Put the kernel into the cache once its assemblies, which were submitted before this, have ended well."""
@@ -320,7 +354,7 @@ class Preparation:
     def _write(self, file: str, text: str) -> None:
         write_file(self.directory / file, text.encode("utf-8"))
 
-    def _running(self, variant: str, arch: str, name: str) -> Future[AssemblyReport | ToolchainError]:
+    def _running(self, variant: str, arch: str, name: str) -> Assembling:
         """The assembly of one variant, whose ptxas runs when this returns: other work would take the interpreter from
         the thread that starts it.
         """
@@ -329,21 +363,17 @@ class Preparation:
         started.wait()
         return assembly
 
-    def _start(
-        self, variant: str, arch: str, name: str, started: threading.Event | None = None
-    ) -> Future[AssemblyReport | ToolchainError]:
+    def _start(self, variant: str, arch: str, name: str, started: threading.Event | None = None) -> Assembling:
         return self.pool.submit(self._assemble, variant, arch, name, started or threading.Event())
 
-    def _start_pruned(self, arch: str, name: str) -> Future[AssemblyReport | ToolchainError]:
+    def _start_pruned(self, arch: str, name: str) -> Assembling:
         """The assembly without the probe: of several probes the first does it, the others take it over."""
         if self.pruned is None:
             return self._start("pruned", arch, name)
         made, assembly = self.pruned.assembly(self.kernel, self.directory, lambda: self._start("pruned", arch, name))
         return assembly if made == self.directory else self.pool.submit(self._taken_over, made, assembly)
 
-    def _taken_over(
-        self, made: Path, assembly: Future[AssemblyReport | ToolchainError]
-    ) -> AssemblyReport | ToolchainError:
+    def _taken_over(self, made: Path, assembly: Assembling) -> AssemblyReport | ToolchainError:
         report = assembly.result()
         if isinstance(report, ToolchainError):
             self.log.write(f"[failed] {of_assembler(report).written}\n{report.details}")
@@ -376,3 +406,11 @@ class Preparation:
             return error
         self.log.write(f"{report.command}\n{report.output}")
         return report
+
+
+def _number(arch: str) -> int:
+    """``sm_90a`` -> 90. Raises ProbeError."""
+    match = _ARCH.fullmatch(arch)
+    if match is None:
+        raise ProbeError(because("unknown-architecture", architecture=arch))
+    return int(match[1])

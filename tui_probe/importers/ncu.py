@@ -15,10 +15,10 @@ from tui_probe.importers.ncu_layouts import Details, layout_of
 from tui_probe.importers.ncu_lines import HEADING, Lines
 from tui_probe.importers.ncu_rows import Rows
 from tui_probe.importers.ncu_table import NcuFile, NcuTable, joined
-from tui_probe.importers.text_file import first_bytes, lines_of
+from tui_probe.importers.text_file import first_bytes, lines_of, part_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tui_probe.importers.ncu_layouts import Layout
 
@@ -36,22 +36,22 @@ _HOW_TO_MAKE: Final = "ncu --csv --log-file FILE.csv --metrics dram__bytes.sum C
 _REPORT_MARK: Final = b"NVR"
 
 
-def read_ncu(paths: Iterable[Path | str]) -> NcuTable:
+def read_ncu(paths: Sequence[Path | str], progress: Callable[[float], object] = lambda _: None) -> NcuTable:
     """Files of Nsight Compute as one table. ImportFileError names the file that cannot be used, and what to do."""
-    tables = [read_ncu_file(Path(path)) for path in paths]
+    tables = [read_ncu_file(Path(path), part_of(progress, place, len(paths))) for place, path in enumerate(paths)]
     if not tables:
         raise ImportFileError("no file: name a CSV file that ncu wrote")
     return joined(tables)
 
 
-def read_ncu_file(path: Path) -> NcuTable:
+def read_ncu_file(path: Path, progress: Callable[[float], object] = lambda _: None) -> NcuTable:
     """One file; ImportFileError if it holds no values."""
     if first_bytes(path, 3) == _REPORT_MARK:
         raise ImportFileError(
             f"{path}: a report of Nsight Compute, which only ncu can read: ncu --import {path} --page raw --csv > FILE"
         )
     lines, rows = Lines(), Rows()
-    tables = _read(lines, rows, lines_of(path))
+    tables = _read(lines, rows, lines_of(path, progress))
     if not rows.launches:
         raise ImportFileError(f"{path}: {_why_nothing(lines, tables)}")
     metrics, positions, factors = rows.metrics()

@@ -9,15 +9,17 @@ from tui_probe.errors import ImportFileError
 from tui_probe.importers.text_file import first_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from tui_probe.importers.nsys_model import NsysReport
 
 SQLITE_MARK: Final = b"SQLite format 3\0"
 
 
-def read_nsys(paths: Iterable[Path | str]) -> NsysReport:
-    """One profile. ImportFileError names the file that cannot be used, and what to do."""
+def read_nsys(paths: Iterable[Path | str], progress: Callable[[float], object] = lambda _: None) -> NsysReport:
+    """One profile. ImportFileError names the file that cannot be used, and what to do. ``progress`` is told the share
+    that was read.
+    """
     files = [Path(path) for path in paths]
     if not files:
         raise ImportFileError("no file: name an sqlite export of Nsight Systems, or CSV files of nsys stats")
@@ -33,7 +35,7 @@ def read_nsys(paths: Iterable[Path | str]) -> NsysReport:
     if databases:
         from tui_probe.importers.nsys_sqlite import read_sqlite
 
-        return read_sqlite(files[0])
+        return read_sqlite(files[0], progress)
     from tui_probe.importers.nsys_csv import read_csv
 
-    return read_csv(files)
+    return read_csv(files, progress)

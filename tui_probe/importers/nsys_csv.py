@@ -22,10 +22,10 @@ from tui_probe.importers.nsys_model import (
     no_copies,
     no_kernels,
 )
-from tui_probe.importers.text_file import lines_of
+from tui_probe.importers.text_file import lines_of, part_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 _UNIT: Final = re.compile(r"(.*?) \((ns|us|µs|ms|s|sec|nsec|usec|msec)\)")
@@ -77,9 +77,13 @@ class _Report:
         return UNKNOWN if value is None else round(value)
 
 
-def read_csv(paths: Sequence[Path]) -> NsysReport:
+def read_csv(paths: Sequence[Path], progress: Callable[[float], object] = lambda _: None) -> NsysReport:
     """Reports of one profile; ImportFileError if a file holds none that is known."""
-    reports = [(path, report) for path in paths for report in _reports(path)]
+    reports = [
+        (path, report)
+        for place, path in enumerate(paths)
+        for report in _reports(path, part_of(progress, place, len(paths)))
+    ]
     kernels, copies, projected, sums = no_kernels(), no_copies(), list[ProjectedRange](), list[KernelSum]()
     seen: set[str] = set()
     for path, report in reports:
@@ -97,10 +101,10 @@ def read_csv(paths: Sequence[Path]) -> NsysReport:
     return NsysReport(tuple(map(str, paths)), kernels, copies, None, projected, {}, sums, notes)
 
 
-def _reports(path: Path) -> list[_Report]:
+def _reports(path: Path, progress: Callable[[float], object]) -> list[_Report]:
     """The reports of one file."""
     found: list[_Report] = []
-    for cells in _rows(path):
+    for cells in _rows(path, progress):
         report = _Report(cells)
         if _kind(report):
             found.append(report)
@@ -115,9 +119,9 @@ def _reports(path: Path) -> list[_Report]:
     return found
 
 
-def _rows(path: Path) -> Iterator[list[str]]:
+def _rows(path: Path, progress: Callable[[float], object]) -> Iterator[list[str]]:
     """Each line by itself, so that no quote of nsys' messages swallows others."""
-    for line in lines_of(path):
+    for line in lines_of(path, progress):
         try:
             yield next(csv.reader([line.rstrip("\r\n")]), [])
         except csv.Error:

@@ -16,7 +16,7 @@ from tui_probe.importers.nsys_model import UNKNOWN, Copies, Device, HostRanges, 
 from tui_probe.importers.sqlite_tables import Tables, open_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _KERNELS: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
 _CALLS: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"
 _RANGES: Final = "NVTX_EVENTS"
+_COPIES: Final = ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET")
+_READ: Final = ("StringIds", _KERNELS, _CALLS, *_COPIES, _RANGES)
+"""The tables that may be long."""
 _PROCESS: Final = ~0xFFFFFF
 """What is left of a thread's id is its process' id."""
 _RANGE_TYPES: Final = (59, 60)
@@ -40,11 +43,12 @@ _LATEST: Final = 1 << 62
 """Ns from which on a time is none: 146 years, and half of what a column holds, so that no difference overflows."""
 
 
-def read_sqlite(path: Path) -> NsysReport:
+def read_sqlite(path: Path, progress: Callable[[float], object] = lambda _: None) -> NsysReport:
     """One export; ImportFileError if it is none, or holds neither kernels nor ranges."""
-    with open_tables(path) as tables:
+    with open_tables(path, progress) as tables:
         if not tables.names & {_KERNELS, _RANGES, *_MARKS}:
             raise ImportFileError(f"{path}: an sqlite file, but no export of Nsight Systems: it has none of its tables")
+        tables.expect(_READ)
         strings = _Strings(tables)
         kernels, impossible = _kernels(tables, strings)
         ranges = _ranges(tables, strings)
@@ -149,8 +153,7 @@ def _first_rows(
 
 def _copies(tables: Tables) -> Copies:
     wanted = {"start": ..., "end": ..., "deviceId": 0, "streamId": ...}
-    kinds = ("MEMCPY", "MEMSET")
-    parts = [_possible(tables.integers(f"CUPTI_ACTIVITY_KIND_{kind}", wanted, order="start")) for kind in kinds]
+    parts = [_possible(tables.integers(name, wanted, order="start")) for name in _COPIES]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in wanted}
     if not len(columns["start"]):
         return no_copies()

@@ -96,14 +96,21 @@ def target_environment(
         environment["TUI_PROBE_MIN_FREE_DISK"] = options.min_free_disk
     environment |= {setting.name: setting.value for setting in framework_settings(base, places.hook, places.cupy_cache)}
     environment |= {setting.name: setting.value for setting in python_settings(base)}
-    if driver.simulated:
-        environment |= {"TUI_PROBE_SIM_PYTHON": sys.executable, "TUI_PROBE_SIM_PYTHONPATH": package_path()}
-        if options.simulated_architecture:
-            environment["TUI_PROBE_SIM_ARCH"] = options.simulated_architecture
-        environment["TUI_PROBE_PATIENT"] = "1"  # it takes a hundred times as long as a GPU anyway
-    elif empty_kernels := default_folder(EMPTY_KERNELS):
-        environment["TUI_PROBE_EMPTY_KERNELS"] = str(empty_kernels)
-    return environment
+    return environment | driver_choices(driver, options)
+
+
+def driver_choices(driver: Driver, options: RunOptions) -> dict[str, str]:
+    """What the simulated GPU needs, or what there is for a real one alone."""
+    if not driver.simulated:
+        empty_kernels = default_folder(EMPTY_KERNELS)
+        return {"TUI_PROBE_EMPTY_KERNELS": str(empty_kernels)} if empty_kernels else {}
+    chosen = {
+        "TUI_PROBE_SIM_PYTHON": sys.executable,
+        "TUI_PROBE_SIM_PYTHONPATH": package_path(),
+        "TUI_PROBE_PATIENT": "1",  # it takes a hundred times as long as a GPU anyway
+    }
+    architecture = options.simulated_architecture
+    return chosen | ({"TUI_PROBE_SIM_ARCH": architecture} if architecture else {})
 
 
 def prepend(entry: str, rest: str | None) -> str:

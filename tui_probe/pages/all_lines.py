@@ -11,6 +11,7 @@ from tui_probe.draw.hanging import hanging
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column, safe, table
 from tui_probe.draw.units import NOT_MEASURED, counted, size
+from tui_probe.draw.view import each_told, no_progress
 from tui_probe.errors import TraceError
 from tui_probe.pages.findings.brief import LARGEST, result_bytes
 from tui_probe.probekit import probe_results
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from tui_probe.draw.view import Progress
     from tui_probe.probekit.lines import LineRow, LineRows, Lines, Value
     from tui_probe.trace.model import Kernel, Trace
 
@@ -56,9 +58,9 @@ class KernelLine:
         return ", ".join(f"{_shown(value)} {name}" for name, value in others.items())
 
 
-def kernel_lines(trace: Trace) -> Iterator[KernelLine]:
+def kernel_lines(trace: Trace, progress: Progress = no_progress) -> Iterator[KernelLine]:
     """All lines of which something was measured, the largest share of all kernels first."""
-    found = [line for kernel in trace.kernels for line in _of_kernel(trace, kernel)]
+    found = [line for kernel in each_told(trace.kernels, progress) for line in _of_kernel(trace, kernel)]
     wholes: dict[tuple[str, str], float] = {}
     for line in found:
         wholes[line.probe, line.name] = wholes.get((line.probe, line.name), 0.0) + line.value
@@ -124,9 +126,9 @@ LINE_COLUMNS: Final[tuple[Column[KernelLine], ...]] = (
 """``share`` is of what all lines of all kernels have together, by the same probe."""
 
 
-def all_lines(trace: Trace, cells: int) -> Iterator[str]:
+def all_lines(trace: Trace, cells: int, progress: Progress = no_progress) -> Iterator[str]:
     """The page as text."""
-    rows = list(kernel_lines(trace))
+    rows = list(kernel_lines(trace, progress))
     if not rows:
         yield from hanging(nothing(), cells)
         return

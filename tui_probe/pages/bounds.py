@@ -105,7 +105,8 @@ def bound_lines(trace: Trace, cells: int) -> list[str]:
     if found and not of:
         lines.append(f"no shares: {_no_shares(trace)}")
     elif of == _TIME:
-        lines.append("shares of GPU time, of all kernels that were timed")
+        graphs = ", and of graphs that were replayed" if trace.graph_ns else ""
+        lines.append(f"shares of GPU time, of all kernels that were timed{graphs}")
     elif of:
         model = ", those of a model," if trace.state.simulated else ""
         lines.append(f"shares: cycles of probed launches{model} times all launches; of kernels with results")

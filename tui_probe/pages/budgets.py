@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from tui_probe.pages.kernel_row import KernelRow
-    from tui_probe.trace.event_types import BudgetTold
     from tui_probe.trace.kernel import Kernel
     from tui_probe.trace.model import Trace
+    from tui_probe.trace.process_events import BudgetTold
 
 OPTIONS: Final = {
     "trace-bytes": "--max-trace-bytes",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tui_probe.pages.figures import Figure
     from tui_probe.pages.matching import Match
     from tui_probe.probekit.kind import Source
-    from tui_probe.trace.event_types import Dim3
+    from tui_probe.trace.shapes import Dim3
 
 _NOTABLE: Final = log2(1.01)
 """Less than one per cent is no news: clocks alone differ by as much."""

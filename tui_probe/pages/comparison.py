@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from tui_probe.pages.figures import Figure
     from tui_probe.pages.matching import Match
     from tui_probe.probekit.kind import Source
-    from tui_probe.trace.event_types import Dim3
     from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.shapes import Dim3
 
     Row = TypeVar("Row")
 
@@ -129,15 +129,8 @@ class Comparison(Document):
 
     @property
     def warning(self) -> str:
-        """That one program failed where the other did not, with both endings; "" else.
-
-        What a program that failed did not do any more looks like less of it.
-        """
-        before, after = self.sides
-        if before.ending == after.ending or not (before.failed or after.failed):
-            return ""
-        failed = [f"{letter}'s program" for letter, side in zip("AB", self.sides, strict=True) if side.failed]
-        return f"{' and '.join(failed)} failed: A {before.ending}, B {after.ending}; what follows may be of less work"
+        """That one program failed where the other did not, with both endings; "" else."""
+        return _warning(self.sides)
 
     @property
     def not_judged(self) -> str:
@@ -376,6 +369,20 @@ def _shape_words(grid: Dim3 | None, block: Dim3 | None) -> str:
 def _alone(kernel: Kernel, cells: int) -> Line:
     shape = _shape_words(kernel.grid, kernel.block)
     return ((f"   {shorten(kernel.demangled, max(cells - 4 - cells_of(shape), 12))}", ""), (shape, "dim"))
+
+
+def warning_of(one: Trace, other: Trace) -> str:
+    """``Comparison.warning`` of two traces, without their figures."""
+    return _warning((_trace_side(one), _trace_side(other)))
+
+
+def _warning(sides: tuple[Side, Side]) -> str:
+    """What a program that failed did not do any more looks like less of it."""
+    before, after = sides
+    if before.ending == after.ending or not (before.failed or after.failed):
+        return ""
+    failed = [f"{letter}'s program" for letter, side in zip("AB", sides, strict=True) if side.failed]
+    return f"{' and '.join(failed)} failed: A {before.ending}, B {after.ending}; what follows may be of less work"
 
 
 def _side(source: Source) -> Side:

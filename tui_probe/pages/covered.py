@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import floor
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,6 +35,15 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class InGraphs:
+    """Kernels of graphs that were timed as wholes only: how many were probed, and the share of all their replays."""
+
+    kernels: int
+    probed: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
 class Covered:
     """What was probed of all kernels. ``left_out`` is by reason in words, the largest share first."""
 
@@ -43,12 +52,20 @@ class Covered:
     by_time: bool
     """Whether shares are of GPU time; where no launch was timed they are of launches."""
     left_out: tuple[tuple[str, Part], ...]
+    graphs: InGraphs | None = None
+    """Of GPU time, what is not in the other shares; None where no graph was timed."""
 
     @property
     def sentence(self) -> str:
-        """``96% of GPU time (41 of 44 kernels); not: 3 kernels of cuDNN (by choice: --machine-code all)``."""
+        """``96% of GPU time (41 of 44 kernels); not: 3 kernels of cuDNN (by choice: --machine-code all)``.
+
+        What replays of graphs took is told beside: their kernels are not timed one by one.
+        """
         of = "of GPU time" if self.by_time else "of launches"
         done = f"{percent(self.probed.share)} {of} ({self.probed.kernels} of {units.counted(self.kernels, 'kernel')})"
+        if self.graphs is not None:
+            recorded = f"{self.graphs.probed} of {units.counted(self.graphs.kernels, 'kernel')} recorded"
+            done += f", {percent(self.graphs.share)} in replays of graphs ({recorded})"
         shown = [_told(words, part) for words, part in self.left_out[:_MOST_REASONS]]
         more = sum(part.kernels for _, part in self.left_out[_MOST_REASONS:])
         shown += [f"{units.counted(more, 'more kernel')}"] * bool(more)
@@ -61,6 +78,7 @@ class Covered:
             "kernels_probed": self.probed.kernels,
             "share_probed": self.probed.share,
             "share_of": "gpu_time" if self.by_time else "launches",
+            "graphs": None if self.graphs is None else asdict(self.graphs),
             "left_out": [
                 {"reason": words, "kernels": part.kernels, "share": part.share} for words, part in self.left_out
             ],
@@ -70,9 +88,9 @@ class Covered:
 def covered(trace: Trace) -> Covered | None:
     """How much of a trace was probed, by the GPU time of its kernels; None where none was launched."""
     kernels = [kernel for kernel in trace.kernels if kernel.launches]
-    by_time = any(kernel.gpu_time is not None for kernel in kernels)
+    by_time = trace.graph_ns > 0 or any(kernel.gpu_time is not None for kernel in kernels)
     weights = {kernel.index: _weight(kernel, by_time=by_time) for kernel in kernels}
-    whole = sum(weights.values())
+    whole = sum(weights.values()) + by_time * trace.graph_ns
     if not kernels or whole <= 0:
         return None
     groups: defaultdict[str | None, list[Kernel]] = defaultdict(list)
@@ -84,7 +102,17 @@ def covered(trace: Trace) -> Covered | None:
     }
     probed = parts.pop(None, Part(0, 0.0))
     left_out = sorted(parts.items(), key=lambda each: (-each[1].share, -each[1].kernels, each[0] or ""))
-    return Covered(len(kernels), probed, by_time, tuple((words or "", part) for words, part in left_out))
+    told = tuple((words or "", part) for words, part in left_out)
+    return Covered(len(kernels), probed, by_time, told, _in_graphs(trace, whole))
+
+
+def _in_graphs(trace: Trace, whole: float) -> InGraphs | None:
+    """Of ``whole`` nanoseconds."""
+    if not trace.graph_ns:
+        return None
+    indexes = {index for graph in trace.graphs for index in graph.calls if index < len(trace.kernels)}
+    untimed = [kernel for index in indexes if (kernel := trace.kernels[index]).gpu_time is None]
+    return InGraphs(len(untimed), sum(kernel.launches_probed > 0 for kernel in untimed), trace.graph_ns / whole)
 
 
 def _weight(kernel: Kernel, *, by_time: bool) -> float:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
-from tui_probe.trace import event_types as kinds
-from tui_probe.trace import graph_events as graphs
+from tui_probe.trace import graph_events, kernel_events, launch_events, process_events
 
 if TYPE_CHECKING:
-    from tui_probe.trace.event_types import Event, Shape
+    from tui_probe.trace.event_types import Event
+    from tui_probe.trace.shapes import Shape
 
 
 def event_words(event: Event) -> str | None:
@@ -19,39 +19,41 @@ def event_words(event: Event) -> str | None:
 
 def _of_process(event: Event) -> str | None:
     match event:
-        case kinds.ProcessStarted(pid):
+        case process_events.ProcessStarted(pid):
             return f"the process has the number {pid}, which ends the trace's name"
-        case kinds.Command(text):
+        case process_events.Command(text):
             return f"its command line is: {text}"
-        case kinds.DriverOpened():
+        case process_events.DriverOpened():
             return "the hook opened the real driver"
-        case kinds.Epoch():
+        case process_events.Epoch():
             return "zero of the names of result files, in nanoseconds since 1970"
-        case kinds.Device(_, sms, clock, capability, name):
+        case process_events.Device(_, sms, clock, capability, name):
             return f"the device: {name}, {sms} SMs, compute capability {capability}, at most {clock / 1e6:.2f} GHz"
-        case kinds.Initialised():
+        case process_events.Initialised():
             return "the hook is ready"
-        case kinds.BenchmarkEnabled(size):
+        case process_events.BenchmarkEnabled(size):
             return f"originals are timed, too, after {units.size(size)} of L2 cache are flushed"
-        case kinds.Exited(launches, probed, dropped):
+        case process_events.Exited(launches, probed, dropped):
             seen, lost = units.counted(launches, "launch"), units.counted(dropped, "result")
             return f"the end: {seen}, {units.count(probed)} of them probed, {lost} not kept"
+        case process_events.ContextFailed(error, name):
+            return f"no result could be had: {name} ({error}); launches in this GPU context are not probed any more"
         case _:
             return None
 
 
 def _of_code(event: Event) -> str | None:
     match event:
-        case kinds.MemoryCall(call, status, pointer, size):
+        case process_events.MemoryCall(call, status, pointer, size):
             what = f"{units.size(size)} of device memory at {pointer:#x}" if size is not None else f"{pointer:#x}"
             return f"the program called {call} for {what}: {_answer(status)}"
-        case kinds.ModuleCall(call, _, _, _, name):
+        case kernel_events.ModuleCall(call, _, _, _, name):
             return f"the program called {call}" + (f", and named {name}" if name else "")
-        case kinds.Image(kind, size):
+        case kernel_events.Image(kind, size):
             return f"a kernel image was loaded: {kind}, {units.size(size)}"
-        case kinds.FunctionMissing():
+        case kernel_events.FunctionMissing():
             return "a function was launched for the first time: it has to be prepared"
-        case kinds.FunctionFound(_, succeeded):
+        case kernel_events.FunctionFound(_, succeeded):
             return "a function was launched that is prepared" + ("" if succeeded else ", and cannot be probed")
         case _:
             return None
@@ -59,23 +61,23 @@ def _of_code(event: Event) -> str | None:
 
 def _of_preparation(event: Event) -> str | None:
     match event:
-        case kinds.ImageFound(_, name, size):
+        case kernel_events.ImageFound(_, name, size):
             return f"{name} is in an image of {units.size(size)}" if name else "no image of the function was seen"
-        case kinds.KernelFolder(name, folder):
+        case kernel_events.KernelFolder(name, folder):
             return f"the files of {name} are in kernel/{folder}"
-        case kinds.FileStep(step, path):
+        case kernel_events.FileStep(step, path):
             return f"{step} {path.rpartition('/')[2]}"
-        case kinds.EngineStarted():
+        case kernel_events.EngineStarted():
             return "the engine was started"
-        case kinds.EngineAnswer(outcome, reason):
+        case kernel_events.EngineAnswer(outcome, reason):
             return f"the engine answered: {outcome}" + (f", {reason.text}" if reason else "")
-        case kinds.InfoRead(_, parameters, maps):
+        case kernel_events.InfoRead(_, parameters, maps):
             return f"kernel.info was read: {parameters} parameters" + ("" if maps is None else f", {maps} maps")
-        case kinds.KernelReady(_, name):
+        case kernel_events.KernelReady(_, name):
             return f"{name} is ready to be launched with the probe"
-        case kinds.KernelFate(index, status, _, _, reason):
+        case kernel_events.KernelFate(index, status, _, _, reason):
             return f"kernel #{index} is {status}" + (f": {reason.text}" if reason else "")
-        case kinds.ProbedFunction(index, figures):
+        case kernel_events.ProbedFunction(index, figures):
             return f"kernel #{index} with the probe takes {_known(figures.registers)} registers per thread"
         case _:
             return None
@@ -83,30 +85,30 @@ def _of_preparation(event: Event) -> str | None:
 
 def _of_launch(event: Event) -> str | None:
     match event:
-        case kinds.Parameters():
+        case launch_events.Parameters():
             return "when the launch was asked for, and its parameters"
-        case kinds.LaunchStarted(shape):
+        case launch_events.LaunchStarted(shape):
             return f"a probed launch of {_shape_words(shape)}"
-        case kinds.MapSize(blocks, level, slots, size, total):
+        case launch_events.MapSize(blocks, level, slots, size, total):
             each = f"{units.counted(blocks, 'block')} × {units.counted(slots, level)} × {size} bytes"
             return f"a map of the probe: {each} = {units.size(total)}"
-        case kinds.ProbeMemory(size):
+        case launch_events.ProbeMemory(size):
             return f"all maps of the launch take {units.size(size)} of device memory"
-        case kinds.LaunchEnded(_, status):
+        case launch_events.LaunchEnded(_, status):
             return f"the driver was given the launch: {_answer(status)}"
-        case kinds.Saved(path, size):
+        case launch_events.Saved(path, size):
             return f"what the probe recorded went to result/{path.rpartition('/')[2]}, {units.size(size)}"
-        case kinds.PassedThrough(shape, _, _, _, reason):
+        case launch_events.PassedThrough(shape, _, _, _, reason):
             return f"the original was launched, {_shape_words(shape)}" + (f": {reason.text}" if reason else "")
-        case kinds.LaunchTimes(prologue, kernel, epilogue, _):
+        case launch_events.LaunchTimes(prologue, kernel, epilogue, _):
             times = ", ".join(map(_known, (prologue, kernel, epilogue)))
             return f"milliseconds before, in and after the probed kernel: {times}"
-        case kinds.Benchmark(_, kernel, _, original, impact):
+        case launch_events.Benchmark(_, kernel, _, original, impact):
             times = f"{_known(kernel)} ms with the probe and {_known(original)} ms without"
             return f"the kernel took {times}, {_known(impact)} times as long"
-        case kinds.Callback(step, _):
+        case process_events.Callback(step, _):
             return f"the analysis of the probe: {step}"
-        case kinds.Unknown():
+        case process_events.Unknown():
             return "no line of a known kind: cut, or mixed with another"
         case _:
             return None
@@ -114,20 +116,20 @@ def _of_launch(event: Event) -> str | None:
 
 def _of_graph(event: Event) -> str | None:
     match event:
-        case graphs.GraphMade(graph, nodes, kernels):
+        case graph_events.GraphMade(graph, nodes, kernels):
             inside = f"{units.counted(nodes, 'node')}, {units.count(kernels)} of them kernels"
             return f"graph {graph} is executable: {inside}"
-        case graphs.GraphNodeTold(graph, index, kind, _, after):
+        case graph_events.GraphNodeTold(graph, index, kind, _, after):
             behind = f", after {', '.join(map(str, after))}" if after else ""
             return f"node {index} of graph {graph}: {kind}{behind}"
-        case graphs.GraphReplayed(graph, count):
+        case graph_events.GraphReplayed(graph, count):
             return f"graph {graph} was replayed {units.counted(count, 'time')}, and not probed"
-        case graphs.GraphReplay(graph, _, _, first, count):
+        case graph_events.GraphReplay(graph, _, _, first, count):
             return f"a probed replay of graph {graph}: launches {first} to {first + max(count, 1) - 1}"
-        case graphs.GraphTimed(graph, _, probed, ns):
+        case graph_events.GraphTimed(graph, _, probed, ns):
             how = "with" if probed else "without"
             return f"a replay of graph {graph} {how} probes took {units.duration(ns / 1e9)}"
-        case graphs.GraphTold(graph, what, reason):
+        case graph_events.GraphTold(graph, what, reason):
             said = {"untwinned": "is not probed", "passed": "passed unprobed, though a replay was due",
                     "given back": "gave its probed copy back", "destroyed": "was destroyed"}[what]  # fmt: skip
             return f"graph {graph} {said}" + (f": {reason.text}" if reason else "")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.measured import Measured
     from tui_probe.probekit.metric import Better
     from tui_probe.probekit.metric import Figure as Measurement
-    from tui_probe.trace.event_types import Dim3
+    from tui_probe.trace.shapes import Dim3
 
 MOST_RESULTS: Final = 20
 """Results of a kernel whose median is taken, the newest ones."""

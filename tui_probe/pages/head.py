@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
+from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import safe
 from tui_probe.pages.budgets import budget_lines, budget_record
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tui_probe.trace.model import Trace
+    from tui_probe.trace.process_events import ContextFailed
 
 SIMULATED: Final = "simulated GPU: clocks and cycles come from a model, and nothing here is a time"
 NO_PTXAS: Final = (
@@ -24,6 +27,8 @@ NO_PTXAS: Final = (
 _HALTS: Final = ("save-full ", "save-paused ", "save-resumed ")
 _LABEL: Final = 10
 _LEAST: Final = 20
+_NAME: Final = 40
+"""Cells of a kernel's name within a sentence."""
 
 
 def head_lines(trace: Trace, cells: int | None = None) -> list[str]:
@@ -51,6 +56,10 @@ def _head(trace: Trace) -> Iterator[tuple[str, str]]:
     yield "seen", f"{units.counted(state.kernels, 'kernel')}, {launches}, {results}"
     if trace.run_info is not None and trace.run_info.ptxas is None and state.kernels:
         yield "", NO_PTXAS
+    if trace.log_cut:
+        yield "log", _cut_words(trace)
+    if state.context_failed is not None:
+        yield "failed", context_words(trace, state.context_failed)
     if state.launches_dropped:
         why = f": {safe(state.dropped_reason)}" if state.dropped_reason else ""
         yield "", f"{units.counted(state.launches_dropped, 'result')} not kept{why}"
@@ -60,6 +69,28 @@ def _head(trace: Trace) -> Iterator[tuple[str, str]]:
         yield "", f"results stopped: {safe(halted)}"
     if names := copied(trace.directory):
         yield "sources", f"{units.counted(len(names), 'file')} copied into the trace: {', '.join(map(safe, names))}"
+
+
+def _cut_words(trace: Trace) -> str:
+    """That the log is not whole, and how many results lie in the trace that it does not name."""
+    unnamed = sum(path.is_file() for path in (trace.directory / "result").glob("*.bin*")) - trace.state.results
+    results = f", {units.counted(unnamed, 'result')} in result/ among it" if unnamed > 0 else ""
+    return f"event.log breaks off before the end of the program: what came behind is not counted here{results}"
+
+
+def context_words(trace: Trace, failed: ContextFailed) -> str:
+    """What is known of the error that ended the program's GPU context, and what finds its cause.
+
+    Kernels that ran unprobed are not among those named: only of probed launches is it known what had a result.
+    """
+    known = len(trace.kernels)
+    names = [shorten(safe(trace.kernels[index].demangled), _NAME) for index in failed.kernels if index < known]
+    which = f" of {', '.join(names)}" if names else ""
+    return (
+        f"the GPU context, with {failed.name} ({failed.error}), and the program was told so. Since the last result"
+        f" there were launches{which}. A probe writes to its own maps alone, so the program's kernels are the first to"
+        f" suspect: compute-sanitizer {safe(trace.state.command) or 'PROGRAM'}"
+    )
 
 
 def _halted(trace: Trace) -> str:
@@ -97,6 +128,8 @@ def head_record(trace: Trace) -> dict[str, Any]:
             "dropped_reason_code": state.dropped_reason_code,
             "results": state.results,
             "bytes_written": state.bytes_written,
+            "log_cut": trace.log_cut,
+            "context_failed": None if state.context_failed is None else asdict(state.context_failed),
             "budgets": budget_record(trace),
             "sources": copied(trace.directory),
         },

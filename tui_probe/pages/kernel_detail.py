@@ -107,7 +107,6 @@ def cost_lines(row: KernelRow) -> list[Line]:
     return lines
 
 
-_VARIES = " (varies between launches; this is the last)"
 _MORE_IS_BETTER = ("blocks per SM", "occupancy")
 
 

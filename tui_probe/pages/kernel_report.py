@@ -16,8 +16,9 @@ from tui_probe.pages.time_columns import TABLE_COLUMNS, TIME_COLUMNS, by_share, 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tui_probe.trace.event_types import Dim3, Way
+    from tui_probe.trace.kernel_events import Way
     from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.shapes import Dim3
 
 
 def shape(dim: Dim3 | None, *, varies: bool) -> str:

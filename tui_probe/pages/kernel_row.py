@@ -9,9 +9,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.reasons import Reason
-    from tui_probe.trace.event_types import Device, Dim3, Way
     from tui_probe.trace.gpu_time import GpuTime
+    from tui_probe.trace.kernel_events import Way
     from tui_probe.trace.model import Kernel
+    from tui_probe.trace.process_events import Device
+    from tui_probe.trace.shapes import Dim3
 
 TREND = 8
 """Launches whose times a row has."""

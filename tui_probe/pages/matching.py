@@ -12,8 +12,8 @@ from tui_probe.probekit.kind import Source
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tui_probe.trace.event_types import Dim3
     from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.shapes import Dim3
 
 Launched: TypeAlias = "tuple[Dim3, Dim3]"
 """Grid and block of a launch."""

@@ -11,6 +11,7 @@ from tui_probe.draw.hanging import hanging
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column, safe
 from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.draw.view import each_told, no_progress
 from tui_probe.pages.time_columns import by_share
 from tui_probe.probekit.many import few_lines, kernel_lines
 from tui_probe.probekit.measured import Measured, all_measured, figure_text, name_of_probe
@@ -19,6 +20,7 @@ from tui_probe.probekit.registry import probe_named
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tui_probe.draw.view import Progress
     from tui_probe.probekit.metric import Figure
     from tui_probe.trace.model import Kernel, Trace
 
@@ -52,12 +54,12 @@ def result_lines(trace: Trace, cells: int, seconds: float | None = None) -> Iter
         yield from few_lines(trace, kernel, cells, LISTED, READ)
 
 
-def page_lines(trace: Trace, cells: int) -> Iterator[str]:
+def page_lines(trace: Trace, cells: int, progress: Progress = no_progress) -> Iterator[str]:
     """The page as text, or how to get one: the kernels, and what was measured of each."""
     kernels, told = _with_results(trace), set[str]()
     if not kernels:
         yield "No kernel has results: run a program under a probe: tui-probe run."
-    for kernel in kernels:
+    for kernel in each_told(kernels, progress):
         yield from _heading(kernel, cells, told)
         yield from kernel_lines(trace, kernel, cells, len(kernels))
 
@@ -86,9 +88,9 @@ def _heading(kernel: Kernel, cells: int, told: set[str]) -> Iterator[str]:
         yield from hanging(f"  {probe.line_about}", cells)
 
 
-def figure_rows(trace: Trace) -> Iterator[FigureRow]:
+def figure_rows(trace: Trace, progress: Progress = no_progress) -> Iterator[FigureRow]:
     """Every figure of every result."""
-    for kernel in trace.kernels:
+    for kernel in each_told(trace.kernels, progress):
         for result in all_measured(trace, kernel):
             if result.analysis is None:
                 yield FigureRow(result, None)

@@ -35,16 +35,19 @@ _SHARED: Final = (
     ),
     TracePage(
         "summary", summary_lines, FINDING_COLUMNS, finding_rows,
-        "Summary", "what was found in each kernel, and what to ask next", head=summary_head,
+        "Summary", "what was found in each kernel, and what to ask next", head=summary_head, tells=True,
     ),
     TracePage(
         "launches", launch_lines, LAUNCH_COLUMNS, launch_rows,
         "Launches", "every launch, in the order of the log",
     ),
-    TracePage("results", page_lines, FIGURE_COLUMNS, figure_rows, "Results", "what the probe measured, every result"),
+    TracePage(
+        "results", page_lines, FIGURE_COLUMNS, figure_rows,
+        "Results", "what the probe measured, every result", tells=True,
+    ),
     TracePage(
         "lines", all_lines, LINE_COLUMNS, kernel_lines,
-        "Lines", "the lines of all kernels, those first that waste or wait most",
+        "Lines", "the lines of all kernels, those first that waste or wait most", tells=True,
     ),
     TracePage("ranges", range_lines, RANGE_COLUMNS, range_rows, "Ranges", "NVTX ranges and the kernels in them"),
     TracePage(

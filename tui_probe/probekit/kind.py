@@ -64,14 +64,16 @@ class TracePage:
     """
 
     name: str
-    lines: Callable[[Trace, int], Iterator[str]] | None
+    lines: Callable[..., Iterator[str]] | None
     columns: Sequence[Column[Any]]
-    rows: Callable[[Trace], Iterator[Any]]
+    rows: Callable[..., Iterator[Any]]
     title: str = ""
     about: str = ""
     headed: bool = True
     """Whether its text begins with what the trace is of."""
-    head: Callable[[Trace], dict[str, Any]] | None = None
+    head: Callable[..., dict[str, Any]] | None = None
     """What else the head of its JSON says."""
     table: Callable[[Trace], Sequence[Column[Any]]] | None = None
     """The columns of its rows as a table, where they go by the trace."""
+    tells: bool = False
+    """Whether ``lines``, ``rows`` and ``head`` take, last, what is told how far they are: results are read for it."""

@@ -99,11 +99,6 @@ class Word:
         return self.field(32, 8)
 
     @property
-    def rc(self) -> int:
-        """The third one."""
-        return self.field(64, 8)
-
-    @property
     def is_uniform_operand(self) -> bool:
         """Whether an operand of an instruction of the ordinary path is a uniform register."""
         return bool(self.field(91, 1))

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 ARCHIVE: Final = b"!<arch>\n"
 """How a library of objects begins. The runtime's device libraries hold machine code alone, and what programs use of
 them here is none of it."""
-VISIBLE: Final = ("visible", "weak", "common")
 
 
 _ALONE: Final = (

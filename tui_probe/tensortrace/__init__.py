@@ -65,10 +65,10 @@ def tensortrace(function: Function) -> Function:
 def begin(everywhere: bool = False) -> None:
     """Watch calls from now on, of threads that start later too if ``everywhere``; outside of a run only count."""
     _State.depth += 1
-    root, stamp = os.environ.get("TUI_PROBE_TRACE_ROOT"), os.environ.get("TUI_PROBE_STAMP")
-    if _State.depth > 1 or not root or not stamp:
+    root = os.environ.get("TUI_PROBE_TRACE_ROOT")
+    if _State.depth > 1 or not root:
         return
-    lines = TensorLines(root, stamp)
+    lines = TensorLines(root)
     _State.look = Look(lines)
     atexit.register(stop_watching)  # before Python takes itself apart
     if not start_watching(_State.look, everywhere):

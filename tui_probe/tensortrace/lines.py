@@ -20,6 +20,8 @@ MOST_BYTES = 16 << 20
 """Of the file of one process."""
 _ALIASES = 8
 """Names of one address that are remembered as written: those of a caller and those of a callee take turns."""
+_TICK = 1.0
+"""Seconds by which times of files may be off."""
 _WAITING = 4096
 """Lines that are kept until the process has launched a kernel, and thus has a trace; the last ones."""
 
@@ -27,14 +29,16 @@ _WAITING = 4096
 class TensorLines:
     """Writes to the trace of the process that it is in, as soon as there is one; a child's lines go to its own."""
 
-    def __init__(self, root: str, stamp: str) -> None:
-        self._root, self._stamp = root, stamp
+    def __init__(self, root: str) -> None:
+        self._root, self._since = root, time.time() - _TICK
         self._begin()
         atexit.register(self.flush)
 
     def _begin(self) -> None:
         self._pid = os.getpid()
-        self._folder = os.path.join(self._root, f"{self._stamp}_{self._pid}")
+        self._folder = ""
+        self._looked = 0
+        """When the folder of traces had changed last, as it was looked through; ns since 1970."""
         self._waiting: Deque[str] = deque(maxlen=_WAITING)
         self._named: Dict[int, Tuple[object, Set[str]]] = {}
         self._left = MOST_BYTES
@@ -69,7 +73,7 @@ class TensorLines:
 
     def flush(self) -> None:
         """Write what waits, if the process has a trace. The file is not kept open: the program may close any."""
-        if not self._waiting or self._pid != os.getpid() or not os.path.isdir(self._folder):
+        if not self._waiting or self._pid != os.getpid() or not self._has_trace():
             return
         text = "".join(self._waiting)
         self._waiting.clear()
@@ -88,6 +92,25 @@ class TensorLines:
             pass
         finally:
             os.close(file)
+
+    def _has_trace(self) -> bool:
+        """Whether the process has a trace; its name ends with the process's number, and begins with a time."""
+        if self._folder:
+            return True
+        try:
+            changed = os.stat(self._root).st_mtime_ns
+            if changed == self._looked:
+                return False
+            if time.time_ns() - changed > _TICK * 1e9:
+                self._looked = changed
+            with os.scandir(self._root) as entries:
+                own = [entry for entry in entries if entry.name.endswith(f"_{self._pid}")]
+            # An earlier process may have had the number, too.
+            times = {entry.path: entry.stat().st_mtime for entry in own}
+        except OSError:
+            return False
+        self._folder = max((path for path in times if times[path] > self._since), key=times.__getitem__, default="")
+        return bool(self._folder)
 
 
 def _one_field(text: str) -> str:

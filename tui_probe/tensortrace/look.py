@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
-from typing import TYPE_CHECKING, Any, Dict, List, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Set, Tuple
 
 from .arrays import Frameworks
 from .compiled import leave_alone
@@ -26,6 +26,9 @@ _PASSING = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 """Code whose variables hold one element after another; so do functions that dataclasses and the like make."""
 _UNSHARED = 3
 """References to a dictionary that a frame, a variable and an argument have."""
+_MOST_TOLD = 8
+_LONGEST_TOLD = 300
+"""Of a failure, in characters: some errors have the values of the program in them."""
 
 
 class Look:
@@ -37,6 +40,7 @@ class Look:
         self._left_alone = False
         self._modules = 0
         self._interesting: Dict[str, bool] = {}
+        self._told: Set[str] = set()
         paths = sysconfig.get_paths()
         self._library = tuple({os.path.join(paths[name], "") for name in ("stdlib", "platstdlib")})
 
@@ -52,7 +56,8 @@ class Look:
             if not known or code.co_name in _PASSING:
                 return False
             return not (file == "<string>" and code.co_name.startswith("__"))
-        except Exception:  # noqa: BLE001 - the program goes on as if nobody looked
+        except Exception as error:  # noqa: BLE001 - the program goes on as if nobody looked
+            self._tell(code, error)
             return False
 
     def _learn(self) -> None:
@@ -77,7 +82,17 @@ class Look:
             if self.wants(frame.f_code) and self._frameworks.readers:
                 self._write(frame, release)
                 self._lines.flush()
-        except Exception:  # noqa: BLE001 - the program goes on as if nobody looked
+        except Exception as error:  # noqa: BLE001 - the program goes on as if nobody looked
+            self._tell(frame.f_code, error)
+
+    def _tell(self, code: CodeType, error: Exception) -> None:
+        """Have the trace say why a function's tensors are not named, once for each of the first few. Never raises."""
+        try:
+            words = " ".join(f"{code.co_name}: {type(error).__name__}: {error}".split())[:_LONGEST_TOLD]
+            if words not in self._told and len(self._told) < _MOST_TOLD:
+                self._told.add(words)
+                self._lines.say(f"not all tensors are named in {words}")
+        except Exception:  # noqa: BLE001 - an error that cannot be told is none of the program's either
             pass
 
     def _write(self, frame: FrameType, release: bool) -> None:

@@ -8,7 +8,8 @@ end of a line that is otherwise known do no harm.
 from __future__ import annotations
 
 from tui_probe.trace.event_readers import READERS
-from tui_probe.trace.event_types import Event, Unknown
+from tui_probe.trace.event_types import Event
+from tui_probe.trace.process_events import Unknown
 
 
 def parse_line(line: bytes) -> Event:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from time import monotonic
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.trace.bulk import BulkReader
 from tui_probe.trace.events import parse_line
@@ -15,6 +15,9 @@ from tui_probe.trace.process import is_alive
 from tui_probe.trace.recorder import Recorder
 from tui_probe.trace.reduce import Reducer
 from tui_probe.trace.run_info import read_run_info
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _HEAD: Final = 1 << 14
 _ASSEMBLING: Final = 60.0
@@ -42,8 +45,11 @@ class TraceFollower:
         self.changed: set[int] = set()
         self._assembling: dict[int, float] = {}
 
-    def poll(self) -> bool:
-        """Read what is new; whether anything changed. TraceError if the log is there and cannot be read."""
+    def poll(self, progress: Callable[[float], object] = lambda _: None) -> bool:
+        """Read what is new; whether anything changed. TraceError if the log is there and cannot be read.
+
+        ``progress`` is told the share of the log that was read.
+        """
         replaced = self._tail.was_replaced()
         if replaced:
             self._start()
@@ -52,6 +58,7 @@ class TraceFollower:
         for lines in self._tail.slices():
             self._read(lines, self._tail.start)
             self._recorder.settle_many()
+            progress(self._tail.share)
         self._recorder.settle()
         self.changed = self._recorder.changed.copy()
         self._recorder.changed.clear()
@@ -131,8 +138,8 @@ class TraceFollower:
         return changed
 
 
-def open_trace(path: Path | str) -> Trace:
+def open_trace(path: Path | str, progress: Callable[[float], object] = lambda _: None) -> Trace:
     """Read the trace that ``path`` means (see ``find_trace``); TraceError if there is none."""
     follower = TraceFollower(find_trace(Path(path)))
-    follower.poll()
+    follower.poll(progress)
     return follower.trace

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from tui_probe.reasons import Reason
+    from tui_probe.trace.shapes import Shape
 
-Launched: TypeAlias = tuple[int, int, int, int, int, int, int]
-"""Grid x y z, block x y z in threads, dynamic shared memory in bytes per block."""
 Told: TypeAlias = Literal["untwinned", "passed", "given back", "destroyed"]
 
 
@@ -35,7 +34,7 @@ class GraphNodeTold:
     after: tuple[int, ...]
     bytes: int | None = None
     kernel: int | None = None
-    shape: Launched | None = None
+    shape: Shape | None = None
     captured: int | None = None
 
 

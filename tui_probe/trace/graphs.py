@@ -35,6 +35,8 @@ class Graph:
     versions: int = 1
     """How often its nodes were told: once, and again after each change of what they are."""
     destroyed: bool = False
+    _sums: dict[bool, tuple[float, float]] = field(default_factory=dict)
+    """By whether they were probed: the times of replays, weighted, and the weights."""
 
     @property
     def kernels(self) -> list[GraphNodeTold]:
@@ -46,11 +48,34 @@ class Graph:
         """How often one replay launches each kernel, by index."""
         return Counter(node.kernel for node in self.nodes if node.kernel is not None)
 
+    def time(self, event: GraphTimed) -> None:
+        """One replay was timed."""
+        if len(self.times) < _MOST_TIMES:
+            self.times.append(event)
+            ns, weight = self._sums.get(event.probed, (0.0, 0.0))
+            self._sums[event.probed] = ns + event.ns * event.weight, weight + event.weight
+
     def mean_ns(self, *, probed: bool) -> float | None:
         """Mean time of a replay; None where none was timed."""
-        times = [(time.ns, time.weight) for time in self.times if time.probed == probed]
-        total = sum(weight for _, weight in times)
-        return sum(ns * weight for ns, weight in times) / total if total else None
+        ns, weight = self._sums.get(probed, (0.0, 0.0))
+        return ns / weight if weight else None
+
+    @property
+    def total_ns(self) -> float | None:
+        """Time of all replays, as if none had been probed where others were timed; None where none was."""
+        mean = self.mean_ns(probed=False)
+        mean = self.mean_ns(probed=True) if mean is None else mean
+        return None if mean is None else mean * self.replays
+
+    def untimed_ns(self, means: Mapping[int, float]) -> float:
+        """Time of all replays less that of the kernels whose mean time of a launch is given, by index.
+
+        0 where no kernel is without: what is left then are other nodes and gaps.
+        """
+        if self.calls.keys() <= means.keys():
+            return 0.0
+        known = self.replays * sum(count * means.get(kernel, 0.0) for kernel, count in self.calls.items())
+        return max((self.total_ns or 0.0) - known, 0.0)
 
     @property
     def call_ns(self) -> float | None:
@@ -124,9 +149,7 @@ class GraphTable:
         return {kernel: count for kernel, count in rest.items() if count > 0}
 
     def timed(self, event: GraphTimed) -> None:
-        times = self._graph(event.graph).times
-        if len(times) < _MOST_TIMES:
-            times.append(event)
+        self._graph(event.graph).time(event)
 
     def told(self, event: GraphTold) -> None:
         graph = self._graph(event.graph)

@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 
     from tui_probe.reasons import Reason
     from tui_probe.trace.columns import TimeColumns
-    from tui_probe.trace.event_types import Benchmark, Dim3, FunctionFigures, Shape, Way
+    from tui_probe.trace.kernel_events import FunctionFigures, Way
+    from tui_probe.trace.launch_events import Benchmark
     from tui_probe.trace.long_column import LongColumn
     from tui_probe.trace.probing import Probing, Status
     from tui_probe.trace.run import Run
+    from tui_probe.trace.shapes import Dim3, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +65,8 @@ class Kernel:
     stated_way: Way | None = None
     launches: int = 0
     launches_probed: int = 0
-    launches_unlisted: int = 0
-    """Of them those that the log only counts: the table of launches does not have them."""
     launches_in_graphs: int = 0
-    """Of them those in replays of CUDA graphs that were not probed, which the table does not have either."""
+    """Of them those in replays of CUDA graphs that were not probed: the table of launches does not have them."""
     shape: Shape | None = None
     """Grid, block and dynamic shared memory of the last launch that has lines of its own in the log."""
     grid_varies: bool = False
@@ -333,7 +333,7 @@ class Kernel:
 
     @property
     def time_share(self) -> float | None:
-        """Its part of the GPU time of all timed kernels, from 0 to 1."""
+        """Its part of the GPU time of all timed kernels and graphs, from 0 to 1."""
         time, whole = self.gpu_time, self.trace.gpu_ns
         return None if time is None or whole <= 0 else time.total_ns / whole
 

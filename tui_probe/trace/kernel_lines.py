@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.trace.event_readers import FATES, WAYS, reason_of
-from tui_probe.trace.event_types import FunctionFigures
+from tui_probe.trace.kernel_events import FunctionFigures
+from tui_probe.trace.kernel_readers import FATES, WAYS
 from tui_probe.trace.line_fields import LineFields
+from tui_probe.trace.line_grammar import reason_of
 from tui_probe.trace.text import text_of
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tui_probe.trace.event_types import Way
+    from tui_probe.trace.kernel_events import Way
     from tui_probe.trace.line_block import LineBlock
     from tui_probe.trace.recorder import Recorder
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from tui_probe.trace.byte_block import begin_with
 from tui_probe.trace.columns import LaunchColumns, ResultColumns
-from tui_probe.trace.event_readers import reason_of
 from tui_probe.trace.launches import NO_STREAM, UNKNOWN
 from tui_probe.trace.line_fields import LineFields
+from tui_probe.trace.line_grammar import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

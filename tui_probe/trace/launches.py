@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.trace.columns import LaunchColumns, ResultColumns
-    from tui_probe.trace.event_types import Dim3, Shape
+    from tui_probe.trace.shapes import Dim3, Shape
 
 UNKNOWN: Final = -1
 """In the columns ``number``, ``status`` and ``result``: not told by the log."""

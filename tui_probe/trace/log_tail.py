@@ -26,6 +26,12 @@ class LogTail:
         self.start = 0
         """Where the slice that was yielded last begins."""
         self._rest = b""
+        self._size = 0
+
+    @property
+    def share(self) -> float:
+        """How much was read of what there was when reading began."""
+        return min(1.0, self.offset / self._size) if self._size else 1.0
 
     def was_replaced(self) -> bool:
         """Whether the file is shorter than what was read of it; the next slices then begin at its start."""
@@ -46,7 +52,7 @@ class LogTail:
         except OSError as error:
             raise TraceError(f"{self.path}: {error.strerror or error}") from error
         with file:
-            size = os.fstat(file.fileno()).st_size
+            self._size = size = os.fstat(file.fileno()).st_size
             file.seek(self.offset)
             while self.offset < size and (data := file.read(min(SLICE, size - self.offset))):
                 self.start = self.offset - len(self._rest)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tui_probe.reasons import because
-from tui_probe.trace.event_types import (
+from tui_probe.trace.kernel_events import (
     EngineAnswer,
-    Event,
     FileStep,
     FunctionFound,
     FunctionMissing,
@@ -20,7 +19,8 @@ from tui_probe.trace.event_types import (
 from tui_probe.trace.model import Kernel, Trace
 
 if TYPE_CHECKING:
-    from tui_probe.trace.event_types import Shape
+    from tui_probe.trace.event_types import Event
+    from tui_probe.trace.shapes import Shape
 
 
 class OlderKernels:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tui_probe.trace.event_types import KeyNamed
+    from tui_probe.trace.launch_events import KeyNamed
 
 _NOT_SAMPLED: Final = because("not-sampled")
 _MOST_REASONS: Final = 4096

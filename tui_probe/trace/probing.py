@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from tui_probe.reasons import Reason
-    from tui_probe.trace.event_types import FunctionFigures
+    from tui_probe.trace.kernel_events import FunctionFigures
     from tui_probe.trace.long_column import LongColumn
 
 Status = Literal["pending", "probed", "skipped", "failed", "excluded"]

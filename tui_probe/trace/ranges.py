@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tui_probe.trace.event_types import NvtxRange
+    from tui_probe.trace.process_events import NvtxRange
 
 Run = tuple[int, int]
 """First and last of launches that follow one another, by number."""

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
     from tui_probe.reasons import Reason
     from tui_probe.trace.columns import LaunchColumns, ResultColumns
-    from tui_probe.trace.event_types import Fate, FunctionFigures, GpuTimed, KeyNamed, Shape, Way
+    from tui_probe.trace.kernel_events import Fate, FunctionFigures, Way
+    from tui_probe.trace.launch_events import GpuTimed, KeyNamed
     from tui_probe.trace.model import Trace
     from tui_probe.trace.packed_lines import Items, Segments
+    from tui_probe.trace.shapes import Shape
 
 _MANY: Final = 1 << 18
 _MOST_EARLY: Final = 64
@@ -129,7 +131,6 @@ class Recorder:
         """Launches of a kernel that passed through, and have no lines."""
         kernel = self.kernel(index)
         kernel.launches += launches
-        kernel.launches_unlisted += launches
         self.trace.state.launches += launches
 
     def _take_early(self, number: int, row: int) -> None:

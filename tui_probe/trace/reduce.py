@@ -4,39 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.trace.event_types import (
-    Benchmark,
-    BenchmarkEnabled,
-    BudgetTold,
-    Command,
-    Device,
-    EmptyPair,
-    Ending,
-    Epoch,
-    Event,
-    Exited,
-    GpuTimed,
-    Initialised,
-    KernelFate,
-    KernelFolder,
-    KeyNamed,
-    LaunchEnded,
-    LaunchStarted,
-    NvtxRange,
-    Packed,
-    Parameters,
-    PassedLost,
-    PassedThrough,
-    ProbedFunction,
-    ProbeMemory,
-    ProbingFate,
-    ProcessStarted,
-    ReasonNamed,
-    Saved,
-    Trouble,
-    Unknown,
-    Unlisted,
-)
 from tui_probe.trace.graph_events import (
     GraphMade,
     GraphNodeTold,
@@ -45,12 +12,44 @@ from tui_probe.trace.graph_events import (
     GraphTimed,
     GraphTold,
 )
+from tui_probe.trace.kernel_events import KernelFate, KernelFolder, ProbedFunction, ProbingFate
+from tui_probe.trace.launch_events import (
+    Benchmark,
+    GpuTimed,
+    KeyNamed,
+    LaunchEnded,
+    LaunchStarted,
+    Packed,
+    Parameters,
+    PassedLost,
+    PassedThrough,
+    ProbeMemory,
+    Saved,
+    Unlisted,
+)
 from tui_probe.trace.older import OlderKernels
 from tui_probe.trace.packed_lines import match_line, read_packed
+from tui_probe.trace.process_events import (
+    BenchmarkEnabled,
+    BudgetTold,
+    Command,
+    ContextFailed,
+    Device,
+    Ending,
+    Epoch,
+    Exited,
+    Initialised,
+    NvtxRange,
+    ProcessStarted,
+    ReasonNamed,
+    Trouble,
+    Unknown,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tui_probe.trace.event_types import Event
     from tui_probe.trace.model import Trace
     from tui_probe.trace.recorder import Recorder
 
@@ -92,9 +91,9 @@ class Reducer:
             Saved: self._saved,
             Benchmark: self._benchmark,
             GpuTimed: self._gpu_timed,
-            EmptyPair: self._empty_pair,
             BudgetTold: self._budget,
             Unlisted: self._unlisted,
+            ContextFailed: self._context_failed,
             Trouble: self._trouble,
             NvtxRange: self._nvtx_range,
             GraphMade: self.trace.graphs.made,
@@ -248,14 +247,15 @@ class Reducer:
     def _gpu_timed(self, event: GpuTimed) -> None:
         self.recorder.timed_launch(event)
 
-    def _empty_pair(self, event: EmptyPair) -> None:
-        self.trace.state.empty_pair_ns = event.ns
-
     def _budget(self, event: BudgetTold) -> None:
         self.trace.state.budgets[event.name] = event
 
     def _unlisted(self, event: Unlisted) -> None:
         self.recorder.unlisted(event.kernel, event.launches)
+
+    def _context_failed(self, event: ContextFailed) -> None:
+        if self.trace.state.context_failed is None:
+            self.trace.state.context_failed = event
 
     def _trouble(self, event: Trouble) -> None:
         troubles = self.trace.state.troubles

@@ -17,8 +17,8 @@ from tui_probe.errors import TraceError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.trace.event_types import Dim3
     from tui_probe.trace.result_file import ResultFile
+    from tui_probe.trace.shapes import Dim3
 
 _MAGIC: Final = b"sampled\1"
 _SAMPLE: Final = struct.Struct("<6I")

@@ -121,13 +121,8 @@ class Result:
         """
         if self._kind(index) != "sites":
             return None
-        about, dtype = self.about[index], np.dtype(record)
-        if about.record_bytes != dtype.itemsize:
-            raise TraceError(
-                f"{self.path}: map {index} has {about.record_bytes} bytes per site, not {dtype.itemsize}: "
-                "it was written by another probe"
-            )
-        return about.marks.view(dtype)
+        dtype = self._fitting(index, record, "has {} bytes per site")
+        return self.about[index].marks.view(dtype)
 
     def reduced(self, index: int, record: DTypeLike) -> Reduced | None:
         """What is left of map ``index``, of dtype ``record``; None if all of its records are there.
@@ -136,13 +131,16 @@ class Result:
         """
         if self._kind(index) != "reduced":
             return None
-        about, dtype = self.about[index], np.dtype(record)
-        if about.record_bytes != dtype.itemsize:
-            raise TraceError(
-                f"{self.path}: map {index} was reduced to records of {about.record_bytes} bytes, not {dtype.itemsize}: "
-                "it was written by another probe"
-            )
-        return read_reduced(about.marks, len(self.blocks), self.header.threads, dtype)
+        dtype = self._fitting(index, record, "was reduced to records of {} bytes")
+        return read_reduced(self.about[index].marks, len(self.blocks), self.header.threads, dtype)
+
+    def _fitting(self, index: int, record: DTypeLike, words: str) -> np.dtype[Any]:
+        """The type of what is left of map ``index``. TraceError, with these words, if that is of another size."""
+        kept, dtype = self.about[index].record_bytes, np.dtype(record)
+        if kept != dtype.itemsize:
+            told = f"{words.format(kept)}, not {dtype.itemsize}"
+            raise TraceError(f"{self.path}: map {index} {told}: it was written by another probe")
+        return dtype
 
     def group(self, index: int) -> Group | None:
         """Whose records became one in map ``index``; None if all of them are there."""

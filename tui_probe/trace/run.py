@@ -15,13 +15,16 @@ from tui_probe.trace.spill import Spill
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.trace.event_types import BudgetTold, Device
     from tui_probe.trace.gpu_time import GpuTime
+    from tui_probe.trace.process_events import BudgetTold, ContextFailed, Device
     from tui_probe.trace.run_info import RunInfo
 
 
 class Timed(Protocol):
     """A kernel, as far as the run asks."""
+
+    @property
+    def index(self) -> int: ...
 
     @property
     def gpu_time(self) -> GpuTime | None: ...
@@ -57,14 +60,14 @@ class State:
     unknown_lines: int = 0
     budgets: dict[str, BudgetTold] = field(default_factory=dict)
     """What the run's budgets refused, by name; the last word of each."""
+    context_failed: ContextFailed | None = None
+    """The first GPU context that failed while results were waited for."""
     troubles: list[str] = field(default_factory=list)
     """What the hook could not do, in its own words; the first hundred."""
     devices: dict[int, Device] = field(default_factory=dict)
     simulated: bool = False
     """Run on the simulated GPU: its clocks and times are those of a model."""
     benchmark: bool = False
-    empty_pair_ns: int | None = None
-    """Between two events with nothing in between, on the device; times of launches are without it."""
 
     @property
     def zero_ns(self) -> int | None:
@@ -95,17 +98,28 @@ class Run:
         """The kernels of which launches were timed."""
         self.times_told = 0
         """How many times of launches the log has told so far."""
-        self._gpu_ns = (-1, -1, 0.0)
+        self._gpu_ns = (-1, -1, -1)
+        self._gpu_times = (0.0, 0.0)
 
     @property
     def gpu_ns(self) -> float:
-        """GPU time of all launches of all kernels that were timed, in nanoseconds, as far as it is known."""
-        launches, told, total = self._gpu_ns
-        if (launches, told) != (self.state.launches, self.times_told):
-            times = [time for kernel in self.timed if (time := kernel.gpu_time) is not None]
-            total = sum(time.total_ns for time in times)
-            self._gpu_ns = (self.state.launches, self.times_told, total)
-        return total
+        """GPU time of all launches of kernels that were timed, and of graphs, in nanoseconds, as far as it is known."""
+        return sum(self._known_times())
+
+    @property
+    def graph_ns(self) -> float:
+        """Of that the time in replays of graphs beyond that of kernels that were timed one by one."""
+        return self._known_times()[1]
+
+    def _known_times(self) -> tuple[float, float]:
+        """Of kernels that were timed, and of graphs beyond them."""
+        now = (self.state.launches, self.times_told, self.graphs.changes)
+        if now != self._gpu_ns:
+            times = {kernel.index: time for kernel in self.timed if (time := kernel.gpu_time) is not None}
+            means = {index: time.total_ns / time.launches for index, time in times.items() if time.launches}
+            of_graphs = 0.0 if self.state.simulated else sum(graph.untimed_ns(means) for graph in self.graphs)
+            self._gpu_ns, self._gpu_times = now, (sum(time.total_ns for time in times.values()), of_graphs)
+        return self._gpu_times
 
     @property
     def broke_off(self) -> bool:
@@ -113,6 +127,13 @@ class Run:
         state, info = self.state, self.run_info
         told = state.exit_status is not None or state.signal is not None or state.launches_dropped is not None
         return not state.running and not told and info is not None and info.pid is not None
+
+    @property
+    def log_cut(self) -> bool:
+        """Does the log lack its last line, although the process ended by itself, as the launcher tells?"""
+        state = self.state
+        ended = not state.running and state.exit_status is not None
+        return ended and self.run_info is not None and state.launches_dropped is None
 
     def file(self, *names: str) -> Path | None:
         """A file of the trace, if it is there and no link leads out."""

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tui_probe.trace.event_types import Shape
     from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.shapes import Shape
 
 
 class Tally:

@@ -20,7 +20,7 @@ from tui_probe.ui.arrange import Shown
 
 if TYPE_CHECKING:
     from tui_probe.pages.kernel_row import KernelRow
-    from tui_probe.trace.event_types import Dim3
+    from tui_probe.trace.shapes import Dim3
 
 GLYPHS = {"probed": "✔", "skipped": "–", "failed": "✘", "excluded": "·", "pending": "◌"}
 STATUSES = ("probed", "skipped", "failed", "excluded")

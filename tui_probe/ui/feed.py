@@ -18,6 +18,7 @@ from tui_probe.errors import TraceError
 from tui_probe.trace.follow import TraceFollower
 from tui_probe.trace.locate import LOG, inside, is_trace
 from tui_probe.trace.secrets import masked
+from tui_probe.ui import allocator
 from tui_probe.ui.recording import Recording, Switch
 from tui_probe.ui.rows import KernelRows
 
@@ -246,6 +247,7 @@ class Feed:
         self.failure: Exception | None = None
         self.switch = Switch()
         self._rest_until = 0.0
+        self._given_back = time.monotonic()
         self.wanted: tuple[int, ...] = ()
         """The kernels whose folders are read first: those visible."""
         self.loaded: Callable[[], object] | None = None
@@ -272,10 +274,16 @@ class Feed:
                 while not self._stopped and time.monotonic() < due and self.read_rows():
                     if self._rests():
                         self._wake.wait(RESTING)
+                self._give_back(due)
                 self._wake.wait(max(0.0, due - time.monotonic()))
                 self._wake.clear()
         except Exception as error:  # noqa: BLE001 - raised again by the screen, in the event loop
             self.failure = error
+
+    def _give_back(self, now: float) -> None:
+        if now > self._given_back + allocator.EACH:
+            allocator.give_back()
+            self._given_back = now
 
     def tell(self, process: ProcessView, findings: Mapping[int, str]) -> None:
         """Show these words on what was found in kernels of a process, by index, from the next look on."""

@@ -13,6 +13,11 @@ def cursor_sign(focused: bool) -> str:
     return "▌" if focused else "│"
 
 
+def edge_sign(focused: bool) -> str:
+    """What the line of the cursor ends with, at the right edge, where its ground does not reach so far."""
+    return "▐" if focused else "│"
+
+
 def ground_of(focused: bool) -> str:
     """The role of the ground of the line of the cursor."""
     return "select" if focused else "idle"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tui_probe.draw import units
 from tui_probe.draw.view import Cancelled
 from tui_probe.errors import ProbeError
-from tui_probe.pages.views import FIXED, kinds
+from tui_probe.pages.views import FIXED, SHARED, kinds, number_of
 from tui_probe.probekit.probe_results import aimed
 
 if TYPE_CHECKING:
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.view import Progress, View
     from tui_probe.probekit.kind import Kind, Source
+
+
+_LAST = 99
+"""Where pages without a number stand among those with one."""
 
 
 @dataclass(frozen=True)
@@ -89,11 +93,13 @@ class Opening:
 
 
 def pages_of(source: Source) -> list[tuple[Kind, bool]]:
-    """The views in the order of their pages, and whether each has something to show: first the fixed ones."""
+    """The views in the order of their pages, and whether each has something to show: first the fixed ones, then those
+    that have, by their numbers; of one number those that only one probe fills before the others.
+    """
     fixed = [kind for kind in kinds() if kind.name in FIXED]
     others = [kind for kind in kinds() if kind.name not in FIXED]
     known = {kind.name: _has(kind, source) for kind in (*fixed, *others)}
-    others.sort(key=lambda kind: not known[kind.name])
+    others.sort(key=lambda kind: (not known[kind.name], number_of(kind.name) or _LAST, kind.name in SHARED))
     return [(kind, known[kind.name]) for kind in (*fixed, *others)]
 
 

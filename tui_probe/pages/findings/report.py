@@ -8,6 +8,7 @@ from tui_probe.draw.hanging import hanging
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import plain
 from tui_probe.draw.table import Column, safe
+from tui_probe.draw.view import each_told, no_progress
 from tui_probe.pages.advice import advice
 from tui_probe.pages.findings.found import find_all
 from tui_probe.pages.findings.lines import command_of, found_lines, question_lines
@@ -17,6 +18,7 @@ from tui_probe.probekit.kind import Source
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tui_probe.draw.view import Progress
     from tui_probe.pages.findings.found import Found
     from tui_probe.probekit.finding import Finding
     from tui_probe.trace.model import Kernel, Trace
@@ -30,17 +32,17 @@ class FindingRow(NamedTuple):
     finding: Finding | None
 
 
-def finding_rows(trace: Trace) -> Iterator[FindingRow]:
+def finding_rows(trace: Trace, progress: Progress = no_progress) -> Iterator[FindingRow]:
     """The findings of all kernels; a kernel without any has only its row."""
-    for kernel in trace.kernels:
+    for kernel in each_told(trace.kernels, progress):
         for found in find_all(Source(trace, kernel)) or (None,):
             for finding in found.findings if found and found.findings else (None,):
                 yield FindingRow(kernel, found, finding)
 
 
-def summary_lines(trace: Trace, cells: int) -> Iterator[str]:
+def summary_lines(trace: Trace, cells: int, progress: Progress = no_progress) -> Iterator[str]:
     """The page as text: each kernel with what was found in its newest result, or why it was not probed."""
-    for kernel in trace.kernels:
+    for kernel in each_told(trace.kernels, progress):
         yield f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 16)}: {kernel.status}"
         found = find_all(Source(trace, kernel))
         for each in found:
@@ -64,17 +66,18 @@ def _refused(kernel: Kernel) -> Iterator[str]:
             yield f"not with -p {safe(one.probe or '')}: {safe(one.reason or one.status)}"
 
 
-def questions_of(trace: Trace) -> list[Question]:
+def questions_of(trace: Trace, progress: Progress = no_progress) -> list[Question]:
     """What no probed kernel's results answer, what the findings lead to first."""
-    known = [open_questions(kernel, find_all(Source(trace, kernel))) for kernel in trace.kernels]
+    kernels = each_told(trace.kernels, progress)
+    known = [open_questions(kernel, find_all(Source(trace, kernel))) for kernel in kernels]
     best = {question: min(each.index(question) for each in known if question in each) for question in questions()
             if any(question in each for each in known)}  # fmt: skip
     return sorted(best, key=lambda question: best[question])
 
 
-def summary_head(trace: Trace) -> dict[str, Any]:
+def summary_head(trace: Trace, progress: Progress = no_progress) -> dict[str, Any]:
     """What the data of the page says of the whole trace."""
-    return {"open_questions": [question.record() for question in questions_of(trace)]}
+    return {"open_questions": [question.record() for question in questions_of(trace, progress)]}
 
 
 def _value(name: str) -> Any:

@@ -63,20 +63,24 @@ class Lane:
         return int(self.start[index]) if index >= 0 else None
 
 
-def lanes_of(kernels: Kernels, ranges: Sequence[ProjectedRange]) -> tuple[list[Lane], int, int]:
-    """The lanes, when the first thing starts, and ns from there to the end of the last."""
-    starts = [*kernels.start.tolist(), *(each.start for each in ranges)]
-    ends = [*kernels.end.tolist(), *(each.end for each in ranges)]
+def lanes_of(
+    kernels: Kernels, ranges: Sequence[ProjectedRange], found: NDArray[np.bool_]
+) -> tuple[list[Lane], int, int]:
+    """The lanes of the kernels that are ``found`` (one truth per kernel) and of ranges; when the first thing starts,
+    and ns from there to the end of the last.
+    """
+    starts = [*kernels.start[found].tolist(), *(each.start for each in ranges)]
+    ends = [*kernels.end[found].tolist(), *(each.end for each in ranges)]
     origin = min(starts, default=0)
     lanes: list[Lane] = []
     places = sorted(
-        set(zip(kernels.device.tolist(), kernels.stream.tolist(), strict=True))
+        set(zip(kernels.device[found].tolist(), kernels.stream[found].tolist(), strict=True))
         | {(each.device, each.stream) for each in ranges if each.device is not None}
     )
     several = len({device for device, _ in places}) > 1
     for device, stream in places:
         prefix = f"GPU {device} " if several else ""
-        own = np.flatnonzero((kernels.device == device) & (kernels.stream == stream))
+        own = np.flatnonzero(found & (kernels.device == device) & (kernels.stream == stream))
         if len(own):
             start, end = kernels.start[own] - origin, kernels.end[own] - origin
             label = f"{prefix}stream {stream}"

@@ -15,7 +15,7 @@ from tui_probe.draw.table import Column
 from tui_probe.importers.nsys_model import UNKNOWN, KernelSum, ProjectedRange
 from tui_probe.pages.nsight.explanations import EXPLANATIONS
 from tui_probe.pages.nsight.figures import nanoseconds, share
-from tui_probe.pages.nsight.nsys_sources import NsysSources, nsys_head, ranges_searched
+from tui_probe.pages.nsight.nsys_sources import NsysSources, found_of, nsys_head, ranges_searched
 from tui_probe.pages.nsight.page import Only, TablePage, Words
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def totals_page(sources: NsysSources) -> TablePage[Any]:
     meant = np.array(sources.found, dtype=np.bool_)
     kernels = report.kernels
     rows = [TotalRow(kernels.names[one.code], one) for one in totals(kernels.name[meant], kernels.duration[meant])]
-    words = Words(nsys_head(sources), (), report.notes, EXPLANATIONS["nsys totals"])
+    words = Words(nsys_head(sources, timed=False), (), report.notes, EXPLANATIONS["nsys totals"])
     return TablePage("totals", "Kernels by time", TOTAL_COLUMNS, rows, words, _searched(sources), narrows=_launches)
 
 
@@ -201,20 +201,11 @@ TOTAL_COLUMNS: Final[tuple[Column[TotalRow], ...]] = (
 
 def ranges_page(sources: NsysSources) -> TablePage[ProjectedRange]:
     """NVTX ranges as streams saw them."""
-    rows = named = [each for each in sources.projected if each.name in sources.ranges_meant]
-    if sources.search:
-        rows = [each for each in sources.projected if any(_is_in(each, other) for other in named)]
+    rows = sources.ranges_found
     words = Words(nsys_head(sources), (), sources.report.notes, EXPLANATIONS["nsys ranges"])
     return TablePage(
         "ranges", "NVTX ranges on streams", RANGE_COLUMNS, rows, words, _searched(sources), narrows=_inside
     )
-
-
-def _is_in(row: ProjectedRange, other: ProjectedRange) -> bool:
-    """Whether a range is another, or one within it, as the host saw them; else as its stream did."""
-    if row.host_start is None or row.host_end is None or other.host_start is None or other.host_end is None:
-        return row.stream == other.stream and other.start <= row.start and row.end <= other.end
-    return other.host_start <= row.host_start and row.host_end <= other.host_end and row.level >= other.level
 
 
 def _inside(row: ProjectedRange) -> tuple[str, Only]:
@@ -257,11 +248,12 @@ class GapRow:
 def gaps_page(sources: NsysSources) -> TablePage[GapRow]:
     """Where streams ran no kernel, the longest gap first."""
     report, meant = sources.report, sources.found
-    found = gaps(report.kernels, report.copies)
+    every = gaps(report.kernels, report.copies)
+    found = [gap for gap in every if meant[gap.before] or meant[gap.after]]
     rows = [GapRow(gap, NsysKernelRow(sources, gap.before), NsysKernelRow(sources, gap.after)) for gap in found]
-    rows = [row for row in rows if meant[row.gap.before] or meant[row.gap.after]]
-    idle = sum(gap.length for gap in found)
-    said = [f"{nanoseconds(idle)} in {units.counted(len(found), 'gap')} of all streams"]
+    where = "beside what is found" if sources.search else "of all streams"
+    idle = nanoseconds(sum(gap.length for gap in found))
+    said = [f"{idle} in {found_of(sources, len(found), len(every), 'gap')} {where}"]
     for why, reason in WHY_WORDS.items():
         lengths = [gap.length for gap in found if gap.why == why]
         if lengths:

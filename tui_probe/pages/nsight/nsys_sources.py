@@ -16,11 +16,13 @@ from tui_probe.importers.nsys_model import UNKNOWN, ProjectedRange
 from tui_probe.pages.nsight.figures import nanoseconds, short_names
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tui_probe.importers.nsys_model import NsysReport
     from tui_probe.trace.model import Kernel, Trace
 
+FROM_ZERO: Final = "times from the start of the capture"
+"""What the pages say of their one time zero, which is that of the file."""
 _NAMED: Final = 6
 """Ranges that a search means which are named in text; in JSON all are."""
 
@@ -33,13 +35,17 @@ class NsysSources:
     search: str = ""
     """Part of a kernel's or range's name."""
     traces: Sequence[Trace] = ()
+    progress: Callable[[float], object] = lambda _: None
+    """Told how far the ranges are projected, when that is first asked for."""
     _probed: dict[str, Kernel | None] = field(default_factory=dict, repr=False)
 
     @cached_property
     def projected(self) -> list[ProjectedRange]:
         """Ranges on streams, as the file has them or by the rule."""
         report = self.report
-        return list(report.projected) if report.ranges is None else project(report.kernels, report.ranges)
+        return (
+            list(report.projected) if report.ranges is None else project(report.kernels, report.ranges, self.progress)
+        )
 
     @cached_property
     def range_names(self) -> list[str]:
@@ -55,6 +61,14 @@ class NsysSources:
     def ranges_meant(self) -> frozenset[str]:
         """The names of ranges that the search means; all without one."""
         return names_meant((each.name for each in self.projected), self.search)
+
+    @cached_property
+    def ranges_found(self) -> list[ProjectedRange]:
+        """The ranges that the search means, and those within them."""
+        if not self.search:
+            return self.projected
+        named = [each for each in self.projected if each.name in self.ranges_meant]
+        return [each for each in self.projected if any(_is_in(each, other) for other in named)]
 
     @cached_property
     def found(self) -> list[bool]:
@@ -97,28 +111,50 @@ def _same(kernel: Kernel, name: str, mangled: str) -> bool:
     return kernel.name == mangled if mangled else function_of(kernel.demangled) == function_of(name)
 
 
-def nsys_head(sources: NsysSources) -> list[tuple[str, str]]:
-    """Which files, on what, and what is in them."""
+def _is_in(row: ProjectedRange, other: ProjectedRange) -> bool:
+    """Whether a range is another, or one within it, as the host saw them; else as its stream did."""
+    if row.host_start is None or row.host_end is None or other.host_start is None or other.host_end is None:
+        return row.stream == other.stream and other.start <= row.start and row.end <= other.end
+    return other.host_start <= row.host_start and row.host_end <= other.host_end and row.level >= other.level
+
+
+def nsys_head(sources: NsysSources, *, timed: bool = True) -> list[tuple[str, str]]:
+    """Which files, on what, and what is in them or found in them; ``timed`` where the page has times of the capture."""
     report = sources.report
     head = [("files", ", ".join(short_names(report.files)))]
     for device in report.devices.values():
         sms = "SMs not known" if device.sms is None else units.counted(device.sms, "SM")
         head.append(("device", f"{device.name}, {sms}"))
-    kernels, found = report.kernels, np.array(sources.found, dtype=np.bool_)
-    streams = len(set(zip(kernels.device[found].tolist(), kernels.stream[found].tolist(), strict=True)))
-    seen = units.counted(int(found.sum()), "kernel")
-    seen += f" of {units.count(len(kernels))}" if sources.search and len(kernels) else ""
-    parts = [seen, units.counted(streams, "stream")]
-    parts.append(units.counted(len(sources.projected), "projected range"))
-    if report.ranges is not None:
-        host_only = len(report.ranges) - len({(each.host_start, each.host_end) for each in sources.projected})
-        parts += [f"{units.count(host_only)} of the host alone left out"] if host_only > 0 else []
-    if len(kernels):
-        parts.append(nanoseconds(int(kernels.end.max() - kernels.start.min())))
+    parts = _seen(sources)
+    if timed and len(report.kernels):
+        parts.append(FROM_ZERO)
     head.append(("seen", ", ".join(parts)))
     if sources.search:
         head.append(("search", f"“{sources.search}”, {_ranges_told(sources)}"))
     return head
+
+
+def _seen(sources: NsysSources) -> list[str]:
+    """What is found: kernels, streams, ranges, the time from first to last; of how many, where that is not all."""
+    report = sources.report
+    kernels, found = report.kernels, np.array(sources.found, dtype=np.bool_)
+    streams = len(set(zip(kernels.device[found].tolist(), kernels.stream[found].tolist(), strict=True)))
+    parts = [
+        found_of(sources, int(found.sum()), len(kernels), "kernel"),
+        units.counted(streams, "stream"),
+        found_of(sources, len(sources.ranges_found), len(sources.projected), "projected range"),
+    ]
+    if report.ranges is not None and not sources.search:
+        host_only = len(report.ranges) - len({(each.host_start, each.host_end) for each in sources.projected})
+        parts += [f"{units.count(host_only)} of the host alone left out"] if host_only > 0 else []
+    if found.any():
+        parts.append(nanoseconds(int(kernels.end[found].max() - kernels.start[found].min())))
+    return parts
+
+
+def found_of(sources: NsysSources, found: int, of: int, noun: str) -> str:
+    """``3 kernels``, under a search ``3 of 40 kernels``."""
+    return f"{units.count(found)} of {units.counted(of, noun)}" if sources.search and of else units.counted(found, noun)
 
 
 def _ranges_told(sources: NsysSources) -> str:

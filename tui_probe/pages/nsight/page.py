@@ -32,6 +32,7 @@ _GAP: Final = "  "
 _MEASURED: Final = 20_000
 """Rows by which the widths of columns are chosen on the screen."""
 _NOTHING: Final = "nothing to show"
+_NO_ARROWS: Final[Mapping[str, str]] = {}
 _CURSOR: Final = " "
 """What stands before each line where there is a cursor."""
 
@@ -213,7 +214,9 @@ class TablePage(Document, Generic[Row]):
         after = [*self._below(width), *(self._about(width) if self.explained else ())]
         if not self.rows:
             return [_line(text, self._margin) for text in (*self._above(width), _NOTHING, *after)]
-        lines = PageLines([*self._above(width)], self.columns, self.rows, after, self._natural(), width, self._margin)
+        arrows = {} if self._order is None else {self._order[0]: "↓" if self._order[1] else "↑"}
+        above = [*self._above(width)]
+        lines = PageLines(above, self.columns, self.rows, after, self._natural(), width, self._margin, arrows)
         self.rows_from, self._shown = lines.rows_from, lines.shown
         return lines
 
@@ -305,9 +308,13 @@ class PageLines(Sequence["Line"], Generic[Row]):
         natural: Sequence[int],
         cells: int,
         margin: str = "",
+        arrows: Mapping[str, str] = _NO_ARROWS,
     ) -> None:
         self._layout = layout(in_tables(columns), natural, cells)
-        heading = _GAP.join(pad(column.title, size, right=column.right) for column, size in self._layout)
+        heading = "".join(
+            pad(column.title, size, right=column.right) + f"{arrows.get(column.key, ''):<{len(_GAP)}}"
+            for column, size in self._layout
+        )
         rule = _GAP.join("─" * size for _, size in self._layout)
         self._above = [*above, clip(heading.rstrip(), cells), clip(rule, cells)]
         self._rows, self._below, self._cells, self._margin = rows, below, cells, margin

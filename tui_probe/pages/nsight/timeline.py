@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,11 +20,14 @@ from tui_probe.draw.spans import clip, pad, width
 from tui_probe.draw.view import Drawing
 from tui_probe.pages.nsight.figures import nanoseconds, short_names
 from tui_probe.pages.nsight.lanes import Lane, lanes_of
+from tui_probe.pages.nsight.nsys_sources import FROM_ZERO, found_of
 from tui_probe.probekit.timelines.picture import LEVELS, draw_marks
 from tui_probe.probekit.timelines.window import Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from tui_probe.draw.spans import Line
     from tui_probe.pages.nsight.nsys_sources import NsysSources
@@ -33,18 +37,26 @@ _AROUND: Final = 3
 _CELLS_A_BAR: Final = 3
 _GUTTER: Final = 20
 _HUES: Final = 6
+_CLOCK: Final = ("time of", "capture")
+"""What stands beside the axis, however little room there is in the head."""
+_NOTHING: Final = "nothing to show"
 _PLOT_CELLS: Final = 1200
 
 
 class StreamTimeline(Drawing):
-    """Lanes over time with a cursor. Times are ns from the first thing that is drawn."""
+    """Lanes over time with a cursor, of what is found. The window begins at ``origin``: ns from the start of the
+    capture to the first thing that is drawn. What is told are times from the start of the capture, as on other pages.
+    """
 
     searches = True
 
     def __init__(self, sources: NsysSources) -> None:
         self.title = "Timeline of streams"
+        self.sources = sources
         self.files = "  ".join(short_names(sources.report.files))
-        self.lanes, self.origin, span = lanes_of(sources.report.kernels, sources.projected)
+        kernels, found = sources.report.kernels, np.array(sources.found, dtype=np.bool_)
+        self.lanes, self.origin, span = lanes_of(kernels, sources.ranges_found, found)
+        self.about = _found_words(sources, found)
         self.window = Window(float(max(span, 1)), max(len(self.lanes), 1))
         self.marks: list[float] = []
         self._found: tuple[tuple[float, int], tuple[float, int]] | None = None
@@ -56,6 +68,9 @@ class StreamTimeline(Drawing):
         left = min(self.gutter, width // 2)
         self.window.resize(width - left, max(height - _AROUND, 1))
         self._head(canvas)
+        if not self.lanes:
+            canvas.text(0, 1, _NOTHING, "dim")
+            return canvas.lines(ascii_only=ascii_only)
         edges = self.window.edges()
         for y, lane in enumerate(self.lanes[self.window.top : self.window.top + self.window.height]):
             line = self.window.top + y
@@ -66,7 +81,9 @@ class StreamTimeline(Drawing):
         return canvas.lines(ascii_only=ascii_only)
 
     def _head(self, canvas: Canvas) -> None:
-        totals = f"{units.counted(len(self.lanes), 'lane')}, {nanoseconds(self.window.span)}"
+        totals = " · ".join([*self.about, units.counted(len(self.lanes), "lane"), nanoseconds(self.window.span)])
+        zero = f" · {FROM_ZERO}"
+        totals += zero if width(totals) + len(zero) <= canvas.width else ""
         canvas.text(0, 0, clip(self.files, max(canvas.width - width(totals) - 2, 0)), "title")
         canvas.text(max(canvas.width - width(totals), 0), 0, totals, "dim")
 
@@ -86,8 +103,10 @@ class StreamTimeline(Drawing):
             canvas.text(x + skip, y, text, f"hue{int(lane.codes[index]) % _HUES}")
 
     def _axis(self, canvas: Canvas, x: int, y: int) -> None:
-        draw_across(canvas, x, y, self.window.cells, self.window.begin, self.window.end, TIME)
-        canvas.text(0, y + 1, "time", "dim")
+        begin, end = self.window.begin + self.origin, self.window.end + self.origin
+        draw_across(canvas, x, y, self.window.cells, begin, end, TIME)
+        for row, words in enumerate(_CLOCK):
+            canvas.text(0, y + row, clip(words, x - 1), "dim")
         for mark in self.marks:
             draw_marks(canvas, x, y, self.window, {"×": mark})
         draw_marks(canvas, x, y, self.window, {"▲": self.window.time})
@@ -112,15 +131,21 @@ class StreamTimeline(Drawing):
         lane = self.lane
         index = None if lane is None else lane.at(self.window.time)
         if lane is None or index is None:
-            return [*words, f"at {nanoseconds(self.window.time)}: nothing yet"]
+            return [*words, f"at {self._when(self.window.time)}: nothing yet"]
         start, end = int(lane.start[index]), int(lane.end[index])
         when = "" if end > self.window.time else "not now: "
         return [
             *words,
             f"{when}{lane.short_name(index)}",
-            f"from {nanoseconds(start)}",
+            f"from {self._when(start)}",
             f"{nanoseconds(end - start)}",
         ]
+
+    def _when(self, time: float) -> str:
+        """A time from the start of the capture, exact enough to be told from that of the next cell."""
+        time += self.origin
+        step = 10.0 ** math.floor(math.log10(self.window.width / self.window.cells))
+        return max(nanoseconds(time), TIME.label(time, step), key=len)
 
     @property
     def lane(self) -> Lane | None:
@@ -170,17 +195,16 @@ class StreamTimeline(Drawing):
         return True
 
     def record(self) -> dict[str, Any]:
-        """The lanes in columns; ns."""
+        """The lanes in columns; ns from the start of the capture."""
         return {
             "page": "timeline",
-            "origin_ns": self.origin,
             "lanes": [
                 {
                     "kind": lane.kind,
                     "label": lane.label.strip(),
                     "names": [lane.name(i) for i in range(len(lane))],
-                    "start_ns": lane.start.tolist(),
-                    "end_ns": lane.end.tolist(),
+                    "start_ns": (lane.start + self.origin).tolist(),
+                    "end_ns": (lane.end + self.origin).tolist(),
                 }
                 for lane in self.lanes
             ],
@@ -191,16 +215,26 @@ class StreamTimeline(Drawing):
         yield "lane", "kind", "name", "start_ns", "end_ns"
         for lane in self.lanes:
             for i in range(len(lane)):
-                yield lane.label.strip(), lane.kind, lane.name(i), int(lane.start[i]), int(lane.end[i])
+                start, end = int(lane.start[i]) + self.origin, int(lane.end[i]) + self.origin
+                yield lane.label.strip(), lane.kind, lane.name(i), start, end
 
     def plot(self, axes: Any) -> None:
         """One strip per lane, darker where more of the time something ran."""
         edges = np.unique(np.linspace(self.window.begin, self.window.end, _PLOT_CELLS).astype(np.int64))
         parts = [lane.covered(edges) / np.diff(edges) for lane in self.lanes] or [np.zeros(len(edges) - 1)]
-        extent = (edges[0] / 1e6, edges[-1] / 1e6, len(parts), 0)
+        extent = ((edges[0] + self.origin) / 1e6, (edges[-1] + self.origin) / 1e6, len(parts), 0)
         axes.imshow(np.stack(parts).clip(0, 1), aspect="auto", cmap="Blues", interpolation="nearest", extent=extent)
         axes.set_yticks([i + 0.5 for i in range(len(self.lanes))], [lane.label for lane in self.lanes])
         axes.set_xlabel("ms")
+
+
+def _found_words(sources: NsysSources, found: NDArray[np.bool_]) -> list[str]:
+    """How much of the file is drawn, under a search."""
+    if not sources.search:
+        return []
+    kernels = found_of(sources, int(found.sum()), len(found), "kernel")
+    ranges = found_of(sources, len(sources.ranges_found), len(sources.projected), "range")
+    return [f"“{sources.search}”: {kernels}, {ranges}"]
 
 
 def _bar(label: str, left: int, right: int, cells: int) -> tuple[str, int]:

@@ -9,12 +9,12 @@ import importlib
 from functools import cache
 from typing import TYPE_CHECKING
 
-from tui_probe.probekit.page_names import FIXED, SHARED
+from tui_probe.probekit.page_names import FIXED, OWN_NUMBER, SHARED, number_of
 
 if TYPE_CHECKING:
     from tui_probe.probekit.kind import Kind
 
-__all__ = ["FIXED", "kind_of", "kinds", "names"]
+__all__ = ["FIXED", "OWN_NUMBER", "SHARED", "kind_of", "kinds", "names", "number_of"]
 
 
 @cache

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-from functools import cached_property
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,8 +13,6 @@ from tui_probe.draw.axis import CYCLES, TIME, draw_across
 from tui_probe.draw.canvas import Canvas
 from tui_probe.draw.heading import draw_head, named
 from tui_probe.draw.spans import clip
-from tui_probe.draw.spot import Spot
-from tui_probe.draw.view import Drawing
 from tui_probe.errors import TraceError
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.kind import Kind
@@ -23,100 +20,26 @@ from tui_probe.probekit.measured import probe_of
 from tui_probe.probekit.missing import missing
 from tui_probe.probekit.probe_results import cycles_words
 from tui_probe.probekit.registry import names_of
-from tui_probe.probekit.timelines.lengths import lengths_of
 from tui_probe.probekit.timelines.moves import MOVES, commands
-from tui_probe.probekit.timelines.picture import draw_marks, draw_rows, gutter, legend
-from tui_probe.probekit.timelines.rows import NONE, ORDER_WORDS, Choice, rows_of
-from tui_probe.probekit.timelines.window import Window
+from tui_probe.probekit.timelines.picture import draw_marks, draw_rows, legend
+from tui_probe.probekit.timelines.rows import ORDER_WORDS, rows_of
+from tui_probe.probekit.timelines.shown import AROUND, ShownRows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tui_probe.draw.spans import Line
-    from tui_probe.draw.view import Progress, View
+    from tui_probe.draw.view import Progress
     from tui_probe.probekit.kind import Source
-    from tui_probe.probekit.timelines.launch import LaunchTimeline
-    from tui_probe.probekit.timelines.lengths import Lengths
-    from tui_probe.probekit.timelines.rows import Level, Rows
+    from tui_probe.probekit.timelines.rows import Rows
 
-_AROUND: Final = 6
-"""Lines that are not rows: a head, the axis and its labels, the legend, the tail, the clocks."""
 _COLUMNS: Final = ("sm", "slot", "block", "warp", "start", "end")
 _PLOT_CELLS: Final = 1200
 _PLOT_LABELS: Final = 40
 
 
-class Timeline(Drawing):
-    """One launch. Rows are made in ``prepare``; what is pressed changes the window, the marks, or the rows wanted."""
-
-    window: Window
-    choice: Choice
-    """The rows that are wanted; ``rows`` are those that there are."""
-    rows: Rows | None
-    fitting: bool
-    """Whether all rows have to fit, whatever the height."""
-    marks: list[float]
-    in_time: bool
-
-    def __init__(self, launch: LaunchTimeline) -> None:
-        self.launch, self.timeline = launch, launch.timeline
-        self.title = f"Timeline of {launch.which} {launch.name}"
-        self.tail = self.timeline.tail()
-        self.choice = Choice()
-        self.fitting = True
-        self.in_time = False
-        self.marks = []
-        self.window = Window(self.timeline.span, 1)
-        self.rows = None
-        self._shown: Rows | None = None
-        self._at: tuple[int, int, int] | None = None
-        """SM, slot and warp of the row that the cursor begins on."""
-        self._sent: tuple[int, float, int] | None = None
-        """The block that the cursor was sent to, and its time and line then: others may run there at that time, too."""
-        self._gutter = 0
-
-    @cached_property
-    def _warp_lengths(self) -> Lengths:
-        return lengths_of(self.timeline.warps.duration)
-
-    @cached_property
-    def _block_lengths(self) -> Lengths:
-        return lengths_of(self.timeline.blocks.duration)
-
-    @property
-    def of_warps(self) -> bool:
-        return self.choice.level == "warp"
-
-    def lengths(self, level: Level) -> Lengths:
-        """The median of blocks, or of warps where these are shown, and beyond which cycles one stands out."""
-        return self._warp_lengths if level == "warp" else self._block_lengths
-
-    @property
-    def cycles(self) -> float:
-        return self.window.longest
-
-    def stretch(self, cycles: float) -> None:
-        """An axis of time that reaches further than the launch took."""
-        self.window.stretch(cycles)
-
-    def prepare(self, width: int, height: int) -> Callable[[], None] | None:
-        """Make the rows that are wanted; where all have to fit, as many share a line as it takes."""
-        del width
-        if self.fitting:
-            together = -(-self.launch.rows(self.choice) // max(height - _AROUND, 1))
-            self.choice = replace(self.choice, together=together)
-        if self.rows is not None and self.rows.choice == self.choice:
-            return None
-        wanted = self.choice
-
-        def work() -> None:
-            self.rows = rows_of(self.timeline, wanted, self.lengths(wanted.level))
-
-        return work
-
-    def line(self, rows: Rows) -> int:
-        """The line of the cursor, in rows that may have come after it was last drawn."""
-        return min(self.window.line, rows.lines - 1)
+class Timeline(ShownRows):
+    """One launch as it is drawn, moved about in, and given to others."""
 
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
         """A head, the rows, an axis, the tail, and how well the clocks of the SMs are aligned."""
@@ -125,13 +48,13 @@ class Timeline(Drawing):
         if rows is None:
             canvas.text(0, 0, "being prepared", "dim")
             return canvas.lines(ascii_only=ascii_only)
-        self._follow(rows)
+        self.follow(rows)
         left = min(self._gutter, width // 2)
-        self._resize(width - left, max(height - _AROUND, 1))
+        self.resize(width - left, max(height - AROUND, 1))
         self._draw_head(canvas)
         lengths = self.lengths(rows.choice.level)
         drawn = draw_rows(canvas, left, 1, rows, self.window, lengths)
-        bottom = height - _AROUND + 1
+        bottom = height - AROUND + 1
         self._draw_axis(canvas, left, bottom)
         x = 0
         for text, role in legend(lengths, width, drawn):
@@ -140,91 +63,6 @@ class Timeline(Drawing):
         for i, words in enumerate((self._tail_words(), self._clock_words())):
             canvas.text(0, bottom + 3 + i, clip(words, width), "dim")
         return canvas.lines(ascii_only=ascii_only)
-
-    def _follow(self, rows: Rows) -> None:
-        """Other rows are shown than before: the cursor goes to the same, or to the first that is of the same SM."""
-        before, self._shown = self._shown, rows
-        if before is rows:
-            return
-        self._gutter = gutter(rows)
-        at, block = (self._at, None) if before is None else self._subject(before)
-        self.window.set_lines(rows.lines, 0 if at is None else rows.line_at(*at))
-        self._sent = None if block is None else (block, self.window.time, self.window.line)
-
-    def _resize(self, cells: int, height: int) -> None:
-        """Another size of the window may move the cursor a little: it stays on the block that it was sent to."""
-        sent = self._sent is not None and self._sent[1:] == (self.window.time, self.window.line)
-        self.window.resize(cells, height)
-        if sent and self._sent is not None:
-            self._sent = self._sent[0], self.window.time, self.window.line
-
-    def _subject(self, rows: Rows) -> tuple[tuple[int, int, int], int | None]:
-        """SM, slot and warp of what is under the cursor, where a line may hold several, and the block that it is."""
-        line, index = self.line(rows), self.under(rows)
-        if index is None:
-            return rows.place(line), None
-        start, end = rows.intervals.start[index], rows.intervals.end[index]
-        running = bool(start <= self.window.time < end)
-        return rows.place_of(index), int(rows.intervals.block[index]) if running else None
-
-    def under(self, rows: Rows) -> int | None:
-        """The interval under the cursor: the one that it was sent to, else the latest to start there."""
-        sent = self.sent_to(rows)
-        return rows.at(self.line(rows), self.window.time) if sent is None else sent
-
-    def sent_to(self, rows: Rows) -> int | None:
-        """That of the block that the cursor was sent to, if it was not moved since."""
-        line = self.line(rows)
-        if self._sent is None or self._sent[1:] != (self.window.time, line):
-            return None
-        return rows.find(self._sent[0], line=line)
-
-    def point(self, rows: Rows, index: int, time: float | None = None) -> None:
-        """The cursor to an interval, at a time of it if one is given."""
-        self.window.to(rows.time_of(index) if time is None else time)
-        self.window.move_lines(rows.line_of(index) - self.window.line)
-        self._sent = int(rows.intervals.block[index]), self.window.time, self.window.line
-
-    def here(self) -> Spot:
-        """The block that is under the cursor, and when."""
-        rows = self.rows
-        if rows is None:
-            return Spot()
-        index = self.under(rows)
-        if index is None:
-            return Spot(sm=rows.place(self.line(rows))[0], time=self.window.time)
-        warp = int(rows.intervals.warp[index])
-        block, sm = int(rows.intervals.block[index]), int(rows.intervals.sm[index])
-        return Spot(block=block, warp=None if warp < 0 else warp, sm=sm, time=self.window.time)
-
-    def go_to(self, spot: Spot) -> bool:
-        """To the block, at the time if it runs then; without a block to the time, in the row of the SM."""
-        rows = self.rows
-        if rows is None or not spot.in_run:
-            return False
-        self._follow(rows)
-        if spot.block is not None:
-            index = rows.find(spot.block, spot.warp)
-            if index is None:
-                return False
-            start, end = int(rows.intervals.start[index]), int(rows.intervals.end[index])
-            now = (time for time in (spot.time, self.window.time) if time is not None and start <= time < end)
-            if self.under(rows) != index or spot.time is not None:
-                self.point(rows, index, next(now, None))
-            return True
-        if spot.time is not None:
-            self.window.to(spot.time)
-        if spot.sm is not None:
-            self.window.move_lines(rows.line_at(spot.sm, NONE, NONE) - self.window.line)
-        return True
-
-    def lacks(self, spot: Spot) -> str:
-        """Rows of one SM alone may be shown, and not all blocks were measured."""
-        if spot.block is None or self.rows is None:
-            return ""
-        if self.choice.sm is not None and bool((self.timeline.blocks.block == spot.block).any()):
-            return f"SM {self.choice.sm} alone is shown, and block {spot.block} ran elsewhere: x shows all"
-        return f"nothing was recorded of block {spot.block}"
 
     def _draw_head(self, canvas: Canvas) -> None:
         sms = len(self.timeline.sms)
@@ -329,20 +167,6 @@ class Timeline(Drawing):
     def measured(self) -> str:
         """What the two marks measure."""
         return f"× to ×: {cycles_words(abs(self.marks[1] - self.marks[0]), self.launch.clock_khz)}"
-
-    def take_over(self, before: View) -> None:
-        """Level, order, unit, SM and cursor of another launch's timeline; its window where that was not everything."""
-        if not isinstance(before, Timeline):
-            return
-        self.choice, self.fitting, self.in_time = before.choice, before.fitting, before.in_time
-        if self.choice.level == "warp" and not self.timeline.has_warps:
-            self.choice = replace(self.choice, level="slot")
-        if self.choice.sm is not None and self.choice.sm not in self.timeline.sms:
-            self.choice = replace(self.choice, sm=None)
-        self.in_time &= self.launch.clock_khz is not None
-        self.window.take_over(before.window)
-        if before.rows is not None:
-            self._at, _ = before._subject(before.rows)
 
     def record(self) -> dict[str, Any]:
         """The launch, its tail and clocks, and its blocks in columns; cycles."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tui_probe.analysis.timeline import Timeline
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.probekit.timelines.rows import Choice
-    from tui_probe.trace.event_types import Dim3
+    from tui_probe.trace.shapes import Dim3
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,10 +187,8 @@ def _matched(
 
 
 def _passed(operand: Operand, formal: Variable | None, bind: Binder) -> Passed:
-    held = _held(operand, bind)
+    held = _held(operand, formal, bind)
     if held is not None:
-        if formal is not None and formal.space == "reg":
-            bind.unsupported()
         bind.effects.reads.add(held.index)
         return Passed(bind.bytes_source(held))
     kind = _scalar(formal, bind)
@@ -198,19 +196,22 @@ def _passed(operand: Operand, formal: Variable | None, bind: Binder) -> Passed:
 
 
 def _received(operand: Operand, formal: Variable | None, bind: Binder) -> Received:
-    held = _held(operand, bind)
+    held = _held(operand, formal, bind)
     if held is not None:
-        if formal is not None and formal.space == "reg":
-            bind.unsupported()
         bind.effects.writes.add(held.index)
         return Received(bind.bytes_target(held))
     kind = _scalar(formal, bind)
     return Received(bind.target(operand, kind), kind if formal is not None and formal.space == "param" else None)
 
 
-def _held(operand: Operand, bind: Binder) -> BytesName | None:
+def _held(operand: Operand, formal: Variable | None, bind: Binder) -> BytesName | None:
+    """The bytes that an operand names, which are passed for no register; None where it is a value."""
     entity = bind.names.find(operand.name) if isinstance(operand, Symbol) else None
-    return entity if isinstance(entity, BytesName) else None
+    if not isinstance(entity, BytesName):
+        return None
+    if formal is not None and formal.space == "reg":
+        bind.unsupported()
+    return entity
 
 
 def _scalar(formal: Variable | None, bind: Binder) -> ScalarType:

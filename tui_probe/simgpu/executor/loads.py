@@ -66,16 +66,20 @@ def _build_single_load(written: Operand, kind: ScalarType, address: Operand, spa
     access = Access(address, space, kind.bytes, bind)
 
     def run(group: Group) -> None:
-        single = access.single(group)
-        if single is not None:
-            value = single.view(dtype)[single.element]
-        else:
-            value = np.empty(group.lanes.count, dtype)
-            for part in access.parts(group):
-                value[part.positions] = part.view(dtype)[part.element]
-        target.write(group.registers, value)
+        target.write(group.registers, _gathered(access, group, dtype))
 
     return run
+
+
+def _gathered(access: Access, group: Group, dtype: DType) -> Value:
+    """What the lanes of a group read: one element of ``dtype`` each, or one for all of them."""
+    single = access.single(group)
+    if single is not None:
+        return single.view(dtype)[single.element]
+    value = np.empty(group.lanes.count, dtype)
+    for part in access.parts(group):
+        value[part.positions] = part.view(dtype)[part.element]
+    return value
 
 
 def _build_vector_load(
@@ -87,13 +91,7 @@ def _build_vector_load(
     access = Access(address, space, size, bind)
 
     def run(group: Group) -> None:
-        single = access.single(group)
-        if single is not None:
-            whole = single.view(dtype)[single.element]
-        else:
-            whole = np.empty(group.lanes.count, dtype)
-            for part in access.parts(group):
-                whole[part.positions] = part.view(dtype)[part.element]
+        whole = _gathered(access, group, dtype)
         # One copy brings each element's lanes together.
         columns = np.ascontiguousarray(np.atleast_1d(whole).view(kind.dtype).reshape(*whole.shape, -1).T)
         for target, column in zip(targets, columns, strict=True):

@@ -10,7 +10,7 @@ import sys
 
 TYPE_CHECKING = False  # typing takes its time, in each Python that starts
 if TYPE_CHECKING:
-    from typing import Any, List  # noqa: F401
+    from typing import Any, Callable, List  # noqa: F401
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 
@@ -39,14 +39,61 @@ def keep_ptx(path):
     module.begin()
 
 
+def watch_tensors(package):
+    # type: (str) -> None
+    """Name the tensors of the whole program."""
+    place = os.path.join(package, "__init__.py")
+    load("_tui_probe_tensortrace", place, [package]).begin(everywhere=True)
+
+
 def start():
     # type: () -> None
     """Do what the run asks for."""
     package = os.path.dirname(FOLDER)
-    keep_ptx(os.path.join(package, "numba_ptx.py"))
+    attempt("numba-cuda is not asked to keep its PTX", lambda: keep_ptx(os.path.join(package, "numba_ptx.py")))
     if os.environ.get("TUI_PROBE_TENSORS") == "1":
-        place = os.path.join(package, "__init__.py")
-        load("_tui_probe_tensortrace", place, [package]).begin(everywhere=True)
+        attempt("no tensor is named", lambda: watch_tensors(package))
+
+
+def attempt(lost, step):
+    # type: (str, Callable[[], None]) -> None
+    """Do a step. If it fails, the program runs without it, and its trace says what is lost, and why."""
+    try:
+        step()
+    except Exception as error:  # noqa: BLE001 - whatever it is, the program runs
+        words = " ".join(("%s: %s: %s" % (lost, type(error).__name__, error)).split())
+        tell_at_end("[init] python %s\n" % words)
+
+
+def tell_at_end(line):
+    # type: (str) -> None
+    """Add a line to event.log as the process ends: it has no trace yet, and has one then if it launched a kernel."""
+    import atexit
+    from time import time
+
+    root = os.environ.get("TUI_PROBE_TRACE_ROOT", "")
+    atexit.register(add_to_log, root, time() - 1, line.encode("utf-8", "backslashreplace"))
+
+
+def add_to_log(root, since, line):
+    # type: (str, float, bytes) -> None
+    """A line to the log of this process, if it has one: a child has its own, an earlier process had the same number."""
+    try:
+        logs = [
+            os.path.join(root, name, "event.log") for name in os.listdir(root) if name.endswith("_%d" % os.getpid())
+        ]
+        newest = max(logs, key=os.path.getmtime)
+        if os.path.getmtime(newest) < since:
+            return
+        log = os.open(newest, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (OSError, ValueError):  # no kernel was launched
+        return
+    try:
+        os.write(log, line)
+    except OSError:  # a full disk, of which the trace says so elsewhere
+        pass
+    finally:
+        os.close(log)
 
 
 def run_next():
@@ -67,9 +114,6 @@ def run_next():
 sys.path[:] = [path for path in sys.path if os.path.abspath(path) != FOLDER]
 # A process without the hook has no trace: the program let go of it, or it is the simulated GPU.
 if sys.version_info >= (3, 8) and "libcuda.so.1" in os.environ.get("LD_PRELOAD", ""):
-    try:
-        start()
-    except Exception:  # noqa: BLE001 - the program runs without
-        pass
+    start()
 if sys.version_info >= (3, 4):
     run_next()

@@ -11,6 +11,7 @@ from tui_probe.pages.comparison import compare_sources, compare_traces
 from tui_probe.pages.views import kind_of
 from tui_probe.trace.follow import open_trace
 from tui_probe.ui.opening import Page
+from tui_probe.ui.screens.kernel import tab_of
 from tui_probe.ui.screens.paged import PagedScreen
 from tui_probe.ui.views.kernels import names_of
 from tui_probe.ui.widgets.bars import Tab
@@ -61,7 +62,7 @@ class CompareScreen(ComparisonScreen):
 
     def _take_names(self, names: list[str]) -> None:
         kinds = [kind_of(name) for name in names]
-        self.take_tabs([FIGURES, *(Tab(kind.name, kind.title, kind.short or kind.title) for kind in kinds)])
+        self.take_tabs([FIGURES, *map(tab_of, kinds)])
 
     def page(self, name: str) -> Page:
         """The figures, or a drawing of both."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import width
 from tui_probe.draw.spot import Spot
-from tui_probe.pages.views import FIXED, kind_of
+from tui_probe.pages.views import FIXED, OWN_NUMBER, kind_of, number_of
 from tui_probe.probekit.probe_results import aimed_by_name
 from tui_probe.trace.offset import Offset
 from tui_probe.ui import keys
@@ -38,10 +38,16 @@ PROBE = "probe"
 
 
 def tab_of(kind: Kind, source: Source | None = None, *, empty: bool = False) -> Tab:
-    """The tab of a view, with the probe that opens it where it is empty and another run could."""
+    """The tab of a view, with the probe that opens it where it is empty and another run could.
+
+    Its number is the same whatever probe ran. That of pages of one probe leads to those that have something to show.
+    """
     probed = source is not None and source.kernel.status == "probed"
     probe = kind.probes[0] if empty and kind.probes and probed else ""
-    return Tab(kind.name, kind.title, kind.short or kind.title, empty, probe)
+    number = number_of(kind.name)
+    if empty and number == OWN_NUMBER:
+        number = 0
+    return Tab(kind.name, kind.title, kind.short or kind.title, empty, probe, number)
 
 
 class KernelScreen(PagedScreen):

@@ -33,8 +33,14 @@ class LiveScreen(LiveFrame):
         if isinstance(self.view, GrownView):
             rows += [row for row in keys.in_scope("table") if row.id == "open"]
         order = {"app": 0, self.view.kind: 1, "table": 1}
-        rows.sort(key=lambda row: order.get(row.scope, 2))
-        return [row for row in rows if row.id != "interrupt" or self.probe_app.target_runs]
+        rows.sort(key=lambda row: 2 if row.id == "next_found" else order.get(row.scope, 3))
+        return [row for row in rows if self._named(row)]
+
+    def _named(self, row: keys.Key) -> bool:
+        """What would do nothing is not named."""
+        if row.id == "next_found":
+            return any(kernel.stands_out for kernel in self.table.shown)
+        return row.id != "interrupt" or self.probe_app.target_runs
 
     # -- keys of the screen
 

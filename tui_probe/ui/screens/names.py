@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual.screen import ModalScreen
-
 from tui_probe.draw.spans import Line, wrap
 from tui_probe.draw.table import safe
+from tui_probe.ui.screens.in_front import FittedList, FittedScreen
 from tui_probe.ui.screens.tags import framed
-from tui_probe.ui.widgets.lines import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from textual import events
-    from textual.app import ComposeResult
 
 WIDEST, MARGIN = 120, 4
 
 
-class NameList(Lines, can_focus=True):
+class NameList(FittedList):
     """Each name in as many lines as it needs."""
-
-    DEFAULT_CSS = "NameList { width: auto; height: auto; }"
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__()
@@ -55,26 +50,11 @@ class NameList(Lines, can_focus=True):
         return list(framed([*shown, *[()] * (room - len(shown)), (), last], inner))
 
 
-class NameScreen(ModalScreen[str | None]):
+class NameScreen(FittedScreen["str | None", NameList]):
     """Gives the names, a line each, if they are to be copied."""
 
-    DEFAULT_CSS = "NameScreen { align: center middle; background: transparent; }"
-
     def __init__(self, names: Sequence[str]) -> None:
-        super().__init__()
-        self.list = NameList(names)
-
-    def compose(self) -> ComposeResult:
-        """The names alone."""
-        yield self.list
-
-    def on_mount(self) -> None:
-        """As large as they are."""
-        self.list.fit(*self.app.size)
-
-    def on_resize(self, event: events.Resize) -> None:
-        """On a terminal of another size."""
-        self.list.fit(*event.size)
+        super().__init__(NameList(names))
 
     def on_key(self, event: events.Key) -> None:
         """Arrows scroll, y copies, any other key leaves."""

@@ -17,7 +17,7 @@ from tui_probe.ui.seeker import WORST, Seeker
 from tui_probe.ui.trail import Trail
 from tui_probe.ui.views.document import DocumentView
 from tui_probe.ui.views.message import MessageView
-from tui_probe.ui.widgets.bars import NUMBERED, Tab
+from tui_probe.ui.widgets.bars import NUMBERED, Tab, numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +29,8 @@ FIRST = ("leave", "jump", "probe", "worst")
 """Keys that stand before those of the current page, in the line of keys."""
 MARK = "mark"
 """Measures along time; between the lines of a text a probe does."""
+_SORTS = {"zoom_out": "order", "zoom_out_rows": "order_back"}
+"""What ``s`` and ``S`` do on a page that has an order."""
 UNNAMED = (*FIRST, "interrupt")
 
 
@@ -173,13 +175,15 @@ class PagedScreen(PagedFrame):
         self._go(page)
 
     def action_number(self, number: int) -> None:
-        """Show a page by its number."""
+        """Show the page of a number; of several with one number the first, then the next."""
+        pages = [name for name, own in numbers_of(self.tabs).items() if own == number]
         if number > self.certain and not self.known:
             self._awaited = number
-        elif number <= min(len(self.tabs), NUMBERED):
-            self.action_page(self.tabs[number - 1].id)
+        elif pages:
+            at = pages.index(self.current) + 1 if self.current in pages else 0
+            self.action_page(pages[at % len(pages)])
         else:
-            self.notice(f"there is no page {number}")
+            self.notice(f"there is no page {number % NUMBERED}: Tab goes from page to page")
 
     def action_next_view(self, step: int) -> None:
         """The page beside this one."""
@@ -187,8 +191,10 @@ class PagedScreen(PagedFrame):
         self.action_page(names[(names.index(self.current) + step) % len(names)])
 
     def action_command(self, command: str) -> None:
-        """Give a command to the page."""
-        if command in self._view.commands():
+        """Give a command to the page. Where nothing can be zoomed, the keys for that sort, as in the kernel table."""
+        commands = self._view.commands()
+        command = command if command in commands else _SORTS.get(command, command)
+        if command in commands:
             self._view.command(command)
             self.show_bars()
         elif command == MARK and isinstance(self._view, DocumentView):

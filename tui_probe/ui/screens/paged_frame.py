@@ -13,7 +13,7 @@ from tui_probe.ui.opener import PageOpener
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.document import DocumentView
 from tui_probe.ui.views.message import MessageView, OpeningView
-from tui_probe.ui.widgets.bars import NUMBERED, Bar, Tab, TabBar, fitting
+from tui_probe.ui.widgets.bars import Bar, Tab, TabBar, fitting, numbers_of
 from tui_probe.ui.widgets.pane import Pane
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class PagedFrame(ViewScreen):
 
     def page_numbers(self) -> dict[str, int]:
         """The keys of pages, by name, as far as it is known which pages there are."""
-        return {tab.id: number for number, tab in enumerate(self.tabs[:NUMBERED], 1)} if self.known else {}
+        return {name: number for name, number in numbers_of(self.tabs).items() if number} if self.known else {}
 
     # -- what is shown
 

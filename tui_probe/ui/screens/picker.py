@@ -5,17 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from textual.screen import ModalScreen
-
 from tui_probe.draw.spans import Line, pad, width, wrap
+from tui_probe.ui.screens.in_front import FittedList, FittedScreen
 from tui_probe.ui.screens.tags import framed
-from tui_probe.ui.widgets.lines import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from textual import events
-    from textual.app import ComposeResult
 
 WIDEST, MARGIN = 110, 2
 DETAIL_LINES = 4
@@ -41,10 +38,8 @@ def searched(choice: Choice) -> str:
     return f"{choice.label} {choice.note} {choice.also} {choice.detail}".lower()
 
 
-class ChoiceList(Lines, can_focus=True):
+class ChoiceList(FittedList):
     """The lines that contain all typed words, one of them marked."""
-
-    DEFAULT_CSS = "ChoiceList { width: auto; height: auto; }"
 
     def __init__(self, title: str, choices: Sequence[Choice], place: int = 0) -> None:
         super().__init__()
@@ -125,26 +120,11 @@ class ChoiceList(Lines, can_focus=True):
         return ((f" {name}  ", ""), (words, "dim"))
 
 
-class PickScreen(ModalScreen[Any]):
+class PickScreen(FittedScreen[Any, ChoiceList]):
     """Gives the value of the chosen line, or None if left with Escape."""
 
-    DEFAULT_CSS = "PickScreen { align: center middle; background: transparent; }"
-
     def __init__(self, title: str, choices: Sequence[Choice], place: int = 0) -> None:
-        super().__init__()
-        self.list = ChoiceList(title, choices, place)
-
-    def compose(self) -> ComposeResult:
-        """The list alone."""
-        yield self.list
-
-    def on_mount(self) -> None:
-        """Fit the list to the terminal."""
-        self.list.fit(*self.app.size)
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Fit it again."""
-        self.list.fit(*event.size)
+        super().__init__(ChoiceList(title, choices, place))
 
     def on_key(self, event: events.Key) -> None:
         """Arrows mark, Enter takes, Escape leaves, what can be typed is typed."""

@@ -32,6 +32,14 @@ class RowsView(DocumentView):
             self.place.fit(self.count, self.room)
             self.changed()
 
+    def shift(self, step: int) -> None:
+        """Sideways in a table is the next column to sort by, as in that of kernels."""
+        command = "order" if step > 0 else "order_back"
+        if command in self.commands():
+            self.command(command)
+        else:
+            super().shift(step)
+
     def opened(self) -> tuple[Path, int] | None:
         """The trace and the kernel that the row under the cursor leads to."""
         return self.document.opened(self.cursor) if isinstance(self.document, TablePage) else None

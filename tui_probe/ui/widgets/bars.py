@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 
 NUMBERED = 10
-"""Pages that a key shows: 1 to 9, and 0 for the tenth."""
-"""Pages that have a number key."""
+"""Keys of pages: 1 to 9, and 0 for the tenth."""
+KEPT = frozenset({"help", "palette", "leave", "leave_home"})
+"""Keys by which one finds all others, and the way back: named on every terminal, whatever else there is."""
+_KEY_GAP = 3
 NOTES = 22
 """Cells that long titles of pages must leave for notes."""
 
@@ -63,7 +65,8 @@ class Tab:
     """A page that a number key shows. ``title`` is for wide terminals, ``short`` for narrow ones.
 
     One with nothing to show (``empty``) stands in brackets where the others leave room, with the ``probe`` that opens
-    it, if one does, where they leave still more.
+    it, if one does, where they leave still more. ``number`` is that of its key, 10 for ``0`` and 0 for none; without it
+    it is its place.
     """
 
     id: str
@@ -71,6 +74,13 @@ class Tab:
     short: str
     empty: bool = False
     probe: str = ""
+    number: int | None = None
+
+
+def numbers_of(tabs: Sequence[Tab]) -> dict[str, int]:
+    """The number of each page, by name; 0 for none."""
+    places = {tab.id: place if place <= NUMBERED else 0 for place, tab in enumerate(tabs, 1)}
+    return {tab.id: places[tab.id] if tab.number is None else tab.number for tab in tabs}
 
 
 class TabBar(Lines):
@@ -126,8 +136,8 @@ class TabBar(Lines):
         for place in sorted(range(len(words)), key=lambda i: len(self.tabs[i].short) - len(words[i])):
             if shown[place] and sum(map(len, titles)) > wide:
                 titles[place] = self._title(place, self.tabs[place].short)
-        for place in reversed(range(NUMBERED, len(titles))):  # what no number shows goes first
-            if sum(map(len, titles)) > room and self.tabs[place].id != self.current:
+        for place in reversed(range(len(titles))):  # what no number shows goes first
+            if not self._number(place) and sum(map(len, titles)) > room and self.tabs[place].id != self.current:
                 titles[place] = ""
         if sum(map(len, titles)) <= room:
             return titles
@@ -145,9 +155,12 @@ class TabBar(Lines):
 
     def _title(self, place: int, word: str, *, numbered: bool = False) -> str:
         """`` 8 Lines ``; "" for a page without a title, unless it is ``numbered`` all the same."""
-        number = str((place + 1) % NUMBERED) if place < NUMBERED and (word or numbered) else ""
-        parts = " ".join(filter(None, (number, word)))
+        number = self._number(place) if word or numbered else 0
+        parts = " ".join(filter(None, (str(number % NUMBERED) if number else "", word)))
         return f" {parts} " if parts else ""
+
+    def _number(self, place: int) -> int:
+        return numbers_of(self.tabs)[self.tabs[place].id]
 
     def _with_empty(self, titles: list[str], room: int) -> list[str]:
         """Titles of pages with nothing to show, where there is room, and behind them what opens them."""
@@ -187,16 +200,20 @@ def fitting(parts: Sequence[str], cells: int, leading: int = 0) -> str:
 
 
 def key_line(keys: Sequence[Key], cells: int) -> Line:
-    """As many keys with their short words as fit, in the order given."""
-    spans: list[Span] = []
-    used = 0
-    for key in keys:
-        if not key.footer:
+    """As many keys with their short words as fit, in the order given; ``KEPT`` ones have their room in any case."""
+    labels = [f"{shown(key.keys[0])} {key.footer}" if key.footer else "" for key in keys]
+    named: list[int] = []
+    room = cells
+    for place in sorted(range(len(keys)), key=lambda place: keys[place].id not in KEPT):
+        size = width(labels[place]) + (_KEY_GAP if named else 1)
+        if not labels[place]:
             continue
-        label = shown(key.keys[0])
-        size = width(label) + width(key.footer) + (4 if spans else 2)
-        if used + size > cells:
+        if size > room:
             break
-        spans += [("   " if spans else " ", ""), (label, "key"), (f" {key.footer}", "dim")]
-        used += size
+        named.append(place)
+        room -= size
+    spans: list[Span] = []
+    for place in sorted(named):
+        label = shown(keys[place].keys[0])
+        spans += [(" " * _KEY_GAP if spans else " ", ""), (label, "key"), (f" {keys[place].footer}", "dim")]
     return clip_line(tuple(spans), cells)

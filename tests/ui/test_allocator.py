@@ -1,0 +1,37 @@
+"""A screen that lives for hours gives back memory that the C library keeps."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from tests.trace.make import TraceWriter
+from tui_probe.ui import allocator
+from tui_probe.ui.feed import Feed, Session
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+def test_it_is_given_back_now_and_then(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    calls: list[float] = []
+    monkeypatch.setattr(allocator, "EACH", 0.05)
+    monkeypatch.setattr(allocator, "give_back", lambda: calls.append(time.monotonic()))
+    writer = TraceWriter(tmp_path / "trace")
+    writer.start()
+    feed = Feed(Session(traces=(writer.directory,)), interval=0.01)
+    feed.start()
+    end = time.monotonic() + 20
+    while len(calls) < 3 and time.monotonic() < end:
+        time.sleep(0.01)
+    feed.stop()
+    assert len(calls) >= 3
+    assert min(after - before for before, after in pairwise(calls)) > 0.02
+
+
+def test_a_c_library_without_the_call_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui_probe.ui.allocator.ctypes.CDLL", lambda _name: object())
+    allocator.give_back()

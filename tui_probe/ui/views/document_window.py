@@ -1,0 +1,202 @@
+"""A window on the lines of a document, which are made on demand, with a cursor that moves through them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+from tui_probe.draw.spans import Line, clip_line, width, wrap
+from tui_probe.ui.focus import cursor_sign, edge_sign, ground_of
+from tui_probe.ui.views.place import Place
+from tui_probe.ui.views.text import SIDE_STEP, mark
+from tui_probe.ui.views.view import Desk, View
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tui_probe.draw.view import Document
+    from tui_probe.probekit.kind import Source
+
+
+class DocumentWindow(View):
+    """The lines that pass a filter, or all; ``chosen`` are their numbers. Searched words are marked."""
+
+    kind = "drawing"
+
+    def __init__(self, desk: Desk, name: str, document: Document, source: Source | None) -> None:
+        super().__init__(desk, name)
+        self.document = document
+        self.source = source
+        self.lines: Sequence[Line] = ()
+        self.place = Place()
+        self.left = self.pinned = self.gutter = 0
+        self.searched = ""
+        self.filtered = ""
+        self.chosen: list[int] | None = None
+        self.match: int | None = None
+        self._new = True
+        """Whether the cursor has still to be put where it begins."""
+        self.moved = False
+        """Was the cursor ever put somewhere, so that other pages may go on there?"""
+        self._numbers: Mapping[str, int] = {}
+
+    def replace(self, document: Document, source: Source) -> None:
+        """Show a newer state of the same; place, search and filter stay."""
+        document.take_over(self.document)
+        document.number_pages(self._numbers)
+        self.document, self.source = document, source
+        self._lay_out()
+
+    def number_pages(self, numbers: Mapping[str, int]) -> None:
+        """The numbers by which pages are reached here, which the document may name."""
+        self._numbers = numbers
+        self.document.number_pages(numbers)
+        if self.width:
+            self._lay_out()
+
+    def resize(self, width: int, height: int) -> None:
+        """Other lines for another width."""
+        super().resize(width, height)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        cells = self._cells
+        self.lines, self.pinned = self.document.lines(cells), self.document.pinned(cells)
+        self.gutter = self.document.gutter(cells)
+        self.place.pointed = self.gutter > 0
+        if self._new and self.width:
+            self._new, self.place.cursor = False, self.document.begins(cells) - self.pinned
+        self._filter_again()
+        self.place.fit(self.count, self.room)
+        self._go_on()
+        self.changed()
+
+    def _filter_again(self) -> None:
+        """The lines are others: those that pass the filter have to be found anew."""
+
+    def _go_on(self) -> None:
+        """There are lines: what waited for them."""
+
+    @property
+    def _cells(self) -> int:
+        return max(20, self.width)
+
+    @property
+    def top(self) -> int:
+        """The first visible line, of those that pass the filter."""
+        return self.place.top
+
+    @property
+    def cursor(self) -> int:
+        """The line of the document that the cursor is on, or the first one visible."""
+        return self._number(self.place.cursor) if self.count else 0
+
+    @property
+    def count(self) -> int:
+        """Lines that pass the filter, without those that are pinned."""
+        return len(self.lines) - self.pinned if self.chosen is None else len(self.chosen)
+
+    @property
+    def room(self) -> int:
+        """Lines of the window below those that are pinned, and below the titles of filtered rows."""
+        return max(1, self.height - self.pinned - (0 if self.chosen is None else len(self.document.heading()[0])))
+
+    def _titles(self) -> range:
+        """Titles of columns that stand above rows in the window, and are not in it themselves."""
+        titles, rows = self.document.heading()
+        if self.chosen is not None or not titles or not self.count:
+            return titles
+        first = self._number(self.top)
+        return titles if titles.start < first < rows.stop - len(titles) else range(0)
+
+    def _uncover(self) -> None:
+        """Titles lie over the first lines of the window: let the cursor not be under them."""
+        if self.chosen is None and 0 <= self.place.cursor - self.top < len(self._titles()):
+            self.place.top = max(0, self.place.cursor - len(self._titles()))
+
+    def _number(self, place: int) -> int:
+        """The line of the document at a place among those that pass the filter."""
+        return place + self.pinned if self.chosen is None else self.chosen[place]
+
+    def _place_of(self, number: int) -> int:
+        return number - self.pinned if self.chosen is None else bisect_left(self.chosen, number)
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """The pinned lines, then those in the window, searched words and the cursor marked."""
+        if not self.count and self.filtered:
+            why = f"no line contains “{self.filtered}”: Esc shows all"
+            return [((f" {part}", "dim"),) for part in wrap(why, width - 2)]
+        self.place.fit(self.count, self.room)
+        self._uncover()
+        titles = self._titles()
+        covered = 0 if self.chosen is not None else len(titles)
+        places = range(self.top + covered, min(self.count, self.top + self.room))
+        lines = [self._shown(number, width) for number in (*range(self.pinned), *titles)]
+        for place in places:
+            line = self._shown(self._number(place), width)
+            here = self.gutter and place == self.place.cursor
+            lines.append(pointed(line, self.gutter, width, focused=self.focused) if here else line)
+        return lines[:height]
+
+    def _shown(self, number: int, width: int) -> Line:
+        """A line as far as it is visible; its gutter and pinned lines stay where they are."""
+        line = self.lines[number]
+        if self.left and number >= self.pinned:
+            still = min(self.gutter, width)
+            line = (*clip_line(line, still), *clip_line(line, width - still, skip=still + self.left))
+        else:
+            line = clip_line(line, width)
+        if not self.searched or number < self.pinned:
+            return line
+        return mark(line, self.searched, "match" if number == self.match else "match_other")
+
+    def _to(self, place: int) -> None:
+        self.place.to(place, self.count, self.room)
+        self._moved()
+
+    def _moved(self) -> None:
+        self.moved = True
+        self.changed()
+
+    def move(self, step: int) -> None:
+        """By lines."""
+        self.place.step(step, self.count, self.room)
+        self._moved()
+
+    def move_page(self, step: int) -> None:
+        """By windows."""
+        self.place.page(step, self.count, self.room)
+        self._moved()
+
+    def move_to(self, end: int) -> None:
+        """To the start or the end."""
+        self._to(self.count - 1 if end else 0)
+
+    def shift(self, step: int) -> None:
+        """Scroll sideways."""
+        self.left = max(0, self.left + step * SIDE_STEP)
+        self.changed()
+
+    def click(self, row: int, column: int = 0) -> None:
+        """The cursor to the line that is pointed at."""
+        del column
+        above = self.pinned + len(self._titles())
+        place = self.top + row - (self.pinned if self.chosen is None else above)
+        if self.gutter and row >= above and place < self.count:
+            self.place.cursor = place
+            self._moved()
+
+
+def pointed(line: Line, gutter: int, cells: int, *, focused: bool) -> Line:
+    """A line of ``cells`` cells with the cursor in its gutter and at its end; words that were searched for stay marked.
+
+    A ground over the whole line would cost its text twice over per move of the cursor.
+    """
+    ground = ground_of(focused)
+    spans = [(text, role if role.startswith("match") else ground) for text, role in clip_line(line, gutter)]
+    used = sum(width(text) for text, _ in spans)
+    shown: Line = (*spans, (" " * (gutter - used), ground))
+    rest = clip_line(line, sum(width(text) for text, _ in line), skip=gutter)
+    marked: Line = ((cursor_sign(focused), ground), *clip_line(shown, gutter, skip=1), *(rest or ((" ", ""),)))
+    free = cells - 1 - sum(width(text) for text, _ in marked)
+    return (*marked, (" " * free, ""), (edge_sign(focused), ground)) if free >= 0 else marked
