@@ -35,7 +35,7 @@ def test_it_does_the_same(tool: Tool, program: Path, way: str) -> None:
     assert {kernel.status for kernel in kernels} == {"probed"}
     assert any(kernel.launches_probed for kernel in kernels) == (way != "full")
     if way == "full":
-        assert "device-full" in {launch.reason.code for launch in launches if launch.reason}
+        assert "device-full" in {launch.reason_code for launch in launches}
 
 
 def test_an_error_of_a_kernel_is_told_as_the_programs(tool: Tool, program: Path) -> None:
