@@ -176,6 +176,26 @@ def test_launches_that_the_log_does_not_place(tmp_path: Path) -> None:
     assert "probed, failed with CUDA error 700" in page_text(trace, "launches", width=120)
 
 
+def test_the_head_says_where_the_log_breaks_off(tmp_path: Path) -> None:
+    writer = TraceWriter(tmp_path / "trace")
+    writer.start()
+    writer.kernel(0, "fill")
+    writer.launch(0)
+    whole = len(writer.log.read_bytes())
+    writer.launch(0)
+    (writer.directory / "result" / "0.001001.bin").write_bytes(b"a result that the log names further on")
+    writer.exit()
+    cut = "event.log breaks off before the program's end: what came after is not counted here, among it 1 result in result/"
+    assert cut not in run_report(open_trace(writer.directory), width=200), "nothing says that the program ended"
+    writer.run_json()
+    assert cut not in run_report(open_trace(writer.directory), width=200)
+    writer.log.write_bytes(writer.log.read_bytes()[:whole])
+    assert f"log       {cut}" in run_report(open_trace(writer.directory), width=200)
+    assert head_record(open_trace(writer.directory))["run"]["log_cut"]
+    writer.run_json(exit_status=None, signal=9)
+    assert cut not in run_report(open_trace(writer.directory), width=200), "killed, it could not write the last line"
+
+
 def test_the_head_says_why_results_stopped_until_they_go_on(tmp_path: Path) -> None:
     writer = TraceWriter(tmp_path / "trace")
     writer.kernel(0, "fill")

@@ -74,8 +74,8 @@ def _head(trace: Trace) -> Iterator[tuple[str, str]]:
 def _cut_words(trace: Trace) -> str:
     """That the log is not whole, and how many results lie in the trace that it does not name."""
     unnamed = sum(path.is_file() for path in (trace.directory / "result").glob("*.bin*")) - trace.state.results
-    results = f", {units.counted(unnamed, 'result')} in result/ among it" if unnamed > 0 else ""
-    return f"event.log breaks off before the end of the program: what came behind is not counted here{results}"
+    results = f", among it {units.counted(unnamed, 'result')} in result/" if unnamed > 0 else ""
+    return f"event.log breaks off before the program's end: what came after is not counted here{results}"
 
 
 def context_words(trace: Trace, failed: ContextFailed) -> str:
