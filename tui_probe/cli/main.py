@@ -62,6 +62,10 @@ def dispatch(words: list[str]) -> int:
         complete()
     if words and words[0].startswith("-") and words[0] not in OWN_OPTIONS:
         words = ["run", *words]
+    if words and words[0] == "import":
+        from .import_command import with_tool
+
+        words = ["import", *with_tool(words[1:])]
     parser, used = parsers(next((word for word in words if word in COMMANDS), None))
     if words and not words[0].startswith("-") and words[0] not in COMMANDS:
         near = meant(words[0], COMMANDS) or ": there are " + ", ".join(COMMANDS)
