@@ -16,7 +16,7 @@ from tui_probe.errors import TraceError
 from tui_probe.pages.source_text import coloured, drawn, read_lines, without_mark
 from tui_probe.pages.without_ptx import why_no_ptx
 from tui_probe.probekit.kind import Kind
-from tui_probe.probekit.measures import Margin, measures_of
+from tui_probe.probekit.measures import Margin, key_of, measures_of, place_of_key
 from tui_probe.trace.offset import where_in_full
 from tui_probe.trace.source_lines import SourceLines, place_of
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tui_probe.analysis.alignment import Pair
     from tui_probe.draw.spans import Line
-    from tui_probe.draw.view import Progress, View
+    from tui_probe.draw.view import Progress
     from tui_probe.probekit.kind import Source
     from tui_probe.probekit.measures import Measures
 
@@ -244,19 +244,13 @@ class Ptx(Document):
         return [f"{self.variant}.ptx"]
 
     def choices(self) -> Mapping[str, Any]:
-        """The text."""
-        return {"variant": self.variant}
+        """The text, and what stands beside it."""
+        return {"variant": self.variant, "measure": key_of(self.measures, self.shown)}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
-        """The same one, where this kernel has it."""
+        """The same ones, where this kernel has them."""
         self.variant = choices["variant"] if choices["variant"] in self.texts else self.variant
-
-    def take_over(self, before: View) -> None:
-        """The same text and measure of another kernel."""
-        if isinstance(before, Ptx):
-            self.choose(before.choices())
-            if self.measures and before.measures and self.measures.keys == before.measures.keys:
-                self.shown = before.shown
+        self.shown = place_of_key(self.measures, choices["measure"], self.shown)
 
     # -- data
 

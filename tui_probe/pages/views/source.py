@@ -17,7 +17,7 @@ from tui_probe.draw.spot import Spot
 from tui_probe.draw.view import Document
 from tui_probe.pages.source_measures import over_rows
 from tui_probe.probekit.kind import Kind
-from tui_probe.probekit.measures import Margin, Measures, measures_of
+from tui_probe.probekit.measures import Margin, Measures, key_of, measures_of, place_of_key
 from tui_probe.trace.offset import Offset, where_in_full
 from tui_probe.trace.source_files import SourceFiles
 from tui_probe.trace.source_lines import SourceLine, SourceLines, place_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tui_probe.draw.spans import Line
-    from tui_probe.draw.view import Progress, View
+    from tui_probe.draw.view import Progress
     from tui_probe.probekit.kind import Source
 
 CONTEXT: Final = 3
@@ -210,20 +210,14 @@ class SourceView(Document):
         return None
 
     def choices(self) -> Mapping[str, Any]:
-        """What is folded."""
-        return {"folded": self.folded}
+        """What is folded, and what stands beside it."""
+        return {"folded": self.folded, "measure": key_of(self.measures, self.shown)}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
-        """The same."""
+        """The same, as far as it was measured."""
         if choices["folded"] != self.folded:
             self.press("fold")
-
-    def take_over(self, before: View) -> None:
-        """The same folding and measure of another kernel."""
-        if isinstance(before, SourceView):
-            self.choose(before.choices())
-            if self.measures and before.measures and self.measures.keys == before.measures.keys:
-                self.shown = before.shown
+        self.shown = place_of_key(self.measures, choices["measure"], self.shown)
 
     # -- data
 
