@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +16,10 @@ from tests.ui.conftest import on_stage
 from tests.ui.synthetic import FakeTarget, TraceWriter
 from tui_probe.cli import main as command_line
 from tui_probe.cli.screen import words_for_again
+from tui_probe.ui import again
 from tui_probe.ui.asked import Again
 from tui_probe.ui.feed import Session
+from tui_probe.ui.screens.picker import PickScreen
 
 
 @pytest.fixture
@@ -108,6 +112,52 @@ async def test_the_palette_knows_questions(demo: Path) -> None:
         assert "▌-p gmem_sectors_by_line  which accesses are not coalesced?" in stage.text
         await stage.pilot.press("enter")
     assert session.again == Again(demo, ("-p", "gmem_sectors_by_line"))
+
+
+async def test_keys_typed_at_once_wait_for_the_questions(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``e`` and ``1`` mean something to the page behind."""
+    known, offer = threading.Event(), again.offer
+
+    def slow(*of: Any) -> Any:
+        assert known.wait(60)
+        return offer(*of)
+
+    monkeypatch.setattr(again, "offer", slow)
+    session = Session(traces=(demo,))
+    async with on_stage(session, (80, 24)) as stage:
+        await stage.press("enter", "8")
+        behind = stage.app.screen
+        for key in ("R", *"before1e", "backspace", "backspace"):
+            await stage.pilot.press(key)
+        assert isinstance(stage.app.screen, PickScreen)
+        assert "reading…" in stage.text
+        known.set()
+        await stage.settle()
+        assert "Run again, to ask: before" in stage.text
+        assert "▌as before" in stage.text
+        await stage.press("escape")
+        assert stage.app.screen is behind
+        assert "Write as" not in stage.text
+        known.clear()
+        for key in ("R", *"before", "enter"):
+            await stage.pilot.press(key)
+        known.set()
+        await stage.until(lambda: session.again is not None, "nothing was chosen")
+    assert session.again == Again(demo, ())
+
+
+async def test_a_menu_that_was_left_does_not_come_back(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = threading.Event()
+    monkeypatch.setattr(again, "offer", lambda trace, *_: known.wait(60) and again.Offer(trace, problem="it is gone"))
+    async with on_stage(Session(traces=(demo,)), (80, 24)) as stage:
+        await stage.press("enter")
+        for key in ("R", *"wasted", "escape"):
+            await stage.pilot.press(key)
+        behind = stage.app.screen
+        known.set()
+        await stage.settle()
+        assert stage.app.screen is behind
+        assert "it is gone" not in stage.text
 
 
 async def test_what_cannot_run_again_says_why(demo: Path) -> None:
