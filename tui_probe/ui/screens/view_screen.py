@@ -145,10 +145,21 @@ class ViewScreen(OpenScreen[None]):
             with suppress(NoMatches):  # a result that comes while the screen is taken down, widget by widget
                 self.show_bars()
 
-    def notice(self, text: str) -> None:
+    def notice(self, text: str, seconds: float = NOTICE_SECONDS) -> None:
         """Say something in the line of hints for some seconds."""
-        self._notice, self._notice_until = text, time.monotonic() + NOTICE_SECONDS
+        self._notice, self._notice_until = text, time.monotonic() + seconds
         self.show_hint()
+        self.set_timer(seconds + 0.1, self._end_notice)
+
+    def _end_notice(self) -> None:
+        with suppress(NoMatches):  # while the screen is taken down, widget by widget
+            self.show_hint()
+
+    def unsay(self, text: str) -> None:
+        """What was said is not true any more."""
+        if self._notice == text:
+            self._notice = ""
+            self.show_hint()
 
     # -- hints and prompt
 
@@ -164,7 +175,7 @@ class ViewScreen(OpenScreen[None]):
         """The prompt, or a notice, or keys."""
         bar = self.query_one("#hint", Bar)
         if self.prompt is not None:
-            bar.show(self.prompt.line())
+            bar.show(self.prompt.line(self.size.width - 1))
         elif self._notice and time.monotonic() < self._notice_until:
             bar.show(((f" {self._notice}", "warn"),))
         else:
