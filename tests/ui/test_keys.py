@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import string
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from textual.keys import _character_to_key
 
 from tests.ui.conftest import Stage, on_stage
 from tests.ui.fakes import FakeDrawing, show_fakes
@@ -571,6 +573,29 @@ async def _(stage: Stage, key: str) -> None:
     await stage.press("space", "enter")
     assert log(stage).wanted.tags == {"[benchmark]"}
     assert "only [benchmark]" in stage.text
+
+
+@pytest.mark.parametrize("sign", string.punctuation)
+def test_a_sign_is_named_by_itself(sign: str) -> None:
+    name = _character_to_key(sign)
+    assert (keys.shown(name), keys.named(sign)) == (sign, name)
+    assert (keys.shown(f"ctrl+{name}"), keys.named(f"Ctrl-{sign}")) == (f"Ctrl-{sign}", f"ctrl+{name}") or sign in "+-"
+
+
+@pytest.mark.parametrize(
+    ("key", "written"),
+    [("ctrl+c", "Ctrl-C"), ("shift+tab", "Shift-Tab"), ("ctrl+left", "Ctrl-←"), ("f5", "F5"), ("delete", "Delete"),
+     ("alt+x", "Alt-X"), ("ctrl+shift+x", "Ctrl-Shift-X"), ("A", "A"), ("space", "Space")],
+)  # fmt: skip
+def test_keys_are_written_as_they_are_read(key: str, written: str) -> None:
+    assert (keys.shown(key), keys.named(written)) == (written, key)
+
+
+@pytest.mark.parametrize(("key", "sign"), [("percent_sign", "%"), ("asterisk", "*"), ("semicolon", ";")])
+async def test_a_key_without_a_meaning_is_told_by_its_sign(busy: FakeTarget, key: str, sign: str) -> None:
+    async with on_stage(Session(target=busy)) as stage:
+        await stage.press(key)
+        assert f" {sign} does nothing here: ? shows the keys" in stage.text
 
 
 async def test_keys_act_in_the_pane_that_has_them_and_say_where_they_would(busy: FakeTarget) -> None:

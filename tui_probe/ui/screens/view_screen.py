@@ -210,7 +210,7 @@ class ViewScreen(OpenScreen[None]):
                 self.prompt = prompt
             self.show_bars()
         elif event.key not in self.active_bindings:
-            self.notice(f"{keys.shown(event.key)} does nothing here: ? shows the keys")
+            self.notice(f"{keys.shown(event.key, event.character)} does nothing here: ? shows the keys")
         elif self._notice:
             self._notice = ""
             self.show_hint()
