@@ -79,7 +79,8 @@ class LivePages:
         elif isinstance(page, GrownView):
             page.look(process)
         elif isinstance(page, GpuPage):
-            page.show_gpus(gpus, simulated=snapshot.simulated)
+            devices = process.devices if process else ()
+            page.show_gpus(gpus, devices, running=snapshot.running, simulated=snapshot.simulated)
 
     def show_kernel(self, kernel: KernelRow | None) -> None:
         """Show the selected kernel on the pages about one kernel."""
