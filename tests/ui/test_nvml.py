@@ -130,7 +130,7 @@ def test_of_a_run_that_has_ended_the_page_shows_its_device_and_nothing_of_this_m
     for view in (GpuView(absent="no NVIDIA driver here"), GpuView(sample_all(FakeNvml())[:1], ((50,),), "")):
         text = page(view, running=False)
         assert "device 0 of the run  NVIDIA H200\n 132 SMs, compute capability 9.0, up to 1980 MHz" in text
-        assert "are shown only while the program runs" in text
+        assert "temperature and power are shown only while the program" in text
         assert "no GPU" not in text
         assert "87 %" not in text
 
