@@ -19,7 +19,7 @@ from tui_probe.pages.nsight.nsys_sources import NsysSources, found_of, nsys_head
 from tui_probe.pages.nsight.page import Only, TablePage, Words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from tui_probe.trace.model import Kernel
@@ -99,7 +99,9 @@ def kernels_page(sources: NsysSources) -> TablePage[Any]:
     found += [_traced(rows)] if sources.traces else []
     words = Words(nsys_head(sources), found, report.notes, EXPLANATIONS["nsys kernels"])
     opens = _place if sources.traces else None
-    return TablePage("kernels", "Kernels", columns, rows, words, _searched(sources), opens=opens, holds=_holds)
+    return TablePage(
+        "kernels", "Kernels", columns, rows, words, _searched(sources), opens=opens, left=_left(kernels_page, sources)
+    )
 
 
 def _searched(sources: NsysSources) -> dict[str, Any]:
@@ -107,18 +109,11 @@ def _searched(sources: NsysSources) -> dict[str, Any]:
     return {"search": sources.search, "ranges_meant": ranges_searched(sources)} if sources.search else {}
 
 
-def _holds(row: NsysKernelRow, only: Only) -> bool:
-    """Whether a kernel is one of a name, or ran within a range that has a time of its own."""
-    if only.kind == "kernel":
-        return row.name == only.words
-    start, end = row.value("start"), row.value("duration")
-    return (
-        start is not None
-        and end is not None
-        and only.start <= start
-        and start + end <= only.end
-        and (only.stream is None or row.value("stream") == only.stream)
-    )
+def _left(
+    page: Callable[[NsysSources], TablePage[Any]], sources: NsysSources
+) -> Callable[[Only | None], TablePage[Any]]:
+    """The page of a part of the profile."""
+    return lambda only: page(sources.left(only))
 
 
 def _traced(rows: Sequence[NsysKernelRow]) -> str:
@@ -180,7 +175,16 @@ def totals_page(sources: NsysSources) -> TablePage[Any]:
     kernels = report.kernels
     rows = [TotalRow(kernels.names[one.code], one) for one in totals(kernels.name[meant], kernels.duration[meant])]
     words = Words(nsys_head(sources, timed=False), (), report.notes, EXPLANATIONS["nsys totals"])
-    return TablePage("totals", "Kernels by time", TOTAL_COLUMNS, rows, words, _searched(sources), narrows=_launches)
+    return TablePage(
+        "totals",
+        "Kernels by time",
+        TOTAL_COLUMNS,
+        rows,
+        words,
+        _searched(sources),
+        narrows=_launches,
+        left=_left(totals_page, sources),
+    )
 
 
 def _launches(row: TotalRow) -> tuple[str, Only]:
@@ -251,7 +255,7 @@ def gaps_page(sources: NsysSources) -> TablePage[GapRow]:
     every = gaps(report.kernels, report.copies)
     found = [gap for gap in every if meant[gap.before] or meant[gap.after]]
     rows = [GapRow(gap, NsysKernelRow(sources, gap.before), NsysKernelRow(sources, gap.after)) for gap in found]
-    where = "beside what is found" if sources.search else "of all streams"
+    where = "beside what is found" if sources.counts_part else "of all streams"
     idle = nanoseconds(sum(gap.length for gap in found))
     said = [f"{idle} in {found_of(sources, len(found), len(every), 'gap')} {where}"]
     for why, reason in WHY_WORDS.items():
@@ -259,7 +263,8 @@ def gaps_page(sources: NsysSources) -> TablePage[GapRow]:
         if lengths:
             said.append(f"  {reason}: {nanoseconds(sum(lengths))} in {units.counted(len(lengths), 'gap')}")
     words = Words(nsys_head(sources), said if found else (), report.notes, EXPLANATIONS["nsys gaps"])
-    return TablePage("gaps", "Gaps between kernels", GAP_COLUMNS, rows, words, _searched(sources))
+    left = _left(gaps_page, sources)
+    return TablePage("gaps", "Gaps between kernels", GAP_COLUMNS, rows, words, _searched(sources), left=left)
 
 
 GAP_COLUMNS: Final[tuple[Column[GapRow], ...]] = (
