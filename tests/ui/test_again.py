@@ -7,6 +7,7 @@ import json
 import shutil
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from tests.ui.synthetic import FakeTarget, TraceWriter
 from tui_probe.cli import main as command_line
 from tui_probe.cli.screen import words_for_again
 from tui_probe.ui import again
-from tui_probe.ui.asked import Again
+from tui_probe.ui.asked import Again, SameKernel
 from tui_probe.ui.feed import Session
 from tui_probe.ui.screens.picker import PickScreen
 
@@ -112,6 +113,38 @@ async def test_the_palette_knows_questions(demo: Path) -> None:
         assert "▌-p gmem_sectors_by_line  which accesses are not coalesced?" in stage.text
         await stage.pilot.press("enter")
     assert session.again == Again(demo, ("-p", "gmem_sectors_by_line"))
+
+
+@pytest.mark.parametrize("running", [True, False])
+async def test_the_new_run_begins_at_the_kernel(demo: Path, tmp_path: Path, running: bool) -> None:
+    async with on_stage(Session(traces=(demo,)), (80, 24)) as stage:
+        await stage.press("down", "down", "enter", "R", *"before")
+        await stage.pilot.press("enter")
+    trace = TraceWriter(tmp_path / "Nov21_101010_1")
+    trace.kernel("add")
+    target = FakeTarget(tmp_path, [trace.directory])
+    async with on_stage(Session(target=target), (80, 24)) as stage:
+        assert stage.live.table.selected == 0
+        for name in ("strided_store", "mul"):
+            trace.kernel(name)
+        target.status = None if running else 0
+        await stage.refresh()
+        assert stage.live.table.selected == 1
+    async with on_stage(Session(target=target), (80, 24)) as stage:
+        assert stage.live.table.selected == 0, "once"
+
+
+def test_of_several_kernels_of_a_name_the_one_in_its_place_is_meant() -> None:
+    def kernels(*names: str) -> list[Any]:
+        return [SimpleNamespace(index=i, name=name, demangled=name[:3]) for i, name in enumerate(names)]
+
+    old = kernels("add", "mul", "add", "add")
+    same = SameKernel.of(old[2], old)
+    assert same.index_in(kernels("x", "add", "y", "add"), all_there=False) == 3
+    assert same.index_in(kernels("x", "add"), all_there=False) is None
+    assert same.index_in(kernels("x", "add"), all_there=True) == 1
+    assert same.index_in(kernels("mul"), all_there=True) is None
+    assert same.index_in(kernels("add_1", "add_2"), all_there=False) == 1
 
 
 async def test_keys_typed_at_once_wait_for_the_questions(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from tui_probe.errors import ProbeError
 from tui_probe.trace.last_place import keep_place
 from tui_probe.ui import keys
 from tui_probe.ui.appearance import Appearance
+from tui_probe.ui.asked import NEXT, SameKernel
 from tui_probe.ui.background import Background, event_loop_delivery
 from tui_probe.ui.commands import commands_of
 from tui_probe.ui.driver import FrugalDriver
@@ -278,7 +279,9 @@ class ProbeApp(OpenApp):
             self.speaking.notice("the program still runs: when it has ended, R runs it again")
         else:
             menu = PickScreen("Run again, to ask")
-            self.push_screen(menu, self._run_again)
+            shown = self._open_trace(trace.absolute())
+            begin = None if kernel is None else SameKernel.of(kernel, shown.kernels if shown else ())
+            self.push_screen(menu, partial(self._run_again, begin))
             job = partial(_offer_again, trace, kernel, probe)
             self.tables.submit("again", job, partial(self._take_offer, menu))
 
@@ -289,12 +292,13 @@ class ProbeApp(OpenApp):
             menu.dismiss(None)
             self.speaking.notice(offered.problem)
 
-    def _run_again(self, take: Callable[[], Again | str] | None) -> None:
+    def _run_again(self, begin: SameKernel | None, take: Callable[[], Again | str] | None) -> None:
         chosen = None if take is None else take()
         if isinstance(chosen, str):
             self.speaking.notice(chosen)
         elif chosen is not None:
             self.session.again = chosen
+            NEXT.keep(begin)
             self.exit()
 
     def action_theme(self) -> None:
