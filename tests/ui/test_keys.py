@@ -498,6 +498,7 @@ async def test_what_was_opened_from_home_is_left_for_it(trace: TraceWriter, key:
     async with on_stage(Session(traces=(trace.directory,), from_home=True)) as stage:
         await stage.press("3", key)
         assert stage.live.in_table
+        assert "Ctrl-Q home" in stage.text
         await stage.pilot.press(key)
         await stage.until(lambda: not stage.app.is_running, "it is not left")
 
