@@ -83,13 +83,13 @@ async def test_steps_keep_page_and_place(recorded: Session) -> None:
         stage.live.table.select(4)
         await stage.press("enter", "2", "pagedown", "right")
         top = document(stage).top
-        assert (top, document(stage).left) == (25, 8)
+        assert (top, document(stage).left) == (24, 8)
         await stage.press("right_square_bracket")
         assert "#5 reduction" in stage.text
         assert screen_of(stage).current == "ptx"
         assert (document(stage).top, document(stage).left) == (top, 0), "lines begin at their left edge again"
         await stage.press("v", "left_square_bracket")
-        assert document(stage).document.status() == ["pruned.ptx"]
+        assert "pruned.ptx" in stage.text
         await stage.press("q")
         assert stage.live.table.selected == 4
 
@@ -410,7 +410,7 @@ async def test_search_and_filter_of_a_document(recorded: Session) -> None:
         assert document(stage).match != first
         await stage.press("ampersand", *"fma.rn", "enter")
         assert 0 < document(stage).count < 40
-        assert all("fma.rn" in line for line in stage.text.split("\n")[2 : 2 + document(stage).count])
+        assert all("fma.rn" in line for line in stage.text.split("\n")[3 : 3 + document(stage).count])
         await stage.press("escape")
         assert document(stage).count > 100
 
