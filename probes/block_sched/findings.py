@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.analysis.distribution import distribution
+from tui_probe.analysis.slots import PARTS
 from tui_probe.draw import units
 from tui_probe.probekit.finding import Finding, Gain, share
 from tui_probe.probekit.probe_results import cycles_words
@@ -39,7 +40,7 @@ def findings(of: ProbeResult, schedule: BlockSchedule) -> Iterator[Finding]:
 
 def _slots(of: ProbeResult, schedule: BlockSchedule) -> Finding:
     span = schedule.span or 1.0
-    parts = {name: getattr(schedule, name) / span for name in ("running", "scheduling", "ramp", "tail")}
+    parts = {name: getattr(schedule, name) / span for name in PARTS}
     words = f"running {share(parts['running'], 1)}, scheduling {share(parts['scheduling'], 1)}, filling and emptying "
     words += f"{share(parts['ramp'] + parts['tail'], 1)} of {cycles_words(schedule.span, of.clock_khz)} per SM"
     much = parts["scheduling"] > _MUCH

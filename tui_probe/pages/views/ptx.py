@@ -328,8 +328,8 @@ KIND: Final = Kind(
     _open,
     explanation=(
         "The PTX of the kernel: probed as it ran, pruned as the engine read it (this kernel alone), original as it"
-        " came in the image. A line of PTX named on other pages, such as PTX:32, is a line of the pruned text; the probed"
-        " text has that number first, then its own.",
+        " came in the image. A line of PTX named on other pages, such as PTX:32, is a line of the pruned text. Lines"
+        " of the probed text have that number first, then their own.",
     ),
     order=0,
 )
