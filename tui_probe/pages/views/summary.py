@@ -19,6 +19,7 @@ from tui_probe.pages.kernel_report import KERNEL_COLUMNS, change
 from tui_probe.pages.kernel_row import row_of
 from tui_probe.pages.limits import limited, summary_words
 from tui_probe.pages.without_ptx import machine_code_alone
+from tui_probe.probekit.distributions import OF_PAIRS
 from tui_probe.probekit.kind import Kind
 from tui_probe.trace.plain_file import read_plain
 
@@ -105,8 +106,8 @@ class Summary(Document):
         if self.measured:
             lines.append(head_line())
         for label, values in self.measured.items():
-            shown = _times if label == "slowdown" else _milliseconds
-            lines.append(distribution_line(label, values, shown))
+            title, shown = (OF_PAIRS, _times) if label == "slowdown" else (label, _milliseconds)
+            lines.append(distribution_line(title, values, shown))
         if not self.measured and self.row.gpu_time is None and self.row.status == "probed":
             why = "a simulated GPU has no time" if self.simulated else "not measured: run with --benchmark"
             lines.append(((" " + pad("time", LABEL), "dim"), (f"{units.NOT_MEASURED} {why}", "dim")))
@@ -195,7 +196,8 @@ KIND: Final = Kind(
         " most: each line names the page that shows it, and ! marks what costs time. Below is what another run would"
         " answer, and last what the probe costs the kernel in registers, spills and occupancy.",
         "“original” is the kernel as it came, “probed” the one that ran in its place. – means not measured. Slowdown"
-        " is probed time over original time, of launches that ran both (--benchmark).",
+        " is probed time over original time: with --benchmark the median of that over pairs of launches, which is seldom"
+        " the ratio of the median times; else the ratio of mean times.",
     ),
     order=0,
     short="Sum",
