@@ -196,8 +196,8 @@ KIND: Final = Kind(
         " most: each line names the page that shows it, and ! marks what costs time. Below is what another run would"
         " answer, and last what the probe costs the kernel in registers, spills and occupancy.",
         "“original” is the kernel as it came, “probed” the one that ran in its place. – means not measured. Slowdown"
-        " is probed time over original time: with --benchmark the median of that over pairs of launches, which is seldom"
-        " the ratio of the median times; else the ratio of mean times.",
+        " is probed time over original time: with --benchmark the median of that over pairs of launches, which is"
+        " seldom the ratio of the median times; else the ratio of mean times.",
     ),
     order=0,
     short="Sum",
