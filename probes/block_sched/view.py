@@ -77,8 +77,8 @@ class Blocks(Document):
 
     def _shares(self) -> str:
         schedule = self.schedule
-        span = schedule.span or 1.0
-        shares = ", ".join(f"{words} {getattr(schedule, name) / span:.1%}" for name, words in PARTS.items())
+        parts = units.percents([getattr(schedule, name) for name in PARTS], decimals=1)
+        shares = ", ".join(f"{words} {part}" for words, part in zip(PARTS.values(), parts, strict=True))
         words = f"{cycles_words(schedule.span, self.found.clock_khz)} per SM: {shares}"
         if self.idle_sms:
             words += f"; {units.counted(len(self.idle_sms), 'SM')} ran nothing"
