@@ -159,7 +159,8 @@ async def test_a_page_has_the_same_number_whatever_probe_ran(trace: str, kernel:
         for name in (*own, own[0]):
             await stage.press("0")
             assert screen_of(stage).current == name, "the page of this probe, then its next one, then the first again"
-            assert f" 0 {kind_of(name).title} " in stage.text.split("\n")[1]
+            pressed = "0" * (own.index(name) + 1)
+            assert f" {pressed} {kind_of(name).title} " in stage.text.split("\n")[1]
 
 
 NUMBERED = {"7": "lines", "8": "timeline", "9": "source"}
@@ -355,7 +356,7 @@ async def test_a_page_says_itself_whether_it_grows_and_what_it_is_called_where_t
     show_pages(monkeypatch, made("still", grows=False), made("growing", grows=True), others=False)
     async with on_stage(session, (80, 30)) as stage:
         await stage.press("enter")
-        assert " 0 Still  0 Growing" in stage.text.split("\n")[1]
+        assert " 0 Still  00 Growing" in stage.text.split("\n")[1]
         for number, times in (("0", 1), ("0", 2)):
             opened.clear()
             await stage.press(number)

@@ -55,14 +55,14 @@ class Summary(Document):
         self.questions = open_questions(kernel, self.found)
         self.command = command_of(source.trace)
         self.machine_code = machine_code_alone(kernel)
-        self.numbers: Mapping[str, int] = {}
+        self.keys: Mapping[str, str] = {}
 
-    def number_pages(self, numbers: Mapping[str, int]) -> None:
-        self.numbers = numbers
+    def name_keys(self, keys: Mapping[str, str]) -> None:
+        self.keys = keys
 
     def lines(self, width: int) -> Sequence[Line]:
         """The page; in two columns where it is wide."""
-        found = [line for each in self.found for line in found_lines(each, width, self.numbers)]
+        found = [line for each in self.found for line in found_lines(each, width, self.keys)]
         limit = [line for place, words in enumerate(self.limit_words) for line in _labelled(words, width, place)]
         return detail_lines(self.row, width, self._more(), found, self._asked, limit)
 
@@ -75,7 +75,7 @@ class Summary(Document):
         return "sass" if self.machine_code else ""
 
     def _asked(self, width: int) -> list[Line]:
-        key = "R, or " if self.numbers else ""  # only a screen numbers pages
+        key = "R, or " if self.keys else ""  # only a screen has keys
         return question_lines(self.questions, key + self.command, width)
 
     def _probes(self) -> list[Line]:
@@ -94,7 +94,7 @@ class Summary(Document):
     def _more(self) -> list[Line]:
         lines = self._probes()
         if self.machine_code:
-            page = f"page {self.numbers['sass']}" if "sass" in self.numbers else "the page SASS"
+            page = f"page {self.keys['sass']}" if "sass" in self.keys else "the page SASS"
             lines += [
                 ((" " + pad("machine code", LABEL), "dim"), (f"no PTX: {page} shows its machine code", "note")),
                 (),
