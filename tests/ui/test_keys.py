@@ -209,7 +209,7 @@ PAGES = {
     "3": "[kernel]",
     "4": "line 99",
     "5": "nothing on stderr",
-    "6": "No.block:64",
+    "6": "64 blocks, running ",
     "7": "no NVIDIA driver",
 }
 
