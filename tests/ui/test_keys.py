@@ -211,7 +211,7 @@ PAGES = {
     "3": "[kernel]",
     "4": "line 99",
     "5": "nothing on stderr",
-    "6": "No.block:64",
+    "6": "64 blocks, running ",
     "7": "no NVIDIA driver",
 }
 
@@ -247,6 +247,14 @@ async def _(stage: Stage, key: str) -> None:
     await stage.press(key)
     assert "No CUDA graph was made executable" in stage.text
     assert stage.live.view is stage.live.pages.graphs
+
+
+@checks("page_0")
+async def _(stage: Stage, key: str) -> None:
+    assert "0 Lines" not in stage.text
+    await stage.press(key)
+    assert "No probe of this trace tells of single lines" in stage.text
+    assert stage.live.view is stage.live.pages.lines
 
 
 @checks("together")
@@ -492,6 +500,7 @@ async def test_what_was_opened_from_home_is_left_for_it(trace: TraceWriter, key:
     async with on_stage(Session(traces=(trace.directory,), from_home=True)) as stage:
         await stage.press("3", key)
         assert stage.live.in_table
+        assert "Ctrl-Q home" in stage.text
         await stage.pilot.press(key)
         await stage.until(lambda: not stage.app.is_running, "it is not left")
 
