@@ -16,7 +16,7 @@ from tui_probe.trace.recent import remember
 
 from .chosen import tell_problems
 from .messages import on_person, tell_what_failed
-from .output import inform, let_go_of_lost_terminal, warn
+from .output import inform, let_go_of_lost_terminal, shell_word, warn
 from .processes import TOLD, TraceTeller, reported
 from .run_callback import callback_of, run_callback
 from .run_options import known_probes
@@ -100,7 +100,7 @@ def leave_running(target: HeldTarget) -> bool:
         remember(trace)
     target.detach()
     inform(f"trace in {target.first_trace}")
-    shown = traces[0] if traces else target.root
+    shown = shell_word(traces[0] if traces else target.root)
     inform(f"{target.command[0]} (process {target.pid}) goes on; to look at it again: tui-probe watch {shown}")
     return True
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.draw import units
 from tui_probe.draw.hanging import hanging
+from tui_probe.draw.shell import shell_word
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column, safe
 from tui_probe.draw.units import NOT_MEASURED
@@ -44,7 +45,7 @@ def result_lines(trace: Trace, cells: int, seconds: float | None = None) -> Iter
     Reading ends after so many ``seconds``: the kernels that are left are counted.
     """
     kernels, told = _with_results(trace), set[str]()
-    page = f"tui-probe report {safe(str(trace.directory))} --page results"
+    page = f"tui-probe report {shell_word(trace.directory)} --page results"
     latest = None if seconds is None else time.monotonic() + seconds
     for place, kernel in enumerate(kernels):
         if latest is not None and time.monotonic() > latest:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tui_probe.draw.shell import shell_word
 from tui_probe.errors import ChoiceError
 from tui_probe.near import meant
 from tui_probe.pages.launch_counts import not_recorded
@@ -88,7 +89,9 @@ def _none_meant(trace: Trace, kernel: str | None, launch: Launch | None) -> str:
     near = meant(kernel or "", names)
     if near:
         return f"no kernel is {kernel}{near}"
-    return f"no kernel is {kernel}: tui-probe report {trace.directory} lists the {len(trace.kernels)} kernels"
+    return (
+        f"no kernel is {kernel}: tui-probe report {shell_word(trace.directory)} lists the {len(trace.kernels)} kernels"
+    )
 
 
 def first_missing(trace: Trace, kind: Kind) -> tuple[int, str | None]:

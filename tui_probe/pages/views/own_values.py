@@ -107,7 +107,9 @@ class OwnResults(CountTable):
         self.values: list[Values] = []
         try:
             found = probe_results.read(source)
-            self.values = list(values_of(found.result, own_maps(found.kernel.trace.directory, found.kernel.probe)))
+            kernel = found.kernel
+            maps = () if kernel.matched_nothing else own_maps(kernel.trace.directory, kernel.probe)
+            self.values = list(values_of(found.result, maps))
             self.which = found.which
         except (TraceError, OSError):
             self.which = ""

@@ -74,8 +74,8 @@ class Summary(Document):
         return "sass" if self.machine_code else ""
 
     def _asked(self, width: int) -> list[Line]:
-        key = "R, or " if self.numbers else ""  # only a screen numbers pages
-        return question_lines(self.questions, key + self.command, width)
+        key = "R, or" if self.numbers else ""  # only a screen numbers pages
+        return question_lines(self.questions, self.command, width, key)
 
     def _probes(self) -> list[Line]:
         """What became of the kernel with each of several probes."""
