@@ -8,7 +8,8 @@ repeats N times (``tui_probe.analysis.periods``). The first ``warm-up`` iteratio
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -72,7 +73,9 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What became of the launches of one shape in one process. ``loop`` is None where all were dropped."""
+    """What became of the launches of one shape in one process. ``loop`` is None where none is in an iteration: then all
+    are dropped, or all kept in a file without iterations.
+    """
 
     shape: Shape
     file: int
@@ -94,8 +97,9 @@ class Choice:
 
     @property
     def measured(self) -> list[int]:
-        """Positions in the table of the launches that are kept."""
-        return [launch for loop in self.loops for launch in loop.measured.tolist()]
+        """Positions in the table of the launches that are kept: as many of each shape as its fate says."""
+        whole = (fate.launches for fate in self.fates if fate.loop is None and fate.kept)
+        return [*(launch for loop in self.loops for launch in loop.measured.tolist()), *chain.from_iterable(whole)]
 
 
 def choose(table: NcuTable, plan: Plan) -> Choice:
@@ -116,7 +120,14 @@ def choose(table: NcuTable, plan: Plan) -> Choice:
         )
     names = [launch.kernel for launch in table.launches]
     missing = [part for part in plan.expected if not any(part in name for name in names)]
+    with_loops = {loop.file for loop in loops}
+    fates = [fate if fate.file in with_loops else _all_kept(fate) for fate in fates]
     return Choice(loops, fates, missing, notes)
+
+
+def _all_kept(fate: Fate) -> Fate:
+    """Of a file without iterations every launch counts: there are none that stand out as what is measured."""
+    return replace(fate, kept=len(fate.launches), reason=f"all count: {fate.reason}")
 
 
 def _loops(session: Session, plan: Plan) -> list[Loop]:

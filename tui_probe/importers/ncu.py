@@ -116,4 +116,6 @@ def _notes(lines: Lines, tables: int, rows: Rows) -> Iterator[str]:
     elif any(launch.grid is None for launch in rows.launches):
         yield "an older file, without grid and block: kernels are told apart by name alone"
     if lines.broken:
-        yield f"{lines.broken} lines look like rows of a table and could not be read"
+        number = f"{lines.broken:,}".replace(",", " ")
+        look = "line looks like a row" if lines.broken == 1 else "lines look like rows"
+        yield f"{number} {look} of a table and could not be read"

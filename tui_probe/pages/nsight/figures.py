@@ -41,6 +41,11 @@ def nanoseconds(value: float | None) -> str:
     return units.duration(None if value is None else value / 1e9)
 
 
+def moment(value: float | None) -> str:
+    """When something began, in ns, as ``1 203.457 ms``: one unit for all, so that a column shows what came when."""
+    return NOT_MEASURED if value is None else f"{value / 1e6:,.3f} ms".replace(",", " ")
+
+
 def quantity(value: float, unit: str) -> str:
     """A value in base units with its unit: ``264 GB/s``, ``6.36 MB``, ``2.34 µs``, ``25.57 %``, ``1 024 sector``."""
     scaled = {"byte": units.size, "byte/s": units.rate, "ns": nanoseconds}.get(unit)
