@@ -188,8 +188,8 @@ CLAUSES = {
         "SAVE [ m ] {%c, %b};",
         "%c is not a register of this probe: declare it, or save a number or helper",
     ),
-    "saves too few": ("SAVE [ m ] {%a};", "SAVE has 1 values; map m has 2 (x, y): list one for each"),
-    "saves too many": ("SAVE [ m ] {%a, %b, 1};", "SAVE has 3 values; map m has 2 (x, y): list one for each"),
+    "saves too few": ("SAVE [ m ] {%a};", "SAVE takes a value for each field of map m (x, y): 1 given"),
+    "saves too many": ("SAVE [ m ] {%a, %b, 1};", "SAVE takes a value for each field of map m (x, y): 3 given"),
     "saves a predicate": (
         "SAVE [ m ] {%a, %yes};",
         "%yes is a predicate: use 'selp.u32' to turn it into a number first",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from tui_probe.draw import units
 from tui_probe.errors import ProbeFileError, UsageError
 from tui_probe.launcher.held_target import HeldTarget
 from tui_probe.launcher.outcome import Outcome
@@ -141,7 +142,9 @@ def tell_cache_hits(outcome: Outcome) -> None:
     """A line on a terminal if kernels did not have to be prepared; run.json has the counts for scripts."""
     counts = outcome.cache_counts
     if counts and counts["hits"] and on_person():
-        inform(f"{counts['hits']} of {sum(counts.values())} kernels reused from the cache")
+        inform(
+            f"{units.count(counts['hits'])} of {units.counted(sum(counts.values()), 'kernel')} reused from the cache"
+        )
 
 
 def tell_no_trace(problem: str | None) -> None:

@@ -124,7 +124,8 @@ def _instance(at: int, name: str, cells: int) -> str:
     rest = name[start if at - start < cells // 4 else at - 2 :]
     tail = clip(_NAMESPACES.sub("", rest), cells // 2)
     room = cells - width(tail) - 1
-    head = _NAMESPACES.sub("", shorten(name, max(room, _WHOLE)))[:room]
+    function = _NAMESPACES.sub("", shorten(name, max(room, _WHOLE))).removeprefix("<…>::")
+    head = function.partition("<")[0][:room]
     return f"{head}…{tail}"
 
 

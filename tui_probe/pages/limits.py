@@ -306,7 +306,7 @@ def _sentence(of: Limited) -> str:
     if found.limit == "latency":
         return f"latency: no unit is busy for {BUSY:.0%} of the time"
     if found.limit == "too small":
-        return f"too small: {units.counted(found.blocks or 0, 'block')} for {found.sms} SMs"
+        return f"too small: {units.counted(found.blocks or 0, 'block')} for {units.counted(found.sms, 'SM')}"
     if found.limit == "launch":
         return f"launch: {units.duration(found.seconds)} is about what it takes to launch anything"
     return _not_told(of)

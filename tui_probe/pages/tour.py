@@ -148,7 +148,8 @@ def _result(trace: Trace, kernel: Kernel | None) -> Iterator[str]:
     header = result.header
     yield f"result/{path.name}, {units.counted(path.stat().st_size, 'byte')}, little-endian"
     grid, block = units.extent(header.grid), units.extent(header.block)
-    yield f"0       8 numbers of 4 bytes: grid {grid}, block {block}, shared memory {header.shared}, {header.maps} maps"
+    said = f"grid {grid}, block {block}, shared memory {header.shared}, {units.counted(header.maps, 'map')}"
+    yield f"0       8 numbers of 4 bytes: {said}"
     for number, section in enumerate(result.sections):
         at, slots = _HEADER + _SECTION * number, header.blocks * header.slots(section.level)
         if not section.slot_bytes:

@@ -139,4 +139,4 @@ def figure_text(figure: Figure) -> str:
     if isinstance(figure.value, Offset):
         return f"{figure.value:#06x}"
     whole = isinstance(figure.value, int)
-    return f"{units.count(int(figure.value)) if whole else f'{figure.value:.2f}'} {figure.unit}".rstrip()
+    return f"{units.count(int(figure.value)) if whole else units.decimal(figure.value)} {figure.unit}".rstrip()

@@ -122,11 +122,11 @@ def loop_lines(choice: Choice, names: Sequence[str]) -> list[str]:
     lines = []
     for loop in choice.loops:
         how = "found" if loop.found else "given"
-        each = len(loop.launches) / loop.times
+        each, times = round(len(loop.launches) / loop.times), units.counted(loop.times, "iteration")
         process = f", process {loop.process}" if loop.process is not None else ""
         lines.append(
-            f"{names[loop.file]}{process}: {loop.times} iterations ({how}) of {units.counted(round(each), 'launch')},"
-            f" averages over the last {loop.runs}"
+            f"{names[loop.file]}{process}: {times} ({how}) of {units.counted(each, 'launch')},"
+            f" averages over the last {units.count(loop.runs)}"
         )
     return lines
 
@@ -222,7 +222,7 @@ def _value(row: MetricRow) -> str:
         return units.NOT_MEASURED
     if isinstance(row.value, int):
         return units.count(row.value)
-    return row.value if isinstance(row.value, str) else f"{row.value:,.2f}".replace(",", " ")
+    return row.value if isinstance(row.value, str) else units.decimal(row.value)
 
 
 METRIC_COLUMNS: Final[tuple[Column[MetricRow], ...]] = (

@@ -130,7 +130,7 @@ def _section(values: Values, which: str, width: int) -> Iterator[Line]:
     yield ((f" {values.map}.{values.field} of {which}", "title"),)
     found = distribution(values.values.astype(np.float64))
     if found is not None:
-        yield ((" ", ""), *distribution_head(f"{units.count(len(values.values))} values"))
+        yield ((" ", ""), *distribution_head(f"{units.counted(len(values.values), 'value')}"))
         yield ((" ", ""), *distribution_row("", found, _short))
     rows = values.histogram()
     most = max(number for *_, number in rows)
