@@ -213,3 +213,10 @@ def test_kernels_with_results_come_first_where_none_is_named() -> None:
     other = next(index for index, has in results.items() if has and index != first)
     assert choose(trace, kind_of("summary")).source.kernel.index == other
     assert choose(trace, kind_of("summary"), str(first)).source.kernel.index == first
+
+
+def test_a_file_of_another_profiler_is_no_trace(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "my profile.csv"
+    file.write_text("ID\n")
+    assert main(["report", str(file)]) == 4
+    assert f"one of ncu or nsys opens with tui-probe open '{file}'" in capfd.readouterr().err

@@ -85,7 +85,7 @@ def _kernel(check: Check, kernel: KernelCheck, log: ProcessLog, arrow: str) -> I
         yield from _listed("  ptxas", kernel.said)
         if kernel.instead:
             yield _field("  instead", kernel.instead)
-        elif kernel.status == "failed" and check.out is None:
+        elif kernel.status == "failed" and kernel.arch and check.out is None:
             yield _field("  look", "at its files, which --out DIR keeps")
     if check.out is not None:
         yield _field("  files", str(kernel.directory))
