@@ -210,7 +210,7 @@ def test_a_probe_that_meets_nothing_in_the_kernel(here: Path, capsys: pytest.Cap
     probe = (PROBE % "SAVE [ m ] {%clock64};").replace('position = "kernel"', 'position = "ld.gloabl"')
     (here / "nowhere.toml").write_text(probe)
     outcome = Outcome(("nowhere.toml", "kernels.ptx"), capsys, here)
-    assert "note      nowhere matched no instruction of this kernel: it has no ld.gloabl\n" in outcome.out
+    assert "note      nowhere matched no instruction of this kernel, which has no ld.gloabl\n" in outcome.out
     doubt = "ld.gloabl: no instruction of PTX is known to be .gloabl: did you mean global?"
     assert f"doubtful    {doubt}\n" in outcome.out
     assert Outcome(("nowhere.toml", "--format", "json"), capsys, here).record()["probe"]["doubts"] == [doubt]

@@ -200,7 +200,7 @@ def test_a_probe_that_meets_nothing_says_so(tool: Tool) -> None:
     for _ in range(2):
         run, trace = tool.run(EXAMPLE, "-p", "tensorop_count", "-k", "saxpy:matmul")
         assert run.returncode == 0
-        words = "tensorop_count matched no instruction of this kernel: it has no mma, wmma.mma or wgmma.mma_async"
+        words = "tensorop_count matched no instruction of this kernel, which has no mma, wmma.mma or wgmma.mma_async"
         kernels = [kernel for kernel in open_trace(trace).kernels if kernel.status == "probed"]
         assert [kernel.reason for kernel in kernels] == [words, words]
         log = kernels[0].file("process.log")
@@ -215,8 +215,8 @@ def test_a_probe_of_ones_own_that_meets_nothing_has_no_numbers(tool: Tool) -> No
     """What its registers began with is no measurement: no 0 of it stands on any page."""
     assert tool("new-probe", "mine", "--at", "nowhere.cu:10-13").returncode == 0
     _, trace = tool.run(EXAMPLE, "-p", "mine.py", "-k", "saxpy")
-    words = "mine matched no instruction of this kernel: it has no nowhere.cu:10-13"
-    assert f"launch 3: {words}" in run_report(open_trace(trace))
+    words = "mine matched no instruction of this kernel, which has no nowhere.cu:10-13"
+    assert " ".join(run_report(open_trace(trace)).split()).count(words) == 1
     page = tool("show", "results", f"{trace}:saxpy").stdout
     assert words in page
     assert "cycles" not in page

@@ -37,6 +37,13 @@ def test_nothing_in_it(
     assert "packed" not in said or f"'{path}'" in said
 
 
+@pytest.mark.parametrize("comma", [";", "\t"])
+def test_cells_without_commas(tmp_path: Path, capsys: pytest.CaptureFixture[str], comma: str) -> None:
+    path = tmp_path / "saved.csv"
+    path.write_text(real(tmp_path, "ncu/vec_metrics.csv").read_text().replace('","', f'"{comma}"'))
+    assert "its cells are not separated by commas" in refused(capsys, "ncu", path)
+
+
 def test_a_file_of_the_other_profiler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ncu, nsys = real(tmp_path, "ncu/vec_metrics.csv"), real(tmp_path, "nsys/sample.sqlite")
     assert f"a file of Nsight Compute: tui-probe import ncu {ncu}" in refused(capsys, "nsys", ncu)

@@ -20,6 +20,8 @@ _PACKED: Final = {
 """How such files begin, and what unpacks them."""
 _OF_NSYS: Final = (b"SQLite format 3\0", b"Start (ns),", b"Time (%),", b"Projected Start", b"Total Time")
 _OF_NCU: Final = (b'"ID","Process ID"', b"ID,Process ID", b"==PROF==", b"==ERROR==")
+_OTHER_COMMAS: Final = (b'"ID";"Process ID"', b"ID;Process ID", b'"ID"\t"Process ID"', b"ID\tProcess ID")
+"""Headings as a spreadsheet may save them."""
 _REPORTS: Final = (".nsys-rep", ".qdrep")
 _LOOKED_AT: Final = 1 << 16
 
@@ -41,6 +43,8 @@ def mistaken(path: Path, asked: str) -> str | None:
         return f"a file of Nsight Systems: tui-probe import nsys {word}"
     if asked == "nsys" and any(mark in start for mark in _OF_NCU):
         return f"a file of Nsight Compute: tui-probe import ncu {word}"
+    if asked == "ncu" and any(mark in start for mark in _OTHER_COMMAS):
+        return "its cells are not separated by commas: take the file that ncu wrote, or save it anew with commas"
     if asked == "nsys" and start.startswith(b"NVR"):
         return f"a report of Nsight Compute, which only ncu can read: ncu --import {word} --page raw --csv > FILE"
     return None

@@ -18,11 +18,11 @@ Language = Literal["python", "toml"]
 _PLACE: Final = re.compile(r"^[^:]*, line \d+: ")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PYTHON: Final = '''\
-"""How long each warp is between two places of a kernel. Compiled by tui-probe, never run as Python.
+"""How long each warp is between two places of a kernel.
 
-    tui-probe check {name}.py kernels.ptx        does it fit? How many places does each position match?
-    tui-probe run -p {name}.py -- COMMAND        then: tui-probe show results
-    tui-probe help probe-language                all of the language
+This file is compiled by tui-probe, never run as Python.
+
+{use}
 """
 
 from tui_probe.dsl import Map, clock, probe, u64
@@ -57,12 +57,10 @@ def finish():
 _TOML: Final = '''\
 # How long each warp is between two places of a kernel.
 #
-#     tui-probe check {name}.toml kernels.ptx      does it fit? How many places does each position match?
-#     tui-probe run -p {name}.toml -- COMMAND      then: tui-probe show results
-#     tui-probe help probe-language                all of the language
+{use}
 
 [about]
-title = "{name}"
+title = "How long each warp is between two places of a kernel"
 measures = "cycles that each warp spends there"
 unit = "cycles"
 
@@ -104,7 +102,8 @@ def start_of(name: str, language: Language, position: str) -> tuple[str, str]:
     _refuse_name(name)
     _refuse_position(position)
     suffix, text = _TEXTS[language]
-    file, text = name + suffix, text.format(name=name, position=position)
+    file = name + suffix
+    text = text.format(name=name, position=position, use=_use(file, "#     " if language == "toml" else "    "))
     try:
         doubtful = doubts(read_probe(text.encode(), Path(file)))
     except ProbeFileError as error:
@@ -112,6 +111,17 @@ def start_of(name: str, language: Language, position: str) -> tuple[str, str]:
     if doubtful:
         raise UsageError(f"--at {doubtful[0]}")
     return file, text
+
+
+def _use(file: str, margin: str) -> str:
+    """What to do with the file, a line each."""
+    commands = {
+        f"tui-probe check {file} kernels.ptx": "does it fit? How many places does each position match?",
+        f"tui-probe run -p {file} -- COMMAND": "then: tui-probe show results",
+        "tui-probe help probe-language": "all of the language",
+    }
+    cells = max(map(len, commands))
+    return "\n".join(f"{margin}{command:<{cells}}   {words}" for command, words in commands.items())
 
 
 def _refuse_name(name: str) -> None:

@@ -146,7 +146,7 @@ def _few(row: NsysKernelRow) -> str:
 
 
 NSYS_KERNEL_COLUMNS: Final[tuple[Column[NsysKernelRow], ...]] = (
-    Column("number", lambda r: r.number, "#", lambda r: str(r.number), rank=2),
+    Column("number", lambda r: r.number, "#", lambda r: units.count(r.number), rank=2),
     Column("start_ns", lambda r: r.value("start"), "start", lambda r: moment(r.value("start"))),
     Column("duration_ns", lambda r: r.value("duration"), "time", lambda r: nanoseconds(r.value("duration"))),
     Column("device", lambda r: r.value("device"), "GPU", lambda r: units.count(r.value("device")), rank=6),
