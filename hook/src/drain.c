@@ -14,6 +14,7 @@
 #include "drain_wake.h"
 #include "event_log.h"
 #include "graft_faults.h"
+#include "graph_clock.h"
 #include "liveness.h"
 #include "patience.h"
 #include "real.h"
@@ -227,6 +228,7 @@ static void end_flush(struct flush *flush)
 static unsigned drain_round(struct flush *flush)
 {
     timers_collect();
+    graph_clocks_collect();
     buffers_lock();
     begin_flush(flush);
     buffers_seal_waiting(clock_now());

@@ -31,6 +31,7 @@ struct executable {
     const struct reason *passed;  /* what the log was told last of a replay that was due */
     CUgraph clone;    /* NULL: there is none */
     CUgraphExec twin; /* NULL: there is none now */
+    struct graph_clock *clock; /* what times the kernels of the twin; NULL: nothing does */
     uint64_t used;    /* when it was last, by the count of uses */
     size_t window;    /* the kernel node that the next probed replay begins with */
 

@@ -35,6 +35,7 @@ struct graph {
     uint32_t *kernels; /* nodes of kernels, in the order of nodes */
     size_t n_kernels;
     uint32_t *by_handle; /* all nodes, sorted by the program's handles */
+    bool programmatic; /* some edge lets a kernel begin before the one it waits for is over */
 };
 
 /* Reads a graph with its child graphs. NULL if the driver does not say, or without memory. */
@@ -48,7 +49,7 @@ bool graph_sort(struct graph *graph);
 struct graph_node *graph_find(const struct graph *graph, CUgraphNode handle);
 
 /* Notes for each node which ones it waits for; false if the driver does not say, or without memory. */
-bool graph_read_edges(const struct graph *graph, CUgraph handle);
+bool graph_read_edges(struct graph *graph, CUgraph handle);
 
 /* Finds every node in CLONE; false if one is not there. */
 bool graph_match(struct graph *graph, CUgraph clone);

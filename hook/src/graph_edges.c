@@ -24,7 +24,7 @@ static CUresult get_edges(CUgraph handle, CUgraphNode *from, CUgraphNode *to, ui
     return REAL_OR_NOT_FOUND(cuGraphGetEdges, handle, from, to, n);
 }
 
-static bool read_edges(const struct graph *graph, CUgraph handle)
+static bool read_edges(struct graph *graph, CUgraph handle)
 {
     size_t n = 0;
     if (get_edges(handle, NULL, NULL, NULL, &n) != CUDA_SUCCESS)
@@ -34,12 +34,14 @@ static bool read_edges(const struct graph *graph, CUgraph handle)
     bool done = ends && data && (!n || get_edges(handle, ends, ends + n, data, &n) == CUDA_SUCCESS);
     for (size_t i = 0; i < n && done; i++)
         done = add_edge(graph, ends[i], ends[n + i]);
+    for (size_t i = 0; i < n && done; i++)
+        graph->programmatic = graph->programmatic || data[i];
     free(ends);
     free(data);
     return done;
 }
 
-bool graph_read_edges(const struct graph *graph, CUgraph handle)
+bool graph_read_edges(struct graph *graph, CUgraph handle)
 {
     bool done = read_edges(graph, handle);
     for (size_t i = 0; i < graph->n_nodes && done; i++) {

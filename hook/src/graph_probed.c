@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "booking.h"
+#include "graph_clock.h"
 #include "graph_log.h"
 #include "graph_twin.h"
 #include "launch_counts.h"
@@ -177,7 +178,8 @@ static CUresult record_event(struct executable *executable, CUstream stream)
     return REAL_OR_NOT_FOUND(cuEventRecord, executable->event, stream);
 }
 
-static CUresult launch(struct executable *executable, const struct replay *replay)
+/* Without any probe it is neither what the program's own takes nor what probes cost. */
+static CUresult launch(struct executable *executable, const struct replay *replay, bool probed)
 {
     struct timed_launch timed;
     if (!executable->event) { /* before anything runs that others could not wait for */
@@ -185,7 +187,7 @@ static CUresult launch(struct executable *executable, const struct replay *repla
         if (made != CUDA_SUCCESS)
             return made;
     }
-    struct timer *timer = timing_begin_replay(executable->times, true, replay->n, &timed);
+    struct timer *timer = probed ? timing_begin_replay(executable->times, true, replay->n, &timed) : NULL;
     if (timer)
         timer_start(timer, replay->stream);
     const CUresult result = REAL_OR_NOT_FOUND(cuGraphLaunch, executable->twin, replay->stream);
@@ -230,15 +232,21 @@ static const struct reason *replay_twin(struct executable *executable, const str
     const struct reason *reason = twin_ready(executable);
     if (reason)
         return reason;
-    reason = take_window(executable, replay, entries);
-    if (!entries->n)
+    if (graph_clock_is_unread(executable))
+        return reason(GRAPH_BEING_TIMED);
+    const bool probed = !graph_clock_wants_originals(executable);
+    if (probed)
+        reason = take_window(executable, replay, entries);
+    if (probed && !entries->n)
         return reason ? reason : reason(NOT_SAMPLED);
     *result = restore(executable);
     if (*result == CUDA_SUCCESS)
-        *result = launch(executable, replay);
+        *result = launch(executable, replay, probed);
     if (*result == CUDA_SUCCESS) {
         launched(executable, replay);
-        log_replay(executable, replay, entries);
+        graph_clock_replayed(executable, replay, probed);
+        if (probed)
+            log_replay(executable, replay, entries);
     }
     give(entries, *result);
     return *result == CUDA_SUCCESS || error_is_sticky(*result)

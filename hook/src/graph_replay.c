@@ -151,7 +151,8 @@ static const struct reason *replay_probed(struct executable *executable, struct 
 /* The next replay may have no such reason, and is due then. */
 static bool is_passing(const struct reason *reason)
 {
-    return reason->code == REASON_GRAPH_OTHER_STREAM || reason->code == REASON_GRAPH_BEING_TWINNED;
+    return reason->code == REASON_GRAPH_OTHER_STREAM || reason->code == REASON_GRAPH_BEING_TWINNED ||
+           reason->code == REASON_GRAPH_BEING_TIMED;
 }
 
 CUresult graph_replay(struct executable *executable, CUresult (*launch)(CUgraphExec, CUstream), CUstream passed,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "event_log.h"
+#include "graph_clock.h"
 #include "real.h"
 #include "reasons.h"
 #include "settings.h"
@@ -33,13 +34,21 @@ void twins_unlock(void)
     signals_release();
 }
 
-bool twins_try_lock(void)
+bool twins_lock_if_free(void)
 {
     signals_hold();
-    if (settings.scheduled && !settings.patient ? pthread_mutex_trylock(&mutex) == 0 : pthread_mutex_lock(&mutex) == 0)
+    if (pthread_mutex_trylock(&mutex) == 0)
         return true;
     signals_release();
     return false;
+}
+
+bool twins_try_lock(void)
+{
+    if (settings.scheduled && !settings.patient)
+        return twins_lock_if_free();
+    twins_lock();
+    return true;
 }
 
 static bool can_be_twice(enum graph_node_type type)
@@ -66,9 +75,6 @@ static const struct reason *refused(const struct graph *graph, unsigned long lon
 
 static const struct reason *clone(struct executable *executable, CUgraph graph)
 {
-    const struct reason *reason = refused(executable->graph, executable->flags);
-    if (reason)
-        return reason;
     const CUresult result = REAL_OR_NOT_FOUND(cuGraphClone, &executable->clone, graph);
     if (result != CUDA_SUCCESS) {
         executable->clone = NULL;
@@ -77,9 +83,29 @@ static const struct reason *clone(struct executable *executable, CUgraph graph)
     return graph_match(executable->graph, executable->clone) ? NULL : reason(GRAPH_UNREADABLE);
 }
 
+static void drop_clone(struct executable *executable)
+{
+    if (executable->clone)
+        REAL_OR_NOT_FOUND(cuGraphDestroy, executable->clone);
+    executable->clone = NULL;
+    graph_clock_drop(executable);
+}
+
+/* A clone that events could not be put into is made again without them. */
+static const struct reason *clone_timed(struct executable *executable, CUgraph graph)
+{
+    const struct reason *reason = clone(executable, graph);
+    if (reason || graph_clock_add(executable))
+        return reason;
+    drop_clone(executable);
+    return clone(executable, graph);
+}
+
 void twin_clone(struct executable *executable, CUgraph graph)
 {
-    executable->refused = clone(executable, graph);
+    executable->refused = refused(executable->graph, executable->flags);
+    if (!executable->refused)
+        executable->refused = clone_timed(executable, graph);
     if (executable->refused)
         twin_drop(executable, executable->refused);
 }
@@ -109,9 +135,7 @@ void twin_drop(struct executable *executable, const struct reason *reason)
     int mode = capture_mode_relax();
     twins_lock();
     destroy(executable);
-    if (executable->clone)
-        REAL_OR_NOT_FOUND(cuGraphDestroy, executable->clone);
-    executable->clone = NULL;
+    drop_clone(executable);
     executable->refused = reason;
     twins_unlock();
     capture_mode_restore(mode);

@@ -20,6 +20,9 @@ void twins_unlock(void);
 /* Takes the lock unless that would mean waiting for a twin that is being made. */
 bool twins_try_lock(void);
 
+/* Takes the lock unless that would mean waiting. */
+bool twins_lock_if_free(void);
+
 /* The program got no memory: destroys all twins. False if there were none. */
 bool twins_give_back(void);
 

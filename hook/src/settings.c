@@ -196,6 +196,7 @@ void settings_read(void)
     settings.scheduled = says("TUI_PROBE_LAUNCHES", "auto");
     settings.patient = says("TUI_PROBE_PATIENT", "1");
     settings.graphs = !says("TUI_PROBE_GRAPHS", "seen");
+    settings.node_times = settings.times && says("TUI_PROBE_GRAPHS", "timed");
     read_probes(substrings("TUI_PROBE_PROBES"), getenv("TUI_PROBE_SAMPLE"));
     settings.heavy = says("TUI_PROBE_WEIGHT", "heavy");
 }

@@ -48,6 +48,7 @@ struct settings {
     bool scheduled; /* the schedule says which launches are probed */
     bool patient;   /* launches wait for every kernel to be prepared */
     bool graphs;             /* replays of CUDA graphs are probed, and not only seen: TUI_PROBE_GRAPHS=seen */
+    bool node_times;         /* and kernels in them are timed one by one: TUI_PROBE_GRAPHS=timed */
     bool heavy;     /* all probes cost much: fewer of them */
     bool benchmark;
     bool save_results; /* of a benchmark, too, which saves none by itself */

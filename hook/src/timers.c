@@ -223,6 +223,32 @@ static void read_timer(struct timers *timers, struct timer *timer)
     settle(timer);
 }
 
+static void tell(const struct timers *timers, const struct timed_node *node)
+{
+    const struct timer timer = {.events = node->events, .launch = node->launch, .probed = node->probed};
+    float milliseconds;
+    if (!event_pair_elapsed(&node->events, &milliseconds))
+        return;
+    const double nanoseconds = (double)milliseconds * 1e6 - timers->empty.nanoseconds;
+    log_time(&timer, nanoseconds > 0 ? (uint64_t)(nanoseconds + 0.5) : 0);
+}
+
+bool timers_tell(const struct timed_node *nodes, size_t n)
+{
+    struct timers *timers = of_current_context();
+    pthread_mutex_lock(&reading);
+    const bool known = !timers || empty_pair_known(&timers->empty);
+    for (size_t i = 0; timers && known && i < n; i++)
+        tell(timers, &nodes[i]);
+    pthread_mutex_unlock(&reading);
+    return known;
+}
+
+void timers_expect(int more)
+{
+    atomic_fetch_add(&pending, more);
+}
+
 static void read_context(struct timers *timers, CUcontext context)
 {
     bool entered = false;

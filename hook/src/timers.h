@@ -6,9 +6,10 @@
 #define TUI_PROBE_TIMERS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "cuda_abi.h"
+#include "empty_pair.h"
 
 struct graph_times;
 struct key;
@@ -31,6 +32,19 @@ void timer_stop(struct timer *timer, CUstream stream, bool probed, CUresult resu
 
 /* The launch is over: its time is waited for if it was timed, else the pair is free again. Accepts NULL. */
 void timer_give(struct timer *timer, const struct timed_launch *launch);
+
+/* A kernel in a replay of a graph, between events that the replay has recorded. */
+struct timed_node {
+    struct event_pair events;
+    struct timed_launch launch;
+    bool probed;
+};
+
+/* So many times more are waited for, which others read. */
+void timers_expect(int more);
+
+/* Logs those times. False if it is not yet known, in the current context, what a pair of events shows beside them. */
+bool timers_tell(const struct timed_node *nodes, size_t n);
 
 /* For the draining thread: logs what is done. */
 void timers_collect(void);

@@ -34,12 +34,13 @@ def graph_scenarios(folder: Path) -> Iterator[tuple[Scenario, ...]]:
     engine = Engine(choose([PROBE]), options, True, folder / "engine.log")
     simulated = _simulated() | {"TUI_PROBE_ENGINE": str(engine.socket), "TUI_PROBE_DRIVER": _driver()}
     patient = simulated | {"TUI_PROBE_PATIENT": "1"}
-    auto = {"TUI_PROBE_LAUNCHES": "auto"}
+    auto, timed = {"TUI_PROBE_LAUNCHES": "auto"}, {"TUI_PROBE_GRAPHS": "timed"}
     try:
         yield (
             Scenario("graphs, all", patient, command=busy, output=_alone(busy)),
             Scenario("each kind of node", patient, command=nodes, output=_alone(nodes)),
             Scenario("graphs, some", simulated | auto, command=busy, output=_alone(busy)),
+            Scenario("graphs, some, timed", patient | auto | timed, command=busy, output=_alone(busy)),
             Scenario("each kind of node, some", simulated | auto, command=nodes, output=_alone(nodes)),
         )
     finally:

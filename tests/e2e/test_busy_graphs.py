@@ -33,8 +33,13 @@ def sanitized(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 @pytest.mark.parametrize(
     ("options", "before"),
-    [(["--launches", "all"], []), ([], []), ([], ["env", "-u", "TUI_PROBE_PATIENT"])],
-    ids=["all", "auto", "auto, as on a GPU"],
+    [
+        (["--launches", "all"], []),
+        ([], []),
+        ([], ["env", "-u", "TUI_PROBE_PATIENT"]),
+        ([], ["env", "-u", "TUI_PROBE_PATIENT", "TUI_PROBE_GRAPHS=timed"]),
+    ],
+    ids=["all", "auto", "auto, as on a GPU", "timed, as on a GPU"],
 )
 def test_graphs_in_many_threads(
     sanitized: tuple[Path, Path],

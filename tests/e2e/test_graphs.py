@@ -95,12 +95,38 @@ def test_launches_that_are_named_are_those_of_nodes(tool: Tool) -> None:
     ]  # fmt: skip
 
 
+TIMED = ["env", "TUI_PROBE_GRAPHS=timed"]
+
+
+def test_kernels_are_timed_one_by_one(tool: Tool) -> None:
+    """Of each kernel of a graph, in three replays without a probe, and in those of the probed copy."""
+    trace = compare(tool, [*TIMED, *program("captured", "200", "4")])
+    (graph,) = trace.graphs
+    times = [
+        (int(launch), int(kernel), kind)
+        for launch, kernel, kind in lines(trace, r"^\[time\] launch (\d+) kernel (\d+) key \d+ (\w+) ns [1-9]\d* for")
+    ]
+    places = [(trace.graphs.place_of(launch), kernel, kind) for launch, kernel, kind in times]
+    probed = [(place, kernel) for place, kernel, kind in places if place is not None and kind == "probed"]
+    assert len(probed) >= len(graph.kernels)
+    assert all(graph.nodes[place.node].kernel == kernel for place, kernel in probed)
+    originals = [kernel for place, kernel, kind in places if place is None and kind == "original"]
+    assert len(originals) == 3 * len(graph.kernels)
+
+
+def test_a_graph_whose_kernels_cannot_be_timed_is_probed(tool: Tool) -> None:
+    """In a child graph there are no events of ours."""
+    trace = compare(tool, [*TIMED, *program("each_node")], "--launches", "all")
+    assert sum(graph.replays_probed for graph in trace.graphs) > 5
+
+
 OPTIONS = {"all": ["--launches", "all"], "auto": [], "little memory": ["--max-probe-memory", "200k"]}
 
 
+@pytest.mark.parametrize("before", [[], TIMED], ids=["", "timed"])
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-def test_random_walks_leave_the_same_memory(tool: Tool, options: list[str]) -> None:
-    trace = compare(tool, program("walk", "77", "12"), "-p", "block_sched", "-p", "gmem_bytes", *options)
+def test_random_walks_leave_the_same_memory(tool: Tool, options: list[str], before: list[str]) -> None:
+    trace = compare(tool, [*before, *program("walk", "77", "12")], "-p", "block_sched", "-p", "gmem_bytes", *options)
     assert sum(graph.replays_probed for graph in trace.graphs) > 10
     assert trace.state.unknown_lines == 0
     assert trace.state.launches == sum(kernel.launches for kernel in trace.kernels)

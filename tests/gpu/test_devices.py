@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tui_probe.pages.covered import covered
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.locate import traces_in
 
@@ -36,3 +37,32 @@ def test_a_process_for_each_gpu(runner: Runner) -> None:
     traces = [open_trace(path) for path in traces_in(profiled.trace.parent)]
     kernels = [kernel for trace in traces for kernel in trace.kernels if kernel.name == "scale"]
     assert [(kernel.status, kernel.launches) for kernel in kernels] == [("probed", 4), ("probed", 4)]
+
+
+LEAST = 0.99
+"""Of each process's GPU time in kernels that were recorded."""
+
+
+def test_collectives_between_gpus(runner: Runner) -> None:
+    """NCCL's kernels wait for one another across GPUs, and have no PTX."""
+    torch = pytest.importorskip("torch")
+    if torch.cuda.device_count() < 2:
+        pytest.skip("needs two GPUs")
+    command = [sys.executable, str(PROGRAMS / "collectives.py")]
+    alone = runner.alone(command)
+    assert alone.status == 0, alone.stderr
+    profiled = runner.profiled(command, "-p", "block_sched", "--machine-code", "all")
+    assert (profiled.outcome.status, profiled.outcome.stdout) == (0, alone.stdout)
+    shares = []
+    for trace in map(open_trace, traces_in(profiled.trace.parent)):
+        told = covered(trace)
+        if told is None:
+            continue
+        shares.append(told.probed.share)
+        slowest = max((kernel.slowdown or 0.0 for kernel in trace.kernels), default=0.0)
+        print(f"GPU-COLLECTIVES\t{told.sentence}\tslowest {slowest:.3f}")
+        ours = [kernel for kernel in trace.kernels if "nccl" in kernel.name.lower()]
+        assert ours
+        assert all(kernel.launches_probed for kernel in ours), [kernel.reason for kernel in ours]
+    assert len(shares) == 2
+    assert min(shares) >= LEAST

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -124,3 +127,28 @@ def test_compute_sanitizer_finds_nothing(runner: Runner) -> None:
     profiled = runner.profiled(program, "-p", "block_sched")
     assert profiled.outcome.status == 0, profiled.outcome.stdout
     assert "0 errors" in profiled.outcome.stdout + profiled.outcome.stderr
+
+
+TIMED = r"^\[time\] launch (\d+) kernel \d+ key (\d+) original ns (\d+) for"
+LEAST_OFF_NS = 1500
+"""By which a kernel's time within a graph may differ from that outside, or by a tenth."""
+
+
+def test_nodes_take_the_time_that_launches_take(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each shape of each kernel, launched by itself first."""
+    pytest.importorskip("torch")
+    monkeypatch.setenv("TUI_PROBE_GRAPHS", "timed")
+    options = ("--launches", "auto", "--machine-code", "all")
+    trace = compare(runner, [sys.executable, str(PROGRAMS / "graph_times.py")], "graph_times", *options)
+    (graph,) = (graph for graph in trace.graphs if graph.replays)
+    first = min(replay.first for replay in graph.replays_told)
+    times: defaultdict[int, dict[bool, list[int]]] = defaultdict(lambda: {False: [], True: []})
+    told = re.findall(TIMED, (trace.directory / "event.log").read_text(), re.MULTILINE)
+    for launch, key, ns in told:
+        times[int(key)][int(launch) >= first].append(int(ns))
+    both = {key: {kind: median(of[kind]) for kind in of} for key, of in times.items() if all(of.values())}
+    print(*(f"GPU-NODE-TIMES\tkey {key}\t{of[False]}\t{of[True]}" for key, of in both.items()), sep="\n")
+    assert len(both) >= 3
+    assert all(abs(of[False] - of[True]) <= max(LEAST_OFF_NS, 0.1 * of[False]) for of in both.values())
+    within = sum(of[True] for of in both.values())
+    print(f"GPU-NODE-TIMES\ta replay {graph.mean_ns(probed=False)}, its kernels {within}")

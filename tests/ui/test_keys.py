@@ -247,6 +247,14 @@ async def _(stage: Stage, key: str) -> None:
     assert stage.live.view is stage.live.pages.graphs
 
 
+@checks("page_0")
+async def _(stage: Stage, key: str) -> None:
+    assert "0 Lines" not in stage.text
+    await stage.press(key)
+    assert "No probe of this trace tells of single lines" in stage.text
+    assert stage.live.view is stage.live.pages.lines
+
+
 @checks("together")
 async def _(stage: Stage, key: str) -> None:
     await stage.press(key)

@@ -75,6 +75,7 @@ TABLE = (
     Key("page_7", ("7",), "page('gpu')", "live", "load, memory, clocks, temperature and power of the GPU"),
     Key("page_8", ("8",), "page('ranges')", "live", "NVTX ranges of the target, and the kernels launched in them"),
     Key("page_9", ("9",), "page('graphs')", "live", "CUDA graphs of the target: their nodes over time, and replays"),
+    Key("page_0", ("0",), "page('lines')", "live", "the lines of all kernels, those first that waste or wait most"),
     Key("process", ("p",), "next_process", "live", "next process of the target, if it has several"),
     Key("processes", ("P",), "processes", "live", "choose a process of the target from a list"),
     Key("pause", ("space",), "pause", "live", "pause the display; the target and the recording continue", "pause"),

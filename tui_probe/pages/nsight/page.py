@@ -226,10 +226,15 @@ class TablePage(Document, Generic[Row]):
         """A blank for the cursor, where there is one."""
         return _CURSOR if self._all else ""
 
+    def row(self, number: int) -> Row | None:
+        """The row that a line of ``lines`` shows; None for none."""
+        place = number - self.rows_from
+        return self.rows[place] if 0 <= place < len(self.rows) else None
+
     def opened(self, number: int) -> tuple[Path, int] | None:
         """The kernel of a trace that a line of ``lines`` leads to; None for none."""
-        row = number - self.rows_from
-        return None if self.opens is None or not 0 <= row < len(self.rows) else self.opens(self.rows[row])
+        row = self.row(number)
+        return None if self.opens is None or row is None else self.opens(row)
 
     def text(self, width: int, *, explained: bool = False) -> Iterator[str]:
         """The page for people, in lines of at most ``width`` cells."""

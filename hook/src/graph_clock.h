@@ -1,0 +1,28 @@
+/* Times of single kernels of a graph: events around each in its clone, which every replay of the twin records.
+ *
+ * Of kernels in child graphs, and of graphs with programmatic edges, which an event would end, nothing is known. */
+#ifndef TUI_PROBE_GRAPH_CLOCK_H
+#define TUI_PROBE_GRAPH_CLOCK_H
+
+#include "executable.h"
+#include "graph_probed.h"
+
+/* Puts the events into the clone. False if the driver refuses: the clone is of no use then. */
+bool graph_clock_add(struct executable *executable);
+
+/* The twin and the clone are gone, and the events go. */
+void graph_clock_drop(struct executable *executable);
+
+/* Whether the next replay of the twin should have no probe in it, so that times are those of the kernels themselves. */
+bool graph_clock_wants_originals(const struct executable *executable);
+
+/* Whether times of such a replay are still to be read: the next replay of the twin would write over them. */
+bool graph_clock_is_unread(const struct executable *executable);
+
+/* The twin was launched for REPLAY, with its nodes that are taken PROBED; behind it is the executable's event. */
+void graph_clock_replayed(struct executable *executable, const struct replay *replay, bool probed);
+
+/* For the draining thread: logs the times of replays that are over. */
+void graph_clocks_collect(void);
+
+#endif
