@@ -77,7 +77,7 @@ def test_sound_snippets(snippet: str) -> None:
         ("stackrestore.u64 %a;", ["moves the stack"]),
         ("stacksave.u64 %a;", ["moves the stack"]),
         ("wgmma.fence.sync.aligned;", ["changes the state"]),
-        ("SAVE [ m ] {%a};", ["1 given", "2", "x, y"]),
+        ("SAVE [ m ] {%a};", ["1 given", "x, y"]),
         ("SAVE [ other ] {%a, %b};", ["no map other", "maps of this probe: m"]),
         ("SAVE [ m ] {%a, %yes};", ["predicate", "selp"]),
         ("SAVE [ m ] {%a, %none};", ["%none", "declare"]),

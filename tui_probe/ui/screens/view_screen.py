@@ -148,7 +148,8 @@ class ViewScreen(OpenScreen[None]):
     def notice(self, text: str) -> None:
         """Say something in the line of hints for some seconds."""
         self._notice, self._notice_until = text, time.monotonic() + NOTICE_SECONDS
-        self.show_hint()
+        with suppress(NoMatches):  # a screen that was opened just now has no line yet: it shows the words at once
+            self.show_hint()
 
     # -- hints and prompt
 
