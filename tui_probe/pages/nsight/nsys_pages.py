@@ -293,7 +293,9 @@ GAP_COLUMNS: Final[tuple[Column[GapRow], ...]] = (
     Column("stream", lambda r: r.gap.stream, "stream", lambda r: units.count(r.gap.stream), rank=2),
     Column("launched_late_ns", lambda r: r.gap.late),
     Column("why", lambda r: r.gap.why),
-    Column("reason", title="why", text=lambda r: WHY_WORDS[r.gap.why] if r.gap.why else "", right=False, rank=1),
+    Column(
+        "reason", title="why", text=lambda r: WHY_WORDS[r.gap.why] if r.gap.why else "", right=False, rank=1, narrow=20
+    ),
     Column("after_kernel", lambda r: r.before.number),
     Column("after_name", lambda r: r.before.name, "after", lambda r: r.before.name, False, narrow=16, shorten=shorten),
     Column("before_kernel", lambda r: r.after.number),
