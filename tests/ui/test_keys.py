@@ -209,7 +209,7 @@ PAGES = {
     "3": "[kernel]",
     "4": "line 99",
     "5": "nothing on stderr",
-    "6": "No.block:64",
+    "6": "64 blocks, running ",
     "7": "no NVIDIA driver",
 }
 
@@ -498,6 +498,7 @@ async def test_what_was_opened_from_home_is_left_for_it(trace: TraceWriter, key:
     async with on_stage(Session(traces=(trace.directory,), from_home=True)) as stage:
         await stage.press("3", key)
         assert stage.live.in_table
+        assert "Ctrl-Q home" in stage.text
         await stage.pilot.press(key)
         await stage.until(lambda: not stage.app.is_running, "it is not left")
 

@@ -74,9 +74,9 @@ class Data(ABC):
         """How many of the first parts of ``status`` say what it is about, and are left out nowhere."""
         return 0
 
-    def number_pages(self, numbers: Mapping[str, int]) -> None:
-        """A screen has these views as pages of these numbers, which may be named then."""
-        del numbers
+    def name_keys(self, keys: Mapping[str, str]) -> None:
+        """A screen has these views as pages behind these keys, which may be named then."""
+        del keys
 
     def take_over(self, before: View) -> None:
         """Show as much as can be of what another view of this kind shows: its window, cursor, order, level."""

@@ -188,7 +188,7 @@ def _of_result(source: Source, result: Measured) -> Iterator[Figure]:
 
 def _measured(figure: Measurement, *, simulated: bool) -> Figure:
     metric = figure.metric
-    label = metric.key.replace("_", " ")
+    label = metric.alone or metric.key.replace("_", " ")
     unit = "" if metric.unit in label.split() else metric.unit  # not “span cycles 350 cycles”
 
     def show(number: float) -> str:

@@ -344,12 +344,17 @@ class Kernel:
 
     @property
     def slowdown(self) -> float | None:
-        """Probed time / original time: the median of a benchmark, else the ratio of the means of sampled launches.
+        """Probed time / original time: the median of a benchmark's pairs, else the ratio of means of sampled launches.
 
         None on a simulated GPU, and of several probes together.
         """
         measured = self._measured(self.times.impacts)
         return measured if measured is not None or (time := self._probed_time) is None else time.slowdown
+
+    @property
+    def slowdown_pairs(self) -> int:
+        """Pairs of an original and a probed launch that it is the median of; 0 where it is by sampled launches."""
+        return len(self.times.impacts)
 
     @property
     def slowdown_doubt(self) -> float | None:

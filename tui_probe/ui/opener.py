@@ -32,8 +32,8 @@ class PageDesk(Desk, Protocol):
     def window(self) -> tuple[int, int]:
         """Columns and rows for a page; (0, 0) as long as that is not known."""
 
-    def page_numbers(self) -> Mapping[str, int]:
-        """The numbers by which pages are reached, by name."""
+    def page_keys(self) -> Mapping[str, str]:
+        """What is pressed for pages, by name."""
 
     def arrive(self, view: View) -> None:
         """A page that was asked for is open: show it."""
@@ -92,7 +92,7 @@ class PageOpener:
         if isinstance(result, Document):
             kind = RowsView if isinstance(result, TablePage) else DocumentView
             view = kind(self.desk, page.name, result, page.source)
-            view.number_pages(self.desk.page_numbers())
+            view.name_keys(self.desk.page_keys())
             return view
         return DrawingView(self.desk, page.name, result, page.source, ascii_only=self.desk.ascii_only)
 

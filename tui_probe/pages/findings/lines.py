@@ -26,10 +26,10 @@ _OPTION: Final = 27
 _QUESTION: Final = 46
 
 
-def found_lines(found: Found, cells: int, numbers: Mapping[str, int] | None = None) -> list[Line]:
+def found_lines(found: Found, cells: int, keys: Mapping[str, str] | None = None) -> list[Line]:
     """A heading, then one line per finding with the page that shows it, of at most ``cells`` cells.
 
-    ``!`` marks what stands out. ``numbers`` are those of pages on a screen, by view.
+    ``!`` marks what stands out. ``keys`` are pressed for pages on a screen, by view.
     """
     launch = "" if found.launch is None else f" in launch {found.launch}"
     probe = f" by -p {safe(found.probe)}" if found.probe else ""
@@ -41,7 +41,7 @@ def found_lines(found: Found, cells: int, numbers: Mapping[str, int] | None = No
         lines += [((" " + pad("problem" if i == 0 else "", LABEL), "dim"), (part, "bad"))
                   for i, part in enumerate(wrap(safe(found.problem), cells - LABEL - 2))]  # fmt: skip
     for finding in found.findings:
-        lines += _finding(finding, cells, numbers or {})
+        lines += _finding(finding, cells, keys or {})
     return lines
 
 
@@ -50,9 +50,9 @@ def _counts_cycles(name: str) -> bool:
     return probe is None or any(metric.is_time for metric in probe.metrics)
 
 
-def _finding(finding: Finding, cells: int, numbers: Mapping[str, int]) -> Iterator[Line]:
+def _finding(finding: Finding, cells: int, keys: Mapping[str, str]) -> Iterator[Line]:
     mark, role = ("!", "warn") if finding.stands_out else (" ", "")
-    link = f"→ {page_words(finding.page, numbers)}" if finding.page else ""
+    link = f"→ {page_words(finding.page, keys)}" if finding.page else ""
     room = max(20, cells - LABEL - 2)
     gain = f"; {finding.gain.words}" if finding.gain else ""
     parts = wrap(safe(finding.words + gain), room)
@@ -67,10 +67,10 @@ def _finding(finding: Finding, cells: int, numbers: Mapping[str, int]) -> Iterat
         yield tuple(spans)
 
 
-def page_words(page: str, numbers: Mapping[str, int]) -> str:
+def page_words(page: str, keys: Mapping[str, str]) -> str:
     """``8 Lines``, or ``Lines`` where it has no number."""
     title = kind_of(page).title
-    return f"{numbers[page] % 10} {title}" if page in numbers else title
+    return f"{keys[page]} {title}" if page in keys else title
 
 
 def question_lines(questions: Sequence[Question], command: str, cells: int, or_key: str = "") -> list[Line]:

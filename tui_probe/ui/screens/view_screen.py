@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -18,6 +19,7 @@ from tui_probe.ui.screens.names import NameScreen
 from tui_probe.ui.textual_private import OpenScreen
 from tui_probe.ui.topic import Topic, topic_of
 from tui_probe.ui.widgets.bars import Bar, key_line
+from tui_probe.ui.widgets.lines import Lines
 from tui_probe.ui.widgets.pane import Pane
 
 if TYPE_CHECKING:
@@ -105,6 +107,17 @@ class ViewScreen(OpenScreen[None]):
         self.mount(Bar(id="small"))
         self._fit(*self.app.size)
 
+    def _said(self, rows: Sequence[keys.Key]) -> Sequence[keys.Key]:
+        """What was opened at home is left for home."""
+        if not self.probe_app.session.from_home:
+            return rows
+        return [replace(row, footer="home") if row.id == "quit" else row for row in rows]
+
+    def on_screen_resume(self) -> None:
+        """Draw what has changed while another screen was in front."""
+        for widget in self.query(Lines):
+            widget.catch_up()
+
     def on_resize(self, event: events.Resize) -> None:
         """On a terminal that is too small only that is said."""
         self._fit(*event.size)
@@ -169,7 +182,7 @@ class ViewScreen(OpenScreen[None]):
         elif self._notice and time.monotonic() < self._notice_until:
             bar.show(((f" {self._notice}", "warn"),))
         else:
-            bar.show(key_line(self.hints(), self.size.width - 1))
+            bar.show(key_line(self._said(self.hints()), self.size.width - 1))
 
     def ask(self, label: str, take: Callable[[str], None], text: str = "") -> None:
         """Ask for a text."""
