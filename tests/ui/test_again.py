@@ -56,13 +56,14 @@ async def test_words_of_the_matter_find_the_probe(demo: Path, word: str) -> None
         assert "ask: which accesses are not coalesced?" in stage.text
 
 
-WAY = "tui-probe new-probe NAME --at FILE:10-13"
+WAY = "tui-probe new-probe NAME --at FILE:10-13, then run -p NAME.py -- COMMAND"
 
 
 @pytest.mark.parametrize("words", ["between", "time between"])
 async def test_the_time_between_lines_is_answered_with_the_way(demo: Path, words: str) -> None:
+    """All of it, on the smallest screen too."""
     session = Session(traces=(demo,))
-    async with on_stage(session, (120, 40)) as stage:
+    async with on_stage(session, (80, 24)) as stage:
         for key in ("R", "colon"):
             await stage.press(key, *words)
             assert "▌time between lines" in stage.text
@@ -74,7 +75,7 @@ async def test_the_time_between_lines_is_answered_with_the_way(demo: Path, words
 
 
 async def test_marks_on_source_are_answered_with_the_way(demo: Path) -> None:
-    async with on_stage(Session(traces=(demo,)), (120, 40)) as stage:
+    async with on_stage(Session(traces=(demo,)), (80, 24)) as stage:
         await stage.press("enter", "2", "m")
         assert WAY in stage.text.split("\n")[-1]
 

@@ -14,7 +14,7 @@ from tui_probe.trace.recent import remember
 from .addresses import named, place_of
 from .import_command import opened, text_width
 from .import_ncu import add_plan_options, add_tensor_options, plan_of, tensor_of
-from .output import inform, put
+from .output import inform, put, shell_word
 from .page import write_summary
 from .screen import add_screen_options, show, wants_screen
 from .sizes import speaks_utf8
@@ -73,9 +73,10 @@ def run(arguments: argparse.Namespace) -> int:
 def which_of_several(named: Path | None, trace: Path) -> str:
     """Which trace of a folder is opened, and of how many; "" where a trace was named, or there is no other."""
     traces = [] if named is None or named in (trace, trace / LOG) else traces_in(named)
-    if len(traces) < 2:
+    if named is None or len(traces) < 2:
         return ""
-    return f"{trace.name} is the newest of {len(traces)} traces in {named}; tui-probe list {named} lists them"
+    listing = f"tui-probe list {shell_word(named)}"
+    return f"{trace.name} is the newest of {len(traces)} traces in {named}; {listing} lists them"
 
 
 def open_files(arguments: argparse.Namespace, files: list[Path]) -> int:

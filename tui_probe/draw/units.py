@@ -61,6 +61,11 @@ def count(number: int | None) -> str:
     return NOT_MEASURED if number is None else f"{number:,}".replace(",", " ")
 
 
+def decimal(number: float | None, decimals: int = 2) -> str:
+    """A number that is no count, with thin groups: ``1 616.25``."""
+    return NOT_MEASURED if number is None else f"{number:,.{decimals}f}".replace(",", " ")
+
+
 def short_count(number: int) -> str:
     """A count in at most four cells: ``999``, ``6.1k``, ``118k``, ``1.2M`` (powers of 1000)."""
     value, unit = float(number), ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from math import prod
@@ -12,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.analysis.limits import BUSY, Demand, Verdict, demanded, fits, traffic, verdict
 from tui_probe.analysis.machine import Machine, machine_of
 from tui_probe.draw import units
-from tui_probe.draw.table import safe
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
+from tui_probe.pages.target import target_of
 from tui_probe.probekit.measured import measured, probe_of
 from tui_probe.probekit.quantities import measured_with, measuring_all
 from tui_probe.trace.allocations import read_launch_memory
@@ -272,14 +271,12 @@ def _command(found: Verdict, trace: Run) -> str:
     if not found.unknown:
         return ""
     if set(found.unknown) == {"bandwidth"}:
-        return "tui-probe bandwidth --auto --format json > bw.json, then roofline --bandwidth bw.json"
+        return "tui-probe bandwidth --auto --format json > bw.json, then tui-probe roofline --bandwidth bw.json"
     probe = measuring_all(WANTED)
     if probe is None or (trace.state.simulated and not _not_counted(found)):
         return ""
-    run = trace.run_info
-    command = shlex.join(run.command) if run is not None and run.command else trace.state.command or "COMMAND"
     timed = "" if trace.state.simulated or found.seconds else " --benchmark --save-results"
-    return f"tui-probe run{' --sim' if trace.state.simulated else ''} -p {probe}{timed} -- {safe(command)}"
+    return f"tui-probe run{' --sim' if trace.state.simulated else ''} -p {probe}{timed} -- {target_of(trace)}"
 
 
 def _is_unit(found: Verdict) -> bool:
@@ -308,7 +305,7 @@ def _sentence(of: Limited) -> str:
     if found.limit == "latency":
         return f"latency: no unit is busy for {BUSY:.0%} of the time"
     if found.limit == "too small":
-        return f"too small: {units.counted(found.blocks or 0, 'block')} for {found.sms} SMs"
+        return f"too small: {units.counted(found.blocks or 0, 'block')} for {units.counted(found.sms, 'SM')}"
     if found.limit == "launch":
         return f"launch: {units.duration(found.seconds)} is about what it takes to launch anything"
     return _not_told(of)

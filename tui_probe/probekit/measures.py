@@ -85,7 +85,7 @@ class Measure:
         lines = [line for line, value in self.numbers.items() if value == self.worst]
         if not lines:
             return None
-        others = f", {len(lines)} lines alike" if len(lines) > 1 else ""
+        others = f", {units.count(len(lines))} lines alike" if len(lines) > 1 else ""
         return min(lines), f"the {self.most}: {_said(self, min(lines))}{others}"
 
     @cached_property
@@ -249,7 +249,7 @@ def in_full(value: Value) -> str:
         return value.text
     if isinstance(value, int):
         return units.count(value)
-    return NOT_MEASURED if value is None else value if isinstance(value, str) else f"{value:.2f}"
+    return NOT_MEASURED if value is None else value if isinstance(value, str) else units.decimal(value)
 
 
 def short(value: Value) -> str:

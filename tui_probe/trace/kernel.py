@@ -208,6 +208,11 @@ class Kernel:
         return None if (why := self.why) is None else why.text
 
     @property
+    def matched_nothing(self) -> bool:
+        """Whether it was probed, and has none of the instructions or lines that the probe is for."""
+        return self.status == "probed" and self.reason_code == "matched-nothing"
+
+    @property
     def reason_code(self) -> str | None:
         """The code of the reason; None where no version known here writes it."""
         return None if (why := self.why) is None else why.code

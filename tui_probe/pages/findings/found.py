@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
+from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
 from tui_probe.pages.views import kind_of, names
 from tui_probe.probekit import probe_results
@@ -113,7 +114,7 @@ def _findings(of: ProbeResult) -> list[Finding]:
     if probe is not None and probe.findings is not None:
         found = [_with_page(of, each) for each in probe.findings(of, probe.analyse(of))]
         return [*sorted(found, key=lambda finding: finding.order), *_sample(of)]
-    words = kept_words(of.result)
+    words = f"{NOT_MEASURED} the probe matched nothing" if of.kernel.matched_nothing else kept_words(of.result)
     return [Finding("kept", "records", words)] if words else []
 
 

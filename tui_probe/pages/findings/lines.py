@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.draw.shell import command_lines
 from tui_probe.draw.spans import Line, Span, clip, pad, width, wrap
 from tui_probe.draw.table import safe
+from tui_probe.pages.target import target_of
 from tui_probe.pages.views import kind_of
 from tui_probe.probekit.registry import probe_named
 
@@ -71,14 +73,16 @@ def page_words(page: str, keys: Mapping[str, str]) -> str:
     return f"{keys[page]} {title}" if page in keys else title
 
 
-def question_lines(questions: Sequence[Question], command: str, cells: int) -> list[Line]:
-    """How to run again, and one line per question: the option, what it answers, and the pages it opens, given room.
+def question_lines(questions: Sequence[Question], command: str, cells: int, or_key: str = "") -> list[Line]:
+    """How to run again, or which key does, and one line per question: the option, what it answers, and the pages it
+    opens, given room.
 
     The first few are asked in full, of the others there is the option alone.
     """
     if not questions:
         return []
-    lines: list[Line] = [((clip(f" to ask more: {command}", cells), "head"),)]
+    before = f" to ask more: {or_key}" if or_key else " to ask more:"
+    lines: list[Line] = [((line, "head"),) for line in command_lines(before, command, cells)]
     for each in questions[:_MOST_QUESTIONS]:
         spans: list[Span] = [("  " + pad(each.option, _OPTION), "key")]
         pages = _opened(each.pages, cells - _OPTION - _QUESTION - 3)
@@ -102,7 +106,7 @@ def _opened(pages: Sequence[str], cells: int) -> str:
 def command_of(trace: Trace) -> str:
     """``tui-probe run OPTION -- COMMAND``, which runs the target of a trace again."""
     simulated = " --sim" if trace.state.simulated else ""
-    return f"tui-probe run{simulated} OPTION -- {safe(trace.state.command) or 'COMMAND'}"
+    return f"tui-probe run{simulated} OPTION -- {target_of(trace)}"
 
 
 def _joined(options: Sequence[str], cells: int) -> Iterator[str]:

@@ -211,7 +211,7 @@ def _ranges_told(sources: NsysSources) -> str:
     """Which ranges the search means, the first ones by name."""
     names = list(ranges_searched(sources) or ())
     if not names:
-        return "in names of kernels; no range has it"
+        return "in names of kernels; no range has it" if any(sources.found) else "no name of a kernel or range has it"
     more = len(names) - _NAMED
     return f"ranges: {', '.join(names[:_NAMED])}" + (f" and {units.count(more)} more" if more > 0 else "")
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
+from tui_probe.draw import units
 from tui_probe.draw.formats import as_csv, as_json, as_markdown, as_record
 from tui_probe.draw.hanging import hanging
 from tui_probe.draw.shorten import shorten
@@ -129,7 +130,7 @@ class TablePage(Document, Generic[Row]):
         """Which row it is."""
         del width
         row = number - self.rows_from
-        return [f"row {row + 1} of {len(self.rows)}"] if 0 <= row < len(self.rows) else []
+        return [f"row {units.count(row + 1)} of {units.count(len(self.rows))}"] if 0 <= row < len(self.rows) else []
 
     def whole_names(self, number: int) -> Sequence[str]:
         """What a row names, or the texts of it that may be cut."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.cells import cell_len
 
+from tui_probe.draw import units
 from tui_probe.draw.lazy import LazyLines
 from tui_probe.draw.spans import clip
 from tui_probe.draw.spot import Spot
@@ -104,7 +105,8 @@ class SourceView(Document):
         row = self.rows[number]
         if row.left_out:
             blank = " " * (margin.cells + 2)
-            return ((f"{'…':>{self._digits}}{blank}{row.left_out} lines without code of this kernel", "dim"),)
+            words = f"{units.counted(row.left_out, 'line')} without code of this kernel"
+            return ((f"{'…':>{self._digits}}{blank}{words}", "dim"),)
         if not row.line:
             return self._heading(row.file, width)
         return (

@@ -75,8 +75,8 @@ class Summary(Document):
         return "sass" if self.machine_code else ""
 
     def _asked(self, width: int) -> list[Line]:
-        key = "R, or " if self.keys else ""  # only a screen has keys
-        return question_lines(self.questions, key + self.command, width)
+        key = "R, or" if self.keys else ""  # only a screen has keys
+        return question_lines(self.questions, self.command, width, key)
 
     def _probes(self) -> list[Line]:
         """What became of the kernel with each of several probes."""

@@ -161,11 +161,11 @@ class ViewScreen(OpenScreen[None]):
     def notice(self, text: str, seconds: float = NOTICE_SECONDS) -> None:
         """Say something in the line of hints for some seconds."""
         self._notice, self._notice_until = text, time.monotonic() + seconds
-        self.show_hint()
-        self.set_timer(seconds + 0.1, self._end_notice)
+        self._show_notice()  # a screen that was opened just now has no line yet: it shows the words at once
+        self.set_timer(seconds + 0.1, self._show_notice)
 
-    def _end_notice(self) -> None:
-        with suppress(NoMatches):  # while the screen is taken down, widget by widget
+    def _show_notice(self) -> None:
+        with suppress(NoMatches):  # while the screen is put up, or taken down, widget by widget
             self.show_hint()
 
     def unsay(self, text: str) -> None:
