@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
@@ -44,6 +44,8 @@ class KernelLine:
     value: float
     share: Share
     opcode: str | None
+    is_first: bool
+    """Whether that is what the probe ranks lines by; else the kernel has nothing of it."""
 
     @property
     def place(self) -> str:
@@ -59,19 +61,20 @@ class KernelLine:
 
 
 def kernel_lines(trace: Trace, progress: Progress = no_progress) -> Iterator[KernelLine]:
-    """All lines of which something was measured, the largest share of all kernels first."""
+    """All lines of which something was measured: what probes rank by, such as waste, before the rest, the largest share
+    of all kernels first."""
     found = [line for kernel in each_told(trace.kernels, progress) for line in _of_kernel(trace, kernel)]
     wholes: dict[tuple[str, str], float] = {}
     for line in found:
         wholes[line.probe, line.name] = wholes.get((line.probe, line.name), 0.0) + line.value
     known = [_with_share(line, wholes) for line in found]
-    return iter(sorted(known, key=lambda line: (-line.share, line.kernel.index, line.row.line)))
+    return iter(sorted(known, key=lambda line: (not line.is_first, -line.share, line.kernel.index, line.row.line)))
 
 
 def _with_share(line: KernelLine, wholes: Mapping[tuple[str, str], float]) -> KernelLine:
     whole = wholes[line.probe, line.name]
     share = Share(line.value / whole if whole else 0.0)
-    return KernelLine(line.kernel, line.probe, line.name, line.row, line.value, share, line.opcode)
+    return replace(line, share=share)
 
 
 def _of_kernel(trace: Trace, kernel: Kernel) -> Iterator[KernelLine]:
@@ -89,7 +92,8 @@ def _of_kernel(trace: Trace, kernel: Kernel) -> Iterator[KernelLine]:
         for row in found.rows:
             value = row.found.get(name)
             if isinstance(value, int | float) and row.line:
-                yield KernelLine(kernel, probe, name, row, float(value), Share(0), opcodes.get(row.line))
+                opcode = opcodes.get(row.line)
+                yield KernelLine(kernel, probe, name, row, float(value), Share(0), opcode, name == lines.main)
 
 
 def _ranking(lines: Lines, found: LineRows) -> str:

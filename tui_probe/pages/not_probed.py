@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel, Trace
 
 _MOST_NAMED = 4
+IN_VAIN = "Kernels in which the probe matched nothing"
 
 
 def not_probed_lines(trace: Trace, cells: int) -> list[str]:

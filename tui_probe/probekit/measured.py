@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 
 def _map_by_map(of: ProbeResult) -> own_probe.OwnCounts:
+    """Raises TraceError where the probe matched nothing: its records then hold what its registers began with."""
+    if of.kernel.matched_nothing:
+        raise TraceError(of.kernel.reason or NOT_MEASURED)
     return own_probe.analyse(of.result, own_maps(of.kernel.trace.directory, of.kernel.probe))
 
 
@@ -144,4 +147,4 @@ def figure_text(figure: Figure) -> str:
     if isinstance(figure.value, Offset):
         return f"{figure.value:#06x}"
     whole = isinstance(figure.value, int)
-    return f"{units.count(int(figure.value)) if whole else f'{figure.value:.2f}'} {figure.unit}".rstrip()
+    return f"{units.count(int(figure.value)) if whole else units.decimal(figure.value)} {figure.unit}".rstrip()

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw.table import safe
+from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
 from tui_probe.pages.views import kind_of, names
 from tui_probe.probekit import probe_results
@@ -115,6 +116,8 @@ def _findings(of: ProbeResult) -> list[Finding]:
     if probe is not None and probe.findings is not None:
         found = [_with_page(of, each) for each in probe.findings(of, probe.analyse(of))]
         return [*sorted(found, key=lambda finding: finding.order), *_sample(of)]
+    if of.kernel.matched_nothing:
+        return [Finding("kept", "records", f"{NOT_MEASURED} the probe matched nothing")]
     told = (("first_value", "values", first_value(of)), ("kept", "records", kept_words(of.result)))
     return [Finding(key, label, safe(words)) for key, label, words in told if words]
 
