@@ -135,7 +135,7 @@ def run_of(verdict: RunVerdict | None, before: Run | None = None, **more: Any) -
 @pytest.mark.parametrize(
     ("now", "more", "words"),
     [
-        (RunVerdict("mm", "latency", "latency", 0.5, 2.0), {}, "mm 1.00 ms → 2.00 ms (+100.0 %)"),
+        (RunVerdict("mm", "latency", "latency", 0.5, 2.0), {}, "mm 1.00 ms → 2.00 ms (+100.0%)"),
         (RunVerdict("mm", "latency", "latency", 0.5, 1.001), {}, "time as before"),
         (RunVerdict("mm", "memory 80%", "memory", 0.5, None), {}, "limit latency → memory"),
         (RunVerdict("nn", "latency", "latency", 0.5, 2.0), {}, "most time: mm → nn"),

@@ -69,10 +69,10 @@ def document(capfd: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("before", "after", "better", "said"), [
-    (100, 50, "lower", ("▼ -50 B", "-50.0 %", "better")),
-    (50, 100, "lower", ("▲ +50 B", "+100.0 %", "worse")),
-    (50, 100, "higher", ("▲ +50 B", "+100.0 %", "better")),
-    (50, 100, "neither", ("▲ +50 B", "+100.0 %", "")),
+    (100, 50, "lower", ("▼ -50 B", "-50.0%", "better")),
+    (50, 100, "lower", ("▲ +50 B", "+100.0%", "worse")),
+    (50, 100, "higher", ("▲ +50 B", "+100.0%", "better")),
+    (50, 100, "neither", ("▲ +50 B", "+100.0%", "")),
     (50, 50, "lower", ("same", "", "")),
     (0, 5, "lower", ("▲ +5 B", "", "worse")),
     (None, 5, "lower", ("", "", "")),
@@ -140,8 +140,8 @@ def test_every_difference_that_was_planted_is_found(capfd: pytest.CaptureFixture
 @pytest.mark.usefixtures("pair")
 def test_the_first_line_says_what_it_comes_to(capfd: pytest.CaptureFixture[str]) -> None:
     first, second = told(capfd, "before:matmul", "after:matmul", "--width", "80").splitlines()[:2]
-    assert first == " B is faster: time 1.00 ms → 500 µs (-50.0 %); better: spilled bytes 32 → 0"
-    assert second == " (-100.0 %)", "more registers are no worse where as many warps fit"
+    assert first == " B is faster: time 1.00 ms → 500 µs (-50.0%); better: spilled bytes 32 → 0"
+    assert second == " (-100.0%)", "more registers are no worse where as many warps fit"
     simulated = told(capfd, "simulated/before:matmul", "simulated/after:matmul", "--width", "200").splitlines()[0]
     assert simulated.startswith(" B is better: spilled bytes"), "cycles of a simulated GPU are no reason"
     other = told(capfd, "before:matmul", ":softmax", "--figures", "spills").splitlines()
@@ -157,12 +157,12 @@ def test_a_script_can_fail_when_something_got_worse(capfd: pytest.CaptureFixture
     out, err = capfd.readouterr()
     assert out.startswith("kernel,grid,block,figure,")
     assert err.splitlines() == [
-        f"tui-probe: worse by more than 4.9 %: {words}"
+        f"tui-probe: worse by more than 4.9%: {words}"
         for words in (
-            "resized_kernel: span cycles 1 350 → 1 750 (+29.6 %)",
-            "resized_kernel: running cycles 1 200 → 1 600 (+33.3 %)",
-            "softmax_kernel: time 200 µs → 210 µs (+5.0 %)",
-            "softmax_kernel: running cycles 3 200 → 3 360 (+5.0 %)",
+            "resized_kernel: span cycles 1 350 → 1 750 (+29.6%)",
+            "resized_kernel: running cycles 1 200 → 1 600 (+33.3%)",
+            "softmax_kernel: time 200 µs → 210 µs (+5.0%)",
+            "softmax_kernel: running cycles 3 200 → 3 360 (+5.0%)",
         )
     ]
     told(capfd, "before", "after", "--fail-if-worse", "34", status=0)
@@ -190,7 +190,7 @@ def test_time_comes_before_counts_that_went_from_0() -> None:
     time = Change(launches(1.0), launches(2.0))
     pair = Pair("", 0, "k", None, None, sorted([change(0, 5), time], key=lambda each: each.place))
     assert pair.changes[0] is time
-    assert of_pair(pair).startswith("B is slower: time 1 ms → 2 ms (+100.0 %)")
+    assert of_pair(pair).startswith("B is slower: time 1 ms → 2 ms (+100.0%)")
 
 
 def test_the_same_time_is_not_called_the_same_beside_what_is_worse() -> None:

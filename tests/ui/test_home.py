@@ -363,7 +363,7 @@ async def test_runs_of_one_command_are_folded_and_say_what_changed() -> None:
         assert AGAIN[0].directory.name not in stage.text
         assert "memory (L2) 83%, matmul" in stage.text
         await stage.press("down")
-        change = "matmul 1.20 ms → 810 µs (-32.5 %); limit latency → memory (L2); probe dmat → block_sched"
+        change = "matmul 1.20 ms → 810 µs (-32.5%); limit latency → memory (L2); probe dmat → block_sched"
         assert f"against the run before: {change}" in stage.text
         assert "3 runs of this command" in stage.text
         assert "matmul, 62% of the time: memory (L2) 83%" in stage.text

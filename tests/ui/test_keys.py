@@ -133,7 +133,7 @@ async def _(stage: Stage, key: str) -> None:
     assert "marked #0 zero_fill" in stage.text
     await stage.press("right_square_bracket", "enter", key)
     assert isinstance(stage.app.screen, CompareScreen)
-    assert re.search(r"registers per thread +18 +20 +▲ \+2 +\+11.1 %", stage.text)
+    assert re.search(r"registers per thread +18 +20 +▲ \+2 +\+11.1%", stage.text)
     await stage.press("q")
     assert isinstance(stage.app.screen, KernelScreen)
 
