@@ -10,9 +10,11 @@ import pytest
 
 from tests.cli.conftest import ROOT
 from tests.importers.export import call, kernel, span, tables, write_export
+from tui_probe.cli.import_command import with_tool
 from tui_probe.cli.main import main
 from tui_probe.cli.reading import Reading
 from tui_probe.draw import units
+from tui_probe.errors import ImportFileError, UsageError
 
 
 def test_on_a_terminal_it_is_told_how_far_reading_is(
@@ -97,3 +99,16 @@ def test_ctrl_c_ends_them_in_words(
     monkeypatch.setattr(Reading, "__call__", Mock(side_effect=KeyboardInterrupt))
     assert main([export if word == "EXPORT" else word for word in COMMANDS[name][0]]) == 130
     assert capfd.readouterr().err == "tui-probe: interrupted\n"
+
+
+def test_import_finds_out_which_tool_wrote_a_file(tmp_path: Path) -> None:
+    ncu, other, packed = tmp_path / "n.csv", tmp_path / "o.csv", tmp_path / "p.csv.xz"
+    ncu.write_text('"ID","Process ID","Kernel Name"\n')
+    other.write_text("words\n")
+    packed.write_bytes(b"\xfd7zXZ\0rest of it")
+    assert with_tool([str(ncu)]) == ["ncu", str(ncu)]
+    assert with_tool(["--page", "kernels", "nsys", "x"]) == ["nsys", "--page", "kernels", "x"]
+    with pytest.raises(UsageError, match="import ncu .* or tui-probe import nsys"):
+        with_tool([str(other)])
+    with pytest.raises(ImportFileError, match="packed: unpack it with xz -d"):
+        with_tool([str(packed)])

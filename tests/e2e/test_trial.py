@@ -116,9 +116,7 @@ def test_did_it_help(tool: Tool, tmp_path: Path) -> None:
     after = trace_of(tool, tmp_path, "after", "-p", "gmem_sectors", size=4096)
     words = ("compare", f"{before}:strided_store", f"{after}:strided_store", "--width", "120")
     shown = lines(tool(*words).stdout)
-    assert shown[0].startswith(
-        "B is better: store requests 256 → 128 (-50.0%), store sectors 2 048 → 1 024 (-50.0%);"
-    )
+    assert shown[0].startswith("B is better: store requests 256 → 128 (-50.0%), store sectors 2 048 → 1 024 (-50.0%);")
     assert "cycles of a simulated GPU are no time: no verdict on speed, fewer are not called better" in shown
     assert tool(*words, "--fail-if-worse", "5").returncode == 0
 
