@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+from tui_probe.pages.findings.brief import brief
+from tui_probe.pages.views import kind_of
+from tui_probe.pages.views.choose import first_missing
 from tui_probe.trace.follow import open_trace
 
 from .conftest import EXAMPLE, Tool
@@ -43,3 +47,12 @@ def test_what_a_probe_of_ones_own_kept_is_on_the_page_of_counts(tool: Tool) -> N
     assert {row["probe"] for row in rows} == {"dmat"}
     assert (found["dmat.kept"], found["dmat.attempts"]) == (3 * 16384, 3 * 16384)
     assert 0 < found["dmat.address.least"] < found["dmat.address.most"]
+
+
+def test_what_is_found_of_it_is_its_first_value(tool: Tool, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "tui_probe", "new-probe", "gap"], cwd=tmp_path, check=True)
+    trace = open_trace(tool.run([*EXAMPLE], "-p", str(tmp_path / "gap.py"), "-k", "saxpy")[1])
+    kernel = next(each for each in trace.kernels if each.status == "probed")
+    assert re.fullmatch(r"gap: median [\d ]+ cycles, most [\d ]+", brief(trace, kernel).words)
+    why = first_missing(trace, kind_of("lines"))[1] or ""
+    assert re.match("the kernel was probed with gap.*: run with -p", why)

@@ -118,16 +118,17 @@ LINE_COLUMNS: Final[tuple[Column[KernelLine], ...]] = (
     Column("demangled", lambda r: r.kernel.demangled, "kernel", lambda r: r.kernel.demangled, False, 0, 12, shorten),
     Column("ptx_line", lambda r: r.row.line, "line", lambda r: where(r.row.line)),
     Column("probe", lambda r: r.probe),
-    Column("measure", lambda r: r.name, "most", lambda r: r.name, False, 2),
-    Column("value", lambda r: r.value, "", lambda r: _shown(int(r.value) if r.value.is_integer() else r.value)),
+    Column("measure", lambda r: r.name, "measure", lambda r: r.name, False),
+    Column("value", lambda r: r.value, "value", lambda r: _shown(int(r.value) if r.value.is_integer() else r.value)),
     Column("share", lambda r: float(r.share), "of all", lambda r: r.share.text),
     Column("file", lambda r: r.row.source.file if r.row.source else None),
     Column("source_line", lambda r: r.row.source.line if r.row.source else None),
-    Column("place", None, "source", lambda r: r.place, False),
-    Column("opcode", lambda r: r.opcode, "instruction", lambda r: r.opcode or "", False, 1, 12, shorten),
+    Column("place", None, "source", lambda r: r.place, False, 1),
+    Column("opcode", lambda r: r.opcode, "instruction", lambda r: r.opcode or "", False, 2, 12, shorten),
     Column("others", lambda r: dict(r.row.found), "beside that", lambda r: r.beside, False, 3, nested=True),
 )
-"""``share`` is of what all lines of all kernels have together, by the same probe."""
+"""``share`` is of what all lines of all kernels have together, by the same probe. Without its measure a value would
+mean nothing, so that column stays however narrow the table is."""
 
 
 def all_lines(trace: Trace, cells: int, progress: Progress = no_progress) -> Iterator[str]:

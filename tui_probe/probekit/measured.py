@@ -41,6 +41,14 @@ UNKNOWN: Final = Probe(name="own probe", analyse=_map_by_map, figures=own_probe.
 """Stands for a probe that is not known here."""
 
 
+def first_value(of: ProbeResult) -> str:
+    """What the first map of a probe without an analysis has in its first field; "" where that cannot be told."""
+    try:
+        return _map_by_map(of).first_value
+    except TraceError:
+        return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
     """One result file and its analysis, or the ``problem`` for which there is none. ``launch`` is None if the log is

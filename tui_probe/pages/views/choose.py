@@ -97,6 +97,9 @@ def _none_meant(trace: Trace, kernel: str | None, launch: Launch | None) -> str:
 
 
 def first_missing(trace: Trace, kind: Kind) -> tuple[int, str | None]:
-    """How many kernels of a trace have what a view needs, and why the first that does not has nothing."""
-    reasons = [kind.missing(Source(trace, kernel)) for kernel in trace.kernels]
+    """How many kernels of a trace have what a view needs, and why the first that does not has nothing; of one that was
+    probed, where there is any: it is for those that the run was made.
+    """
+    kernels = sorted(trace.kernels, key=lambda kernel: kernel.status != "probed")
+    reasons = [kind.missing(Source(trace, kernel)) for kernel in kernels]
     return reasons.count(None), next((reason for reason in reasons if reason is not None), None)
