@@ -317,4 +317,4 @@ async def test_under_a_range_all_that_counts_is_of_it(tmp_path: Path) -> None:
         assert "all is shown again" in stage.text
         assert "row 1 of 10" in stage.text
         await stage.press("2")
-        assert "of 3689" in stage.text
+        assert "of 3 689" in stage.text
