@@ -27,6 +27,6 @@ PROBES: Final = (
         views=(BLOCKS,),
         pages=(REPORT,),
         line=schedule_line,
-        line_about="Running and Scheduling: cycles per block slot, mean over SMs",
+        line_about="running and scheduling (a slot empty between two blocks): means over SMs",
     ),
 )

@@ -18,8 +18,8 @@ the k-th end::
     tail       = sum of (last end on the SM - last end in a slot)       / slots
     span       = last end - first start on the SM = running + scheduling + ramp + tail   (exactly)
 
-So running + scheduling is the time from an SM's first to its last cycle, but for the filling at the start and the
-emptying at the end. **Totals** are means over the SMs that ran a block.
+So running + scheduling is the time from an SM's first to its last cycle, but for the filling at the start (``ramp``)
+and the emptying at the end (``tail``). **Totals** are means over the SMs that ran a block.
 
 The system that introduced this analysis printed the mean over SMs of the *sums* over slots, so its numbers are the
 number of resident blocks times larger: 602241 + 87713 cycles for a fill of 32 MiB on 108 SMs with 16 blocks each is

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.analysis.distribution import distribution
+from tui_probe.analysis.slots import PARTS
 from tui_probe.draw import units
-from tui_probe.probekit.finding import Finding, Gain, share
+from tui_probe.probekit.finding import Finding, Gain
 from tui_probe.probekit.probe_results import cycles_words
 from tui_probe.probekit.timelines.findings import idle_sms, tail
 from tui_probe.probekit.timelines.launch import launch_timeline
@@ -39,13 +40,15 @@ def findings(of: ProbeResult, schedule: BlockSchedule) -> Iterator[Finding]:
 
 def _slots(of: ProbeResult, schedule: BlockSchedule) -> Finding:
     span = schedule.span or 1.0
-    parts = {name: getattr(schedule, name) / span for name in ("running", "scheduling", "ramp", "tail")}
-    words = f"running {share(parts['running'], 1)}, scheduling {share(parts['scheduling'], 1)}, filling and emptying "
-    words += f"{share(parts['ramp'] + parts['tail'], 1)} of {cycles_words(schedule.span, of.clock_khz)} per SM"
+    parts = {name: getattr(schedule, name) / span for name in PARTS}
+    both = parts["ramp"] + parts["tail"]
+    running, scheduling, idle = units.percents((parts["running"], parts["scheduling"], both))
+    words = f"running {running}, scheduling {scheduling}, filling and emptying {idle}"
+    words += f" of {cycles_words(schedule.span, of.clock_khz)} per SM"
     much = parts["scheduling"] > _MUCH
     values = {**parts, "cycles": schedule.span}
-    idle = schedule.scheduling + schedule.tail
-    gain = Gain(idle, span, "cycles") if idle > 0 else None
+    lost = schedule.scheduling + schedule.tail
+    gain = Gain(lost, span, "cycles") if lost > 0 else None
     return Finding("slots", "block slots", words, "blocks", stands_out=much, values=values, gain=gain)
 
 

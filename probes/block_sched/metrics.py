@@ -5,9 +5,9 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Final
 
+from tui_probe.analysis.slots import PARTS
 from tui_probe.probekit.metric import Metric, where_any
 
-_PARTS: Final = ("running", "scheduling", "ramp", "tail")
 _LEFT_OUT: Final = (
     ("warps_missing", "warps without a record"),
     ("blocks_missing", "blocks without a record"),
@@ -17,11 +17,12 @@ _LEFT_OUT: Final = (
 
 def _cycles(name: str) -> Metric:
     read = attrgetter(name)
-    return Metric(f"{name}_cycles", name, "cycles", better="lower", over_launches="mean", read=read)
+    alone = f"{PARTS[name]} cycles"
+    return Metric(f"{name}_cycles", PARTS[name], "cycles", "lower", "mean", read=read, alone=alone)
 
 
 METRICS: Final = (
-    *map(_cycles, _PARTS),
+    *map(_cycles, PARTS),
     Metric(
         "span_cycles",
         "span",

@@ -6,6 +6,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
+from tui_probe.analysis.slots import PARTS
 from tui_probe.draw.hanging import hanging
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column, safe
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from tui_probe.probekit.measured import Measured
     from tui_probe.trace.model import Kernel, Trace
 
-_FIGURES: Final = ("running", "scheduling", "ramp", "tail", "span")
-_COUNTS: Final = ("blocks", "warps_missing", "blocks_missing", "blocks_astray")
+_FIGURES: Final = {**PARTS, "span": "span"}
+_COUNTS: Final = ("warps_missing", "blocks_missing", "blocks_astray")
 
 
 def _kernels(trace: Trace) -> list[Kernel]:
@@ -77,8 +78,9 @@ _COLUMNS: Final[tuple[Column[Measured], ...]] = (
     Column("demangled", lambda r: r.kernel.demangled, "kernel", lambda r: r.kernel.demangled, False, 0, 16, shorten),
     Column("launch", lambda r: r.launch.number if r.launch else None, "launch", lambda r: r.label, False),
     Column("result", lambda r: f"result/{r.file}"),
-    *(Column(key, _of(key), key.replace("_", " "), _cycles(key)) for key in (*_COUNTS[:1], *_FIGURES)),
-    *(Column(key, _of(key)) for key in _COUNTS[1:]),
+    Column("blocks", _of("blocks"), "blocks", _cycles("blocks")),
+    *(Column(key, _of(key), words, _cycles(key)) for key, words in _FIGURES.items()),
+    *(Column(key, _of(key)) for key in _COUNTS),
     Column("simulated", lambda r: r.kernel.trace.state.simulated),
     Column("problem", lambda r: r.problem, "problem", lambda r: r.problem or "", False, 1, 20),
     Column("sms", lambda r: None if r.analysis is None else sm_record(r.analysis), nested=True),

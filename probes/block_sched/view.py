@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.analysis.distribution import distribution
+from tui_probe.analysis.slots import PARTS
 from tui_probe.draw import units
 from tui_probe.draw.charts import cdf_chart
 from tui_probe.draw.shorten import shorten
@@ -76,9 +77,8 @@ class Blocks(Document):
 
     def _shares(self) -> str:
         schedule = self.schedule
-        span = schedule.span or 1.0
-        parts = (("running", schedule.running), ("scheduling", schedule.scheduling), ("ramp", schedule.ramp))
-        shares = ", ".join(f"{name} {value / span:.1%}" for name, value in (*parts, ("tail", schedule.tail)))
+        parts = units.percents([getattr(schedule, name) for name in PARTS], decimals=1)
+        shares = ", ".join(f"{words} {part}" for words, part in zip(PARTS.values(), parts, strict=True))
         words = f"{cycles_words(schedule.span, self.found.clock_khz)} per SM: {shares}"
         if self.idle_sms:
             words += f"; {units.counted(len(self.idle_sms), 'SM')} ran nothing"
@@ -94,7 +94,7 @@ class Blocks(Document):
     def record(self) -> dict[str, Any]:
         """Totals (means over SMs, cycles per slot), distributions in cycles, and the SMs in columns."""
         schedule = self.schedule
-        names = ("blocks", "running", "scheduling", "ramp", "tail", "span")
+        names = ("blocks", *PARTS, "span")
         counts = ("warps_missing", "blocks_missing", "blocks_astray")
         return {
             **{name: getattr(schedule, name) for name in (*names, *counts)},
@@ -135,9 +135,9 @@ BLOCKS: Final = probe_view(
     "running and scheduling cycles of each SM, distribution of block times and gaps",
     _open,
     explanation=(
-        "Where each slot's cycles went: running a block, scheduling (the gap before the next block), or idle at the"
-        " start and the end. Percentiles and the curve are of block times; a step in the curve is a group of similar"
-        " blocks.",
+        "Where each slot's cycles went: running a block, scheduling (the gaps between blocks), filling (empty before"
+        " its first one) or emptying (empty after its last one). Percentiles and the curve are of block times; a step"
+        " in the curve is a group of similar blocks.",
     ),
     order=40,
 )

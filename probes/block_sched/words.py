@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.analysis.slots import PARTS
 from tui_probe.draw import units
 from tui_probe.draw.spans import pad, width
 
@@ -11,26 +12,26 @@ if TYPE_CHECKING:
     from .analysis import BlockSchedule
 
 RUNNING, SCHEDULING, IDLE = "█", "▒", "░"
-LEGEND: Final = f"{RUNNING} running, {SCHEDULING} scheduling, {IDLE} idle at the start and the end"
-_COLUMNS: Final = ("SM", "blocks", "slots", "running", "scheduling", "idle")
+LEGEND: Final = f"{RUNNING} running, {SCHEDULING} scheduling, {IDLE} filling and emptying"
+_COLUMNS: Final = ("SM", "blocks", "slots", *PARTS.values())
 _SHORTEST_BAR: Final = 10
 
 
 def schedule_line(schedule: BlockSchedule) -> str:
-    """The result in one line, with cycles rounded to whole ones, and what it leaves out."""
+    """``64 blocks, running 120 cycles per slot, scheduling 0``, and what it leaves out."""
     counts = (
         (schedule.warps_missing, "warp", "without a record left out"),
         (schedule.blocks_missing, "block", "without a record left out"),
         (schedule.blocks_astray, "block", "that changed SM left out"),
     )
-    left_out = ", ".join(f"{units.counted(count, noun)} {why}" for count, noun, why in counts if count)
-    running, scheduling = round(schedule.running), round(schedule.scheduling)
-    return f"No.block:{schedule.blocks} Running:{running} Scheduling:{scheduling}(cycle)  {left_out}".rstrip()
+    left_out = [f"{units.counted(count, noun)} {why}" for count, noun, why in counts if count]
+    running, scheduling = (units.count(round(cycles)) for cycles in (schedule.running, schedule.scheduling))
+    words = f"{units.counted(schedule.blocks, 'block')}, running {running} cycles per slot, scheduling {scheduling}"
+    return "; ".join([words, *left_out])
 
 
 def sm_lines(schedule: BlockSchedule, cells: int) -> list[str]:
     """One line per SM: blocks, slots, cycles per slot, and a bar of these on the scale of the SM that took longest."""
-    idle = schedule.sm_ramp + schedule.sm_tail
     rows = [
         [f"{number}" for number in numbers[:3]] + [f"{cycles:.0f}" for cycles in numbers[3:]]
         for numbers in zip(
@@ -39,7 +40,8 @@ def sm_lines(schedule: BlockSchedule, cells: int) -> list[str]:
             schedule.sm_slots.tolist(),
             schedule.sm_running.tolist(),
             schedule.sm_scheduling.tolist(),
-            idle.tolist(),
+            schedule.sm_ramp.tolist(),
+            schedule.sm_tail.tolist(),
             strict=True,
         )
     ]
@@ -47,6 +49,7 @@ def sm_lines(schedule: BlockSchedule, cells: int) -> list[str]:
     room = cells - sum(widths) - 2 * len(widths)
     longest = float(schedule.sm_span.max())
     lines = [_joined(_COLUMNS, widths)]
+    idle = schedule.sm_ramp + schedule.sm_tail
     for row, *parts in zip(rows, schedule.sm_running, schedule.sm_scheduling, idle, strict=True):
         drawn = bar([float(part) for part in parts], longest, room) if room >= _SHORTEST_BAR else ""
         lines.append(f"{_joined(row, widths)}  {drawn}".rstrip())

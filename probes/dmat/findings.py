@@ -53,10 +53,13 @@ def _worst_access(found: AccessTable) -> Iterator[Finding]:
             )
         return
     worst, wasted = found_worst
-    words = f"{_where(worst)}, {worst.sectors_per_request or 0:.1f} sectors per request, {worst.used or 0:.0%} used"
+    needed = ((worst.ideal or 0) / worst.requests) if worst.requests else 0.0
+    words = f"{_where(worst)}, {worst.sectors_per_request or 0:.1f} sectors per request"
+    words += f", {units.tenths(needed)} would do"
     values = {
         "sectors_per_request": worst.sectors_per_request,
         "used": worst.used,
+        "sectors_needed": needed,
         "wasted_share": wasted / sectors,
     }
     gain = Gain(SECTOR * wasted, SECTOR * sectors, "B")

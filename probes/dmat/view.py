@@ -193,22 +193,42 @@ class Dmat(ShownAccesses):
         parts.append("simulated" if self.found.simulated else self.map.accesses.clocks.words())
         return parts
 
-    def take_over(self, before: View) -> None:
-        """Keep colouring and unit; and where the memory is of as many bands the window and the cursor, as shares."""
-        if not isinstance(before, Dmat):
-            return
-        self.colouring = before.colouring
+    def choices(self) -> Mapping[str, Any]:
+        """Colouring, unit, window and cursor; and whose they are, with what means something there alone."""
+        place = self.space.place(self.address) if self.time >= 0 and self.map.bands else None
+        return {
+            "colouring": self.colouring,
+            "unit": self.unit,
+            "bands": len(self.map.bands),
+            "end": self.end,
+            "window": self.window,
+            "cursor": (self.time, place),
+            "result": self.found.result.path,
+            "own": (self.address, self.selection, self._sent, tuple(self.marks)),
+        }
+
+    def choose(self, choices: Mapping[str, Any]) -> None:
+        """Colouring and unit; and where the memory is of as many bands the window and the cursor, as shares.
+
+        Of the same launch all of it.
+        """
+        self.colouring = choices["colouring"]
         if self.colouring == "kinds" and not self.painter.knows_kinds:
             self.colouring = "bands"
-        if before.unit in self.units_known():
-            self.unit = before.unit
-        if len(before.map.bands) == len(self.map.bands):
-            scale = self.end / before.end
-            window = before.window
-            self.window = Window(window.start * scale, window.end * scale, window.low, window.high)
-            if before.time >= 0 and self.map.bands:
-                self.time = before.time * scale
-                self.address = self.space.address(before.space.place(before.address))
+        if choices["unit"] in self.units_known():
+            self.unit = choices["unit"]
+        if choices["bands"] == len(self.map.bands):
+            self._look_at(choices["window"], choices["cursor"], self.end / choices["end"])
+        if choices["result"] == self.found.result.path:
+            self.address, self.selection, self._sent, marks = choices["own"]
+            self.marks = list(marks)
+
+    def _look_at(self, window: Window, cursor: tuple[float, float | None], scale: float) -> None:
+        """The window and the cursor of one whose cycles are ``scale`` times as long here."""
+        time, place = cursor
+        self.window = Window(window.start * scale, window.end * scale, window.low, window.high)
+        if place is not None:
+            self.time, self.address = time * scale, self.space.address(place)
 
     # -- as data
 

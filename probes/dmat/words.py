@@ -10,8 +10,9 @@ EXPLANATION: Final = (
     " accesses.",
     "Sectors per request: a warp's load or store moves whole 32-byte sectors. 32 lanes of 4 bytes side by side touch"
     " 4; lanes that are each in a sector of their own touch 32. “used” is the share of the moved bytes that the lanes"
-    " asked for. One colouring shows, in tenths, how many of the moved sectors are wasted: 16 bytes per lane side by"
-    " side touch 16 and waste none.",
+    " asked for; of the rest not all are wasted sectors, since sectors are moved whole: Lines counts those. One"
+    " colouring shows, in tenths, how many of the moved sectors are wasted: 16 bytes per lane side by side touch 16"
+    " and waste none.",
     "A flat row is memory used again and again, a diagonal walks through memory, a column touches many addresses at"
     " once. The lines below describe what is under the cursor.",
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.analysis.counts import ratio
 from tui_probe.draw import units
+from tui_probe.draw.units import tenths
 from tui_probe.probekit.finding import Finding, Gain, place
 
 from .analysis import requests_and_sectors, sectors_per_request
@@ -41,17 +42,11 @@ def findings_by_line(of: ProbeResult, found: CountsByLine[MemorySectors]) -> Ite
     yield from _sectors(found.whole, "")
 
 
-def _few(sectors: float) -> str:
-    """With as many digits as the sectors that were touched, or a whole number."""
-    return f"{sectors:.1f}".removesuffix(".0")
-
-
 def _worst_line(worst: Waste, sectors: int) -> Finding:
     line, wasted, touched = worst.line, worst.wasted or 0, sectors_per_request(worst.line)
     needed = ratio(worst.ideal or 0, worst.requests) or 0.0
-    words = (
-        f"{place(line.line, line.source, line.opcode)}, {touched or 0:.1f} sectors per request, {_few(needed)} would do"
-    )
+    where = place(line.line, line.source, line.opcode)
+    words = f"{where}, {touched or 0:.1f} sectors per request, {tenths(needed)} would do"
     values = {"sectors_per_request": touched, "sectors_needed": needed, "wasted_share": wasted / sectors}
     much = wasted > _MUCH * sectors
     gain = Gain(SECTOR * wasted, SECTOR * sectors, "B")
@@ -68,7 +63,7 @@ def _sectors(found: MemorySectors, asks: str) -> Iterator[Finding]:
             continue
         words = f"{units.counted(requests, 'request')}, {mean:.1f} sectors each"
         wasted = None if ideal is None else sectors - ideal
-        words += "" if ideal is None else f", {_few(ideal / requests)} would do" if wasted else ", as few as would do"
+        words += "" if ideal is None else f", {tenths(ideal / requests)} would do" if wasted else ", as few as would do"
         more = asks if (mean > _COALESCED if wasted is None else wasted > 0) else ""
         values = {"requests": requests, "sectors": sectors, "sectors_per_request": mean, "ideal_sectors": ideal}
         gain = Gain(SECTOR * wasted, SECTOR * sectors, "B") if wasted and asks else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tui_probe.draw import units
 from tui_probe.probekit.finding import Finding, place, share
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def findings(of: ProbeResult, found: ProgramProgress) -> Iterator[Finding]:
     if found.blocks:
         first = found.blocks[0]
         words = f"from {place(first.line, first.source)} on, {share(first.cycles, found.cycles)} of all warps' cycles, "
-        words += f"{first.cycles_per_visit or 0:.0f} cycles per visit"
+        words += f"{units.count(round(first.cycles_per_visit or 0))} cycles per visit"
         values = {"share": first.cycles / found.cycles if found.cycles else None, "visits": first.visits}
         yield Finding("hottest", "most time", words, "lines", first.line, values=values)
     if found.unknown:

@@ -38,8 +38,8 @@ def _stragglers(found: WarpProgress) -> int:
     return len(found.stragglers())
 
 
-def _tail(found: WarpProgress) -> float | None:
-    return found.tail_ns() if found.timed else None
+def _half_done(found: WarpProgress) -> float | None:
+    return found.half_done_ns() if found.timed else None
 
 
 def _loop_line(found: WarpProgress) -> int | None:
@@ -83,7 +83,10 @@ METRICS: Final = (
     Metric("median_cycles", "median warp", "cycles", better="lower", over_launches="mean", read=_median),
     Metric("longest_cycles", "longest", "cycles", better="lower", over_launches="largest", read=_longest),
     Metric("stragglers", "stragglers", better="lower", read=_stragglers),
-    Metric("tail", "tail", "ns", better="lower", over_launches="mean", read=_tail, shown=_where_timed),
+    Metric(
+        "tail", "half of SMs done for", "ns", better="lower", over_launches="mean", read=_half_done,
+        shown=_where_timed, alone="half of SMs done for",
+    ),
     Metric("main_loop", "main loop at line", place=True, over_launches="none", read=_loop_line, shown=where_known),
     Metric(
         "cycles_per_iteration", "per iteration", "cycles", better="lower", over_launches="mean", read=_iteration,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from tui_probe.analysis.timeline import Intervals
     from tui_probe.draw.spans import Line
-    from tui_probe.draw.view import Progress, View
+    from tui_probe.draw.view import Progress
     from tui_probe.probekit.kind import Source
 
     from .pace_picture import PacePicture
@@ -218,12 +219,16 @@ class ProgressView(Drawing):
         who = f"{self.launch.block_words(int(warps.block[place]))} warp {warps.warp[place]} on SM {warps.sm[place]}"
         return f"{who}: {cycles_words(length, self.launch.clock_khz)}{times}"
 
-    def take_over(self, before: View) -> None:
-        """Unit and cursor of another launch's picture; its window where that was not everything."""
-        if not isinstance(before, ProgressView):
-            return
-        self.in_time = before.in_time and self.launch.clock_khz is not None
-        self.window.take_over(before.window)
+    def choices(self) -> Mapping[str, Any]:
+        """Unit, window and cursor, and whether that is on a warp that stands out."""
+        return {"in_time": self.in_time, "window": replace(self.window), "pointed": self.pointed is not None}
+
+    def choose(self, choices: Mapping[str, Any]) -> None:
+        """All that this launch has; the window where that was not everything."""
+        self.in_time = choices["in_time"] and self.launch.clock_khz is not None
+        self.window.take_over(choices["window"])
+        here = np.flatnonzero(self.paces.warps.end[self.late] == self.window.time)
+        self.pointed = int(here[0]) if choices["pointed"] and len(here) else None
 
     def record(self) -> dict[str, Any]:
         """The launch, its loops, how long warps lived (cycles), and the warps in columns."""

@@ -71,6 +71,22 @@ def test_shared_memory_and_requests_take_a_cycle_each() -> None:
     assert limit(memory=0.8 * CYCLES * 100e-6) == ("memory", "L1", pytest.approx(0.8))
 
 
+def test_without_shared_memory_nothing_is_told_of_l1() -> None:
+    """Of a matrix product that counts 0.11 without and 0.8 with the requests to shared memory."""
+    asked = {"sectors": 4 * 0.11 * CYCLES * 100e-6, "memory": None}
+    found = verdict(replace(NOTHING, shared=None, **asked), H200)
+    assert [each.name for each in found.shares] == ["memory"]
+    assert found.unknown == ("requests to shared memory",)
+    assert limit(shared=0.69 * CYCLES * 100e-6, **asked) == ("memory", "L1", pytest.approx(0.8))
+
+
+def test_memory_behind_caches_limits_only_where_all_else_was_counted() -> None:
+    asked = 0.9 * 4.8e12 * 100e-6 / 32
+    assert limit(sectors=asked) == ("memory", "", pytest.approx(0.9))
+    for unit in ("shared", "instructions", "tensor"):
+        assert limit(sectors=asked, **{unit: None}) == (None, "", pytest.approx(0.9))
+
+
 def test_a_certain_unit_goes_before_memory_that_caches_may_serve() -> None:
     asked = 1.5 * 4.8e12 * 100e-6
     tensor = 0.7 * 0.63 * 4096 * CYCLES * 100e-6

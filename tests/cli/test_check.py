@@ -210,7 +210,10 @@ def test_a_probe_that_meets_nothing_in_the_kernel(here: Path, capsys: pytest.Cap
     probe = (PROBE % "SAVE [ m ] {%clock64};").replace('position = "kernel"', 'position = "ld.gloabl"')
     (here / "nowhere.toml").write_text(probe)
     outcome = Outcome(("nowhere.toml", "kernels.ptx"), capsys, here)
-    assert "note      nowhere matched no instruction of this kernel\n" in outcome.out
+    assert "note      nowhere matched no instruction of this kernel, which has no ld.gloabl\n" in outcome.out
+    doubt = "ld.gloabl: no instruction of PTX is known to be .gloabl: did you mean global?"
+    assert f"doubtful    {doubt}\n" in outcome.out
+    assert Outcome(("nowhere.toml", "--format", "json"), capsys, here).record()["probe"]["doubts"] == [doubt]
 
 
 @pytest.mark.parametrize(
@@ -263,3 +266,15 @@ def test_a_probe_of_values_needs_ptx(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_machine_code_for_another_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("block_sched", str(DATA / "image.no_ptx.cubin"), "--format", "json", "--kernel", "zero", "--arch", "sm_80")
     assert [one["reason_code"] for one in Outcome(words, capsys, tmp_path).record()["kernels"]] == ["no-machine-code"]
+
+
+def test_a_kernel_named_as_the_probe(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = Outcome(("kernels.ptx", "probe.toml"), capsys, here)
+    assert outcome.status == 2
+    assert "kernels.ptx is no probe: the probe comes first, tui-probe check PROBE kernels.ptx" in outcome.err
+
+
+def test_no_files_are_named_where_a_kernel_has_none(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = Outcome(("block_sched", "kernels.ptx", "--kernel", "nowhere"), capsys, here).out
+    assert "nowhere: failed\n" in out
+    assert "--out DIR" not in out

@@ -106,6 +106,30 @@ def test_errors_end_with_their_status(
     assert captured.err == ("tui-probe: interrupted\n" if status == 130 else "tui-probe: error: why\n")
 
 
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("show lines -k matmul T", {"page": "lines", "trace": "T", "kernel": "matmul"}),
+        ("show -k matmul lines T", {"page": "lines", "trace": "T", "kernel": "matmul"}),
+        ("show --width=80 lines --ascii T -kmatmul", {"page": "lines", "trace": "T", "kernel": "matmul"}),
+        ("show lines -k matmul -- -T", {"page": "lines", "trace": "-T", "kernel": "matmul"}),
+        ("report --page lines T --width 80", {"trace": "T", "page": "lines", "width": 80}),
+        ("open --ascii a.csv --warmup 2 b.csv", {"trace": "a.csv", "more": [Path("b.csv")], "warmup": 2}),
+        ("compare --figures x A --width 80 B", {"before": "A", "after": "B", "figures": "x"}),
+        ("import ncu a.csv --page kernels b.csv", {"files": [Path("a.csv"), Path("b.csv")], "page": "kernels"}),
+        ("run -p dmat python x.py -p y", {"command": ["python", "x.py", "-p", "y"], "probe": ["dmat"]}),
+    ],
+)
+def test_options_stand_anywhere(words: str, named: dict[str, object]) -> None:
+    parser, _ = front.parsers(words.split()[0])
+    found = vars(parser.parse_args(words.split()))
+    assert {name: found[name] for name in named} == named
+
+
+def test_an_option_without_its_value_takes_no_other_word(command: Command) -> None:
+    assert "argument -k/--kernel: expected one argument" in command("show", "lines", "-k").stderr
+
+
 def test_a_reader_that_leaves_early_is_no_error() -> None:
     result = subprocess.run(
         ["sh", "-c", '"$0" -m tui_probe --help; echo $? >&2', sys.executable],

@@ -18,6 +18,7 @@ from tui_probe.pages.views import kind_of, names
 from tui_probe.pages.views.choose import choose
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.long_column import row_numbers
+from tui_probe.trace.recent import remember
 from tui_probe.ui.live_pages import RANGES, TABS
 
 DATA = Path(__file__).parents[1] / "data"
@@ -130,6 +131,10 @@ def test_where_no_trace_is_it_says_where_was_looked(
     for words in (["report"], ["show", "kernels"], ["open"], ["compare", ":0", ":1"], ["roofline"]):
         assert main(words) == 4
         assert f"no trace was found in {tmp_path}/trace" in capfd.readouterr().err
+    write_example(tmp_path / "other place" / "one")
+    remember(tmp_path / "other place" / "one")
+    assert main(["report"]) == 4
+    assert f"such as '{tmp_path}/other place/one', the last that was looked at" in capfd.readouterr().err
 
 
 def test_a_trace_whose_path_has_colons(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -208,3 +213,10 @@ def test_kernels_with_results_come_first_where_none_is_named() -> None:
     other = next(index for index, has in results.items() if has and index != first)
     assert choose(trace, kind_of("summary")).source.kernel.index == other
     assert choose(trace, kind_of("summary"), str(first)).source.kernel.index == first
+
+
+def test_a_file_of_another_profiler_is_no_trace(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "my profile.csv"
+    file.write_text("ID\n")
+    assert main(["report", str(file)]) == 4
+    assert f"one of ncu or nsys opens with tui-probe open '{file}'" in capfd.readouterr().err

@@ -100,14 +100,16 @@ def test_demo_says_where_it_runs_and_keeps_its_trace(tool: Tool) -> None:
     assert result.stdout.startswith("zero_fill ok\n")
     lines = result.stderr.splitlines()
     assert lines[0] == "[info] demo on the simulated GPU"
-    assert lines[-1] == "[info] the trace is kept in kept; look again with: tui-probe open kept"
+    assert lines[-1] == (
+        "[info] the trace is kept in kept; look again with: tui-probe open kept, or tui-probe show results kept"
+    )
     (trace,) = (tool.folder / "kept").iterdir()
     assert (trace / "event.log").is_file()
 
 
 def test_the_report_has_the_block_scheduling_line(tool: Tool) -> None:
     result = tool("run", "--sim", "--", *EXAMPLE, "--kernel", "zero_fill")
-    line = re.search(r"No\.block:128 Running:\d+ Scheduling:\d+\(cycle\)", result.stdout)
+    line = re.search(r"128 blocks, running \d+ cycles per slot, scheduling \d+", result.stdout)
     assert line is not None, result.stdout
     assert result.stdout.startswith("zero_fill ok\n")
     assert "simulated" in result.stdout
@@ -128,4 +130,4 @@ def test_the_live_screen_from_start_to_end(tool: Tool, size: tuple[int, int]) ->
     assert b"\x1b[?1049l" in after, "the alternate screen is left"
     text = after.rpartition(b"\x1b[?1049l")[2].decode()
     assert "[info] trace in trace/" in text
-    assert re.search(r"No\.block:128 Running:\d+ Scheduling:\d+\(cycle\)", text)
+    assert re.search(r"128 blocks, running \d+ cycles per slot, scheduling \d+", text)

@@ -102,7 +102,7 @@ def test_an_installed_one_needs_no_path(tool: Tool, installed: Path) -> None:
 def test_a_broken_one_is_reported_and_stops_nothing(tool: Tool, installed: Path) -> None:
     (installed / "store_probes" / "store_count" / "__init__.py").write_text("1 / 0\n")
     trace = recorded(tool, "block_sched")
-    assert "No.block:" in tool("report", str(trace), "--page", "results").stdout
+    assert " cycles per slot, scheduling " in tool("report", str(trace), "--page", "results").stdout
     listed = tool("probes")
     assert listed.returncode == 0
     assert "store_probes.store_count: ZeroDivisionError: division by zero" in listed.stderr

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+from tui_probe.pages.findings.brief import brief
+from tui_probe.pages.views import kind_of
+from tui_probe.pages.views.choose import first_missing
 from tui_probe.trace.follow import open_trace
 
 from .conftest import EXAMPLE, Tool
@@ -27,7 +31,7 @@ def test_a_python_probe_runs_and_is_kept_as_toml(tool: Tool) -> None:
         [sys.executable, "-I", trace / "read.py", result_file], capture_output=True, text=True, check=True
     ).stdout
     assert "  block_sched: 512 records in 64 blocks of 8 slots with room for 1\n" in summary
-    assert "No.block:64 Running:" in tool("report", str(trace), "--page", "blocks").stdout
+    assert "64 blocks, running " in tool("report", str(trace), "--page", "blocks").stdout
 
 
 def test_what_a_probe_of_ones_own_kept_is_on_the_page_of_counts(tool: Tool) -> None:
@@ -43,3 +47,12 @@ def test_what_a_probe_of_ones_own_kept_is_on_the_page_of_counts(tool: Tool) -> N
     assert {row["probe"] for row in rows} == {"dmat"}
     assert (found["dmat.kept"], found["dmat.attempts"]) == (3 * 16384, 3 * 16384)
     assert 0 < found["dmat.address.least"] < found["dmat.address.most"]
+
+
+def test_what_is_found_of_it_is_its_first_value(tool: Tool, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "tui_probe", "new-probe", "gap"], cwd=tmp_path, check=True)
+    trace = open_trace(tool.run([*EXAMPLE], "-p", str(tmp_path / "gap.py"), "-k", "saxpy")[1])
+    kernel = next(each for each in trace.kernels if each.status == "probed")
+    assert re.fullmatch(r"gap: median [\d ]+ cycles, most [\d ]+", brief(trace, kernel).words)
+    why = first_missing(trace, kind_of("lines"))[1] or ""
+    assert re.match("the kernel was probed with gap.*: run with -p", why)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -199,11 +200,26 @@ def test_a_probe_that_meets_nothing_says_so(tool: Tool) -> None:
     for _ in range(2):
         run, trace = tool.run(EXAMPLE, "-p", "tensorop_count", "-k", "saxpy:matmul")
         assert run.returncode == 0
-        words = "tensorop_count matched no instruction of this kernel"
+        words = "tensorop_count matched no instruction of this kernel, which has no mma, wmma.mma or wgmma.mma_async"
         kernels = [kernel for kernel in open_trace(trace).kernels if kernel.status == "probed"]
         assert [kernel.reason for kernel in kernels] == [words, words]
         log = kernels[0].file("process.log")
         assert log is not None
         assert f"[note] {words}\n" in log.read_text()
         report = run_report(open_trace(trace))
-        assert f"Kernels in which the probe matched nothing\n  {words}: 2 kernels, 2 launches\n    #3 saxpy\n" in report
+        said = " ".join(report.split())
+        assert f"Kernels in which the probe matched nothing {words}: 2 kernels, 2 launches #3 saxpy" in said
+
+
+def test_a_probe_of_ones_own_that_meets_nothing_has_no_numbers(tool: Tool) -> None:
+    """What its registers began with is no measurement: no 0 of it stands on any page."""
+    assert tool("new-probe", "mine", "--at", "nowhere.cu:10-13").returncode == 0
+    _, trace = tool.run(EXAMPLE, "-p", "mine.py", "-k", "saxpy")
+    words = "mine matched no instruction of this kernel, which has no nowhere.cu:10-13"
+    assert " ".join(run_report(open_trace(trace)).split()).count(words) == 1
+    page = tool("show", "results", f"{trace}:saxpy").stdout
+    assert words in page
+    assert "cycles" not in page
+    data = json.loads(tool("show", "results", f"{trace}:saxpy", "--format", "json").stdout)["data"]
+    assert (data["values"], data["launches"][0]["problem"]) == ([], words)
+    assert "– the probe matched nothing" in tool("show", "summary", f"{trace}:saxpy").stdout

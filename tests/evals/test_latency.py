@@ -104,7 +104,7 @@ def test_what_is_missing_says_what_to_run(tmp_path: Path) -> None:
     probed = write_calls(tmp_path / "probed", line(120, 10, 95), probe="dmat", passed=3)
     answer = tui_probe.evaluate("latency", probed)
     assert "gemm: no original, so no ratios: collect it with --only original" in answer.notes
-    assert "gemm with dmat: 3 launches of its run were not probed, and medians may hold them" in answer.notes
+    assert "gemm with dmat: 3 launches of its run not probed, and medians may hold them" in answer.notes
     assert answer.drawings == {}
     with pytest.raises(TraceError, match=r"gemm: no probed run: collect one with --only PROBE.*eval latency --run"):
         tui_probe.evaluate("latency", write_calls(tmp_path / "original", line(100, 4, 90)))

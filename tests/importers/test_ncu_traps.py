@@ -229,7 +229,7 @@ def test_a_raw_page_without_units(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "no table of Nsight Compute"),
+        ("", "the file is empty"),
         ("hello\n", "no headings with ID"),
         (f"{line(DETAILS)}\n", "no kernel"),
         ("==WARNING== No kernels were profiled.\n", "no kernel was profiled"),

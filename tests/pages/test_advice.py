@@ -46,7 +46,7 @@ def test_words_that_are_not_known_leave_what_the_status_says(status: str, words:
 
 
 def test_a_probed_kernel_needs_no_advice() -> None:
-    assert advice("probed", because("matched-nothing", probe="dmat")) == ""
+    assert advice("probed", because("matched-nothing", probe="dmat", positions="mma")) == ""
     assert advice("skipped", Reason("later words", "code-of-tomorrow")) == advice("skipped", None)
 
 

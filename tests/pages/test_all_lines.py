@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.probes.specimens import add_specimen
 from tests.recorded import H200, SIMULATED, unpacked
 from tests.trace.make import TraceWriter
@@ -39,6 +41,13 @@ def test_the_page_of_a_recorded_trace_names_the_planted_line(tmp_path: Path) -> 
     rows = [line.split() for line in all_lines(trace, 120)]
     assert "planted.cu:14" in rows[2]
     assert "100%" in rows[2]
+
+
+@pytest.mark.parametrize("cells", [60, 80, 120])
+def test_a_value_stands_beside_what_it_is_of_in_any_width(tmp_path: Path, cells: int) -> None:
+    heads, _, first, *_ = all_lines(two_kernels(tmp_path), cells)
+    assert [heads.split()[place] for place in (3, 4)] == ["measure", "value"]
+    assert first.split()[3:7] == ["wasted", "sectors", "1", "024"]
 
 
 def test_json_has_all_figures_of_a_line(tmp_path: Path) -> None:

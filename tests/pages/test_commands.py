@@ -48,6 +48,14 @@ def test_what_is_no_trace_has_exit_status_4(tmp_path: Path, capfd: pytest.Captur
     assert err == f"tui-probe: error: {message}\n"
 
 
+@pytest.mark.parametrize("words", [["nowhere"], ["nowhere:0"], ["nowhere.sqlite"], ["nowhere.csv", "other.csv"]])
+def test_a_name_of_nothing_is_told_what_can_be_opened(words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["open", *words]) == 4
+    err = capfd.readouterr().err
+    assert err.startswith(f"tui-probe: error: {words[0].partition(':')[0]} does not exist: open takes a trace ")
+    assert all(word in err for word in ("event.log", "CSV files of ncu", "sqlite or CSV files of nsys", "bandwidth"))
+
+
 @pytest.mark.parametrize("words", [["--width", "7"], ["--width", "x"], ["--format", "xml"], ["--schema", "3"]])
 def test_wrong_options_have_exit_status_2(example: str, words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:

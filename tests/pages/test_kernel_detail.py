@@ -41,3 +41,25 @@ def test_a_probe_in_machine_code_is_told(tmp_path: Path) -> None:
         for kernel in trace.kernels
     ]
     assert ["in its machine code (graft)" in text for text in texts] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "words"),
+    [
+        ([(10.0, 15.0)], "1.50× (one pair: 10.0 µs original, 15.0 µs probed)"),
+        (
+            [(10.0, 12.0), (12.0, 12.0), (11.0, 15.0)],
+            "1.20× (median of the ratios of 3 pairs; median times 11.0 µs original, 12.0 µs probed)",
+        ),
+    ],
+)
+def test_a_slowdown_says_which_times_it_is_of(tmp_path: Path, pairs: list[tuple[float, float]], words: str) -> None:
+    """The median of 1.2, 1 and 1.36 is not the ratio of the median times, 1.09."""
+    writer = TraceWriter(tmp_path / "t")
+    writer.start()
+    writer.kernel(0, "copy")
+    for original, probed in pairs:
+        writer.benchmark(0, writer.launch(0), original=original / 1e3, probed=probed / 1e3)
+    trace = open_trace(writer.directory)
+    lines = [plain(line) for line in detail_lines(row_of(trace.kernels[0], trace.state.device), 118)]
+    assert f" slowdown        {words}" in lines

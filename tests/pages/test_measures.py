@@ -220,7 +220,7 @@ def test_inserted_lines_name_their_probe_once_and_where_it_begins(trace: Trace) 
     assert not any("// tui-probe" in line for line in lines)
     named = [line for line in lines if " gmem_sectors_b… ▸" in line]
     assert len(named) == 1 + 4  # what is declared at the start, and what was put before each access
-    assert all("+" in line[:8] for line in named)
+    assert all("+" in line[:11] for line in named)
     assert "// tui-probe: gmem_sectors_by_line" in view.record()["probed"]
 
 
@@ -238,7 +238,7 @@ def test_a_result_that_cannot_be_read_keeps_nobody_from_the_code(trace: Trace) -
     assert path is not None
     path.write_bytes(b"not a result")
     view = opened(trace, "ptx")
-    assert view.pinned(80) == 0
+    assert plain(view.lines(80)[0]) == " PTX: line  probed.ptx"
     assert "ld.global.f32" in "".join(map(plain, view.lines(80)))
 
 

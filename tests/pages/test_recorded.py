@@ -128,7 +128,8 @@ def test_the_straggler_is_the_longest_block_and_its_sm_the_busiest(folder: Path)
     lines = shown(planted("blocks", folder), (100, 60)).splitlines()
     block = next(line for line in lines if line.startswith("one block")).replace(" ", "")
     assert block == "oneblock9729729729729728" + "90013968"
-    bars = [line.count("█") for line in lines[lines.index("SM  blocks  slots  running  scheduling  idle") + 1 :]]
+    heading = lines.index("SM  blocks  slots  running  scheduling  filling  emptying")
+    bars = [line.count("█") for line in lines[heading + 1 :]]
     assert bars.index(max(bars)) == 1
 
 

@@ -78,7 +78,7 @@ def test_what_is_certain_is_a_verdict_whatever_else_is_missing(traces: list[Path
 
 def test_eight_blocks_keep_no_unit_busy_whatever_was_not_counted(traces: list[Path]) -> None:
     (point,) = points([open_trace(traces[0])], 4e12)
-    lacking = "sectors, tensor operations, fp32, fp64 and fp16 instructions, instructions"
+    lacking = "sectors, requests to shared memory, tensor operations, fp32, fp64 and fp16 instructions, instructions"
     words = ("too small: 8 blocks for 132 SMs", "busy: memory ≤ 25%", f"not measured: {lacking}")
     assert (point.limit, point.words[:3]) == ("too small", words)
 
@@ -99,6 +99,29 @@ def test_where_instructions_were_counted_is_said(ways: tuple[str, ...], words: s
     assert (words in limited_words(of)) == bool(words)
     assert of.record()["counted_in"] == list(ways)
     assert of.words == "the issue of instructions: busy all the time; its counts come to 110%, more than it can do"
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ({"sectors": 1e6}, "– a simulated GPU has no time"),
+        (
+            {"sectors": 1e6, "instructions": 1e6},
+            "– a simulated GPU has no time; of what was counted, memory would take an A100 longest",
+        ),
+        (
+            {"sectors": 1e6, "instructions": 1e6, "shared": 1e9, "fp32": 0, "fp64": 0, "fp16": 0, "tensor": 0},
+            "– a simulated GPU has no time; by its counts memory (L1) would take an A100 longest",
+        ),
+    ],
+)
+def test_what_would_take_longest_is_told_of_what_was_counted(counts: dict[str, float], words: str) -> None:
+    machine = machine_of(Device(0, 8, 1_000_000, "8.0", "Simulated GPU"), simulated=True)
+    demand = Demand(blocks=1000, **counts)
+    of = Limited(verdict(demand, machine), demand, machine, "")
+    assert of.words == words
+    assert ("not measured: requests to shared memory" in "\n".join(limited_words(of))) == ("shared" not in counts)
+    assert ("L1" in "\n".join(limited_words(of))) == ("shared" in counts)
 
 
 def test_what_was_not_measured_is_said(traces: list[Path]) -> None:

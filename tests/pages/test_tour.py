@@ -73,7 +73,7 @@ def test_of_an_older_trace(tmp_path: Path, log: Literal["old", "new"], sections:
     assert "map 0: 16 bytes for each warp, from byte 48 on" in text
     assert ("those of older systems" in text) == (sections == "older")
     assert "the probe is block_sched" in text
-    assert "No.block:8 Running:200 Scheduling:20" in text
+    assert "8 blocks, running 200 cycles per slot, scheduling 20" in text
     assert max(map(len, text.splitlines())) <= 100
 
 

@@ -128,7 +128,22 @@ def test_folding_shows_and_hides_what_did_not_change(recorded: Trace) -> None:
 
 def test_the_level_of_ptx_is_which_text(recorded: Trace) -> None:
     shown = [opened(recorded, "ptx", "4", ",".join(["level"] * presses)) for presses in range(3)]
-    assert [view.status() for view in shown] == [["probed.ptx"], ["pruned.ptx"], ["probed.ptx"]]
+    heads = [plain(view.lines(80)[0]).split()[:3] for view in shown if isinstance(view, Document)]
+    assert heads == [["PTX:", "line", "probed.ptx"], ["PTX:", "pruned.ptx"], ["PTX:", "line", "probed.ptx"]]
+
+
+def test_lines_of_the_probed_text_have_the_number_that_other_pages_name(recorded: Trace) -> None:
+    """Lines of the probe have none."""
+    view = opened(recorded, "ptx", "4")
+    assert isinstance(view, Document)
+    pruned = next(recorded.directory.glob("kernel/4_*/pruned.ptx")).read_text().split("\n")
+    rows = [plain(line) for line in view.lines(200)[1:]]
+    assert any(row[10] == "+" for row in rows)
+    for own, row in enumerate(rows, 1):
+        assert int(row[5:10]) == own
+        number, sign, text = row[:5].strip(), row[10], row[11:].split("//")[0].split()
+        assert bool(number) == (sign != "+")
+        assert sign != " " or text == pruned[int(number) - 1].split("//")[0].split()
 
 
 def test_sass_counts_instructions_by_class(recorded: Trace) -> None:

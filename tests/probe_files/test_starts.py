@@ -8,7 +8,8 @@ import pytest
 
 from tui_probe.cli.main import main
 from tui_probe.engine.verify import verify
-from tui_probe.probe_files.loading import load_probe
+from tui_probe.probe_files.doubts import doubts
+from tui_probe.probe_files.loading import built_in_names, load_probe
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,3 +44,62 @@ def test_nothing_is_overwritten(
     assert "mine.py is there already" in capsys.readouterr().err
     assert (tmp_path / "mine.py").read_text() == "kept"
     assert main(["new-probe", "9lives"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("position", "words"),
+    [
+        ("PTX:30-40", "'PTX:30-40' is not a position: FILE:FIRST-LAST are lines of a source file, not of PTX"),
+        ("softmax.cu:22,25", "'softmax.cu:22,25' is not a position: FILE:FIRST-LAST"),
+        ("attn.py:30-20", "lines count from 1, the first one comes first"),
+        ("attn.py", "no instruction of PTX is known as attn; lines are FILE:FIRST-LAST"),
+        ("garbage", "no instruction of PTX is known as garbage"),
+        ("LD.GLOBAL", "no instruction of PTX is known as LD: did you mean ld?"),
+        ("ld.globl", "no instruction of PTX is known to be .globl: did you mean global?"),
+        ("", "'' is not a position"),
+        ('"x"', "is not a position"),
+        ("block", "blocks and loops have a start alone"),
+    ],
+)
+@pytest.mark.parametrize("option", [(), ("--toml",)])
+def test_a_position_that_is_none_is_refused_at_once(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    option: tuple[str, ...],
+    position: str,
+    words: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new-probe", "waits", "--at", position, *option]) == 2
+    assert words in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("clock", "clock is a word of the language"),
+        ("began", "began is declared twice"),
+        ("probe", "probe.py and probe.toml make a folder a probe"),
+        ("block_sched", "block_sched is a probe that comes along"),
+    ],
+)
+def test_a_name_that_means_something_else_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, words: str
+) -> None:
+    """The results of a probe named as another one would be read as that one's."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["new-probe", name]) == 2
+    assert words in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("position", ["ld.!param", "ld.shared::cta", "mbarrier.try_wait+", "kernel", "st.global:red"])
+def test_what_a_kernel_may_have_is_not_doubted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, position: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new-probe", "waits", "--at", position]) == 0
+
+
+def test_no_probe_that_comes_along_is_doubted() -> None:
+    assert {name: found for name in built_in_names() if (found := doubts(load_probe(name)))} == {}

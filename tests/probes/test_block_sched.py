@@ -16,6 +16,7 @@ from tui_probe.analysis import slots
 from tui_probe.errors import TraceError
 from tui_probe.probes.block_sched import analysis
 from tui_probe.probes.block_sched.analysis import BlockSchedule, analyse, block_times_in_parts
+from tui_probe.probes.block_sched.metrics import METRICS
 from tui_probe.probes.block_sched.words import schedule_line
 from tui_probe.trace.result_reduced import Reduced
 from tui_probe.trace.results import Result, read_result
@@ -45,7 +46,7 @@ def test_one_block_at_a_time(file: Path) -> None:
     assert schedule.sm_running.tolist() == [270, 50]
     assert schedule.sm_scheduling.tolist() == [30, 0]
     assert schedule.sm_span.tolist() == [300, 50]
-    assert schedule_line(schedule) == "No.block:4 Running:160 Scheduling:15(cycle)"
+    assert schedule_line(schedule) == "4 blocks, running 160 cycles per slot, scheduling 15"
 
 
 def test_two_resident_blocks(file: Path) -> None:
@@ -229,3 +230,9 @@ def test_blocks_that_are_looked_at_in_parts_are_the_same(file: Path, monkeypatch
     assert schedule_line(parts) == schedule_line(whole)
     assert (parts.warps_missing, parts.blocks_missing, parts.blocks_astray) == (1, 1, 1)
     assert parts.sm_running.tolist() == whole.sm_running.tolist()
+
+
+def test_in_words_the_tail_is_that_of_a_launch_and_data_keeps_its_keys() -> None:
+    named = {metric.key: (metric.title, metric.alone) for metric in METRICS}
+    assert named["ramp_cycles"] == ("filling", "filling cycles")
+    assert named["tail_cycles"] == ("emptying", "emptying cycles")

@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -14,8 +17,10 @@ from tests.ui.conftest import on_stage
 from tests.ui.synthetic import FakeTarget, TraceWriter
 from tui_probe.cli import main as command_line
 from tui_probe.cli.screen import words_for_again
-from tui_probe.ui.asked import Again
+from tui_probe.ui import again
+from tui_probe.ui.asked import Again, SameKernel
 from tui_probe.ui.feed import Session
+from tui_probe.ui.screens.picker import PickScreen
 
 
 @pytest.fixture
@@ -51,13 +56,14 @@ async def test_words_of_the_matter_find_the_probe(demo: Path, word: str) -> None
         assert "ask: which accesses are not coalesced?" in stage.text
 
 
-WAY = "tui-probe new-probe NAME --at FILE:10-13"
+WAY = "tui-probe new-probe NAME --at FILE:10-13, then run -p NAME.py -- COMMAND"
 
 
 @pytest.mark.parametrize("words", ["between", "time between"])
 async def test_the_time_between_lines_is_answered_with_the_way(demo: Path, words: str) -> None:
+    """All of it, on the smallest screen too."""
     session = Session(traces=(demo,))
-    async with on_stage(session, (120, 40)) as stage:
+    async with on_stage(session, (80, 24)) as stage:
         for key in ("R", "colon"):
             await stage.press(key, *words)
             assert "▌time between lines" in stage.text
@@ -69,7 +75,7 @@ async def test_the_time_between_lines_is_answered_with_the_way(demo: Path, words
 
 
 async def test_marks_on_source_are_answered_with_the_way(demo: Path) -> None:
-    async with on_stage(Session(traces=(demo,)), (120, 40)) as stage:
+    async with on_stage(Session(traces=(demo,)), (80, 24)) as stage:
         await stage.press("enter", "2", "m")
         assert WAY in stage.text.split("\n")[-1]
 
@@ -108,6 +114,84 @@ async def test_the_palette_knows_questions(demo: Path) -> None:
         assert "▌-p gmem_sectors_by_line  which accesses are not coalesced?" in stage.text
         await stage.pilot.press("enter")
     assert session.again == Again(demo, ("-p", "gmem_sectors_by_line"))
+
+
+@pytest.mark.parametrize("running", [True, False])
+async def test_the_new_run_begins_at_the_kernel(demo: Path, tmp_path: Path, running: bool) -> None:
+    async with on_stage(Session(traces=(demo,)), (80, 24)) as stage:
+        await stage.press("down", "down", "enter", "R", *"before")
+        await stage.pilot.press("enter")
+    trace = TraceWriter(tmp_path / "Nov21_101010_1")
+    trace.kernel("add")
+    target = FakeTarget(tmp_path, [trace.directory])
+    async with on_stage(Session(target=target), (80, 24)) as stage:
+        assert stage.live.table.selected == 0
+        for name in ("strided_store", "mul"):
+            trace.kernel(name)
+        target.status = None if running else 0
+        await stage.refresh()
+        assert stage.live.table.selected == 1
+    async with on_stage(Session(target=target), (80, 24)) as stage:
+        assert stage.live.table.selected == 0, "once"
+
+
+def test_of_several_kernels_of_a_name_the_one_in_its_place_is_meant() -> None:
+    def kernels(*names: str) -> list[Any]:
+        return [SimpleNamespace(index=i, name=name, demangled=name[:3]) for i, name in enumerate(names)]
+
+    old = kernels("add", "mul", "add", "add")
+    same = SameKernel.of(old[2], old)
+    assert same.index_in(kernels("x", "add", "y", "add"), all_there=False) == 3
+    assert same.index_in(kernels("x", "add"), all_there=False) is None
+    assert same.index_in(kernels("x", "add"), all_there=True) == 1
+    assert same.index_in(kernels("mul"), all_there=True) is None
+    assert same.index_in(kernels("add_1", "add_2"), all_there=False) == 1
+
+
+async def test_keys_typed_at_once_wait_for_the_questions(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``e`` and ``1`` mean something to the page behind."""
+    known, offer = threading.Event(), again.offer
+
+    def slow(*of: Any) -> Any:
+        assert known.wait(60)
+        return offer(*of)
+
+    monkeypatch.setattr(again, "offer", slow)
+    session = Session(traces=(demo,))
+    async with on_stage(session, (80, 24)) as stage:
+        await stage.press("enter", "8")
+        behind = stage.app.screen
+        for key in ("R", *"before1e", "backspace", "backspace"):
+            await stage.pilot.press(key)
+        assert isinstance(stage.app.screen, PickScreen)
+        assert "reading…" in stage.text
+        known.set()
+        await stage.settle()
+        assert "Run again, to ask: before" in stage.text
+        assert "▌as before" in stage.text
+        await stage.press("escape")
+        assert stage.app.screen is behind
+        assert "Write as" not in stage.text
+        known.clear()
+        for key in ("R", *"before", "enter"):
+            await stage.pilot.press(key)
+        known.set()
+        await stage.until(lambda: session.again is not None, "nothing was chosen")
+    assert session.again == Again(demo, ())
+
+
+async def test_a_menu_that_was_left_does_not_come_back(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = threading.Event()
+    monkeypatch.setattr(again, "offer", lambda trace, *_: known.wait(60) and again.Offer(trace, problem="it is gone"))
+    async with on_stage(Session(traces=(demo,)), (80, 24)) as stage:
+        await stage.press("enter")
+        for key in ("R", *"wasted", "escape"):
+            await stage.pilot.press(key)
+        behind = stage.app.screen
+        known.set()
+        await stage.settle()
+        assert stage.app.screen is behind
+        assert "it is gone" not in stage.text
 
 
 async def test_what_cannot_run_again_says_why(demo: Path) -> None:

@@ -52,3 +52,13 @@ async def test_what_is_not_there_is_told(tmp_path: Path, address: Address, words
     async with on_stage(Session(traces=(trace.directory,), at=address), size=(120, 40)) as stage:
         assert stage.app.screen is stage.live
         assert words in stage.text
+
+
+async def test_what_is_to_be_said_is_said_on_a_screen_that_has_just_opened(tmp_path: Path) -> None:
+    trace = example(tmp_path / "trace")
+    trace.exit()
+    session = Session(traces=(trace.directory,), at=Address(None, "vectorized"), notice="the newest of 2 traces")
+    async with on_stage(session, (80, 24)) as stage:
+        assert isinstance(stage.app.screen, KernelScreen)
+        await stage.refresh()
+        assert "the newest of 2 traces" in stage.text

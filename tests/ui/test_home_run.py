@@ -99,7 +99,7 @@ def test_a_run_that_is_left_goes_on(folder: Path, natives: Path) -> None:
         terminal.type(f"{sys.executable} {program}{CTRL_S}")
         terminal.wait("● running")
         terminal.type(CTRL_Q)
-        terminal.wait("The target still runs")
+        terminal.wait("The target runs")
         terminal.type("l")
         terminal.wait("Recent traces")
         terminal.type("q")

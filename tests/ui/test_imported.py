@@ -72,13 +72,13 @@ async def test_rows_lead_to_their_launches_and_back(tmp_path: Path) -> None:
         assert "gemv2T" in stage.text
         assert "row 2 of 10" in stage.text, "the row that was left"
         await stage.press("2")
-        assert "of 3689" in stage.text, "all launches"
+        assert "of 3 689" in stage.text, "all launches"
         await stage.press("3", "down", "down", "enter")
         assert "only range" in stage.text
         await stage.press("2")
         assert "only range" in stage.text
         await stage.press("escape")
-        assert "of 3689" in stage.text
+        assert "of 3 689" in stage.text
 
 
 async def test_kernels_of_ncu_lead_to_their_values_and_back(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def rows_of(stage: Stage) -> list[str]:
 async def test_titles_of_columns_stay(tmp_path: Path) -> None:
     async with shown([real(tmp_path, "nsys/sample.sqlite")], (100, 20)) as stage:
         await stage.press("2")
-        await stage.until(lambda: "row 1 of 3689" in stage.text, "no page")
+        await stage.until(lambda: "row 1 of 3 689" in stage.text, "no page")
         assert rows_of(stage)[0].startswith(" files")
         for key in ("pagedown", "pagedown", "up", "up", "pageup"):
             await stage.press(key)
@@ -296,3 +296,25 @@ async def test_text_after_a_refusal_presses_no_keys(tmp_path: Path) -> None:
         assert stage.text.split("\n")[:-1] == state
         await stage.press("3")
         assert "on host" in stage.text
+
+
+async def test_under_a_range_all_that_counts_is_of_it(tmp_path: Path) -> None:
+    async with shown([real(tmp_path, "nsys/sample.sqlite")], (120, 40)) as stage:
+        await stage.press("3", "down", "down", "enter")
+        assert "85 of 3 689 kernels" in stage.text
+        assert "40 of 85 kernels with fewer blocks than SMs" in stage.text
+        assert "only      range Step 0 to 10" in stage.text
+        await stage.press("1")
+        assert "85 of 3 689 kernels" in stage.text
+        assert "row 1 of 9" in stage.text
+        await stage.press("4")
+        assert "of 3 688 gaps beside what is found" in stage.text
+        await stage.press("1", "enter")
+        assert "only kernel gemv2T_kernel_val<…> in range Step 0 to 10 · row 1 of 10" in stage.text
+        await stage.press("escape")
+        assert "only range Step 0 to 10 · row 1 of 9" in stage.text
+        await stage.press("escape")
+        assert "all is shown again" in stage.text
+        assert "row 1 of 10" in stage.text
+        await stage.press("2")
+        assert "of 3 689" in stage.text

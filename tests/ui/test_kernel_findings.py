@@ -86,13 +86,13 @@ async def test_the_page_of_results_has_a_few_lines_for_each_kernel(tmp_path: Pat
         await stage.press("6")
         lines = [line.strip() for line in stage.text.split("\n")]
         assert "300 results, 32 of them read, evenly spread" in lines, stage.text
-        assert sum(line.startswith("running ") for line in lines) == 1
-        assert sum("No.block:" in line for line in lines) == 2
+        assert sum(line.startswith("running  ") for line in lines) == 1
+        assert sum(" cycles per slot" in line for line in lines) == 2
         assert "1 result of which the log does not say the kernel" in lines
         for _ in range(3):
             writer.result(1, writer.launch(1))
         await stage.refresh()
-        assert stage.text.count("No.block:") == 5
+        assert stage.text.count(" cycles per slot") == 5
 
 
 async def test_the_table_says_what_was_found(trace: Trace) -> None:

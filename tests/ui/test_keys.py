@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import string
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from textual.keys import _character_to_key
 
 from tests.ui.conftest import Stage, on_stage
 from tests.ui.fakes import FakeDrawing, show_fakes
@@ -108,9 +110,9 @@ async def _(stage: Stage, key: str) -> None:
 @checks("quit")
 async def _(stage: Stage, key: str) -> None:
     await stage.press(key)
-    assert "still runs" in stage.text
+    assert "target runs" in stage.text
     await stage.press("c")
-    assert "still runs" not in stage.text
+    assert "target runs" not in stage.text
     assert stage.app.is_running
     await stage.press(key)
     await stage.pilot.press("l")
@@ -209,7 +211,7 @@ PAGES = {
     "3": "[kernel]",
     "4": "line 99",
     "5": "nothing on stderr",
-    "6": "No.block:64",
+    "6": "64 blocks, running ",
     "7": "no NVIDIA driver",
 }
 
@@ -245,6 +247,14 @@ async def _(stage: Stage, key: str) -> None:
     await stage.press(key)
     assert "No CUDA graph was made executable" in stage.text
     assert stage.live.view is stage.live.pages.graphs
+
+
+@checks("page_0")
+async def _(stage: Stage, key: str) -> None:
+    assert "0 Lines" not in stage.text
+    await stage.press(key)
+    assert "No probe of this trace tells of single lines" in stage.text
+    assert stage.live.view is stage.live.pages.lines
 
 
 @checks("together")
@@ -490,6 +500,7 @@ async def test_what_was_opened_from_home_is_left_for_it(trace: TraceWriter, key:
     async with on_stage(Session(traces=(trace.directory,), from_home=True)) as stage:
         await stage.press("3", key)
         assert stage.live.in_table
+        assert "Ctrl-Q home" in stage.text
         await stage.pilot.press(key)
         await stage.until(lambda: not stage.app.is_running, "it is not left")
 
@@ -497,7 +508,7 @@ async def test_what_was_opened_from_home_is_left_for_it(trace: TraceWriter, key:
 async def test_a_target_that_runs_is_not_left_for_home_unasked(target: FakeTarget) -> None:
     async with on_stage(Session(target=target, from_home=True)) as stage:
         await stage.press("q")
-        assert "The target still runs" in stage.text
+        assert "The target runs" in stage.text
 
 
 @checks("next_found")
@@ -571,6 +582,29 @@ async def _(stage: Stage, key: str) -> None:
     await stage.press("space", "enter")
     assert log(stage).wanted.tags == {"[benchmark]"}
     assert "only [benchmark]" in stage.text
+
+
+@pytest.mark.parametrize("sign", string.punctuation)
+def test_a_sign_is_named_by_itself(sign: str) -> None:
+    name = _character_to_key(sign)
+    assert (keys.shown(name), keys.named(sign)) == (sign, name)
+    assert (keys.shown(f"ctrl+{name}"), keys.named(f"Ctrl-{sign}")) == (f"Ctrl-{sign}", f"ctrl+{name}") or sign in "+-"
+
+
+@pytest.mark.parametrize(
+    ("key", "written"),
+    [("ctrl+c", "Ctrl-C"), ("shift+tab", "Shift-Tab"), ("ctrl+left", "Ctrl-←"), ("f5", "F5"), ("delete", "Delete"),
+     ("alt+x", "Alt-X"), ("ctrl+shift+x", "Ctrl-Shift-X"), ("A", "A"), ("space", "Space")],
+)  # fmt: skip
+def test_keys_are_written_as_they_are_read(key: str, written: str) -> None:
+    assert (keys.shown(key), keys.named(written)) == (written, key)
+
+
+@pytest.mark.parametrize(("key", "sign"), [("percent_sign", "%"), ("asterisk", "*"), ("semicolon", ";")])
+async def test_a_key_without_a_meaning_is_told_by_its_sign(busy: FakeTarget, key: str, sign: str) -> None:
+    async with on_stage(Session(target=busy)) as stage:
+        await stage.press(key)
+        assert f" {sign} does nothing here: ? shows the keys" in stage.text
 
 
 async def test_keys_act_in_the_pane_that_has_them_and_say_where_they_would(busy: FakeTarget) -> None:

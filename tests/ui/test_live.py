@@ -117,19 +117,47 @@ async def test_interrupt_and_quit(session: Session, target: FakeTarget) -> None:
 async def test_what_to_do_with_the_target_is_not_asked_after_its_end(session: Session, target: FakeTarget) -> None:
     async with on_stage(session) as stage:
         await stage.press("ctrl+q")
-        assert "The target still runs:" in stage.text
+        assert "The target runs:" in stage.text
         target.status = 0
         await stage.refresh()
-        assert "The target still runs:" not in stage.text
+        assert "The target runs:" not in stage.text
         assert "the target has ended" in stage.text
         await stage.press("i")
         assert target.signals == []
 
 
+@pytest.mark.parametrize("size", [(80, 24), (60, 16)])
+async def test_what_can_be_done_with_the_target_is_never_cut(session: Session, size: tuple[int, int]) -> None:
+    async with on_stage(session, size) as stage:
+        await stage.press("ctrl+q")
+        assert stage.text.split("\n")[-1].endswith("l leave it running, quit  i interrupt it, quit  c cancel")
+        await stage.press("c", "ctrl+c", "ctrl+c")
+        assert stage.text.split("\n")[-1].endswith("t terminate it  K kill it: results are lost  c cancel")
+
+
+@pytest.mark.parametrize("key", ["", "question_mark"])
+async def test_how_to_end_the_target_is_not_said_after_its_end(session: Session, target: FakeTarget, key: str) -> None:
+    async with on_stage(session) as stage:
+        await stage.press(*([key] if key else []), "ctrl+c")
+        assert "Ctrl-C again within 2 s" in stage.text
+        target.status = 0
+        await stage.refresh()
+        assert "Ctrl-C again" not in stage.text
+
+
+async def test_how_to_end_the_target_is_said_as_long_as_it_holds(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui_probe.ui.ending.SECOND_INTERRUPT", 0.01)
+    async with on_stage(session) as stage:
+        await stage.press("ctrl+c")
+        await stage.until(lambda: "Ctrl-C again" not in stage.text, "it is still said")
+
+
 async def test_a_second_interrupt_after_a_while_only_interrupts_again(
     session: Session, target: FakeTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui_probe.ui.ending.SECOND_INTERRUPT", -1)
+    monkeypatch.setattr("tui_probe.ui.ending.SECOND_INTERRUPT", 0.0)
     async with on_stage(session) as stage:
         await stage.press("ctrl+c", "ctrl+c")
         assert target.signals == ["interrupt", "interrupt"]
@@ -176,11 +204,11 @@ async def test_why_and_what_to_do_are_on_the_kernel_page(session: Session) -> No
 async def test_results_are_analysed_when_they_come_and_bad_ones_say_why(session: Session, trace: TraceWriter) -> None:
     async with on_stage(session) as stage:
         await stage.press("6")
-        assert stage.text.count("No.block:64 Running:16000 Scheduling:1500(cycle)") == 5
+        assert stage.text.count("64 blocks, running 16 000 cycles per slot, scheduling 1 500") == 5
         trace.result(0, trace.launch(0))
         trace.result(1, trace.launch(1)).write_bytes(b"cut")
         await stage.refresh()
-        assert stage.text.count("No.block:64") == 6
+        assert stage.text.count("64 blocks, running ") == 6
         assert stage.text.count(".bin") == 1
 
 

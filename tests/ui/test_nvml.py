@@ -6,7 +6,11 @@ import threading
 from types import SimpleNamespace
 from typing import Any
 
+from tests import recorded
+from tests.ui.conftest import on_stage
 from tests.ui.desk import TestDesk, shown
+from tui_probe.trace.process_events import Device
+from tui_probe.ui.feed import Session
 from tui_probe.ui.nvml import GpuSample, GpuSampler, GpuView, sample_all
 from tui_probe.ui.views.pages import GpuPage
 
@@ -93,10 +97,13 @@ def test_a_gpu_that_is_lost_says_so() -> None:
     assert "GPU is lost" in sampler.latest.absent
 
 
-def page(view: GpuView, *, simulated: bool = False, ascii_only: bool = False) -> str:
+H200 = Device(0, 132, 1_980_000, "9.0", "NVIDIA H200")
+
+
+def page(view: GpuView, *, running: bool = True, simulated: bool = False, ascii_only: bool = False) -> str:
     gpu = GpuPage(TestDesk(), "gpu", ascii_only=ascii_only)
     gpu.resize(80, 30)
-    gpu.show_gpus(view, simulated=simulated)
+    gpu.show_gpus(view, [H200], running=running, simulated=simulated)
     return "\n".join(shown(gpu))
 
 
@@ -114,8 +121,28 @@ def test_charts_can_be_drawn_in_ascii() -> None:
 
 
 def test_without_a_gpu_the_page_says_why() -> None:
-    assert "no NVIDIA driver here" in page(GpuView(absent="no NVIDIA driver here"))
+    why = "the NVIDIA management library says: Driver Not Loaded. Is an NVIDIA driver installed? See tui-probe doctor"
+    text = page(GpuView(absent=why))
+    assert " ".join(line.strip() for line in text.split("\n")).endswith(f"no GPU {why}")
 
 
-def test_a_simulated_run_says_that_the_figures_are_not_its_own() -> None:
-    assert "simulated GPU" in page(GpuView(absent="none"), simulated=True)
+def test_of_a_run_that_has_ended_the_page_shows_its_device_and_nothing_of_this_machine() -> None:
+    for view in (GpuView(absent="no NVIDIA driver here"), GpuView(sample_all(FakeNvml())[:1], ((50,),), "")):
+        text = page(view, running=False)
+        assert "device 0 of the run  NVIDIA H200\n 132 SMs, compute capability 9.0, up to 1980 MHz" in text
+        assert "temperature and power are shown only while the program" in text
+        assert "no GPU" not in text
+        assert "87 %" not in text
+
+
+def test_a_simulated_gpu_has_no_figures() -> None:
+    text = page(GpuView(sample_all(FakeNvml())[:1], ((50,),), ""), simulated=True)
+    assert "A simulated GPU has no load, clocks or power." in text
+    assert "87 %" not in text
+
+
+async def test_a_recorded_trace_tells_its_own_device() -> None:
+    async with on_stage(Session(traces=(recorded.H200 / "demo",)), (80, 24)) as stage:
+        await stage.press("7")
+        assert "device 0 of the run  NVIDIA H200" in stage.text
+        assert "no GPU" not in stage.text

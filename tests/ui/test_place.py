@@ -106,7 +106,7 @@ def test_the_cursor_is_marked_by_a_sign_and_its_place_is_told(view: DocumentView
     view.move(1)
     assert "2 " in at_cursor(view)
     assert ".target" in at_cursor(view)
-    assert said(view) == "probed.ptx · line 2 of 159"
+    assert said(view) == "line 2 of 159"
     before = shown(view)
     view.move(1)
     assert said(view).endswith("line 3 of 159")

@@ -56,3 +56,12 @@ async def test_a_page_that_is_left_leaves_nothing(tmp_path: Path, monkeypatch: p
         ):
             await stage.press(key)
             await stage.until(lambda: terminal.text == stage.text, f"after {key}:\n{terminal.text}")
+
+
+async def test_the_table_shows_the_kernel_that_was_stepped_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rows change while the screen of the kernel stands in front of it."""
+    trace = unpacked(H200 / "demo", tmp_path)
+    async with on_emulated(Session(traces=(trace,)), (80, 24), Appearance(), monkeypatch) as (stage, terminal):
+        await stage.press("home", "enter", "right_square_bracket", "right_square_bracket", "q")
+        await stage.until(lambda: "▌2 " in terminal.text, f"the third kernel is marked:\n{terminal.text}")
+        assert terminal.text == stage.text

@@ -8,7 +8,8 @@ repeats N times (``tui_probe.analysis.periods``). The first ``warm-up`` iteratio
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -72,7 +73,9 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What became of the launches of one shape in one process. ``loop`` is None where all were dropped."""
+    """What became of the launches of one shape in one process. ``loop`` is None where none is in an iteration: then all
+    are dropped, or all kept in a file without iterations.
+    """
 
     shape: Shape
     file: int
@@ -94,8 +97,9 @@ class Choice:
 
     @property
     def measured(self) -> list[int]:
-        """Positions in the table of the launches that are kept."""
-        return [launch for loop in self.loops for launch in loop.measured.tolist()]
+        """Positions in the table of the launches that are kept: as many of each shape as its fate says."""
+        whole = (fate.launches for fate in self.fates if fate.loop is None and fate.kept)
+        return [*(launch for loop in self.loops for launch in loop.measured.tolist()), *chain.from_iterable(whole)]
 
 
 def choose(table: NcuTable, plan: Plan) -> Choice:
@@ -116,7 +120,14 @@ def choose(table: NcuTable, plan: Plan) -> Choice:
         )
     names = [launch.kernel for launch in table.launches]
     missing = [part for part in plan.expected if not any(part in name for name in names)]
+    with_loops = {loop.file for loop in loops}
+    fates = [fate if fate.file in with_loops else _all_kept(fate) for fate in fates]
     return Choice(loops, fates, missing, notes)
+
+
+def _all_kept(fate: Fate) -> Fate:
+    """Of a file without iterations every launch counts: there are none that stand out as what is measured."""
+    return replace(fate, kept=len(fate.launches), reason=f"all count: {fate.reason}")
 
 
 def _loops(session: Session, plan: Plan) -> list[Loop]:
@@ -182,18 +193,24 @@ def _fates(session: Session, loops: Iterable[Loop], plan: Plan) -> list[Fate]:
 
 def _kept(loop: Loop, launched: int, inside: Sequence[int], kept: int) -> str:
     each, odd = divmod(len(inside), loop.times)
-    words = f"{len(inside)} in" if odd else f"{each} ×"
-    words += f" {loop.times} iterations" + (f", {loop.warm_up} warm-up dropped" if loop.warm_up else "")
-    outside = launched - len(inside)
-    return words + (f", {outside} outside of them dropped" if outside else "") if kept else f"{words}: none left"
+    words = f"{_count(len(inside))} in" if odd else f"{_count(each)} ×"
+    words += f" {_count(loop.times)} iterations"
+    words += f", {_count(loop.warm_up)} warm-up dropped" if loop.warm_up else ""
+    outside = f", {_count(launched - len(inside))} outside of them dropped" if launched > len(inside) else ""
+    return f"{words}{outside}" if kept else f"{words}: none left"
+
+
+def _count(number: int) -> str:
+    """With thin groups, as pages have it: ``12 345``."""
+    return f"{number:,}".replace(",", " ")
 
 
 def _dropped(launched: int, owner: object, plan: Plan) -> str:
-    times = "once" if launched == 1 else f"{launched} times"
+    times = "once" if launched == 1 else f"{_count(launched)} times"
     if plan.times is not None and launched % plan.times == 0 and owner:
         return f"launched {times}, but outside of the iterations"
     if plan.times is not None:
-        return f"launched {times}, no multiple of {plan.times}"
+        return f"launched {times}, no multiple of {_count(plan.times)}"
     return f"launched {times}, outside of what repeats" if owner else f"launched {times}, nothing repeats"
 
 
@@ -203,9 +220,9 @@ def _why_none(session: Session, plan: Plan) -> str:
         if not parts:
             return "no sequence of launches repeats: give --warmup and --runs"
         said = f"a warm-up of {plan.warm_up}" if plan.warm_up is not None else f"{plan.runs} runs"
-        return f"its launches repeat {parts[0].times} times, too few for {said}"
-    counts = ", ".join(str(count) for count in sorted(set(Counter(session.codes).values())))
-    return f"no kernel was launched {plan.times} times, nor a multiple (there are {counts})"
+        return f"its launches repeat {_count(parts[0].times)} times, too few for {said}"
+    counts = ", ".join(_count(count) for count in sorted(set(Counter(session.codes).values())))
+    return f"no kernel was launched {_count(plan.times)} times, nor a multiple (there are {counts})"
 
 
 def iterated_shapes(table: NcuTable, choice: Choice, times: NDArray[np.float64], plan: Plan) -> set[Shape] | None:

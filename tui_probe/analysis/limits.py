@@ -5,8 +5,10 @@ For each unit, the share of the launch's time that it needs at least (of memory:
     tensor     operations in half precision that take as long / the most a second / time
     fp32       warp instructions on fp32 / the most a second / time         likewise fp64, fp16
     issue      warp instructions, without those that the assembler drops / the most a second / time
-    L1         passes: the larger of requests and sectors / 4, and requests to shared memory / the most a second / time
+    L1         passes: the larger of requests, and sectors / 4 + requests to shared memory / the most a second / time
     memory     32 · sectors (else the bytes asked for) / bytes per second of the memory / time
+
+L1 has a share only where requests to shared memory were counted: of many a kernel they are most of its passes.
 
 Caches answer part of what is asked of memory, so that share is an upper bound, and may exceed 1. It is one of DRAM only
 where the memory that the launch touches (``footprint``) does not fit into the L2 cache and is not asked for again, or
@@ -16,9 +18,9 @@ No unit is busy for longer than the launch took: a share above 1 that caches do 
 than was executed, as PTX may be, of which the assembler leaves out and merges some. So it is not certain either.
 
 The verdict is the unit with the largest share if that is 60 % or more, as Nsight Compute's guide reads its Speed Of
-Light. Memory behind caches, whose share may be far too large, comes after all others. Below 60 % no unit limits: the
-launch is so short that launching is what it takes (5 µs), it has too few blocks for the SMs, or latency is what its
-warps wait for.
+Light. Memory behind caches, whose share may be far too large, comes after all others, so it is the verdict only where
+all others were counted. Below 60 % no unit limits: the launch is so short that launching is what it takes (5 µs), it
+has too few blocks for the SMs, or latency is what its warps wait for.
 """
 
 from __future__ import annotations
@@ -123,7 +125,8 @@ def _limit(
     busy = [each for each in shares if each.share >= BUSY]
     found = next((each for each in busy if not each.behind_caches), None) or next(iter(busy), None)
     if found is not None:
-        return found.unit, found.level, found.share
+        told = not (found.behind_caches and unknown)
+        return (found.unit, found.level, found.share) if told else (None, "", found.share)
     largest = shares[0].share
     if demand.seconds <= LAUNCH_SECONDS:
         return "launch", "", largest
@@ -169,9 +172,10 @@ def _memory(demand: Demand, machine: Machine, seconds: float) -> list[Share]:
 
 
 def _passes(demand: Demand) -> float | None:
-    """Passes of L1 and shared memory, at the least."""
-    parts = [demand.shared or 0.0, (demand.sectors or 0.0) / 4]
-    return max(sum(parts), demand.memory or 0.0)
+    """Passes of L1 and shared memory, at the least; None where those of shared memory were not counted."""
+    if demand.shared is None:
+        return None
+    return max(demand.shared + (demand.sectors or 0.0) / 4, demand.memory or 0.0)
 
 
 def _behind_caches(demand: Demand, machine: Machine, seconds: float) -> list[Share]:
@@ -208,6 +212,7 @@ def _unknown(demand: Demand, machine: Machine) -> tuple[str, ...]:
     lacking = [
         ("time", demand.seconds is None or machine.simulated),
         ("sectors", demand.sectors is None and demand.dram is None),
+        ("requests to shared memory", demand.shared is None),
         ("tensor operations", demand.tensor is None),
         ("fp32, fp64 and fp16 instructions", None in (demand.fp32, demand.fp64, demand.fp16)),
         ("instructions", demand.instructions is None),

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from tui_probe.trace.result_reduced import Reduced
 
+PARTS: Final = {"running": "running", "scheduling": "scheduling", "ramp": "filling", "tail": "emptying"}
+"""Where the cycles of a slot go, in words by what data calls it; in words the tail is the end of a launch alone."""
 _PART: Final = 1 << 16
 """Blocks that are looked at together."""
 

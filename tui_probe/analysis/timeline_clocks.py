@@ -49,7 +49,7 @@ class Clocks:
             return f"SM clocks aligned by the global timer {known}{assumed}"
         if self.domains == 1:
             return "SM clocks in step"
-        return f"{self.domains} SM clocks aligned by first starts {known}"
+        return f"{len(self.shift)} SMs on {self.domains} clocks, aligned by first starts {known}"
 
 
 def shared_clock(sms: NDArray[np.int32], first: NDArray[np.uint64]) -> Clocks:

@@ -45,6 +45,8 @@ _RATES: Final[dict[Level, tuple[str, ...]]] = {
     "l2": ("lts__t_bytes.sum.per_second",),
     "l1": ("l1tex__t_bytes.sum.per_second",),
 }
+TIME_METRIC: Final = "gpu__time_duration.sum"
+"""The time of a launch, as --metrics names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class Traffic:
 
 def durations(table: NcuTable) -> NDArray[np.float64]:
     """Time of each launch in ns, NaN where it was not measured."""
-    values = table.column("gpu__time_duration.sum", unit="ns")
+    values = table.column(TIME_METRIC, unit="ns")
     for name in ("gpu__time_duration.avg", "Duration"):
         values = np.where(np.isnan(values), table.column(name, unit="ns"), values)
     return values

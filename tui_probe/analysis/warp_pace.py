@@ -8,7 +8,7 @@ pace         iterations / the time that they took
 main loop    the one whose iterations took most time, over all warps
 stragglers   warps that live longer than the third quartile + 1.5 times the distance of the quartiles, and than
              1.25 times the median
-tail         from the time when half of the SMs had run out of warps to the end of the last warp
+half done    from the time when half of the SMs had run out of warps to the end of the last warp
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class WarpProgress:
         found = np.argwhere(late)
         return found[np.argsort(-self.warps["elapsed"][late].astype(np.int64), kind="stable")]
 
-    def tail_ns(self) -> float | None:
+    def half_done_ns(self) -> float | None:
         """From when half of the SMs were done to the end; None where it is not known, as of a sample of blocks."""
         if self.alignment is None or self.sample is not None or not self.ran.any():
             return None

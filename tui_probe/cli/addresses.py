@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from tui_probe.errors import TraceError, UsageError
 from tui_probe.trace.address import Address, parse_address
-from tui_probe.trace.locate import find_trace, trace_of_result, traces_in
+from tui_probe.trace.locate import find_trace, is_trace, trace_of_result, traces_in
+from tui_probe.trace.recent import remembered
 
 from .chosen import trace_dir
+from .output import shell_word
 from .reading import Reading
 
 if TYPE_CHECKING:
@@ -47,8 +49,15 @@ def place_of(address: Address) -> Path:
     folder = trace_dir()
     found = traces_in(folder) if folder.is_dir() else []
     if not found:
-        raise TraceError(f"no trace was found in {folder.absolute()}: name one, or set trace_dir in the settings")
+        raise TraceError(f"no trace was found in {folder.absolute()}: {_instead()}")
     return found[-1]
+
+
+def _instead() -> str:
+    """What to name, where no trace is in the usual folder."""
+    recent = next((path for path in remembered() if is_trace(path)), None)
+    name = "name one" if recent is None else f"name one, such as {shell_word(recent)}, the last that was looked at"
+    return f"{name}, or set trace_dir in the settings"
 
 
 def opened(address: Address) -> Trace:

@@ -30,6 +30,8 @@ EPILOG = (
     "The exit status is 0 if all is well, 1 if the probe or a kernel is refused or fails, 2 for a wrong command line."
 )
 
+_IMAGES = (".ptx", ".cubin", ".fatbin", ".cu", ".o", ".so")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A probe, and what to try it on."""
@@ -80,6 +82,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def refuse_usage(arguments: argparse.Namespace) -> None:
     """What cannot be meant ends with status 2."""
+    if Path(arguments.probe).suffix in _IMAGES:
+        arguments.refuse(
+            f"{arguments.probe} is no probe: the probe comes first, tui-probe check PROBE {arguments.probe}"
+        )
     try:
         find_probe(arguments.probe)
     except ProbeFileError as error:

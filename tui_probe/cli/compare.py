@@ -98,7 +98,7 @@ def judged(comparison: Comparison, limit: float) -> int:
         return ExitStatus.FAILED
     worse = comparison.worse(limit)
     for change in worse:
-        warn(f"worse by more than {100 * limit:.4g} %: {change.told}")
+        warn(f"worse by more than {100 * limit:.4g}%: {change.told}")
     if worse:
         return ExitStatus.FAILED
     if why := comparison.not_judged:

@@ -12,7 +12,7 @@ from tui_probe.launcher.options import RunOptions
 
 from .checks.gpu import driver_items
 from .chosen import default_launches
-from .output import inform
+from .output import inform, shell_word
 from .profiling import profile
 from .run_arguments import add_probe_options
 from .run_options import probes_of, wants_detail
@@ -54,7 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
         simulated=simulated,
     )
     status = profile(options, arguments)
-    inform(f"the trace is kept in {root}; look again with: tui-probe open {root}")
+    where = shell_word(root)
+    inform(f"the trace is kept in {root}; look again with: tui-probe open {where}, or tui-probe show results {where}")
     return status
 
 

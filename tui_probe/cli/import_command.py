@@ -6,8 +6,10 @@ import importlib
 import io
 import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tui_probe.errors import UsageError
 from tui_probe.pages.choices import FORMATS
 from tui_probe.trace.address import parse_address
 
@@ -43,6 +45,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the page that was asked for."""
     return command(arguments.tool).run(arguments)
+
+
+def with_tool(words: Sequence[str]) -> list[str]:
+    """The words behind ``import``, the tool first: the one that is named, else the one that wrote the first file.
+
+    Raises UsageError where that cannot be told, ImportFileError where the file cannot be read.
+    """
+    places = [place for place, word in enumerate(words) if word in TOOLS]
+    if places:
+        at = min(places, key=lambda place: place > 0 and words[place - 1].startswith("-"))
+        return [words[at], *words[:at], *words[at + 1 :]]
+    file = next((Path(word) for word in words if Path(word).is_file()), None)
+    if file is None:
+        return [*words]
+    from tui_probe.importers.which_tool import tool_of
+
+    tool = tool_of(file)
+    if tool is None:
+        raise UsageError(f"{file}: which tool wrote it? tui-probe import ncu {file}, or tui-probe import nsys {file}")
+    return [tool, *words]
 
 
 def command(tool: str) -> Command:

@@ -8,8 +8,9 @@ import importlib
 import io
 import os
 import sys
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tui_probe import __version__
 from tui_probe.draw.printable import printable_lines
@@ -61,6 +62,10 @@ def dispatch(words: list[str]) -> int:
         complete()
     if words and words[0].startswith("-") and words[0] not in OWN_OPTIONS:
         words = ["run", *words]
+    if words and words[0] == "import":
+        from .import_command import with_tool
+
+        words = ["import", *with_tool(words[1:])]
     parser, used = parsers(next((word for word in words if word in COMMANDS), None))
     if words and not words[0].startswith("-") and words[0] not in COMMANDS:
         near = meant(words[0], COMMANDS) or ": there are " + ", ".join(COMMANDS)
@@ -119,7 +124,35 @@ def know_probes(folders: list[str]) -> None:
 
 
 class Parser(argparse.ArgumentParser):
-    """One whose complaints are safe to show, since a shell puts names of files into command lines."""
+    """One that takes options between and behind the other words, too, and whose complaints are safe to show, since a
+    shell puts names of files into command lines.
+    """
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        return super().parse_known_args(self.options_first(list(args or ())), namespace)
+
+    def options_first(self, words: list[str]) -> list[str]:
+        """The words with the options in front, each with its value: argparse gives up an optional word for good where
+        an option stands in its place. Where what follows is of another command, as behind ``run``, as they are.
+        """
+        if any(action.nargs in (argparse.PARSER, argparse.REMAINDER) for action in self._get_positional_actions()):
+            return words
+        end = words.index("--") if "--" in words else len(words)
+        if end and self._takes_value(words[end - 1]):  # its value is missing: it must not take another word for it
+            end -= 1
+        options: list[str] = []
+        others: list[str] = []
+        left = iter(words[:end])
+        for word in left:
+            if self._takes_value(word):
+                options += [word, *islice(left, 1)]
+            else:
+                (options if word.startswith("-") and word != "-" else others).append(word)
+        return [*options, *others, *words[end:]]
+
+    def _takes_value(self, word: str) -> bool:
+        action = self._option_string_actions.get(word)
+        return action is not None and action.nargs is None
 
     def error(self, message: str) -> NoReturn:
         super().error(printable_lines(message))

@@ -5,15 +5,16 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from tui_probe.errors import TraceError
 from tui_probe.trace.locate import LOG, trace_of_result, traces_in
 from tui_probe.trace.recent import remember
 
 from .addresses import named, place_of
 from .import_command import opened, text_width
 from .import_ncu import add_plan_options, add_tensor_options, plan_of, tensor_of
-from .output import inform, put
+from .output import inform, put, shell_word
 from .page import write_summary
 from .screen import add_screen_options, show, wants_screen
 from .sizes import speaks_utf8
@@ -21,6 +22,12 @@ from .status import ExitStatus
 
 if TYPE_CHECKING:
     import argparse
+
+
+OPENED: Final = (
+    "open takes a trace (the folder that holds event.log), CSV files of ncu, sqlite or CSV files of nsys, or what"
+    " bandwidth --format json wrote"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,11 +53,13 @@ def run(arguments: argparse.Namespace) -> int:
     file = Path(arguments.trace)
     if file.is_file() and file.name != LOG and trace_of_result(file) is None:
         return open_files(arguments, [file, *arguments.more])
+    address = named(arguments.trace)
+    if address.path is not None and not address.path.exists():
+        raise TraceError(f"{address.path} does not exist: {OPENED}")
     if arguments.more:
         arguments.refuse("one trace at a time; several files only of ncu or nsys")
     if arguments.beside:
         arguments.refuse("--trace is for files of ncu or nsys: tui-probe open FILE --trace TRACE")
-    address = named(arguments.trace)
     trace = place_of(address)
     remember(trace)
     several = which_of_several(address.path, trace)
@@ -64,9 +73,10 @@ def run(arguments: argparse.Namespace) -> int:
 def which_of_several(named: Path | None, trace: Path) -> str:
     """Which trace of a folder is opened, and of how many; "" where a trace was named, or there is no other."""
     traces = [] if named is None or named in (trace, trace / LOG) else traces_in(named)
-    if len(traces) < 2:
+    if named is None or len(traces) < 2:
         return ""
-    return f"{trace.name} is the newest of {len(traces)} traces in {named}; tui-probe list {named} lists them"
+    listing = f"tui-probe list {shell_word(named)}"
+    return f"{trace.name} is the newest of {len(traces)} traces in {named}; {listing} lists them"
 
 
 def open_files(arguments: argparse.Namespace, files: list[Path]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from tui_probe.draw.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from tui_probe.draw.spans import Line
 
@@ -45,6 +47,11 @@ def put_coloured(lines: Iterable[Line], *, ascii_only: bool = False) -> None:
         shown = ((_ascii(printable(text)) if ascii_only else printable(text), role) for text, role in line)
         coloured = "".join(ANSI.style(role).render(text) if role else text for text, role in shown)
         sys.stdout.write(f"{coloured.rstrip()}\n")
+
+
+def shell_word(path: Path) -> str:
+    """A path as it may stand in a command that a person is to paste."""
+    return shlex.quote(str(path))
 
 
 def complain(text: str) -> None:

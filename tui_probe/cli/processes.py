@@ -77,7 +77,8 @@ def group_lines(traces: Sequence[Path], cells: int) -> Iterator[str]:
         return
     groups = groups_of(traces)
     shown = len(groups[:ALONE])
-    yield f"{len(traces)} processes launched kernels; reports of {shown}, the longest of each command, follow"
+    processes = units.counted(len(traces), "process")
+    yield f"{processes} launched kernels; reports of {shown}, the longest of each command, follow"
     for group in groups[:TOLD]:
         yield f"  {len(group.traces):>5} × {shorten(safe(group.command) or units.NOT_MEASURED, max(20, cells - 10))}"
     if len(groups) > TOLD:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from tui_probe.draw import units
 from tui_probe.errors import ProbeFileError, UsageError
 from tui_probe.launcher.held_target import HeldTarget
 from tui_probe.launcher.outcome import Outcome
@@ -16,7 +17,7 @@ from tui_probe.trace.recent import remember
 
 from .chosen import tell_problems
 from .messages import on_person, tell_what_failed
-from .output import inform, let_go_of_lost_terminal, warn
+from .output import inform, let_go_of_lost_terminal, shell_word, warn
 from .processes import TOLD, TraceTeller, reported
 from .run_callback import callback_of, run_callback
 from .run_options import known_probes
@@ -100,7 +101,7 @@ def leave_running(target: HeldTarget) -> bool:
         remember(trace)
     target.detach()
     inform(f"trace in {target.first_trace}")
-    shown = traces[0] if traces else target.root
+    shown = shell_word(traces[0] if traces else target.root)
     inform(f"{target.command[0]} (process {target.pid}) goes on; to look at it again: tui-probe watch {shown}")
     return True
 
@@ -141,7 +142,9 @@ def tell_cache_hits(outcome: Outcome) -> None:
     """A line on a terminal if kernels did not have to be prepared; run.json has the counts for scripts."""
     counts = outcome.cache_counts
     if counts and counts["hits"] and on_person():
-        inform(f"{counts['hits']} of {sum(counts.values())} kernels reused from the cache")
+        inform(
+            f"{units.count(counts['hits'])} of {units.counted(sum(counts.values()), 'kernel')} reused from the cache"
+        )
 
 
 def tell_no_trace(problem: str | None) -> None:

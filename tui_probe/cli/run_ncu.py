@@ -14,7 +14,7 @@ from tui_probe.launcher.ncu import BYTE_METRICS, find_ncu, needs_root, run_ncu
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.launcher.target import exit_status
 
-from .output import inform, put, warn
+from .output import inform, put, shell_word, warn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,4 +102,4 @@ def report(log: Path, wanted: Sequence[str], arguments: argparse.Namespace) -> N
     page = ncu_page("traffic" if wanted == BYTE_METRICS else "metrics", Sources(table))
     plain = arguments.ascii or not speaks_utf8(sys.stdout)
     put(("", *page_lines(page, "table", width=text_width(), ascii_only=plain)))
-    inform(f"other pages: tui-probe import ncu {log} --page kernels --warmup W")
+    inform(f"other pages: tui-probe import ncu {shell_word(log)} --page kernels")

@@ -12,7 +12,7 @@ from tui_probe.errors import ProbeError
 from tui_probe.trace.recent import exit_counts
 
 from .messages import on_person
-from .output import discard_output, inform, put, warn
+from .output import discard_output, inform, put, shell_word, warn
 from .processes import ALONE, group_lines, log_size, reported
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def report_after_run(traces: Sequence[Path], ascii_only: bool, seconds: float | 
         for line in group_lines(traces, USUAL_WIDTH):
             _say(line)
         for trace in reported(traces):
-            _say(f"{last_words(trace)}; the report, which would take a while: tui-probe report {trace}")
+            _say(f"{last_words(trace)}; the report, which would take a while: tui-probe report {shell_word(trace)}")
         return
     try:
         put("")

@@ -13,7 +13,7 @@ from tui_probe.trace.locate import LOG, find_trace, is_trace
 from tui_probe.trace.recent import brief, remember, running_traces
 
 from .chosen import trace_dir
-from .output import inform
+from .output import inform, shell_word
 from .page import write_summary
 from .screen import add_screen_options, show, wants_screen
 
@@ -70,4 +70,4 @@ def trace_to_watch(path: Path) -> Path:
     if living_runs(path):
         raise TraceError(f"a run is active in {path}, but no kernel launched yet")
     newest = find_trace(path)  # says what to do where there is none at all
-    raise TraceError(f"no active run in {path}; the newest that ended: tui-probe open {newest}")
+    raise TraceError(f"no active run in {path}; the newest that ended: tui-probe open {shell_word(newest)}")

@@ -44,12 +44,22 @@ class Bar:
 
 
 class BarChart(Drawing):
-    """``parts`` are the names of the parts; ``unit`` what a length means; ``show`` makes words of a sum."""
+    """``parts`` are the names of the parts; ``unit`` what a length means; ``show`` makes words of a sum.
+
+    ``keys`` are what data calls the parts, where that is not their names.
+    """
 
     def __init__(
-        self, title: str, bars: Sequence[Bar], parts: Sequence[str], unit: str, show: Callable[[float], str]
+        self,
+        title: str,
+        bars: Sequence[Bar],
+        parts: Sequence[str],
+        unit: str,
+        show: Callable[[float], str],
+        keys: Sequence[str] = (),
     ) -> None:
         self.title, self.bars, self.parts, self.unit, self.show = title, bars, parts, unit, show
+        self.keys = keys or parts
         self.first = 0
 
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
@@ -112,10 +122,10 @@ class BarChart(Drawing):
 
     def _row(self, bar: Bar) -> dict[str, Any]:
         low, high = bar.spread or (None, None)
-        return {"label": bar.label, **dict(zip(self.parts, bar.parts, strict=True)), "least": low, "most": high}
+        return {"label": bar.label, **dict(zip(self.keys, bar.parts, strict=True)), "least": low, "most": high}
 
     def cells(self) -> Iterator[Sequence[object]]:
-        yield ("label", *self.parts, "least", "most")
+        yield ("label", *self.keys, "least", "most")
         yield from (tuple(self._row(bar).values()) for bar in self.bars)
 
     def plot(self, axes: Any) -> None:

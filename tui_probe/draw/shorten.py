@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, partial
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from tui_probe.draw.spans import clip, width
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _ANONYMOUS = re.compile(r"\(anonymous namespace\)::")
 _CLONE = re.compile(r"\s*\[clone [^\]]*\]$")
 _OPERATOR = re.compile(r"\boperator(\(\)|<<=?|>>=?|<=>|[<>]=?|->)")
+_NAMESPACES = re.compile(r"(?:\w+::)+")
+_WHOLE = 24
+"""Cells in which a function has its name, as a rule, and no arguments."""
 _OPEN = {"<": ">", "(": ")", "[": "]", "{": "}"}
 
 
@@ -69,7 +72,7 @@ def apart(texts: Iterable[str]) -> Callable[[str, int], str]:
         cut = {text: short for short, group in alike.items() for text in group}
         for group in alike.values():
             if len(group) > 1:
-                at = sum(1 for _ in takewhile(lambda signs: len(set(signs)) == 1, zip(*group, strict=False)))
+                at = _first_difference(group)
                 cut |= {text: _cut_to(text, at, cells) for text in group}
         return _numbered(cut, cells)
 
@@ -77,6 +80,53 @@ def apart(texts: Iterable[str]) -> Callable[[str, int], str]:
         return shown(cells).get(text) or cut_middle(text, cells)
 
     return shorten_one
+
+
+def names_apart(names: Iterable[str]) -> Callable[[str, int], str]:
+    """Shortens these names of kernels as ``shorten`` does, but no two of them to the same one.
+
+    Instances of one template keep the function's name, and behind it the first argument in which they differ.
+    """
+    known = tuple(dict.fromkeys(names))
+
+    @cache
+    def shown(cells: int) -> dict[str, str]:
+        return _numbered(dict(_distinct(known, cells, shorten)), cells)
+
+    def shorten_one(name: str, cells: int) -> str:
+        return shown(cells).get(name) or shorten(name, cells)
+
+    return shorten_one
+
+
+def _distinct(names: Sequence[str], cells: int, cut: Callable[[str, int], str]) -> Iterator[tuple[str, str]]:
+    """The names as ``cut`` makes them; those that look alike then as ``_instance`` does, as far as that helps."""
+    alike: dict[str, list[str]] = {}
+    for name in names:
+        alike.setdefault(cut(name, cells), []).append(name)
+    for short, group in alike.items():
+        if len(group) == 1 or (len(group) == len(names) and cut is not shorten):
+            yield from ((name, short) for name in group)
+        else:
+            yield from _distinct(group, cells, partial(_instance, _first_difference(group)))
+
+
+def _first_difference(texts: Sequence[str]) -> int:
+    """How many signs they all begin with."""
+    return sum(1 for _ in takewhile(lambda signs: len(set(signs)) == 1, zip(*texts, strict=False)))
+
+
+def _instance(at: int, name: str, cells: int) -> str:
+    """``add_ker…float2, 4``: how the function begins, and without namespaces what stands from the word at ``at`` on."""
+    start = at
+    while start > 0 and (name[start - 1].isalnum() or name[start - 1] == "_"):
+        start -= 1
+    rest = name[start if at - start < cells // 4 else at - 2 :]
+    tail = clip(_NAMESPACES.sub("", rest), cells // 2)
+    room = cells - width(tail) - 1
+    function = _NAMESPACES.sub("", shorten(name, max(room, _WHOLE))).removeprefix("<…>::")
+    head = function.partition("<")[0][:room]
+    return f"{head}…{tail}"
 
 
 def _cut_to(text: str, at: int, cells: int) -> str:

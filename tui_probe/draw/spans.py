@@ -30,6 +30,8 @@ _ASCII = str.maketrans(
     }
 )  # fmt: skip
 
+_BREAK = re.compile(r" (?:(?<!\d )|(?!\d{3}(?!\d)|(?:[kMGT]?B|[nµm]?s|min|h|cycles|%)(?!\w)))")
+"""A space at which a line may end: none between the groups of a number, nor between a number and its unit."""
 _NARROW = re.compile("[ -~\u00a0-\u02ff\u2010-\u2027\u2500-\u259f]*").fullmatch
 """Matches what has as many cells as characters: Latin letters, dashes, ellipses, lines and blocks."""
 
@@ -64,9 +66,12 @@ def pad(text: str, cells: int, *, right: bool = False) -> str:
 
 
 def wrap(text: str, cells: int) -> list[str]:
-    """``text`` in lines of at most ``cells`` cells, broken at spaces, and inside a word only where it is too long."""
+    """``text`` in lines of at most ``cells`` cells, broken at spaces, and inside a word only where it is too long.
+
+    A number stays in one line with its unit: ``2 480 cycles``.
+    """
     lines, line = [], ""
-    for word in text.split(" "):
+    for word in _BREAK.split(text):
         while width(word) > cells:
             room = cells - width(line) - (1 if line else 0)
             if room < cells // 3 and line:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 NOT_MEASURED = "–"
 _TELLING = 0.02
@@ -61,6 +61,11 @@ def count(number: int | None) -> str:
     return NOT_MEASURED if number is None else f"{number:,}".replace(",", " ")
 
 
+def decimal(number: float | None, decimals: int = 2) -> str:
+    """A number that is no count, with thin groups: ``1 616.25``."""
+    return NOT_MEASURED if number is None else f"{number:,.{decimals}f}".replace(",", " ")
+
+
 def short_count(number: int) -> str:
     """A count in at most four cells: ``999``, ``6.1k``, ``118k``, ``1.2M`` (powers of 1000)."""
     value, unit = float(number), ""
@@ -91,6 +96,33 @@ def extent(dim: Iterable[int] | None) -> str:
     while len(sides) > 1 and sides[-1] == 1:
         sides.pop()
     return "×".join(map(str, sides))
+
+
+def tenths(mean: float) -> str:
+    """A mean of counts: ``3.7``, ``4``."""
+    return f"{mean:.1f}".removesuffix(".0")
+
+
+def percents(parts: Sequence[float], decimals: int = 0) -> list[str]:
+    """The parts of one whole in percent, so rounded that they add up: ``["60%", "8%", "32%"]``.
+
+    ``<1%`` is more than nothing, ``>99%`` less than all; ``–`` where there is no whole.
+    """
+    whole, steps = sum(parts), 100 * 10**decimals
+    if not whole:
+        return [NOT_MEASURED] * len(parts)
+    exact = [part / whole * steps for part in parts]
+    found = [int(each) for each in exact]
+    by_rest = sorted(range(len(parts)), key=lambda place: found[place] - exact[place])
+    for place in by_rest[: steps - sum(found)]:
+        found[place] += 1
+    least = f"{10**-decimals:.{decimals}f}"
+    words = {0: f"<{least}%", steps: f">{100 - float(least):.{decimals}f}%"}
+    near = [0 < part < whole and number in words for part, number in zip(parts, found, strict=True)]
+    return [
+        words[number] if edge else f"{number / 10**decimals:.{decimals}f}%"
+        for number, edge in zip(found, near, strict=True)
+    ]
 
 
 def _decimals(value: float) -> int:

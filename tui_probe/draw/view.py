@@ -74,13 +74,14 @@ class Data(ABC):
         """How many of the first parts of ``status`` say what it is about, and are left out nowhere."""
         return 0
 
-    def number_pages(self, numbers: Mapping[str, int]) -> None:
-        """A screen has these views as pages of these numbers, which may be named then."""
-        del numbers
+    def name_keys(self, keys: Mapping[str, str]) -> None:
+        """A screen has these views as pages behind these keys, which may be named then."""
+        del keys
 
     def take_over(self, before: View) -> None:
         """Show as much as can be of what another view of this kind shows: its window, cursor, order, level."""
-        del before
+        if type(before) is type(self):
+            self.choose(before.choices())
 
     def leads_to(self) -> str:
         """The view that Enter goes to, at the spot that the cursor is on; "" for none."""
@@ -92,11 +93,14 @@ class Data(ABC):
         return ""
 
     def choices(self) -> Mapping[str, Any]:
-        """What was chosen of it that says which lines it has, such as one of several texts, for ``choose``."""
+        """What was chosen of it, for ``choose``: one of several texts, an order; of a drawing its window and cursor.
+
+        It holds nothing of what is shown, so that it may be kept for long.
+        """
         return {}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
-        """Make these choices again."""
+        """Make these choices again, also those of another kernel or launch, as far as they mean something here."""
         del choices
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from tui_probe.dsl.program import DeclaredMap, ProbeFunction
 from tui_probe.dsl.source import Source, words
 from tui_probe.engine.model import FIELD_BYTES, GROUPS
-from tui_probe.engine.positions import parse_positions
+from tui_probe.engine.positions import POSITIONS, parse_positions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,7 +96,7 @@ def read_probe_function(node: ast.FunctionDef, source: Source) -> ProbeFunction:
     try:
         positions = parse_positions(position)
     except ValueError as error:
-        raise source.error(node, f"pos is wrong: {error}; write 'kernel' or opcodes, 'ld.global:st.global'") from None
+        raise source.error(node, f"pos is wrong: {error}; write {POSITIONS}") from None
     level = _one_of(node, "level", given["level"], _LEVELS, source) if "level" in given else None
     before = bool(given.get("before", False))
     if not before and any(one.is_block for one in positions):

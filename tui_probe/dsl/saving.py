@@ -126,7 +126,7 @@ class Saver:
             )
         if len(node.args) != len(fields):
             raise self._source.error(
-                node, f"{word} has {len(node.args)} values, map {declared.name} has {len(fields)} fields ({names})"
+                node, f"{word} takes a value for each field of map {declared.name} ({names}): {len(node.args)} given"
             )
         return [64 if kind == "u64" else 32 for _, kind in fields]
 

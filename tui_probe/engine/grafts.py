@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.graft_site_file import graft_site_file
+from tui_probe.engine.in_vain import in_vain, is_for_instructions
 from tui_probe.engine.instruction_grafts import graft_instructions
 from tui_probe.engine.kernel_info import kernel_info
 from tui_probe.engine.machine_positions import site_lines
@@ -164,6 +165,7 @@ class Grafter:
             self._probe.callback,
             sampled=self._sampled,
             independent=not blocks_may_wait(target.words, target.arch),
+            note=None if sites or blocks or not is_for_instructions(self._probe) else in_vain(self._probe),
             way=_way(grafted),
         )
         said = _said(target, grafted, rewritten) + ("\n[graft] values kept in slots" if in_slots else "")

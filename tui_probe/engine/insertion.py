@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from tui_probe.engine.callees import Callees
 from tui_probe.engine.carried import carried_registers
 from tui_probe.engine.function_insertion import FunctionInsertion
-from tui_probe.engine.model import BLOCK, LOOP, Save
+from tui_probe.engine.in_vain import is_for_instructions
+from tui_probe.engine.model import BLOCK, Save
 from tui_probe.engine.module_variables import SharedVariables
 from tui_probe.engine.passing import Passing, add_parameters
 from tui_probe.engine.refusals import refuse_unsupported
@@ -121,7 +122,7 @@ class _Inserter:
         self._at_entry(before, passing)
         self._add_parameters()
         self._notes.keep(self._entry.expander.sites.instructions)
-        in_vain = self._is_for_instructions() and not inserted
+        in_vain = is_for_instructions(self._probe) and not inserted
         return Insertion(self._entry.expander.sites.lines, in_vain, self._notes)
 
     def _snippets(self, side: Literal["before", "after"]) -> list[Snippet]:
@@ -156,11 +157,6 @@ class _Inserter:
             held[self._entry.sampling.place] = "b32"
         own = {name: self._probe.registers[name] for name in carried_registers(self._probe)}
         return held | {self._names.register(name, kind): kind for name, kind in own.items()}
-
-    def _is_for_instructions(self) -> bool:
-        """A kernel without a loop is nothing to remark on."""
-        positions = [position for point in self._probe.points for position in point.positions]
-        return any(not position.is_kernel and position.opcode != LOOP for position in positions)
 
     def _at_entry(self, snippets: list[Snippet], passing: Passing) -> None:
         """Registers, then what runs first."""

@@ -177,6 +177,9 @@ class SourceRange:
     first: int
     last: int
 
+    def __str__(self) -> str:
+        return f"{self.file}:{self.first}" + (f"-{self.last}" if self.last > self.first else "")
+
     def holds(self, file: str, line: int) -> bool:
         """Whether a line of source is one of them."""
         return self.first <= line <= self.last and (file == self.file or file.endswith(f"/{self.file}"))
@@ -196,6 +199,13 @@ class Position:
     retried: bool = False
     source: SourceRange | None = None
     """Lines of a source file: all instructions that came from them, run by run."""
+
+    def __str__(self) -> str:
+        """As in a probe file: ``ld.global``, ``attn.py:22-26``; ``kernel`` for its entry and exits."""
+        if self.source is not None:
+            return str(self.source)
+        unwanted = (f"!{modifier}" for modifier in self.unwanted)
+        return ".".join((self.opcode or "kernel", *self.modifiers, *unwanted)) + "+" * self.retried
 
     @property
     def is_source(self) -> bool:

@@ -27,9 +27,12 @@ if TYPE_CHECKING:
     from tui_probe.ptx.tree import Instruction
 
 MERGED: Final = "merged"
+POSITIONS: Final = "'kernel', instructions, 'ld.global:st.global', or lines of source, 'attn.py:22-26'"
+"""What a person may write, for messages."""
 _SEPARATOR: Final = re.compile(r"(?<!:):(?!:)")
 _LINES: Final = re.compile(r"([^:\s]*\.[A-Za-z_+]+\w*):(\d{1,9})(?:-(\d{1,9}))?")
 """``attn.py:22``, ``attn.py:22-26``."""
+_LIKE_LINES: Final = re.compile(r"[^:\s]*:\s*\d.*")
 _POSITION: Final = re.compile(r"([A-Za-z_]\w*(?:\.!?\w+(?:::\w+)*)*)(\+?)")
 
 
@@ -38,6 +41,10 @@ def parse_positions(text: str) -> tuple[Position, ...]:
     lines = _LINES.fullmatch(text.strip())
     if lines is not None:
         return (_source(lines[1], int(lines[2]), int(lines[3] or lines[2])),)
+    if _LIKE_LINES.fullmatch(text.strip()):
+        raise ValueError(
+            f"{text!r} is not a position: FILE:FIRST-LAST are lines of a source file, not of PTX, and stand alone"
+        )
     found = []
     for part in _SEPARATOR.split(text):
         name = part.strip()

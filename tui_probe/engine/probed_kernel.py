@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tui_probe.engine.edits import Edits, marked
+from tui_probe.engine.in_vain import in_vain
 from tui_probe.engine.insertion import insert_probe
 from tui_probe.engine.kernel_info import kernel_info
 from tui_probe.engine.module_variables import replay_hazard, share_variables
@@ -13,12 +14,12 @@ from tui_probe.engine.names import Names
 from tui_probe.engine.ptx_target import fitted
 from tui_probe.engine.storage import map_slots
 from tui_probe.ptx.waiting import blocks_may_wait
-from tui_probe.reasons import Reason, because
 
 if TYPE_CHECKING:
     from tui_probe.engine.kernel import Kernel
     from tui_probe.engine.model import Probe
     from tui_probe.engine.site_notes import SiteNotes
+    from tui_probe.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,6 @@ def with_probe(
         replay_hazard(kernel),
         sampled=sampled,
         independent=not blocks_may_wait([kernel.entry, *kernel.functions]),
-        note=note or (because("matched-nothing", probe=probe.name) if inserted.in_vain else None),
+        note=note or (in_vain(probe) if inserted.in_vain else None),
     )
     return Probed(kernel.edited(edits), info, inserted.notes)

@@ -197,8 +197,7 @@ class _SnippetCheck:
             word = "ADD" if save.adds else "SAVE"
             raise self._error(
                 save.place,
-                f"{word} has {len(save.values)} values; map {own_map.name} has {len(own_map.fields)} ({names}): "
-                "list one for each",
+                f"{word} takes a value for each field of map {own_map.name} ({names}): {len(save.values)} given",
             )
         if not save.adds:
             for value, field in zip(save.values, own_map.fields, strict=True):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ImportFileError
+from tui_probe.importers.mistaken import mistaken
 from tui_probe.importers.ncu_layouts import Details, layout_of
 from tui_probe.importers.ncu_lines import HEADING, Lines
 from tui_probe.importers.ncu_rows import Rows
@@ -53,7 +54,7 @@ def read_ncu_file(path: Path, progress: Callable[[float], object] = lambda _: No
     lines, rows = Lines(), Rows()
     tables = _read(lines, rows, lines_of(path, progress))
     if not rows.launches:
-        raise ImportFileError(f"{path}: {_why_nothing(lines, tables)}")
+        raise ImportFileError(f"{path}: {_why_nothing(path, lines, tables)}")
     metrics, positions, factors = rows.metrics()
     launch, metric, value, words = rows.columns()
     if len(metric):
@@ -86,7 +87,7 @@ def _read(lines: Lines, rows: Rows, texts: Iterable[str]) -> int:
     return tables
 
 
-def _why_nothing(lines: Lines, tables: int) -> str:
+def _why_nothing(path: Path, lines: Lines, tables: int) -> str:
     said = list(chain.from_iterable(lines.messages.values()))
     if any(NO_PERMISSION in message for message in said):
         return f"nothing was profiled, since {HOW_TO_GET_PERMISSION}"
@@ -96,6 +97,8 @@ def _why_nothing(lines: Lines, tables: int) -> str:
         return "no kernel was profiled: check ncu's filters, and --target-processes all where a child launches kernels"
     if tables:
         return "headings without any launch: the program launched no kernel, or the file is cut off"
+    if (other := mistaken(path, "ncu")) is not None:
+        return other
     return f"no table of Nsight Compute (no headings with ID and Kernel Name): make one with {_HOW_TO_MAKE}"
 
 
@@ -116,4 +119,6 @@ def _notes(lines: Lines, tables: int, rows: Rows) -> Iterator[str]:
     elif any(launch.grid is None for launch in rows.launches):
         yield "an older file, without grid and block: kernels are told apart by name alone"
     if lines.broken:
-        yield f"{lines.broken} lines look like rows of a table and could not be read"
+        number = f"{lines.broken:,}".replace(",", " ")
+        look = "line looks like a row" if lines.broken == 1 else "lines look like rows"
+        yield f"{number} {look} of a table and could not be read"

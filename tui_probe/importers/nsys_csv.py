@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.errors import ImportFileError
+from tui_probe.importers.mistaken import mistaken
 from tui_probe.importers.nsys_model import (
     UNKNOWN,
     Copies,
@@ -34,6 +35,10 @@ _TRACE: Final = frozenset({"Start", "Duration", "GrdX", "Strm", "Name"})
 _RANGES: Final = frozenset({"Name", "Projected Start", "Projected Duration", "Lvl"})
 _SUMS: Final = frozenset({"Total Time", "Instances", "Name"})
 _SHAPE: Final = ("GrdX", "GrdY", "GrdZ", "BlkX", "BlkY", "BlkZ")
+_HOW_TO_MAKE: Final = (
+    "no report of nsys stats that is known, nor an sqlite export: make one with nsys export --type sqlite REPORT, or"
+    " nsys stats --format csv --report cuda_gpu_trace,nvtx_gpu_proj_trace --output . REPORT"
+)
 _MEGABYTE: Final = 1e6
 _MOST: Final = 2.0**62
 _LARGEST: Final = float(1 << 62)
@@ -111,11 +116,7 @@ def _reports(path: Path, progress: Callable[[float], object]) -> list[_Report]:
         elif found and found[-1].fits(cells):
             found[-1].rows.append(cells)
     if not found:
-        raise ImportFileError(
-            f"{path}: no report of nsys stats that is known, nor an sqlite export: make one with"
-            " nsys export --type sqlite REPORT, or nsys stats --format csv"
-            " --report cuda_gpu_trace,nvtx_gpu_proj_trace --output . REPORT"
-        )
+        raise ImportFileError(f"{path}: {mistaken(path, 'nsys') or _HOW_TO_MAKE}")
     return found
 
 

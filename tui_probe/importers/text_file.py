@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import os
+import shlex
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ImportFileError
@@ -20,6 +21,10 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+
+
+_PACKED: Final = ((b"\xfd7zXZ\0", "xz"), (b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"BZh", "bzip2"))
+"""How packed files begin, and what unpacks them."""
 
 
 def lines_of(path: Path, progress: Callable[[float], object] = lambda _: None) -> Iterator[str]:
@@ -48,10 +53,14 @@ def part_of(progress: Callable[[float], object], place: int, count: int) -> Call
 
 
 def first_bytes(path: Path, count: int = 64) -> bytes:
-    """The first bytes of a file; ImportFileError if it cannot be read."""
+    """The first bytes of a file; ImportFileError if it cannot be read, or is packed."""
     try:
         with path.open("rb") as file:
-            return file.read(count)
+            start = file.read(max(count, 8))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ImportFileError(f"{path}: {reason}: name a file that can be read") from error
+    for mark, program in _PACKED:
+        if start.startswith(mark):
+            raise ImportFileError(f"{path}: packed: unpack it with {program} -d {shlex.quote(str(path))}")
+    return start[:count]

@@ -20,6 +20,7 @@ import threading
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from tui_probe.errors import ProbeError, TargetError
+from tui_probe.trace.recent import remember
 
 from .screened import ScreenedTarget
 from .session import Session
@@ -92,6 +93,8 @@ def hold(stream: Stream, options: RunOptions, probes: Sequence[ChosenProbe]) -> 
 
         threading.Thread(target=serve, name="questions", daemon=True).start()
         target.wait()
+        for trace in target.trace_directories():  # its screen may stay open for long
+            remember(trace)
         released.wait()  # the screen may still show what lies in the spool
         outcome = session.outcome()
     if asked_for_end[0]:

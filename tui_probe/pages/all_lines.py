@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
@@ -44,6 +44,8 @@ class KernelLine:
     value: float
     share: Share
     opcode: str | None
+    is_first: bool
+    """Whether that is what the probe ranks lines by; else the kernel has nothing of it."""
 
     @property
     def place(self) -> str:
@@ -59,19 +61,20 @@ class KernelLine:
 
 
 def kernel_lines(trace: Trace, progress: Progress = no_progress) -> Iterator[KernelLine]:
-    """All lines of which something was measured, the largest share of all kernels first."""
+    """All lines of which something was measured: what probes rank by, such as waste, before the rest, the largest share
+    of all kernels first."""
     found = [line for kernel in each_told(trace.kernels, progress) for line in _of_kernel(trace, kernel)]
     wholes: dict[tuple[str, str], float] = {}
     for line in found:
         wholes[line.probe, line.name] = wholes.get((line.probe, line.name), 0.0) + line.value
     known = [_with_share(line, wholes) for line in found]
-    return iter(sorted(known, key=lambda line: (-line.share, line.kernel.index, line.row.line)))
+    return iter(sorted(known, key=lambda line: (not line.is_first, -line.share, line.kernel.index, line.row.line)))
 
 
 def _with_share(line: KernelLine, wholes: Mapping[tuple[str, str], float]) -> KernelLine:
     whole = wholes[line.probe, line.name]
     share = Share(line.value / whole if whole else 0.0)
-    return KernelLine(line.kernel, line.probe, line.name, line.row, line.value, share, line.opcode)
+    return replace(line, share=share)
 
 
 def _of_kernel(trace: Trace, kernel: Kernel) -> Iterator[KernelLine]:
@@ -89,7 +92,8 @@ def _of_kernel(trace: Trace, kernel: Kernel) -> Iterator[KernelLine]:
         for row in found.rows:
             value = row.found.get(name)
             if isinstance(value, int | float) and row.line:
-                yield KernelLine(kernel, probe, name, row, float(value), Share(0), opcodes.get(row.line))
+                opcode = opcodes.get(row.line)
+                yield KernelLine(kernel, probe, name, row, float(value), Share(0), opcode, name == lines.main)
 
 
 def _ranking(lines: Lines, found: LineRows) -> str:
@@ -114,16 +118,17 @@ LINE_COLUMNS: Final[tuple[Column[KernelLine], ...]] = (
     Column("demangled", lambda r: r.kernel.demangled, "kernel", lambda r: r.kernel.demangled, False, 0, 12, shorten),
     Column("ptx_line", lambda r: r.row.line, "line", lambda r: where(r.row.line)),
     Column("probe", lambda r: r.probe),
-    Column("measure", lambda r: r.name, "most", lambda r: r.name, False, 2),
-    Column("value", lambda r: r.value, "", lambda r: _shown(int(r.value) if r.value.is_integer() else r.value)),
+    Column("measure", lambda r: r.name, "measure", lambda r: r.name, False),
+    Column("value", lambda r: r.value, "value", lambda r: _shown(int(r.value) if r.value.is_integer() else r.value)),
     Column("share", lambda r: float(r.share), "of all", lambda r: r.share.text),
     Column("file", lambda r: r.row.source.file if r.row.source else None),
     Column("source_line", lambda r: r.row.source.line if r.row.source else None),
-    Column("place", None, "source", lambda r: r.place, False),
-    Column("opcode", lambda r: r.opcode, "instruction", lambda r: r.opcode or "", False, 1, 12, shorten),
+    Column("place", None, "source", lambda r: r.place, False, 1),
+    Column("opcode", lambda r: r.opcode, "instruction", lambda r: r.opcode or "", False, 2, 12, shorten),
     Column("others", lambda r: dict(r.row.found), "beside that", lambda r: r.beside, False, 3, nested=True),
 )
-"""``share`` is of what all lines of all kernels have together, by the same probe."""
+"""``share`` is of what all lines of all kernels have together, by the same probe. Without its measure a value would
+mean nothing, so that column stays however narrow the table is."""
 
 
 def all_lines(trace: Trace, cells: int, progress: Progress = no_progress) -> Iterator[str]:

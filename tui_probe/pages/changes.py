@@ -98,12 +98,12 @@ class Change:
 
     @property
     def share_text(self) -> str:
-        """``-50.0 %``."""
-        return "" if not self.share else f"{100 * self.share:+.1f} %"
+        """``-50.0%``."""
+        return "" if not self.share else f"{100 * self.share:+.1f}%"
 
     @property
     def words(self) -> str:
-        """``registers per thread 32 → 15 (-53.1 %)``."""
+        """``registers per thread 32 → 15 (-53.1%)``."""
         share = f" ({self.share_text})" if self.share_text else ""
         return f"{self.before.label} {self.before.text} → {self.after.text}{share}"
 
@@ -207,11 +207,11 @@ FIGURE_COLUMNS: Final[tuple[Column[Change], ...]] = (
 
 
 def _spread(change: Change) -> str:
-    """``±2 %, ±3 %``: half the distance of the quartiles on both sides; "" where too few launches tell."""
+    """``±2%, ±3%``: half the distance of the quartiles on both sides; "" where too few launches tell."""
     if change.before.spread is None and change.after.spread is None:
         return ""
     return ", ".join(
-        "–" if each.spread is None else f"±{100 * each.spread:.0f} %" for each in (change.before, change.after)
+        "–" if each.spread is None else f"±{100 * each.spread:.0f}%" for each in (change.before, change.after)
     )
 
 

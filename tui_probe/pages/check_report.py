@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tui_probe.draw.printable import dump_json
 from tui_probe.draw.units import count, counted, size
 from tui_probe.probe_files.catalogue import describe
+from tui_probe.probe_files.doubts import doubts
 from tui_probe.trace.demangle import demangle
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def _head(check: Check) -> Iterator[str]:
     yield from _listed("keeps", entry.records)
     yield from _listed("runs", entry.places)
     yield _field("verified", _VERIFIED)
+    yield from _listed("doubtful", doubts(check.probe))
     if check.image is not None:
         image = check.image
         what = "PTX" if image.way == "ptx" else "machine code"
@@ -83,7 +85,7 @@ def _kernel(check: Check, kernel: KernelCheck, log: ProcessLog, arrow: str) -> I
         yield from _listed("  ptxas", kernel.said)
         if kernel.instead:
             yield _field("  instead", kernel.instead)
-        elif kernel.status == "failed" and check.out is None:
+        elif kernel.status == "failed" and kernel.arch and check.out is None:
             yield _field("  look", "at its files, which --out DIR keeps")
     if check.out is not None:
         yield _field("  files", str(kernel.directory))
@@ -158,6 +160,7 @@ def _probe_record(probe: Probe) -> dict[str, Any]:
         "measures": about.measures,
         "unit": about.unit,
         "maps": [_map_record(own_map) for own_map in probe.maps],
+        "doubts": doubts(probe),
     }
 
 

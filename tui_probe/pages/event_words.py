@@ -28,7 +28,8 @@ def _of_process(event: Event) -> str | None:
         case process_events.Epoch():
             return "zero of the names of result files, in nanoseconds since 1970"
         case process_events.Device(_, sms, clock, capability, name):
-            return f"the device: {name}, {sms} SMs, compute capability {capability}, at most {clock / 1e6:.2f} GHz"
+            about = f"{units.counted(sms, 'SM')}, compute capability {capability}, at most {clock / 1e6:.2f} GHz"
+            return f"the device: {name}, {about}"
         case process_events.Initialised():
             return "the hook is ready"
         case process_events.BenchmarkEnabled(size):
@@ -72,7 +73,12 @@ def _of_preparation(event: Event) -> str | None:
         case kernel_events.EngineAnswer(outcome, reason):
             return f"the engine answered: {outcome}" + (f", {reason.text}" if reason else "")
         case kernel_events.InfoRead(_, parameters, maps):
-            return f"kernel.info was read: {parameters} parameters" + ("" if maps is None else f", {maps} maps")
+            return ", ".join(
+                [
+                    f"kernel.info was read: {units.counted(parameters, 'parameter')}",
+                    *([] if maps is None else [units.counted(maps, "map")]),
+                ]
+            )
         case kernel_events.KernelReady(_, name):
             return f"{name} is ready to be launched with the probe"
         case kernel_events.KernelFate(index, status, _, _, reason):

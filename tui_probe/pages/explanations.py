@@ -58,7 +58,10 @@ _LIVE: Final[dict[str, tuple[str, ...]]] = {
         " else the least, the median and the most of each figure over some of them, evenly spread. A kernel is read"
         " again as its results double, and at the end. Enter on a kernel of the table shows single launches.",
     ),
-    "gpu": ("The GPUs of this machine now, and their load, memory, clocks and power in the last minutes.",),
+    "gpu": (
+        "The devices of the run; and while it runs the GPUs of this machine, with their load, memory, clocks and power"
+        " in the last minutes.",
+    ),
 }
 """Of the home screen, of the pages of the live screen, and of the figures of a comparison."""
 

@@ -188,8 +188,8 @@ def _of_result(source: Source, result: Measured) -> Iterator[Figure]:
 
 def _measured(figure: Measurement, *, simulated: bool) -> Figure:
     metric = figure.metric
-    label = metric.key.replace("_", " ")
-    unit = "" if label.split()[-1] == metric.unit else metric.unit  # not “span cycles 350 cycles”
+    label = metric.alone or metric.key.replace("_", " ")
+    unit = "" if metric.unit in label.split() else metric.unit  # not “span cycles 350 cycles”
 
     def show(number: float) -> str:
         whole = float(number).is_integer() or abs(number) >= _WHOLE

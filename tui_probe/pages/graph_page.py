@@ -25,9 +25,9 @@ ABOUT: Final = (
     " a number of its own.",
     "The time of a graph is that of a replay as a whole, between events before and behind it; “call” is what the host"
     " needs for it. The time of a node is the mean over all timed launches of its kernel, in this graph or outside of"
-    " any: single nodes of a replay are not timed. Where the probe in them reads %globaltimer, “began” says when each"
-    " node of the newest probed replay did, after the first. Bars show when a node can begin, by what it waits for:"
-    " with those times as lengths where all kernels have one, else with equal ones.",
+    " any; in a graph launches are timed with TUI_PROBE_GRAPHS=timed alone. Where the probe in them reads %globaltimer,"
+    " “began” says when each node of the newest probed replay did, after the first. Bars show when a node can begin, by"
+    " what it waits for: with those times as lengths where all kernels have one, else with equal ones.",
 )
 NONE: Final = "No CUDA graph was made executable."
 _BAR: Final = 24

@@ -167,9 +167,18 @@ def _times(row: KernelRow, cells: int) -> Iterator[Line]:
             if kind is not None:
                 yield from _field(label, _of_kind(kind), cells)
     if row.slowdown is not None:
-        times = f"{_milliseconds(row.time_ms)} original, {_milliseconds(row.time_probed_ms)} probed"
         doubt = f" ± {row.slowdown_doubt:.2f}" if row.slowdown_doubt else ""
-        yield from _field("slowdown", f"{row.slowdown:.2f}×{doubt} (median; {times})", cells)
+        yield from _field("slowdown", f"{row.slowdown:.2f}×{doubt} ({_slowdown_of(row)})", cells)
+
+
+def _slowdown_of(row: KernelRow) -> str:
+    """Of what it is the slowdown, which is seldom that of the median times."""
+    if not row.slowdown_pairs:
+        return "ratio of the mean times, over the shapes timed both ways"
+    times = f"{_milliseconds(row.time_ms)} original, {_milliseconds(row.time_probed_ms)} probed"
+    if row.slowdown_pairs == 1:
+        return f"one pair: {times}"
+    return f"median of the ratios of {row.slowdown_pairs} pairs; median times {times}"
 
 
 def _of_kind(kind: TimeOfKind) -> str:

@@ -52,6 +52,7 @@ class KernelRow:
     static_shared_probed: int | None
     slowdown: float | None
     slowdown_doubt: float | None
+    slowdown_pairs: int
     time_share: float | None
     gpu_time: GpuTime | None
     time_ms: float | None

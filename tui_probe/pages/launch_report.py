@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.hanging import hanging
+from tui_probe.draw.shell import command_lines, shell_word
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.table import Column, safe, table
+from tui_probe.draw.table import Column, table
 from tui_probe.draw.units import NOT_MEASURED
 
 if TYPE_CHECKING:
@@ -54,8 +54,9 @@ def launch_lines(trace: Trace, cells: int) -> Iterator[str]:
     first, last = range(ENDS), range(total - ENDS, total)
     lines = list(table(LAUNCH_COLUMNS, list(_rows(trace, (launches[i] for i in (*first, *last)))), cells))
     yield from lines[:-ENDS]
-    rest, kernel = units.counted(total - 2 * ENDS, "more launch"), f"{safe(str(trace.directory))}:KERNEL"
-    yield from hanging(f"… {rest}: --format csv has all; of one kernel: tui-probe show launches {kernel}", cells)
+    rest = units.counted(total - 2 * ENDS, "more launch")
+    command = f"tui-probe show launches {shell_word(trace.directory)}:KERNEL"
+    yield from command_lines(f"… {rest}: --format csv has all; of one kernel:", command, cells)
     yield from lines[-ENDS:]
 
 

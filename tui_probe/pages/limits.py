@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from math import prod
@@ -12,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.analysis.limits import BUSY, Demand, Verdict, demanded, fits, traffic, verdict
 from tui_probe.analysis.machine import Machine, machine_of
 from tui_probe.draw import units
-from tui_probe.draw.table import safe
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
+from tui_probe.pages.target import target_of
 from tui_probe.probekit.measured import measured, probe_of
 from tui_probe.probekit.quantities import measured_with, measuring_all
 from tui_probe.trace.allocations import read_launch_memory
@@ -31,12 +30,12 @@ NEWEST: Final = 5
 """Results of a kernel whose mean is taken, of each probe that counts any of it."""
 NAMES: Final = {"tensor": "tensor cores", "issue": "the issue of instructions"}
 WANTED: Final[tuple[Quantity, ...]] = (
-    "sectors", "tensor operations as half", "fp32 instructions", "fp64 instructions", "instructions",
+    "sectors", "shared requests", "tensor operations as half", "fp32 instructions", "fp64 instructions", "instructions",
 )  # fmt: skip
 """What one probe has to count to answer by itself."""
 _COUNTED: Final[tuple[Quantity, ...]] = (
     *WANTED, "bytes read", "bytes written", "load sectors", "store sectors", "tensor operations", "half instructions",
-    "fp16 instructions", "bf16 instructions", "memory instructions", "shared requests", "wgmma instructions",
+    "fp16 instructions", "bf16 instructions", "memory instructions", "wgmma instructions",
     "footprint",
 )  # fmt: skip
 _UNITS_SHOWN: Final = 4
@@ -272,15 +271,12 @@ def _command(found: Verdict, trace: Run) -> str:
     if not found.unknown:
         return ""
     if set(found.unknown) == {"bandwidth"}:
-        return "tui-probe bandwidth --auto --format json > bw.json, then roofline --bandwidth bw.json"
+        return "tui-probe bandwidth --auto --format json > bw.json, then tui-probe roofline --bandwidth bw.json"
     probe = measuring_all(WANTED)
-    counts = set(found.unknown) - {"time", "bandwidth"}
-    if probe is None or (trace.state.simulated and not counts):
+    if probe is None or (trace.state.simulated and not _not_counted(found)):
         return ""
-    run = trace.run_info
-    command = shlex.join(run.command) if run is not None and run.command else trace.state.command or "COMMAND"
     timed = "" if trace.state.simulated or found.seconds else " --benchmark --save-results"
-    return f"tui-probe run{' --sim' if trace.state.simulated else ''} -p {probe}{timed} -- {safe(command)}"
+    return f"tui-probe run{' --sim' if trace.state.simulated else ''} -p {probe}{timed} -- {target_of(trace)}"
 
 
 def _is_unit(found: Verdict) -> bool:
@@ -309,7 +305,7 @@ def _sentence(of: Limited) -> str:
     if found.limit == "latency":
         return f"latency: no unit is busy for {BUSY:.0%} of the time"
     if found.limit == "too small":
-        return f"too small: {units.counted(found.blocks or 0, 'block')} for {found.sms} SMs"
+        return f"too small: {units.counted(found.blocks or 0, 'block')} for {units.counted(found.sms, 'SM')}"
     if found.limit == "launch":
         return f"launch: {units.duration(found.seconds)} is about what it takes to launch anything"
     return _not_told(of)
@@ -321,10 +317,22 @@ def _behind_caches(found: Verdict) -> bool:
 
 def _not_told(of: Limited) -> str:
     if of.machine.simulated:
-        asked = demanded(of.demand, of.machine)
-        most = f"; by its counts {NAMES.get(asked[0].unit, asked[0].name)} would take an A100 longest" if asked else ""
-        return f"{NOT_MEASURED} a simulated GPU has no time{most}"
+        return f"{NOT_MEASURED} a simulated GPU has no time{_longest(of)}"
     return f"{NOT_MEASURED} not measured: {', '.join(of.verdict.unknown)}"
+
+
+def _longest(of: Limited) -> str:
+    """What would take longest where there is time; "" of a single unit that was counted among others that were not."""
+    asked, uncounted = demanded(of.demand, of.machine), _not_counted(of.verdict)
+    if not asked or (uncounted and len(asked) == 1):
+        return ""
+    counts = "of what was counted," if uncounted else "by its counts"
+    return f"; {counts} {NAMES.get(asked[0].unit, asked[0].name)} would take an A100 longest"
+
+
+def _not_counted(found: Verdict) -> set[str]:
+    """What no probe counted."""
+    return set(found.unknown) - {"time", "bandwidth"}
 
 
 def _busy(of: Limited) -> str:

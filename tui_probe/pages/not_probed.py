@@ -11,17 +11,31 @@ import numpy as np
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import safe
+from tui_probe.near import meant
 from tui_probe.reasons import Reason
 
 if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel, Trace
 
 _MOST_NAMED = 4
+IN_VAIN = "Kernels in which the probe matched nothing"
 
 
 def not_probed_lines(trace: Trace, cells: int) -> list[str]:
     """One line per reason; none if everything was probed."""
-    return [*_kernels(trace, cells), *_launches(trace, cells)]
+    return [*none_named(trace), *_kernels(trace, cells), *_launches(trace, cells)]
+
+
+def none_named(trace: Trace) -> list[str]:
+    """That --kernel named none of the kernels that there were, and which it may have meant."""
+    asked = None if trace.run_info is None else trace.run_info.options.get("kernels")
+    if not isinstance(asked, str) or {kernel.status for kernel in trace.kernels} != {"excluded"}:
+        return []
+    names = list(dict.fromkeys(safe(kernel.demangled.partition("(")[0]) for kernel in trace.kernels))
+    others = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    near = next(filter(None, (meant(word, names) for word in asked.split(":"))), "")
+    listed = f": {', '.join(names[:_MOST_NAMED])}{others}"
+    return [f"--kernel {safe(asked)} names none of the kernels{near or listed}"]
 
 
 def in_vain_lines(trace: Trace, cells: int) -> list[str]:

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.draw import units
 from tui_probe.draw.hanging import hanging
+from tui_probe.draw.shell import shell_word
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column, safe
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import each_told, no_progress
+from tui_probe.pages.not_probed import IN_VAIN, in_vain_lines
 from tui_probe.pages.time_columns import by_share
 from tui_probe.probekit.many import few_lines, kernel_lines
-from tui_probe.probekit.measured import Measured, all_measured, figure_text, name_of_probe
+from tui_probe.probekit.measured import UNKNOWN, Measured, all_measured, figure_text, name_of_probe, probe_of
 from tui_probe.probekit.registry import probe_named
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ def result_lines(trace: Trace, cells: int, seconds: float | None = None) -> Iter
     Reading ends after so many ``seconds``: the kernels that are left are counted.
     """
     kernels, told = _with_results(trace), set[str]()
-    page = f"tui-probe report {safe(str(trace.directory))} --page results"
+    page = f"tui-probe report {shell_word(trace.directory)} --page results"
     latest = None if seconds is None else time.monotonic() + seconds
     for place, kernel in enumerate(kernels):
         if latest is not None and time.monotonic() > latest:
@@ -57,11 +59,16 @@ def result_lines(trace: Trace, cells: int, seconds: float | None = None) -> Iter
 def page_lines(trace: Trace, cells: int, progress: Progress = no_progress) -> Iterator[str]:
     """The page as text, or how to get one: the kernels, and what was measured of each."""
     kernels, told = _with_results(trace), set[str]()
-    if not kernels:
+    in_vain = in_vain_lines(trace, cells)
+    if not kernels and not in_vain:
         yield "No kernel has results: run a program under a probe: tui-probe run."
     for kernel in each_told(kernels, progress):
         yield from _heading(kernel, cells, told)
         yield from kernel_lines(trace, kernel, cells, len(kernels))
+    if in_vain:
+        yield from ([""] if kernels else [])
+        yield IN_VAIN
+        yield from (part for line in in_vain for part in hanging(f"  {line}", cells))
 
 
 def lines_of_kernel(trace: Trace, kernel: Kernel, cells: int, kernels: int) -> Iterator[str]:
@@ -73,9 +80,12 @@ def lines_of_kernel(trace: Trace, kernel: Kernel, cells: int, kernels: int) -> I
 
 
 def _with_results(trace: Trace) -> list[Kernel]:
-    """The kernels that have results, once for each probe; those with most GPU time first."""
+    """The kernels that have results, once for each probe; those with most GPU time first.
+
+    One in which a probe of one's own matched nothing is not among them: it is told with all others of which that holds.
+    """
     kernels = chain.from_iterable(kernel.by_probe() for kernel in by_share(trace.kernels))
-    return [kernel for kernel in kernels if kernel.result_rows]
+    return [each for each in kernels if each.result_rows and not (each.matched_nothing and probe_of(each) is UNKNOWN)]
 
 
 def _heading(kernel: Kernel, cells: int, told: set[str]) -> Iterator[str]:

@@ -64,7 +64,7 @@ class RunVerdict:
         return f"{self.told}, {_short(self.kernel)}" if self.told else ""
 
     def against(self, before: RunVerdict, *, same_probe: bool) -> str:
-        """``matmul 1.20 ms → 810 µs (-32.5 %); limit latency → memory (L2)``; "" where nothing is known to differ.
+        """``matmul 1.20 ms → 810 µs (-32.5%); limit latency → memory (L2)``; "" where nothing is known to differ.
 
         Without times it is by the probe which kernel is told of and what, so that is compared with the ``same_probe``.
         """
@@ -93,7 +93,7 @@ def _time_change(now: RunVerdict, before: RunVerdict) -> str:
     if abs(change) < _SAME:
         return "time as before"
     old, new = (units.duration(each / 1e3) for each in (before.milliseconds, now.milliseconds))
-    return f"{_short(now.kernel)} {old} → {new} ({change * 100:+.1f} %)"
+    return f"{_short(now.kernel)} {old} → {new} ({change * 100:+.1f}%)"
 
 
 def verdict_of(trace: Trace) -> RunVerdict:

@@ -96,7 +96,7 @@ def _log(trace: Trace) -> Iterator[str]:
         rest = bool(file.readline())
     shown = sum(min(count, OF_EACH_KIND) for kind, count in seen.items() if kind != "others")
     more = units.counted(sum(seen.values()) - shown, "more line") + (" and those behind them" if rest else "")
-    yield f"{more} of these kinds and others: tui-probe show events"
+    yield f"{more} of these kinds and others: the page of events has them"
 
 
 def _kernel(kernel: Kernel | None) -> Iterator[str]:
@@ -126,7 +126,7 @@ def _added(kernel: Kernel) -> Iterator[str]:
     added = list((Counter(after) - Counter(before)).elements())
     parameters = sum(".param" in line and ".entry" not in line and line.startswith(".param") for line in added)
     more = f"{units.counted(len(added), 'line')} that pruned.ptx does not have"
-    yield f"probed.ptx has {more}, {units.counted(parameters, 'parameter')} among them: tui-probe show diff"
+    yield f"probed.ptx has {more}, {units.counted(parameters, 'parameter')} among them: the page Diff marks them"
 
 
 def _lines(path: Path) -> list[str]:
@@ -148,7 +148,8 @@ def _result(trace: Trace, kernel: Kernel | None) -> Iterator[str]:
     header = result.header
     yield f"result/{path.name}, {units.counted(path.stat().st_size, 'byte')}, little-endian"
     grid, block = units.extent(header.grid), units.extent(header.block)
-    yield f"0       8 numbers of 4 bytes: grid {grid}, block {block}, shared memory {header.shared}, {header.maps} maps"
+    said = f"grid {grid}, block {block}, shared memory {header.shared}, {units.counted(header.maps, 'map')}"
+    yield f"0       8 numbers of 4 bytes: {said}"
     for number, section in enumerate(result.sections):
         at, slots = _HEADER + _SECTION * number, header.blocks * header.slots(section.level)
         if not section.slot_bytes:

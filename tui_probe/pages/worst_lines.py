@@ -8,6 +8,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw.hanging import hanging
+from tui_probe.draw.shell import command_lines, shell_word
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import safe
 from tui_probe.pages.findings.brief import LARGEST, result_bytes, words_of
@@ -47,8 +48,8 @@ def worst_lines(trace: Trace, cells: int, seconds: float | None = None) -> list[
     ranked = sorted(_read(trace, seconds), key=lambda worst: worst.order)
     lines = [part for worst in ranked[:SHOWN] for part in hanging(_line(worst), cells)]
     if lines:
-        directory = safe(str(trace.directory))
-        lines += hanging(f"all lines of a kernel: tui-probe show lines {directory}:KERNEL", cells)
+        command = f"tui-probe show lines {shell_word(trace.directory)}:KERNEL"
+        lines += command_lines("all lines of a kernel:", command, cells)
     return lines
 
 

@@ -11,7 +11,7 @@ from tui_probe.probe_files.loading import load_probe
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.engine.model import Map, Position, Probe, ProbePoint
+    from tui_probe.engine.model import Map, Probe, ProbePoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +57,10 @@ def _places(point: ProbePoint) -> str:
     """``load: before ld.global, atom.global``, ``whole: at the kernel's entry and its exits``."""
     sides = [side for side, snippet in (("before", point.before), ("after", point.after)) if snippet]
     ends = [end for end, snippet in (("entry", point.before), ("exits", point.after)) if snippet]
-    instructions = [_position(position) for position in point.positions if not position.is_kernel]
+    instructions = [str(position) for position in point.positions if not position.is_kernel]
     told = [f"at the kernel's {' and '.join(ends)}"] if len(instructions) < len(point.positions) else []
     told += [f"{' and '.join(sides)} {', '.join(instructions)}"] if instructions else []
     return f"{point.name}: {'; '.join(told)}"
-
-
-def _position(position: Position) -> str:
-    if position.source is not None:
-        lines = position.source
-        return f"{lines.file}:{lines.first}" + (f"-{lines.last}" if lines.last > lines.first else "")
-    unwanted = (f"!{modifier}" for modifier in position.unwanted)
-    return ".".join((position.opcode, *position.modifiers, *unwanted))
 
 
 def _records(own_map: Map) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.model import FIELD_BYTES, Field, FieldType, Level, Map, Place, ProbePoint, Save, Snippet
-from tui_probe.engine.positions import parse_positions
+from tui_probe.engine.positions import POSITIONS, parse_positions
 from tui_probe.engine.snippet import ParsedSnippet, merge_saves, parse_snippet
 from tui_probe.probe_files.reductions import read_reduction
 from tui_probe.probe_files.toml_table import Table, as_integer
@@ -118,7 +118,7 @@ def _add_point(contents: Contents, table: Table, name: str, parsed: dict[str, Pa
     try:
         positions = parse_positions(table.text(key))
     except ValueError as error:
-        raise table.error(key, f"is wrong: {error}; write 'kernel' or opcodes, 'ld.global:st.global'") from None
+        raise table.error(key, f"is wrong: {error}; write {POSITIONS}") from None
     contents.declare(table, "registers", _declared_registers(table))
     snippets: dict[str, Snippet] = {}
     for where, one in parsed.items():

@@ -15,7 +15,8 @@ ENTRY_POINTS: Final = "tui_probe.probes"
 DEFAULT: Final = "block_sched"
 """The probe of a run that names none: the cheapest, and where the time went is asked first."""
 SUFFIXES: Final = (".toml", ".py")
-_MAIN: Final = "probe"
+MAIN: Final = "probe"
+"""The file that makes a folder a probe."""
 
 
 def built_in_folder() -> Path:
@@ -29,9 +30,7 @@ def built_in_folder() -> Path:
 def in_folder(file: Path) -> bool:
     """Whether a file is of a probe's folder: its ``probe.toml`` or ``probe.py``, or a twin beside that."""
     folder = file.resolve().parent
-    return file.stem == _MAIN or (
-        file.suffix == ".toml" and any((folder / (_MAIN + end)).is_file() for end in SUFFIXES)
-    )
+    return file.stem == MAIN or (file.suffix == ".toml" and any((folder / (MAIN + end)).is_file() for end in SUFFIXES))
 
 
 def name_of(file: Path) -> str:
@@ -42,15 +41,15 @@ def name_of(file: Path) -> str:
     folder = file.resolve().parent.name
     if not in_folder(file):
         return file.stem
-    return folder if file.stem == _MAIN else f"{folder}_{file.stem}"
+    return folder if file.stem == MAIN else f"{folder}_{file.stem}"
 
 
 def files_in(folder: Path) -> dict[str, Path]:
     """The files of a probe's folder by the names of the probes, the main one first; empty if it is no such folder."""
-    mains = [file for suffix in SUFFIXES if (file := folder / (_MAIN + suffix)).is_file()]
+    mains = [file for suffix in SUFFIXES if (file := folder / (MAIN + suffix)).is_file()]
     if not mains:
         return {}
-    twins = sorted(file for file in folder.glob("*.toml") if file.stem != _MAIN)
+    twins = sorted(file for file in folder.glob("*.toml") if file.stem != MAIN)
     return {name_of(file): file for file in (mains[0], *twins)}
 
 

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import keyword
 import re
-from typing import TYPE_CHECKING, Final, Literal
+from pathlib import Path
+from typing import Final, Literal
 
-from tui_probe.errors import UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tui_probe.engine.positions import POSITIONS, parse_positions
+from tui_probe.errors import ProbeFileError, UsageError
+from tui_probe.probe_files.doubts import doubts
+from tui_probe.probe_files.folders import MAIN, built_in_files, installed_files
+from tui_probe.probe_files.loading import read_probe
 
 Language = Literal["python", "toml"]
 
+_PLACE: Final = re.compile(r"^[^:]*, line \d+: ")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PYTHON: Final = '''\
-"""How long each warp is between two places of a kernel. Compiled by tui-probe, never run as Python.
+"""How long each warp is between two places of a kernel.
 
-    tui-probe check {name}.py kernels.ptx        does it fit? How many places does each position match?
-    tui-probe run -p {name}.py -- COMMAND        then: tui-probe show results
-    tui-probe help probe-language                all of the language
+This file is compiled by tui-probe, never run as Python.
+
+{use}
 """
 
 from tui_probe.dsl import Map, clock, probe, u64
@@ -54,12 +57,10 @@ def finish():
 _TOML: Final = '''\
 # How long each warp is between two places of a kernel.
 #
-#     tui-probe check {name}.toml kernels.ptx      does it fit? How many places does each position match?
-#     tui-probe run -p {name}.toml -- COMMAND      then: tui-probe show results
-#     tui-probe help probe-language                all of the language
+{use}
 
 [about]
-title = "{name}"
+title = "How long each warp is between two places of a kernel"
 measures = "cycles that each warp spends there"
 unit = "cycles"
 
@@ -94,11 +95,54 @@ _TEXTS: Final[dict[Language, tuple[str, str]]] = {"python": (".py", _PYTHON), "t
 
 
 def start_of(name: str, language: Language, position: str) -> tuple[str, str]:
-    """The name of the file and its text. Raises UsageError for a name that a map cannot have."""
+    """The name of the file and its text, which is a probe that works.
+
+    Raises UsageError for a name that a probe cannot have, and for a position that is none or can be nowhere.
+    """
+    _refuse_name(name)
+    _refuse_position(position)
+    suffix, text = _TEXTS[language]
+    file = name + suffix
+    text = text.format(name=name, position=position, use=_use(file, "#     " if language == "toml" else "    "))
+    try:
+        doubtful = doubts(read_probe(text.encode(), Path(file)))
+    except ProbeFileError as error:
+        raise UsageError(f"{name!r} is no name for a probe: {_PLACE.sub('', str(error))}") from error
+    if doubtful:
+        raise UsageError(f"--at {doubtful[0]}")
+    return file, text
+
+
+def _use(file: str, margin: str) -> str:
+    """What to do with the file, a line each."""
+    commands = {
+        f"tui-probe check {file} kernels.ptx": "does it fit? How many places does each position match?",
+        f"tui-probe run -p {file} -- COMMAND": "then: tui-probe show results",
+        "tui-probe help probe-language": "all of the language",
+    }
+    cells = max(map(len, commands))
+    return "\n".join(f"{margin}{command:<{cells}}   {words}" for command, words in commands.items())
+
+
+def _refuse_name(name: str) -> None:
+    """What is no word, or would be taken for another probe."""
     if not _NAME.fullmatch(name) or keyword.iskeyword(name):
         raise UsageError(f"{name!r} is no name for a probe: use letters, digits and _")
-    suffix, text = _TEXTS[language]
-    return name + suffix, text.format(name=name, position=position)
+    if name == MAIN:
+        raise UsageError(f"{name!r} is no name for a probe: {MAIN}.py and {MAIN}.toml make a folder a probe")
+    if name in built_in_files() or name in installed_files():
+        raise UsageError(f"{name} is a probe that comes along (tui-probe probes {name}): choose another name")
+
+
+def _refuse_position(text: str) -> None:
+    try:
+        positions = parse_positions(text)
+    except ValueError as error:
+        raise UsageError(f"--at: {error}; write {POSITIONS}") from error
+    if any(position.is_block for position in positions):
+        raise UsageError(
+            f"--at {text}: blocks and loops have a start alone, and time needs an end: name instructions or lines"
+        )
 
 
 def write_start(folder: Path, name: str, language: Language, position: str) -> Path:

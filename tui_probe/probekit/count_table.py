@@ -49,7 +49,9 @@ class CountTable(Document):
         """The table, and what the figures of the newest launch say."""
         lines: list[Line] = [((shorten(self.name, width), "title"),)]
         if self.left_out:
-            lines.append(((f"the newest {_NEWEST} of {_NEWEST + self.left_out} launches", "dim"),))
+            lines.append(
+                ((f"the newest {units.count(_NEWEST)} of {units.counted(_NEWEST + self.left_out, 'launch')}", "dim"),)
+            )
         head, rule, *rest = table(self._columns(), self.results, width)
         lines += [((head, "head"),), ((rule, "rule"),), *(((line, ""),) for line in rest)]
         for note in self._notes():

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
 
 _SHOWN: Final = {0: "least", 25: "25 %", 50: "median", 75: "75 %", 95: "95 %", 99: "99 %", 100: "most"}
+OF_PAIRS: Final = "ratio of pairs"
+"""Slowdowns, each of two launches: their median is seldom the ratio of the median times."""
 _LABEL: Final = 14
 _CELLS: Final = 9
 

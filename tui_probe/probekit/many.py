@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from statistics import median_low
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.hanging import hanging
+from tui_probe.draw.shell import command_lines, shell_word
 from tui_probe.draw.table import Column, safe, table
 from tui_probe.probekit.alike import by_extent, extent_words
 from tui_probe.probekit.measured import figure_text, measured
@@ -43,8 +45,8 @@ def kernel_lines(trace: Trace, kernel: Kernel, cells: int, kernels: int) -> Iter
     share = max(LEAST_READ, min(READ, READ_IN_ALL // kernels))
     yield from few_lines(trace, kernel, cells, LISTED, share)
     if len(kernel.result_rows) > LISTED:
-        one = f"tui-probe show results {safe(str(trace.directory))}:{kernel.index}@LAUNCH"
-        yield from hanging(f"  … every result: --format csv; one: {one}", cells)
+        one = f"tui-probe show results {shell_word(trace.directory)}:{kernel.index}@LAUNCH"
+        yield from command_lines("  … every result: --format csv; one:", one, cells)
 
 
 def few_lines(trace: Trace, kernel: Kernel, cells: int, listed: int, most: int) -> Iterator[str]:
@@ -67,9 +69,18 @@ def few_lines(trace: Trace, kernel: Kernel, cells: int, listed: int, most: int) 
         spreads = spreads_of(results)
         if spreads:
             yield from (f"    {line}" for line in table(_COLUMNS, spreads, cells - 4))
-    for result in read:
+    yield from _problems(trace, read, cells)
+
+
+def _problems(trace: Trace, results: Sequence[Measured], cells: int) -> Iterator[str]:
+    """The first result of each problem, and how many others have it."""
+    alike: defaultdict[str, list[Measured]] = defaultdict(list)
+    for result in results:
         if result.problem:
-            yield from hanging(_line(trace, result), cells)
+            alike[result.problem].append(result)
+    for first, *others in alike.values():
+        more = f" (and {units.counted(len(others), 'other')})" if others else ""
+        yield from hanging(_line(trace, first) + more, cells)
 
 
 def _sampled(extent: Extent, launches: int) -> str:

@@ -31,11 +31,22 @@ if TYPE_CHECKING:
 
 
 def _map_by_map(of: ProbeResult) -> own_probe.OwnCounts:
+    """Raises TraceError where the probe matched nothing: its records then hold what its registers began with."""
+    if of.kernel.matched_nothing:
+        raise TraceError(of.kernel.reason or NOT_MEASURED)
     return own_probe.analyse(of.result, own_maps(of.kernel.trace.directory, of.kernel.probe))
 
 
 UNKNOWN: Final = Probe(name="own probe", analyse=_map_by_map, figures=own_probe.OwnCounts.figures)
 """Stands for a probe that is not known here."""
+
+
+def first_value(of: ProbeResult) -> str:
+    """What the first map of a probe without an analysis has in its first field; "" where that cannot be told."""
+    try:
+        return _map_by_map(of).first_value
+    except TraceError:
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,4 +147,4 @@ def figure_text(figure: Figure) -> str:
     if isinstance(figure.value, Offset):
         return f"{figure.value:#06x}"
     whole = isinstance(figure.value, int)
-    return f"{units.count(int(figure.value)) if whole else f'{figure.value:.2f}'} {figure.unit}".rstrip()
+    return f"{units.count(int(figure.value)) if whole else units.decimal(figure.value)} {figure.unit}".rstrip()

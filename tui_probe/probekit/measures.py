@@ -85,7 +85,7 @@ class Measure:
         lines = [line for line, value in self.numbers.items() if value == self.worst]
         if not lines:
             return None
-        others = f", {len(lines)} lines alike" if len(lines) > 1 else ""
+        others = f", {units.count(len(lines))} lines alike" if len(lines) > 1 else ""
         return min(lines), f"the {self.most}: {_said(self, min(lines))}{others}"
 
     @cached_property
@@ -165,6 +165,17 @@ class Measures:
         return [column.of.key for column in self.columns]
 
 
+def key_of(measures: Measures | None, place: int) -> str:
+    """The name in data of the column at a place, by which ``place_of_key`` finds it again; "" where there is none."""
+    return measures.keys[place] if measures and place < len(measures.columns) else ""
+
+
+def place_of_key(measures: Measures | None, key: str, otherwise: int) -> int:
+    """The place of the column of that name; ``otherwise`` where there is none."""
+    keys = measures.keys if measures else []
+    return keys.index(key) if key in keys else otherwise
+
+
 def measures_of(source: Source) -> Measures | None:
     """What was measured of the lines of a launch, the newest of the kernel unless it says which.
 
@@ -238,7 +249,7 @@ def in_full(value: Value) -> str:
         return value.text
     if isinstance(value, int):
         return units.count(value)
-    return NOT_MEASURED if value is None else value if isinstance(value, str) else f"{value:.2f}"
+    return NOT_MEASURED if value is None else value if isinstance(value, str) else units.decimal(value)
 
 
 def short(value: Value) -> str:

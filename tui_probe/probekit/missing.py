@@ -32,6 +32,8 @@ def missing(source: Source, *probes: str) -> str | None:
     if kernel.status in ("skipped", "failed", "excluded"):
         return f"the kernel was not probed: {kernel.reason or kernel.status}"
     probe = probe_of(kernel)
+    if probe is None and (own := _own_probe(kernel.trace.run_info)):
+        return f"the kernel was probed with {safe(own)}: run with {wanted}"
     if probe is None:
         return f"the trace does not say which probe the kernel had: name it with --probe NAME, or run with {wanted}"
     if probe not in probes and probe_named(probe) is None:
@@ -41,6 +43,12 @@ def missing(source: Source, *probes: str) -> str | None:
     if source.launch is not None and source.launch.result is None:
         return f"launch {source.launch.number} has no result: {source.launch.reason or 'it was not saved'}"
     return None if kernel.result_rows else _saved_none(kernel.trace.run_info)
+
+
+def _own_probe(run: RunInfo | None) -> str:
+    """The file of the probe that the run named, "" where that was no file."""
+    path = PurePath(run.probe if run is not None and run.probe else "")
+    return path.name if path.suffix in SUFFIXES else ""
 
 
 def _saved_none(run: RunInfo | None) -> str:

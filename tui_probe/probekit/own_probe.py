@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tui_probe.draw import units
 from tui_probe.errors import TraceError
 from tui_probe.probekit.metric import Figure, Metric
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.result_reduced import Reduced
     from tui_probe.trace.results import Result
 
+_COUNTS: Final = ("kept", "attempts", "written", "slots")
 LARGEST: Final = 64 << 20
 """Bytes."""
 
@@ -55,6 +57,22 @@ class OwnCounts:
 
     def figures(self) -> tuple[Figure, ...]:
         return self.found
+
+    @property
+    def first_value(self) -> str:
+        """``gap: median 10 576 cycles, most 12 004``, of sums ``gap: 96 hits``: the first field of the first map that
+        has a value; "" where none has.
+        """
+        known = {one.key: units.count(int(one.value)) for one in self.found if one.value is not None}
+        for key, value in known.items():
+            name, _, field = key.partition(".")
+            if field in _COUNTS or field.endswith((".least", ".most")):
+                continue
+            most = known.get(f"{key.removesuffix('.median')}.most")
+            if most is None:
+                return f"{name}: {value} {field}"
+            return f"{name}: median {value} {field.removesuffix('.median')}, most {most}"
+        return ""
 
 
 def analyse(result: Result, maps: Sequence[OwnMap]) -> OwnCounts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tui_probe.draw import units
 from tui_probe.probekit.finding import Finding, place, share
 from tui_probe.probekit.lines import LineRow, share_text
 
@@ -32,5 +33,5 @@ def longest_waits(
 ) -> Finding:
     """The place where warps waited longest: its share of ``whole``, the cycles of all, and the cycles per wait."""
     words = f"{place(line.line, line.source, line.opcode)}, {share(line.sums['waited'], whole)} of all waiting, "
-    words += f"{per_wait or 0:.0f} cycles per wait"
+    words += f"{units.count(round(per_wait or 0))} cycles per wait"
     return Finding(key, label, words, "lines", line.line, values={"waited": line.sums["waited"], **values})

@@ -208,6 +208,11 @@ class Kernel:
         return None if (why := self.why) is None else why.text
 
     @property
+    def matched_nothing(self) -> bool:
+        """Whether it was probed, and has none of the instructions or lines that the probe is for."""
+        return self.status == "probed" and self.reason_code == "matched-nothing"
+
+    @property
     def reason_code(self) -> str | None:
         """The code of the reason; None where no version known here writes it."""
         return None if (why := self.why) is None else why.code
@@ -339,12 +344,17 @@ class Kernel:
 
     @property
     def slowdown(self) -> float | None:
-        """Probed time / original time: the median of a benchmark, else the ratio of the means of sampled launches.
+        """Probed time / original time: the median of a benchmark's pairs, else the ratio of means of sampled launches.
 
         None on a simulated GPU, and of several probes together.
         """
         measured = self._measured(self.times.impacts)
         return measured if measured is not None or (time := self._probed_time) is None else time.slowdown
+
+    @property
+    def slowdown_pairs(self) -> int:
+        """Pairs of an original and a probed launch that it is the median of; 0 where it is by sampled launches."""
+        return len(self.times.impacts)
 
     @property
     def slowdown_doubt(self) -> float | None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 from tui_probe.errors import TraceError
 
 LOG = "event.log"
+_OF_OTHERS = (".csv", ".sqlite")
+"""How files of ncu and nsys end."""
 
 
 def find_trace(path: Path) -> Path:
@@ -19,6 +22,11 @@ def find_trace(path: Path) -> Path:
     if path.name == LOG and path.is_file():
         return path.parent
     if not path.is_dir():
+        if path.suffix in _OF_OTHERS and path.is_file():
+            word = shlex.quote(str(path))
+            raise TraceError(
+                f"{path} is a file, not a trace directory: one of ncu or nsys opens with tui-probe open {word}"
+            )
         kind = "is a file, not a trace directory" if path.exists() else "does not exist"
         raise TraceError(f"{path} {kind}: name a trace directory (the one that holds {LOG})")
     if is_trace(path):

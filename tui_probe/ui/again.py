@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import UsageError
 from tui_probe.pages.findings.questions import open_questions, questions
@@ -30,13 +30,9 @@ class Offer:
     choices: tuple[Choice, ...] = ()
     problem: str = ""
 
-    def why_not(self, option: Any) -> str:
-        """What is to be done before what was chosen can run; "" where it can."""
-        return WAY if option == BETWEEN else ""
-
-    def take(self, option: Any) -> Again:
-        """What was chosen."""
-        return Again(self.trace, tuple(option.split()))
+    def take(self, option: str) -> Again | str:
+        """What was chosen; or what is to be done before that can run."""
+        return WAY if option == BETWEEN else Again(self.trace, tuple(option.split()))
 
 
 def offer(trace: Path, kernel: Kernel | None, first: str = "") -> Offer:

@@ -21,6 +21,7 @@ from tui_probe.errors import ProbeError
 from tui_probe.trace.last_place import keep_place
 from tui_probe.ui import keys
 from tui_probe.ui.appearance import Appearance
+from tui_probe.ui.asked import NEXT, SameKernel
 from tui_probe.ui.background import Background, event_loop_delivery
 from tui_probe.ui.commands import commands_of
 from tui_probe.ui.driver import FrugalDriver
@@ -48,9 +49,9 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel, Trace
     from tui_probe.ui.again import Offer
     from tui_probe.ui.application import Application
+    from tui_probe.ui.asked import Again
     from tui_probe.ui.feed import Target
     from tui_probe.ui.mark import Mark
-    from tui_probe.ui.screens.picker import Choice
 
 OPENING = 5.0
 """Seconds after which keys no longer wait for a screen that does not come."""
@@ -262,12 +263,9 @@ class ProbeApp(OpenApp):
 
     def choose_evaluation(self) -> None:
         """Choose an evaluation of the traces that are open; of none those that come with tui-probe are meant."""
-        self.tables.submit(
-            "evaluations", lambda: import_module(_EVALUATION).evaluation_choices(), self._offer_evaluations
-        )
-
-    def _offer_evaluations(self, choices: list[Choice]) -> None:
-        self.push_screen(PickScreen("Evaluations", choices), self._evaluate)
+        menu = PickScreen("Evaluations")
+        self.push_screen(menu, self._evaluate)
+        self.tables.submit("evaluations", lambda: import_module(_EVALUATION).evaluation_choices(), menu.take)
 
     def _evaluate(self, name: str | None) -> None:
         if name is not None:
@@ -280,19 +278,27 @@ class ProbeApp(OpenApp):
         if self.feed.latest.running or not self.feed.latest.loaded:
             self.speaking.notice("the program still runs: when it has ended, R runs it again")
         else:
-            self.tables.submit("again", lambda: import_module(_AGAIN).offer(trace, kernel, probe), self._offer_again)
+            menu = PickScreen("Run again, to ask")
+            shown = self._open_trace(trace.absolute())
+            begin = None if kernel is None else SameKernel.of(kernel, shown.kernels if shown else ())
+            self.push_screen(menu, partial(self._run_again, begin))
+            job = partial(_offer_again, trace, kernel, probe)
+            self.tables.submit("again", job, partial(self._take_offer, menu))
 
-    def _offer_again(self, offered: Offer) -> None:
-        if offered.problem:
+    def _take_offer(self, menu: PickScreen, offered: Offer) -> None:
+        if not offered.problem:
+            menu.take([replace(each, value=partial(offered.take, each.value)) for each in offered.choices])
+        elif not menu.left:
+            menu.dismiss(None)
             self.speaking.notice(offered.problem)
-        else:
-            self.push_screen(PickScreen("Run again, to ask", offered.choices), partial(self._run_again, offered))
 
-    def _run_again(self, offered: Offer, option: str | None) -> None:
-        if option is not None and (words := offered.why_not(option)):
-            self.speaking.notice(words)
-        elif option is not None:
-            self.session.again = offered.take(option)
+    def _run_again(self, begin: SameKernel | None, take: Callable[[], Again | str] | None) -> None:
+        chosen = None if take is None else take()
+        if isinstance(chosen, str):
+            self.speaking.notice(chosen)
+        elif chosen is not None:
+            self.session.again = chosen
+            NEXT.keep(begin)
             self.exit()
 
     def action_theme(self) -> None:
@@ -341,6 +347,11 @@ if TYPE_CHECKING:
     def _as_screens_see_it(app: ProbeApp) -> Application:
         """Is all there that they ask for?"""
         return app
+
+
+def _offer_again(trace: Path, kernel: Kernel | None, probe: str) -> Offer:
+    found: Offer = import_module(_AGAIN).offer(trace, kernel, probe)
+    return found
 
 
 def _read_marked(mark: Mark) -> Source | str:

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
+
+
+class Named(Protocol):
+    """A kernel, or a row of one."""
+
+    @property
+    def index(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def demangled(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -15,3 +27,46 @@ class Again:
 
     trace: Path
     options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SameKernel:
+    """A kernel as it is found in another run: by its name, mangled or not, and its place among those of that name."""
+
+    name: str
+    demangled: str
+    place: int
+
+    @classmethod
+    def of(cls, kernel: Named, kernels: Iterable[Named]) -> SameKernel:
+        """As it is told from the others of its trace."""
+        earlier = [each for each in kernels if each.name == kernel.name and each.index < kernel.index]
+        return cls(kernel.name, kernel.demangled, len(earlier))
+
+    def index_in(self, kernels: Iterable[Named], *, all_there: bool) -> int | None:
+        """Its index there; None as long as it may still come, or where it did not."""
+        known = list(kernels)
+        same = [each.index for each in known if each.name == self.name]
+        same = sorted(same or [each.index for each in known if each.demangled == self.demangled])
+        if self.place < len(same):
+            return same[self.place]
+        return same[-1] if same and all_there else None
+
+
+class Next:
+    """The kernel at which the screen of the next run begins: it outlives the application that it was asked for in."""
+
+    def __init__(self) -> None:
+        self._kernel: SameKernel | None = None
+
+    def keep(self, kernel: SameKernel | None) -> None:
+        """Begin there; None: anywhere."""
+        self._kernel = kernel
+
+    def take(self) -> SameKernel | None:
+        """Where to begin, once."""
+        kernel, self._kernel = self._kernel, None
+        return kernel
+
+
+NEXT = Next()

@@ -9,6 +9,8 @@ from tui_probe.ui.feed import Snapshot
 from tui_probe.ui.launches import NO_EARLIER, NO_LATER, launch_words, newer_result, next_launch
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tui_probe.trace.launches import Launch
     from tui_probe.ui.feed import ProcessView
     from tui_probe.ui.views.kernels import KernelTable
@@ -25,6 +27,8 @@ class AtHand:
         self.place = 0
         self._launches: dict[int, Launch] = {}
         """By the index of a kernel, where one was chosen that is not the newest with a result."""
+        self._seen: dict[tuple[Path, int], dict[str, object]] = {}
+        """By the kernel, which pages were looked at and what was seen of each."""
 
     @property
     def process(self) -> ProcessView | None:
@@ -67,7 +71,19 @@ class AtHand:
         self.take_launch(source, found)
         return ""
 
+    def keep_seen(self, source: Source, seen: dict[str, object]) -> None:
+        """Remember what was seen of the pages of a kernel, for when somebody comes back to it."""
+        self._seen[_kernel_of(source)] = seen
+
+    def seen(self, source: Source) -> dict[str, object]:
+        """What was seen of the pages of a kernel when it was left."""
+        return self._seen.get(_kernel_of(source), {})
+
     def launch_words(self) -> str:
         """Which launch of which kernel is at hand: ``#3: launch 5 (2nd of 8 of this kernel)``."""
         source = self.source()
         return "" if source is None else f"#{source.kernel.index}: {launch_words(source)}"
+
+
+def _kernel_of(source: Source) -> tuple[Path, int]:
+    return source.trace.directory, source.kernel.index

@@ -9,8 +9,8 @@ from tui_probe.ui.screens.picker import Choice
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-WAY: Final = "time between lines: tui-probe new-probe NAME --at FILE:10-13, then run -p NAME.py -- COMMAND"
-"""What is said; it fits a line of 100 cells."""
+WAY: Final = "tui-probe new-probe NAME --at FILE:10-13, then run -p NAME.py -- COMMAND"
+"""What is said; it fits a line of 80 cells."""
 
 
 def between_choice(value: str | Callable[[], None]) -> Choice:

@@ -11,7 +11,7 @@ from tui_probe.ui import keys
 from tui_probe.ui.between import WAY, between_choice
 from tui_probe.ui.screens.picker import Choice
 from tui_probe.ui.screens.topic import show_topic, topic_choices
-from tui_probe.ui.widgets.bars import NUMBERED, numbers_of
+from tui_probe.ui.widgets.bars import keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,10 +69,9 @@ def _pages_of(app: Application, screen: ViewScreen) -> Iterator[Choice]:
     for each in questions():
         for title in each.pages:
             asked.setdefault(title, []).append(f"{each.words} {each.also}")
-    numbers = numbers_of(screen.page_tabs)
+    pressed = keys_of(screen.page_tabs)
     for tab in screen.page_tabs:
-        number = numbers[tab.id]
-        words = "nothing to show" if tab.empty else str(number % NUMBERED) if number else ""
+        words = "nothing to show" if tab.empty else pressed[tab.id]
         yield Choice(
             f"page: {tab.title}",
             words,

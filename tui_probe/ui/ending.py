@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from textual.screen import ModalScreen
 
 from tui_probe.ui.prompt import Answer, Question
+from tui_probe.ui.screens.view_screen import NOTICE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,6 +66,8 @@ class Ending:
         self.app = app
         self._asked: tuple[ViewScreen, Question] | None = None
         self._interrupted = float("-inf")
+        self._said: tuple[ViewScreen, str] | None = None
+        """What was said last of a target that ran."""
 
     def interrupt(self) -> None:
         """SIGINT to the target; a second time within two seconds asks for more."""
@@ -78,14 +81,12 @@ class Ending:
             return
         self._interrupted = now
         target.interrupt()
-        self._say("interrupted the target (SIGINT); Ctrl-C again within 2 s to terminate it")
+        self._say("interrupted the target (SIGINT); Ctrl-C again within 2 s to terminate it", SECOND_INTERRUPT)
 
     def _say_why_not(self) -> None:
         run = self.app.feed.latest
-        if run.running:
-            self._say(f"this screen only watches; end the run where it was started, or: kill -INT {run.pid}")
-        else:
-            self._say("nothing runs here; Ctrl-Q quits")
+        watches = f"this screen only watches; end the run where it began, or: kill -INT {run.pid}"
+        self.app.speaking.notice(watches if run.running else "nothing runs here; Ctrl-Q quits")
 
     def _stop(self, answer: str) -> None:
         target = self.app.target
@@ -101,7 +102,7 @@ class Ending:
     def leave(self) -> None:
         """Quit; ask first while the target runs."""
         if self.app.target_runs:
-            self._ask("The target still runs:", LEAVE, self._leave)
+            self._ask("The target runs:", LEAVE, self._leave)
         else:
             self.app.exit()
 
@@ -114,13 +115,16 @@ class Ending:
             self.app.exit()
 
     def withdraw(self) -> None:
-        """Ask no more what to do with a target that has ended meanwhile."""
-        if self._asked is not None and not self.app.target_runs:
-            screen, question = self._asked
-            self._asked = None
-            if screen.prompt is question:
-                screen.prompt = None
-                screen.notice("the target has ended")
+        """Ask no more what to do with a target that has ended meanwhile, and say no more how to end it."""
+        if self.app.target_runs:
+            return
+        asked, self._asked = self._asked, None
+        said, self._said = self._said, None
+        if said is not None:
+            said[0].unsay(said[1])
+        if asked is not None and asked[0].prompt is asked[1]:
+            asked[0].prompt = None
+            asked[0].notice("the target has ended")
 
     def _ask(self, text: str, answers: tuple[Answer, ...], take: Callable[[str], None]) -> None:
         if isinstance(self.app.screen, ModalScreen):
@@ -129,5 +133,7 @@ class Ending:
         self._asked = (screen, Question(text, answers, take))
         screen.ask_question(self._asked[1])
 
-    def _say(self, text: str) -> None:
-        self.app.speaking.notice(text)
+    def _say(self, text: str, seconds: float = NOTICE_SECONDS) -> None:
+        screen = self.app.speaking
+        self._said = screen, text
+        screen.notice(text, seconds)

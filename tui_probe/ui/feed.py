@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tui_probe.pages.kernel_row import KernelRow
     from tui_probe.trace.address import Address
     from tui_probe.trace.model import Trace
+    from tui_probe.trace.process_events import Device
     from tui_probe.ui.asked import Again
     from tui_probe.ui.home import Home
 
@@ -117,6 +118,7 @@ class ProcessView:
     directory: Path
     kernels: tuple[KernelRow, ...] = ()
     trace: Trace | None = None
+    devices: tuple[Device, ...] = ()
     probed: int = 0
     probe: str = ""
     launches: int = 0
@@ -212,6 +214,7 @@ class _Trace:
             directory=self.follower.directory,
             kernels=rows,
             trace=trace,
+            devices=tuple(state.devices.values()),
             probed=sum(row.status == "probed" for row in rows),
             probe=(trace.run_info.probe if trace.run_info else None) or "",
             launches=state.launches,

@@ -1,26 +1,50 @@
-"""The GPUs on a page: numbers, and the load of the last minutes as a chart."""
+"""The GPUs on a page: what the trace knows of them, and while the program runs numbers and the load as a chart."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
-from tui_probe.draw.spans import Line, pad
+from tui_probe.draw.spans import Line, pad, wrap
 from tui_probe.draw.sparkline import column_chart
+from tui_probe.draw.table import safe
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_probe.trace.process_events import Device
     from tui_probe.ui.nvml import GpuSample, GpuView
 
 LABEL = 14
 
 
-def gpu_lines(view: GpuView, cells: int, *, simulated: bool, ascii_only: bool) -> list[Line]:
-    """The page in ``cells`` cells. Says why where there is no GPU, and that a simulated one has no load."""
+NOT_NOW = "Load, memory, clocks, temperature and power are shown only while the program runs."
+
+
+def device_lines(devices: Sequence[Device], cells: int, *, simulated: bool) -> list[Line]:
+    """The devices of the run, wherever and whenever it ran."""
     lines: list[Line] = []
+    for device in devices:
+        clock = f", up to {device.clock_khz / 1000:.0f} MHz" if device.clock_khz and not simulated else ""
+        words = f"{units.counted(device.sms, 'SM')}, compute capability {device.capability}{clock}"
+        lines += [((f" device {device.ordinal} of the run  {safe(device.name)}", "title"),), *_said(words, cells, "")]
+    if not devices:
+        lines += _said("The trace does not say on which device the program ran.", cells)
     if simulated:
-        lines += [((" simulated GPU: it has no load, clocks or power", "note"),), ()]
+        lines += _said("A simulated GPU has no load, clocks or power.", cells, "note")
+    return [*lines, ()]
+
+
+def not_now(cells: int) -> list[Line]:
+    """What stands in the place of figures of a program that does not run."""
+    return _said(NOT_NOW, cells)
+
+
+def gpu_lines(view: GpuView, cells: int, *, ascii_only: bool) -> list[Line]:
+    """The GPUs of this machine in ``cells`` cells. Says why where there is none."""
+    lines: list[Line] = []
     if not view.samples:
-        return [*lines, ((" no GPU", "title"),), ((f" {view.absent}", "dim"),)]
+        return [((" no GPU", "title"),), *_said(view.absent, cells)]
     for index, (sample, loads) in enumerate(zip(view.samples, view.loads, strict=True)):
         lines += _gpu(index, sample, loads, cells, ascii_only=ascii_only)
     return lines
@@ -44,6 +68,10 @@ def _gpu(index: int, sample: GpuSample, loads: tuple[int | None, ...], cells: in
         (),
     ]  # fmt: skip
     return lines
+
+
+def _said(words: str, cells: int, role: str = "dim") -> list[Line]:
+    return [((f" {part}", role),) for part in wrap(words, cells - 2)]
 
 
 def _field(label: str, text: str) -> Line:

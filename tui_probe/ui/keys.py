@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass, replace
+from string import punctuation
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -75,6 +77,7 @@ TABLE = (
     Key("page_7", ("7",), "page('gpu')", "live", "load, memory, clocks, temperature and power of the GPU"),
     Key("page_8", ("8",), "page('ranges')", "live", "NVTX ranges of the target, and the kernels launched in them"),
     Key("page_9", ("9",), "page('graphs')", "live", "CUDA graphs of the target: their nodes over time, and replays"),
+    Key("page_0", ("0",), "page('lines')", "live", "the lines of all kernels, those first that waste or wait most"),
     Key("process", ("p",), "next_process", "live", "next process of the target, if it has several"),
     Key("processes", ("P",), "processes", "live", "choose a process of the target from a list"),
     Key("pause", ("space",), "pause", "live", "pause the display; the target and the recording continue", "pause"),
@@ -155,25 +158,28 @@ TABLE = (
     Key("topics", ("t",), "topics", "reading", "help pages: formats, the probe language, the glossary", "topics"),
 )  # fmt: skip
 
+_OTHER_NAMES = {
+    "solidus": "slash",
+    "reverse_solidus": "backslash",
+    "commercial_at": "at",
+    "hyphen_minus": "minus",
+    "plus_sign": "plus",
+    "low_line": "underscore",
+}
+"""Where Textual's name of a sign is not that of Unicode."""
+
+
+def _name_of(sign: str) -> str:
+    name = unicodedata.name(sign).lower().replace("-", "_").replace(" ", "_")
+    return _OTHER_NAMES.get(name, name)
+
+
 _SHOWN = {
-    "question_mark": "?",
-    "exclamation_mark": "!",
-    "slash": "/",
-    "colon": ":",
-    "ampersand": "&",
-    "left_square_bracket": "[",
-    "right_square_bracket": "]",
-    "left_curly_bracket": "{",
-    "right_curly_bracket": "}",
-    "full_stop": ".",
-    "comma": ",",
-    "plus": "+",
-    "minus": "-",
+    **{_name_of(sign): sign for sign in punctuation},
     "escape": "Esc",
     "space": "Space",
     "enter": "Enter",
     "tab": "Tab",
-    "shift+tab": "Shift-Tab",
     "pageup": "PgUp",
     "pagedown": "PgDn",
     "home": "Home",
@@ -186,11 +192,19 @@ _SHOWN = {
 _NAMED = ("delete", "insert", "backspace", *(f"f{number}" for number in range(1, 13)))
 
 
-def shown(key: str) -> str:
-    """A key as a person writes it: ``ctrl+c`` is ``Ctrl-C``, ``left_square_bracket`` is ``[``."""
-    if key.startswith("ctrl+"):
-        return f"Ctrl-{key[5:].upper()}"
-    return _SHOWN.get(key, key.upper() if key in _NAMED else key)
+def shown(key: str, character: str | None = None) -> str:
+    """A key as a person writes it: ``ctrl+c`` is ``Ctrl-C``, ``left_square_bracket`` is ``[``.
+
+    ``character`` is what it types, if that is known: no table has all signs of all keyboards.
+    """
+    *modifiers, last = key.split("+")
+    if last in _NAMED or (modifiers and len(last) == 1):
+        sign = last.capitalize()
+    elif character is not None and character.isprintable() and not character.isspace():
+        sign = character
+    else:
+        sign = _SHOWN.get(last, last)
+    return "-".join([*(modifier.capitalize() for modifier in modifiers), sign])
 
 
 _remapped: dict[str, tuple[str, ...]] = {}
@@ -198,12 +212,13 @@ _remapped: dict[str, tuple[str, ...]] = {}
 
 def named(key: str) -> str | None:
     """Textual's name of a key as a person writes it (``Ctrl-S``, ``ctrl+s``, ``?``, ``PgUp``); None for no key."""
-    written = {shown: name for name, shown in _SHOWN.items()}
-    if key in written:
-        return written[key]
+    written = {shown.lower(): name for name, shown in _SHOWN.items()}
+    if key.lower() in written:
+        return written[key.lower()]
     head, _, last = key.replace("-", "+").rpartition("+") if len(key) > 1 else ("", "", key)
     modifiers = [modifier.lower() for modifier in head.split("+") if modifier]
     last = last.lower() if modifiers or len(last) > 1 else last
+    last = written.get(last, last)
     if set(modifiers) - {"ctrl", "shift", "alt"} or (len(last) != 1 and last not in _SHOWN and last not in _NAMED):
         return None
     return "+".join([*modifiers, last])

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tui_probe.pages.line_page import tells_of_lines
+from tui_probe.ui.views.all_lines import AllLinesView
 from tui_probe.ui.views.graphs import GraphsView
 from tui_probe.ui.views.grown import GrownView
 from tui_probe.ui.views.log import LogView
 from tui_probe.ui.views.pages import READING, GpuPage, KernelPage
 from tui_probe.ui.views.ranges import RangesView
 from tui_probe.ui.views.results import ResultsView
-from tui_probe.ui.widgets.bars import Tab
+from tui_probe.ui.widgets.bars import NUMBERED, Tab
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tui_probe.pages.findings.found import Found
     from tui_probe.pages.kernel_row import KernelRow
+    from tui_probe.trace.model import Trace
     from tui_probe.ui.feed import ProcessView, Snapshot
     from tui_probe.ui.nvml import GpuView
     from tui_probe.ui.views.view import Desk, View
@@ -30,8 +33,9 @@ TABS = (
     Tab("results", "Results", "Results"),
     Tab("gpu", "GPU", "GPU"),
 )
-RANGES = Tab("ranges", "Ranges", "Ranges")
-GRAPHS = Tab("graphs", "Graphs", "Graphs")
+RANGES = Tab("ranges", "Ranges", "Ranges", number=8)
+GRAPHS = Tab("graphs", "Graphs", "Graphs", number=9)
+LINES = Tab("lines", "Lines", "Lines", number=NUMBERED)
 
 
 class LivePages:
@@ -39,6 +43,8 @@ class LivePages:
 
     def __init__(self, desk: Desk, found: Callable[[int], Sequence[Found]], *, ascii_only: bool) -> None:
         self.current = TABS[0].id
+        self._lines_of: tuple[Trace | None, int, bool] = (None, 0, False)
+        """The trace that was looked at last, its results, and whether some told of lines."""
         self.kernel_page = KernelPage(desk, "kernel", found)
         self.process_log = LogView(desk, "process", follow=False)
         self.event_log = LogView(desk, "events")
@@ -47,8 +53,9 @@ class LivePages:
         self.gpu_page = GpuPage(desk, "gpu", ascii_only=ascii_only)
         self.ranges = RangesView(desk, RANGES.id)
         self.graphs = GraphsView(desk, GRAPHS.id)
+        self.lines = AllLinesView(desk, LINES.id)
         views = (self.kernel_page, self.process_log, self.event_log, *self.outputs.values(), self.results,
-                 self.gpu_page, self.ranges, self.graphs)  # fmt: skip
+                 self.gpu_page, self.ranges, self.graphs, self.lines)  # fmt: skip
         self.views: dict[str, View] = {view.name: view for view in views}
 
     @property
@@ -57,14 +64,19 @@ class LivePages:
         return self.views[self.current]
 
     def tabs(self, process: ProcessView | None) -> Sequence[Tab]:
-        """The pages that there are: those of ranges and of graphs only where the target has any.
-
-        Numbers go by place, so that of graphs comes with the one before it.
-        """
+        """The pages that there are: those of ranges, of graphs and of lines only where the target has any."""
         trace = process.trace if process else None
-        if self.current == GRAPHS.id or (trace is not None and len(trace.graphs)):
-            return (*TABS, RANGES, GRAPHS)
-        return (*TABS, RANGES) if self.current == RANGES.id or (trace is not None and len(trace.ranges)) else TABS
+        has = {}
+        if trace is not None:
+            has = {RANGES: len(trace.ranges) > 0, GRAPHS: len(trace.graphs) > 0, LINES: self._has_lines(trace)}
+        return (*TABS, *(tab for tab in (RANGES, GRAPHS, LINES) if has.get(tab) or tab.id == self.current))
+
+    def _has_lines(self, trace: Trace) -> bool:
+        """Looked for again with each new result, until there are some."""
+        seen = (trace, len(trace.results))
+        if self._lines_of[0] is not trace or (not self._lines_of[2] and self._lines_of[1] != seen[1]):
+            self._lines_of = (*seen, tells_of_lines(trace))
+        return self._lines_of[2]
 
     def take(self, snapshot: Snapshot, process: ProcessView | None, gpus: GpuView) -> None:
         """Show a snapshot, and let the current page read what is new."""
@@ -79,7 +91,8 @@ class LivePages:
         elif isinstance(page, GrownView):
             page.look(process)
         elif isinstance(page, GpuPage):
-            page.show_gpus(gpus, simulated=snapshot.simulated)
+            devices = process.devices if process else ()
+            page.show_gpus(gpus, devices, running=snapshot.running, simulated=snapshot.simulated)
 
     def show_kernel(self, kernel: KernelRow | None) -> None:
         """Show the selected kernel on the pages about one kernel."""

@@ -32,19 +32,20 @@ class PageDesk(Desk, Protocol):
     def window(self) -> tuple[int, int]:
         """Columns and rows for a page; (0, 0) as long as that is not known."""
 
-    def page_numbers(self) -> Mapping[str, int]:
-        """The numbers by which pages are reached, by name."""
+    def page_keys(self) -> Mapping[str, str]:
+        """What is pressed for pages, by name."""
 
     def arrive(self, view: View) -> None:
         """A page that was asked for is open: show it."""
 
 
 class PageOpener:
-    """``kept`` are the views of pages that are open, by name."""
+    """``kept`` are the views of pages that are open, by name; ``left`` says what was seen of pages before that."""
 
     def __init__(self, desk: PageDesk) -> None:
         self.desk = desk
         self.kept: dict[str, View] = {}
+        self.left: Mapping[str, object] = {}
         self.opening: Opening | None = None
         self.newer: Opening | None = None
         """A page that is visible already and is read again."""
@@ -69,8 +70,11 @@ class PageOpener:
             self.opening = None
             return
         view = self._hosting(opening.page, result)
-        if isinstance(view, DocumentView | DrawingView) and before.name == view.name:
-            view.resume(before)
+        if isinstance(view, DocumentView | DrawingView):
+            if before.name == view.name and not isinstance(before, MessageView):
+                view.resume(before)
+            elif view.name in self.left:
+                view.see(self.left[view.name])
         size = self.desk.window
         if isinstance(view, DrawingView) and all(size):
             # What was there stays until the drawing is ready: an empty page in between would be sent, too.
@@ -92,7 +96,7 @@ class PageOpener:
         if isinstance(result, Document):
             kind = RowsView if isinstance(result, TablePage) else DocumentView
             view = kind(self.desk, page.name, result, page.source)
-            view.number_pages(self.desk.page_numbers())
+            view.name_keys(self.desk.page_keys())
             return view
         return DrawingView(self.desk, page.name, result, page.source, ascii_only=self.desk.ascii_only)
 
@@ -120,7 +124,12 @@ class PageOpener:
         self.give_up()
         self.closed = True
 
-    def forget(self) -> None:
-        """Keep nothing: pages are about something else now."""
+    def seen(self) -> dict[str, object]:
+        """What is to be seen of each page when it is opened again."""
+        return {**self.left, **{name: view.seen() for name, view in self.kept.items()}}
+
+    def forget(self, left: Mapping[str, object]) -> None:
+        """Keep nothing: pages are about something else now, of which this was seen before."""
         self.give_up()
         self.kept.clear()
+        self.left = left

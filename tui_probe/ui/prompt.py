@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tui_probe.draw.spans import width
 from tui_probe.ui.paths import Completion
 
 if TYPE_CHECKING:
@@ -46,12 +47,15 @@ class Question:
     def insert(self, text: str) -> None:
         """A pasted text is no answer."""
 
-    def line(self) -> Line:
-        """The question as it is drawn."""
-        spans = [(f" {self.text}", "warn")]
-        for answer in self.answers:
-            spans += [("   ", ""), (answer.key, "key"), (f" {answer.text}", "")]
-        return tuple(spans)
+    def line(self, cells: int) -> Line:
+        """The question as it is drawn; where there is no room for all of it, the answers."""
+        answers = [
+            span for answer in self.answers for span in (("  ", ""), (answer.key, "key"), (f" {answer.text}", ""))
+        ]
+        if all(answer.value for answer in self.answers):
+            answers.append(("  Esc cancel", "dim"))
+        asked: Line = ((f" {self.text}", "warn"), *answers)
+        return asked if sum(width(text) for text, _ in asked) <= cells else tuple(answers)
 
 
 class Refusal:
@@ -67,8 +71,9 @@ class Refusal:
     def insert(self, text: str) -> None:
         """A pasted text is not taken either."""
 
-    def line(self) -> Line:
+    def line(self, cells: int) -> Line:
         """The words as they are drawn."""
+        del cells
         return ((f" {self.why}", "warn"), ("   Enter or Esc goes on", "dim"))
 
 
@@ -108,8 +113,9 @@ class Prompt:
         self.text = self.text[: self.cursor] + line + self.text[self.cursor :]
         self.cursor += len(line)
 
-    def line(self) -> Line:
+    def line(self, cells: int) -> Line:
         """The prompt as it is drawn."""
+        del cells
         under = self.text[self.cursor : self.cursor + 1] or " "
         return (
             (f" {self.label}: ", "key"),
@@ -156,11 +162,11 @@ class PathPrompt(Prompt):
     def _learn(self, known: Completion) -> None:
         self.known = known
 
-    def line(self) -> Line:
+    def line(self, cells: int) -> Line:
         """What is offered, or the names that it may become, follows the text."""
         if not self.rest:
             names = self.known.names if self.known.text == self.text and len(self.known.names) > 1 else ()
-            return (*super().line(), (f"   {'  '.join(names)}", "dim"))
+            return (*super().line(cells), (f"   {'  '.join(names)}", "dim"))
         return ((f" {self.label}: ", "key"), (self.text, ""), (self.rest[:1], "cursor"), (self.rest[1:], "dim"),
                 ("   → takes it", "dim"))  # fmt: skip
 

@@ -14,23 +14,25 @@ if TYPE_CHECKING:
 
 @dataclass
 class Trail:
-    """Pages that were left by a jump, with what was seen of each, the last one at the end."""
+    """Pages that were left by a jump, with what was seen of each and what alone was shown, the last one at the end."""
 
     steps: list[tuple[str, object]] = field(default_factory=list)
+    onlys: list[object] = field(default_factory=list)
     _to: Spot | None = None
     _back: tuple[str, object] | None = None
 
-    def leave(self, view: View, spot: Spot | None) -> None:
+    def leave(self, view: View, spot: Spot | None, only: object = None) -> None:
         """Remember a page; the one that is shown next is to show this place, if one is given."""
         self.steps.append((view.name, view.seen()))
+        self.onlys.append(only)
         self._to, self._back = spot, None
 
-    def back(self) -> str | None:
-        """The page that was left last; None if there is none."""
+    def back(self) -> tuple[str, object] | None:
+        """The page that was left last, and what alone was shown then; None if there is none."""
         if not self.steps:
             return None
         self._to, self._back = None, self.steps.pop()
-        return self._back[0]
+        return self._back[0], self.onlys.pop()
 
     def arrive(self, view: View, at: Spot) -> None:
         """A page is shown now: at the spot that was jumped to, as it was left, or else where one is (``at``)."""
@@ -48,4 +50,5 @@ class Trail:
     def clear(self) -> None:
         """Going elsewhere than by jumps ends the way."""
         self.steps.clear()
+        self.onlys.clear()
         self._to = self._back = None

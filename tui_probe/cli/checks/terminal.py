@@ -25,7 +25,8 @@ def _obstacle() -> str:
     names = ("stdin", "stdout", "stderr")
     elsewhere = [name for descriptor, name in enumerate(names) if not os.isatty(descriptor)]
     if elsewhere:
-        return f"{' and '.join(elsewhere)} {'is' if len(elsewhere) == 1 else 'are'} not a terminal"
+        *others, last = elsewhere
+        return f"{', '.join(others)} and {last} are no terminals" if others else f"{last} is no terminal"
     return f"TERM={os.environ.get('TERM', '')!r} cannot place text"
 
 

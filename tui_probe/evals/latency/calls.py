@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
+from tui_probe.draw import units
 from tui_probe.errors import TraceError
 from tui_probe.json_data import parse_json
 from tui_probe.trace.plain_file import read_plain
@@ -133,8 +134,8 @@ def rows_of(calls: list[Calls]) -> tuple[list[Row], list[str]]:
         rows.append(Row(one.operation, one.probe, original, ncu, one.total, prologue, kernel, epilogue))
         if one.left_out:
             notes.append(
-                f"{one.operation} with {one.probe}: {one.left_out} launches of its run were not probed, and medians may"
-                " hold them"
+                f"{one.operation} with {one.probe}: {units.counted(one.left_out, 'launch')} of its run not probed,"
+                " and medians may hold them"
             )
     probed = {one.operation for one in calls if one.how == "probed"}
     for operation in dict.fromkeys(one.operation for one in calls):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.analysis.distribution import distribution
+from tui_probe.analysis.slots import PARTS
 from tui_probe.draw import units
 from tui_probe.draw.axis import CYCLES
 from tui_probe.draw.bar_chart import Bar, BarChart
@@ -30,7 +31,6 @@ NAME: Final = "scheduling"
 PROBE: Final = "block_sched"
 PUBLISHED_BLOCKS: Final = 32768
 """Blocks of the fill that the published figures are of."""
-_PARTS: Final = ("running", "scheduling", "ramp", "tail")
 
 
 def answer(given: Sequence[Given], progress: Progress) -> Answer:
@@ -152,12 +152,13 @@ def _parts(schedules: Sequence[Schedule]) -> BarChart:
     bars = [
         Bar(
             f"{one.label} {one.launch}",
-            tuple(float(getattr(one.of, f"sm_{name}").mean()) for name in _PARTS),
+            tuple(float(getattr(one.of, f"sm_{name}").mean()) for name in PARTS),
             f"{units.count(round(one.of.span))} cycles",
         )
         for one in schedules
     ]
-    return BarChart("where the time of a slot goes", bars, _PARTS, "cycles per slot", lambda n: units.count(round(n)))
+    title, parts = "where the time of a slot goes", tuple(PARTS.values())
+    return BarChart(title, bars, parts, "cycles per slot", lambda n: units.count(round(n)), keys=tuple(PARTS))
 
 
 def _over_sms(schedules: Sequence[Schedule]) -> CurveChart:

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.draw import units
 from tui_probe.draw.table import safe
 from tui_probe.pages.findings.found import Found, find_all
+from tui_probe.pages.limits import limited, tells_limit
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.kind import Source
 from tui_probe.trace.source_lines import SourceLines
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tui_probe.probekit.finding import Finding
     from tui_probe.trace.model import Kernel, Trace
 
@@ -61,7 +64,15 @@ def brief(trace: Trace, kernel: Kernel) -> Brief:
     best = sorted((each for one in found for each in _best(one)), key=lambda finding: not finding.stands_out)
     mark = STANDS_OUT if best and best[0].stands_out else ""
     problems = [safe(one.problem) for one in found if one.problem]
-    return Brief(mark + "; ".join([*(words_of(kernel, each) for each in best), *problems]), tuple(found))
+    words = [*_limit(kernel), *(words_of(kernel, each) for each in best), *problems]
+    return Brief(mark + "; ".join(words), tuple(found))
+
+
+def _limit(kernel: Kernel) -> Iterator[str]:
+    """What limits it, where a probe was to tell that, and could."""
+    limit = limited(kernel) if tells_limit(kernel) else None
+    if limit is not None and limit.limit is not None:
+        yield limit.short
 
 
 def result_bytes(source: Source) -> int:

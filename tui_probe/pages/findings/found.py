@@ -6,12 +6,15 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
+from tui_probe.draw.table import safe
+from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
 from tui_probe.pages.views import kind_of, names
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.alike import extent_words
 from tui_probe.probekit.finding import Finding
 from tui_probe.probekit.kept import kept_words, sampled_words
+from tui_probe.probekit.measured import first_value
 from tui_probe.probekit.missing import not_known
 from tui_probe.probekit.registry import probe_named
 
@@ -113,8 +116,10 @@ def _findings(of: ProbeResult) -> list[Finding]:
     if probe is not None and probe.findings is not None:
         found = [_with_page(of, each) for each in probe.findings(of, probe.analyse(of))]
         return [*sorted(found, key=lambda finding: finding.order), *_sample(of)]
-    words = kept_words(of.result)
-    return [Finding("kept", "records", words)] if words else []
+    if of.kernel.matched_nothing:
+        return [Finding("kept", "records", f"{NOT_MEASURED} the probe matched nothing")]
+    told = (("first_value", "values", first_value(of)), ("kept", "records", kept_words(of.result)))
+    return [Finding(key, label, safe(words)) for key, label, words in told if words]
 
 
 def _with_page(of: ProbeResult, finding: Finding) -> Finding:

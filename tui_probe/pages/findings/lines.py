@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.draw.shell import command_lines
 from tui_probe.draw.spans import Line, Span, clip, pad, width, wrap
 from tui_probe.draw.table import safe
+from tui_probe.pages.target import target_of
 from tui_probe.pages.views import kind_of
 from tui_probe.probekit.registry import probe_named
 
@@ -24,10 +26,10 @@ _OPTION: Final = 27
 _QUESTION: Final = 46
 
 
-def found_lines(found: Found, cells: int, numbers: Mapping[str, int] | None = None) -> list[Line]:
+def found_lines(found: Found, cells: int, keys: Mapping[str, str] | None = None) -> list[Line]:
     """A heading, then one line per finding with the page that shows it, of at most ``cells`` cells.
 
-    ``!`` marks what stands out. ``numbers`` are those of pages on a screen, by view.
+    ``!`` marks what stands out. ``keys`` are pressed for pages on a screen, by view.
     """
     launch = "" if found.launch is None else f" in launch {found.launch}"
     probe = f" by -p {safe(found.probe)}" if found.probe else ""
@@ -39,7 +41,7 @@ def found_lines(found: Found, cells: int, numbers: Mapping[str, int] | None = No
         lines += [((" " + pad("problem" if i == 0 else "", LABEL), "dim"), (part, "bad"))
                   for i, part in enumerate(wrap(safe(found.problem), cells - LABEL - 2))]  # fmt: skip
     for finding in found.findings:
-        lines += _finding(finding, cells, numbers or {})
+        lines += _finding(finding, cells, keys or {})
     return lines
 
 
@@ -48,9 +50,9 @@ def _counts_cycles(name: str) -> bool:
     return probe is None or any(metric.is_time for metric in probe.metrics)
 
 
-def _finding(finding: Finding, cells: int, numbers: Mapping[str, int]) -> Iterator[Line]:
+def _finding(finding: Finding, cells: int, keys: Mapping[str, str]) -> Iterator[Line]:
     mark, role = ("!", "warn") if finding.stands_out else (" ", "")
-    link = f"→ {page_words(finding.page, numbers)}" if finding.page else ""
+    link = f"→ {page_words(finding.page, keys)}" if finding.page else ""
     room = max(20, cells - LABEL - 2)
     gain = f"; {finding.gain.words}" if finding.gain else ""
     parts = wrap(safe(finding.words + gain), room)
@@ -65,20 +67,22 @@ def _finding(finding: Finding, cells: int, numbers: Mapping[str, int]) -> Iterat
         yield tuple(spans)
 
 
-def page_words(page: str, numbers: Mapping[str, int]) -> str:
+def page_words(page: str, keys: Mapping[str, str]) -> str:
     """``8 Lines``, or ``Lines`` where it has no number."""
     title = kind_of(page).title
-    return f"{numbers[page] % 10} {title}" if page in numbers else title
+    return f"{keys[page]} {title}" if page in keys else title
 
 
-def question_lines(questions: Sequence[Question], command: str, cells: int) -> list[Line]:
-    """How to run again, and one line per question: the option, what it answers, and the pages it opens, given room.
+def question_lines(questions: Sequence[Question], command: str, cells: int, or_key: str = "") -> list[Line]:
+    """How to run again, or which key does, and one line per question: the option, what it answers, and the pages it
+    opens, given room.
 
     The first few are asked in full, of the others there is the option alone.
     """
     if not questions:
         return []
-    lines: list[Line] = [((clip(f" to ask more: {command}", cells), "head"),)]
+    before = f" to ask more: {or_key}" if or_key else " to ask more:"
+    lines: list[Line] = [((line, "head"),) for line in command_lines(before, command, cells)]
     for each in questions[:_MOST_QUESTIONS]:
         spans: list[Span] = [("  " + pad(each.option, _OPTION), "key")]
         pages = _opened(each.pages, cells - _OPTION - _QUESTION - 3)
@@ -102,7 +106,7 @@ def _opened(pages: Sequence[str], cells: int) -> str:
 def command_of(trace: Trace) -> str:
     """``tui-probe run OPTION -- COMMAND``, which runs the target of a trace again."""
     simulated = " --sim" if trace.state.simulated else ""
-    return f"tui-probe run{simulated} OPTION -- {safe(trace.state.command) or 'COMMAND'}"
+    return f"tui-probe run{simulated} OPTION -- {target_of(trace)}"
 
 
 def _joined(options: Sequence[str], cells: int) -> Iterator[str]:

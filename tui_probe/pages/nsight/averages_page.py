@@ -12,6 +12,7 @@ from tui_probe.draw.table import Column
 from tui_probe.importers.ncu import COLD_CACHE
 from tui_probe.pages.nsight.explanations import EXPLANATIONS
 from tui_probe.pages.nsight.figures import quantity, stem
+from tui_probe.pages.nsight.names import names_told_apart
 from tui_probe.pages.nsight.ncu_pages import by_file, file_head, file_notes, loop_lines
 from tui_probe.pages.nsight.page import TablePage, Words
 
@@ -34,7 +35,9 @@ def averages_page(report: NcuReport) -> TablePage[AverageRow]:
     notes = [*choice.notes, COLD_CACHE, *file_notes(report)]
     words = Words(file_head(report), loop_lines(choice, report.names), notes, EXPLANATIONS["averages"])
     title = "Averages over the measured launches"
-    return TablePage("averages", title, by_file(AVERAGE_COLUMNS, report), rows, words)
+    names = (row.average.fate.shape.kernel for row in rows)
+    columns = names_told_apart(by_file(AVERAGE_COLUMNS, report), names)
+    return TablePage("averages", title, columns, rows, words)
 
 
 def _quantity(row: AverageRow, value: float) -> str:

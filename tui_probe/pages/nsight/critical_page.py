@@ -15,6 +15,7 @@ from tui_probe.draw.shorten import shorten
 from tui_probe.pages.nsight.critical_rows import CriticalRow, columns_of
 from tui_probe.pages.nsight.explanations import EXPLANATIONS
 from tui_probe.pages.nsight.figures import decimal, percent, short_names, stem
+from tui_probe.pages.nsight.names import names_told_apart
 from tui_probe.pages.nsight.page import TablePage, Words
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def critical_page(
     found += [] if probes is None else _agreement(rows, programs, probes)
     evidence = [line for program in everything for line in _evidence(program)]
     words = Words(head, found, [*_lacking(rows), *notes], EXPLANATIONS["critical"], evidence)
-    columns = columns_of(rows, several=len(everything) > 1)
+    names = (row.figures.shape.kernel for row in rows)
+    columns = names_told_apart(columns_of(rows, several=len(everything) > 1), names)
     return TablePage("critical", "Critical kernel", columns, rows, words, {"steps": _steps(everything)})
 
 

@@ -18,12 +18,12 @@ def mean_count(value: float | None) -> str:
         return NOT_MEASURED
     if abs(value - round(value)) < 0.005:
         return units.count(round(value))
-    return f"{value:,.1f}".replace(",", " ")
+    return units.decimal(value, 1)
 
 
 def decimal(value: float | None) -> str:
     """``4.00``."""
-    return NOT_MEASURED if value is None else f"{value:.2f}"
+    return units.decimal(value)
 
 
 def percent(value: float | None) -> str:
@@ -41,12 +41,17 @@ def nanoseconds(value: float | None) -> str:
     return units.duration(None if value is None else value / 1e9)
 
 
+def moment(value: float | None) -> str:
+    """When something began, in ns, as ``1 203.457 ms``: one unit for all, so that a column shows what came when."""
+    return NOT_MEASURED if value is None else f"{units.decimal(value / 1e6, 3)} ms"
+
+
 def quantity(value: float, unit: str) -> str:
     """A value in base units with its unit: ``264 GB/s``, ``6.36 MB``, ``2.34 µs``, ``25.57 %``, ``1 024 sector``."""
     scaled = {"byte": units.size, "byte/s": units.rate, "ns": nanoseconds}.get(unit)
     if scaled is not None and value >= 0:
         return scaled(value)
-    number = units.count(int(value)) if value.is_integer() else f"{value:,.2f}".replace(",", " ")
+    number = units.count(int(value)) if value.is_integer() else units.decimal(value)
     return f"{number} {unit}".rstrip()
 
 

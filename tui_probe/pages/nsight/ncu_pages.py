@@ -9,12 +9,14 @@ import numpy as np
 
 from tui_probe.analysis.chosen_launches import FIND_OUT, Choice, Plan, choose
 from tui_probe.analysis.kernel_figures import KernelFigures, figures_of
+from tui_probe.analysis.traffic import TIME_METRIC
 from tui_probe.draw import units
 from tui_probe.draw.shorten import apart, cut_middle, shorten
 from tui_probe.draw.table import Column, Row
 from tui_probe.importers.ncu import COLD_CACHE
 from tui_probe.pages.nsight.explanations import EXPLANATIONS
 from tui_probe.pages.nsight.figures import nanoseconds, share, short_names, stem
+from tui_probe.pages.nsight.names import names_told_apart
 from tui_probe.pages.nsight.page import Only, TablePage, Words
 
 if TYPE_CHECKING:
@@ -74,14 +76,28 @@ class KernelRow:
 def kernels_page(report: NcuReport) -> TablePage[KernelRow]:
     """Every kernel: how often it was launched, its part of the time, and whether it is one of the iterations."""
     choice = report.choice()
-    notes = [*_missing(choice), *choice.notes, *file_notes(report)]
+    rows = sorted(_kernel_rows(report, choice), key=_place)
+    notes = [*_missing(choice), *choice.notes, *_untimed(rows), *file_notes(report)]
     words = Words(file_head(report), loop_lines(choice, report.names), notes, EXPLANATIONS["kernels"])
     extra = {"expected_missing": list(choice.missing)}
-    columns = by_file(KERNEL_COLUMNS, report)
-    rows = sorted(
-        _kernel_rows(report, choice), key=lambda row: (-(row.figures.kept_time or 0.0), -(row.figures.total or 0.0))
-    )
+    columns = names_told_apart(by_file(KERNEL_COLUMNS, report), (row.figures.shape.kernel for row in rows))
     return TablePage("kernels", "Kernels", columns, rows, words, extra, narrows=_values, leads="metrics")
+
+
+def _place(row: KernelRow) -> tuple[bool, float, float]:
+    """What is kept first, then by its time, then by that of all launches; without times as they were launched."""
+    return row.kept == 0, -(row.figures.kept_time or 0.0), -(row.figures.total or 0.0)
+
+
+def _untimed(rows: Sequence[KernelRow]) -> Iterator[str]:
+    """Which files have no times, and how to collect them."""
+    timed = {row.file for row in rows if row.figures.total is not None}
+    files = list(dict.fromkeys(row.file for row in rows if row.file not in timed))
+    if files:
+        yield (
+            f"{', '.join(files)}: no time of a launch was collected, so there are no shares, and kernels stand as they"
+            f" were launched: collect it with ncu --metrics {TIME_METRIC}, or --section SpeedOfLight"
+        )
 
 
 def _values(row: KernelRow) -> tuple[str, Only]:
@@ -106,11 +122,11 @@ def loop_lines(choice: Choice, names: Sequence[str]) -> list[str]:
     lines = []
     for loop in choice.loops:
         how = "found" if loop.found else "given"
-        each = len(loop.launches) / loop.times
+        each, times = round(len(loop.launches) / loop.times), units.counted(loop.times, "iteration")
         process = f", process {loop.process}" if loop.process is not None else ""
         lines.append(
-            f"{names[loop.file]}{process}: {loop.times} iterations ({how}) of {units.counted(round(each), 'launch')},"
-            f" averages over the last {loop.runs}"
+            f"{names[loop.file]}{process}: {times} ({how}) of {units.counted(each, 'launch')},"
+            f" averages over the last {units.count(loop.runs)}"
         )
     return lines
 
@@ -191,8 +207,9 @@ def metrics_page(report: NcuReport) -> TablePage[MetricRow]:
     words = Words(file_head(report), (), [*file_notes(report), COLD_CACHE], EXPLANATIONS["metrics"])
     rows: Any = MetricRows(report)
     names = apart(metric.name for metric in report.table.metrics)
-    columns = (replace(each, shorten=names) if each.key == "metric" else each for each in METRIC_COLUMNS)
-    return TablePage("metrics", "Metrics", by_file(tuple(columns), report), rows, words, holds=_holds)
+    columns = tuple(replace(each, shorten=names) if each.key == "metric" else each for each in METRIC_COLUMNS)
+    columns = names_told_apart(by_file(columns, report), (launch.kernel for launch in report.table.launches))
+    return TablePage("metrics", "Metrics", columns, rows, words, holds=_holds)
 
 
 def _holds(row: MetricRow, only: Only) -> bool:
@@ -205,7 +222,7 @@ def _value(row: MetricRow) -> str:
         return units.NOT_MEASURED
     if isinstance(row.value, int):
         return units.count(row.value)
-    return row.value if isinstance(row.value, str) else f"{row.value:,.2f}".replace(",", " ")
+    return row.value if isinstance(row.value, str) else units.decimal(row.value)
 
 
 METRIC_COLUMNS: Final[tuple[Column[MetricRow], ...]] = (

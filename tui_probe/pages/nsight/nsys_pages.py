@@ -14,12 +14,13 @@ from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column
 from tui_probe.importers.nsys_model import UNKNOWN, KernelSum, ProjectedRange
 from tui_probe.pages.nsight.explanations import EXPLANATIONS
-from tui_probe.pages.nsight.figures import nanoseconds, share
+from tui_probe.pages.nsight.figures import moment, nanoseconds, share
+from tui_probe.pages.nsight.names import names_told_apart
 from tui_probe.pages.nsight.nsys_sources import NsysSources, found_of, nsys_head, ranges_searched
 from tui_probe.pages.nsight.page import Only, TablePage, Words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from tui_probe.trace.model import Kernel
@@ -91,15 +92,25 @@ def kernels_page(sources: NsysSources) -> TablePage[Any]:
     if not len(report.kernels) and report.sums:
         sums = [each for each in report.sums if sources.search.lower() in each.name.lower()]
         words = Words(nsys_head(sources), (), report.notes, EXPLANATIONS["nsys kernels"])
-        return TablePage("kernels", "Kernels", SUM_COLUMNS, sums, words, _searched(sources))
+        return TablePage(
+            "kernels",
+            "Kernels",
+            names_told_apart(SUM_COLUMNS, (each.name for each in sums)),
+            sums,
+            words,
+            _searched(sources),
+        )
     rows = [NsysKernelRow(sources, number) for number, meant in enumerate(sources.found) if meant]
     few = sum(row.few_blocks is True for row in rows)
     found = [f"{units.count(few)} of {units.counted(len(rows), 'kernel')} with fewer blocks than SMs"] if few else []
-    columns = [column for column in NSYS_KERNEL_COLUMNS if column.key != "probed" or sources.traces]
+    shown = [column for column in NSYS_KERNEL_COLUMNS if column.key != "probed" or sources.traces]
+    columns = names_told_apart(shown, report.kernels.names)
     found += [_traced(rows)] if sources.traces else []
     words = Words(nsys_head(sources), found, report.notes, EXPLANATIONS["nsys kernels"])
     opens = _place if sources.traces else None
-    return TablePage("kernels", "Kernels", columns, rows, words, _searched(sources), opens=opens, holds=_holds)
+    return TablePage(
+        "kernels", "Kernels", columns, rows, words, _searched(sources), opens=opens, left=_left(kernels_page, sources)
+    )
 
 
 def _searched(sources: NsysSources) -> dict[str, Any]:
@@ -107,18 +118,11 @@ def _searched(sources: NsysSources) -> dict[str, Any]:
     return {"search": sources.search, "ranges_meant": ranges_searched(sources)} if sources.search else {}
 
 
-def _holds(row: NsysKernelRow, only: Only) -> bool:
-    """Whether a kernel is one of a name, or ran within a range that has a time of its own."""
-    if only.kind == "kernel":
-        return row.name == only.words
-    start, end = row.value("start"), row.value("duration")
-    return (
-        start is not None
-        and end is not None
-        and only.start <= start
-        and start + end <= only.end
-        and (only.stream is None or row.value("stream") == only.stream)
-    )
+def _left(
+    page: Callable[[NsysSources], TablePage[Any]], sources: NsysSources
+) -> Callable[[Only | None], TablePage[Any]]:
+    """The page of a part of the profile."""
+    return lambda only: page(sources.left(only))
 
 
 def _traced(rows: Sequence[NsysKernelRow]) -> str:
@@ -137,8 +141,8 @@ def _few(row: NsysKernelRow) -> str:
 
 
 NSYS_KERNEL_COLUMNS: Final[tuple[Column[NsysKernelRow], ...]] = (
-    Column("number", lambda r: r.number, "#", lambda r: str(r.number), rank=2),
-    Column("start_ns", lambda r: r.value("start"), "start", lambda r: nanoseconds(r.value("start"))),
+    Column("number", lambda r: r.number, "#", lambda r: units.count(r.number), rank=2),
+    Column("start_ns", lambda r: r.value("start"), "start", lambda r: moment(r.value("start"))),
     Column("duration_ns", lambda r: r.value("duration"), "time", lambda r: nanoseconds(r.value("duration"))),
     Column("device", lambda r: r.value("device"), "GPU", lambda r: units.count(r.value("device")), rank=6),
     Column("stream", lambda r: r.value("stream"), "stream", lambda r: units.count(r.value("stream")), rank=1),
@@ -180,7 +184,16 @@ def totals_page(sources: NsysSources) -> TablePage[Any]:
     kernels = report.kernels
     rows = [TotalRow(kernels.names[one.code], one) for one in totals(kernels.name[meant], kernels.duration[meant])]
     words = Words(nsys_head(sources, timed=False), (), report.notes, EXPLANATIONS["nsys totals"])
-    return TablePage("totals", "Kernels by time", TOTAL_COLUMNS, rows, words, _searched(sources), narrows=_launches)
+    return TablePage(
+        "totals",
+        "Kernels by time",
+        names_told_apart(TOTAL_COLUMNS, kernels.names),
+        rows,
+        words,
+        _searched(sources),
+        narrows=_launches,
+        left=_left(totals_page, sources),
+    )
 
 
 def _launches(row: TotalRow) -> tuple[str, Only]:
@@ -226,7 +239,7 @@ RANGE_COLUMNS: Final[tuple[Column[ProjectedRange], ...]] = (
     Column("level", lambda r: r.level),
     Column("device", lambda r: r.device, "GPU", lambda r: units.count(r.device), rank=4),
     Column("stream", lambda r: r.stream, "stream", lambda r: units.count(r.stream), rank=2),
-    Column("start_ns", lambda r: r.start, "start", lambda r: nanoseconds(r.start)),
+    Column("start_ns", lambda r: r.start, "start", lambda r: moment(r.start)),
     Column("duration_ns", lambda r: r.duration, "time", lambda r: nanoseconds(r.duration)),
     Column("kernels", lambda r: r.kernels, "kernels", lambda r: units.count(r.kernels)),
     Column("kernel_time_ns", lambda r: r.busy, "in kernels", lambda r: nanoseconds(r.busy), rank=1),
@@ -251,7 +264,7 @@ def gaps_page(sources: NsysSources) -> TablePage[GapRow]:
     every = gaps(report.kernels, report.copies)
     found = [gap for gap in every if meant[gap.before] or meant[gap.after]]
     rows = [GapRow(gap, NsysKernelRow(sources, gap.before), NsysKernelRow(sources, gap.after)) for gap in found]
-    where = "beside what is found" if sources.search else "of all streams"
+    where = "beside what is found" if sources.counts_part else "of all streams"
     idle = nanoseconds(sum(gap.length for gap in found))
     said = [f"{idle} in {found_of(sources, len(found), len(every), 'gap')} {where}"]
     for why, reason in WHY_WORDS.items():
@@ -259,17 +272,28 @@ def gaps_page(sources: NsysSources) -> TablePage[GapRow]:
         if lengths:
             said.append(f"  {reason}: {nanoseconds(sum(lengths))} in {units.counted(len(lengths), 'gap')}")
     words = Words(nsys_head(sources), said if found else (), report.notes, EXPLANATIONS["nsys gaps"])
-    return TablePage("gaps", "Gaps between kernels", GAP_COLUMNS, rows, words, _searched(sources))
+    left = _left(gaps_page, sources)
+    return TablePage(
+        "gaps",
+        "Gaps between kernels",
+        names_told_apart(GAP_COLUMNS, report.kernels.names),
+        rows,
+        words,
+        _searched(sources),
+        left=left,
+    )
 
 
 GAP_COLUMNS: Final[tuple[Column[GapRow], ...]] = (
-    Column("start_ns", lambda r: r.gap.start, "start", lambda r: nanoseconds(r.gap.start)),
+    Column("start_ns", lambda r: r.gap.start, "start", lambda r: moment(r.gap.start)),
     Column("length_ns", lambda r: r.gap.length, "gap", lambda r: nanoseconds(r.gap.length)),
     Column("device", lambda r: r.gap.device, "GPU", lambda r: units.count(r.gap.device), rank=4),
     Column("stream", lambda r: r.gap.stream, "stream", lambda r: units.count(r.gap.stream), rank=2),
     Column("launched_late_ns", lambda r: r.gap.late),
     Column("why", lambda r: r.gap.why),
-    Column("reason", title="why", text=lambda r: WHY_WORDS[r.gap.why] if r.gap.why else "", right=False, rank=1),
+    Column(
+        "reason", title="why", text=lambda r: WHY_WORDS[r.gap.why] if r.gap.why else "", right=False, rank=1, narrow=20
+    ),
     Column("after_kernel", lambda r: r.before.number),
     Column("after_name", lambda r: r.before.name, "after", lambda r: r.before.name, False, narrow=16, shorten=shorten),
     Column("before_kernel", lambda r: r.after.number),

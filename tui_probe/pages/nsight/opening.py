@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tui_probe.analysis.chosen_launches import FIND_OUT, Plan
+from tui_probe.draw.shell import shell_word
 from tui_probe.errors import ImportFileError
 from tui_probe.importers.bandwidth_file import looks_like_bandwidth, read_bandwidth
 from tui_probe.importers.nsys import SQLITE_MARK, read_nsys
@@ -38,7 +39,9 @@ def open_imported(
     start = first_bytes(paths[0])
     if looks_like_bandwidth(start):
         if len(paths) > 1:
-            raise ImportFileError(f"{paths[0]}: a bandwidth result is opened by itself: tui-probe open {paths[0]}")
+            raise ImportFileError(
+                f"{paths[0]}: a bandwidth result is opened by itself: tui-probe open {shell_word(paths[0])}"
+            )
         from tui_probe.pages.bandwidth.opening import open_bandwidth
 
         return open_bandwidth(read_bandwidth(paths[0]), title)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
+from tui_probe.draw import units
 from tui_probe.draw.formats import as_csv, as_json, as_markdown, as_record
 from tui_probe.draw.hanging import hanging
 from tui_probe.draw.shorten import shorten
@@ -63,6 +64,12 @@ class Only:
     stream: int | None = None
     shape: object = None
     """Of a kernel its grid and block, where its name is not enough."""
+    within: Only | None = None
+    """Of a kernel the range outside of which none is left."""
+
+    def told(self, cells: int) -> str:
+        """``kernel add in range Loop``, each name in at most so many cells."""
+        return f"{self.kind} {shorten(self.words, cells)}" + (f" in {self.within.told(cells)}" if self.within else "")
 
 
 @dataclass
@@ -85,7 +92,9 @@ class TablePage(Document, Generic[Row]):
     names: Callable[[Row], Sequence[str]] | None = None
     """What a row names, in full, where that is not what its columns show."""
     holds: Callable[[Row, Only], bool] | None = None
-    """Whether a row is left; None where no page leads here."""
+    """Whether a row is left; None where no page leads here, or where ``left`` says all of what is."""
+    left: Callable[[Only | None], TablePage[Row]] | None = None
+    """The same page of what is left alone: rows, and all that is counted; None where no page leads here."""
     only: Only | None = None
     ordered: bool = False
     """Whether the order of the rows is a part of what they say, so that they are not sorted otherwise."""
@@ -121,7 +130,7 @@ class TablePage(Document, Generic[Row]):
         """Which row it is."""
         del width
         row = number - self.rows_from
-        return [f"row {row + 1} of {len(self.rows)}"] if 0 <= row < len(self.rows) else []
+        return [f"row {units.count(row + 1)} of {units.count(len(self.rows))}"] if 0 <= row < len(self.rows) else []
 
     def whole_names(self, number: int) -> Sequence[str]:
         """What a row names, or the texts of it that may be cut."""
@@ -141,13 +150,22 @@ class TablePage(Document, Generic[Row]):
     def narrowed(self, number: int) -> tuple[str, Only] | None:
         """The page that a line of ``lines`` leads to, and what is left there; None for none."""
         row = number - self.rows_from
-        return None if self.narrows is None or not 0 <= row < len(self.rows) else self.narrows(self.rows[row])
+        if self.narrows is None or not 0 <= row < len(self.rows):
+            return None
+        page, only = self.narrows(self.rows[row])
+        of_range = self.only is not None and self.only.kind == "range" and only.kind == "kernel"
+        return page, replace(only, within=self.only) if of_range else only
 
     def narrow(self, only: Only | None) -> bool:
         """Leave the rows of one kernel or range alone, or all of them with None. Whether that changed anything."""
-        if self.holds is None or only == self.only:
+        if self.narrows is not None and only is not None and only.kind == "kernel":
+            only = only.within  # here a kernel is chosen: all are left
+        if (self.holds is None and self.left is None) or only == self.only:
             return False
         self.only = only
+        if self.left is not None:
+            page = self.left(only)
+            self._all, self.words, self.extra = page.rows, page.words, page.extra
         self._arrange()
         return True
 
@@ -205,8 +223,12 @@ class TablePage(Document, Generic[Row]):
 
     def status(self) -> list[str]:
         """What is left, and the order where it is not that of the page."""
-        left = [] if self.only is None else [f"only {self.only.kind} {shorten(self.only.words, _NAME)}"]
+        left = [] if self.only is None else [f"only {self.only.told(_NAME)}"]
         return left + ([] if self._order is None else [self._sorted_words()])
+
+    def leading(self) -> int:
+        """What is left is told, whatever else is not."""
+        return int(self.only is not None)
 
     def lines(self, width: int) -> Sequence[Line]:
         if self._all:
@@ -225,10 +247,15 @@ class TablePage(Document, Generic[Row]):
         """A blank for the cursor, where there is one."""
         return _CURSOR if self._all else ""
 
+    def row(self, number: int) -> Row | None:
+        """The row that a line of ``lines`` shows; None for none."""
+        place = number - self.rows_from
+        return self.rows[place] if 0 <= place < len(self.rows) else None
+
     def opened(self, number: int) -> tuple[Path, int] | None:
         """The kernel of a trace that a line of ``lines`` leads to; None for none."""
-        row = number - self.rows_from
-        return None if self.opens is None or not 0 <= row < len(self.rows) else self.opens(self.rows[row])
+        row = self.row(number)
+        return None if self.opens is None or row is None else self.opens(row)
 
     def text(self, width: int, *, explained: bool = False) -> Iterator[str]:
         """The page for people, in lines of at most ``width`` cells."""
@@ -246,7 +273,7 @@ class TablePage(Document, Generic[Row]):
             parts = wrap(safe(words), max(_LEAST, cells - _LABEL))
             yield from (f"{label if i == 0 else '':<{_LABEL}}{part}".rstrip() for i, part in enumerate(parts))
         yield ""
-        if self.words.found and self.only is None:  # they are of all rows
+        if self.words.found and (self.only is None or self.left is not None):  # else they are of all rows
             for line in self.words.found:
                 yield from hanging(safe(line), cells)
             yield ""

@@ -85,7 +85,8 @@ def _kept(rows: list[TrafficRow]) -> list[str]:
         loop = row.traffic.loop
         how = "found in the sequence of launches" if loop.found else "as given"
         warm_up = f", the first {loop.warm_up} dropped as warm-up" if loop.warm_up else ""
-        lines.append(f"{row.program}: {loop.times} iterations {how}{warm_up}; kept: {_names(row.traffic.kernels)}")
+        times = units.counted(loop.times, "iteration")
+        lines.append(f"{row.program}: {times} {how}{warm_up}; kept: {_names(row.traffic.kernels)}")
     return lines
 
 

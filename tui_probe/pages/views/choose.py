@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tui_probe.draw import units
+from tui_probe.draw.shell import shell_word
 from tui_probe.errors import ChoiceError
 from tui_probe.near import meant
 from tui_probe.pages.launch_counts import not_recorded
@@ -66,7 +68,9 @@ def _launch(trace: Trace, number: int) -> Launch:
     if row is None and (why := not_recorded(trace, number)) is not None:
         raise ChoiceError(why)
     if row is None:
-        raise ChoiceError(f"there is no launch {number}: the log has {trace.state.launches} launches, counted from 0")
+        raise ChoiceError(
+            f"there is no launch {number}: the log has {units.counted(trace.state.launches, 'launch')}, counted from 0"
+        )
     launch: Launch = trace.launches[row]
     return launch
 
@@ -88,10 +92,14 @@ def _none_meant(trace: Trace, kernel: str | None, launch: Launch | None) -> str:
     near = meant(kernel or "", names)
     if near:
         return f"no kernel is {kernel}{near}"
-    return f"no kernel is {kernel}: tui-probe report {trace.directory} lists the {len(trace.kernels)} kernels"
+    report, kernels = f"tui-probe report {shell_word(trace.directory)}", units.counted(len(trace.kernels), "kernel")
+    return f"no kernel is {kernel}: {report} lists the {kernels}"
 
 
 def first_missing(trace: Trace, kind: Kind) -> tuple[int, str | None]:
-    """How many kernels of a trace have what a view needs, and why the first that does not has nothing."""
-    reasons = [kind.missing(Source(trace, kernel)) for kernel in trace.kernels]
+    """How many kernels of a trace have what a view needs, and why the first that does not has nothing; of one that was
+    probed, where there is any: it is for those that the run was made.
+    """
+    kernels = sorted(trace.kernels, key=lambda kernel: kernel.status != "probed")
+    reasons = [kind.missing(Source(trace, kernel)) for kernel in kernels]
     return reasons.count(None), next((reason for reason in reasons if reason is not None), None)

@@ -17,14 +17,14 @@ from tui_probe.pages.kernel_report import change
 from tui_probe.pages.source_text import read_lines
 from tui_probe.pages.without_ptx import why_no_ptx
 from tui_probe.probekit.kind import Kind
-from tui_probe.probekit.measures import Margin, measures_of
+from tui_probe.probekit.measures import Margin, key_of, measures_of, place_of_key
 from tui_probe.trace.source_lines import SourceLines, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tui_probe.draw.spans import Line
-    from tui_probe.draw.view import Progress, View
+    from tui_probe.draw.view import Progress
     from tui_probe.probekit.kind import Source
     from tui_probe.probekit.measures import Measures
     from tui_probe.trace.model import Kernel
@@ -175,19 +175,14 @@ class Diff(Document):
         return None
 
     def choices(self) -> Mapping[str, Any]:
-        """What is folded, and whether registers are named."""
-        return {"folded": self.text.folded, "named": self.named}
+        """What is folded, whether registers are named, and what stands beside it."""
+        measure = key_of(self.measures, self.shown)
+        return {"folded": self.text.folded, "named": self.named, "measure": measure}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
-        """Both."""
+        """All of it, as far as the same was measured."""
         self.text.folded, self.named = choices["folded"], choices["named"]
-
-    def take_over(self, before: View) -> None:
-        """Folded or not, registers named or not, and the same measure."""
-        if isinstance(before, Diff):
-            self.choose(before.choices())
-            if self.measures and before.measures and self.measures.keys == before.measures.keys:
-                self.shown = before.shown
+        self.shown = place_of_key(self.measures, choices["measure"], self.shown)
 
     def record(self) -> dict[str, Any]:
         """The pairs of lines, numbered from 1, with their texts and what was measured of them."""

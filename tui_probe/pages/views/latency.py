@@ -18,7 +18,7 @@ from tui_probe.draw.spans import pad, wrap
 from tui_probe.draw.table import safe
 from tui_probe.draw.view import Document
 from tui_probe.probekit import probe_results
-from tui_probe.probekit.distributions import distribution_head, distribution_row, distribution_without
+from tui_probe.probekit.distributions import OF_PAIRS, distribution_head, distribution_row, distribution_without
 from tui_probe.probekit.kind import Kind
 from tui_probe.probekit.measured import probe_of
 from tui_probe.probekit.missing import missing
@@ -74,7 +74,7 @@ class Latency(Document):
         times = {name: values * 1e-3 for name, values in self.milliseconds.items()}
         lines = _rows("time", times, units.duration)
         if len(self.slowdowns):
-            lines += _rows("", {"slowdown": self.slowdowns}, lambda times: f"{times:.2f}×")[1:]
+            lines += _rows("", {OF_PAIRS: self.slowdowns}, lambda times: f"{times:.2f}×")[1:]
         return [*lines, (), *self._bars(width)]
 
     def _bars(self, width: int) -> list[Line]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.draw.spans import Line
-    from tui_probe.draw.view import Progress, View
+    from tui_probe.draw.view import Progress
     from tui_probe.probekit.kind import Source
     from tui_probe.trace.model import Kernel, Trace
 
@@ -174,11 +174,14 @@ class Launches(Document):
             return told
         return [*told, f"sorted by {self.order}{', reversed' if self.reversed else ''}"]
 
-    def take_over(self, before: View) -> None:
-        """The same order."""
-        if isinstance(before, Launches):
-            self.order, self.reversed = before.order, before.reversed
-            self._sort()
+    def choices(self) -> Mapping[str, Any]:
+        """The order."""
+        return {"order": self.order, "reversed": self.reversed}
+
+    def choose(self, choices: Mapping[str, Any]) -> None:
+        """The same one."""
+        self.order, self.reversed = choices["order"], choices["reversed"]
+        self._sort()
 
     # -- data
 

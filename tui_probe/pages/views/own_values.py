@@ -107,7 +107,9 @@ class OwnResults(CountTable):
         self.values: list[Values] = []
         try:
             found = probe_results.read(source)
-            self.values = list(values_of(found.result, own_maps(found.kernel.trace.directory, found.kernel.probe)))
+            kernel = found.kernel
+            maps = () if kernel.matched_nothing else own_maps(kernel.trace.directory, kernel.probe)
+            self.values = list(values_of(found.result, maps))
             self.which = found.which
         except (TraceError, OSError):
             self.which = ""
@@ -128,7 +130,7 @@ def _section(values: Values, which: str, width: int) -> Iterator[Line]:
     yield ((f" {values.map}.{values.field} of {which}", "title"),)
     found = distribution(values.values.astype(np.float64))
     if found is not None:
-        yield ((" ", ""), *distribution_head(f"{units.count(len(values.values))} values"))
+        yield ((" ", ""), *distribution_head(f"{units.counted(len(values.values), 'value')}"))
         yield ((" ", ""), *distribution_row("", found, _short))
     rows = values.histogram()
     most = max(number for *_, number in rows)

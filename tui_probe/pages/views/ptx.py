@@ -16,7 +16,7 @@ from tui_probe.errors import TraceError
 from tui_probe.pages.source_text import coloured, drawn, read_lines, without_mark
 from tui_probe.pages.without_ptx import why_no_ptx
 from tui_probe.probekit.kind import Kind
-from tui_probe.probekit.measures import Margin, measures_of
+from tui_probe.probekit.measures import Margin, key_of, measures_of, place_of_key
 from tui_probe.trace.offset import where_in_full
 from tui_probe.trace.source_lines import SourceLines, place_of
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tui_probe.analysis.alignment import Pair
     from tui_probe.draw.spans import Line
-    from tui_probe.draw.view import Progress, View
+    from tui_probe.draw.view import Progress
     from tui_probe.probekit.kind import Source
     from tui_probe.probekit.measures import Measures
 
@@ -68,27 +68,38 @@ class Ptx(Document):
     # -- drawing
 
     def lines(self, width: int) -> Sequence[Line]:
-        """Numbered lines, below a line that says what was measured."""
+        """Numbered lines, below a line that says which text they are of, and what was measured."""
         margin = self._margin(width)
-        head: list[Line] = []
-        if self._measured is not None:
-            columns = self._measured.columns
-            words = self._measured.head(columns[self.shown]) if columns else self._measured.said
-            head = [((clip(f" {words}", width), "head" if columns else "warn"),)]
-        return LazyLines(len(self.text), lambda number: self._line(number, margin), head)
+        return LazyLines(len(self.text), lambda number: self._line(number, margin), [self._head(width)])
 
     def pinned(self, width: int) -> int:
-        """What was measured."""
+        """Which text it is."""
         del width
-        return 0 if self._measured is None else 1
+        return 1
 
     def gutter(self, width: int) -> int:
         """The numbers, and what was measured."""
-        return self._digits + 2 + self._margin(width).cells
+        return len(self._beside("", "")) + 2 + self._margin(width).cells
+
+    def _head(self, width: int) -> Line:
+        """Which text it is, and what was measured of its lines."""
+        said, role = "", "head"
+        if (measured := self._measured) is not None:
+            said = measured.head(measured.columns[self.shown]) if measured.columns else measured.said
+            role = "head" if measured.columns else "warn"
+        words = "; ".join(filter(None, (f"{self.variant}.ptx", said)))
+        return ((clip(f"{self._beside('PTX:', 'line')}  {words}", width), role),)
+
+    def _beside(self, pruned: object, own: object) -> str:
+        """The number by which other pages name a line, and where it has another one in the text shown, that as well."""
+        numbers = [pruned] if self.variant == "pruned" else [pruned, own] if self._aligned else [own]
+        digits = max(5, len(str(len(self.text))) + 1)
+        return "".join(f"{number:>{digits}}" for number in numbers)
 
     @property
-    def _digits(self) -> int:
-        return max(5, len(str(len(self.text))) + 1)
+    def _aligned(self) -> bool:
+        """Is it known which lines of the text shown are lines of the pruned one, under other numbers?"""
+        return self.variant == "probed" and bool(self._pairs)
 
     def _margin(self, width: int) -> Margin:
         columns = self._measured.columns if self._measured else ()
@@ -99,11 +110,12 @@ class Ptx(Document):
         pair = self._pairs.get(number) if self.variant == "probed" else None
         change = pair.change if pair else ""
         role = _ROLES.get(change, "")
-        beside = margin.of_line(self._pruned_line(number))
+        line = self._pruned_line(number)
+        beside = margin.of_line(line)
         if pair is not None and change == "added":
             beside = margin.of_run(pair.owner if self._begins(number) else "")
         return (
-            (f"{number + 1:>{self._digits}}{_SIGNS.get(change, ' ')}", role or "dim"),
+            (self._beside(line or "", number + 1) + _SIGNS.get(change, " "), role or "dim"),
             beside,
             (" ", ""),
             *coloured(drawn(without_mark(self.text[number])), role),
@@ -239,24 +251,14 @@ class Ptx(Document):
             self.shown = (self.shown + 1) % len(self._measured.columns)
         return None
 
-    def status(self) -> list[str]:
-        """Which text it is."""
-        return [f"{self.variant}.ptx"]
-
     def choices(self) -> Mapping[str, Any]:
-        """The text."""
-        return {"variant": self.variant}
+        """The text, and what stands beside it."""
+        return {"variant": self.variant, "measure": key_of(self.measures, self.shown)}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
-        """The same one, where this kernel has it."""
+        """The same ones, where this kernel has them."""
         self.variant = choices["variant"] if choices["variant"] in self.texts else self.variant
-
-    def take_over(self, before: View) -> None:
-        """The same text and measure of another kernel."""
-        if isinstance(before, Ptx):
-            self.choose(before.choices())
-            if self.measures and before.measures and self.measures.keys == before.measures.keys:
-                self.shown = before.shown
+        self.shown = place_of_key(self.measures, choices["measure"], self.shown)
 
     # -- data
 
@@ -320,8 +322,8 @@ KIND: Final = Kind(
     _open,
     explanation=(
         "The PTX of the kernel: probed as it ran, pruned as the engine read it (this kernel alone), original as it"
-        " came in the image. A line of PTX named on other pages is a line of the pruned text; the probed text has line"
-        " numbers of its own.",
+        " came in the image. A line of PTX named on other pages, such as PTX:32, is a line of the pruned text. Lines"
+        " of the probed text have that number first, then their own.",
     ),
     order=0,
 )

@@ -20,7 +20,7 @@ from tui_probe.pages.machine_code import has_both, missing_code, read_code, read
 from tui_probe.pages.source_text import coloured, drawn
 from tui_probe.pages.views.sass_original import SassOriginal
 from tui_probe.probekit.kind import Kind
-from tui_probe.probekit.measures import Margin, Measure, measures_of
+from tui_probe.probekit.measures import Margin, Measure, key_of, measures_of, place_of_key
 from tui_probe.trace.offset import where_in_full
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tui_probe.analysis.alignment import Pair
     from tui_probe.draw.spans import Line
-    from tui_probe.draw.view import Progress, View
+    from tui_probe.draw.view import Progress
     from tui_probe.pages.machine_code import MachineCode
     from tui_probe.probekit.kind import Source
     from tui_probe.probekit.measures import Measures
@@ -238,19 +238,14 @@ class Sass(Document):
         return [self.code.tool, "pruned and probed" if self.shown == "diff" else f"{self.shown}.bin"]
 
     def choices(self) -> Mapping[str, Any]:
-        """The text, and what is folded."""
-        return {"shown": self.shown, "folded": self.text.folded}
+        """The text, what is folded, and what stands beside it."""
+        measure = key_of(self.measures, self.measure)
+        return {"shown": self.shown, "folded": self.text.folded, "measure": measure}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
-        """Both."""
+        """All of it, as far as the same was measured."""
         self.shown, self.text.folded = choices["shown"], choices["folded"]
-
-    def take_over(self, before: View) -> None:
-        """The same text, folded or not, and the same measure."""
-        if isinstance(before, Sass):
-            self.choose(before.choices())
-            if self.measures and before.measures and self.measures.keys == before.measures.keys:
-                self.measure = before.measure
+        self.measure = place_of_key(self.measures, choices["measure"], self.measure)
 
     # -- data
 

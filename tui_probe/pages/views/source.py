@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.cells import cell_len
 
+from tui_probe.draw import units
 from tui_probe.draw.lazy import LazyLines
 from tui_probe.draw.spans import clip
 from tui_probe.draw.spot import Spot
 from tui_probe.draw.view import Document
 from tui_probe.pages.source_measures import over_rows
 from tui_probe.probekit.kind import Kind
-from tui_probe.probekit.measures import Margin, Measures, measures_of
+from tui_probe.probekit.measures import Margin, Measures, key_of, measures_of, place_of_key
 from tui_probe.trace.offset import Offset, where_in_full
 from tui_probe.trace.source_files import SourceFiles
 from tui_probe.trace.source_lines import SourceLine, SourceLines, place_of
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tui_probe.draw.spans import Line
-    from tui_probe.draw.view import Progress, View
+    from tui_probe.draw.view import Progress
     from tui_probe.probekit.kind import Source
 
 CONTEXT: Final = 3
@@ -104,7 +105,8 @@ class SourceView(Document):
         row = self.rows[number]
         if row.left_out:
             blank = " " * (margin.cells + 2)
-            return ((f"{'…':>{self._digits}}{blank}{row.left_out} lines without code of this kernel", "dim"),)
+            words = f"{units.counted(row.left_out, 'line')} without code of this kernel"
+            return ((f"{'…':>{self._digits}}{blank}{words}", "dim"),)
         if not row.line:
             return self._heading(row.file, width)
         return (
@@ -210,20 +212,14 @@ class SourceView(Document):
         return None
 
     def choices(self) -> Mapping[str, Any]:
-        """What is folded."""
-        return {"folded": self.folded}
+        """What is folded, and what stands beside it."""
+        return {"folded": self.folded, "measure": key_of(self.measures, self.shown)}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
-        """The same."""
+        """The same, as far as it was measured."""
         if choices["folded"] != self.folded:
             self.press("fold")
-
-    def take_over(self, before: View) -> None:
-        """The same folding and measure of another kernel."""
-        if isinstance(before, SourceView):
-            self.choose(before.choices())
-            if self.measures and before.measures and self.measures.keys == before.measures.keys:
-                self.shown = before.shown
+        self.shown = place_of_key(self.measures, choices["measure"], self.shown)
 
     # -- data
 

@@ -19,6 +19,7 @@ from tui_probe.pages.kernel_report import KERNEL_COLUMNS, change
 from tui_probe.pages.kernel_row import row_of
 from tui_probe.pages.limits import limited, summary_words
 from tui_probe.pages.without_ptx import machine_code_alone
+from tui_probe.probekit.distributions import OF_PAIRS
 from tui_probe.probekit.kind import Kind
 from tui_probe.trace.plain_file import read_plain
 
@@ -54,14 +55,14 @@ class Summary(Document):
         self.questions = open_questions(kernel, self.found)
         self.command = command_of(source.trace)
         self.machine_code = machine_code_alone(kernel)
-        self.numbers: Mapping[str, int] = {}
+        self.keys: Mapping[str, str] = {}
 
-    def number_pages(self, numbers: Mapping[str, int]) -> None:
-        self.numbers = numbers
+    def name_keys(self, keys: Mapping[str, str]) -> None:
+        self.keys = keys
 
     def lines(self, width: int) -> Sequence[Line]:
         """The page; in two columns where it is wide."""
-        found = [line for each in self.found for line in found_lines(each, width, self.numbers)]
+        found = [line for each in self.found for line in found_lines(each, width, self.keys)]
         limit = [line for place, words in enumerate(self.limit_words) for line in _labelled(words, width, place)]
         return detail_lines(self.row, width, self._more(), found, self._asked, limit)
 
@@ -74,8 +75,8 @@ class Summary(Document):
         return "sass" if self.machine_code else ""
 
     def _asked(self, width: int) -> list[Line]:
-        key = "R, or " if self.numbers else ""  # only a screen numbers pages
-        return question_lines(self.questions, key + self.command, width)
+        key = "R, or" if self.keys else ""  # only a screen has keys
+        return question_lines(self.questions, self.command, width, key)
 
     def _probes(self) -> list[Line]:
         """What became of the kernel with each of several probes."""
@@ -93,7 +94,7 @@ class Summary(Document):
     def _more(self) -> list[Line]:
         lines = self._probes()
         if self.machine_code:
-            page = f"page {self.numbers['sass']}" if "sass" in self.numbers else "the page SASS"
+            page = f"page {self.keys['sass']}" if "sass" in self.keys else "the page SASS"
             lines += [
                 ((" " + pad("machine code", LABEL), "dim"), (f"no PTX: {page} shows its machine code", "note")),
                 (),
@@ -105,8 +106,8 @@ class Summary(Document):
         if self.measured:
             lines.append(head_line())
         for label, values in self.measured.items():
-            shown = _times if label == "slowdown" else _milliseconds
-            lines.append(distribution_line(label, values, shown))
+            title, shown = (OF_PAIRS, _times) if label == "slowdown" else (label, _milliseconds)
+            lines.append(distribution_line(title, values, shown))
         if not self.measured and self.row.gpu_time is None and self.row.status == "probed":
             why = "a simulated GPU has no time" if self.simulated else "not measured: run with --benchmark"
             lines.append(((" " + pad("time", LABEL), "dim"), (f"{units.NOT_MEASURED} {why}", "dim")))
@@ -195,7 +196,8 @@ KIND: Final = Kind(
         " most: each line names the page that shows it, and ! marks what costs time. Below is what another run would"
         " answer, and last what the probe costs the kernel in registers, spills and occupancy.",
         "“original” is the kernel as it came, “probed” the one that ran in its place. – means not measured. Slowdown"
-        " is probed time over original time, of launches that ran both (--benchmark).",
+        " is probed time over original time: with --benchmark the median of that over pairs of launches, which is"
+        " seldom the ratio of the median times; else the ratio of mean times.",
     ),
     order=0,
     short="Sum",

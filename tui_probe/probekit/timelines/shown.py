@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw.spot import Spot
 from tui_probe.draw.view import Drawing
@@ -14,7 +14,7 @@ from tui_probe.probekit.timelines.rows import NONE, Choice, rows_of
 from tui_probe.probekit.timelines.window import Window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from tui_probe.draw.view import View
     from tui_probe.probekit.timelines.launch import LaunchTimeline
@@ -50,6 +50,8 @@ class ShownRows(Drawing):
         self._shown: Rows | None = None
         self._at: tuple[int, int, int] | None = None
         """SM, slot and warp of the row that the cursor begins on."""
+        self._above: int | None = None
+        """Lines of the window above that row; None to have it in the middle."""
         self._sent: tuple[Spot, float, int] | None = None
         """The block or SM that the cursor was sent to, and its time and line then: others may be there, too."""
         self._gutter = 0
@@ -103,8 +105,11 @@ class ShownRows(Drawing):
         if before is rows:
             return
         self._gutter = gutter(rows)
-        at, sent = (self._at, None) if before is None else self._subject(before)
-        self.window.set_lines(rows.lines, 0 if at is None else rows.line_at(*at))
+        if before is None:
+            self.window.set_lines(rows.lines, 0 if self._at is None else rows.line_at(*self._at), self._above)
+            return
+        at, sent = self._subject(before)
+        self.window.set_lines(rows.lines, rows.line_at(*at))
         self._sent = None if sent is None else (sent, self.window.time, self.window.line)
 
     def resize(self, cells: int, height: int) -> None:
@@ -201,16 +206,33 @@ class ShownRows(Drawing):
             return f"SM {self.choice.sm} alone is shown, and block {spot.block} ran elsewhere: x shows all"
         return f"nothing was recorded of block {spot.block}"
 
-    def take_over(self, before: View) -> None:
-        """Level, order, unit, SM and cursor of another launch's timeline; its window where that was not everything."""
-        if not isinstance(before, ShownRows):
-            return
-        self.choice, self.fitting, self.in_time = before.choice, before.fitting, before.in_time
+    def choices(self) -> Mapping[str, Any]:
+        """Level, order, unit, SM, marks, the window, and the cursor with the row and the block that it is on."""
+        return {
+            "rows": self.choice,
+            "fitting": self.fitting,
+            "in_time": self.in_time,
+            "marks": tuple(self.marks),
+            "window": replace(self.window),
+            "at": self._at if self.rows is None else self._subject(self.rows)[0],
+            "sent": self._sent,
+        }
+
+    def choose(self, choices: Mapping[str, Any]) -> None:
+        """All that this launch has; the window where that was not everything."""
+        self.choice, self.fitting = choices["rows"], choices["fitting"]
         if self.choice.level == "warp" and not self.timeline.has_warps:
             self.choice = replace(self.choice, level="slot")
         if self.choice.sm is not None and self.choice.sm not in self.timeline.sms:
             self.choice = replace(self.choice, sm=None)
-        self.in_time &= self.launch.clock_khz is not None
-        self.window.take_over(before.window)
-        if before.rows is not None:
-            self._at, _ = before._subject(before.rows)
+        self.in_time = choices["in_time"] and self.launch.clock_khz is not None
+        self.marks = [mark for mark in choices["marks"] if mark <= self.timeline.span]
+        self.window.take_over(choices["window"])
+        self._at, self._sent = choices["at"], choices["sent"]
+        self._above = choices["window"].line - choices["window"].top
+        self._shown = None
+
+    def take_over(self, before: View) -> None:
+        """Without the marks: they measure that launch."""
+        super().take_over(before)
+        self.marks = []

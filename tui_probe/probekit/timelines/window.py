@@ -106,10 +106,10 @@ class Window:
         self.line = min(max(self.line + lines, 0), self.lines - 1)
         self.top = min(self.line, max(self.top, self.line - self.height + 1))
 
-    def set_lines(self, lines: int, line: int) -> None:
-        """There are other lines now, and the cursor is on one of them."""
+    def set_lines(self, lines: int, line: int, above: int | None = None) -> None:
+        """There are other lines now, and the cursor is on one of them, with so many visible above it: half of all."""
         self.lines, self.line = lines, 0
-        self.top = max(line - self.height // 2, 0)
+        self.top = max(line - (self.height // 2 if above is None else above), 0)
         self.line = line
         self._settle()
 

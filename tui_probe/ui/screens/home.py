@@ -240,7 +240,7 @@ class HomeScreen(ViewScreen):
         elif self.early_keys.hold(event, on_table=self.current == "recent" and self.prompt is None):
             event.stop()
             event.prevent_default()
-            self.notice(f"{keys.shown(event.key)} waits until the traces are found")
+            self.notice(f"{keys.shown(event.key, event.character)} waits until the traces are found")
         else:
             super().on_key(event)
 

@@ -75,16 +75,22 @@ class KernelScreen(PagedScreen):
 
     def show_kernel(self) -> None:
         """Show the page of the kernel or launch that is at hand now, at the place of the one before."""
-        self.opener.forget()
+        self._keep_seen()
         self.trail.clear()
         self.known, self._awaited = False, None
         before, self._row = self._row, self.at_hand.table.kernel
         self._of = self.at_hand.source()
+        self.opener.forget({} if self._of is None else self.at_hand.seen(self._of))
         self.spot = self._spot_in_launch() if _same(before, self._row) else Spot()
         self._at = None if self._of is None else with_newest(self._of)
         if self._of is not None:
             self.tables.submit((self, "pages"), partial(pages_of, self._of), partial(self._take_pages, self._of))
         self.show_page()
+
+    def _keep_seen(self) -> None:
+        """Whoever comes back to this kernel finds its pages as they are now."""
+        if self._of is not None:
+            self.at_hand.keep_seen(self._of, self.opener.seen())
 
     def _spot_in_launch(self) -> Spot:
         """Where one is, as far as that means something in another launch of the kernel."""
@@ -196,6 +202,7 @@ class KernelScreen(PagedScreen):
 
     def leave(self) -> None:
         """To the screen before."""
+        self._keep_seen()
         self.app.pop_screen()
 
     def action_step_kernel(self, step: int) -> None:

@@ -133,7 +133,9 @@ class LiveScreen(LiveFrame):
                 self.notice("this line is not about a kernel")
                 return
             self.table.select(index)
-        elif not self.in_table and self.view is not self.pages.kernel_page:
+            self.show_screen_of_kernel(*self.view.destination())
+            return
+        if not self.in_table and self.view is not self.pages.kernel_page:
             self.notice("Enter leads nowhere here: Tab goes to the table, where it opens a kernel")
             return
         if self.table.kernel is None:

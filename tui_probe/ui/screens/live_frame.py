@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from textual.containers import Container
 
 from tui_probe.trace.last_place import last_place
+from tui_probe.ui.asked import NEXT
 from tui_probe.ui.at_hand import AtHand
 from tui_probe.ui.beginning import Beginning
 from tui_probe.ui.early_keys import EarlyKeys
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from tui_probe.draw.spans import Line
+    from tui_probe.ui.asked import SameKernel
     from tui_probe.ui.feed import ProcessView, Snapshot
     from tui_probe.ui.layout import Arrangement
     from tui_probe.ui.views.view import View
@@ -58,6 +60,8 @@ class LiveFrame(ViewScreen):
         self._division: Arrangement | None = None
         self._beginning: Beginning | None = None
         self._resumed = False
+        self._same: SameKernel | None = None
+        """The kernel from which this run was asked for, until it is there or somebody chooses one."""
         self.early_keys = EarlyKeys(self, lambda: not self.at_hand.snapshot.loaded or self.table.waits)
 
     def compose(self) -> ComposeResult:
@@ -78,6 +82,8 @@ class LiveFrame(ViewScreen):
 
     def on_mount(self) -> None:
         """Start the one clock of this screen."""
+        if self.probe_app.session.target is not None:
+            self._same = NEXT.take()
         self._divide(*self.app.size)
         self.set_interval(INTERVAL, self.beat)
 
@@ -152,6 +158,7 @@ class LiveFrame(ViewScreen):
     def _begin(self) -> None:
         """Go where the command line says, as soon as that is there."""
         self._resume()
+        self._go_to_same()
         self._beginning = self._beginning or Beginning(self.probe_app.session.at)
         found = self._beginning.look(self.at_hand)
         if isinstance(found, str):
@@ -191,6 +198,16 @@ class LiveFrame(ViewScreen):
             self.table.select(place.kernel)
             if place.kernel_page:
                 self.show_screen_of_kernel(place.kernel_page, place.line)
+
+    def _go_to_same(self) -> None:
+        same, process = self._same, self.process
+        if same is None or process is None or self.table.waits:
+            return
+        index = same.index_in(process.kernels, all_there=not self.at_hand.snapshot.running)
+        if self.table.held or index is not None:
+            self._same = None
+        if not self.table.held and index is not None:
+            self.table.select(index)
 
     @abstractmethod
     def action_page(self, page: str) -> None:

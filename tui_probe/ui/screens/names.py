@@ -56,9 +56,8 @@ class NameScreen(FittedScreen["str | None", NameList]):
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__(NameList(names))
 
-    def on_key(self, event: events.Key) -> None:
+    def press(self, event: events.Key) -> None:
         """Arrows scroll, y copies, any other key leaves."""
-        event.stop()
         if event.key in ("up", "k", "down", "j"):
             self.list.scroll(1 if event.key in ("down", "j") else -1)
         else:

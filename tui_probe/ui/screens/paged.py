@@ -49,8 +49,8 @@ class PagedScreen(PagedFrame):
         self.seeker = Seeker(self)
         self.spot = Spot()
         """Where in the launch one is, as the pages that were left told."""
-        self._only: object = None
-        """What of the page that is gone to will be shown."""
+        self.only: object = None
+        """What alone is shown on every page that can, until ``q`` ends it; None for all."""
         self._awaited: int | None = None
         """The number of a page that was asked for before it was known which page that is."""
 
@@ -81,9 +81,7 @@ class PagedScreen(PagedFrame):
     def arrive(self, view: View) -> None:
         """At the place that was jumped to."""
         super().arrive(view)
-        only, self._only = self._only, None
-        if only is not None:
-            view.narrow(only)
+        view.narrow(self.only)
         self.trail.arrive(view, self.spot)
         self.seeker.arrive(view)
 
@@ -122,10 +120,13 @@ class PagedScreen(PagedFrame):
             self.host(self.lasting if self.lasting.name == self.current else stopped)
         elif self._view.clear_search():
             return
-        elif (page := self.trail.back()) is not None:
-            self._view.narrow(None)
+        elif (before := self.trail.back()) is not None:
+            page, self.only = before
             self._go(page)
-        elif self._view.narrow(None):
+        elif self.only is not None:
+            self.only = None
+            self._view.narrow(None)
+            self.notice("all is shown again")
             self.show_bars()
         else:
             self.leave()
@@ -134,8 +135,8 @@ class PagedScreen(PagedFrame):
         """To the page or the screen that knows more of what is at the cursor; going back returns to this one."""
         page, spot, kernel = self._view.leads_to(), self._view.target(), self._view.opened()
         if (narrowed := self._view.narrowed()) is not None:
-            self.trail.leave(self._view, None)
-            self._only = narrowed[1]
+            self.trail.leave(self._view, None, self.only)
+            self.only = narrowed[1]
             self._go(narrowed[0])
         elif kernel is not None:
             if problem := self.probe_app.live.open_kernel(*kernel):
@@ -149,7 +150,7 @@ class PagedScreen(PagedFrame):
 
     def jump_to(self, page: str, spot: Spot | None) -> None:
         """Show a page, at a place if one is given; going back returns to this one."""
-        self.trail.leave(self._view, spot)
+        self.trail.leave(self._view, spot, self.only)
         self._go(page)
 
     def _go(self, page: str) -> None:

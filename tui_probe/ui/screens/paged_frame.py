@@ -13,7 +13,7 @@ from tui_probe.ui.opener import PageOpener
 from tui_probe.ui.screens.view_screen import ViewScreen
 from tui_probe.ui.views.document import DocumentView
 from tui_probe.ui.views.message import MessageView, OpeningView
-from tui_probe.ui.widgets.bars import Bar, Tab, TabBar, fitting, numbers_of
+from tui_probe.ui.widgets.bars import Bar, Tab, TabBar, fitting, keys_of
 from tui_probe.ui.widgets.pane import Pane
 
 if TYPE_CHECKING:
@@ -110,9 +110,9 @@ class PagedFrame(ViewScreen):
         """Columns and rows for a page."""
         return self.query_one("#page", Pane).size
 
-    def page_numbers(self) -> dict[str, int]:
-        """The keys of pages, by name, as far as it is known which pages there are."""
-        return {name: number for name, number in numbers_of(self.tabs).items() if number} if self.known else {}
+    def page_keys(self) -> dict[str, str]:
+        """What is pressed for pages, by name, as far as it is known which pages there are."""
+        return {name: key for name, key in keys_of(self.tabs).items() if key} if self.known else {}
 
     # -- what is shown
 
@@ -120,7 +120,7 @@ class PagedFrame(ViewScreen):
         """All pages are known now."""
         self.tabs, self.known = tabs, True
         if isinstance(self._view, DocumentView):
-            self._view.number_pages(self.page_numbers())
+            self._view.name_keys(self.page_keys())
         self.show_bars()
 
     def show_page(self) -> None:

@@ -41,15 +41,23 @@ def searched(choice: Choice) -> str:
 class ChoiceList(FittedList):
     """The lines that contain all typed words, one of them marked."""
 
-    def __init__(self, title: str, choices: Sequence[Choice], place: int = 0) -> None:
+    def __init__(self, title: str, choices: Sequence[Choice] | None, place: int = 0) -> None:
         super().__init__()
         self.title = title
-        self.choices = choices
-        self.found: Sequence[Choice] = choices
+        self.nothing = NOTHING if choices is not None else "reading…"
         self.typed = ""
-        self.place = place
         self._top = 0
+        self._show(choices or (), place)
+
+    def _show(self, choices: Sequence[Choice], place: int) -> None:
+        self.choices = self.found = choices
+        self.place = place
         self._detailed = any(choice.detail for choice in choices)
+
+    def take(self, choices: Sequence[Choice]) -> None:
+        """What there is to choose from, where that was not known at first."""
+        self.nothing = NOTHING
+        self._show(choices, 0)
 
     def fit(self, columns: int, rows: int) -> None:
         """Take the room that the list needs and the terminal has; the same however many lines are found."""
@@ -93,7 +101,7 @@ class ChoiceList(FittedList):
         window = self.found[self._top : self._top + page]
         shown: list[Line] = [self._line(choice, inner - 1) for choice in window]
         if not window:
-            shown = [((f" {NOTHING}", "dim"),)]
+            shown = [((f" {self.nothing}", "dim"),)]
         lines += [*shown, *[()] * (page - len(shown))]
         if self._detailed:
             words = wrap(self.chosen.detail, inner - 3) if self.chosen else []
@@ -121,15 +129,18 @@ class ChoiceList(FittedList):
 
 
 class PickScreen(FittedScreen[Any, ChoiceList]):
-    """Gives the value of the chosen line, or None if left with Escape."""
+    """Gives the value of the chosen line, or None if left with Escape. ``choices`` are None until they are known."""
 
-    def __init__(self, title: str, choices: Sequence[Choice], place: int = 0) -> None:
-        super().__init__(ChoiceList(title, choices, place))
+    def __init__(self, title: str, choices: Sequence[Choice] | None = None, place: int = 0) -> None:
+        super().__init__(ChoiceList(title, choices, place), early=choices is None)
 
-    def on_key(self, event: events.Key) -> None:
+    def take(self, choices: Sequence[Choice]) -> None:
+        """They are known now."""
+        self.list.take(choices)
+        self.come()
+
+    def press(self, event: events.Key) -> None:
         """Arrows mark, Enter takes, Escape leaves, what can be typed is typed."""
-        event.stop()
-        event.prevent_default()
         found = self.list
         moves = {"up": -1, "down": 1, "pageup": -found.page, "pagedown": found.page, "tab": 1, "shift+tab": -1,
                  "home": -len(found.found), "end": len(found.found)}  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -18,6 +19,7 @@ from tui_probe.ui.screens.names import NameScreen
 from tui_probe.ui.textual_private import OpenScreen
 from tui_probe.ui.topic import Topic, topic_of
 from tui_probe.ui.widgets.bars import Bar, key_line
+from tui_probe.ui.widgets.lines import Lines
 from tui_probe.ui.widgets.pane import Pane
 
 if TYPE_CHECKING:
@@ -105,6 +107,17 @@ class ViewScreen(OpenScreen[None]):
         self.mount(Bar(id="small"))
         self._fit(*self.app.size)
 
+    def _said(self, rows: Sequence[keys.Key]) -> Sequence[keys.Key]:
+        """What was opened at home is left for home."""
+        if not self.probe_app.session.from_home:
+            return rows
+        return [replace(row, footer="home") if row.id == "quit" else row for row in rows]
+
+    def on_screen_resume(self) -> None:
+        """Draw what has changed while another screen was in front."""
+        for widget in self.query(Lines):
+            widget.catch_up()
+
     def on_resize(self, event: events.Resize) -> None:
         """On a terminal that is too small only that is said."""
         self._fit(*event.size)
@@ -145,10 +158,21 @@ class ViewScreen(OpenScreen[None]):
             with suppress(NoMatches):  # a result that comes while the screen is taken down, widget by widget
                 self.show_bars()
 
-    def notice(self, text: str) -> None:
+    def notice(self, text: str, seconds: float = NOTICE_SECONDS) -> None:
         """Say something in the line of hints for some seconds."""
-        self._notice, self._notice_until = text, time.monotonic() + NOTICE_SECONDS
-        self.show_hint()
+        self._notice, self._notice_until = text, time.monotonic() + seconds
+        self._show_notice()  # a screen that was opened just now has no line yet: it shows the words at once
+        self.set_timer(seconds + 0.1, self._show_notice)
+
+    def _show_notice(self) -> None:
+        with suppress(NoMatches):  # while the screen is put up, or taken down, widget by widget
+            self.show_hint()
+
+    def unsay(self, text: str) -> None:
+        """What was said is not true any more."""
+        if self._notice == text:
+            self._notice = ""
+            self.show_hint()
 
     # -- hints and prompt
 
@@ -164,11 +188,11 @@ class ViewScreen(OpenScreen[None]):
         """The prompt, or a notice, or keys."""
         bar = self.query_one("#hint", Bar)
         if self.prompt is not None:
-            bar.show(self.prompt.line())
+            bar.show(self.prompt.line(self.size.width - 1))
         elif self._notice and time.monotonic() < self._notice_until:
             bar.show(((f" {self._notice}", "warn"),))
         else:
-            bar.show(key_line(self.hints(), self.size.width - 1))
+            bar.show(key_line(self._said(self.hints()), self.size.width - 1))
 
     def ask(self, label: str, take: Callable[[str], None], text: str = "") -> None:
         """Ask for a text."""
@@ -199,7 +223,7 @@ class ViewScreen(OpenScreen[None]):
                 self.prompt = prompt
             self.show_bars()
         elif event.key not in self.active_bindings:
-            self.notice(f"{keys.shown(event.key)} does nothing here: ? shows the keys")
+            self.notice(f"{keys.shown(event.key, event.character)} does nothing here: ? shows the keys")
         elif self._notice:
             self._notice = ""
             self.show_hint()

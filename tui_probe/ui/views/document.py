@@ -37,6 +37,7 @@ class Seen:
     before: Before | None
     choices: Mapping[str, Any]
     spot: Spot
+    moved: bool
 
 
 class DocumentView(SearchedDocument):
@@ -46,6 +47,8 @@ class DocumentView(SearchedDocument):
         super().__init__(desk, name, document, source)
         self._landing: Spot | None = None
         """A spot that is gone to as soon as there are lines."""
+        self._unseen: Seen | None = None
+        """What is to be seen again as soon as there are lines."""
 
     # -- what is shown
 
@@ -73,6 +76,10 @@ class DocumentView(SearchedDocument):
         elif self.count > self.room:
             parts.append(f"{self.top + 1}–{min(self.count, self.top + self.room)} of {self.count}")
         return parts
+
+    def leading(self) -> int:
+        """A filter is told first, and always: without it lines seem to be missing."""
+        return 1 if self.filtered else self.document.leading()
 
     # -- keys
 
@@ -166,16 +173,24 @@ class DocumentView(SearchedDocument):
         """All that is needed to see it again as it is."""
         choices, place = self.document.choices(), self.place
         found = (self.searched, self.match, self.filtered, self.chosen, self._before)
-        return Seen(self._cells, place.top, place.cursor, self.left, *found, choices, self._spot())
+        return Seen(self._cells, place.top, place.cursor, self.left, *found, choices, self._spot(), self.moved)
 
     def see(self, seen: object) -> None:
         """The same text, lines and cursor; in another width the same spot."""
-        if not isinstance(seen, Seen):
-            return
-        self.document.choose(seen.choices)
+        if isinstance(seen, Seen) and self.width:
+            self._see(seen)
+        elif isinstance(seen, Seen):
+            self._unseen = seen
+
+    def _see(self, seen: Seen) -> None:
+        if seen.choices:
+            self.document.choose(seen.choices)
         self.left, self.searched, self.match = seen.left, seen.searched, seen.match
         self.filtered, self.chosen, self._before = seen.filtered, seen.chosen, seen.before
+        self.moved = seen.moved
         self._lay_out()
+        if self.chosen is not None:
+            self.chosen = [number for number in self.chosen if number < len(self.lines)]  # there may be fewer now
         if self._cells == seen.cells:
             self.place.top, self.place.cursor = seen.top, seen.cursor
             self.place.fit(self.count, self.room)
@@ -205,7 +220,12 @@ class DocumentView(SearchedDocument):
         return True
 
     def _go_on(self) -> None:
-        if self._landing is None or not self.width:
+        if not self.width:
+            return
+        if self._unseen is not None:
+            unseen, self._unseen = self._unseen, None
+            self._see(unseen)
+        if self._landing is None:
             return
         landing, self._landing = self._landing, None
         if not self.land(landing, exactly=True) and (words := self.document.lacks(landing)):

@@ -38,19 +38,19 @@ class DocumentWindow(View):
         """Whether the cursor has still to be put where it begins."""
         self.moved = False
         """Was the cursor ever put somewhere, so that other pages may go on there?"""
-        self._numbers: Mapping[str, int] = {}
+        self._keys: Mapping[str, str] = {}
 
     def replace(self, document: Document, source: Source) -> None:
         """Show a newer state of the same; place, search and filter stay."""
         document.take_over(self.document)
-        document.number_pages(self._numbers)
+        document.name_keys(self._keys)
         self.document, self.source = document, source
         self._lay_out()
 
-    def number_pages(self, numbers: Mapping[str, int]) -> None:
-        """The numbers by which pages are reached here, which the document may name."""
-        self._numbers = numbers
-        self.document.number_pages(numbers)
+    def name_keys(self, keys: Mapping[str, str]) -> None:
+        """What is pressed for pages here, which the document may name."""
+        self._keys = keys
+        self.document.name_keys(keys)
         if self.width:
             self._lay_out()
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw.spans import wrap
 from tui_probe.draw.spot import Spot
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Drawing
     from tui_probe.probekit.kind import Source
     from tui_probe.ui.exports import Writer
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was visible of a drawing, to be seen again."""
+
+    choices: Mapping[str, Any]
+    searched: str
+    moved: bool
 
 
 class DrawingView(View):
@@ -156,6 +166,18 @@ class DrawingView(View):
     def nowhere(self) -> str:
         """As the drawing says."""
         return self.drawing.nowhere()
+
+    def seen(self) -> object:
+        """Its window, its cursor and what was chosen."""
+        return Seen(self.drawing.choices(), self.searched, self.moved)
+
+    def see(self, seen: object) -> None:
+        """The same again."""
+        if isinstance(seen, Seen):
+            self.searched, self.moved = seen.searched, seen.moved
+            if seen.choices:
+                self.drawing.choose(seen.choices)
+                self._prepare()
 
     def here(self) -> Spot:
         """That of the cursor, once it was moved."""

@@ -57,6 +57,10 @@ class GrownView(RowsView):
         if not self._begun and self.gutter:
             self.to_first_row()
 
+    def destination(self) -> tuple[str, int | None]:
+        """The page of the kernel that the row under the cursor leads to, "" for the first, and a line there."""
+        return "", None
+
     def kernel_index(self) -> int | None:
         """The kernel that the row under the cursor leads to."""
         place = self.opened()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from tui_probe.draw import units
 from tui_probe.draw.formats import as_csv, as_json, as_markdown, as_record
 from tui_probe.draw.spans import Line, Span, pad, width, wrap
 from tui_probe.pages.kernel_row import KernelRow
@@ -309,9 +310,11 @@ class KernelTable(View):
         if order.column is not None or order.reverse:
             parts.append(f"sorted by {COLUMNS[self._sorted_by].title}{', reversed' if order.reverse else ''}")
         if self._unread:
-            parts.append(f"{len(self.rows) - self._unread} of {len(self.rows)} kernels read")
+            parts.append(
+                f"{units.count(len(self.rows) - self._unread)} of {units.counted(len(self.rows), 'kernel')} read"
+            )
         if self.rows:
-            parts.append(f"kernel {self.place + 1 if self.shown else 0} of {len(self.shown)}")
+            parts.append(f"kernel {units.count(self.place + 1 if self.shown else 0)} of {units.count(len(self.shown))}")
         return parts
 
     # -- keys

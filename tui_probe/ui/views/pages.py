@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tui_probe.pages.kernel_detail import detail_lines
-from tui_probe.ui.gpu_page import gpu_lines
+from tui_probe.ui.gpu_page import device_lines, gpu_lines, not_now
 from tui_probe.ui.nvml import GpuView
 from tui_probe.ui.views.text import TextView
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
     from tui_probe.pages.findings.found import Found
     from tui_probe.pages.kernel_row import KernelRow
+    from tui_probe.trace.process_events import Device
     from tui_probe.ui.views.view import Desk
 
 
@@ -60,17 +61,18 @@ class KernelPage(TextView):
 
 
 class GpuPage(TextView):
-    """The GPUs now, and their load in the last minutes."""
+    """The GPUs of a run, and while it runs their load in the last minutes."""
 
     def __init__(self, desk: Desk, name: str, *, ascii_only: bool) -> None:
         super().__init__(desk, name)
         self.ascii_only = ascii_only
         self.gpus = GpuView()
-        self.simulated = False
+        self.devices: Sequence[Device] = ()
+        self.running = self.simulated = False
 
-    def show_gpus(self, gpus: GpuView, *, simulated: bool) -> None:
-        """Show the newest samples."""
-        self.gpus, self.simulated = gpus, simulated
+    def show_gpus(self, gpus: GpuView, devices: Sequence[Device], *, running: bool, simulated: bool) -> None:
+        """Show the devices that the trace names, and the newest samples."""
+        self.gpus, self.devices, self.running, self.simulated = gpus, devices, running, simulated
         self._make_lines()
         self.changed()
 
@@ -80,4 +82,7 @@ class GpuPage(TextView):
         self._make_lines()
 
     def _make_lines(self) -> None:
-        self.lines = gpu_lines(self.gpus, self.width, simulated=self.simulated, ascii_only=self.ascii_only)
+        cells = max(20, self.width)
+        self.lines = device_lines(self.devices, cells, simulated=self.simulated)
+        if not self.simulated:
+            self.lines += gpu_lines(self.gpus, cells, ascii_only=self.ascii_only) if self.running else not_now(cells)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -83,6 +84,16 @@ def numbers_of(tabs: Sequence[Tab]) -> dict[str, int]:
     return {tab.id: places[tab.id] if tab.number is None else tab.number for tab in tabs}
 
 
+def keys_of(tabs: Sequence[Tab]) -> dict[str, str]:
+    """What is pressed for each page, by name: ``8``, of several with one number ``0`` and ``00``; "" for nothing."""
+    times: Counter[int] = Counter()
+    keys = {}
+    for name, number in numbers_of(tabs).items():
+        times[number] += 1
+        keys[name] = str(number % NUMBERED) * times[number] if number else ""
+    return keys
+
+
 class TabBar(Lines):
     """The pages, the current one marked, and at the right what the current page says about itself.
 
@@ -116,7 +127,7 @@ class TabBar(Lines):
         """The tabs, with titles as long as the width allows."""
         del height
         # Not by what the notes need now: titles that change while a log grows are hard to read.
-        titles = self._titles(width - 1, width - 1 - (NOTES if self.noted else 0))
+        titles = _within(self._titles(width, width - 1 - (NOTES if self.noted else 0)), width - 1)
         self._ends = list(accumulate(map(len, titles)))
         spans = [(title, self._role(tab)) for tab, title in zip(self.tabs, titles, strict=True)]
         if self.one_of_several:
@@ -137,7 +148,7 @@ class TabBar(Lines):
             if shown[place] and sum(map(len, titles)) > wide:
                 titles[place] = self._title(place, self.tabs[place].short)
         for place in reversed(range(len(titles))):  # what no number shows goes first
-            if not self._number(place) and sum(map(len, titles)) > room and self.tabs[place].id != self.current:
+            if not self._key(place) and sum(map(len, titles)) > room and self.tabs[place].id != self.current:
                 titles[place] = ""
         if sum(map(len, titles)) <= room:
             return titles
@@ -155,12 +166,12 @@ class TabBar(Lines):
 
     def _title(self, place: int, word: str, *, numbered: bool = False) -> str:
         """`` 8 Lines ``; "" for a page without a title, unless it is ``numbered`` all the same."""
-        number = self._number(place) if word or numbered else 0
-        parts = " ".join(filter(None, (str(number % NUMBERED) if number else "", word)))
+        key = self._key(place) if word or numbered else ""
+        parts = " ".join(filter(None, (key, word)))
         return f" {parts} " if parts else ""
 
-    def _number(self, place: int) -> int:
-        return numbers_of(self.tabs)[self.tabs[place].id]
+    def _key(self, place: int) -> str:
+        return keys_of(self.tabs)[self.tabs[place].id]
 
     def _with_empty(self, titles: list[str], room: int) -> list[str]:
         """Titles of pages with nothing to show, where there is room, and behind them what opens them."""
@@ -188,6 +199,13 @@ class TabBar(Lines):
             if event.x < end:
                 await self.run_action(f"screen.page({tab.id!r})")
                 return
+
+
+def _within(titles: list[str], room: int) -> list[str]:
+    """The titles, without the blank behind the last one where it would be the one cell too much."""
+    last = max((place for place, title in enumerate(titles) if title), default=0)
+    too_long = sum(map(len, titles)) > room
+    return [title.rstrip() if too_long and place == last else title for place, title in enumerate(titles)]
 
 
 def fitting(parts: Sequence[str], cells: int, leading: int = 0) -> str:

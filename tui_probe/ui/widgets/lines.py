@@ -64,6 +64,11 @@ class Lines(Widget):
         if regions:
             self.refresh(*regions)
 
+    def catch_up(self) -> None:
+        """The screen is in front again: what has changed behind another one is drawn."""
+        if self._drawn is None:
+            self.refresh()
+
     def forget(self) -> None:
         """Draw everything anew: the colours or glyphs changed."""
         self._drawn = None

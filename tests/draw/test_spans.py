@@ -1,0 +1,32 @@
+"""Lines broken at spaces."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui_probe.draw.hanging import hanging
+from tui_probe.draw.spans import width, wrap
+
+
+@pytest.mark.parametrize(
+    "whole", ["2 480 cycles", "3.52 µs", "1 048 576", "12 B", "34.6 MB/s", "27 %", "1 234 567 ns", "(0.62 µs)"]
+)
+@pytest.mark.parametrize("cells", range(12, 24))
+def test_a_number_stays_with_its_unit(whole: str, cells: int) -> None:
+    text = f"a launch took {whole} and then some"
+    assert any(whole in line for line in wrap(text, cells)), wrap(text, cells)
+    assert any(whole in line for line in hanging(f"  {text}", cells + 6))
+
+
+def test_other_numbers_are_words_like_any() -> None:
+    assert wrap("launch 12 34 of 8 blocks", 9) == ["launch 12", "34 of 8", "blocks"]
+    assert wrap("in 7 sectors", 5) == ["in 7", "secto", "rs"]
+
+
+@given(st.text("ab 1239µsBk%", max_size=60), st.integers(1, 30))
+def test_nothing_is_lost_and_no_line_is_too_long(text: str, cells: int) -> None:
+    lines = wrap(text, cells)
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+    assert all(width(line) <= cells for line in lines)

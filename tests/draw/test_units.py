@@ -1,0 +1,34 @@
+"""Quantities as words: parts of a whole."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui_probe.draw import units
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ([1, 1, 1], ["34%", "33%", "33%"]),
+        ([72.6, 26.6, 0.8], ["73%", "26%", "1%"]),
+        ([99.8, 0.1, 0.1], [">99%", "<1%", "<1%"]),
+        ([5, 0], ["100%", "0%"]),
+        ([0, 0], ["–", "–"]),
+    ],
+)
+def test_parts_of_a_whole(parts: list[float], words: list[str]) -> None:
+    assert units.percents(parts) == words
+
+
+def test_parts_of_a_whole_with_a_digit() -> None:
+    assert units.percents([2, 1, 0.0001], decimals=1) == ["66.7%", "33.3%", "<0.1%"]
+
+
+@given(st.lists(st.floats(0, 1e9), min_size=1, max_size=6).filter(sum), st.integers(0, 1))
+def test_they_add_up(parts: list[float], decimals: int) -> None:
+    shown = [part for part in units.percents(parts, decimals) if part[0] not in "<>"]
+    if len(shown) == len(parts):
+        assert sum(float(part[:-1]) for part in shown) == pytest.approx(100)

@@ -1,0 +1,56 @@
+"""A file of something else is told as what it is, with what to do."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+from pathlib import Path
+
+import pytest
+
+from tests.importers.files import real
+from tui_probe.cli.main import main
+
+
+def refused(capsys: pytest.CaptureFixture[str], tool: str, path: Path) -> str:
+    assert main(["import", tool, str(path)]) != 0
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("tool", ["ncu", "nsys"])
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "the file is empty"),
+        (gzip.compress(b"text"), "it is packed: unpack it first: gunzip "),
+        (lzma.compress(b"text"), "it is packed: unpack it first: unxz "),
+    ],
+    ids=["empty", "gzip", "xz"],
+)
+def test_nothing_in_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], tool: str, content: bytes, words: str
+) -> None:
+    path = tmp_path / "my profile.csv"
+    path.write_bytes(content)
+    said = refused(capsys, tool, path)
+    assert words in said
+    assert "packed" not in said or f"'{path}'" in said
+
+
+@pytest.mark.parametrize("comma", [";", "\t"])
+def test_cells_without_commas(tmp_path: Path, capsys: pytest.CaptureFixture[str], comma: str) -> None:
+    path = tmp_path / "saved.csv"
+    path.write_text(real(tmp_path, "ncu/vec_metrics.csv").read_text().replace('","', f'"{comma}"'))
+    assert "its cells are not separated by commas" in refused(capsys, "ncu", path)
+
+
+def test_a_file_of_the_other_profiler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ncu, nsys = real(tmp_path, "ncu/vec_metrics.csv"), real(tmp_path, "nsys/sample.sqlite")
+    assert f"a file of Nsight Compute: tui-probe import ncu {ncu}" in refused(capsys, "nsys", ncu)
+    assert f"a file of Nsight Systems: tui-probe import nsys {nsys}" in refused(capsys, "ncu", nsys)
+    stats = tmp_path / "trace.csv"
+    stats.write_text("Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,Strm,Name\n1,2,3,1,1,1,7,saxpy\n")
+    assert "a file of Nsight Systems: tui-probe import nsys" in refused(capsys, "ncu", stats)
+    report = tmp_path / "run.nsys-rep"
+    report.write_bytes(b"\1\2\3")
+    assert "nsys export --type sqlite" in refused(capsys, "ncu", report)

@@ -1,0 +1,59 @@
+"""The page of lines of all kernels on the live screen."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.pages.example import write_example
+from tests.ui.conftest import golden_screen, on_stage
+from tui_probe.ui import Appearance
+from tui_probe.ui.feed import Session
+from tui_probe.ui.screens.help import HelpScreen
+from tui_probe.ui.screens.kernel import KernelScreen
+
+RECORDED = Path(__file__).parents[1] / "data" / "h200" / "attention_sectors"
+SIZES = ((80, 24), (120, 40), (200, 50))
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(RECORDED, tmp_path / "attention"))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
+async def test_the_screen(trace: Path, size: tuple[int, int], ascii_only: bool) -> None:
+    async with on_stage(Session(traces=(trace,)), size, Appearance(ascii_only=ascii_only)) as stage:
+        await stage.press("0", "z")
+        golden_screen("all-lines", stage)
+
+
+async def test_enter_goes_to_the_line_in_the_code_and_q_comes_back(trace: Path) -> None:
+    async with on_stage(Session(traces=(trace,)), (120, 40)) as stage:
+        await stage.press("0", "j")
+        row = next(line for line in stage.text.splitlines() if line.startswith("▌"))
+        await stage.press("enter")
+        assert isinstance(stage.app.screen, KernelScreen)
+        assert stage.app.screen.current == "ptx"
+        assert f"PTX:{stage.app.screen.line} " in row
+        await stage.press("q")
+        assert row in stage.text.splitlines()
+
+
+async def test_without_lines_it_has_no_tab_and_says_what_to_run(tmp_path: Path) -> None:
+    write_example(tmp_path / "blocks")
+    async with on_stage(Session(traces=(tmp_path / "blocks",)), (120, 40)) as stage:
+        assert "0 Lines" not in stage.text
+        await stage.press("0")
+        assert "0 Lines" in stage.text
+        assert "No probe of this trace tells of single lines: run with -p" in stage.text
+
+
+async def test_help_says_how_to_read_it(trace: Path) -> None:
+    async with on_stage(Session(traces=(trace,)), (100, 40)) as stage:
+        await stage.press("0", "question_mark")
+        assert isinstance(stage.app.screen, HelpScreen)
+        assert "Every line of code of which a probe measured something" in stage.text
