@@ -77,7 +77,7 @@ async def test_in_dmat_the_cursor_goes_to_the_wasted_sectors(accesses: Session) 
         assert "st.global.f32 PTX:16 stream.cu:11 · 32.0 sectors per request, 12% used" in stage.text
 
 
-async def test_the_straggler_then_the_tail(blocks: Session) -> None:
+async def test_the_tail_then_the_straggler(blocks: Session) -> None:
     async with on_stage(blocks) as stage:
         await stage.press("enter", "exclamation_mark")
         assert screen_of(stage).current == "timeline"
@@ -86,8 +86,10 @@ async def test_the_straggler_then_the_tail(blocks: Session) -> None:
         assert isinstance(view.drawing, Timeline)
         assert f"block {planted.STRAGGLER}" in stage.text
         assert "tail: SMs run out of blocks" in stage.text  # what it was sent for
-        await stage.press("exclamation_mark")
         assert view.drawing.window.time == planted.END
+        await stage.press("exclamation_mark")
+        assert f"the longest block: block {planted.STRAGGLER} on SM" in stage.text
+        assert view.drawing.window.time > planted.END
         await stage.press("q")
         assert screen_of(stage).current == "summary"
 
@@ -98,6 +100,15 @@ async def test_where_nothing_stands_out_it_is_the_longest_block() -> None:
         await stage.press("enter", "exclamation_mark")
         assert screen_of(stage).current == "timeline"
         assert "block 157 (13,9)" in stage.text  # of those visible the longest
+
+
+async def test_the_cursor_is_on_the_sm_that_the_finding_names() -> None:
+    async with on_stage(Session(traces=(RECORDED / "demo",)), (200, 50)) as stage:
+        stage.live.table.select(1)
+        await stage.press("enter", "exclamation_mark")
+        state, message = stage.text.split("\n")[-2:]
+        assert "SM 127 last" in message
+        assert state.startswith(" SM 127 slot ")
 
 
 async def test_which_block_it_is_stands_in_a_narrow_terminal() -> None:

@@ -86,6 +86,8 @@ class Tail:
     """The same cycles as a share of those of the whole launch."""
     last_sm: int
     """The SM that ended last."""
+    last_block: int
+    """The block that ended last, on that SM."""
 
     @property
     def cycles(self) -> int:
@@ -139,6 +141,8 @@ class Timeline:
         ran = np.flatnonzero(last >= 0)
         ends = last[ran]
         start, end = int(ends.min()), int(ends.max())
+        last_sm = int(self.sms[ran[int(ends.argmax())]])
+        ended_last = (self.blocks.end == end) & (self.blocks.sm == last_sm)
         idle = float((end - ends).sum())
         length = end - start
         return Tail(
@@ -146,7 +150,8 @@ class Timeline:
             end=end,
             idle=idle / (len(ran) * length) if length else 0.0,
             lost=idle / (len(ran) * self.span) if self.span else 0.0,
-            last_sm=int(self.sms[ran[int(ends.argmax())]]),
+            last_sm=last_sm,
+            last_block=int(self.blocks.block[int(ended_last.argmax())]),
         )
 
 

@@ -151,6 +151,14 @@ class Comparison(Document):
         """The figure of the program that got worse by most; None where none did."""
         return max((each for each in self.worse(0) if each.counts), key=lambda each: each.size, default=None)
 
+    @property
+    def _to_see_first(self) -> tuple[Change, str] | None:
+        """What got worse by most; where nothing did the largest change, by which the first kernel is judged."""
+        if self.worst_change is not None:
+            return self.worst_change, f"worst: {self.worst_change.told}"
+        largest = next((pair.lead for pair in self.pairs if pair.lead is not None and pair.lead.change), None)
+        return None if largest is None else (largest, f"the largest change: {largest.told}")
+
     def worst(self) -> tuple[int, str] | None:
         return self._worst
 
@@ -208,10 +216,11 @@ class Comparison(Document):
         lines += [((f" {words}", "warn"),) for note in self.notes for words in wrap(note, width - 2)]
         if len(self.pairs) > 1 and any(pair.lead is not None for pair in self.pairs):  # else it is empty
             lines += [(), *_table(OVERVIEW_COLUMNS, self.pairs, width, lambda pair: pair.verdict)]
-        worst, self._worst = self.worst_change, None
+        first, self._worst = self._to_see_first, None
         for pair in self.pairs:
-            if (row := next((row for row, change in enumerate(_differing(pair)) if change is worst), None)) is not None:
-                self._worst = len(lines) + _above_rows(pair) + row, f"worst: {worst.told}" if worst else ""
+            rows = (row for row, change in enumerate(_differing(pair)) if first and change is first[0])
+            if first and (row := next(rows, None)) is not None:
+                self._worst = len(lines) + _above_rows(pair) + row, first[1]
             lines += _details(pair, width)
         for letter, kernels in self.alone.items():
             if kernels:

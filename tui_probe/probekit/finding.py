@@ -45,9 +45,9 @@ class Finding:
     """``label`` and ``words`` are for people, ``key`` and ``values`` for programs; a value not measured is None.
 
     ``page`` is the view that shows it, ``line`` the line of ``pruned.ptx`` that it is about, counted from 1, or an
-    ``Offset``; ``block`` and ``warp`` are there where it is about one. What ``stands_out`` costs time, and is where to
-    look first. ``asks`` is the probe that tells more about it, "" for none. ``gain`` is what mending it could save at
-    most, in the same unit for all findings of a probe.
+    ``Offset``; ``block``, ``warp``, ``sm`` and ``time`` in cycles are there where it is about one. What ``stands_out``
+    costs time, and is where to look first. ``asks`` is the probe that tells more about it, "" for none. ``gain`` is
+    what mending it could save at most, in the same unit for all findings of a probe.
     """
 
     key: str
@@ -61,11 +61,13 @@ class Finding:
     gain: Gain | None = None
     block: int | None = None
     warp: int | None = None
+    sm: int | None = None
+    time: float | None = None
 
     @property
     def spot(self) -> Spot:
         """What the page goes to."""
-        return replace(Spot.of_line(self.line), block=self.block, warp=self.warp)
+        return replace(Spot.of_line(self.line), block=self.block, warp=self.warp, sm=self.sm, time=self.time)
 
     @property
     def order(self) -> tuple[bool, float]:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import lzma
+import re
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 from tests.pages.timelines import planted
 from tests.pages.timelines.drawing import EVERY_FORM, after, golden_view, read_timeline, text_of
 from tests.trace.make import TraceWriter, block_sched_result
+from tui_probe.draw.spot import Spot
 from tui_probe.draw.view import COMMANDS, no_progress
 from tui_probe.pages.views.output import data_csv, view_lines
 from tui_probe.pages.views.timeline import KIND, Timeline
@@ -209,9 +211,35 @@ def test_the_worst_place_is_the_straggler_then_the_tail(view: Timeline) -> None:
     assert view.status()[0].startswith(f"SM {planted.STRAGGLER_SM} ")
     after(view, "worst")
     assert view.window.time == planted.END
-    assert view.press("worst") == "the longest block"
+    assert view.press("worst") == f"the longest block: block {planted.STRAGGLER} on SM {planted.STRAGGLER_SM}"
     after(view, "level", "level")  # the cursor stays on it
     assert f"block {planted.STRAGGLER} warp 0" in view.status()
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
+def test_the_cursor_is_on_what_the_worst_place_names_where_rows_share_lines(size: tuple[int, int]) -> None:
+    trace = open_trace(RECORDED / "attention_blocks")
+    view = opened(Source(trace, trace.kernels[1]))
+    text_of(view, size)
+    for _ in range(3):
+        sm, block = named_place(view.press("worst"))
+        text_of(view, size)
+        assert view.status()[0].startswith(f"SM {sm} slot ")
+        assert view.status()[1] == block
+
+
+def named_place(words: str | None) -> tuple[str, str]:
+    """The SM and the block that a message names."""
+    found = re.search(r"(block \d+(?: \(.*?\))?) on SM (\d+)", words or "")
+    assert found is not None, words
+    return found[2], found[1]
+
+
+def test_an_idle_sm_is_named_where_rows_share_lines(view: Timeline) -> None:
+    after(view, "zoom_out_rows", "zoom_out_rows")
+    assert view.go_to(Spot(sm=planted.IDLE_SM))
+    assert view.status()[:2] == [f"SM {planted.IDLE_SM}", "ran nothing"]
+    assert view.here().sm == planted.IDLE_SM
 
 
 def test_a_launch_of_like_blocks_has_no_worst_place(tmp_path: Path) -> None:

@@ -133,11 +133,10 @@ class Timeline(ShownRows):
         rows = self.rows
         if rows is None:
             return []
-        line = self.line(rows)
         measured = [self.measured()] if len(self.marks) == 2 else []
         index = self.under(rows)
         if index is None:
-            return [rows.label(line), "ran nothing", *measured]
+            return [self.place_words(rows), "ran nothing", *measured]
         each, khz = rows.intervals, self.launch.clock_khz
         start, end = int(each.start[index]), int(each.end[index])
         who = self.launch.block_words(int(each.block[index])) + (

@@ -25,13 +25,16 @@ def tail(timeline: Timeline, asks: str) -> Iterator[Finding]:
     words += f" SM {found.last_sm} last: {share(found.lost, 1)} of all SM time is idle there"
     much = found.lost > _MUCH
     values = {"tail_share": found.cycles / span, "lost_share": found.lost, "tail_start": found.start}
-    yield Finding("tail", "tail", words, "timeline", stands_out=much, asks=asks if much else "", values=values)
+    yield Finding(
+        "tail", "tail", words, "timeline", stands_out=much, asks=asks if much else "", values=values,
+        block=found.last_block, sm=found.last_sm, time=found.start,
+    )  # fmt: skip
 
 
 def idle_sms(timeline: Timeline) -> Iterator[Finding]:
     """SMs that no block came to; of a sample of blocks nothing can be said."""
-    idle = len(timeline.idle_sms)
+    idle = timeline.idle_sms
     if idle and timeline.sample is None:
-        words = f"{idle} of {units.counted(len(timeline.sms), 'SM')} ran no block"
-        values = {"idle_sms": idle, "sms": len(timeline.sms)}
-        yield Finding("idle_sms", "idle SMs", words, "timeline", stands_out=True, values=values)
+        words = f"{len(idle)} of {units.counted(len(timeline.sms), 'SM')} ran no block"
+        values = {"idle_sms": len(idle), "sms": len(timeline.sms)}
+        yield Finding("idle_sms", "idle SMs", words, "timeline", stands_out=True, values=values, sm=idle[0])

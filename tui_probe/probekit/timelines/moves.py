@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from tui_probe.probekit.kept import WITH_DETAIL
-from tui_probe.probekit.timelines.rows import LEVELS, NONE, ORDER_WORDS, ORDERS
+from tui_probe.probekit.timelines.rows import LEVELS, ORDER_WORDS, ORDERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,18 +107,36 @@ def _previous(view: Moved) -> str | None:
 
 
 def _worst(view: Moved) -> str:
-    """The longest block or warp; from there on the start of the tail."""
-    rows, window, tail = view.rows, view.window, view.tail
-    longest = None if rows is None else rows.longest()
-    has_tail = tail is not None and tail.cycles > 0
-    if rows is not None and longest is not None and not (has_tail and view.sent_to(rows) == longest):
+    """The longest block or warp; from there on the start of the tail, on the block that ends last."""
+    rows = view.rows
+    longest, last = (None, None) if rows is None else (rows.longest(), _last(rows, view.tail))
+    if rows is not None and longest is not None and (last is None or not _at_longest(view, rows, longest, last)):
         view.point(rows, longest)
-        return f"the longest {'warp' if rows.choice.level == 'warp' else 'block'}"
-    if rows is None or tail is None or not has_tail:
+        return f"the longest {'warp' if rows.choice.level == 'warp' else 'block'}: {_named(view, rows, longest)}"
+    if rows is None or last is None:
         return "nothing stands out: all take equally long, and end together"
-    window.to(float(tail.start))
-    window.move_lines(rows.line_at(tail.last_sm, NONE, NONE) - window.line)
-    return f"the start of the tail, in the row of SM {tail.last_sm}, which ends last"
+    view.point(rows, last[0], last[1])
+    return f"the start of the tail: {_named(view, rows, last[0])} ends last"
+
+
+def _last(rows: Rows, tail: Tail | None) -> tuple[int, float] | None:
+    """What ends last, and when in the tail it runs first; None without a tail, or if it is not among the rows."""
+    index = rows.find(tail.last_block) if tail is not None and tail.cycles else None
+    if tail is None or index is None:
+        return None
+    return index, float(max(tail.start, int(rows.intervals.start[index])))
+
+
+def _at_longest(view: Moved, rows: Rows, longest: int, last: tuple[int, float]) -> bool:
+    """Was the cursor sent to the longest? The block that ends last may be the same, at another time."""
+    return view.sent_to(rows) == longest and last != (longest, view.window.time)
+
+
+def _named(view: Moved, rows: Rows, index: int) -> str:
+    """``block 37 on SM 12``; of a warp that, too."""
+    each = rows.intervals
+    warp = f" warp {each.warp[index]}" if each.warp[index] >= 0 else ""
+    return f"{view.launch.block_words(int(each.block[index]))}{warp} on SM {each.sm[index]}"
 
 
 def _mark(view: Moved) -> str | None:

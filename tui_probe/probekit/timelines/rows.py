@@ -89,17 +89,22 @@ class Rows:
             name += f".{self.slot[row]}"
         return name if self.warp[row] == NONE else f"{name} w{self.warp[row]}"
 
-    def at(self, line: int, time: float) -> int | None:
-        """The interval of a line that runs at a time, the latest to start; else the next one; else its last."""
-        first, last = self.bounds(line)
-        if first == last:
+    def at(self, line: int, time: float, sm: int | None = None) -> int | None:
+        """The interval of a line that runs at a time, the latest to start; else the next one; else its last.
+
+        Of those of one SM alone, if that is given.
+        """
+        here = np.arange(*self.bounds(line))
+        if sm is not None:
+            here = here[self.intervals.sm[here] == sm]
+        if not len(here):
             return None
-        start, end = self.intervals.start[first:last], self.intervals.end[first:last]
+        start, end = self.intervals.start[here], self.intervals.end[here]
         running = np.flatnonzero((start <= time) & (end > time))
         if len(running):
-            return first + int(running[start[running].argmax()])
+            return int(here[running[start[running].argmax()]])
         later = np.flatnonzero(start > time)
-        return first + int(later[start[later].argmin()] if len(later) else end.argmax())
+        return int(here[later[start[later].argmin()] if len(later) else end.argmax()])
 
     def place(self, line: int) -> tuple[int, int, int]:
         """SM, slot and warp of the first row of a line."""

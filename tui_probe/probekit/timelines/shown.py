@@ -52,8 +52,8 @@ class ShownRows(Drawing):
         """SM, slot and warp of the row that the cursor begins on."""
         self._above: int | None = None
         """Lines of the window above that row; None to have it in the middle."""
-        self._sent: tuple[int, float, int] | None = None
-        """The block that the cursor was sent to, and its time and line then: others may run there at that time, too."""
+        self._sent: tuple[Spot, float, int] | None = None
+        """The block or SM that the cursor was sent to, and its time and line then: others may be there, too."""
         self._gutter = 0
 
     @cached_property
@@ -108,43 +108,64 @@ class ShownRows(Drawing):
         if before is None:
             self.window.set_lines(rows.lines, 0 if self._at is None else rows.line_at(*self._at), self._above)
             return
-        at, block = self._subject(before)
+        at, sent = self._subject(before)
         self.window.set_lines(rows.lines, rows.line_at(*at))
-        self._sent = None if block is None else (block, self.window.time, self.window.line)
+        self._sent = None if sent is None else (sent, self.window.time, self.window.line)
 
     def resize(self, cells: int, height: int) -> None:
-        """Another size of the window may move the cursor a little: it stays on the block that it was sent to."""
+        """Another size of the window may move the cursor a little: it stays on what it was sent to."""
         sent = self._sent is not None and self._sent[1:] == (self.window.time, self.window.line)
         self.window.resize(cells, height)
         if sent and self._sent is not None:
             self._sent = self._sent[0], self.window.time, self.window.line
 
-    def _subject(self, rows: Rows) -> tuple[tuple[int, int, int], int | None]:
+    def _subject(self, rows: Rows) -> tuple[tuple[int, int, int], Spot | None]:
         """SM, slot and warp of what is under the cursor, where a line may hold several, and the block that it is."""
-        line, index = self.line(rows), self.under(rows)
+        index, sent = self.under(rows), self._sent_spot(rows)
         if index is None:
-            return rows.place(line), None
+            return self._place(rows), None if sent is None else replace(sent, block=None, warp=None)
         start, end = rows.intervals.start[index], rows.intervals.end[index]
         running = bool(start <= self.window.time < end)
-        return rows.place_of(index), int(rows.intervals.block[index]) if running else None
+        return rows.place_of(index), self._spot_of(rows, index) if running else None
 
     def under(self, rows: Rows) -> int | None:
         """The interval under the cursor: the one that it was sent to, else the latest to start there."""
-        sent = self.sent_to(rows)
-        return rows.at(self.line(rows), self.window.time) if sent is None else sent
+        index, sent = self.sent_to(rows), self._sent_spot(rows)
+        return rows.at(self.line(rows), self.window.time, sent.sm if sent else None) if index is None else index
 
     def sent_to(self, rows: Rows) -> int | None:
         """That of the block that the cursor was sent to, if it was not moved since."""
-        line = self.line(rows)
-        if self._sent is None or self._sent[1:] != (self.window.time, line):
-            return None
-        return rows.find(self._sent[0], line=line)
+        sent = self._sent_spot(rows)
+        return None if sent is None or sent.block is None else rows.find(sent.block, sent.warp, self.line(rows))
+
+    def _sent_spot(self, rows: Rows) -> Spot | None:
+        """What the cursor was sent to, if it was not moved since."""
+        there = self._sent is not None and self._sent[1:] == (self.window.time, self.line(rows))
+        return self._sent[0] if there and self._sent is not None else None
+
+    def _place(self, rows: Rows) -> tuple[int, int, int]:
+        """SM, slot and warp of the row that the cursor was sent to, else of the first one of its line."""
+        sent = self._sent_spot(rows)
+        return rows.place(self.line(rows)) if sent is None or sent.sm is None else (sent.sm, NONE, NONE)
+
+    def place_words(self, rows: Rows) -> str:
+        """The name of the SM that the cursor was sent to, else of the line, which may stand for several."""
+        sent = self._sent_spot(rows)
+        return rows.label(self.line(rows)) if sent is None or sent.sm is None else f"SM {sent.sm}"
 
     def point(self, rows: Rows, index: int, time: float | None = None) -> None:
         """The cursor to an interval, at a time of it if one is given."""
         self.window.to(rows.time_of(index) if time is None else time)
-        self.window.move_lines(rows.line_of(index) - self.window.line)
-        self._sent = int(rows.intervals.block[index]), self.window.time, self.window.line
+        self._send(rows.line_of(index), self._spot_of(rows, index))
+
+    def _send(self, line: int, spot: Spot) -> None:
+        self.window.move_lines(line - self.window.line)
+        self._sent = spot, self.window.time, self.window.line
+
+    def _spot_of(self, rows: Rows, index: int) -> Spot:
+        each = rows.intervals
+        warp = int(each.warp[index])
+        return Spot(block=int(each.block[index]), warp=None if warp < 0 else warp, sm=int(each.sm[index]))
 
     def here(self) -> Spot:
         """The block that is under the cursor, and when."""
@@ -153,10 +174,8 @@ class ShownRows(Drawing):
             return Spot()
         index = self.under(rows)
         if index is None:
-            return Spot(sm=rows.place(self.line(rows))[0], time=self.window.time)
-        warp = int(rows.intervals.warp[index])
-        block, sm = int(rows.intervals.block[index]), int(rows.intervals.sm[index])
-        return Spot(block=block, warp=None if warp < 0 else warp, sm=sm, time=self.window.time)
+            return Spot(sm=self._place(rows)[0], time=self.window.time)
+        return replace(self._spot_of(rows, index), time=self.window.time)
 
     def go_to(self, spot: Spot) -> bool:
         """To the block, at the time if it runs then; without a block to the time, in the row of the SM."""
@@ -176,7 +195,7 @@ class ShownRows(Drawing):
         if spot.time is not None:
             self.window.to(spot.time)
         if spot.sm is not None:
-            self.window.move_lines(rows.line_at(spot.sm, NONE, NONE) - self.window.line)
+            self._send(rows.line_at(spot.sm, NONE, NONE), Spot(sm=spot.sm))
         return True
 
     def lacks(self, spot: Spot) -> str:
