@@ -22,8 +22,8 @@ def refused(capsys: pytest.CaptureFixture[str], tool: str, path: Path) -> str:
     ("content", "words"),
     [
         (b"", "the file is empty"),
-        (gzip.compress(b"text"), "it is packed: unpack it first: gunzip "),
-        (lzma.compress(b"text"), "it is packed: unpack it first: unxz "),
+        (gzip.compress(b"text"), "packed: unpack it with gzip -d "),
+        (lzma.compress(b"text"), "packed: unpack it with xz -d "),
     ],
     ids=["empty", "gzip", "xz"],
 )

@@ -1,4 +1,4 @@
-"""What a file is that is not what was asked for: empty, packed, or of the other profiler; and what to do with it."""
+"""What a file is that is not what was asked for: empty, or of the other profiler; and what to do with it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,6 @@ from tui_probe.importers.text_file import first_bytes
 if TYPE_CHECKING:
     from pathlib import Path
 
-_PACKED: Final = {
-    b"\x1f\x8b": "gunzip",
-    b"\xfd7zXZ\0": "unxz",
-    b"(\xb5/\xfd": "unzstd",
-    b"BZh": "bunzip2",
-    b"PK\3\4": "unzip",
-}
-"""How such files begin, and what unpacks them."""
 _OF_NSYS: Final = (b"SQLite format 3\0", b"Start (ns),", b"Time (%),", b"Projected Start", b"Total Time")
 _OF_NCU: Final = (b'"ID","Process ID"', b"ID,Process ID", b"==PROF==", b"==ERROR==")
 _OTHER_COMMAS: Final = (b'"ID";"Process ID"', b"ID;Process ID", b'"ID"\t"Process ID"', b"ID\tProcess ID")
@@ -29,14 +21,11 @@ _LOOKED_AT: Final = 1 << 16
 def mistaken(path: Path, asked: str) -> str | None:
     """Why a file that was not understood is none of ``asked``, ncu or nsys; None where it could be anything.
 
-    Raises ImportFileError where it cannot be read.
+    Raises ImportFileError where it cannot be read, or is packed.
     """
     start, word = first_bytes(path, _LOOKED_AT), shlex.quote(str(path))
     if not start:
         return "the file is empty: did the program end, and did the profiler write it?"
-    tool = next((tool for mark, tool in _PACKED.items() if start.startswith(mark)), None)
-    if tool is not None:
-        return f"it is packed: unpack it first: {tool} {word}"
     if asked == "ncu" and path.suffix in _REPORTS:
         return f"a report of Nsight Systems, which only nsys can read: nsys export --type sqlite {word}"
     if asked == "ncu" and any(mark in start for mark in _OF_NSYS):

@@ -21,9 +21,13 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-
-
-_PACKED: Final = ((b"\xfd7zXZ\0", "xz"), (b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"BZh", "bzip2"))
+_PACKED: Final = {
+    b"\xfd7zXZ\0": "xz -d",
+    b"\x1f\x8b": "gzip -d",
+    b"\x28\xb5\x2f\xfd": "zstd -d",
+    b"BZh": "bzip2 -d",
+    b"PK\3\4": "unzip",
+}
 """How packed files begin, and what unpacks them."""
 
 
@@ -60,7 +64,7 @@ def first_bytes(path: Path, count: int = 64) -> bytes:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ImportFileError(f"{path}: {reason}: name a file that can be read") from error
-    for mark, program in _PACKED:
+    for mark, command in _PACKED.items():
         if start.startswith(mark):
-            raise ImportFileError(f"{path}: packed: unpack it with {program} -d {shlex.quote(str(path))}")
+            raise ImportFileError(f"{path}: packed: unpack it with {command} {shlex.quote(str(path))}")
     return start[:count]
