@@ -45,6 +45,14 @@ def found_lines(found: Found, cells: int, keys: Mapping[str, str] | None = None)
     return lines
 
 
+def limit_lines(said: Sequence[str], cells: int) -> Iterator[Line]:
+    """What limits a kernel, with its name before the first line."""
+    for place, words in enumerate(said):
+        for number, part in enumerate(wrap(words, max(20, cells - LABEL - 2))):
+            first = not place and not number
+            yield ((" " + pad("limited by" if first else "", LABEL), "dim"), (safe(part), "title" if first else ""))
+
+
 def _counts_cycles(name: str) -> bool:
     probe = probe_named(name)
     return probe is None or any(metric.is_time for metric in probe.metrics)

@@ -11,8 +11,9 @@ from tui_probe.draw.table import Column, safe
 from tui_probe.draw.view import each_told, no_progress
 from tui_probe.pages.advice import advice
 from tui_probe.pages.findings.found import find_all
-from tui_probe.pages.findings.lines import command_of, found_lines, question_lines
+from tui_probe.pages.findings.lines import command_of, found_lines, limit_lines, question_lines
 from tui_probe.pages.findings.questions import Question, open_questions, questions
+from tui_probe.pages.limits import limited, limited_words, tells_limit
 from tui_probe.probekit.kind import Source
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def summary_lines(trace: Trace, cells: int, progress: Progress = no_progress) ->
     for kernel in each_told(trace.kernels, progress):
         yield f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 16)}: {kernel.status}"
         found = find_all(Source(trace, kernel))
+        if tells_limit(kernel) and (limit := limited(kernel)) is not None:
+            yield from (f"  {plain(line)}".rstrip() for line in limit_lines(limited_words(limit), cells - 2))
         for each in found:
             yield from (f"  {plain(line)}".rstrip() for line in found_lines(each, cells - 2))
         if found:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.draw import units
 from tui_probe.draw.formats import as_record
 from tui_probe.draw.percentiles import SHARES, distribution_line, head_line, percentiles
-from tui_probe.draw.spans import pad, wrap
+from tui_probe.draw.spans import pad
 from tui_probe.draw.table import in_data, safe
 from tui_probe.draw.view import Document
 from tui_probe.pages.findings.found import find_all
-from tui_probe.pages.findings.lines import command_of, found_lines, question_lines
+from tui_probe.pages.findings.lines import command_of, found_lines, limit_lines, question_lines
 from tui_probe.pages.findings.questions import open_questions
 from tui_probe.pages.kernel_detail import LABEL, detail_lines
 from tui_probe.pages.kernel_report import KERNEL_COLUMNS, change
@@ -63,7 +63,7 @@ class Summary(Document):
     def lines(self, width: int) -> Sequence[Line]:
         """The page; in two columns where it is wide."""
         found = [line for each in self.found for line in found_lines(each, width, self.keys)]
-        limit = [line for place, words in enumerate(self.limit_words) for line in _labelled(words, width, place)]
+        limit = list(limit_lines(self.limit_words, width))
         return detail_lines(self.row, width, self._more(), found, self._asked, limit)
 
     def status(self) -> list[str]:
@@ -139,13 +139,6 @@ class Summary(Document):
         for label, values in self.measured.items():
             for share, value in zip(SHARES, percentiles(values) or [], strict=True):
                 yield f"{label.replace(' ', '_')}_p{share}", value
-
-
-def _labelled(words: str, width: int, place: int) -> Iterator[Line]:
-    """A line of the verdict, with its name before the first."""
-    for number, part in enumerate(wrap(words, max(20, width - LABEL - 2))):
-        first = not place and not number
-        yield ((" " + pad("limited by" if first else "", LABEL), "dim"), (safe(part), "title" if first else ""))
 
 
 def _best_of(found: Found) -> tuple[bool, float]:

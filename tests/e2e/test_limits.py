@@ -1,0 +1,39 @@
+"""What limits kernels, in table and report: counted on the simulated GPU, with times as if an H100 had taken them."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import tui_probe.simgpu.examples
+from tui_probe.pages.findings.brief import brief
+from tui_probe.trace.follow import open_trace
+
+from .conftest import Tool
+
+DEMO = Path(tui_probe.simgpu.examples.__path__[0]) / "demo.py"
+H100 = "[init] device 0 sms 132 clock 1980000 cc 9.0 name NVIDIA H100 80GB HBM3"
+
+
+def as_on_an_h100(trace: Path, ns: int) -> None:
+    """A trace of the simulated GPU as if each launch had taken so long on another one."""
+    run = json.loads((trace / "run.json").read_text())
+    run["driver"] = {"path": "/usr/lib/libcuda.so.1", "simulated": False}
+    (trace / "run.json").write_text(json.dumps(run))
+    log = re.sub(r"^\[(init\] device|time\] launch) .*\n", "", (trace / "event.log").read_text(), flags=re.MULTILINE)
+    times = "".join(f"[time] launch {i} kernel {i} key {i} original ns {ns} for 1\n" for i in range(7))
+    (trace / "event.log").write_text(f"{H100}\n{log}{times}")
+
+
+def test_what_limits_comes_before_what_was_counted(tool: Tool) -> None:
+    _, trace = tool.run([sys.executable, str(DEMO)], "-p", "what_limits")
+    read = open_trace(trace)
+    assert not any("launch" in brief(read, kernel).words for kernel in read.kernels), "a simulated GPU has no time"
+    as_on_an_h100(trace, 2000)
+    read = open_trace(trace)
+    words = [brief(read, kernel).words.removeprefix("! ") for kernel in read.kernels]
+    assert all(re.match(r"launch; \S+ k?M?B read, ", each.replace("\u00a0", " ")) for each in words), words
+    report = tool("report", str(trace), "--page", "summary").stdout
+    assert report.count("   limited by      launch: 2.00 µs is about what it takes to launch anything\n") == 7
