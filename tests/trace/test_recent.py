@@ -10,7 +10,16 @@ import pytest
 
 from tests.trace.test_follow import WAITING, waiting_process
 from tests.ui.synthetic import TraceWriter, example
-from tui_probe.trace.recent import READ, RecentTraces, brief, recent_traces, remember, remembered, running_traces
+from tui_probe.trace.recent import (
+    READ,
+    RecentTraces,
+    brief,
+    recent_traces,
+    remember,
+    remembered,
+    run_before,
+    running_traces,
+)
 
 
 def test_a_trace_in_brief(tmp_path: Path) -> None:
@@ -110,3 +119,13 @@ def test_nothing_is_remembered_where_nothing_can_be_written(tmp_path: Path) -> N
     state.write_text("a file in the place of the folder")
     remember(tmp_path)
     assert remembered() == []
+
+
+def test_the_run_before_is_of_the_same_command_with_the_same_probe(tmp_path: Path) -> None:
+    traces = [example(tmp_path / name).directory for name in ("first", "other", "third")]
+    for trace, probe, when in zip(traces, ("dmat", "block_sched", "dmat"), (100, 200, 300), strict=True):
+        record = {"version": 1, "ended": "2023-11-14T22:13:23+00:00", "exit_status": 0, "probe": probe}
+        (trace / "run.json").write_text(json.dumps(record))
+        os.utime(trace / "event.log", (when, when))
+    assert [run_before(trace) for trace in traces] == [None, None, traces[0]]
+    assert run_before(tmp_path / "none") is None

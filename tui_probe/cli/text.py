@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
 from tui_probe.errors import ProbeError
-from tui_probe.trace.recent import exit_counts
+from tui_probe.trace.recent import exit_counts, run_before
 
 from .messages import on_person
 from .output import discard_output, inform, put, shell_word, warn
@@ -81,6 +81,7 @@ def report_after_run(traces: Sequence[Path], ascii_only: bool, seconds: float | 
     try:
         put("")
         write_report(traces, ascii_only, seconds)
+        _say_what_was_before(reported(traces)[0])
     except ProbeError as error:
         _say(f"no report: {error}")
     except BrokenPipeError:
@@ -91,6 +92,13 @@ def report_after_run(traces: Sequence[Path], ascii_only: bool, seconds: float | 
         discard_output()
     except Exception as error:  # noqa: BLE001 - a bug in a report is none of the program's
         _say(f"no report: {type(error).__name__}: {error}; tui-probe report TRACE shows where")
+
+
+def _say_what_was_before(trace: Path) -> None:
+    """How to see what changed, where the command was run before."""
+    before = run_before(trace)
+    if before is not None:
+        put(f"\nWhat changed since the run before: tui-probe compare {shell_word(before)} {shell_word(trace)}")
 
 
 def _say(text: str) -> None:

@@ -126,6 +126,20 @@ def recent_traces(folders: Iterable[Path], limit: int, *, looked_at: bool = True
     return [known for path in newest if (known := brief(path)) is not None]
 
 
+def run_before(directory: Path) -> Path | None:
+    """The newest run of the same command with the same probe in the folder of this one, before it; None for none."""
+    this = brief(directory)
+    if this is None or not this.command:
+        return None
+    others = recent_traces([directory.parent], REMEMBERED, looked_at=False)
+    return next((each.directory for each in others if _is_before(each, this)), None)
+
+
+def _is_before(other: Brief, this: Brief) -> bool:
+    same = (other.command, other.probe, other.device) == (this.command, this.probe, this.device)
+    return same and not other.running and other.when < this.when and other.directory.name != this.directory.name
+
+
 def _newest(folders: Iterable[Path], limit: int, *, looked_at: bool = True) -> list[Path]:
     found = {path.absolute(): path for path in remembered() if is_trace(path)} if looked_at else {}
     for folder in folders:
