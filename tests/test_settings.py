@@ -88,8 +88,8 @@ def test_rows_get_other_keys() -> None:
     assert keys.remap({"sort": ("Ctrl-S", "F5"), "search": ("=",)}) == []
     by_id = {key.id: key.keys for key in keys.rows()}
     assert by_id["sort"] == ("ctrl+s", "f5")
-    assert by_id["search"] == ("=",)
-    assert keys.keymap() == {"sort": "ctrl+s,f5", "search": "="}
+    assert by_id["search"] == ("equals_sign",)
+    assert keys.keymap() == {"sort": "ctrl+s,f5", "search": "equals_sign"}
 
 
 def test_keys_can_be_exchanged() -> None:

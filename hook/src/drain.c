@@ -14,7 +14,7 @@
 #include "drain_wake.h"
 #include "event_log.h"
 #include "graft_faults.h"
-#include "graph_clock.h"
+#include "graph_twin.h"
 #include "liveness.h"
 #include "patience.h"
 #include "real.h"
@@ -228,7 +228,7 @@ static void end_flush(struct flush *flush)
 static unsigned drain_round(struct flush *flush)
 {
     timers_collect();
-    graph_clocks_collect();
+    twins_read_times();
     buffers_lock();
     begin_flush(flush);
     buffers_seal_waiting(clock_now());

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "drain_wake.h"
-#include "graph_twin.h"
 #include "real.h"
 #include "settings.h"
 #include "timers.h"
@@ -133,21 +132,18 @@ static void destroy(struct graph_clock *clock)
     free(clock);
 }
 
-bool graph_clock_add(struct executable *executable)
+bool graph_clock_make(const struct executable *executable, struct graph_clock **clock)
 {
     const struct graph *graph = executable->graph;
+    *clock = NULL;
     if (!settings.node_times || graph->n_kernels > MOST_KERNELS || graph->programmatic)
         return true;
-    struct graph_clock *clock = calloc(1, sizeof *clock);
-    if (!clock)
-        return true;
-    if (!add_events(executable, clock)) {
-        destroy(clock);
+    struct graph_clock *made = calloc(1, sizeof *made);
+    if (made && !add_events(executable, made)) {
+        destroy(made);
         return false;
     }
-    twins_lock(); /* the draining thread looks at every executable */
-    executable->clock = clock;
-    twins_unlock();
+    *clock = made;
     return true;
 }
 
@@ -212,7 +208,7 @@ void graph_clock_replayed(struct executable *executable, const struct replay *re
     drain_expect();
 }
 
-static void read_times(struct executable *executable)
+void graph_clock_read(struct executable *executable)
 {
     struct graph_clock *clock = executable->clock;
     if (!clock || !clock->n_timed || REAL_OR_NOT_FOUND(cuCtxSetCurrent, executable->context) != CUDA_SUCCESS)
@@ -220,20 +216,4 @@ static void read_times(struct executable *executable)
     const CUresult done = REAL_OR_NOT_FOUND(cuEventQuery, executable->event);
     if (done != CUDA_ERROR_NOT_READY && (done != CUDA_SUCCESS || timers_tell(clock->timed, clock->n_timed)))
         forget_times(clock);
-}
-
-/* A thread that has the lock may wait for this one. */
-static void collect(struct executable *executable, const void *unused)
-{
-    (void)unused;
-    if (!twins_lock_if_free())
-        return;
-    read_times(executable);
-    twins_unlock();
-}
-
-void graph_clocks_collect(void)
-{
-    if (timers_pending())
-        executables_each(collect, NULL);
 }

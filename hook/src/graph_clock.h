@@ -7,8 +7,9 @@
 #include "executable.h"
 #include "graph_probed.h"
 
-/* Puts the events into the clone. False if the driver refuses: the clone is of no use then. */
-bool graph_clock_add(struct executable *executable);
+/* Puts the events into the clone; *CLOCK is what the executable is to have, NULL where none can be. False if the driver
+ * refuses: the clone is of no use then. */
+bool graph_clock_make(const struct executable *executable, struct graph_clock **clock);
 
 /* The twin and the clone are gone, and the events go. */
 void graph_clock_drop(struct executable *executable);
@@ -22,7 +23,7 @@ bool graph_clock_is_unread(const struct executable *executable);
 /* The twin was launched for REPLAY, with its nodes that are taken PROBED; behind it is the executable's event. */
 void graph_clock_replayed(struct executable *executable, const struct replay *replay, bool probed);
 
-/* For the draining thread: logs the times of replays that are over. */
-void graph_clocks_collect(void);
+/* For the draining thread, with the lock of the twins: logs the times of a replay that is over. */
+void graph_clock_read(struct executable *executable);
 
 #endif

@@ -11,6 +11,7 @@
 #include "signals.h"
 #include "streams.h"
 #include "threads.h"
+#include "timers.h"
 
 enum { MOST_TWINS = 8 };
 
@@ -95,10 +96,17 @@ static void drop_clone(struct executable *executable)
 static const struct reason *clone_timed(struct executable *executable, CUgraph graph)
 {
     const struct reason *reason = clone(executable, graph);
-    if (reason || graph_clock_add(executable))
+    struct graph_clock *clock;
+    if (reason)
         return reason;
-    drop_clone(executable);
-    return clone(executable, graph);
+    if (!graph_clock_make(executable, &clock)) {
+        drop_clone(executable);
+        return clone(executable, graph);
+    }
+    twins_lock(); /* the draining thread looks at every executable */
+    executable->clock = clock;
+    twins_unlock();
+    return NULL;
 }
 
 void twin_clone(struct executable *executable, CUgraph graph)
@@ -246,6 +254,22 @@ bool twins_give_back(void)
     twins_unlock();
     capture_mode_restore(mode);
     return any;
+}
+
+/* A thread that has the lock may wait for this one. */
+static void read_times(struct executable *executable, const void *unused)
+{
+    (void)unused;
+    if (!twins_lock_if_free())
+        return;
+    graph_clock_read(executable);
+    twins_unlock();
+}
+
+void twins_read_times(void)
+{
+    if (timers_pending())
+        executables_each(read_times, NULL);
 }
 
 static void leave(struct executable *executable, const void *context)

@@ -29,6 +29,9 @@ bool twins_give_back(void);
 /* CONTEXT, or with NULL every context, is about to go: nothing of ours may be left in it. */
 void twins_leave(CUcontext context);
 
+/* For the draining thread: logs times of kernels in replays that are over. */
+void twins_read_times(void);
+
 void twins_reset(void);
 
 #endif

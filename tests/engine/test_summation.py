@@ -123,7 +123,7 @@ after = "{after}"
     ("after", "cap", "words"),
     [
         ("ADD [ m ] {%a, %a};", 1, "make the field y a u64"),
-        ("ADD [ m ] {%a};", 1, "ADD has 1 values"),
+        ("ADD [ m ] {%a};", 1, "ADD takes a value for each field of map m"),
         ("ADD [ m ] {%f, %b};", 1, "add a .b32 or .b64 register"),
         ("ADD [ m ] {%h, %b};", 1, "add a .b32 or .b64 register"),
         ("ADD [ m ] {%smid, %b};", 1, "add a .b32 or .b64 register"),
