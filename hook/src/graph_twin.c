@@ -268,7 +268,7 @@ static void read_times(struct executable *executable, const void *unused)
 
 void twins_read_times(void)
 {
-    if (timers_pending())
+    if (settings.node_times && timers_pending())
         executables_each(read_times, NULL);
 }
 

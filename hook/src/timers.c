@@ -207,16 +207,25 @@ static void learn(const struct timer *timer, uint64_t nanoseconds)
     atomic_store_explicit(&kind->typical, before ? (3 * before + took) / 4 : took, memory_order_relaxed);
 }
 
+/* The time between two events, without what a pair shows besides. False if the driver does not say. */
+static bool time_between(const struct timers *timers, const struct event_pair *events, uint64_t *took)
+{
+    float milliseconds;
+    if (!event_pair_elapsed(events, &milliseconds))
+        return false;
+    const double nanoseconds = (double)milliseconds * 1e6 - timers->empty.nanoseconds;
+    *took = nanoseconds > 0 ? (uint64_t)(nanoseconds + 0.5) : 0;
+    return true;
+}
+
 /* Logs the time if it is known. */
 static void read_timer(struct timers *timers, struct timer *timer)
 {
-    float milliseconds;
+    uint64_t took;
     CUresult done = REAL_OR_NOT_FOUND(cuEventQuery, timer->events.end);
     if (done == CUDA_ERROR_NOT_READY || (done == CUDA_SUCCESS && !empty_pair_known(&timers->empty)))
         return;
-    if (done == CUDA_SUCCESS && event_pair_elapsed(&timer->events, &milliseconds)) {
-        const double nanoseconds = (double)milliseconds * 1e6 - timers->empty.nanoseconds;
-        const uint64_t took = nanoseconds > 0 ? (uint64_t)(nanoseconds + 0.5) : 0;
+    if (done == CUDA_SUCCESS && time_between(timers, &timer->events, &took)) {
         learn(timer, took);
         log_time(timer, took);
     }
@@ -226,11 +235,9 @@ static void read_timer(struct timers *timers, struct timer *timer)
 static void tell(const struct timers *timers, const struct timed_node *node)
 {
     const struct timer timer = {.events = node->events, .launch = node->launch, .probed = node->probed};
-    float milliseconds;
-    if (!event_pair_elapsed(&node->events, &milliseconds))
-        return;
-    const double nanoseconds = (double)milliseconds * 1e6 - timers->empty.nanoseconds;
-    log_time(&timer, nanoseconds > 0 ? (uint64_t)(nanoseconds + 0.5) : 0);
+    uint64_t took;
+    if (time_between(timers, &node->events, &took))
+        log_time(&timer, took);
 }
 
 bool timers_tell(const struct timed_node *nodes, size_t n)

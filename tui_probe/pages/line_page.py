@@ -44,11 +44,6 @@ def line_page(trace: Trace, progress: Progress = no_progress) -> TablePage[Kerne
     )
 
 
-def no_lines() -> TablePage[KernelLine]:
-    """The page before anything is known."""
-    return TablePage("lines", "Lines of all kernels", (), (), Words(notes=[nothing()]))
-
-
 def tells_of_lines(trace: Trace) -> bool:
     """Whether the probe of some kernel tells of lines, and has a result."""
     telling = names_of(lambda probe: probe.lines)
@@ -58,4 +53,4 @@ def tells_of_lines(trace: Trace) -> bool:
 
 def _found(rows: list[KernelLine]) -> str:
     kernels = len({line.kernel.index for line in rows})
-    return f"{units.counted(len(rows), 'line')} of {units.counted(kernels, 'kernel')}, the largest share first"
+    return f"{units.counted(len(rows), 'line')} of {units.counted(kernels, 'kernel')}, the worst first"

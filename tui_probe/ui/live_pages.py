@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_probe.pages.line_page import tells_of_lines
 from tui_probe.ui.views.all_lines import AllLinesView
 from tui_probe.ui.views.graphs import GraphsView
 from tui_probe.ui.views.grown import GrownView
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
     from tui_probe.pages.findings.found import Found
     from tui_probe.pages.kernel_row import KernelRow
-    from tui_probe.trace.model import Trace
     from tui_probe.ui.feed import ProcessView, Snapshot
     from tui_probe.ui.nvml import GpuView
     from tui_probe.ui.views.view import Desk, View
@@ -43,8 +41,6 @@ class LivePages:
 
     def __init__(self, desk: Desk, found: Callable[[int], Sequence[Found]], *, ascii_only: bool) -> None:
         self.current = TABS[0].id
-        self._lines_of: tuple[Trace | None, int, bool] = (None, 0, False)
-        """The trace that was looked at last, its results, and whether some told of lines."""
         self.kernel_page = KernelPage(desk, "kernel", found)
         self.process_log = LogView(desk, "process", follow=False)
         self.event_log = LogView(desk, "events")
@@ -66,23 +62,17 @@ class LivePages:
     def tabs(self, process: ProcessView | None) -> Sequence[Tab]:
         """The pages that there are: those of ranges, of graphs and of lines only where the target has any."""
         trace = process.trace if process else None
-        has = {}
+        has = {LINES.id: self.lines.has_lines}
         if trace is not None:
-            has = {RANGES: len(trace.ranges) > 0, GRAPHS: len(trace.graphs) > 0, LINES: self._has_lines(trace)}
-        return (*TABS, *(tab for tab in (RANGES, GRAPHS, LINES) if has.get(tab) or tab.id == self.current))
-
-    def _has_lines(self, trace: Trace) -> bool:
-        """Looked for again with each new result, until there are some."""
-        seen = (trace, len(trace.results))
-        if self._lines_of[0] is not trace or (not self._lines_of[2] and self._lines_of[1] != seen[1]):
-            self._lines_of = (*seen, tells_of_lines(trace))
-        return self._lines_of[2]
+            has |= {RANGES.id: len(trace.ranges) > 0, GRAPHS.id: len(trace.graphs) > 0}
+        return (*TABS, *(tab for tab in (RANGES, GRAPHS, LINES) if has.get(tab.id) or tab.id == self.current))
 
     def take(self, snapshot: Snapshot, process: ProcessView | None, gpus: GpuView) -> None:
         """Show a snapshot, and let the current page read what is new."""
         self.event_log.open(process.event_log if process else None, "no event.log yet")
         for name, path in (("stdout", snapshot.stdout), ("stderr", snapshot.stderr)):
             self.outputs[name].open(path, f"nothing on {name}")
+        self.lines.look_for_lines(process)
         page = self.shown
         if isinstance(page, LogView):
             page.look()
