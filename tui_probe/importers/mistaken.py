@@ -6,19 +6,19 @@ import shlex
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.importers.text_file import first_bytes
+from tui_probe.importers.which_tool import Tool, tool_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-_OF_NSYS: Final = (b"SQLite format 3\0", b"Start (ns),", b"Time (%),", b"Projected Start", b"Total Time")
-_OF_NCU: Final = (b'"ID","Process ID"', b"ID,Process ID", b"==PROF==", b"==ERROR==")
 _OTHER_COMMAS: Final = (b'"ID";"Process ID"', b"ID;Process ID", b'"ID"\t"Process ID"', b"ID\tProcess ID")
 """Headings as a spreadsheet may save them."""
 _REPORTS: Final = (".nsys-rep", ".qdrep")
 _LOOKED_AT: Final = 1 << 16
+_NAMES: Final[dict[Tool, str]] = {"ncu": "Nsight Compute", "nsys": "Nsight Systems"}
 
 
-def mistaken(path: Path, asked: str) -> str | None:
+def mistaken(path: Path, asked: Tool) -> str | None:
     """Why a file that was not understood is none of ``asked``, ncu or nsys; None where it could be anything.
 
     Raises ImportFileError where it cannot be read, or is packed.
@@ -28,12 +28,11 @@ def mistaken(path: Path, asked: str) -> str | None:
         return "the file is empty: did the program end, and did the profiler write it?"
     if asked == "ncu" and path.suffix in _REPORTS:
         return f"a report of Nsight Systems, which only nsys can read: nsys export --type sqlite {word}"
-    if asked == "ncu" and any(mark in start for mark in _OF_NSYS):
-        return f"a file of Nsight Systems: tui-probe import nsys {word}"
-    if asked == "nsys" and any(mark in start for mark in _OF_NCU):
-        return f"a file of Nsight Compute: tui-probe import ncu {word}"
-    if asked == "ncu" and any(mark in start for mark in _OTHER_COMMAS):
-        return "its cells are not separated by commas: take the file that ncu wrote, or save it anew with commas"
     if asked == "nsys" and start.startswith(b"NVR"):
         return f"a report of Nsight Compute, which only ncu can read: ncu --import {word} --page raw --csv > FILE"
+    tool = tool_of(path)
+    if tool is not None and tool != asked:
+        return f"a file of {_NAMES[tool]}: tui-probe import {tool} {word}"
+    if asked == "ncu" and any(mark in start for mark in _OTHER_COMMAS):
+        return "its cells are not separated by commas: take the file that ncu wrote, or save it anew with commas"
     return None

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tui_probe.errors import ImportFileError
 from tui_probe.importers.text_file import first_bytes
+from tui_probe.importers.which_tool import SQLITE_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from tui_probe.importers.nsys_model import NsysReport
-
-SQLITE_MARK: Final = b"SQLite format 3\0"
 
 
 def read_nsys(paths: Iterable[Path | str], progress: Callable[[float], object] = lambda _: None) -> NsysReport:

@@ -5,6 +5,7 @@ Modules are imported where they are needed: those of one profiler's pages take a
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,9 @@ from tui_probe.analysis.chosen_launches import FIND_OUT, Plan
 from tui_probe.draw.shell import shell_word
 from tui_probe.errors import ImportFileError
 from tui_probe.importers.bandwidth_file import looks_like_bandwidth, read_bandwidth
-from tui_probe.importers.nsys import SQLITE_MARK, read_nsys
+from tui_probe.importers.nsys import read_nsys
 from tui_probe.importers.text_file import first_bytes
+from tui_probe.importers.which_tool import tool_of
 from tui_probe.pages.imported import Imported, ImportedPage
 from tui_probe.pages.nsight.choices import NCU_PAGES
 from tui_probe.pages.nsight.explanations import EXPLANATIONS
@@ -45,20 +47,17 @@ def open_imported(
         from tui_probe.pages.bandwidth.opening import open_bandwidth
 
         return open_bandwidth(read_bandwidth(paths[0]), title)
-    if start.startswith(SQLITE_MARK):
+    tool = tool_of(paths[0])
+    if tool == "nsys":
         return Imported(title, _nsys_pages(paths, traces))
     try:
-        pages = _ncu_pages(paths, plan, tensor, traces)
-    except ImportFileError as no_ncu:
-        try:
-            pages = _nsys_pages(paths, traces)
-        except ImportFileError as no_nsys:
-            raise (no_nsys if _like_nsys(paths) else no_ncu) from None
-    return Imported(title, pages)
-
-
-def _like_nsys(paths: Sequence[Path]) -> bool:
-    return any(path.suffix in (".sqlite", ".db", ".nsys-rep", ".qdrep") for path in paths)
+        return Imported(title, _ncu_pages(paths, plan, tensor, traces))
+    except ImportFileError:
+        if tool == "ncu":
+            raise
+        with suppress(ImportFileError):
+            return Imported(title, _nsys_pages(paths, traces))
+        raise
 
 
 def _ncu_pages(paths: Sequence[Path], plan: Plan, tensor: Tensor | None, traces: Sequence[Trace]) -> list[ImportedPage]:
