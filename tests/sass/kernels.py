@@ -137,6 +137,7 @@ LINKED = """
 	add.u32 %r3, %r2, 3; st.param.b32 [sum], %r3;
 	ret;
 }
+.visible .global .align 8 .u64 steps[2] = {inner, outer};
 .visible .entry direct(.param .u64 y)
 {
 	.reg .b32 %r<3>; .reg .b64 %rd<2>;
@@ -174,5 +175,42 @@ LINKED = """
 	st.global.u32 [%rd1], %r2;
 	ret;
 }
+.visible .entry by_table(.param .u64 y)
+{
+	.reg .b32 %r<3>; .reg .b64 %rd<5>;
+	ld.param.u64 %rd1, [y]; mov.u32 %r1, %tid.x;
+	mov.u64 %rd2, steps; mul.wide.u32 %rd4, %r1, 8; add.s64 %rd2, %rd2, %rd4; ld.global.u64 %rd3, [%rd2];
+	{
+	.param .b32 given; .param .b32 got;
+	st.param.b32 [given], %r1;
+	kind: .callprototype (.param .b32 _) _ (.param .b32 _);
+	call (got), %rd3, (given), kind;
+	ld.param.b32 %r2, [got];
+	}
+	st.global.u32 [%rd1], %r2;
+	ret;
+}
 """
 """Functions that keep sections of their own when they are linked, and kernels that reach them in different ways."""
+OWN_TABLE = (
+    LINKED
+    + """
+.global .align 8 .u64 $table[2] = {outer, inner};
+.visible .entry by_own_table(.param .u64 y)
+{
+	.reg .b32 %r<3>; .reg .b64 %rd<5>;
+	ld.param.u64 %rd1, [y]; mov.u32 %r1, %tid.x;
+	mov.u64 %rd2, $table; mul.wide.u32 %rd4, %r1, 8; add.s64 %rd2, %rd2, %rd4; ld.global.u64 %rd3, [%rd2];
+	{
+	.param .b32 given; .param .b32 got;
+	st.param.b32 [given], %r1;
+	kind: .callprototype (.param .b32 _) _ (.param .b32 _);
+	call (got), %rd3, (given), kind;
+	ld.param.b32 %r2, [got];
+	}
+	st.global.u32 [%rd1], %r2;
+	ret;
+}
+"""
+)
+"""With a table of functions that no program can name, so that a graft has one of its own."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.sass.kernels import LINKED, MANY_PARAMETERS, SAXPY, SEVERAL
+from tests.sass.kernels import LINKED, MANY_PARAMETERS, OWN_TABLE, SAXPY, SEVERAL
 from tui_probe.engine.disassembler import disassemble, disassembler
 from tui_probe.engine.toolchain import find_tools
 from tui_probe.errors import ImageError
@@ -22,12 +22,15 @@ from tui_probe.sass.excerpt import KeptWholeError
 from tui_probe.sass.nv_info import read_attributes
 from tui_probe.sass.prune import prune
 from tui_probe.sass.target import Target
+from tui_probe.sass.variables import calls_outside, shared_variables
+from tui_probe.sass.words import WORD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     Assemble = Callable[[str, int | str], Cubin]
+    Link = Callable[..., Cubin]
 
 ARCHITECTURES = (80, 86, 90, 100)
 SYMBOLS_FIRST = {nv_info.PARAMETER_BANK, nv_info.FRAME_SIZE, nv_info.STACK_SIZE, nv_info.REGISTERS}
@@ -37,16 +40,16 @@ _NUMBERED = re.compile(r"\.sectioninfo.*|\.sectionflags.*|\.section\s+\.text.*|/
 
 
 @pytest.fixture(scope="module")
-def linked(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Cubin]:
+def linked(tmp_path_factory: pytest.TempPathFactory) -> Link:
     """Functions that keep their sections, as nvlink leaves them."""
     assemblers, linkers = find_tools("ptxas"), find_tools("nvlink")
     if not assemblers or not linkers:
         pytest.skip("no ptxas or nvlink on this machine: install nvidia-cuda-nvcc")
     folder = tmp_path_factory.mktemp("linked")
 
-    def link(arch: int) -> Cubin:
+    def link(arch: int, text: str = LINKED) -> Cubin:
         source, relocatable, binary = folder / "a.ptx", folder / "a.o", folder / "a.cubin"
-        source.write_text(f".version 8.7\n.target sm_{arch}\n.address_size 64\n{LINKED}")
+        source.write_text(f".version 8.7\n.target sm_{arch}\n.address_size 64\n{text}")
         subprocess.run([assemblers[0].path, "-c", f"-arch=sm_{arch}", source, "-o", relocatable], check=True)
         subprocess.run([linkers[0].path, f"-arch=sm_{arch}", relocatable, "-o", binary], check=True)
         return Cubin.read(binary.read_bytes())
@@ -151,7 +154,7 @@ def test_nvidias_tools_read_it_as_the_whole(assembled: Assemble, tmp_path: Path,
 
 
 @pytest.mark.parametrize("arch", [80, 90, 100])
-def test_functions_that_are_called_come_along(linked: Callable[[int], Cubin], arch: int) -> None:
+def test_functions_that_are_called_come_along(linked: Link, arch: int) -> None:
     whole = linked(arch)
     alone = prune(whole, "direct", cut_table)
     code = {section.name for section in alone.sections if section.name.startswith(CODE_PREFIX)}
@@ -161,18 +164,44 @@ def test_functions_that_are_called_come_along(linked: Callable[[int], Cubin], ar
     assert [section.name for section in bare.sections if section.name.startswith(CODE_PREFIX)] == [".text.alone"]
 
 
+@pytest.mark.parametrize("arch", [80, 90, 100])
+@pytest.mark.parametrize("kernel", ["indirect", "by_table"])
+def test_functions_that_are_called_by_the_originals_addresses_stay_there(linked: Link, kernel: str, arch: int) -> None:
+    """Those of a parameter or of a variable that is shared: what is left of the variable here is never read."""
+    alone = prune(linked(arch), kernel, cut_table)
+    assert [section.name for section in alone.sections if section.name.startswith(CODE_PREFIX)] == [f".text.{kernel}"]
+    named = {alone.symbol(one.symbol).name for table in alone.relocation_sections() for one in alone.relocations(table)}
+    assert not named & {"inner", "outer"}
+    target = Target.of(alone, kernel)
+    assert target.calls_unseen
+    assert calls_outside(target) == "*pointer"
+    patched = {patch.name for patch in shared_variables(target).patches}
+    assert patched >= ({"steps"} if kernel == "by_table" else set())
+    assert not Target.of(linked(arch), kernel).calls_unseen
+
+
 @pytest.mark.parametrize(
-    ("kernel", "words"),
+    ("text", "kernel", "words"),
     [
-        ("indirect", "indirect calls functions by their addresses"),
-        ("telling", r"\.text\.telling has the address of inner"),
+        (LINKED, "telling", r"\.text\.telling has the address of inner"),
+        (OWN_TABLE, "by_own_table", r"\.nv\.global\.init has the address of outer"),
     ],
+    ids=["telling", "by_own_table"],
 )
-def test_functions_known_by_address_keep_the_cubin_whole(
-    linked: Callable[[int], Cubin], kernel: str, words: str
-) -> None:
+def test_functions_known_by_address_keep_the_cubin_whole(linked: Link, text: str, kernel: str, words: str) -> None:
     with pytest.raises(KeptWholeError, match=words):
-        prune(linked(90), kernel, cut_table)
+        prune(linked(90, text), kernel, cut_table)
+
+
+def test_a_function_that_is_left_out_must_not_end_the_kernel(linked: Link) -> None:
+    whole = linked(90)
+    code = whole.section(".text.inner")
+    at = code.offset + code.size - WORD_BYTES
+    ending = bytes.fromhex("4d79000000000000000080030000ea0f0".ljust(32, "0")[:32])
+    changed = Cubin.read(whole.image[:at] + ending + whole.image[at + WORD_BYTES :])
+    with pytest.raises(KeptWholeError, match=r"\.text\.inner may end the kernel"):
+        prune(changed, "by_table", cut_table)
+    prune(changed, "alone", cut_table)
 
 
 @pytest.mark.parametrize(

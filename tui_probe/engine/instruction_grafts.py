@@ -20,14 +20,14 @@ from tui_probe.engine.snippet_ptx import LEADING, MANY_LEADING
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import predicates
-from tui_probe.sass.cubin import Cubin
+from tui_probe.sass.cubin import CODE_PREFIX, Cubin
 from tui_probe.sass.graft import Grafted, Splice, graft
 from tui_probe.sass.operands import with_read_barriers
 from tui_probe.sass.snippets import uniform_places, waiting
 from tui_probe.sass.trampolines import MOST_REGISTERS, Inline, Room, Source, flag, least_used, opening, trampoline
 from tui_probe.sass.unchanged import refuse_changes
 from tui_probe.sass.uniform import used
-from tui_probe.sass.variables import calls_outside
+from tui_probe.sass.variables import BY_ADDRESS, calls_outside
 from tui_probe.sass.vector import ALIGNED
 from tui_probe.sass.words import ALWAYS, RESERVED, WORD_BYTES
 
@@ -152,8 +152,10 @@ def _refuse(target: Target, probe: Probe, found: Found) -> None:
     target.refuse_exits_in_functions()
     if any(one.at == 0 for one in found.sites):
         raise UnsupportedKernelError(because("graft-position", at="0x0000"))
-    if target.functions and any(word.operation in _CALLS for word in target.words):
-        function = target.functions[0].name
+    functions = [section.name.removeprefix(CODE_PREFIX) for section in target.functions]
+    functions += [BY_ADDRESS] * target.calls_unseen
+    if functions and any(word.operation in _CALLS for word in target.words):
+        function = functions[0]
         raise UnsupportedKernelError(because("graft-called", probe=probe.name, function=function))
 
 

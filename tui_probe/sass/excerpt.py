@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ProbeError
+from tui_probe.sass.call_graph import CALL_GRAPH, CALLERS_BY_ADDRESS, CALLS, FIRST_MARK, PAIR, pairs
 from tui_probe.sass.cubin import CODE_PREFIX, HEADER, SECTION_HEADER, SYMBOL, Cubin, relocation_bytes
 from tui_probe.sass.layout import MOST_STEP, SEGMENT
 from tui_probe.sass.nv_info import (
@@ -32,18 +33,13 @@ if TYPE_CHECKING:
     from tui_probe.sass.cubin import Relocation, Section
     from tui_probe.sass.nv_info import Attribute
 
-CALL_GRAPH: Final = ".nv.callgraph"
 PROTOTYPES: Final = ".nv.prototype"
 INFO: Final = ".nv.info"
-PAIR: Final = struct.Struct("<II")
-FIRST_MARK: Final = 0xFFFF0000
-"""Second numbers of a pair from here on are no symbols, but begin a group of pairs."""
-CALLS: Final = 0xFFFFFFFF
-"""The mark of the calls of functions by other functions, as pairs of symbols."""
 _WORD: Final = struct.Struct("<I")
 _NUMBERED: Final = frozenset({FRAME_SIZE, STACK_SIZE, MOST_STACK_SIZE, REGISTERS, PARAMETER_BANK})
 """Attributes whose first word is the number of a symbol."""
-_INFO_LINK: Final = 0x40
+INFO_LINK: Final = 0x40
+"""The flag of a section whose ``info`` is the number of the section that it belongs to."""
 _RELOCATIONS: Final = (4, 9)
 _TOP_BYTE: Final = 24
 _SYMBOL_OF_CODE: Final = (1 << _TOP_BYTE) - 1
@@ -195,24 +191,33 @@ class _Writing:
                 yield each._replace(value=_WORD.pack(symbol) + each.value[_WORD.size :])
 
     def _pairs(self, content: bytes) -> Iterable[bytes]:
-        """The marks of the groups of the call graph, and in the first the calls of functions that were taken."""
-        calls = True
-        for caller, callee in pairs(content):
-            if callee >= FIRST_MARK:
-                calls = callee == CALLS
-                yield PAIR.pack(caller, callee)
-            elif calls and caller in self._symbols:
-                yield PAIR.pack(self._symbols[caller], self._symbol(callee, CALL_GRAPH))
+        """The marks of the groups of the call graph, and what it tells of calls by functions that were taken.
+
+        Functions that others may call by their address are not told of: a program finds those of the original.
+        """
+        mark = CALLS
+        for first, second in pairs(content):
+            if second >= FIRST_MARK:
+                mark = second
+                yield PAIR.pack(first, second)
+            elif first in self._symbols and mark == CALLS:
+                yield PAIR.pack(self._symbols[first], self._symbol(second, CALL_GRAPH))
+            elif first in self._symbols and mark == CALLERS_BY_ADDRESS:
+                yield PAIR.pack(self._symbols[first], self._named_at(second, CALL_GRAPH))
 
     def _prototypes(self, content: bytes) -> Iterable[bytes]:
         """Symbols, each with the place of its prototype among the names."""
-        names = self._cubin.content(self._cubin.sections[self._cubin.symbol_section.link])
         for symbol, place in pairs(content):
             if symbol in self._symbols:
-                end = names.find(b"\0", place)
-                if end < 0:
-                    raise KeptWholeError(f"{PROTOTYPES} names a prototype that is not there")
-                yield PAIR.pack(self._symbols[symbol], self._names.place(names[place:end].decode("latin-1")))
+                yield PAIR.pack(self._symbols[symbol], self._named_at(place, PROTOTYPES))
+
+    def _named_at(self, place: int, where: str) -> int:
+        """The new place among the names of what ``where`` names by its place there."""
+        names = self._cubin.content(self._cubin.sections[self._cubin.symbol_section.link])
+        end = names.find(b"\0", place)
+        if end < 0:
+            raise KeptWholeError(f"{where} names a prototype that is not there")
+        return self._names.place(names[place:end].decode("latin-1"))
 
     def _header(self, section: Section, content: bytes | None) -> bytes:
         changed = section._replace(
@@ -230,7 +235,7 @@ class _Writing:
             return section.info & ~_SYMBOL_OF_CODE | self._symbol(section.info & _SYMBOL_OF_CODE, section.name)
         if section.number == self._cubin.symbol_section.number:
             return sum(number < section.info for number in self._symbols)
-        if section.flags & _INFO_LINK or section.type in _RELOCATIONS:
+        if section.flags & INFO_LINK or section.type in _RELOCATIONS:
             return self._section(section.info, section.name)
         if section.info:
             raise KeptWholeError(f"the header of section {section.name} tells something that is not known")
@@ -258,11 +263,6 @@ class _Writing:
                 place = _extent(sections, self._offsets, contents)
                 segments.append(SEGMENT.pack(kind, flags, place[0], address, physical, *place[1:], align))
         return segments
-
-
-def pairs(content: bytes) -> list[tuple[int, int]]:
-    """A section of pairs of numbers."""
-    return list(PAIR.iter_unpack(content[: len(content) // PAIR.size * PAIR.size]))
 
 
 def _padded(out: bytearray, align: int) -> int:

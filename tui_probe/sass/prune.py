@@ -2,8 +2,9 @@
 
 Taken are the kernel's sections, those of the functions that it calls, and what the module has for all: variables,
 constants and their addresses. Other kernels and functions are left out, and so is what debuggers read, but for the
-kernel's own lines. Where a function may be reached by its address, or the file holds something that is not known, the
-cubin stays whole.
+kernel's own lines. Functions that are called by an address are left out where the addresses come from variables that a
+graft shares with the original: they are those of the original's functions. Where the kernel may have the address of a
+function from elsewhere, or the file holds something that is not known, the cubin stays whole.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ImageError
+from tui_probe.sass.call_graph import CallGraph
 from tui_probe.sass.cubin import CODE_PREFIX, Cubin
-from tui_probe.sass.excerpt import CALL_GRAPH, CALLS, FIRST_MARK, INFO, Excerpt, KeptWholeError, pairs
+from tui_probe.sass.excerpt import INFO, INFO_LINK, Excerpt, KeptWholeError
 from tui_probe.sass.nv_info import EXTERNS, read_attributes
-from tui_probe.sass.variables import ADDRESSES, VARIABLES, address_offsets, overlaps
+from tui_probe.sass.target import functions_of, may_exit
+from tui_probe.sass.variables import ADDRESSES, VARIABLES, address_offsets, is_shared, overlaps, variable_at
 from tui_probe.sass.words import words_of
 
 if TYPE_CHECKING:
@@ -34,15 +37,14 @@ _FOR_ALL: Final = re.compile(
     r"|\.note\.nv\.\w+|\.nv\.constant\d+|\.nv\.shared\.reserved\.\d+)?"
 )
 """Sections of a module."""
-_OF_FUNCTION: Final = re.compile(r"\.(?:text|nv\.info|nv\.constant\d+|nv\.shared|nv\.local)\.(.+)", re.DOTALL)
+_OF_FUNCTION: Final = re.compile(r"\.(?:nv\.info|nv\.constant\d+|nv\.shared|nv\.local)\.(.+)", re.DOTALL)
 _RELOCATIONS: Final = re.compile(r"\.rela?(\..+)", re.DOTALL)
 _LEFT_OUT: Final = (
-    *(".debug_", ".nv_debug_", ".nv.merc.", ".nv.capmerc."),
+    *(".debug_", ".nv_debug_", ".nv_debug.", ".nv.merc.", ".nv.capmerc."),
     *(".rel.debug_", ".rela.debug_", ".rel.nv_debug_", ".rela.nv_debug_"),
 )
 """What debuggers read, and a second form of the code, which a graft leaves out as well."""
 _RESERVED: Final = ".nv.reservedSmem."
-_CALLERS_BY_ADDRESS: Final = 0xFFFFFFFD
 _SPECIAL_SECTIONS: Final = 0xFF00
 _OBJECTS: Final = frozenset({1, 13})
 
@@ -69,6 +71,7 @@ class _Pruning:
     """Symbols that something taken names."""
 
     def excerpt(self) -> Excerpt:
+        self._refuse_unseen_exits()
         sections = [section.number for section in self.cubin.sections if self._is_taken(section)]
         for table in self.cubin.relocation_sections():
             if table.number in sections:
@@ -78,50 +81,44 @@ class _Pruning:
         return Excerpt(self.cubin, tuple(sections), symbols, self._contents, self._relocations)
 
     @cached_property
-    def _code(self) -> dict[str, Section]:
-        """All code sections by the names of their functions."""
-        prefix = len(CODE_PREFIX)
-        return {one.name[prefix:]: one for one in self.cubin.sections if one.name.startswith(CODE_PREFIX)}
+    def _code(self) -> dict[int, Section]:
+        """All code sections by number: functions of different files may have the same name."""
+        return {one.number: one for one in self.cubin.sections if one.name.startswith(CODE_PREFIX)}
 
     @cached_property
-    def _calls(self) -> tuple[dict[int, set[int]], set[int]]:
-        """The symbols of the functions that each code section calls; and the sections that call by an address."""
-        calls: dict[int, set[int]] = {}
-        by_address: set[int] = set()
-        graph = self.cubin.find(CALL_GRAPH)
-        mark = 0
-        for caller, callee in pairs(self.cubin.content(graph)) if graph else ():
-            if callee >= FIRST_MARK:
-                mark = callee
-            elif mark == CALLS:
-                calls.setdefault(self.cubin.symbol(caller).section, set()).add(callee)
-            elif mark == _CALLERS_BY_ADDRESS:
-                by_address.add(self.cubin.symbol(caller).section)
-        return calls, by_address
+    def _graph(self) -> CallGraph:
+        return CallGraph.of(self.cubin)
 
     @cached_property
-    def _reached(self) -> dict[str, Section]:
-        """The code sections of the kernel and of all that it calls, by the names of their functions."""
-        calls, by_address = self._calls
-        reached: dict[str, Section] = {}
+    def _reached(self) -> dict[int, Section]:
+        """The code sections of the kernel and of all that it calls, by number."""
+        reached: dict[int, Section] = {}
         pending = [self.cubin.kernel_symbol(self.name)]
         while pending:
             symbol = pending.pop()
             self._named.add(symbol.number)
-            if not symbol.section or symbol.section in {one.number for one in reached.values()}:
+            if not symbol.section or symbol.section in reached:
                 continue
-            code = self._code.get(symbol.name)
-            if code is None or code.number != symbol.section:
+            code = self._code.get(symbol.section)
+            if code is None or code.name != CODE_PREFIX + symbol.name:
                 raise KeptWholeError(f"{symbol.name} is a function without a section of its own")
-            if code.number in by_address:
-                raise KeptWholeError(f"{symbol.name} calls functions by their addresses")
-            reached[symbol.name] = code
-            pending += [self.cubin.symbol(number) for number in calls.get(code.number, ())]
+            reached[code.number] = code
+            pending += [self.cubin.symbol(number) for number in self._graph.calls.get(code.number, ())]
         return reached
 
     @cached_property
-    def _reached_numbers(self) -> frozenset[int]:
-        return frozenset(section.number for section in self._reached.values())
+    def _calls_by_address(self) -> bool:
+        return not self._graph.by_address.isdisjoint(self._reached)
+
+    def _refuse_unseen_exits(self) -> None:
+        """A function that is left out must not end the kernel, since nobody could record that."""
+        for section in functions_of(self.cubin) if self._calls_by_address else ():
+            if section.number not in self._reached and may_exit(self.cubin.content(section)):
+                raise KeptWholeError(f"{section.name} may end the kernel, and be called by its address")
+
+    @cached_property
+    def _variables(self) -> frozenset[int]:
+        return frozenset(section.number for section in self.cubin.sections if section.name in VARIABLES)
 
     @cached_property
     def _words(self) -> list[Word]:
@@ -132,8 +129,10 @@ class _Pruning:
         name = section.name
         if _FOR_ALL.fullmatch(name):
             return True
-        if (match := _OF_FUNCTION.fullmatch(name)) and match[1] in self._code:
-            return match[1] in self._reached
+        if section.number in self._code:
+            return section.number in self._reached
+        if match := _OF_FUNCTION.fullmatch(name):
+            return self._is_of_reached(section, match[1])
         if match := _RELOCATIONS.fullmatch(name):
             of = self.cubin.sections[section.info] if section.info < len(self.cubin.sections) else None
             if of is not None and of.name == match[1] and of.number != section.number:
@@ -142,25 +141,54 @@ class _Pruning:
             return False
         raise KeptWholeError(f"section {name} is not known")
 
+    def _is_of_reached(self, section: Section, function: str) -> bool:
+        """Whether a section that is a function's is one of those that are taken. Raises KeptWholeError."""
+        if section.flags & INFO_LINK:
+            return section.info in self._reached
+        named = [one for one in self._code.values() if one.name == CODE_PREFIX + function]
+        if len(named) != 1:
+            raise KeptWholeError(f"section {section.name} is of none of the functions, or of several")
+        return named[0].number in self._reached
+
     def _take_relocations(self, table: Section, taken: set[int]) -> None:
         section = self.cubin.sections[table.info]
-        held = []
+        held, has_dropped = [], False
         for one in self.cubin.relocations(table):
             symbol = self.cubin.symbol(one.symbol)
             if symbol.section in taken or not 0 < symbol.section < _SPECIAL_SECTIONS or self._calls_it(section, symbol):
                 self._named.add(symbol.number)
                 held.append(one)
             elif self._may_use(section, one):
-                raise KeptWholeError(f"{section.name} has the address of {symbol.name}")
+                if not self._is_of_original(section, one):
+                    raise KeptWholeError(f"{section.name} has the address of {symbol.name}")
+                has_dropped = True
+        if has_dropped and (pointer := self._own_pointer(section, held)):
+            raise KeptWholeError(f"{section.name} has the address of {pointer}")
         self._relocations[table.number] = held
 
+    def _is_of_original(self, section: Section, relocation: Relocation) -> bool:
+        """Whether a relocation is for a variable of which the original's is used, so that this one is never read."""
+        if section.name not in VARIABLES:
+            return False
+        variable = variable_at(self.cubin, section.number, relocation.offset)
+        return variable is not None and is_shared(self.cubin, variable)
+
+    def _own_pointer(self, section: Section, held: list[Relocation]) -> str:
+        """The name of a variable of which something that is not shared has the address, "" for none."""
+        for one in held:
+            symbol = self.cubin.symbol(one.symbol)
+            is_variable = symbol.section in self._variables or symbol.kind in _OBJECTS
+            if is_variable and not self._is_of_original(section, one):
+                return symbol.name
+        return ""
+
     def _calls_it(self, section: Section, symbol: Symbol) -> bool:
-        return section.number in self._reached_numbers and symbol.section in self._reached_numbers
+        return section.number in self._reached and symbol.section in self._reached
 
     def _may_use(self, section: Section, relocation: Relocation) -> bool:
         """Whether the kernel may come to know what a relocation writes."""
         if section.name == ADDRESSES:
-            read = address_offsets(self._words)
+            read = None if self._calls_by_address else address_offsets(self._words)
             return read is None or overlaps(relocation.offset, read)
         return section.name not in VARIABLES or section.number in self._read_variables
 
@@ -184,7 +212,7 @@ class _Pruning:
         if lines is None or len(tables) != 1:
             return sections
         told = self.cubin.relocations(tables[0])
-        own = [one for one in told if self.cubin.symbol(one.symbol).section in self._reached_numbers]
+        own = [one for one in told if self.cubin.symbol(one.symbol).section in self._reached]
         if not own:
             return sections
         try:
@@ -218,9 +246,8 @@ class _Pruning:
     def _externs(self) -> set[int]:
         """The functions that the attributes of the taken functions name."""
         found: set[int] = set()
-        for name in self._reached:
-            section = self.cubin.find(f"{INFO}.{name}")
-            for each in read_attributes(self.cubin.content(section)) if section else ():
-                if each.number == EXTERNS:
-                    found.update(each.words())
+        for section in self.cubin.sections:
+            if section.name.startswith(INFO + ".") and self._is_taken(section):
+                attributes = read_attributes(self.cubin.content(section))
+                found.update(*(each.words() for each in attributes if each.number == EXTERNS))
         return found

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import nv_info
 from tui_probe.sass.branches import EXIT
+from tui_probe.sass.call_graph import CallGraph
 from tui_probe.sass.cubin import CODE_PREFIX
 from tui_probe.sass.nv_info import read_attributes
 from tui_probe.sass.words import WORD_BYTES, words_of
@@ -34,7 +36,7 @@ _FEWEST_REGISTERS: Final = 24
 """What a warp may be left with at least."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Target:
     """A kernel. ``base`` is where its parameters begin in bank 0, ``parameter_bytes`` how many there are of them.
 
@@ -67,7 +69,7 @@ class Target:
             raise UnsupportedKernelError(because("graft-parameters"))
         words = tuple(words_of(cubin.content(code)))
         registers = _registers(cubin, symbol)
-        return cls(cubin, symbol, code, info, constants, _functions(cubin), words, attributes, base, size, registers)
+        return cls(cubin, symbol, code, info, constants, functions_of(cubin), words, attributes, base, size, registers)
 
     @property
     def name(self) -> str:
@@ -105,6 +107,13 @@ class Target:
                 left = min(left, word.field(32, 32) if known else _FEWEST_REGISTERS)
         return left
 
+    @cached_property
+    def calls_unseen(self) -> bool:
+        """Whether it calls functions by addresses which are of none in its module."""
+        graph = CallGraph.of(self.cubin)
+        own = {self.code.number, *(section.number for section in self.functions)}
+        return not graph.has_addressed and not own.isdisjoint(graph.by_address)
+
     def all_words(self) -> Iterator[Word]:
         """Its instructions, and those of the functions of its module."""
         yield from self.words
@@ -122,9 +131,20 @@ class Target:
     def refuse_exits_in_functions(self) -> None:
         """Raises UnsupportedKernelError if a function may end the kernel."""
         for section in self.functions:
-            if any(word.operation == _EXIT for word in words_of(self.cubin.content(section))):
+            if may_exit(self.cubin.content(section)):
                 function = section.name.removeprefix(CODE_PREFIX)
                 raise UnsupportedKernelError(because("graft-function", function=function))
+
+
+def may_exit(code: bytes) -> bool:
+    """Whether code has an instruction by which lanes leave the kernel. The code of a module may be 100 MB."""
+    low, high = code[::WORD_BYTES], code[1::WORD_BYTES]
+    at = low.find(_EXIT & 0xFF)
+    while at >= 0:
+        if high[at] & 1 == _EXIT >> 8:
+            return True
+        at = low.find(_EXIT & 0xFF, at + 1)
+    return False
 
 
 def _parameters(attributes: tuple[Attribute, ...], constants: Section) -> tuple[int, int]:
@@ -136,7 +156,8 @@ def _parameters(attributes: tuple[Attribute, ...], constants: Section) -> tuple[
     return constants.size, 0
 
 
-def _functions(cubin: Cubin) -> tuple[Section, ...]:
+def functions_of(cubin: Cubin) -> tuple[Section, ...]:
+    """The code sections that are no kernel's. Raises ImageError."""
     kernels = {symbol.section for symbol in cubin.symbols if symbol.is_kernel}
     called = {symbol.section for symbol in cubin.symbols if symbol.kind == _FUNCTION} - kernels
     return tuple(

@@ -47,6 +47,7 @@ _NO_ADDRESSES: Final = frozenset(
 """Below the parameters: sizes of grid and block, stack, and what goes with every access of global memory."""
 _WORD_BYTES: Final = 4
 _NEVER_RETURNS: Final = "__assertfail"
+BY_ADDRESS: Final = "*pointer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,12 @@ def shared_variables(target: Target) -> SharedVariables:
 
 
 def calls_outside(target: Target) -> str:
-    """The name of a function outside of the module that the kernel may call and that returns; "" for none."""
+    """The name of a function outside of the module that the kernel may call and that returns; "" for none.
+
+    ``*pointer`` stands for those that are known by their addresses alone.
+    """
+    if target.calls_unseen:
+        return BY_ADDRESS
     for _, relocation in _Sharing(target).reachable():
         symbol = target.cubin.symbol(relocation.symbol)
         if symbol.kind == _FUNCTION and not symbol.section and symbol.name != _NEVER_RETURNS:
@@ -114,7 +120,7 @@ class _Sharing:
         """The relocations of what the kernel can reach, with the section that holds them."""
         codes = {self._target.code.number, *(section.number for section in self._target.functions)}
         own = re.compile(rf"\.nv\.constant\d+\.{re.escape(self._target.symbol.name)}")
-        offsets = address_offsets(self._words)
+        offsets = None if self._target.calls_unseen else address_offsets(self._words)
         for table in self._cubin.relocation_sections():
             if table.info >= len(self._cubin.sections):
                 continue
@@ -136,22 +142,29 @@ class _Sharing:
             return None
         if self._cubin.sections[symbol.section].name not in VARIABLES:
             return None
-        addend = relocation.addend
-        if addend is None:
-            at = section.offset + relocation.offset
-            addend = int.from_bytes(self._cubin.image[at : at + _ADDRESS_BYTES], "little", signed=True)
-        variable, addend = self._variable(symbol, addend)
+        variable, addend = self._variable(symbol, self._addend(section, relocation))
         if _is_private(variable):
             return None
         return self._written(section, relocation, variable, addend)
 
+    def _addend(self, section: Section, relocation: Relocation) -> int:
+        """What is added to the address. Older architectures have it in the place that is written to."""
+        if relocation.addend is not None:
+            return relocation.addend
+        at = section.offset + relocation.offset
+        if not _is_code(section):
+            return int.from_bytes(self._cubin.image[at : at + _ADDRESS_BYTES], "little", signed=True)
+        if any(self._cubin.image[at + _IMMEDIATE_AT : at + _ADDRESS_BYTES]):
+            _refuse(self._cubin.symbol(relocation.symbol).name, "by an instruction whose number is not understood")
+        return 0
+
     def _written(self, section: Section, relocation: Relocation, variable: Symbol, addend: int) -> Patch:
-        is_code = section.name.startswith(".text.")
-        if self._named(variable.name) > 1:
+        is_code = _is_code(section)
+        if _named(self._cubin, variable.name) > 1:
             _refuse(variable.name, "a name that several variables of the module have")
         if not is_code and relocation.kind in _WHOLE:
             return Patch("abs64", section.number, relocation.offset, addend, variable.name)
-        if is_code and relocation.kind in (_LOW, _HIGH) and relocation.addend is not None:
+        if is_code and relocation.kind in (_LOW, _HIGH):
             kind = "abs32lo" if relocation.kind == _LOW else "abs32hi"
             return Patch(kind, section.number, relocation.offset + _IMMEDIATE_AT, addend, variable.name)
         _refuse(variable.name, f"by a relocation of the unknown kind {relocation.kind}")
@@ -162,18 +175,11 @@ class _Sharing:
         if symbol.kind in _OBJECTS:
             return symbol, addend
         at = symbol.value + addend
-        for one in self._cubin.symbols:
-            if (
-                one.kind in _OBJECTS
-                and one.section == symbol.section
-                and one.value <= at < one.value + max(one.size, 1)
-            ):
-                return one, at - one.value
-        _refuse(symbol.name, "memory without a name")
-        raise AssertionError
-
-    def _named(self, name: str) -> int:
-        return sum(one.kind in _OBJECTS and one.name == name for one in self._cubin.symbols)
+        variable = variable_at(self._cubin, symbol.section, at)
+        if variable is None:
+            _refuse(symbol.name, "memory without a name")
+            raise AssertionError
+        return variable, at - variable.value
 
     def _constants(self) -> Iterator[tuple[str, int]]:
         section = self._cubin.find(CONSTANTS)
@@ -181,16 +187,37 @@ class _Sharing:
             return
         for symbol in self._cubin.symbols:
             if symbol.section == section.number and symbol.kind in _OBJECTS and symbol.size and not _is_private(symbol):
-                if self._named(symbol.name) > 1:
+                if _named(self._cubin, symbol.name) > 1:
                     _refuse(symbol.name, "a name that several variables of the module have")
                 yield symbol.name, symbol.size
 
     def _reaches_constants(self) -> bool:
         """Whether the kernel may read constant memory: in its bank, or by its address, which bank 0 holds somewhere."""
-        if _read_offsets(self._words, _CONSTANT_BANK) != set():
+        if self._target.calls_unseen or _read_offsets(self._words, _CONSTANT_BANK) != set():
             return True
         read = _read_offsets(self._words, 0)
         return read is None or any(offset < self._target.base and offset not in _NO_ADDRESSES for offset in read)
+
+
+def _is_code(section: Section) -> bool:
+    return section.name.startswith(".text.")
+
+
+def variable_at(cubin: Cubin, section: int, at: int) -> Symbol | None:
+    """The variable that has the byte ``at`` of a section; None for memory without a name."""
+    for one in cubin.symbols:
+        if one.kind in _OBJECTS and one.section == section and one.value <= at < one.value + max(one.size, 1):
+            return one
+    return None
+
+
+def is_shared(cubin: Cubin, variable: Symbol) -> bool:
+    """Whether a graft uses the original's variable in the place of its own, or refuses the kernel."""
+    return not _is_private(variable) and _named(cubin, variable.name) == 1
+
+
+def _named(cubin: Cubin, name: str) -> int:
+    return sum(one.kind in _OBJECTS and one.name == name for one in cubin.symbols)
 
 
 def _is_private(variable: Symbol) -> bool:
