@@ -17,22 +17,28 @@ from .conftest import PROGRAMS, Runner
 if TYPE_CHECKING:
     from tui_probe.trace.model import Trace
 
-EVERY = {"count", "choose", "call", "look", "together", "cooperative", "neighbours"}
-CODES = {"code": "sm_90", "both": "[sm_90,compute_90]"}
+EVERY = {"count", "choose", "by_table", "call", "look", "together", "cooperative", "neighbours"}
+CODES = {
+    "code": ["code=sm_90"],
+    "linked": ["code=sm_90", "-rdc=true"],
+    "both": ["code=[sm_90,compute_90]"],
+}
 STREAMS = ("legacy", "per-thread")
 
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program with machine code alone and with PTX as well, each with both kinds of default streams."""
+    """The program with machine code alone, with functions in sections of their own, and with PTX too, each with both
+    kinds of default streams.
+    """
     nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
     if nvcc is None:
         pytest.skip("no nvcc on this machine to build the program with")
     folder = tmp_path_factory.mktemp("machine_code")
-    for name, code in CODES.items():
+    for name, (code, *more) in CODES.items():
         for streams in STREAMS:
             subprocess.run(
-                [nvcc, f"-gencode=arch=compute_90,code={code}", "-std=c++17", "-cudart=static",
+                [nvcc, f"-gencode=arch=compute_90,{code}", *more, "-std=c++17", "-cudart=static",
                  f"--default-stream={streams}", "-o", folder / f"{name}-{streams}", PROGRAMS / "machine_code.cu"],
                 check=True, timeout=300,
             )  # fmt: skip
@@ -51,7 +57,7 @@ def tell(trace: Trace) -> None:
 
 
 @pytest.mark.parametrize("streams", STREAMS)
-@pytest.mark.parametrize(("code", "way"), [("code", "graft"), ("both", "ptx")])
+@pytest.mark.parametrize(("code", "way"), [("code", "graft"), ("linked", "graft"), ("both", "ptx")])
 def test_every_kind_of_kernel_does_the_same(programs: Path, runner: Runner, code: str, way: str, streams: str) -> None:
     command = [str(programs / f"{code}-{streams}")]
     alone = runner.alone(command)
@@ -66,6 +72,7 @@ def test_every_kind_of_kernel_does_the_same(programs: Path, runner: Runner, code
     assert {kernel.way for kernel in probed.values()} == {way}
     assert {"count", "look", "together", "cooperative", "neighbours"} <= probed.keys()
     assert probed["count"].launches_probed == 6
+    assert code != "linked" or "by_table" in probed
 
 
 def test_launches_that_could_hang_are_left_alone(programs: Path, runner: Runner) -> None:

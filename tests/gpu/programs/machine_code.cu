@@ -22,6 +22,12 @@ __device__ unsigned (*chosen)(unsigned);   // the address of a function
 
 __device__ __noinline__ unsigned twice(unsigned x) { return 2 * x; }
 
+__device__ __noinline__ unsigned thrice(unsigned x) { return 3 * x; }
+
+__device__ unsigned (*steps[2])(unsigned) = {twice, thrice};   // addresses that the loader writes
+
+__global__ void by_table(unsigned *out) { out[threadIdx.x] = steps[threadIdx.x / 32 % 2](threadIdx.x) + hidden; }
+
 __global__ void choose() { chosen = twice; }
 
 __global__ void count(unsigned *out, unsigned n)
@@ -106,6 +112,8 @@ int main()
     choose<<<1, 1>>>();
     call<<<1, 64>>>(data);
     printf("call: %u\n", sum_of(data, 64));
+    by_table<<<3, 64>>>(data);
+    printf("by table: %u\n", sum_of(data, 64));
 
     for (int i = 0; i < 32; i++) back[i] = (float)(i * i);
     CHECK(cudaMemcpy(floats, back, sizeof back, cudaMemcpyHostToDevice));
