@@ -69,6 +69,16 @@ def test_renamed_they_are_read_as_renamed(
     assert any("UR" in text for text in before.values())
 
 
+def test_registers_of_32_bits_are_single_ones() -> None:
+    """``ULDC UR61``, ``ULDC.64 UR60``, and ``IMAD R7, R7, UR61, R17``, as nvdisasm reads them."""
+    load, pair = (Word(0xAB9 | 7 << 12 | at << 16 | width << 73) for at, width in ((61, 4), (60, 5)))
+    product = Word(0xC24 | 7 << 12 | 7 << 16 | 7 << 24 | 61 << 32 | 17 << 64 | 1 << 91)
+    unknown = Word(0xC25 | 7 << 12 | 61 << 32 | 1 << 91)
+    assert [sorted(used([word], 90)) for word in (load, pair, product)] == [[61], [60, 61], [61]]
+    assert sorted(used([unknown], 90)) == [61, 62]
+    assert sorted(used([product], 100)) == [61, 62]
+
+
 def test_an_instruction_that_is_not_known_is_not_renamed() -> None:
     barrier = Word(0x7B1D | 7 << 12)
     matrix = Word(0x79F0)

@@ -146,7 +146,7 @@ def uniform_places(
     ordinary registers from number ``above`` on carry; with None, or too few for the exits, UnsupportedKernelError.
     """
     used = set(taken)
-    free = [number for number in range(REGISTERS - 2, FIRST - 1, -1) if number not in used]
+    free = [number for number in range(REGISTERS - 1, FIRST - 1, -1) if number not in used]
     pairs = [number for number in free if not number & 1 and number + 1 in free]
     chosen = dict(zip(exits, pairs, strict=False))
     # Those that calls leave as they are first, then those that are in no pair.

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from tui_probe.sass.words import Word
 
 REGISTERS: Final = 63
-"""On every architecture; newer ones have more, which nothing here uses."""
+"""On every architecture; newer ones have more, which nothing here uses. ptxas never takes the last one: none of 21 742
+kernels of PyTorch for sm_90 names it, and those that need all others still leave it.
+"""
 FIRST: Final = 4
 """ptxas leaves those below alone, and so do we."""
 
@@ -51,6 +53,10 @@ _ELECT: Final = 0x02F
 _LDCU: Final = 0x1AC
 _ULDC: Final = 0x0B9
 _WIDTH, _WIDTH_OF_PAIR = (73, 3), 5
+_OF_32_BITS: Final = frozenset(
+    {0x002, 0x007, 0x008, 0x00B, 0x00C, 0x010, 0x011, 0x012, 0x016, 0x019, 0x020, 0x021, 0x023, 0x024}
+)
+"""MOV, SEL, FSEL, FSETP, ISETP, IADD3, LEA, LOP3, PRMT, SHF, FMUL, FADD, FFMA, IMAD: they read one register."""
 _MATRIX: Final = range(0x1D0, 0x200)
 """HGMMA and the like: before sm_100 they add to ordinary registers and have descriptors in four uniform ones."""
 _TENSOR_COPIES: Final = range(0x1B4, 0x1BC)
@@ -93,14 +99,15 @@ def _fields(word: Word, arch: int) -> Iterable[tuple[int, int]]:
     elif operation in _TEXTURES:
         yield _TEXTURE, _PAIR
     elif operation == _LDC or any(operation in path for path in _ORDINARY_PATHS):
-        yield _RB, _PAIR
+        yield _RB, 1 if operation in _OF_32_BITS and arch < WIDE_FROM else _PAIR
     else:
         yield from ((at, _QUAD) for at in (_RD, _RA, _RB, _RC))
 
 
 def _of_uniform_path(word: Word) -> Iterable[tuple[int, int]]:
     if word.operation == _ULDC:
-        yield _RD, _QUAD if word.field(*_WIDTH) > _WIDTH_OF_PAIR else _PAIR
+        wide = word.field(*_WIDTH) - _WIDTH_OF_PAIR
+        yield _RD, 1 if wide < 0 else _PAIR if wide == 0 else _QUAD
         return
     yield _RD, _PAIR
     yield _RA, _PAIR
