@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from math import floor
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from tui_probe.draw import units
 from tui_probe.draw.table import safe
 from tui_probe.reasons import Reason, listed_reasons
@@ -129,8 +131,17 @@ def why(kernel: Kernel) -> str:
     if kernel.status == "pending":
         return "still being prepared"
     if kernel.status == "probed":
-        return "none of its launches was recorded"
+        passed = _why_passed(kernel)
+        return f"no launch recorded: {safe(passed.text)}" if passed else "no launch recorded"
     return "no reason given" if reason is None else safe(reason.text)
+
+
+def _why_passed(kernel: Kernel) -> Reason | None:
+    """Why most launches of a kernel were passed through, None where the log does not say it."""
+    launches = kernel.trace.launches
+    numbers = launches.column("reason")[kernel.rows.part(0)]
+    counts = np.bincount(numbers[numbers >= 0])
+    return launches.reasons[int(counts.argmax())] if len(counts) else None
 
 
 def library_name(reason: Reason) -> str:
