@@ -48,9 +48,12 @@ static CUresult check(const struct launch *launch, const struct kernel *kernel)
     return too_large ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
 }
 
-/* The parameters as one buffer that the program made: `extra`. */
-static CUresult copy_buffer(void **extra, uint8_t *packed, size_t packed_bytes)
+/* The parameters as one buffer that the program made: `extra`. It may end within the last one, the rest of which is zero
+ * then, as it is in PACKED. */
+static CUresult copy_buffer(void **extra, const struct kernel *kernel, uint8_t *packed)
 {
+    const size_t packed_bytes = kernel->parameter_bytes;
+    const size_t last = kernel->parameter_count ? kernel->parameters[kernel->parameter_count - 1].offset : 0;
     const void *buffer = NULL;
     size_t bytes = 0;
     for (; *extra != LAUNCH_PARAM_END; extra += 2) {
@@ -61,17 +64,17 @@ static CUresult copy_buffer(void **extra, uint8_t *packed, size_t packed_bytes)
         else
             return CUDA_ERROR_INVALID_VALUE;
     }
-    if (bytes < packed_bytes || (packed_bytes && !buffer))
+    if (packed_bytes && (bytes <= last || !buffer))
         return CUDA_ERROR_INVALID_VALUE;
     if (packed_bytes)
-        memcpy(packed, buffer, packed_bytes);
+        memcpy(packed, buffer, bytes < packed_bytes ? bytes : packed_bytes);
     return CUDA_SUCCESS;
 }
 
 static CUresult pack(const struct launch *launch, const struct kernel *kernel, uint8_t *packed)
 {
     if (launch->extra)
-        return copy_buffer(launch->extra, packed, kernel->parameter_bytes);
+        return copy_buffer(launch->extra, kernel, packed);
     if (kernel->parameter_count && !launch->parameters)
         return CUDA_ERROR_INVALID_VALUE;
     for (uint32_t i = 0; i < kernel->parameter_count; i++) {

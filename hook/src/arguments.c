@@ -4,6 +4,17 @@
 #include "probed_launch.h"
 #include "reasons.h"
 
+/* A parameter of which the program's buffer has the beginning alone; what it leaves out is zero. NULL: there is no room.
+ * NCCL passes as much of a large structure as its kernels will read. */
+static void *completed(struct arguments *arguments, const struct parameter *parameter, const char *begun, size_t given)
+{
+    if (parameter->size > sizeof arguments->completed)
+        return NULL;
+    memcpy(arguments->completed, begun, given);
+    memset(arguments->completed + given, 0, parameter->size - given);
+    return arguments->completed;
+}
+
 /* One buffer of values is turned into a pointer to each, which needs their offsets. */
 static const struct reason *from_buffer(struct arguments *arguments, const struct launch *launch,
                                         const struct kernel *kernel)
@@ -22,9 +33,14 @@ static const struct reason *from_buffer(struct arguments *arguments, const struc
     }
     for (size_t i = 0; i < kernel->n_parameters; i++) {
         const struct parameter *parameter = &kernel->parameters[i];
-        if (!buffer || !size || parameter->offset + parameter->size > *size)
+        if (!buffer || !size || parameter->offset >= *size)
             return reason(PARAMETERS_CUT_OFF);
+        const size_t given = *size - parameter->offset; /* less than all in the last one alone */
         arguments->pointers[i] = buffer + parameter->offset;
+        if (given < parameter->size)
+            arguments->pointers[i] = completed(arguments, parameter, buffer + parameter->offset, given);
+        if (!arguments->pointers[i])
+            return reason(PARAMETERS_CUT_OFF);
     }
     return NULL;
 }

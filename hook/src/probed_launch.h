@@ -11,6 +11,7 @@
 struct arguments {
     void *pointers[KERNEL_ARGUMENTS_LIMIT];
     uint64_t addresses[KERNEL_ARGUMENTS_LIMIT];
+    _Alignas(16) char completed[4096]; /* the last parameter, where the program's buffer ends within it */
 };
 
 /* Puts them together for a launch whose records begin at MEMORY. Returns why that cannot be done, or NULL. */

@@ -153,6 +153,30 @@ print(read(w))
     assert backup.endswith("reason the parameter buffer is too small")
 
 
+def test_a_buffer_may_end_within_the_last_parameter(host: Host) -> None:
+    """As NCCL's do: its kernels read no more of a structure than they are told is there."""
+    run = host.python(
+        """
+context()
+f = function(module(), "mixed__8_4_24")
+w = word()
+buffer = (ctypes.c_char * 40)(*b"\\xff" * 40)
+c_uint64.from_buffer(buffer).value = w.value
+c_int.from_buffer(buffer, 8).value = -1
+c_uint64.from_buffer(buffer, 16).value = 0x1122
+size = c_size_t(24)
+extra = (c_void_p * 5)(1, ctypes.addressof(buffer), 2, ctypes.addressof(size), None)
+call("cuLaunchKernel", f, 1, 1, 1, 32, 1, 1, 0, None, None, extra)
+print(read(w))
+"""
+    )
+    assert run.stdout == "1\n", run.stderr
+    (line,) = run.lines(r"\[exec\] \d+ param")
+    assert line.endswith(" ffffffff 2211" + "0" * 44)
+    assert not run.lines(r"\[exec\] backup")
+    assert len(run.results) == 1
+
+
 def test_buffer_of_parameters_on_a_driver_that_cannot_take_it_apart(host: Host) -> None:
     run = host.python(
         """
