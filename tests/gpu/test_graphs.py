@@ -130,8 +130,10 @@ def test_compute_sanitizer_finds_nothing(runner: Runner) -> None:
 
 
 TIMED = r"^\[time\] launch (\d+) kernel \d+ key (\d+) original ns (\d+) for"
-LEAST_OFF_NS = 1500
-"""By which a kernel's time within a graph may differ from that outside, or by a tenth."""
+LEAST_OFF_NS = 2500
+"""By which a kernel's time within a graph may differ from that outside, or by a tenth. On an H100 events between the
+kernels of a graph make them 0.9 to 4.7 us longer: 1.4 us is 2.3 there, 34 us 37, 60 us 65. So it has to be asked for.
+"""
 
 
 def test_nodes_take_the_time_that_launches_take(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
