@@ -17,13 +17,14 @@ from tests.sass.kernels import (
     VARIABLES,
 )
 from tui_probe.errors import UnsupportedKernelError
-from tui_probe.sass.branches import branch, branch_target, move, nop
+from tui_probe.sass.branches import BRA, EXIT, branch, branch_target, move, nop
 from tui_probe.sass.cubin import Cubin
 from tui_probe.sass.graft import Splice, graft
 from tui_probe.sass.operands import with_read_barriers
 from tui_probe.sass.target import Target
 from tui_probe.sass.unchanged import refuse_changes
 from tui_probe.sass.variables import calls_outside, shared_variables
+from tui_probe.sass.words import ALWAYS, Word
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,6 +123,26 @@ def test_texture_references_are_refused(assembled: Callable[[str, int], Cubin]) 
     with pytest.raises(UnsupportedKernelError) as refused:
         shared_variables(Target.of(assembled(TEXTURE, 90), "textured"))
     assert refused.value.reason.code in ("graft-variable", "graft-parameters")
+
+
+@pytest.mark.parametrize(
+    ("code", "size", "reason"),
+    [(EXIT, 16, "graft-function"), (BRA, 16, None), (BRA, 5 << 20, "graft-large")],
+    ids=["exit", "branch", "large"],
+)
+def test_functions_that_a_kernel_may_call(
+    assembled: Callable[[str, int], Cubin], code: int, size: int, reason: str | None
+) -> None:
+    target = Target.of(assembled(SAXPY, 90), "saxpy")
+    image = target.cubin.image + Word(code).guarded(ALWAYS).bits.to_bytes(16, "little")
+    function = target.code._replace(name=".text.other", offset=len(target.cubin.image), size=size)
+    calling = replace(target, cubin=replace(target.cubin, image=image), functions=(function,))
+    if reason is None:
+        calling.refuse_functions()
+        return
+    with pytest.raises(UnsupportedKernelError) as refused:
+        calling.refuse_functions()
+    assert refused.value.reason.code == reason
 
 
 def test_registers_that_warps_pass_on(assembled: Callable[[str, int | str], Cubin]) -> None:

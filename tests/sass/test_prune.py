@@ -22,7 +22,7 @@ from tui_probe.sass.excerpt import KeptWholeError
 from tui_probe.sass.nv_info import read_attributes
 from tui_probe.sass.prune import prune
 from tui_probe.sass.target import Target
-from tui_probe.sass.variables import calls_outside, shared_variables
+from tui_probe.sass.variables import BY_ADDRESS, calls_outside, shared_variables
 from tui_probe.sass.words import WORD_BYTES
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def test_functions_that_are_called_by_the_originals_addresses_stay_there(linked:
     assert not named & {"inner", "outer"}
     target = Target.of(alone, kernel)
     assert target.calls_unseen
-    assert calls_outside(target) == "*pointer"
+    assert calls_outside(target) == BY_ADDRESS
     patched = {patch.name for patch in shared_variables(target).patches}
     assert patched >= ({"steps"} if kernel == "by_table" else set())
     assert not Target.of(linked(arch), kernel).calls_unseen

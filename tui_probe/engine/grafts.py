@@ -247,7 +247,7 @@ def _above(target: Target, code: ProbeCode) -> int | None:
 
 def _refuse(target: Target, code: ProbeCode) -> None:
     """Raises UnsupportedKernelError for a kernel in which the probe's code could not run or would miss something."""
-    target.refuse_exits_in_functions()
+    target.refuse_functions()
     if code.registers > target.fewest_registers < target.registers:
         needed = {"needed": code.registers, "left": target.fewest_registers}
         raise UnsupportedKernelError(because("graft-registers", **needed))

@@ -149,7 +149,7 @@ def _with_ways_out(target: Target, splices: Sequence[Splice], leaving: tuple[Wor
 
 def _refuse(target: Target, probe: Probe, found: Found) -> None:
     """Raises UnsupportedKernelError for a kernel in which the probe would miss something."""
-    target.refuse_exits_in_functions()
+    target.refuse_functions()
     if any(one.at == 0 for one in found.sites):
         raise UnsupportedKernelError(because("graft-position", at="0x0000"))
     functions = [section.name.removeprefix(CODE_PREFIX) for section in target.functions]

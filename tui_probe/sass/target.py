@@ -32,6 +32,8 @@ _FUNCTION: Final = 2
 _SET_REGISTERS: Final = 0x1C8
 """USETMAXREG, with the number in 63:32 or in a uniform register."""
 _NUMBER_FORM: Final = 4
+_MOST_FUNCTION_BYTES: Final = 4 << 20
+"""Some seconds of looking at each instruction. The program waits that long for its kernel."""
 _FEWEST_REGISTERS: Final = 24
 """What a warp may be left with at least."""
 
@@ -128,8 +130,11 @@ class Target:
             raise UnsupportedKernelError(because("graft-exits"))
         return found
 
-    def refuse_exits_in_functions(self) -> None:
-        """Raises UnsupportedKernelError if a function may end the kernel."""
+    def refuse_functions(self) -> None:
+        """Raises UnsupportedKernelError if a function may end the kernel, or if there are too many to look through."""
+        size = sum(section.size for section in self.functions)
+        if size > _MOST_FUNCTION_BYTES:
+            raise UnsupportedKernelError(because("graft-large", megabytes=size >> 20))
         for section in self.functions:
             if may_exit(self.cubin.content(section)):
                 function = section.name.removeprefix(CODE_PREFIX)

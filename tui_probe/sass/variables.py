@@ -47,7 +47,7 @@ _NO_ADDRESSES: Final = frozenset(
 """Below the parameters: sizes of grid and block, stack, and what goes with every access of global memory."""
 _WORD_BYTES: Final = 4
 _NEVER_RETURNS: Final = "__assertfail"
-BY_ADDRESS: Final = "*pointer"
+BY_ADDRESS: Final = "functions known by address"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def shared_variables(target: Target) -> SharedVariables:
 def calls_outside(target: Target) -> str:
     """The name of a function outside of the module that the kernel may call and that returns; "" for none.
 
-    ``*pointer`` stands for those that are known by their addresses alone.
+    ``BY_ADDRESS`` stands for those that are known by their addresses alone.
     """
     if target.calls_unseen:
         return BY_ADDRESS
