@@ -214,3 +214,8 @@ def _try(content: bytes) -> None:
     except ImageError:
         return
     assert all(".version" in text.text for text in texts)
+    for arch in (80, 90, None):
+        try:
+            assert find_ptx(content, "zero", arch) in [text.text for text in texts]
+        except ImageError as error:
+            assert error.reason.code in ("no-ptx", "ptx-for-other-gpu", "no-ptx-for-kernel")  # noqa: PT017

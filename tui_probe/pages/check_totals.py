@@ -57,6 +57,7 @@ def group_lines(kernels: Sequence[tuple[KernelCheck, ProcessLog]], arrow: str) -
         if first.instead:
             yield f"  instead    {first.instead}"
         yield from _names(left_out)
+    yield ""
     yield "Each kernel: --format json, or by its name: --kernel NAME"
 
 
@@ -83,7 +84,8 @@ def _registers(logs: Sequence[ProcessLog], arrow: str) -> str:
     if not known:
         return NOT_MEASURED
     before, after = (_range(numbers) for numbers in zip(*known, strict=True))
-    return f"{before} {arrow} {after}, at most {max(new - old for old, new in known):+}"
+    most = max(new - old for old, new in known)
+    return f"{before} {arrow} {after}, {f'at most {most:+}' if most > 0 else 'more in no kernel'}"
 
 
 def _range(numbers: Sequence[int]) -> str:
