@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +17,10 @@ import pytest
 from tests.engine.kernels import DATA, HEADER, STORE
 from tests.engine.test_server import FILES
 from tests.golden import golden
+from tests.ptx.images import fatbin_of, program, ptx
 from tui_probe.cli import main as front
-from tui_probe.engine.toolchain import Tool, find_tools
+from tui_probe.engine.kernel_file import read_kernel_file
+from tui_probe.engine.toolchain import Tool, architectures, find_tools
 from tui_probe.probe_files.loading import load_probe
 
 # An assembler with fixed words; a kernel that holds "frobnicate" is an error, as for the real one.
@@ -39,6 +46,7 @@ REFUSED = """
 	ret;
 }
 """
+NO_PTX = DATA / "image.no_ptx.cubin"
 BROKEN = "\n.visible .entry broken()\n{\n\tfrobnicate;\n\tret;\n}\n"
 
 
@@ -129,11 +137,41 @@ def test_without_an_assembler(no_ptxas: Path, capsys: pytest.CaptureFixture[str]
         assert kernel[key] is None
 
 
-def test_kernels_are_named_exactly(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    outcome = Outcome(("block_sched", "kernels.ptx", "--kernel", "stor", "--format", "json"), capsys, here)
-    (kernel,) = outcome.record()["kernels"]
-    assert (outcome.status, kernel["status"], kernel["arch"]) == (1, "failed", None)
-    assert kernel["reason"] == "no PTX for the kernel stor in the image; it has PTX for store"
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["store"], ["store"]),
+        (["^s.*e$"], ["store"]),
+        (["leaving(int)"], ["_Z7leavingi"]),
+        (["broken", "stor"], ["broken", "store"]),
+        (["(int)"], ["_Z7leavingi"]),
+        (["k|e"], ["_Z7leavingi", "store", "broken"]),
+    ],
+)
+def test_kernels_are_named_exactly_or_by_a_pattern(
+    here: Path, capsys: pytest.CaptureFixture[str], words: list[str], meant: list[str]
+) -> None:
+    options = [option for word in words for option in ("--kernel", word)]
+    record = Outcome(("block_sched", "kernels.ptx", *options, "--format", "json"), capsys, here).record()
+    assert [kernel["name"] for kernel in record["kernels"]] == meant
+
+
+def test_an_exact_name_wins(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "two.ptx").write_text(HEADER + STORE + STORE.replace("store", "store_all"))
+    words = ("block_sched", "two.ptx", "--format", "json", "--kernel")
+    for word, meant in (("store", ["store"]), ("stor", ["store", "store_all"])):
+        record = Outcome((*words, word), capsys, here).record()
+        assert [kernel["name"] for kernel in record["kernels"]] == meant
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"), [("stroe", "store"), ("leafing", "leaving or _Z7leavingi"), ("_Z7leafingi", "_Z7leavingi")]
+)
+def test_a_kernel_that_is_not_there(here: Path, capsys: pytest.CaptureFixture[str], word: str, meant: str) -> None:
+    outcome = Outcome(("block_sched", "kernels.ptx", "--kernel", word), capsys, here)
+    assert (outcome.status, outcome.out) == (1, "")
+    assert outcome.err.startswith(f"tui-probe: error: kernels.ptx: no kernel {word} among the 3 in it: did you mean ")
+    assert meant in outcome.err
 
 
 @pytest.mark.parametrize("name", ["attn_fwd.sm_90a.cubin", "image.host.o", "image.speed.fatbin", "image.size.fatbin"])
@@ -157,10 +195,25 @@ def test_with_the_real_assembler(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert kernel["instructions_added"] > 10
 
 
-def test_an_architecture_for_which_there_is_no_ptx(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("block_sched", str(DATA / "attn_fwd.sm_90a.cubin"), "--arch", "sm_100", "--format", "json")
-    (kernel,) = Outcome(words, capsys, here).record()["kernels"]
-    assert kernel["reason"] == "the PTX in the image is for sm_90, which a device of sm_100 cannot run"
+@pytest.mark.parametrize(
+    ("name", "arch", "held"),
+    [
+        ("attn_fwd.sm_90a.cubin", "sm_100", "PTX for sm_90, machine code for sm_90"),
+        ("image.no_ptx.cubin", "sm_80", "machine code for sm_90"),
+        ("image.size.fatbin", "sm_75", "PTX for sm_80, sm_90"),
+    ],
+)
+@pytest.mark.parametrize("kernel", [(), ("--kernel", "zero")])
+def test_a_file_for_other_gpus_says_so_once(
+    here: Path, capsys: pytest.CaptureFixture[str], name: str, arch: str, held: str, kernel: tuple[str, ...]
+) -> None:
+    words = ("block_sched", str(DATA / name), "--arch", arch, *kernel)
+    outcome = Outcome(words, capsys, here)
+    assert (outcome.status, outcome.out) == (1, "")
+    assert f"{name}: it has no kernel for a GPU of {arch}, but {held}" in outcome.err
+    record = Outcome((*words, "--format", "json"), capsys, here).record()
+    assert f"but {held}" in record["error"]
+    assert record["kernels"] == []
 
 
 def test_an_earlier_check_leaves_nothing_behind(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -263,18 +316,106 @@ def test_a_probe_of_values_needs_ptx(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert [one["reason_code"] for one in outcome.record()["kernels"]] == ["needs-instructions"]
 
 
-def test_machine_code_for_another_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("block_sched", str(DATA / "image.no_ptx.cubin"), "--format", "json", "--kernel", "zero", "--arch", "sm_80")
-    assert [one["reason_code"] for one in Outcome(words, capsys, tmp_path).record()["kernels"]] == ["no-machine-code"]
-
-
 def test_a_kernel_named_as_the_probe(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outcome = Outcome(("kernels.ptx", "probe.toml"), capsys, here)
     assert outcome.status == 2
     assert "kernels.ptx is no probe: the probe comes first, tui-probe check PROBE kernels.ptx" in outcome.err
 
 
-def test_no_files_are_named_where_a_kernel_has_none(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = Outcome(("block_sched", "kernels.ptx", "--kernel", "nowhere"), capsys, here).out
-    assert "nowhere: failed\n" in out
-    assert "--out DIR" not in out
+LIBRARY = fatbin_of((120, ptx("sm_120", "zero"))) + fatbin_of((80, HEADER + STORE), cubin=(90, NO_PTX.read_bytes()))
+"""The first image has PTX alone, for a newer GPU; the second has PTX of one kernel and machine code of others."""
+
+
+def test_each_kernel_of_a_library_by_the_way_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if not find_tools("ptxas"):
+        pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
+    library = tmp_path / "library.so"
+    library.write_bytes(program(LIBRARY))
+    words = ("block_sched", str(library), "--arch", "sm_90")
+    record = Outcome((*words, "--format", "json"), capsys, tmp_path).record()
+    assert [(one["name"], one["way"], one["image"], one["status"]) for one in record["kernels"]] == [
+        ("store", "ptx", 2, "ok"),
+        ("zero_strided", "graft", 2, "ok"),
+        ("zero", "graft", 2, "ok"),
+    ]
+    assert record["image"]["images"] == 2
+    assert record["totals"] == {"kernels": 3, "ok": {"ptx": 1, "graft": 2}, "refused": {}, "failed": {}}
+    out = Outcome(words, capsys, tmp_path).out
+    assert "library.so: " in out
+    assert " of elf in 2 images, PTX for sm_80, sm_120, machine code for sm_90\n" in out
+    assert "\nstore: ok, for sm_90, in its PTX, of image 2 of 2\n" in out
+    assert "\nzero: ok, for sm_90, in its machine code, of image 2 of 2\n" in out
+    assert out.endswith("\n3 kernels: 1 probed in PTX, 2 grafted\n")
+
+
+def test_without_an_architecture_the_newest_of_each_image_is_taken(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = tmp_path / "library.so"
+    library.write_bytes(program(LIBRARY))
+    monkeypatch.setattr("tui_probe.engine.assemble.find_tools", lambda _: [])
+    record = Outcome(("block_sched", str(library), "--format", "json"), capsys, tmp_path).record()
+    assert {one["name"]: one["arch"] for one in record["kernels"]} == {
+        "zero": "sm_120", "store": "sm_90", "zero_strided": "sm_90",
+    }  # fmt: skip
+
+
+def test_the_newest_that_the_assembler_knows(here: Path) -> None:
+    tool = here / "old_ptxas"
+    tool.write_text("""#!/bin/sh\necho "--gpu-name (-arch) Allowed values: 'compute_100','sm_80','sm_90','sm_90a'"\n""")
+    tool.chmod(0o755)
+    known = architectures(Tool(tool, (12, 0), "12.0"))
+    assert known == {80, 90}
+    image = read_kernel_file(DATA / "image.size.fatbin").images[0]
+    assert (image.newest(known), image.newest({80}), image.newest({70}), image.newest(())) == (90, 80, 90, 90)
+
+
+def test_many_kernels_are_told_in_groups(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kernels = [STORE.replace("store", f"store_{number}") for number in range(70)]
+    (here / "many.ptx").write_text(HEADER + REFUSED + "".join(kernels) + BROKEN)
+    outcome = Outcome(("block_sched", "many.ptx"), capsys, here)
+    assert (outcome.status, outcome.err) == (1, "")
+    golden("check_many.txt", outcome.out)
+    record = Outcome(("block_sched", "many.ptx", "--format", "json"), capsys, here).record()
+    assert len(record["kernels"]) == 72
+    assert record["totals"] == {
+        "kernels": 72,
+        "ok": {"ptx": 70, "graft": 0},
+        "refused": {"function-recursive": 1},
+        "failed": {"ptxas-refused": 1},
+    }
+
+
+def test_nothing_is_left_of_kernels_whose_files_are_not_wanted(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(here))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    assert Outcome(("block_sched", "kernels.ptx", "--kernel", "store"), capsys, here).status == 0
+    assert [path.name for path in here.iterdir()] == ["kernels.ptx"]
+
+
+def test_an_interrupt_waits_for_no_kernel(tmp_path: Path) -> None:
+    """One kernel of a library may take minutes; here its assembler does."""
+    tool = tmp_path / "bin" / "ptxas"
+    tool.parent.mkdir()
+    release = "Cuda compilation tools, release 99.0, V99.0.1"
+    begun = tmp_path / "begun"
+    tool.write_text(f'#!/bin/sh\ncase "$1" in --*) echo "{release}"; exit;; esac\ntouch {begun}\nexec sleep 60\n')
+    tool.chmod(0o755)
+    (tmp_path / "kernels.ptx").write_text(HEADER + STORE)
+    command = [sys.executable, "-m", "tui_probe", "check", "block_sched", str(tmp_path / "kernels.ptx")]
+    environment = os.environ | {"PATH": f"{tool.parent}:{os.environ['PATH']}", "CUDA_HOME": ""}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as process:
+        try:
+            while not begun.exists() and process.poll() is None:
+                time.sleep(0.02)
+            process.send_signal(signal.SIGINT)  # to it alone, so that the assembler goes on
+            assert process.wait(40) == 130
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+        out, err = process.communicate()
+    assert (out, err) == ("", "tui-probe: interrupted\n")

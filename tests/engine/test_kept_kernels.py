@@ -112,7 +112,7 @@ def test_nothing_is_parsed_for_a_hit(runs: Runs, monkeypatch: pytest.MonkeyPatch
         raise AssertionError("parsed")
 
     monkeypatch.setattr("tui_probe.engine.originals.parse", refuse)
-    monkeypatch.setattr("tui_probe.engine.originals.ptx_texts", refuse)
+    monkeypatch.setattr("tui_probe.engine.originals.held_ptx", refuse)
     assert runs() == (Answer("ok", "probed.bin"), 1)
 
 

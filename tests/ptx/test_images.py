@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
 
-import lz4.block
 import pytest
-import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ptx.corpus import DATA, HEADER, corpus
+from tests.ptx.corpus import DATA, corpus
+from tests.ptx.images import fatbin_of, program, ptx
 from tui_probe.errors import ImageError
 from tui_probe.ptx import elf
-from tui_probe.ptx.images import choose_ptx, find_ptx, image_kind, ptx_texts
+from tui_probe.ptx.images import choose_ptx, find_ptx, held_ptx, image_kind, ptx_texts
 from tui_probe.ptx.printer import tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FATBINS = ("none", "speed", "balance", "size")
 IMAGES = sorted(path.name for path in DATA.iterdir() if path.suffix in (".fatbin", ".cubin", ".o"))
@@ -24,41 +27,13 @@ def image(name: str) -> bytes:
     return (DATA / name).read_bytes()
 
 
-def ptx(target: str, *entries: str) -> str:
-    header = HEADER.replace("sm_90a", target)
-    return header + "".join(f".visible .entry {entry}()\n{{\n\tret;\n}}\n" for entry in entries)
-
-
-def fatbin(*texts: tuple[int, str], compress: str = "") -> bytes:
-    """One container with a PTX entry for each (arch, text), packed as nvcc does."""
-    body = b""
-    for arch, text in texts:
-        content = text.encode() + b"\0" * (8 - len(text) % 8)
-        packed, flag = _pack(content, compress)
-        padded = packed + b"\0" * (-len(packed) % 8)
-        size, compressed = (len(content), len(packed)) if flag else (0, 0)
-        body += struct.pack(
-            "<HHIQIIHHIIIQQQ", 1, 0x101, 64, len(padded), compressed, 0, 0, 9, arch, 0, 0, 0x11 | flag, 0, size
-        )
-        body += padded
-    return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
-
-
-def _pack(content: bytes, compress: str) -> tuple[bytes, int]:
-    if compress == "lz4":
-        return lz4.block.compress(content, store_size=False), 0x2000
-    if compress == "zstd":
-        return zstandard.ZstdCompressor().compress(content), 0x8000
-    return content, 0
-
-
 @pytest.mark.parametrize("mode", FATBINS)
 def test_fatbins_of_nvcc(mode: str) -> None:
     data = image(f"image.{mode}.fatbin")
     assert image_kind(data) == "fatbin"
     texts = ptx_texts(data)
     assert [text.arch for text in texts] == [80, 90]
-    assert all(text.entry_names() == ["zero", "zero_strided"] for text in texts)
+    assert all(list(text.entry_names) == ["zero", "zero_strided"] for text in texts)
     assert ".target sm_90\n" in find_ptx(data, "zero")
     assert ".target sm_80\n" in find_ptx(data, "zero_strided", arch=89)
     assert "\0" not in find_ptx(data)
@@ -107,14 +82,14 @@ def test_bytes_that_are_not_utf8_are_replaced() -> None:
 @pytest.mark.parametrize("compress", ["", "lz4", "zstd"])
 def test_several_containers_with_padding_between(compress: str) -> None:
     one, two = ptx("sm_80", "a"), ptx("sm_80", "b", "c")
-    data = fatbin((80, one), compress=compress) + b"\0" * 24 + fatbin((80, two), compress=compress) + b"\0" * 8
+    data = fatbin_of((80, one), compress=compress) + b"\0" * 24 + fatbin_of((80, two), compress=compress) + b"\0" * 8
     assert [text.text for text in ptx_texts(data)] == [one, two]
     assert find_ptx(data, "c") == two
     assert find_ptx(data, "a") == one
 
 
 def test_names_match_exactly() -> None:
-    data = fatbin((80, ptx("sm_80", "gemm_splitk")), (80, ptx("sm_80", "gemm")))
+    data = fatbin_of((80, ptx("sm_80", "gemm_splitk")), (80, ptx("sm_80", "gemm")))
     assert ".entry gemm(" in find_ptx(data, "gemm")
     with pytest.raises(ImageError, match="no PTX for the kernel gem in the image; it has PTX for gemm"):
         find_ptx(data, "gem")
@@ -134,8 +109,8 @@ def test_names_match_exactly() -> None:
 )
 def test_newest_that_the_device_can_run(device: int | None, chosen: str) -> None:
     texts = [ptx(target, "k") for target in ("sm_80", "sm_90a", "sm_89", "sm_100f")]
-    data = fatbin(*((80, text) for text in texts))
-    assert f".target {chosen}\n" in choose_ptx(ptx_texts(data), "k", device).text
+    data = fatbin_of(*((80, text) for text in texts))
+    assert f".target {chosen}\n" in choose_ptx(held_ptx(data), "k", device).text
 
 
 def test_too_old_device() -> None:
@@ -148,7 +123,7 @@ def test_wrapper() -> None:
     assert image_kind(wrapper) == "warpped_fatbin"
     with pytest.raises(ImageError, match="save the container"):
         ptx_texts(wrapper)
-    assert find_ptx(wrapper + fatbin((80, ptx("sm_80", "k"))), "k") == ptx("sm_80", "k")
+    assert find_ptx(wrapper + fatbin_of((80, ptx("sm_80", "k"))), "k") == ptx("sm_80", "k")
 
 
 @pytest.mark.parametrize("data", [b"", b"\0\0", b"MZ\x90", b"// nothing more", b".versions 1"])
@@ -172,10 +147,42 @@ def test_no_image(data: bytes) -> None:
 )
 @pytest.mark.parametrize("compress", ["lz4", "zstd"])
 def test_damaged_fatbin(compress: str, offset: int, value: bytes, message: str) -> None:
-    data = bytearray(fatbin((80, ptx("sm_80", "k")), compress=compress))
+    data = bytearray(fatbin_of((80, ptx("sm_80", "k")), compress=compress))
     data[offset : offset + len(value)] = value
     with pytest.raises(ImageError, match=message):
         ptx_texts(bytes(data))
+
+
+@pytest.mark.parametrize("compress", ["lz4", "zstd"])
+@pytest.mark.parametrize("packed", [bytes, program])
+def test_what_a_gpu_cannot_run_is_not_decompressed(compress: str, packed: Callable[[bytes], bytes]) -> None:
+    ours, newer = ptx("sm_90", "k"), ptx("sm_120", "k", "newer")
+    whole = fatbin_of((90, ours), (120, newer), compress=compress)
+    at = whole.index(fatbin_of((120, newer), compress=compress)[16 + 64 :][:24])  # behind the headers
+    data = packed(whole[:at] + b"\xff" * 16 + whole[at + 16 :])
+    assert find_ptx(data, "k", arch=90) == ours
+    assert find_ptx(data, "k", arch=100) == ours
+    with pytest.raises(ImageError, match="no PTX for the kernel newer in the image; it has PTX for k"):
+        find_ptx(data, "newer", arch=90)
+    with pytest.raises(ImageError, match="the PTX in the image is for sm_90, sm_120, which a device of sm_80 cannot"):
+        find_ptx(data, "k", arch=80)
+    with pytest.raises(ImageError, match=r"damaged|cannot be read"):
+        find_ptx(data, "k", arch=120)
+
+
+def test_older_ptx_is_not_decompressed_where_newer_will_do() -> None:
+    older, ours = ptx("sm_80", "k", "old"), ptx("sm_90", "k")
+    whole = fatbin_of((80, older), (90, ours), compress="lz4")
+    data = whole[: 16 + 64] + b"\xff" * 16 + whole[16 + 64 + 16 :]
+    assert find_ptx(data, "k", arch=90) == ours
+    with pytest.raises(ImageError, match=r"damaged|cannot be read"):
+        find_ptx(data, "old", arch=90)
+
+
+def test_text_is_decompressed_once() -> None:
+    (held,) = held_ptx(fatbin_of((90, ptx("sm_90", "k")), compress="zstd"))
+    assert held.texts is held.texts
+    assert choose_ptx([held], "k", 90) is choose_ptx([held], "k", 90)
 
 
 def test_truncated_elf() -> None:
@@ -207,3 +214,8 @@ def _try(content: bytes) -> None:
     except ImageError:
         return
     assert all(".version" in text.text for text in texts)
+    for arch in (80, 90, None):
+        try:
+            assert find_ptx(content, "zero", arch) in [text.text for text in texts]
+        except ImageError as error:
+            assert error.reason.code in ("no-ptx", "ptx-for-other-gpu", "no-ptx-for-kernel")  # noqa: PT017

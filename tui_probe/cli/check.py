@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import re
 import sys
 import tempfile
@@ -11,20 +12,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.engine.assemble import Assembler
-from tui_probe.engine.checking import Image, check_kernels, read_image
+from tui_probe.engine.checking import check_kernels
+from tui_probe.engine.kernel_file import read_kernel_file
+from tui_probe.engine.toolchain import architectures
+from tui_probe.engine.wanted_kernels import wanted_kernels
 from tui_probe.errors import LaunchError, ProbeError, ProbeFileError
 from tui_probe.pages.check_report import Check, check_json, check_text, error_json
 from tui_probe.probe_files.loading import find_probe, load_probe
-from tui_probe.trace.kernels import read_process_log
 
-from .output import put
+from .output import put, warn
+from .reading import Reading
 from .sizes import speaks_utf8
 from .status import ExitStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from tui_probe.engine.checking import KernelCheck
+    from tui_probe.engine.kernel_file import FoundKernel
     from tui_probe.engine.model import Probe
+    from tui_probe.trace.kernels import ProcessLog
 
 EPILOG = (
     "The exit status is 0 if all is well, 1 if the probe or a kernel is refused or fails, 2 for a wrong command line."
@@ -41,17 +48,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "ptx",
         nargs="?",
         type=Path,
-        metavar="PTX",
-        help="PTX, or a file that holds it: cubin, fatbin, executable, object; without PTX its machine code",
+        metavar="FILE",
+        help="PTX, cubin, fatbin, object, library or executable; its kernels are probed as in a run: in their PTX or,"
+        " where the GPU cannot run that, in their machine code",
     )
     parser.add_argument(
         "--kernel",
         action="append",
-        metavar="NAME",
-        help="only this kernel, by its exact name; may be repeated; default: all",
+        metavar="WHICH",
+        help="only this kernel, or those that a regular expression finds, by their C++ names, too; may be repeated;"
+        " default: all",
     )
     parser.add_argument(
-        "--arch", type=architecture, metavar="sm_XY", help="the GPU's architecture; default: that of the PTX"
+        "--arch", type=architecture, metavar="sm_XY", help="the GPU's architecture; default: the newest in the file"
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="keep the folder of each kernel in this directory")
     parser.add_argument("--format", choices=("table", "json"), default="table", help="default %(default)s")
@@ -70,6 +79,9 @@ def run(arguments: argparse.Namespace) -> int:
     refuse_usage(arguments)
     try:
         check = checked(arguments)
+    except KeyboardInterrupt:
+        warn("interrupted")
+        os._exit(ExitStatus.INTERRUPTED)  # Python would wait for the threads, which may need minutes for a kernel
     except ProbeError as error:
         if arguments.format != "json":
             raise
@@ -105,21 +117,25 @@ def checked(arguments: argparse.Namespace) -> Check:
     tool = next(iter(assembler.tools()), None)
     if arguments.ptx is None:
         return Check(probe, tool)
-    image = read_image(arguments.ptx)
+    with Reading() as reading:
+        file = read_kernel_file(arguments.ptx)
+        known = {arch for each in assembler.tools() for arch in architectures(each)}
+        number = int(re.sub(r"\D", "", arguments.arch)) if arguments.arch else None
+        kernels = wanted_kernels(file, arguments.kernel or (), number, known, reading)
     with folder(arguments.out) as place:
-        return tried(probe, image, arguments, place, assembler)
+        return Check(probe, tool, file, tried(probe, kernels, arguments, place, assembler), arguments.out)
 
 
-def tried(probe: Probe, image: Image, arguments: argparse.Namespace, place: Path, assembler: Assembler) -> Check:
+def tried(
+    probe: Probe, kernels: Sequence[FoundKernel], arguments: argparse.Namespace, place: Path, assembler: Assembler
+) -> list[tuple[KernelCheck, ProcessLog]]:
     """The probe in each kernel. Raises LaunchError where the folders cannot be written."""
-    names = arguments.kernel or image.kernel_names()
+    keep = arguments.out is not None
     try:
-        kernels = check_kernels(probe, image, names, arguments.arch, place, assembler)
+        with Reading("checking") as checking:
+            return check_kernels(probe, kernels, arguments.arch, place, assembler, keep=keep, progress=checking)
     except OSError as error:
         raise LaunchError(f"--out {place}: {error.filename}: {error.strerror}") from error
-    logs = [read_process_log(kernel.directory / "process.log") for kernel in kernels]
-    tool = next(iter(assembler.tools()), None)
-    return Check(probe, tool, image, list(zip(kernels, logs, strict=True)), arguments.out)
 
 
 @contextlib.contextmanager
@@ -128,5 +144,5 @@ def folder(chosen: Path | None) -> Iterator[Path]:
     if chosen is not None:
         yield chosen
         return
-    with tempfile.TemporaryDirectory(prefix="tui-probe-check-") as name:
+    with tempfile.TemporaryDirectory(prefix="tui-probe-check-", ignore_cleanup_errors=True) as name:
         yield Path(name)

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ImageError
 from tui_probe.ptx import elf, fatbin
-from tui_probe.ptx.images import container_of, image_kind
+from tui_probe.ptx.images import FATBIN_SECTIONS, container_of, image_kind
 from tui_probe.reasons import because
 from tui_probe.sass.cubin import Cubin, arch_of, is_cubin
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
-_FATBIN_SECTIONS: Final = (".nv_fatbin", "__nv_relfatbin")
 _ELF: Final = fatbin.EntryKind.ELF
 
 
@@ -40,44 +39,60 @@ def kernels_in(image: bytes, arch: int | None = None) -> dict[str, int]:
     """
     found: dict[str, int] = {}
     for one in _fitting(image, arch):
-        cubin = _read(one)
-        for name in cubin.kernels if cubin else ():
+        for name in kernels_of(one):
             found.setdefault(name, one.arch)
     return found
 
 
+def fitting_cubins(entries: Iterable[fatbin.Entry], arch: int | None) -> list[fatbin.Entry]:
+    """Of the entries of one image, the cubins that a device of ``arch`` (90) runs, or all, the one that the driver
+    takes rather first.
+    """
+    fitting = [one for one in entries if one.kind == _ELF and (arch is None or one.runs_on(arch))]
+    return sorted(fitting, key=lambda one: one.rank, reverse=True)
+
+
+def kernels_of(entry: fatbin.Entry) -> tuple[str, ...]:
+    """The names of the kernels in a cubin. Raises ImageError."""
+    cubin = _read(entry)
+    return cubin.kernels if cubin else ()
+
+
+def entry_of_cubin(image: bytes) -> fatbin.Entry:
+    """A cubin as if it lay in a fatbin."""
+    return fatbin.Entry(_ELF, arch_of(image), 0, 0, image, 0, len(image))
+
+
 def cubins_in(image: bytes, architectures: Collection[int]) -> Iterator[bytes]:
     """The cubins of an image for these architectures (90), in order. Raises ImageError."""
-    for one in _cubins(image):
-        if one.arch in architectures and is_cubin(content := one.content()):
+    for one in _entries(image):
+        if one.kind == _ELF and one.arch in architectures and is_cubin(content := one.content()):
             yield content
 
 
-@lru_cache(maxsize=4)
 def _read(entry: fatbin.Entry) -> Cubin | None:
+    return _read_alone(entry.alone())
+
+
+@lru_cache(maxsize=4)
+def _read_alone(entry: fatbin.Entry) -> Cubin | None:
     """The cubin of an entry; the last few are remembered, since a program's kernels come from few that are large."""
     content = entry.content()
     return Cubin.read(content) if is_cubin(content) else None
 
 
 def _fitting(image: bytes, arch: int | None) -> list[fatbin.Entry]:
-    """The cubins that a device runs, or all, the one that the driver takes rather first."""
-    fitting = [one for one in _cubins(image) if arch is None or one.runs_on(arch)]
-    return sorted(fitting, key=lambda one: one.rank, reverse=True)
+    return fitting_cubins(_entries(image), arch)
 
 
-def _cubins(image: bytes) -> Iterator[fatbin.Entry]:
-    """The cubins of an image, in order; those in a fatbin not yet decompressed."""
+def _entries(image: bytes) -> Iterator[fatbin.Entry]:
+    """The entries of an image, in order, not yet decompressed."""
     kind = image_kind(image)
     if kind == "elf" and is_cubin(image):
-        yield fatbin.Entry(_ELF, arch_of(image), 0, 0, image)
+        yield entry_of_cubin(image)
     elif kind == "elf":
-        for name, content in elf.sections(image):
-            if name in _FATBIN_SECTIONS:
-                yield from _of_fatbin(content)
+        for name, place in elf.places(image):
+            if name in FATBIN_SECTIONS:
+                yield from fatbin.entries(image, place)
     elif kind != "ptx":
-        yield from _of_fatbin(container_of(image))
-
-
-def _of_fatbin(container: bytes) -> Iterator[fatbin.Entry]:
-    return (entry for entry in fatbin.entries(container) if entry.kind == _ELF)
+        yield from fatbin.entries(container_of(image))

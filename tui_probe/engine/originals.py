@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.shared_files import link_to, put
-from tui_probe.ptx.images import PtxText, choose_ptx, image_kind, ptx_texts
+from tui_probe.ptx.images import HeldPtx, choose_ptx, held_ptx, image_kind
 from tui_probe.ptx.parser import parse
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Original:
 class _Image:
     kind: str
     size: int
-    texts: list[PtxText]
+    held: list[HeldPtx]
     parsed: dict[int, Original] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -62,7 +62,7 @@ class Originals:
         """
         known = self._image(image)
         with known.lock:
-            text = choose_ptx(known.texts, entry, arch)
+            text = choose_ptx(known.held, entry, arch)
             original = known.parsed.get(id(text))
             if original is None:
                 original = known.parsed[id(text)] = Original(text.text, parse(text.text))
@@ -72,7 +72,7 @@ class Originals:
         with self._lock:
             known = self._images.get(image)
             if known is None:
-                known = self._images[image] = _Image(image_kind(image), len(image), ptx_texts(image))
+                known = self._images[image] = _Image(image_kind(image), len(image), held_ptx(image))
                 self._forget()
             self._images.move_to_end(image)
             return known

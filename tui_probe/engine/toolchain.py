@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 INSTALL_HINT: Final = "install the wheel nvidia-cuda-nvcc, or set CUDA_HOME to a CUDA toolkit"
 
 _RELEASE: Final = re.compile(r"release (\d+)\.(\d+)(?:, V([\d.]+))?")
+_ARCHITECTURE: Final = re.compile(r"'sm_(\d+)[af]?'")
 _VERSION_SECONDS: Final = 2
 """A tool says its version in some hundredths of a second; one that hangs holds up whoever looks for tools, once."""
 _silent: Final[set[Path]] = set()
@@ -40,6 +41,19 @@ def find_tools(name: str = "ptxas") -> list[Tool]:
         if tool is not None:
             by_version.setdefault(tool.version, tool)
     return sorted(by_version.values(), key=lambda tool: [int(part) for part in tool.version.split(".")], reverse=True)
+
+
+@lru_cache
+def architectures(ptxas: Tool) -> frozenset[int]:
+    """Those that a ptxas assembles for (90); empty if it does not say."""
+    try:
+        shown = subprocess.run(
+            [ptxas.path, "--help"], capture_output=True, text=True, timeout=_VERSION_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return frozenset()
+    _, _, about = shown.stdout.partition("--gpu-name")
+    return frozenset(int(number) for number in _ARCHITECTURE.findall(about))
 
 
 def candidate_paths(name: str) -> Iterator[Path]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw.printable import dump_json
-from tui_probe.draw.units import count, counted, size
+from tui_probe.draw.units import NOT_MEASURED, count, counted, size
+from tui_probe.pages.check_totals import MOST_ALONE, WAYS, group_lines, totals, totals_line
 from tui_probe.probe_files.catalogue import describe
 from tui_probe.probe_files.doubts import doubts
 from tui_probe.trace.demangle import demangle
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from tui_probe.engine.checking import Image, KernelCheck
+    from tui_probe.engine.checking import KernelCheck
+    from tui_probe.engine.kernel_file import KernelFile
     from tui_probe.engine.model import Map, Probe
     from tui_probe.engine.toolchain import Tool
     from tui_probe.trace.kernels import ProcessLog, Resources
@@ -33,7 +35,7 @@ class Check:
 
     probe: Probe
     assembler: Tool | None
-    image: Image | None = None
+    file: KernelFile | None = None
     kernels: list[tuple[KernelCheck, ProcessLog]] = field(default_factory=list)
     out: Path | None = None
 
@@ -43,12 +45,17 @@ class Check:
 
 
 def check_text(check: Check, arrow: str) -> str:
-    """For a person: the probe, then each kernel. ``arrow`` stands between before and after."""
+    """For a person: the probe, then each kernel or, of many, what they have in common. ``arrow`` stands between before
+    and after.
+    """
     lines = list(_head(check))
-    for kernel, log in check.kernels:
-        lines += ["", *_kernel(check, kernel, log, arrow)]
+    if len(check.kernels) > MOST_ALONE:
+        lines += ["", *group_lines(check.kernels, arrow)]
+    else:
+        for kernel, log in check.kernels:
+            lines += ["", *_kernel(check, kernel, log, arrow)]
     if check.kernels:
-        lines += ["", _summary(check)]
+        lines += ["", totals_line([kernel for kernel, _ in check.kernels])]
     return "\n".join(lines) + "\n"
 
 
@@ -59,33 +66,33 @@ def _head(check: Check) -> Iterator[str]:
     yield from _listed("runs", entry.places)
     yield _field("verified", _VERIFIED)
     yield from _listed("doubtful", doubts(check.probe))
-    if check.image is not None:
-        image = check.image
-        what = "PTX" if image.way == "ptx" else "machine code"
-        held = f"{size(image.size)} of {image.kind}, {what} for {counted(len(image.kernel_names()), 'kernel')}"
-        yield _field("image", f"{image.path}: {held}")
+    if check.file is not None:
+        file = check.file
+        images = f" in {counted(len(file.images), 'image')}" if len(file.images) > 1 else ""
+        yield _field("file", f"{file.path}: {size(file.size)} of {file.kind}{images}, {file.held()}")
         tool = check.assembler
         yield _field("assembler", f"ptxas {tool.version}, {tool.path}" if tool else _NO_ASSEMBLER)
 
 
 def _kernel(check: Check, kernel: KernelCheck, log: ProcessLog, arrow: str) -> Iterator[str]:
-    yield f"{kernel.name}: {kernel.status}{f', for {kernel.arch}' if kernel.arch else ''}"
+    yield f"{kernel.name}: {kernel.status}, for {kernel.arch}, in its {WAYS[kernel.way]}{_of_images(check, kernel)}"
     if (readable := demangle(kernel.name)) != kernel.name:
         yield _field("  is", readable)
     if kernel.status == "ok":
         if log.pruned or log.probed:
             yield _field("  registers", _before_and_after(log, "registers", arrow))
             yield _field("  spills", f"{_before_and_after(log, 'spill_bytes', arrow)} bytes")
-        yield _field("  added", counted(kernel.added or 0, "instruction") + _WAYS[kernel.way])
+        yield _field("  added", counted(kernel.added or 0, "instruction"))
         yield from _listed("  matched", [f"{name}: {count(number)}" for name, number in kernel.matched])
         if kernel.note:
             yield _field("  note", kernel.note)
     else:
         yield _field("  reason", f"{place}: {kernel.reason}" if (place := _place(check, kernel)) else kernel.reason)
+        yield _field("  code", kernel.code or NOT_MEASURED)
         yield from _listed("  ptxas", kernel.said)
         if kernel.instead:
             yield _field("  instead", kernel.instead)
-        elif kernel.status == "failed" and kernel.arch and check.out is None:
+        elif kernel.status == "failed" and check.out is None:
             yield _field("  look", "at its files, which --out DIR keeps")
     if check.out is not None:
         yield _field("  files", str(kernel.directory))
@@ -103,23 +110,18 @@ def _number(resources: Resources | None, name: str) -> int | None:
 
 def _place(check: Check, kernel: KernelCheck) -> str:
     """``kernels.ptx, line 7``; the PTX of other images is named only where it stays on disk."""
-    if check.image is None or not kernel.line:
+    if check.file is None or not kernel.line:
         return ""
-    if check.image.kind == "ptx":
-        return f"{check.image.path}, line {kernel.line}"
+    if check.file.kind == "ptx":
+        return f"{check.file.path}, line {kernel.line}"
     if check.out is not None:
         return f"{kernel.directory / 'original.ptx'}, line {kernel.line}"
-    return f"{check.image.path}, line {kernel.line} of its PTX"
+    return f"{check.file.path}, line {kernel.line} of its PTX"
 
 
-def _summary(check: Check) -> str:
-    number = {status: sum(kernel.status == status for kernel, _ in check.kernels) for status in _STATUSES}
-    told = ", ".join(f"{count} {status}" for status, count in number.items() if count)
-    return f"{counted(len(check.kernels), 'kernel')}: {told}"
-
-
-_STATUSES = ("ok", "refused", "failed")
-_WAYS = {"ptx": "", "graft": ", to machine code"}
+def _of_images(check: Check, kernel: KernelCheck) -> str:
+    images = len(check.file.images) if check.file else 1
+    return f", of image {kernel.image} of {images}" if images > 1 else ""
 
 
 def _listed(label: str, items: Sequence[str]) -> Iterator[str]:
@@ -133,13 +135,14 @@ def _field(label: str, words: str) -> str:
 
 def check_json(check: Check) -> str:
     """For a program. What was not assembled has ``null`` for its registers and spills."""
-    tool, image = check.assembler, check.image
+    tool, file = check.assembler, check.file
     record = {
         "version": VERSION,
         "error": None,
         "probe": _probe_record(check.probe),
-        "image": image and {"path": str(image.path), "kind": image.kind, "bytes": image.size},
+        "image": file and {"path": str(file.path), "kind": file.kind, "bytes": file.size, "images": len(file.images)},
         "assembler": tool and {"path": str(tool.path), "version": tool.version},
+        "totals": totals([kernel for kernel, _ in check.kernels]),
         "kernels": [_kernel_record(check, kernel, log) for kernel, log in check.kernels],
     }
     return dump_json(record, indent=1) + "\n"
@@ -147,7 +150,7 @@ def check_json(check: Check) -> str:
 
 def error_json(reason: str) -> str:
     """The same where there is nothing to tell but why."""
-    empty: dict[str, Any] = {"probe": None, "image": None, "assembler": None, "kernels": []}
+    empty: dict[str, Any] = {"probe": None, "image": None, "assembler": None, "totals": None, "kernels": []}
     return dump_json({"version": VERSION, "error": reason} | empty, indent=1) + "\n"
 
 
@@ -181,6 +184,7 @@ def _kernel_record(check: Check, kernel: KernelCheck, log: ProcessLog) -> dict[s
         "status": kernel.status,
         "way": kernel.way,
         "arch": kernel.arch,
+        "image": kernel.image,
         "reason": kernel.reason or None,
         "reason_code": kernel.code,
         "line": kernel.line or None,

@@ -38,7 +38,13 @@ class _Section(NamedTuple):
 
 
 def sections(image: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of each section that has content, in file order.
+    """Yield name and content of each section that has content, in file order. Raises as ``places`` does."""
+    for name, place in places(image):
+        yield name, image[place]
+
+
+def places(image: bytes) -> Iterator[tuple[str, slice]]:
+    """Yield the name of each section that has content, in file order, and where in ``image`` the content is.
 
     Raises ImageError for a file that is cut off or is no 64-bit little-endian ELF.
     """
@@ -55,7 +61,7 @@ def sections(image: bytes) -> Iterator[tuple[str, bytes]]:
     names_index = first.link if names_index == _EXTENDED_INDEX else names_index
     if table + count * entry_size > len(image):
         raise ImageError("the ELF image is cut off before the end of its section table: capture it again")
-    names = Names(_content(image, _section(image, table + names_index * entry_size)))
+    names = Names(image[_place(image, _section(image, table + names_index * entry_size))])
     left = len(image)
     for index in range(1, count):
         section = _section(image, table + index * entry_size)
@@ -63,7 +69,7 @@ def sections(image: bytes) -> Iterator[tuple[str, bytes]]:
             left -= section.size
             if left < 0:
                 raise ImageError("sections of the ELF image lie over each other: it is damaged; capture it again")
-            yield names.at(section.name).decode("latin-1"), _content(image, section)
+            yield names.at(section.name).decode("latin-1"), _place(image, section)
 
 
 class Names:
@@ -89,7 +95,7 @@ def _section(image: bytes, offset: int) -> _Section:
     return _Section._make(_SECTION.unpack_from(image, offset))
 
 
-def _content(image: bytes, section: _Section) -> bytes:
+def _place(image: bytes, section: _Section) -> slice:
     if section.offset + section.size > len(image):
         raise ImageError("the ELF image is cut off before the end of a section: capture it again")
-    return image[section.offset : section.offset + section.size]
+    return slice(section.offset, section.offset + section.size)

@@ -7,7 +7,7 @@ The format is not documented by NVIDIA; the layout here is what nvcc 12 and 13 w
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
@@ -44,13 +44,29 @@ class EntryKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry. ``arch`` is 90 for sm_90; ``size`` is that of the content in bytes, 0 if it is not compressed."""
+    """One entry. ``arch`` is 90 for sm_90; ``size`` is that of the content in bytes, 0 if it is not compressed.
+
+    It refers to ``image``, of which it is the bytes from ``start`` to ``end``: a library has hundreds of entries, most
+    of them for other GPUs.
+    """
 
     kind: int
     arch: int
     flags: int
     size: int
-    payload: bytes
+    image: bytes = field(repr=False)
+    start: int
+    end: int
+
+    @property
+    def payload(self) -> bytes:
+        """What lies in the file."""
+        return self.image[self.start : self.end]
+
+    def alone(self) -> Entry:
+        """The same entry without the rest of its image, for those who keep it longer than that."""
+        payload = self.payload
+        return replace(self, image=payload, start=0, end=len(payload))
 
     def runs_on(self, arch: int) -> bool:
         """Whether a device of ``arch`` (90) runs machine code of this entry: ``sm_90a`` on 9.0 alone, others on later
@@ -79,46 +95,58 @@ class Entry:
             raise ImageError(f"a compressed fatbin entry for sm_{self.arch} cannot be read: {error}") from error
 
     def _decompress(self) -> bytes:
+        payload = self.payload
         if self.flags & _LZ4:
-            content: bytes = lz4.block.decompress(self.payload, uncompressed_size=self.size)
+            content: bytes = lz4.block.decompress(payload, uncompressed_size=self.size)
             return content
-        if zstandard.frame_content_size(self.payload) not in (self.size, -1):
+        if zstandard.frame_content_size(payload) not in (self.size, -1):
             raise ImageError("a fatbin entry and its zstd frame tell different sizes: it is damaged")
-        return zstandard.ZstdDecompressor().decompress(self.payload, max_output_size=self.size)
+        return zstandard.ZstdDecompressor().decompress(payload, max_output_size=self.size)
 
 
-def entries(image: bytes) -> Iterator[Entry]:
-    """Yield the entries of all containers in ``image``, in order.
+def entries(image: bytes, place: slice | None = None) -> Iterator[Entry]:
+    """Yield the entries of all containers in ``image``, or in a ``place`` of it, in order. Raises as ``containers``."""
+    for container in containers(image, place):
+        yield from container
+
+
+def containers(image: bytes, place: slice | None = None) -> Iterator[list[Entry]]:
+    """Yield the entries of each container in ``image``, or in a ``place`` of it, in order.
 
     Raises ImageError if it is damaged or cut off, or if its entries together tell sizes that no compiler's output has:
     so all of them can be decompressed.
     """
-    room = _ALWAYS + _RATIO * len(image)
-    for entry in _all_entries(image):
-        room -= entry.size
-        if room < 0:
-            raise ImageError(
-                f"a fatbin of {len(image)} bytes tells that its entries have more than {_ALWAYS + _RATIO * len(image)}"
-                " bytes when decompressed: it is damaged"
-            )
-        yield entry
+    start, stop, _ = (place or slice(None)).indices(len(image))
+    most = _ALWAYS + _RATIO * (stop - start)
+    told = 0
+    for first, end in _containers(image, start, stop):
+        held = []
+        for entry in _entries(image, first, end):
+            told += entry.size
+            if told > most:
+                raise ImageError(
+                    f"a fatbin of {stop - start} bytes tells that its entries have more than {most}"
+                    " bytes when decompressed: it is damaged"
+                )
+            held.append(entry)
+        yield held
 
 
-def _all_entries(image: bytes) -> Iterator[Entry]:
-    position = 0
-    while image.startswith(MAGIC, position):
-        if position + _CONTAINER.size > len(image):
-            raise ImageError(_CUT_OFF.format(_CONTAINER.size, len(image) - position))
+def _containers(image: bytes, position: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Where the entries of each container begin, and where they end."""
+    while image.startswith(MAGIC, position, stop):
+        if position + _CONTAINER.size > stop:
+            raise ImageError(_CUT_OFF.format(_CONTAINER.size, stop - position))
         _, _, header_size, size = _CONTAINER.unpack_from(image, position)
         end = position + header_size + size
-        if header_size < _CONTAINER.size or end > len(image):
-            raise ImageError(_CUT_OFF.format(header_size + size, len(image) - position))
-        yield from _entries(image, position + header_size, end)
-        position = _skip_padding(image, end)
+        if header_size < _CONTAINER.size or end > stop:
+            raise ImageError(_CUT_OFF.format(header_size + size, stop - position))
+        yield position + header_size, end
+        position = _skip_padding(image, end, stop)
 
 
-def _skip_padding(image: bytes, position: int) -> int:
-    while position < len(image) and image[position] == 0:
+def _skip_padding(image: bytes, position: int, stop: int) -> int:
+    while position < stop and image[position] == 0:
         position += 1
     return position
 
@@ -134,5 +162,5 @@ def _entries(image: bytes, position: int, end: int) -> Iterator[Entry]:
         if compressed_size > payload_size:
             raise ImageError("a fatbin entry is shorter than its compressed content: it is damaged")
         compressed = flags & (_LZ4 | _ZSTD)
-        payload = image[start : start + (compressed_size if compressed else payload_size)]
-        yield Entry(kind, arch, flags, size if compressed else 0, payload)
+        content_end = start + (compressed_size if compressed else payload_size)
+        yield Entry(kind, arch, flags, size if compressed else 0, image, start, content_end)

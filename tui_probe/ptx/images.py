@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
+from itertools import groupby
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui_probe.errors import ImageError
@@ -13,7 +15,7 @@ from tui_probe.ptx.lexer import NAME, TRIVIA
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 ImageKind: TypeAlias = Literal["elf", "fatbin", "warpped_fatbin", "ptx"]
 """As ``[bin] type`` of an event log tells it; the spelling is that of the format."""
@@ -22,22 +24,24 @@ _WRAPPER_MAGIC: Final = 0x466243B1.to_bytes(4, "little")
 _WRAPPER_SIZE: Final = 24
 _PTX_SECTION: Final = re.compile(r"\.nv_debug_ptx_txt(?:\..+)?")
 """A cubin that was linked from several has a section for each of them, with a number behind a dot."""
-_FATBIN_SECTIONS: Final = (".nv_fatbin", "__nv_relfatbin")
+FATBIN_SECTIONS: Final = (".nv_fatbin", "__nv_relfatbin")
+"""Of programs and objects: fatbins as they are loaded, and those that are still to be linked."""
 _PTX_START: Final = re.compile(rf"{TRIVIA}\.version(?![A-Za-z0-9_$])")
 _TARGET: Final = re.compile(r"\.target\s+sm_([0-9]+)([a-z]?)")
 _ENTRY: Final = re.compile(rf"\.entry{TRIVIA}({NAME})")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PtxText:
     """One PTX module out of an image. ``arch`` is 90 for ``.target sm_90a``."""
 
     arch: int
     text: str
 
-    def entry_names(self) -> list[str]:
+    @cached_property
+    def entry_names(self) -> dict[str, None]:
         """The names of its kernels, in order."""
-        return _ENTRY.findall(self.text)
+        return dict.fromkeys(_ENTRY.findall(self.text))
 
     def runs_on(self, arch: int) -> bool:
         """Tell whether a device of compute capability ``arch`` (90 for 9.0) can run it.
@@ -52,6 +56,41 @@ class PtxText:
         if suffix == "f":
             return self.arch <= arch and self.arch // 10 == arch // 10
         return self.arch <= arch
+
+
+@dataclass(frozen=True)
+class HeldPtx:
+    """PTX in an image, which is decompressed when its text is asked for. ``arch`` (90) is what its header tells.
+
+    ``entry`` is where a fatbin has it, as PTX or within a cubin; None: it lies there as text, which is then known.
+    """
+
+    arch: int
+    entry: fatbin.Entry | None
+    known: tuple[PtxText, ...] = ()
+
+    @cached_property
+    def texts(self) -> tuple[PtxText, ...]:
+        """Its modules: none if there is no PTX after all, several in a cubin that was linked. Raises ImageError."""
+        if self.entry is None:
+            return self.known
+        content = self.entry.content()
+        if self.entry.kind == fatbin.EntryKind.PTX:
+            return _texts([_text(content)])
+        # A cubin, which has no fatbins in it.
+        return _texts(_kept_by(content)) if content.startswith(elf.MAGIC) else ()
+
+    def may_run_on(self, arch: int | None) -> bool:
+        """Whether a device of ``arch`` (90) can run it, as far as its header tells; None: any device."""
+        if arch is None or self.entry is None:
+            return True
+        return self.arch <= arch if self.entry.kind == fatbin.EntryKind.PTX else self.entry.runs_on(arch)
+
+    def targets(self) -> list[int]:
+        """What it is for, as far as that is known without decompressing it."""
+        if self.entry is None or "texts" in self.__dict__:
+            return [text.arch for text in self.texts]
+        return [self.arch] if self.entry.kind == fatbin.EntryKind.PTX else []
 
 
 def image_kind(image: bytes) -> ImageKind:
@@ -69,18 +108,20 @@ def image_kind(image: bytes) -> ImageKind:
     )
 
 
-def ptx_texts(image: bytes) -> list[PtxText]:
-    """All PTX modules in ``image``, in order; none if it holds machine code alone. Raises ImageError."""
+def held_ptx(image: bytes) -> list[HeldPtx]:
+    """All PTX in ``image``, in order, not yet decompressed. Raises ImageError for what is no image or is damaged."""
     match image_kind(image):
         case "ptx":
-            texts = [_text(image)]
-        case "fatbin":
-            texts = list(_of_fatbin(image))
-        case "warpped_fatbin":
-            texts = list(_of_fatbin(_unwrap(image)))
+            return [_lying_there(_text(image))]
+        case "fatbin" | "warpped_fatbin":
+            return ptx_of_entries(fatbin.entries(container_of(image)))
         case "elf":
-            texts = list(_of_elf(image))
-    return [PtxText(_arch(text), text) for text in texts if _PTX_START.match(text)]
+            return list(_of_elf(image))
+
+
+def ptx_texts(image: bytes) -> list[PtxText]:
+    """All PTX modules in ``image``, in order; none if it holds machine code alone. Raises ImageError."""
+    return [text for held in held_ptx(image) for text in held.texts]
 
 
 def find_ptx(image: bytes, entry: str | None = None, arch: int | None = None) -> str:
@@ -89,52 +130,80 @@ def find_ptx(image: bytes, entry: str | None = None, arch: int | None = None) ->
     With ``arch`` (90 for compute capability 9.0), the newest that such a device can run.
     Raises ImageError, which says what is missing.
     """
-    return choose_ptx(ptx_texts(image), entry, arch).text
+    return choose_ptx(held_ptx(image), entry, arch).text
 
 
-def choose_ptx(texts: list[PtxText], entry: str | None = None, arch: int | None = None) -> PtxText:
-    """Of the PTX of one image, what ``find_ptx`` finds. Raises ImageError, which says what is missing."""
-    if not texts:
-        raise ImageError(because("no-ptx"))
-    if entry is not None:
-        texts = _having(texts, entry)
-    fitting = [text for text in texts if arch is None or text.runs_on(arch)]
-    if not fitting:
-        held = ", ".join(sorted({f"sm_{text.arch}" for text in texts}))
-        raise ImageError(because("ptx-for-other-gpu", targets=held, gpu=f"sm_{arch}"))
-    return max(fitting, key=lambda text: text.arch)
-
-
-def _having(texts: list[PtxText], entry: str) -> list[PtxText]:
-    names = [text.entry_names() for text in texts]
-    having = [text for text, held in zip(texts, names, strict=True) if entry in held]
-    if not having:
-        known = sorted({name for held in names for name in held})
+def choose_ptx(held: Sequence[HeldPtx], entry: str | None = None, arch: int | None = None) -> PtxText:
+    """Of the PTX of one image, what ``find_ptx`` finds; what such a device cannot run, and what is older than that, is
+    not decompressed. Raises ImageError, which says what is missing.
+    """
+    others: list[PtxText] = []
+    for texts in fitting_ptx(held, arch):
+        having = [text for text in texts if entry is None or entry in text.entry_names]
+        if having:
+            return max(having, key=lambda text: text.arch)
+        others += texts
+    if entry is not None and others:
+        known = sorted({name for text in others for name in text.entry_names})
         near = ", ".join(get_close_matches(entry, known, 3) or known[:3]) or "none"
         raise ImageError(because("no-ptx-for-kernel", kernel=entry, others=near))
-    return having
+    if targets := ptx_targets(held):
+        told = ", ".join(f"sm_{target}" for target in targets)
+        raise ImageError(because("ptx-for-other-gpu", targets=told, gpu=f"sm_{arch}"))
+    raise ImageError(because("no-ptx"))
 
 
-def _of_fatbin(image: bytes) -> Iterator[str]:
-    """PTX entries or, where a fatbin has none, the PTX that its cubins keep."""
-    entries = list(fatbin.entries(image))
-    ptx = [entry for entry in entries if entry.kind == fatbin.EntryKind.PTX]
-    if ptx:
-        yield from (_text(entry.content()) for entry in ptx)
-        return
+def fitting_ptx(held: Iterable[HeldPtx], arch: int | None = None) -> Iterator[list[PtxText]]:
+    """The PTX that a device of ``arch`` (90) can run, the newest first, by what its headers tell; None: all of it.
+
+    Raises ImageError for what cannot be decompressed.
+    """
+    fitting = sorted((one for one in held if one.may_run_on(arch)), key=lambda one: one.arch, reverse=True)
+    for _, alike in groupby(fitting, key=lambda one: one.arch):
+        yield [text for one in alike for text in one.texts if arch is None or text.runs_on(arch)]
+
+
+def ptx_targets(held: Iterable[HeldPtx]) -> list[int]:
+    """The architectures that the PTX of an image is for, as far as it is known without decompressing it."""
+    return sorted({target for one in held for target in one.targets()})
+
+
+def ptx_of_entries(entries: Iterable[fatbin.Entry]) -> list[HeldPtx]:
+    """The PTX of a fatbin: its PTX entries or, where it has none, what its cubins keep."""
+    held: dict[int, list[HeldPtx]] = {}
     for entry in entries:
-        if entry.kind == fatbin.EntryKind.ELF:
-            content = entry.content()
-            if content.startswith(elf.MAGIC):
-                yield from _of_elf(content, host=False)  # a cubin, which has no fatbins in it
+        held.setdefault(entry.kind, []).append(HeldPtx(entry.arch, entry))
+    return held.get(fatbin.EntryKind.PTX) or held.get(fatbin.EntryKind.ELF, [])
 
 
-def _of_elf(image: bytes, *, host: bool = True) -> Iterator[str]:
-    for name, content in elf.sections(image):
+def ptx_of_cubin(cubin: bytes) -> list[HeldPtx]:
+    """The PTX that a cubin keeps. Raises ImageError."""
+    return [_lying_there(text) for text in _kept_by(cubin)]
+
+
+def _of_elf(image: bytes) -> Iterator[HeldPtx]:
+    for name, place in elf.places(image):
         if _PTX_SECTION.fullmatch(name):
-            yield content.rstrip(b"\0").replace(b"\0", b"\n").decode("utf-8", "replace") + "\n"
-        elif host and name in _FATBIN_SECTIONS:
-            yield from _of_fatbin(content)
+            yield _lying_there(_of_section(image[place]))
+        elif name in FATBIN_SECTIONS:
+            yield from ptx_of_entries(fatbin.entries(image, place))
+
+
+def _lying_there(text: str) -> HeldPtx:
+    known = _texts([text])
+    return HeldPtx(max((one.arch for one in known), default=0), None, known)
+
+
+def _kept_by(cubin: bytes) -> Iterator[str]:
+    return (_of_section(cubin[place]) for name, place in elf.places(cubin) if _PTX_SECTION.fullmatch(name))
+
+
+def _of_section(content: bytes) -> str:
+    return content.rstrip(b"\0").replace(b"\0", b"\n").decode("utf-8", "replace") + "\n"
+
+
+def _texts(texts: Iterable[str]) -> tuple[PtxText, ...]:
+    return tuple(PtxText(_arch(text), text) for text in texts if _PTX_START.match(text))
 
 
 def container_of(image: bytes) -> bytes:
