@@ -242,7 +242,7 @@ def test_a_sample_that_is_being_added_is_not_counted_yet() -> None:
     for number in range(5):
         for name, value in (("launch", number), ("key", 0), ("probed", 0), ("ns", 1000), ("weight", 1), ("host", -1)):
             if (number, name) not in ((4, "ns"), (4, "weight"), (4, "host")):
-                getattr(samples, name).append(value)
+                getattr(samples, name).extend(np.array([value]))
     found = gpu_time(samples, 5)
     assert found is not None
     assert (found.shown.samples, found.shown.mean_ns) == (4, 1000.0)

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tests.bench.long_trace import DEVICE, launched
 from tests.trace.make import EPOCH_NS
 from tui_probe.trace.follow import TraceFollower
 from tui_probe.trace.launches import BLOCK
+from tui_probe.trace.passed import BLOCK as BLOCK_OF_LINES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 KERNELS = 5
+HEAD = f"[init] pid 1\n[init] cmd 1 x\n[init] dl 0x26aa350\n[init] epoch {EPOCH_NS}\n{DEVICE}"
 
 
 def test_it_does_not_grow_with_the_launches_that_have_lines(tmp_path: Path) -> None:
     """As much at twice as many launches: in memory each would take a hundred bytes."""
     log = tmp_path / "event.log"
-    log.write_text(f"[init] pid 1\n[init] cmd 1 x\n[init] dl 0x26aa350\n[init] epoch {EPOCH_NS}\n{DEVICE}")
+    log.write_text(HEAD)
     follower = TraceFollower(tmp_path)
     taken, count = [], 0
     for _ in range(3):
@@ -41,3 +44,48 @@ def test_it_does_not_grow_with_the_launches_that_have_lines(tmp_path: Path) -> N
     assert follower.trace.kernels[2].rows[:3] == [2, 7, 12]
     assert follower.trace.kernels[2].launches == len(range(2, count, KERNELS))
     assert taken[2] - taken[1] < BLOCK, taken
+
+
+def taken_by(follower: TraceFollower, log: Path, lines: Iterator[str], looks: int) -> list[int]:
+    """Bytes of memory after each of so many looks at the log, which grows by as many lines before each."""
+    written, taken = list(lines), []
+    each = len(written) // looks
+    tracemalloc.start()
+    for look in range(looks):
+        with log.open("a") as file:
+            file.writelines(written[look * each : (look + 1) * each])
+        follower.poll()
+        gc.collect()
+        taken.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    return taken
+
+
+def test_times_of_launches_take_twenty_bytes_each(tmp_path: Path) -> None:
+    """Numbers of launches, weights and times are short: as numbers of eight bytes they take more than forty."""
+    log = tmp_path / "event.log"
+    log.write_text(HEAD)
+    count, looks = 24_000, 6
+    lines = (
+        f"[time] launch {100_000 + 33 * number} kernel {number % KERNELS} key {number % KERNELS} original"
+        f" ns {2000 + number} for {20 + number % 200} host {400_000 + number}\n"
+        for number in range(count)
+    )
+    follower = TraceFollower(tmp_path)
+    taken = taken_by(follower, log, lines, looks)
+    assert [len(follower.trace.kernels[kernel].samples) for kernel in range(KERNELS)] == [count // KERNELS] * KERNELS
+    assert taken[-1] - taken[0] < 20 * count * (looks - 1) / looks, taken
+
+
+def test_it_does_not_grow_with_packed_lines(tmp_path: Path) -> None:
+    """As much at twice as many lines, which a long run writes for as long as it launches."""
+    log = tmp_path / "event.log"
+    log.write_text(HEAD)
+    looks, each = 4, 2 * BLOCK_OF_LINES
+    lines = (f"[passed] {100 * number} {EPOCH_NS + number} 7 3x100\n" for number in range(looks * each))
+    follower = TraceFollower(tmp_path)
+    taken = taken_by(follower, log, lines, looks)
+    passed = follower.trace.passed
+    assert (passed.segments, len(passed)) == (looks * each, 100 * looks * each)
+    assert [line[0] for line in passed.lines()] == [100 * number for number in range(looks * each)]
+    assert taken[-1] - taken[1] < 8 * each, taken

@@ -31,7 +31,7 @@ UNKNOWN: Final = -1
 """In the columns ``number``, ``status`` and ``result``: not told by the log."""
 NO_STREAM: Final = 0xFFFFFFFFFFFFFFFF
 _MOST_REASONS: Final = 4096
-BLOCK: Final = 1 << 15
+BLOCK: Final = 1 << 12
 """Rows that go to the file together."""
 _NO_REASON: Final = (None, None)
 

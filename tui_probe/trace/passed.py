@@ -1,13 +1,12 @@
 """Launches that the log tells of in packed lines: exact counts per key, and where to find each by its number.
 
-Memory goes with the number of lines, some fifty bytes each, and not with that of launches: the lines themselves stay in
-the log, and are read again when somebody asks for a launch or for those of a range.
+The lines themselves stay in the log, and are read again when somebody asks for a launch or for those of a range. Where
+a line stands takes some fifty bytes: in memory for the newest, in a file for older ones.
 """
 
 from __future__ import annotations
 
 import os
-from array import array
 from collections import Counter
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final
@@ -16,8 +15,10 @@ import numpy as np
 
 from tui_probe.reasons import Reason, because
 from tui_probe.trace.locate import LOG
+from tui_probe.trace.long_column import LongColumn
 from tui_probe.trace.packed_lines import DEFAULT_REASON, Items, Segments, match_line, read_packed
 from tui_probe.trace.plain_file import plain_descriptor
+from tui_probe.trace.spill import Spill
 
 if TYPE_CHECKING:
     import re
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 _NOT_SAMPLED: Final = because("not-sampled")
 _MOST_REASONS: Final = 4096
+BLOCK: Final = 1 << 11
+"""Lines of which where they are goes to the file together."""
 _MANY: Final = 1 << 32
 """More than a key or a reason: both make one number."""
 
@@ -49,7 +52,7 @@ class PassedLaunch:
 class PassedTable:
     """The packed launches of a process."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, spill: Spill | None = None) -> None:
         self._log = directory / LOG
         self.keys: dict[int, KeyNamed] = {}
         self._reasons: dict[int, Reason] = {}
@@ -57,7 +60,10 @@ class PassedTable:
         self._lost: Counter[int] = Counter()
         self._early: Counter[int] = Counter()
         """Launches of keys that have not been described yet, as the log's own always are."""
-        self._columns = {each.name: array("Q" if each.name == "time_ns" else "q") for each in fields(Segments)}
+        spill = spill or Spill()
+        self._columns = {
+            each.name: LongColumn("Q" if each.name == "time_ns" else "q", spill, BLOCK) for each in fields(Segments)
+        }
 
     def __len__(self) -> int:
         """How many launches there are, those among them that the log had no room for."""
@@ -97,7 +103,7 @@ class PassedTable:
     def add(self, segments: Segments, items: Items) -> dict[int, int]:
         """Add lines, and what was read of them; how many launches of each key these are."""
         for name, column in self._columns.items():
-            column.frombytes(np.ascontiguousarray(getattr(segments, name), dtype=column.typecode).tobytes())
+            column.extend(getattr(segments, name))
         added: Counter[int] = Counter()
         for key, reason, count in _sums(items):
             self._counts[key, reason] += count

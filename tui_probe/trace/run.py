@@ -89,7 +89,7 @@ class Run:
         self.spill = Spill()
         """Where older rows of its tables are."""
         self.launches = LaunchTable(self.spill)
-        self.passed = PassedTable(directory)
+        self.passed = PassedTable(directory, self.spill)
         self.results = ResultTable(directory, self.spill)
         self.ranges = RangeTable()
         self.graphs = GraphTable()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from array import array
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from tui_probe.trace.narrow_column import NarrowColumn
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -21,19 +22,18 @@ NONE = -1
 
 @dataclass(slots=True)
 class TimeSamples:
-    """One number per timed launch in each column; some fifty bytes, and their number grows with the logarithm of the
-    launches."""
+    """One number per timed launch in each column; some fifteen bytes. Each kernel has a few per second at most."""
 
-    launch: array[int] = field(default_factory=lambda: array("q"))
+    launch: NarrowColumn = field(default_factory=NarrowColumn)
     """Numbers of the process."""
-    key: array[int] = field(default_factory=lambda: array("q"))
+    key: NarrowColumn = field(default_factory=NarrowColumn)
     """Which of the shapes that the kernel is launched with; each is sampled by itself."""
-    probed: array[int] = field(default_factory=lambda: array("b"))
-    ns: array[int] = field(default_factory=lambda: array("q"))
+    probed: NarrowColumn = field(default_factory=NarrowColumn)
+    ns: NarrowColumn = field(default_factory=NarrowColumn)
     """From the event before the launch to that behind it, less what an empty pair of events shows."""
-    weight: array[int] = field(default_factory=lambda: array("q"))
+    weight: NarrowColumn = field(default_factory=NarrowColumn)
     """The launches that it stands for: those since the last sample, itself included."""
-    host: array[int] = field(default_factory=lambda: array("q"))
+    host: NarrowColumn = field(default_factory=NarrowColumn)
     """Nanoseconds of the call that launched, where the device had nothing to do before it returned."""
 
     def __len__(self) -> int:
@@ -42,34 +42,34 @@ class TimeSamples:
     def extend(self, columns: TimeColumns) -> None:
         """Append samples that were read together."""
         for each in fields(self):
-            column: array[int] = getattr(self, each.name)
-            values = np.ascontiguousarray(getattr(columns, each.name), dtype=column.typecode)
-            column.frombytes(values.tobytes())
+            column: NarrowColumn = getattr(self, each.name)
+            column.extend(getattr(columns, each.name).astype(np.int64))
 
     def whole(self) -> TimeSamples:
         """A copy of those that all columns have: another thread may be adding some."""
         columns = [getattr(self, each.name) for each in fields(self)]
         least = min(map(len, columns))
-        return TimeSamples(*(column[:least] for column in columns))
+        return TimeSamples(*(column.first(least) for column in columns))
 
     def with_probed(self, launches: Collection[int | None]) -> TimeSamples:
         """These, of the probed launches those of these numbers alone."""
         told = self.whole()
-        kept = [i for i, number in enumerate(told.launch) if not told.probed[i] or number in launches]
+        kept = (told.column("probed") == 0) | np.isin(told.column("launch"), [n for n in launches if n is not None])
         found = TimeSamples()
         for each in fields(self):
-            values: array[int] = getattr(told, each.name)
-            getattr(found, each.name).extend(values[i] for i in kept)
+            getattr(found, each.name).extend(told.column(each.name)[kept])
         return found
 
-    def column(self, name: str) -> NDArray[Any]:
+    def column(self, name: str) -> NDArray[np.int64]:
         """A copy of one column."""
-        return np.array(getattr(self, name))
+        column: NarrowColumn = getattr(self, name)
+        return column.numbers()
 
     def last(self, count: int, *, probed: bool) -> tuple[float, ...]:
         """What the device took for the last ``count`` probed, or original, launches that were timed, in ns."""
-        chosen = [i for i, kind in enumerate(self.probed) if bool(kind) is probed][-count:]
-        return tuple(float(max(self.ns[i] - max(self.host[i], 0), 0)) for i in chosen)
+        told = self.whole()
+        chosen = np.flatnonzero((told.column("probed") != 0) == probed)[-count:]
+        return tuple(told.taken_ns[chosen].tolist())
 
     @property
     def taken_ns(self) -> NDArray[np.float64]:
