@@ -16,7 +16,7 @@
 #include "settings.h"
 #include "write_rate.h"
 
-enum { BLOCK_UNIT = 512, FOLDERS_DEEP = 4, FOLDER_BYTES = 64 << 10 };
+enum { BLOCK_UNIT = 512, FOLDERS_DEEP = 4, FOLDER_BYTES = 64 << 10, RESERVED_PART = 16 };
 
 /* What is said of launches beyond a limit, made once per limit. */
 struct refusal {
@@ -79,9 +79,12 @@ static struct budget_amount all_left(void)
     return (struct budget_amount){control_left_beside_log(), control_left(&control->result_files)};
 }
 
+/* The last files are for kernels of which there is none: of a model with hundreds of kernels each has a record. */
 static struct budget_amount share_of(const struct kernel *kernel, struct budget_amount left)
 {
     const struct budget_amount held = {atomic_load(&kernel->held_bytes), atomic_load(&kernel->held_files)};
+    const uint64_t reserved = held.files ? atomic_load(&control->result_files.limit) / RESERVED_PART : 0;
+    left.files -= left.files < reserved ? left.files : reserved;
     return budget_share(left, held, !held.files);
 }
 

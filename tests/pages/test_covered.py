@@ -94,7 +94,9 @@ def test_a_kernel_of_which_no_launch_had_the_probe_is_not_covered(writer: TraceW
     writer.launch(0)
     writer.kernel(1, "captured")
     writer.pass_through(1, "stream is capturing code capturing")
-    assert sentence(writer) == "50% of launches (1 of 2 kernels); not: 1 kernel (no launch recorded: stream is capturing)"
+    assert (
+        sentence(writer) == "50% of launches (1 of 2 kernels); not: 1 kernel (no launch recorded: stream is capturing)"
+    )
 
 
 def test_what_is_least_is_counted_together(writer: TraceWriter) -> None:
