@@ -21,7 +21,7 @@ from tui_probe.errors import ProbeError
 from tui_probe.trace.last_place import keep_place
 from tui_probe.ui import keys
 from tui_probe.ui.appearance import Appearance
-from tui_probe.ui.asked import NEXT, SameKernel
+from tui_probe.ui.asked import SameKernel
 from tui_probe.ui.background import Background, event_loop_delivery
 from tui_probe.ui.commands import commands_of
 from tui_probe.ui.driver import FrugalDriver
@@ -297,8 +297,7 @@ class ProbeApp(OpenApp):
         if isinstance(chosen, str):
             self.speaking.notice(chosen)
         elif chosen is not None:
-            self.session.again = chosen
-            NEXT.keep(begin)
+            self.session.again = replace(chosen, begin=begin)
             self.exit()
 
     def action_theme(self) -> None:

@@ -22,14 +22,6 @@ class Named(Protocol):
 
 
 @dataclass(frozen=True)
-class Again:
-    """The program of ``trace`` is to run once more, with these options of ``run`` in place of those that it had."""
-
-    trace: Path
-    options: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class SameKernel:
     """A kernel as it is found in another run: by its name, mangled or not, and its place among those of that name."""
 
@@ -53,20 +45,13 @@ class SameKernel:
         return same[-1] if same and all_there else None
 
 
-class Next:
-    """The kernel at which the screen of the next run begins: it outlives the application that it was asked for in."""
+@dataclass(frozen=True)
+class Again:
+    """The program of ``trace`` is to run once more, with these options of ``run`` in place of those that it had.
 
-    def __init__(self) -> None:
-        self._kernel: SameKernel | None = None
+    The screen of that run begins at the kernel ``begin``; None: anywhere.
+    """
 
-    def keep(self, kernel: SameKernel | None) -> None:
-        """Begin there; None: anywhere."""
-        self._kernel = kernel
-
-    def take(self) -> SameKernel | None:
-        """Where to begin, once."""
-        kernel, self._kernel = self._kernel, None
-        return kernel
-
-
-NEXT = Next()
+    trace: Path
+    options: tuple[str, ...] = ()
+    begin: SameKernel | None = None

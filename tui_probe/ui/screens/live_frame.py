@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from textual.containers import Container
 
 from tui_probe.trace.last_place import last_place
-from tui_probe.ui.asked import NEXT
 from tui_probe.ui.at_hand import AtHand
 from tui_probe.ui.beginning import Beginning
 from tui_probe.ui.early_keys import EarlyKeys
@@ -83,7 +82,7 @@ class LiveFrame(ViewScreen):
     def on_mount(self) -> None:
         """Start the one clock of this screen."""
         if self.probe_app.session.target is not None:
-            self._same = NEXT.take()
+            self._same = self.probe_app.session.begin
         self._divide(*self.app.size)
         self.set_interval(INTERVAL, self.beat)
 
