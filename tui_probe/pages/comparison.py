@@ -247,11 +247,11 @@ class Comparison(Document):
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """One row per figure."""
+        """One row per figure; each with the warning, since a row may be read without the others."""
         data = [column for column in in_data(FIGURE_COLUMNS) if column.value is not None]
-        yield [column.key for column in data]
+        yield [*(column.key for column in data), "warning"]
         for row in self.rows:
-            yield [column.value(row) for column in data if column.value is not None]
+            yield [*(column.value(row) for column in data if column.value is not None), self.warning or None]
 
     def markdown(self) -> Iterator[str]:
         """What it comes to, and one table per kernel."""
