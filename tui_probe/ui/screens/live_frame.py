@@ -15,6 +15,7 @@ from tui_probe.ui.early_keys import EarlyKeys
 from tui_probe.ui.kernel_findings import KernelFindings
 from tui_probe.ui.layout import arrangement
 from tui_probe.ui.live_pages import TABS, LivePages
+from tui_probe.ui.none_named import NoneNamed
 from tui_probe.ui.processes import ProcessSwitch
 from tui_probe.ui.run_end import why_empty, words_at_end
 from tui_probe.ui.screens.view_screen import ViewScreen
@@ -59,6 +60,7 @@ class LiveFrame(ViewScreen):
         self._division: Arrangement | None = None
         self._beginning: Beginning | None = None
         self._resumed = False
+        self._none_named = NoneNamed()
         self._same: SameKernel | None = None
         """The kernel from which this run was asked for, until it is there or somebody chooses one."""
         self.early_keys = EarlyKeys(self, lambda: not self.at_hand.snapshot.loaded or self.table.waits)
@@ -145,6 +147,8 @@ class LiveFrame(ViewScreen):
         process = self.process
         self.table.say_empty(process.problem if process and process.problem else why_empty(snapshot))
         self.table.show(process.kernels if process else (), timed=snapshot.benchmark)
+        if words := self._none_named.look(snapshot, time.monotonic()):
+            self._say(words)
         if arrangement(*self.size, len(process.kernels) if process else None) != self._division:
             self._divide(*self.size)
         self._begin()
@@ -238,7 +242,9 @@ class LiveFrame(ViewScreen):
         place.show((), ((fitting(self.table.status(), place.size.width - 1), "dim"),))
         notes = self.pages.shown.status()
         self.query_one(TabBar).show(self.current, notes, focused=not self.in_table, tabs=self.page_tabs)
-        states = state_line(snapshot, self.process, paused=self.at_hand.paused, low_bandwidth=low)
+        states = state_line(
+            snapshot, self.process, paused=self.at_hand.paused, low_bandwidth=low, remark=self._none_named.state
+        )
         self.query_one("#state", Bar).show((*elapsed_line(snapshot, time.time()), *states))
         self.show_hint()
 
