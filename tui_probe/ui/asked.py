@@ -1,4 +1,4 @@
-"""What the user wants to be run when the screen has ended."""
+"""What the user wants to be run when the screen has ended, or to be shown instead."""
 
 from __future__ import annotations
 
@@ -43,6 +43,14 @@ class SameKernel:
         if self.place < len(same):
             return same[self.place]
         return same[-1] if same and all_there else None
+
+
+@dataclass(frozen=True)
+class Against:
+    """A run is to be shown against one before it; nothing needs to run for that."""
+
+    before: Path
+    after: Path
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from textual.containers import Container
 
+from tui_probe.draw.spans import plain
 from tui_probe.trace.last_place import last_place
 from tui_probe.ui.at_hand import AtHand
 from tui_probe.ui.beginning import Beginning
+from tui_probe.ui.earlier_run import EarlierRun
 from tui_probe.ui.early_keys import EarlyKeys
 from tui_probe.ui.kernel_findings import KernelFindings
 from tui_probe.ui.layout import arrangement
@@ -61,6 +63,7 @@ class LiveFrame(ViewScreen):
         self._beginning: Beginning | None = None
         self._resumed = False
         self._none_named = NoneNamed()
+        self._earlier_run = EarlierRun(self)
         self._same: SameKernel | None = None
         """The kernel from which this run was asked for, until it is there or somebody chooses one."""
         self.early_keys = EarlyKeys(self, lambda: not self.at_hand.snapshot.loaded or self.table.waits)
@@ -147,6 +150,7 @@ class LiveFrame(ViewScreen):
         process = self.process
         self.table.say_empty(process.problem if process and process.problem else why_empty(snapshot))
         self.table.show(process.kernels if process else (), timed=snapshot.benchmark)
+        self._earlier_run.look(snapshot, process)
         if words := self._none_named.look(snapshot, time.monotonic()):
             self._say(words)
         if arrangement(*self.size, len(process.kernels) if process else None) != self._division:
@@ -245,8 +249,15 @@ class LiveFrame(ViewScreen):
         states = state_line(
             snapshot, self.process, paused=self.at_hand.paused, low_bandwidth=low, remark=self._none_named.state
         )
-        self.query_one("#state", Bar).show((*elapsed_line(snapshot, time.time()), *states))
+        state = self.query_one("#state", Bar)
+        line = (*elapsed_line(snapshot, time.time()), *states)
+        state.show((*line, *self._what_was_before(state.size.width - len(plain(line)))))
         self.show_hint()
+
+    def _what_was_before(self, room: int) -> Line:
+        """That there is an earlier run to compare with, where all of these words fit."""
+        words = self._earlier_run.words
+        return ((" · ", "dim"), (words, "note")) if words and len(words) + 4 <= room else ()
 
     def _title(self) -> Line:
         process = self.process
