@@ -187,7 +187,7 @@ async def test_what_leads_nowhere_says_so() -> None:
     async with on_stage(Session(traces=(H200 / "demo",)), (120, 40)) as stage:
         screen = await compared(stage)
         await stage.press("g", "enter")
-        assert "this line is of no single figure: Enter on a row of a table leads to the page" in stage.text
+        assert "this line is of no figure: Enter on a row of a table leads to its page" in stage.text
         await stage.press("exclamation_mark")
         assert "the largest change: " in stage.text, "B is better in every figure"
         assert screen.current == "figures"

@@ -254,7 +254,7 @@ class Comparison(Document):
 
     def nowhere(self, number: int, width: int) -> str:
         del number, width
-        return "this line is of no single figure: Enter on a row of a table leads to the page of B that shows it"
+        return "this line is of no figure: Enter on a row of a table leads to its page" if self._leads else ""
 
     def gutter(self, width: int) -> int:
         """The whole line."""

@@ -77,15 +77,10 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> Offer:
 
 def _compare_choice(before: Path, problem: str = "") -> Choice:
     known = brief(before)
-    ago = "" if known is None else f" ({when(known.when, time.time())})"
-    words = f"what changed since the run before{ago}?"
-    return Choice(
-        "compare",
-        words,
-        f"with {before.name}; nothing has to run for that{problem}",
-        value=COMPARE,
-        also="difference against earlier",
-    )
+    ago = "" if known is None else f", {when(known.when, time.time())}"
+    detail = f"with {before.name}{ago}; nothing has to run for that{problem}"
+    words = "what changed since the run before?"
+    return Choice("compare", words, detail, value=COMPARE, also="difference against earlier")
 
 
 def _opened(pages: tuple[str, ...]) -> str:
