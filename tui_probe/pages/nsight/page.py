@@ -68,9 +68,10 @@ class Only:
     """Of a kernel the range outside of which none is left."""
 
     def record(self) -> dict[str, Any]:
-        """As data; a range by its name, time and stream."""
+        """As data; a range by its name, and by time and stream where that is how it is known."""
         if self.kind == "range":
-            return {"range": self.words, "start_ns": self.start, "end_ns": self.end, "stream": self.stream}
+            times = {"start_ns": self.start, "end_ns": self.end, "stream": self.stream} if self.end else {}
+            return {"range": self.words, **times}
         return {self.kind: self.words, **(self.within.record() if self.within else {})}
 
     def told(self, cells: int) -> str:
