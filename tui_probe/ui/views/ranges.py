@@ -47,10 +47,10 @@ class RangesView(GrownView):
     def basis(self, trace: Trace, process: ProcessView) -> tuple[object, ...]:
         return len(trace.ranges), process.launches, self.together, self._only
 
-    def _show(self, page: TablePage[Any]) -> None:
+    def put(self, page: TablePage[Any]) -> None:
         """The cursor on the first kernel of a range, and back on the range."""
         entered = isinstance(self.document, TablePage) and self.document.name != page.name
-        super()._show(page)
+        super().put(page)
         if entered and self._only is not None:
             self.place.top = 0
             self.to_first_row()
