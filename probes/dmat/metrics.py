@@ -44,7 +44,7 @@ _TABLE: Final = (
     Metric(
         "sectors_per_request", "sectors per request", better="lower", over_launches="mean", read=_sectors_per_request
     ),
-    Metric("footprint", "touched", "B", over_launches="mean", quantity="footprint", shown=where_known),
+    Metric("footprint", "touched", "B", over_launches="mean", quantity="footprint", shown=where_known, page="dmat"),
     Metric(
         "worst_line", "most per request at PTX line", place=True, over_launches="none", read=_worst_line,
         shown=where_known,

@@ -74,7 +74,7 @@ def _not_all(found: WarpProgress, value: Any) -> bool:
 
 
 METRICS: Final = (
-    Metric("warps", "warps", read=_warps),
+    Metric("warps", "warps", read=_warps, page="progress"),
     Metric(
         "duration", "first start to last end", "ns", better="lower", over_launches="mean", read=_duration,
         shown=_where_timed,
@@ -82,7 +82,7 @@ METRICS: Final = (
     Metric("alignment_error", "±", "ns", over_launches="largest", read=_error, shown=_where_timed),
     Metric("median_cycles", "median warp", "cycles", better="lower", over_launches="mean", read=_median),
     Metric("longest_cycles", "longest", "cycles", better="lower", over_launches="largest", read=_longest),
-    Metric("stragglers", "stragglers", better="lower", read=_stragglers),
+    Metric("stragglers", "stragglers", better="lower", read=_stragglers, page="progress"),
     Metric(
         "tail", "half of SMs done for", "ns", better="lower", over_launches="mean", read=_half_done,
         shown=_where_timed, alone="half of SMs done for",

@@ -250,6 +250,17 @@ def test_forms_without_room_for_a_warning_give_it_on_stderr(capfd: pytest.Captur
             assert capfd.readouterr().err == words
 
 
+def test_data_has_the_warning_too(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    before, after = write_pair(tmp_path)
+    for ending, said in ((0, ""), (1, "B's program failed: A exit status 0, B exit status 1; ")):
+        write_ending(after, exit_status=ending)
+        rows = list(csv.DictReader(told(capfd, str(before), str(after), "--format", "csv").splitlines()))
+        assert all(row["warning"].startswith(said) and bool(row["warning"]) == bool(said) for row in rows)
+        drawn = document(capfd, f"{before}:0", f"{after}:0", "--view", "timeline")
+        assert (drawn["warning"] or "").startswith(said)
+        assert bool(drawn["warning"]) == bool(said)
+
+
 def test_programs_that_ended_alike_are_judged(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     before, after = (write_ending(trace, exit_status=1) for trace in write_pair(tmp_path))
     assert document(capfd, before, after)["warning"] is None

@@ -47,9 +47,9 @@ def trace(tmp_path: Path) -> Trace:
 
 def test_ranges_have_all_their_launches(trace: Trace) -> None:
     step, inner = range_rows(trace)
-    assert [(index, count) for index, _, count in step.kernels] == [(0, 7), (1, 5)]
+    assert [(each.kernel, each.launches) for each in step.kernels] == [(0, 7), (1, 5)]
     assert step.probed == 2
-    assert [(index, count) for index, _, count in inner.kernels] == [(0, 2), (1, 2)]
+    assert [(each.kernel, each.launches) for each in inner.kernels] == [(0, 2), (1, 2)]
     assert inner.probed == 0
 
 

@@ -15,6 +15,7 @@ from tests.pages.ranges import LINE, MS, ranges_trace
 from tests.trace.make import EPOCH_NS, TraceWriter
 from tui_probe.analysis.range_tree import range_tree, without
 from tui_probe.pages.range_page import range_page
+from tui_probe.pages.range_totals import key_of, range_totals_page
 from tui_probe.pages.report import report_lines
 from tui_probe.pages.views.output import text_lines, view_lines
 from tui_probe.trace.follow import open_trace
@@ -64,10 +65,27 @@ def test_rows_lead_to_kernels(trace: Trace) -> None:
     list(page.lines(100))
     led = [page.opened(page.rows_from + number) for number in range(len(page.rows))]
     assert {place[0] for place in led if place} == {trace.directory}
-    assert [place[1] for place in led if place][:3] == [1, 1, 1]
+    assert [place and place[1] for place in led][:4] == [None, None, 1, None], "a range leads to its kernels"
     assert page.opened(0) is None
     kernels = [row for row in page.rows if row.kernel is not None]
     assert kernels[0].text.strip() == "#1 relu(float*)"
+
+
+def test_the_kernels_of_a_range_with_time_and_share(trace: Trace) -> None:
+    forward = range_tree(trace)[0].inner[0]
+    page = range_totals_page(trace, key_of(forward))
+    rows = page.record()["totals"]
+    assert page.record()["only"] == {"range": "forward"}
+    assert [(row["kernel"], row["launches"]) for row in rows] == [(0, 2), (1, 3)], "those of inner ranges too"
+    known = [row["seconds"] for row in rows]
+    assert sum(known) == pytest.approx(forward.kernel_seconds)
+    assert [row["share"] for row in rows] == pytest.approx([each / sum(known) for each in known])
+    list(page.lines(80))
+    assert page.opened(page.rows_from) == (trace.directory, 0)
+
+
+def test_of_a_range_that_there_is_not_there_are_no_kernels(trace: Trace) -> None:
+    assert not range_totals_page(trace, ("none", None, None, 0, None)).rows
 
 
 def test_ranges_that_enclose_each_other_are_shown_once(tmp_path: Path) -> None:

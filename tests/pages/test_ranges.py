@@ -50,7 +50,9 @@ def test_data_of_the_page(trace: Trace) -> None:
     assert (step["launches"], step["probed"], step["parent"], step["runs"]) == (3, 2, None, [[0, 1], [3, 3]])
     assert (forward["parent"], forward["seconds"]) == (1, 0.0015)
     assert (backward["domain"], backward["seconds"], backward["text"]) == ("my_library", None, "backward")
-    assert backward["kernels"] == [{"kernel": 1, "demangled": "backward_kernel", "launches": 1}]
+    assert backward["kernels"] == [
+        {"kernel": 1, "demangled": "backward_kernel", "launches": 1, "seconds": None, "share": None}
+    ]
 
 
 def test_a_trace_without_ranges_says_how_to_get_them(tmp_path: Path) -> None:

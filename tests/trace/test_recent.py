@@ -129,3 +129,6 @@ def test_the_run_before_is_of_the_same_command_with_the_same_probe(tmp_path: Pat
         os.utime(trace / "event.log", (when, when))
     assert [run_before(trace) for trace in traces] == [None, None, traces[0]]
     assert run_before(tmp_path / "none") is None
+    record = {"version": 1, "ended": "2023-11-14T22:13:23+00:00", "probe": "dmat", "processes": ["first", "third"]}
+    (traces[2] / "run.json").write_text(json.dumps(record))
+    assert run_before(traces[2]) is None, "of the same run"

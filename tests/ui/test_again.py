@@ -16,6 +16,7 @@ from tests.recorded import H200
 from tests.ui.conftest import on_stage
 from tests.ui.synthetic import FakeTarget, TraceWriter
 from tui_probe.cli import main as command_line
+from tui_probe.cli import screen
 from tui_probe.cli.screen import words_for_again
 from tui_probe.ui import again
 from tui_probe.ui.asked import Again, SameKernel
@@ -44,7 +45,7 @@ async def test_from_the_summary_to_a_run_that_answers(demo: Path) -> None:
         assert "which accesses are not coalesced?" in stage.text
         await stage.press(*"coalesced")
         await stage.pilot.press("enter")
-    assert session.again == Again(demo, ("-p", "gmem_sectors_by_line"))
+    assert asked(session) == (demo, ("-p", "gmem_sectors_by_line"))
 
 
 @pytest.mark.parametrize("word", ["waste", "wasted", "traffic", "uncoalesced", "lines"])
@@ -54,6 +55,11 @@ async def test_words_of_the_matter_find_the_probe(demo: Path, word: str) -> None
         assert "which accesses are not coalesced?" in stage.text
         await stage.press("escape", "colon", *word)
         assert "ask: which accesses are not coalesced?" in stage.text
+
+
+def asked(session: Session) -> tuple[Path, tuple[str, ...]] | None:
+    """The trace and the options of what is to be run."""
+    return None if session.again is None else (session.again.trace, session.again.options)
 
 
 WAY = "tui-probe new-probe NAME --at FILE:10-13, then run -p NAME.py -- COMMAND"
@@ -87,7 +93,7 @@ async def test_from_the_live_screen_as_before(demo: Path) -> None:
         assert "Run again, to ask" in stage.text
         await stage.press(*"before")
         await stage.pilot.press("enter")
-    assert session.again == Again(demo, ())
+    assert asked(session) == (demo, ())
 
 
 async def test_an_empty_page_asks_for_its_probe_first(demo: Path) -> None:
@@ -113,18 +119,20 @@ async def test_the_palette_knows_questions(demo: Path) -> None:
         await stage.press("backspace", "backspace", "backspace", "enter")
         assert "▌-p gmem_sectors_by_line  which accesses are not coalesced?" in stage.text
         await stage.pilot.press("enter")
-    assert session.again == Again(demo, ("-p", "gmem_sectors_by_line"))
+    assert asked(session) == (demo, ("-p", "gmem_sectors_by_line"))
 
 
 @pytest.mark.parametrize("running", [True, False])
 async def test_the_new_run_begins_at_the_kernel(demo: Path, tmp_path: Path, running: bool) -> None:
-    async with on_stage(Session(traces=(demo,)), (80, 24)) as stage:
+    session = Session(traces=(demo,))
+    async with on_stage(session, (80, 24)) as stage:
         await stage.press("down", "down", "enter", "R", *"before")
         await stage.pilot.press("enter")
+    assert session.again is not None
     trace = TraceWriter(tmp_path / "Nov21_101010_1")
     trace.kernel("add")
     target = FakeTarget(tmp_path, [trace.directory])
-    async with on_stage(Session(target=target), (80, 24)) as stage:
+    async with on_stage(Session(target=target, begin=session.again.begin), (80, 24)) as stage:
         assert stage.live.table.selected == 0
         for name in ("strided_store", "mul"):
             trace.kernel(name)
@@ -132,7 +140,7 @@ async def test_the_new_run_begins_at_the_kernel(demo: Path, tmp_path: Path, runn
         await stage.refresh()
         assert stage.live.table.selected == 1
     async with on_stage(Session(target=target), (80, 24)) as stage:
-        assert stage.live.table.selected == 0, "once"
+        assert stage.live.table.selected == 0, "of that run alone"
 
 
 def test_of_several_kernels_of_a_name_the_one_in_its_place_is_meant() -> None:
@@ -177,7 +185,7 @@ async def test_keys_typed_at_once_wait_for_the_questions(demo: Path, monkeypatch
             await stage.pilot.press(key)
         known.set()
         await stage.until(lambda: session.again is not None, "nothing was chosen")
-    assert session.again == Again(demo, ())
+    assert asked(session) == (demo, ())
 
 
 async def test_a_menu_that_was_left_does_not_come_back(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,9 +227,25 @@ def test_the_command_line_of_what_was_asked_for() -> None:
 
 @pytest.mark.parametrize(("name", "behind"), [("open", []), ("home", [["home"]])])
 def test_it_runs_behind_the_screen(name: str, behind: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    run: list[list[str]] = []
-    monkeypatch.setattr(command_line, "dispatch", lambda words: run.append(words) or len(run))
+    run: list[tuple[list[str], SameKernel | None]] = []
+
+    def dispatch(words: list[str], begin: SameKernel | None = None) -> int:
+        run.append((words, begin))
+        return len(run)
+
+    monkeypatch.setattr(command_line, "dispatch", dispatch)
     options = argparse.Namespace(ascii=False, palette=None, low_bandwidth=None, mouse=None, command_name=name)
-    options.again_asked = Again(Path("/traces/one"), ())
+    options.again_asked = Again(Path("/traces/one"), (), SameKernel("mul", "mul", 0))
     assert command_line.run_again(options, [name]) == 1 + len(behind)
-    assert run == [["run", "--again", "/traces/one"], *behind]
+    first = ["run", "--again", "/traces/one"], SameKernel("mul", "mul", 0)
+    assert run == [first, *((words, None) for words in behind)]
+
+
+def test_the_screen_of_that_run_is_told_where_to_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[SameKernel | None] = []
+    monkeypatch.setattr(screen, "show_session", lambda session, _: begun.append(session.begin) or 0)
+    arguments = argparse.Namespace(ascii=False, palette=None, low_bandwidth=None, mouse=None)
+    for begin in (None, SameKernel("mul", "mul", 0)):
+        arguments.begin = begin
+        screen.show(arguments)
+    assert begun == [None, SameKernel("mul", "mul", 0)]

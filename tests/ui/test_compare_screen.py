@@ -15,11 +15,13 @@ from tests.recorded import H200, SIMULATED, unpacked
 from tests.ui.conftest import Stage, on_stage
 from tests.ui.fakes import Gate
 from tests.ui.test_kernel_screen import let_run
+from tui_probe.draw.spans import plain
 from tui_probe.pages import beside
 from tui_probe.pages.beside import Beside, drawn_by_both
 from tui_probe.probekit.kind import Source
 from tui_probe.ui.feed import Session
-from tui_probe.ui.screens.compare import CompareScreen
+from tui_probe.ui.screens.compare import CompareRunsScreen, CompareScreen
+from tui_probe.ui.screens.side import SideScreen
 from tui_probe.ui.views.document import DocumentView
 from tui_probe.ui.views.drawing import DrawingView
 from tui_probe.ui.views.message import OpeningView
@@ -184,8 +186,8 @@ async def test_the_worst_figure_and_the_worst_place_of_drawings() -> None:
 async def test_what_leads_nowhere_says_so() -> None:
     async with on_stage(Session(traces=(H200 / "demo",)), (120, 40)) as stage:
         screen = await compared(stage)
-        await stage.press("enter")
-        assert "this page has no lines to follow" in stage.text
+        await stage.press("g", "enter")
+        assert "this line is of no figure: Enter on a row of a table leads to its page" in stage.text
         await stage.press("exclamation_mark")
         assert "the largest change: " in stage.text, "B is better in every figure"
         assert screen.current == "figures"
@@ -220,3 +222,81 @@ async def test_reading_both_can_be_stopped(monkeypatch: pytest.MonkeyPatch) -> N
         assert "stopped" in stage.text
         await stage.press("8")
         assert isinstance(screen.view, DrawingView)
+
+
+async def to_row(stage: Stage, words: str) -> int:
+    """Put the cursor on the row of a figure; its line on the page."""
+    view = stage.app.screen.view  # type: ignore[attr-defined]
+    assert isinstance(view, DocumentView)
+    await stage.press("slash", *words, "enter")
+    assert words in plain(view.lines[view.cursor])
+    return view.cursor
+
+
+@pytest.mark.parametrize(
+    ("figure", "page", "title"),
+    [
+        ("running cycles", "blocks", "Blocks"),
+        ("registers per thread", "diff", "Diff"),  # there is no machine code in this trace
+        ("shared memory", "summary", "Summary"),
+    ],
+)
+async def test_enter_leads_to_the_page_that_shows_the_figure_and_q_to_the_row(
+    figure: str, page: str, title: str
+) -> None:
+    async with on_stage(Session(traces=(H200 / "demo",)), (120, 40)) as stage:
+        screen = await compared(stage)
+        row = await to_row(stage, figure)
+        await stage.press("enter")
+        side = stage.app.screen
+        assert isinstance(side, SideScreen)
+        assert (side.current, side.source) == (page, screen.other), "of B"
+        assert f"{figure} of B, on the page {title}" in stage.text.split("\n")[-1]
+        assert stage.text.startswith(" B  #")
+        await stage.press("q")
+        assert stage.app.screen is screen
+        assert isinstance(screen.view, DocumentView)
+        assert screen.view.cursor == row
+
+
+async def test_the_lines_of_both_sides_lead_to_their_kernels() -> None:
+    async with on_stage(Session(traces=(H200 / "demo",)), (120, 40)) as stage:
+        screen = await compared(stage)
+        for letter, source in (("A", screen.one), ("B", screen.other)):
+            await to_row(stage, f"{letter}  #")
+            await stage.press("enter")
+            side = stage.app.screen
+            assert isinstance(side, SideScreen)
+            assert (side.letter, side.source, side.current) == (letter, source, "summary")
+            await stage.press("q", "escape")
+
+
+async def test_a_figure_without_a_page_says_why(tmp_path: Path) -> None:
+    before, after = write_pair(tmp_path)
+    shutil.rmtree(after / "kernel")
+    async with on_stage(Session(traces=(after,)), (120, 40)) as stage:
+        stage.app.compare_runs(before, after)
+        await stage.settle()
+        await to_row(stage, "registers per thread")
+        await stage.press("enter")
+        assert isinstance(stage.app.screen, CompareRunsScreen)
+        assert "B has no page for registers per thread: " in stage.text.split("\n")[-1]
+
+
+async def test_kernels_of_two_runs_lead_to_the_second_and_what_only_one_has_to_that(tmp_path: Path) -> None:
+    before, after = write_pair(tmp_path)
+    async with on_stage(Session(traces=(after,)), (120, 60)) as stage:
+        stage.app.compare_runs(before, after)
+        await stage.settle()
+        runs = stage.app.screen
+        for key, letter in ((None, "B"), ("only in A", "A")):
+            if key is not None:
+                await to_row(stage, key)
+                await stage.press("down")
+            await stage.press("enter")
+            side = stage.app.screen
+            assert isinstance(side, SideScreen)
+            assert side.letter == letter
+            assert side.source.trace.directory == (before if letter == "A" else after)
+            await stage.press("q")
+            assert stage.app.screen is runs

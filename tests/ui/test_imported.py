@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -300,7 +301,7 @@ async def test_text_after_a_refusal_presses_no_keys(tmp_path: Path) -> None:
 
 async def test_under_a_range_all_that_counts_is_of_it(tmp_path: Path) -> None:
     async with shown([real(tmp_path, "nsys/sample.sqlite")], (120, 40)) as stage:
-        await stage.press("3", "down", "down", "enter")
+        await stage.press("3", "down", "down", "enter", "2")
         assert "85 of 3 689 kernels" in stage.text
         assert "40 of 85 kernels with fewer blocks than SMs" in stage.text
         assert "only      range Step 0 to 10" in stage.text
@@ -318,3 +319,25 @@ async def test_under_a_range_all_that_counts_is_of_it(tmp_path: Path) -> None:
         assert "row 1 of 10" in stage.text
         await stage.press("2")
         assert "of 3 689" in stage.text
+
+
+async def test_a_range_leads_to_its_kernels_and_these_to_their_launches(tmp_path: Path) -> None:
+    async with shown([real(tmp_path, "nsys/sample.sqlite")], (120, 40)) as stage:
+        await stage.press("3", "down", "down")
+        range_row = next(line for line in stage.text.split("\n") if "row 3 of" in line)
+        await stage.press("enter")
+        assert "only range Step 0 to 10 · row 1 of 9" in stage.text
+        titles = next(line for line in stage.text.split("\n") if "p99" in line).split()
+        assert titles == ["share", "total", "launches", "mean", "median", "p99", "most", "kernel"]
+        await stage.press("e", "j")
+        (written,) = list((tmp_path / "cwd").iterdir())
+        record = json.loads(written.read_text())["data"]
+        assert record["only"]["range"] == "Step 0 to 10"
+        assert sum(row["share"] for row in record["totals"]) == pytest.approx(1.0)
+        assert sum(row["launches"] for row in record["totals"]) == 85
+        await stage.press("down", "enter")
+        assert "in range Step 0 to 10 · row 1 of" in stage.text
+        await stage.press("q")
+        assert "only range Step 0 to 10 · row 2 of 9" in stage.text
+        await stage.press("q")
+        assert range_row in stage.text, "the range that was left"

@@ -82,3 +82,42 @@ async def test_help_says_how_to_read_it(writer: TraceWriter) -> None:
         await stage.press("8", "question_mark")
         assert isinstance(stage.app.screen, HelpScreen)
         assert "Ranges that the program pushes" in stage.text
+
+
+async def test_a_range_leads_to_its_kernels_and_these_to_their_launches(writer: TraceWriter) -> None:
+    async with on_stage(Session(traces=(writer.directory,)), (120, 40)) as stage:
+        await stage.press("8", "slash", *"forward", "enter")
+        ranges = stage.live.pages.ranges
+        here = ranges.cursor
+        await stage.press("enter")
+        titles, _, first, second = stage.text.split("kernels, 5 launches")[1].split("\n")[2:6]
+        assert titles.split() == ["share", "total", "launches", "probed", "median", "#", "kernel"]
+        assert first.split()[:4] == ["▌", "73", "%", "4.00"], "gemm twice, in inner ranges"
+        assert second.split()[:4] == ["27", "%", "1.50", "ms"]
+        assert "only range forward" in stage.text
+        assert "2 kernels, 5 launches" in stage.text, "those of inner ranges, too"
+        await stage.press("enter")
+        screen = stage.app.screen
+        assert isinstance(screen, KernelScreen)
+        assert screen.current == "launches"
+        assert "#0 gemm" in stage.text
+        await stage.press("q")
+        assert "only range forward" in stage.text
+        await stage.press("q")
+        assert "2 kernels, 5 launches" not in stage.text
+        assert ranges.cursor == here, "the range that was entered"
+        await stage.press("q", "q")
+        assert stage.live.in_table
+
+
+async def test_the_kernels_of_a_range_grow_with_the_trace(writer: TraceWriter) -> None:
+    async with on_stage(Session(traces=(writer.directory,)), (120, 40)) as stage:
+        await stage.press("8", "enter")
+        before = stage.text
+        assert "only range step" in before
+        writer.launch(0)
+        writer.lines(LINE.format(40, 0, 77, EPOCH_NS + 95 * MS, EPOCH_NS + 99 * MS, "16", "-", "eval"))
+        await stage.refresh()
+        assert "only range step" in stage.text
+        await stage.press("o")
+        assert "only range" not in stage.text, "merged ranges are others"

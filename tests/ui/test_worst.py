@@ -10,6 +10,7 @@ import pytest
 
 from tests.pages.timelines import planted
 from tests.probes.dmat_example import STORE_C, write_dmat
+from tests.recorded import unpacked
 from tests.ui.conftest import golden_screen, on_stage
 from tests.ui.test_kernel_screen import screen_of
 from tui_probe.pages.views.timeline import Timeline
@@ -137,7 +138,7 @@ async def test_without_a_result_it_says_so(session: Session) -> None:
     async with on_stage(session) as stage:
         stage.live.table.select(3)  # not probed
         await stage.press("enter", "exclamation_mark")
-        assert "this launch has no result" in stage.text
+        assert "the kernel was not probed, so nothing was measured of it: page 1 says why" in stage.text
         assert "! worst" not in stage.text.split("\n")[-1]
 
 
@@ -158,7 +159,27 @@ async def test_the_mark_of_the_figure_in_sight_where_nothing_stands_out() -> Non
         assert "the most: 2 097 152 sectors, 2 lines alike" in stage.text, "the first figure in which lines differ"
         assert "row 17 of 35" in stage.text, "the heading is row 1, and line 31 of the file follows"
         await stage.press("u", "u", "u", "exclamation_mark")
-        assert "nothing stands out in this launch" in stage.text, "16 sectors per request, all alike"
+        assert "the most: 2 097 152 sectors, 2 lines alike" in stage.text, "16 sectors per request, all alike"
         await stage.press("2", "exclamation_mark")
         assert "the most: 491 520 sectors, 8 lines alike" in stage.text
         assert pointed_at(stage) == 1079
+
+
+async def test_where_nothing_stands_out_it_is_the_line_with_most() -> None:
+    async with on_stage(Session(traces=(RECORDED / "attention_sectors",))) as stage:
+        await stage.press("enter", "exclamation_mark")
+        assert screen_of(stage).current == "source"
+        assert "row 17 of 35" in stage.text
+        assert "the most: 2 097 152 sectors, 2 lines alike" in stage.text.split("\n")[-1]
+        await stage.press("q")
+        assert screen_of(stage).current == "summary"
+        await stage.press("7", "exclamation_mark")
+        assert screen_of(stage).current == "lines", "the page has the line"
+        assert "the most: 2 097 152 sectors, 2 lines alike" in stage.text.split("\n")[-1]
+
+
+@pytest.mark.parametrize("page", ["1", "2", "6"])
+async def test_a_probe_that_tells_of_no_place_is_named_and_one_that_does(tmp_path: Path, page: str) -> None:
+    async with on_stage(Session(traces=(unpacked(RECORDED / "demo_bytes", tmp_path),))) as stage:
+        await stage.press("enter", page, "exclamation_mark")
+        assert "-p gmem_bytes tells of no place: R asks with -p " in stage.text.split("\n")[-1]

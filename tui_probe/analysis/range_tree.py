@@ -39,9 +39,9 @@ class Launched(NamedTuple):
 class RangeNode:
     """One range, or several of one name (``times``) within the same outer one.
 
-    ``launches`` and ``probed`` count those of inner ranges too, ``own`` not. ``seconds`` is host time between the
-    calls, None if one of them never ended; ``kernel_seconds`` the time of all launches, launches × median of the kernel
-    as it was timed, None if one was not. ``start_s`` is since the start of the process.
+    ``launches``, ``probed`` and ``everything`` count those of inner ranges too, ``own`` does not. ``seconds`` is host
+    time between the calls, None if one of them never ended; ``kernel_seconds`` the time of all launches, launches ×
+    median of the kernel as it was timed, None if one was not. ``start_s`` is since the start of the process.
     """
 
     text: str
@@ -54,6 +54,7 @@ class RangeNode:
     seconds: float | None
     kernel_seconds: float | None
     start_s: float | None
+    everything: Sequence[Launched]
     own: Sequence[Launched]
     inner: list[RangeNode] = field(default_factory=list)
 
@@ -170,6 +171,7 @@ class _Tree:
             seconds=None if None in host else sum(each for each in host if each is not None) / 1e9,
             kernel_seconds=None if None in times or not times else sum(each for each in times if each is not None),
             start_s=None if epoch is None else (first.start_ns - epoch) / 1e9,
+            everything=everything,
             own=self._launched(without(runs, covered)) if covered else everything,
             inner=self.nodes(ids, depth + 1),
         )

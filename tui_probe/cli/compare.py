@@ -168,7 +168,7 @@ def drawn(sides: Sides, arguments: argparse.Namespace) -> Iterator[str]:
 
 
 def _warn_of(failure: str) -> None:
-    """Say on stderr what a form has no place for: that one of the programs failed."""
+    """Say on stderr what a form has no place for, or only in each row: that one of the programs failed."""
     if failure:
         warn(f"warning: {failure}")
 

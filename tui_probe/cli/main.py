@@ -23,6 +23,8 @@ from .output import complain, discard_output, on_terminal, warn
 from .status import ExitStatus
 
 if TYPE_CHECKING:
+    from tui_probe.ui.asked import SameKernel
+
     from .commands import Command
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -56,8 +58,8 @@ def main(arguments: list[str] | None = None) -> int:
         return status_of(error)
 
 
-def dispatch(words: list[str]) -> int:
-    """Parse the command line, with only the module that it names, and run it."""
+def dispatch(words: list[str], begin: SameKernel | None = None) -> int:
+    """Parse the command line, with only the module that it names, and run it; its screen begins at a kernel."""
     if completion.ASKED in os.environ:
         complete()
     if words and words[0].startswith("-") and words[0] not in OWN_OPTIONS:
@@ -78,6 +80,7 @@ def dispatch(words: list[str]) -> int:
     if options.command_name is None:
         parser.print_help()
         return ExitStatus.OK
+    options.begin = begin
     know_probes(getattr(options, "probe_folders", []))
     status = command(options.command_name).run(options)
     return status if getattr(options, "again_asked", None) is None else run_again(options, words)
@@ -87,7 +90,7 @@ def run_again(options: argparse.Namespace, words: list[str]) -> int:
     """Run what was asked for on the screen of a command; behind that the home screen, if it was on that."""
     from .screen import words_for_again
 
-    status = dispatch(words_for_again(options))
+    status = dispatch(words_for_again(options), options.again_asked.begin)
     return dispatch(words) if options.command_name == "home" else status
 
 

@@ -58,13 +58,14 @@ def show(
 ) -> int:
     """Show a running target, traces, or imported files, until the user quits. Returns what ``ui.run`` returns.
 
-    The screen begins at the kernel and the launch that ``at`` names, and says ``notice`` there. What the user wants to
-    be run behind it is in ``arguments.again_asked``.
+    The screen begins at the kernel and the launch that ``at`` names, and says ``notice`` there; of a run that was asked
+    for on a screen at ``arguments.begin``. What the user wants to be run behind it is in ``arguments.again_asked``.
     """
     from tui_probe.ui.feed import Session
 
     session = Session(target=target, traces=traces, imported=imported, watching=watching, at=at, notice=notice)
     session.from_home = arguments.from_home if "from_home" in arguments else False
+    session.begin = arguments.begin if "begin" in arguments else None
     status = show_session(session, appearance_of(arguments))
     arguments.again_asked = session.again
     return status

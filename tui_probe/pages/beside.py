@@ -8,6 +8,7 @@ from tui_probe.draw.side_by_side import beside, fitted
 from tui_probe.draw.spans import clip
 from tui_probe.draw.view import Document, Drawing
 from tui_probe.errors import ChoiceError
+from tui_probe.pages.comparison import warning_of
 from tui_probe.pages.views import kind_of, kinds
 from tui_probe.probekit.probe_results import aimed
 
@@ -29,8 +30,10 @@ def drawn() -> tuple[str, ...]:
 class Beside(Drawing):
     """``one`` in the left half, ``other`` in the right one, both with as much time: what takes less is seen shorter."""
 
-    def __init__(self, one: Drawing, other: Drawing) -> None:
+    def __init__(self, one: Drawing, other: Drawing, warning: str = "") -> None:
         self.one, self.other = one, other
+        self.warning = warning
+        """That one program failed where the other did not; "" else."""
         cycles = max((each.cycles or 0.0 for each in (one, other)), default=0.0)
         if cycles:
             one.stretch(cycles)
@@ -87,8 +90,8 @@ class Beside(Drawing):
         return said
 
     def record(self) -> Mapping[str, Any]:
-        """Both."""
-        return {"before": self.one.record(), "after": self.other.record()}
+        """Both, and what must be known of them."""
+        return {"before": self.one.record(), "after": self.other.record(), "warning": self.warning or None}
 
     def cells(self) -> Iterator[Sequence[object]]:
         """The rows of both, with the letter of the side."""
@@ -121,7 +124,7 @@ def open_beside(name: str, one: Source, other: Source, progress: Progress) -> Be
     drawings = [view for view in views if not isinstance(view, Document)]
     if len(drawings) < len(views):
         raise ChoiceError(f"{name} is a text: only drawings are put beside each other")
-    return Beside(drawings[0], drawings[1])
+    return Beside(drawings[0], drawings[1], warning_of(one.trace, other.trace))
 
 
 def drawn_by_both(one: Source, other: Source) -> list[str]:

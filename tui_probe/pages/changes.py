@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf, isfinite, log2
 from typing import TYPE_CHECKING, Any, Final
 
@@ -142,6 +142,8 @@ class Pair:
     """Why results have no figures."""
     different: bool = False
     """Whether the two are not the same kernel, so that neither is better."""
+    sides: tuple[Source, Source] | None = field(default=None, repr=False, compare=False)
+    """The kernel or launch of each side, to go on from."""
 
     @property
     def _of_program(self) -> list[Change]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
@@ -15,19 +15,21 @@ from tui_probe.draw.table import Column, cell, fitted_cell, in_data, in_tables, 
 from tui_probe.draw.view import Document
 from tui_probe.errors import ChoiceError
 from tui_probe.pages.changes import FIGURE_COLUMNS, Change, Pair, changes
+from tui_probe.pages.comparison_leads import lead_of_change, lead_of_kernel, lead_of_pair
 from tui_probe.pages.head import ending_of
 from tui_probe.pages.matching import matched, matches
 from tui_probe.pages.verdict import of_pair, of_traces
+from tui_probe.probekit.kind import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from typing import TypeVar
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
+    from tui_probe.pages.comparison_leads import Lead
     from tui_probe.pages.figures import Figure
     from tui_probe.pages.matching import Match
-    from tui_probe.probekit.kind import Source
     from tui_probe.trace.model import Kernel, Trace
     from tui_probe.trace.shapes import Dim3
 
@@ -51,6 +53,8 @@ class Side:
     simulated: bool = False
     ending: str = ""
     """How its program ended, in words."""
+    source: Source | None = field(default=None, repr=False, compare=False)
+    """Its kernel or launch; None where a whole trace is compared."""
     failed: bool = False
     """Whether it ended with a status other than 0, by a signal, or nobody knows how: broken off."""
 
@@ -94,7 +98,7 @@ class Comparison(Document):
     """What was compared, pair by pair, and what only one side has; the largest change comes first."""
 
     def __init__(
-        self, sides: tuple[Side, Side], pairs: list[Pair], alone: dict[str, list[Kernel]], *, traces: bool
+        self, sides: tuple[Side, Side], pairs: list[Pair], alone: dict[str, list[Source]], *, traces: bool
     ) -> None:
         self.title = "A and B"
         self.sides = sides
@@ -103,7 +107,8 @@ class Comparison(Document):
         """Kernels that only one of two traces has, by its letter."""
         self.traces = traces
         self._worst: tuple[int, str] | None = None
-        """Of the lines that were made last."""
+        self._leads: dict[int, Lead] = {}
+        """Of the lines that were made last, by their numbers."""
 
     @property
     def rows(self) -> list[Change]:
@@ -211,24 +216,54 @@ class Comparison(Document):
         lines: list[Line] = [((f" {words}", "warn"),) for words in wrap(self.warning, width - 2) if words]
         lines += [((f" {words}", "title"),) for words in _wrapped(self.verdict, width - 2)]
         lines.append(())
+        self._leads.clear()
         for letter, side in zip("AB", self.sides, strict=True):
+            if side.source is not None:
+                self._leads[len(lines)] = lead_of_kernel(letter, side.source)
             lines.append(((f" {letter}  ", "head"), (side.shown(width - 5), "")))
         lines += [((f" {words}", "warn"),) for note in self.notes for words in wrap(note, width - 2)]
         if len(self.pairs) > 1 and any(pair.lead is not None for pair in self.pairs):  # else it is empty
+            self._lead(len(lines) + 2, map(lead_of_pair, self.pairs))
             lines += [(), *_table(OVERVIEW_COLUMNS, self.pairs, width, lambda pair: pair.verdict)]
         first, self._worst = self._to_see_first, None
         for pair in self.pairs:
             rows = (row for row, change in enumerate(_differing(pair)) if first and change is first[0])
             if first and (row := next(rows, None)) is not None:
                 self._worst = len(lines) + _above_rows(pair) + row, first[1]
+            self._lead(len(lines) + _above_rows(pair), (lead_of_change(pair, each) for each in _differing(pair)))
             lines += _details(pair, width)
         for letter, kernels in self.alone.items():
             if kernels:
+                self._lead(len(lines) + 2, (lead_of_kernel(letter, each) for each in kernels))
                 lines += [(), ((f" only in {letter}", "head"),)]
-                lines += [_alone(kernel, width) for kernel in kernels]
+                lines += [_alone(each.kernel, width) for each in kernels]
         if self.traces and any(self.alone.values()):
             lines += [(), *(((f" {words}", "dim"),) for words in wrap(_NO_KERNEL, width - 2))]
         return lines
+
+    def _lead(self, first: int, leads: Iterable[Lead | None]) -> None:
+        """The lines from ``first`` on lead there."""
+        self._leads |= {number: lead for number, lead in enumerate(leads, first) if lead is not None}
+
+    def lead(self, number: int) -> Lead | None:
+        """Where a line leads; None for nowhere."""
+        return self._leads.get(number)
+
+    def leads_to(self) -> str:
+        return "its page" if self._leads else ""
+
+    def nowhere(self, number: int, width: int) -> str:
+        del number, width
+        return "this line is of no figure: Enter on a row of a table leads to its page" if self._leads else ""
+
+    def gutter(self, width: int) -> int:
+        """The whole line."""
+        return width if self._leads else 0
+
+    def begins(self, width: int) -> int:
+        """At the first row of a table."""
+        del width
+        return next((number for number in self._leads if number > len(self.sides) + 2), 0)
 
     def record(self) -> dict[str, Any]:
         """What it comes to, both sides, the kernels and every figure."""
@@ -241,17 +276,17 @@ class Comparison(Document):
             "verdict": self.verdict,
             "notes": self.notes,
             "kernels": [pair.record() for pair in self.pairs],
-            "only_before": [kernel.demangled for kernel in self.alone["A"]],
-            "only_after": [kernel.demangled for kernel in self.alone["B"]],
+            "only_before": [each.kernel.demangled for each in self.alone["A"]],
+            "only_after": [each.kernel.demangled for each in self.alone["B"]],
             "figures": [as_record(FIGURE_COLUMNS, row) for row in self.rows],
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
-        """One row per figure."""
+        """One row per figure; each with the warning, since a row may be read without the others."""
         data = [column for column in in_data(FIGURE_COLUMNS) if column.value is not None]
-        yield [column.key for column in data]
+        yield [*(column.key for column in data), "warning"]
         for row in self.rows:
-            yield [column.value(row) for column in data if column.value is not None]
+            yield [*(column.value(row) for column in data if column.value is not None), self.warning or None]
 
     def markdown(self) -> Iterator[str]:
         """What it comes to, and one table per kernel."""
@@ -272,8 +307,8 @@ class Comparison(Document):
             yield from as_markdown(FIGURE_COLUMNS, pair.changes)
         for letter, kernels in self.alone.items():
             yield ""
-            for kernel in kernels:
-                yield f"- only in {letter}: `{kernel.demangled}`"
+            for each in kernels:
+                yield f"- only in {letter}: `{each.kernel.demangled}`"
 
 
 def _differing(pair: Pair) -> list[Change]:
@@ -349,7 +384,8 @@ def compare_traces(one: Trace, other: Trace, progress: Progress) -> Comparison:
     kernels, before, after = matched(one, other)
     found = [match for whole in kernels for match in matches(whole.one, whole.other)]
     pairs = [_pair(match, _part(progress, place, len(found))) for place, match in enumerate(found)]
-    return Comparison((_trace_side(one), _trace_side(other)), pairs, {"A": before, "B": after}, traces=True)
+    alone = {"A": [Source(one, each) for each in before], "B": [Source(other, each) for each in after]}
+    return Comparison((_trace_side(one), _trace_side(other)), pairs, alone, traces=True)
 
 
 def _pair(match: Match, progress: Progress, *, alone: bool = False) -> Pair:
@@ -368,6 +404,7 @@ def _pair(match: Match, progress: Progress, *, alone: bool = False) -> Pair:
         match.launched_words,
         tuple(problems),
         match.different,
+        (match.one, match.other),
     )
 
 
@@ -397,7 +434,7 @@ def _warning(sides: tuple[Side, Side]) -> str:
 def _side(source: Source) -> Side:
     launch = "" if source.launch is None else f", launch {source.launch.number}"
     kernel = f"#{source.kernel.index} {source.kernel.demangled}"
-    return replace(_trace_side(source.trace), kernel=kernel, launch=launch)
+    return replace(_trace_side(source.trace), kernel=kernel, launch=launch, source=source)
 
 
 def _trace_side(trace: Trace) -> Side:

@@ -12,6 +12,7 @@ from tui_probe.draw import units
 from tui_probe.pages.matching import launched
 from tui_probe.probekit.alike import alike, extent_words
 from tui_probe.probekit.measured import measured
+from tui_probe.probekit.metric_pages import pages_of_metric
 from tui_probe.probekit.probe_results import of_each_probe
 
 if TYPE_CHECKING:
@@ -30,6 +31,14 @@ MOST_RESULTS: Final = 20
 """Results of a kernel whose median is taken, the newest ones."""
 _FEWEST: Final = 4
 """Launches from which on their quartiles tell how much they vary."""
+_PAGES: Final = {
+    **dict.fromkeys(("launches", "blocks", "threads"), ("launches",)),
+    **dict.fromkeys(("registers", "spills"), ("sass", "diff")),
+    **dict.fromkeys(("registers_probed", "spills_probed"), ("diff", "sass")),
+    **dict.fromkeys(("shared", "blocks_per_sm", "occupancy", "probe_bytes"), ("summary",)),
+    **dict.fromkeys(("time_ms", "time_probed_ms", "slowdown"), ("launches", "summary")),
+}
+"""Where the figures that every kernel has are shown; those of probes say it themselves."""
 _WHOLE: Final = 100
 """From which on a number is shown without its fraction."""
 
@@ -54,6 +63,8 @@ class Figure:
     low: float | None = None
     """The quartiles of those, where there are enough for it; between them half of the launches lie."""
     high: float | None = None
+    pages: tuple[str, ...] = ()
+    """The pages of a kernel that show it, the best one first."""
 
     @property
     def spread(self) -> float | None:
@@ -70,7 +81,8 @@ class Figure:
 
 def launch_figures(source: Source) -> list[Figure]:
     """What the launches were, what the kernel needs, how long it took; times of a simulated GPU are left out."""
-    return [*_shape(source), *_resources(source), *_times(source)]
+    found = (*_shape(source), *_resources(source), *_times(source))
+    return [replace(figure, pages=_PAGES[figure.key]) for figure in found]
 
 
 def over_launches(figure: Figure, values: Sequence[float]) -> Figure:
@@ -179,11 +191,14 @@ def _left_out(taken: int, known: int, extent: Extent) -> str:
 
 def _of_result(source: Source, result: Measured) -> Iterator[Figure]:
     if result.sample is not None:
-        yield Figure("blocks_measured", "blocks measured", result.blocks_measured, _count, "neither")
+        yield Figure(
+            "blocks_measured", "blocks measured", result.blocks_measured, _count, "neither", pages=("launches",)
+        )
     for each in result.figures:
         nothing = not each.shown and not each.value  # a count of what seldom occurs
         if not each.metric.place and not nothing:
-            yield _measured(each, simulated=source.trace.state.simulated)
+            pages = pages_of_metric(result.probe, each.metric)
+            yield replace(_measured(each, simulated=source.trace.state.simulated), pages=pages)
 
 
 def _measured(figure: Measurement, *, simulated: bool) -> Figure:

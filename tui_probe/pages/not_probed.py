@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -15,9 +15,22 @@ from tui_probe.near import meant
 from tui_probe.reasons import Reason
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tui_probe.trace.model import Kernel, Trace
 
 _MOST_NAMED = 4
+
+
+class Listed(Protocol):
+    """A kernel, or a row of one."""
+
+    @property
+    def demangled(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+
+
 IN_VAIN = "Kernels in which the probe matched nothing"
 
 
@@ -28,14 +41,27 @@ def not_probed_lines(trace: Trace, cells: int) -> list[str]:
 
 def none_named(trace: Trace) -> list[str]:
     """That --kernel named none of the kernels that there were, and which it may have meant."""
+    asked = named_none(trace, trace.kernels)
+    return [] if asked is None else [none_named_words(asked, trace.kernels)]
+
+
+def named_none(trace: Trace, kernels: Iterable[Listed]) -> str | None:
+    """What --kernel asked for, where it named none of these kernels of the trace; None where it did, or was not said.
+
+    ``kernels`` need not be all: while the program runs, others may come.
+    """
     asked = None if trace.run_info is None else trace.run_info.options.get("kernels")
-    if not isinstance(asked, str) or {kernel.status for kernel in trace.kernels} != {"excluded"}:
-        return []
-    names = list(dict.fromkeys(safe(kernel.demangled.partition("(")[0]) for kernel in trace.kernels))
+    found = isinstance(asked, str) and {kernel.status for kernel in kernels} == {"excluded"}
+    return asked if found else None
+
+
+def none_named_words(asked: str, kernels: Iterable[Listed]) -> str:
+    """``--kernel mul names none of the kernels: did you mean matmul?``, or which kernels there are."""
+    names = list(dict.fromkeys(safe(kernel.demangled.partition("(")[0]) for kernel in kernels))
     others = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     near = next(filter(None, (meant(word, names) for word in asked.split(":"))), "")
     listed = f": {', '.join(names[:_MOST_NAMED])}{others}"
-    return [f"--kernel {safe(asked)} names none of the kernels{near or listed}"]
+    return f"--kernel {safe(asked)} names none of the kernels{near or listed}"
 
 
 def in_vain_lines(trace: Trace, cells: int) -> list[str]:

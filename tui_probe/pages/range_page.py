@@ -25,6 +25,8 @@ ABOUT: Final = (
     "Host time runs from push to pop: the time that the host needs to launch, not the time that the GPU needs to run."
     " “In kernels” is the time of the launches themselves: launches × median of the kernel, with --benchmark. o merges"
     " ranges of one name within the same outer range, so that a loop is one row.",
+    "Enter on a range shows its kernels, those of its inner ranges too, each once; Enter on a kernel goes to its"
+    " screen.",
 )
 NONE: Final = "No NVTX range encloses a launch: push ranges in the program (torch.cuda.nvtx.range_push, nvtx.annotate)."
 _DEEPEST: Final = 16
@@ -109,11 +111,8 @@ def _lines(trace: Trace, node: RangeNode) -> Iterator[RangeLine]:
 
 
 def _place(trace: Trace, line: RangeLine) -> tuple[Path, int] | None:
-    """The kernel of a row; of a range the one that is launched most often in it or, without one, inside it."""
-    launched = line.launched or next((each for node in line.node.walk() for each in node.own[:1]), None)
-    if launched is None or trace.kernels.get(launched.kernel) is None:
-        return None
-    return trace.directory, launched.kernel
+    """The kernel of a row; None for that of a range, which has several."""
+    return None if line.kernel is None else (trace.directory, line.kernel.index)
 
 
 def _has(rows: list[RangeLine], column: Column[RangeLine]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -20,13 +20,22 @@ if TYPE_CHECKING:
     from tui_probe.trace.ranges import Range
 
 
+class KernelInRange(NamedTuple):
+    """A kernel by its index and demangled name, its launches in the range, and launches × its median time, if known."""
+
+    kernel: int
+    name: str
+    launches: int
+    seconds: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class RangeRow:
-    """A range. ``kernels`` are (index, demangled name, launches in the range), the most launched first."""
+    """A range. Of its ``kernels`` the most launched comes first."""
 
     range: Range
     depth: int
-    kernels: tuple[tuple[int, str, int], ...]
+    kernels: tuple[KernelInRange, ...]
     probed: int
     seconds: float | None
     """From the range's call to that which ended it, on the host; None if it did not end."""
@@ -45,26 +54,40 @@ def range_rows(trace: Trace) -> Iterator[RangeRow]:
         yield RangeRow(
             one,
             trace.ranges.depth(one),
-            tuple((index, _name(trace, index), count) for index, count in launched),
+            tuple(_kernel(trace, index, count) for index, count in launched),
             sum(int(probed[part].sum()) for part in parts),
             None if one.end_ns is None else (one.end_ns - one.start_ns) / 1e9,
             None if epoch is None else (one.start_ns - epoch) / 1e9,
         )
 
 
-def _name(trace: Trace, index: int) -> str:
+def _kernel(trace: Trace, index: int, launches: int) -> KernelInRange:
     kernel = trace.kernels.get(index)
-    return kernel.demangled if kernel else "?"
+    if kernel is None:
+        return KernelInRange(index, "?", launches, None)
+    seconds = None if kernel.time_ms is None else launches * kernel.time_ms / 1e3
+    return KernelInRange(index, kernel.demangled, launches, seconds)
 
 
 def _kernels_text(row: RangeRow) -> str:
-    words = [f"{count}× #{index} {shorten(safe(name), 32)}" for index, name, count in row.kernels[:2]]
+    words = [f"{each.launches}× #{each.kernel} {shorten(safe(each.name), 32)}" for each in row.kernels[:2]]
     more = len(row.kernels) - len(words)
     return ", ".join(words) + (f" and {units.counted(more, 'more kernel')}" if more else "")
 
 
 def _kernels_data(row: RangeRow) -> list[dict[str, Any]]:
-    return [{"kernel": index, "demangled": name, "launches": count} for index, name, count in row.kernels]
+    times = [each.seconds for each in row.kernels]
+    whole = None if None in times else sum(each for each in times if each is not None)
+    return [
+        {
+            "kernel": each.kernel,
+            "demangled": each.name,
+            "launches": each.launches,
+            "seconds": each.seconds,
+            "share": each.seconds / whole if whole and each.seconds is not None else None,
+        }
+        for each in row.kernels
+    ]
 
 
 RANGE_COLUMNS: Final[tuple[Column[RangeRow], ...]] = (

@@ -58,7 +58,8 @@ class Metric:
     something is (a line, a block): it has no size, so it is never compared. What is ``clocked`` is made of clock
     cycles, whatever its unit; those of a simulated GPU are no time. ``read`` takes it from an analysis: None where it
     was not measured. Without ``read`` it is the attribute of that ``key``. What is not finite was not measured.
-    ``alone`` is its name among metrics of any probe, where that is not its key in words.
+    ``alone`` is its name among metrics of any probe, where that is not its key in words. ``page`` is the view that
+    shows it, where that is not to be seen from what it is: time in drawings, counts by line.
     """
 
     key: str
@@ -72,6 +73,7 @@ class Metric:
     read: Callable[[Any], float | None] | None = None
     shown: Callable[[Any, float | None], bool] = always
     alone: str = ""
+    page: str = ""
 
     def __post_init__(self) -> None:
         """Raises ValueError for what is none of the words that there are."""

@@ -127,12 +127,17 @@ def recent_traces(folders: Iterable[Path], limit: int, *, looked_at: bool = True
 
 
 def run_before(directory: Path) -> Path | None:
-    """The newest run of the same command with the same probe in the folder of this one, before it; None for none."""
+    """The newest run of the same command with the same probe in the folder of this one, before it; None for none.
+
+    Other processes of this run are none before it.
+    """
     this = brief(directory)
     if this is None or not this.command:
         return None
+    info = read_run_info(directory / "run.json") or RunInfo()
     others = recent_traces([directory.parent], REMEMBERED, looked_at=False)
-    return next((each.directory for each in others if _is_before(each, this)), None)
+    before = (each.directory for each in others if _is_before(each, this))
+    return next((each for each in before if each.name not in info.processes), None)
 
 
 def _is_before(other: Brief, this: Brief) -> bool:

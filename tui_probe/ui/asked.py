@@ -1,4 +1,4 @@
-"""What the user wants to be run when the screen has ended."""
+"""What the user wants to be run when the screen has ended, or to be shown instead."""
 
 from __future__ import annotations
 
@@ -19,14 +19,6 @@ class Named(Protocol):
     def name(self) -> str: ...
     @property
     def demangled(self) -> str: ...
-
-
-@dataclass(frozen=True)
-class Again:
-    """The program of ``trace`` is to run once more, with these options of ``run`` in place of those that it had."""
-
-    trace: Path
-    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,20 +45,21 @@ class SameKernel:
         return same[-1] if same and all_there else None
 
 
-class Next:
-    """The kernel at which the screen of the next run begins: it outlives the application that it was asked for in."""
+@dataclass(frozen=True)
+class Against:
+    """A run is to be shown against one before it; nothing needs to run for that."""
 
-    def __init__(self) -> None:
-        self._kernel: SameKernel | None = None
-
-    def keep(self, kernel: SameKernel | None) -> None:
-        """Begin there; None: anywhere."""
-        self._kernel = kernel
-
-    def take(self) -> SameKernel | None:
-        """Where to begin, once."""
-        kernel, self._kernel = self._kernel, None
-        return kernel
+    before: Path
+    after: Path
 
 
-NEXT = Next()
+@dataclass(frozen=True)
+class Again:
+    """The program of ``trace`` is to run once more, with these options of ``run`` in place of those that it had.
+
+    The screen of that run begins at the kernel ``begin``; None: anywhere.
+    """
+
+    trace: Path
+    options: tuple[str, ...] = ()
+    begin: SameKernel | None = None

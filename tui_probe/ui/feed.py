@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.address import Address
     from tui_probe.trace.model import Trace
     from tui_probe.trace.process_events import Device
-    from tui_probe.ui.asked import Again
+    from tui_probe.ui.asked import Again, SameKernel
     from tui_probe.ui.home import Home
 
 INTERVAL = 0.5
@@ -102,6 +102,8 @@ class Session:
     """Somebody else started the run: say so, and when it ends."""
     at: Address | None = None
     """The kernel and the launch to begin at, if it names any."""
+    begin: SameKernel | None = None
+    """The kernel of a former run from which the target was asked for: begin there."""
     notice: str = ""
     """Words about what is opened, said once it is read."""
     again: Again | None = None

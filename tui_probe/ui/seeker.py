@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from tui_probe.draw.spot import Spot
+from tui_probe.ui import keys
 
 if TYPE_CHECKING:
-    from tui_probe.pages.findings.found import Found
-    from tui_probe.probekit.finding import Finding
+    from tui_probe.draw.spot import Spot
+    from tui_probe.pages.findings.worst_place import Place, WorstPlace
     from tui_probe.probekit.kind import Source
     from tui_probe.ui.views.view import View, Worker
 
@@ -42,7 +42,7 @@ class Seeker:
 
     def __init__(self, screen: PagesDesk) -> None:
         self.screen = screen
-        self._wanted: Finding | None = None
+        self._wanted: Place | None = None
 
     def go(self, source: Source | None) -> None:
         """To the worst place of a launch, as the current page knows it, or else as its findings do."""
@@ -56,24 +56,23 @@ class Seeker:
         else:
             screen.analyses.submit((screen, WORST), partial(_find, source), partial(self._take, view))
 
-    def _take(self, view: View, found: Found | None) -> None:
+    def _take(self, view: View, found: WorstPlace) -> None:
+        """On the page that is shown, where it has the line or a mark of its own; else where the place is."""
         if view is not self.screen.view:
             return
-        line = next((each for each in found.findings if each.line), None) if found else None
-        worst = found.worst if found else None
-        if line is not None and line.line is not None and view.land(Spot.of_line(line.line), exactly=True):
-            self.screen.notice(f"{line.label}: {line.words}")
-        elif found is not None and found.unread:
-            self.screen.notice(f"the result could not be read: {found.problem}")
-        elif worst is None and (words := view.land_on_marked()):
+        place = found.worst or found.marked
+        line = found.line or found.marked
+        if found.marked is not None and (words := view.land_on_marked()):
             self.screen.notice(words)
-        elif worst is None:
-            self.screen.notice("nothing stands out in this launch" if found else "this launch has no result")
-        elif worst.page == view.name:
-            self.screen.notice(f"{worst.label}: {worst.words}")
+        elif line is not None and view.land(line.spot, exactly=True):
+            self.screen.notice(line.words)
+        elif place is None:
+            self.screen.notice(found.why + (f": {_again()} asks with {found.asks}" if found.asks else ""))
+        elif place.page == view.name:
+            self.screen.notice(place.words)
         else:
-            self._wanted = worst
-            self.screen.jump_to(worst.page, worst.spot or None)
+            self._wanted = place
+            self.screen.jump_to(place.page, place.spot or None)
 
     def arrive(self, view: View) -> None:
         """A page is shown now: go to its worst place if it is the one that was wanted."""
@@ -81,10 +80,15 @@ class Seeker:
         if wanted is not None and wanted.page == view.name:
             if WORST in view.commands() and not wanted.spot.in_run:
                 view.command(WORST)
-            self.screen.notice(f"{wanted.label}: {wanted.words}")
+            self.screen.notice(wanted.words)
 
 
-def _find(source: Source) -> Found | None:
-    from tui_probe.pages.findings.found import find
+def _again() -> str:
+    """The key that runs the program again."""
+    return keys.shown(next(key for key in keys.in_scope("pages") if key.id == "again").keys[0])
 
-    return find(source)
+
+def _find(source: Source) -> WorstPlace:
+    from tui_probe.pages.findings.worst_place import worst_place
+
+    return worst_place(source)

@@ -29,9 +29,17 @@ def elapsed_line(snapshot: Snapshot, now: float) -> Line:
 
 
 def state_line(
-    snapshot: Snapshot, process: ProcessView | None, *, paused: bool = False, low_bandwidth: bool = False
+    snapshot: Snapshot,
+    process: ProcessView | None,
+    *,
+    paused: bool = False,
+    low_bandwidth: bool = False,
+    remark: str = "",
 ) -> Line:
-    """`` · [simulated] · 4 kernels (3 probed) · 120 launches · 1.2 MB written``; what matters most comes first."""
+    """`` · [simulated] · 4 kernels (3 probed) · 120 launches · 1.2 MB written``; what matters most comes first.
+
+    ``remark`` is what is wrong with all kernels.
+    """
     parts: list[Span] = []
     if snapshot.simulated:
         parts.append(("[simulated]", "simulated"))
@@ -47,6 +55,8 @@ def state_line(
         parts.append(("low bandwidth", "note"))
     if process is not None and process.dropped:
         parts.append((f"{units.counted(process.dropped, 'result')} dropped", "warn"))
+    if remark:
+        parts.append((remark, "warn"))
     if process is not None:
         kernels = units.counted(len(process.kernels), "kernel")
         parts.append((f"{kernels} ({units.count(process.probed)} probed)", ""))

@@ -74,7 +74,8 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         "Every kernel once, the one that takes most time first. Time is that of all its launches on all streams, and"
         " the share that of the time of all kernels shown; kernels that run beside one another count both. p99 is what"
         " 99 of 100 launches do not exceed: far above the median, few launches are slow.",
-        "Enter shows the launches of a kernel one by one.",
+        "Enter shows the launches of a kernel one by one. Within a range the share is that of the time of the kernels"
+        " in the range.",
     ),
     "nsys kernels": (
         "Every kernel on every stream, in order of start. “few blocks” marks a grid with fewer blocks than the GPU has"
@@ -89,6 +90,8 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " each stream the range then runs from the start of its first kernel to the end of its last. Time that the"
         " host spends (sleeping, Python) does not count, and a range that launched nothing has no row. Indentation"
         " shows nesting.",
+        "Enter shows the kernels in a range, each once with what its launches take; Enter on one of them shows these"
+        " launches. --page totals --search NAME writes the same of all ranges that have NAME in their names.",
     ),
     "nsys gaps": (
         "Time between the end of one kernel and the start of the next on the same stream, longest first. “why” is what"

@@ -217,12 +217,19 @@ def ranges_page(sources: NsysSources) -> TablePage[ProjectedRange]:
     rows = sources.ranges_found
     words = Words(nsys_head(sources), (), sources.report.notes, EXPLANATIONS["nsys ranges"])
     return TablePage(
-        "ranges", "NVTX ranges on streams", RANGE_COLUMNS, rows, words, _searched(sources), narrows=_inside
+        "ranges",
+        "NVTX ranges on streams",
+        RANGE_COLUMNS,
+        rows,
+        words,
+        _searched(sources),
+        narrows=_inside if len(sources.report.kernels) else None,  # sums alone are of no range
+        leads="totals",
     )
 
 
 def _inside(row: ProjectedRange) -> tuple[str, Only]:
-    return "kernels", Only("range", row.name, row.start, row.end, row.stream)
+    return "totals", Only("range", row.name, row.start, row.end, row.stream)
 
 
 def _busy(each: ProjectedRange) -> float | None:

@@ -67,6 +67,13 @@ class Only:
     within: Only | None = None
     """Of a kernel the range outside of which none is left."""
 
+    def record(self) -> dict[str, Any]:
+        """As data; a range by its name, and by time and stream where that is how it is known."""
+        if self.kind == "range":
+            times = {"start_ns": self.start, "end_ns": self.end, "stream": self.stream} if self.end else {}
+            return {"range": self.words, **times}
+        return {self.kind: self.words, **(self.within.record() if self.within else {})}
+
     def told(self, cells: int) -> str:
         """``kernel add in range Loop``, each name in at most so many cells."""
         return f"{self.kind} {shorten(self.words, cells)}" + (f" in {self.within.told(cells)}" if self.within else "")
@@ -311,7 +318,8 @@ class TablePage(Document, Generic[Row]):
 
     def head(self) -> dict[str, Any]:
         """The head as data."""
-        return {"page": self.name, "notes": list(self.words.notes), **self.extra}
+        only = {} if self.only is None else {"only": self.only.record()}
+        return {"page": self.name, "notes": list(self.words.notes), **self.extra, **only}
 
     def record(self) -> Mapping[str, Any]:
         return {**self.head(), self.name: [as_record(self.columns, row) for row in self.rows]}

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 from tui_probe.draw.spans import clip
 from tui_probe.pages.beside import drawn_by_both, open_beside
-from tui_probe.pages.comparison import compare_sources, compare_traces
+from tui_probe.pages.comparison import Comparison, compare_sources, compare_traces
+from tui_probe.pages.comparison_leads import page_of_lead
 from tui_probe.pages.views import kind_of
 from tui_probe.trace.follow import open_trace
 from tui_probe.ui.opening import Page
 from tui_probe.ui.screens.kernel import tab_of
 from tui_probe.ui.screens.paged import PagedScreen
+from tui_probe.ui.screens.side import SideScreen
+from tui_probe.ui.views.document import DocumentView
 from tui_probe.ui.views.kernels import names_of
 from tui_probe.ui.widgets.bars import Tab
 
@@ -22,8 +25,9 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
-    from tui_probe.pages.comparison import Comparison
+    from tui_probe.pages.comparison_leads import Lead
     from tui_probe.probekit.kind import Source
+    from tui_probe.ui.views.view import View
 
 FIGURES = Tab("figures", "Figures", "Figures")
 
@@ -42,6 +46,32 @@ class ComparisonScreen(PagedScreen):
     def seen(self, cells: int) -> str:
         """Of both sides, cut at the end: without its letter no part could be told from that of the other side."""
         return clip(" · ".join(self.view.status()), cells)
+
+    def action_jump(self) -> None:
+        """From a row to the page of a kernel that shows what the row is about; q comes back to the row."""
+        lead = self._lead()
+        if lead is None:
+            super().action_jump()
+        else:
+            self.tables.submit((self, "lead"), partial(page_of_lead, lead), partial(self._follow, self._view, lead))
+
+    def _lead(self) -> Lead | None:
+        """Where the line at the cursor leads."""
+        view = self._view
+        if not isinstance(view, DocumentView) or not isinstance(view.document, Comparison):
+            return None
+        return view.document.lead(view.cursor)
+
+    def _follow(self, view: View, lead: Lead, found: tuple[str, str]) -> None:
+        page, why = found
+        if view is not self._view or self.probe_app.screen is not self:
+            return
+        if not page:
+            self.notice(f"{lead.letter} has no page for {lead.about}: {why}")
+            return
+        screen = SideScreen(lead.letter, lead.source, page)
+        self.app.push_screen(screen)
+        screen.notice(f"{lead.about} of {lead.letter}, on the page {kind_of(page).title}")
 
     def leave(self) -> None:
         """To the screen before."""

@@ -126,7 +126,9 @@ class LiveScreen(LiveFrame):
     # -- keys about kernels, launches and processes
 
     def action_open(self) -> None:
-        """To the screen of the selected kernel, or of that in a row of ranges or graphs."""
+        """To the screen of the selected kernel, or of that in a row of ranges or graphs; of a range to its kernels."""
+        if self.view is self.pages.ranges and self.pages.ranges.enter():
+            return
         if isinstance(self.view, GrownView):
             index = self.view.kernel_index()
             if index is None:

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 from textual.containers import Container
 
+from tui_probe.draw.spans import plain
 from tui_probe.trace.last_place import last_place
-from tui_probe.ui.asked import NEXT
 from tui_probe.ui.at_hand import AtHand
 from tui_probe.ui.beginning import Beginning
+from tui_probe.ui.earlier_run import EarlierRun
 from tui_probe.ui.early_keys import EarlyKeys
 from tui_probe.ui.kernel_findings import KernelFindings
 from tui_probe.ui.layout import arrangement
 from tui_probe.ui.live_pages import TABS, LivePages
+from tui_probe.ui.none_named import NoneNamed
 from tui_probe.ui.processes import ProcessSwitch
 from tui_probe.ui.run_end import why_empty, words_at_end
 from tui_probe.ui.screens.view_screen import ViewScreen
@@ -60,6 +62,8 @@ class LiveFrame(ViewScreen):
         self._division: Arrangement | None = None
         self._beginning: Beginning | None = None
         self._resumed = False
+        self._none_named = NoneNamed()
+        self._earlier_run = EarlierRun(self)
         self._same: SameKernel | None = None
         """The kernel from which this run was asked for, until it is there or somebody chooses one."""
         self.early_keys = EarlyKeys(self, lambda: not self.at_hand.snapshot.loaded or self.table.waits)
@@ -83,7 +87,7 @@ class LiveFrame(ViewScreen):
     def on_mount(self) -> None:
         """Start the one clock of this screen."""
         if self.probe_app.session.target is not None:
-            self._same = NEXT.take()
+            self._same = self.probe_app.session.begin
         self._divide(*self.app.size)
         self.set_interval(INTERVAL, self.beat)
 
@@ -146,6 +150,9 @@ class LiveFrame(ViewScreen):
         process = self.process
         self.table.say_empty(process.problem if process and process.problem else why_empty(snapshot))
         self.table.show(process.kernels if process else (), timed=snapshot.benchmark)
+        self._earlier_run.look(snapshot, process)
+        if words := self._none_named.look(snapshot, time.monotonic()):
+            self._say(words)
         if arrangement(*self.size, len(process.kernels) if process else None) != self._division:
             self._divide(*self.size)
         self._begin()
@@ -239,9 +246,18 @@ class LiveFrame(ViewScreen):
         place.show((), ((fitting(self.table.status(), place.size.width - 1), "dim"),))
         notes = self.pages.shown.status()
         self.query_one(TabBar).show(self.current, notes, focused=not self.in_table, tabs=self.page_tabs)
-        states = state_line(snapshot, self.process, paused=self.at_hand.paused, low_bandwidth=low)
-        self.query_one("#state", Bar).show((*elapsed_line(snapshot, time.time()), *states))
+        states = state_line(
+            snapshot, self.process, paused=self.at_hand.paused, low_bandwidth=low, remark=self._none_named.state
+        )
+        state = self.query_one("#state", Bar)
+        line = (*elapsed_line(snapshot, time.time()), *states)
+        state.show((*line, *self._what_was_before(state.size.width - len(plain(line)))))
         self.show_hint()
+
+    def _what_was_before(self, room: int) -> Line:
+        """That there is an earlier run to compare with, where all of these words fit."""
+        words = self._earlier_run.words
+        return ((" · ", "dim"), (words, "note")) if words and len(words) + 4 <= room else ()
 
     def _title(self) -> Line:
         process = self.process

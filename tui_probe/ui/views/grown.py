@@ -38,7 +38,7 @@ class GrownView(RowsView):
         trace = process.trace if process else None
         if trace is not self._trace:
             self._trace, self._seen = trace, ()
-            self._show(self._empty)
+            self.put(self._empty)
         seen = () if trace is None or process is None else self.basis(trace, process)
         if trace is None or self._busy or seen == self._seen:
             return
@@ -48,10 +48,11 @@ class GrownView(RowsView):
     def _take(self, trace: Trace, process: ProcessView | None, page: TablePage[Any]) -> None:
         self._busy = False
         if trace is self._trace:
-            self._show(page)
+            self.put(page)
         self.look(process)
 
-    def _show(self, page: TablePage[Any]) -> None:
+    def put(self, page: TablePage[Any]) -> None:
+        """Show a page in the place of the one before."""
         self.document = page
         self._lay_out()
         if not self._begun and self.gutter:

@@ -1,0 +1,74 @@
+"""Which page of a kernel shows a figure of a comparison."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.pages.before_after import write_pair
+from tests.recorded import H200, SIMULATED, unpacked
+from tui_probe.pages.comparison import Comparison, compare_sources, compare_traces
+from tui_probe.pages.comparison_leads import Lead, lead_of_change, page_of_lead
+from tui_probe.pages.views import names
+from tui_probe.probekit.kind import Source
+from tui_probe.probekit.metric_pages import pages_of_metric
+from tui_probe.probekit.registry import all_probes
+from tui_probe.trace.follow import open_trace
+
+
+def leads(found: Comparison) -> dict[str, Lead]:
+    """By the key of the figure."""
+    known = ((change, lead_of_change(pair, change)) for pair in found.pairs for change in pair.changes)
+    return {change.before.key: lead for change, lead in known if lead is not None}
+
+
+def of_itself(trace: Path) -> dict[str, Lead]:
+    opened = open_trace(trace)
+    kernel = next(each for each in opened.kernels if each.result_rows)
+    return leads(compare_sources(Source(opened, kernel), Source(opened, kernel), lambda _: None))
+
+
+@pytest.mark.parametrize(
+    ("trace", "figure", "page"),
+    [
+        (H200 / "demo", "span_cycles", "blocks"),
+        (H200 / "attention_sectors", "load_sectors", "lines"),
+        (SIMULATED / "gmem_sectors", "load_sectors", "sectors"),
+        (SIMULATED / "gmem_bytes", "read", "memory"),
+        (SIMULATED / "warp_progress", "median_cycles", "progress"),
+        (SIMULATED / "warp_progress", "stragglers", "progress"),
+        (H200 / "demo", "launches", "launches"),
+        (H200 / "demo", "registers_probed", "diff"),
+        (H200 / "demo", "occupancy", "summary"),
+    ],
+)
+def test_a_figure_leads_to_the_page_that_shows_it(trace: Path, figure: str, page: str, tmp_path: Path) -> None:
+    lead = of_itself(unpacked(trace, tmp_path))[figure]
+    assert (lead.letter, lead.about != "") == ("B", True)
+    assert page_of_lead(lead) == (page, "")
+
+
+def test_times_lead_to_the_launches(tmp_path: Path) -> None:
+    before, after = write_pair(tmp_path)
+    found = leads(compare_traces(open_trace(before), open_trace(after), lambda _: None))
+    assert page_of_lead(found["time_ms"]) == ("launches", "")
+    assert found["time_ms"].source.trace.directory == after
+
+
+def test_every_metric_names_pages_that_there_are() -> None:
+    for probe in all_probes():
+        for metric in probe.metrics:
+            pages = pages_of_metric(probe, metric)
+            assert set(pages) <= set(names())
+            assert pages[-1] == "launches"
+
+
+def test_a_figure_of_another_probe_says_which_page_lacks_what(tmp_path: Path) -> None:
+    sectors, demo = open_trace(unpacked(H200 / "attention_sectors", tmp_path)), open_trace(H200 / "demo")
+    page, why = page_of_lead(Lead("B", Source(demo, demo.kernels[0]), ("lines",), "load sectors"))
+    assert page == ""
+    assert "was probed with block_sched: run with" in why
+    source = Source(sectors, sectors.kernels[1])
+    assert page_of_lead(Lead("A", source, ("no page", "lines"), "load sectors")) == ("lines", "")
+    assert page_of_lead(Lead("A", source, (), "load sectors")) == ("", "no page shows it")

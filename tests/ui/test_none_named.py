@@ -1,0 +1,70 @@
+"""``run -k`` with a name that no kernel has, on the live screen."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.ui.conftest import on_stage
+from tests.ui.synthetic import FakeTarget, TraceWriter
+from tui_probe.ui import none_named
+from tui_probe.ui.feed import Session
+
+SAID = "--kernel matmull names none of the kernels"
+
+
+def launched(folder: Path, *kernels: tuple[str, str], asked: str = "matmull") -> TraceWriter:
+    trace = TraceWriter(folder / "Nov21_101010_1")
+    record = {"command": ["./a"], "probe": "block_sched", "options": {"kernels": asked}}
+    (trace.directory / "run.json").write_text(json.dumps(record))
+    for name, status in kernels:
+        trace.backup(trace.kernel(name, status, "left out by --kernel"))
+    return trace
+
+
+async def test_it_is_told_when_the_program_has_ended(tmp_path: Path) -> None:
+    trace = launched(tmp_path, ("_Z6matmulPf", "excluded"), ("_Z7softmaxPf", "excluded"))
+    target = FakeTarget(tmp_path, [trace.directory])
+    async with on_stage(Session(target=target), (100, 30)) as stage:
+        assert "names none" not in stage.text, "others may come"
+        target.status = 0
+        await stage.refresh()
+        assert f"{SAID}: did you mean matmul?" in stage.text.split("\n")[-1]
+        assert "-k matmull names none of these · 2 kernels (0 probed)" in stage.text
+        await stage.press("down")
+        await stage.refresh()
+        assert SAID not in stage.text, "once"
+        assert "-k matmull names none of these · 2 kernels (0 probed)" in stage.text
+
+
+async def test_it_is_told_while_the_program_runs_until_one_is_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = launched(tmp_path, ("_Z6matmulPf", "excluded"))
+    async with on_stage(Session(target=FakeTarget(tmp_path, [trace.directory])), (100, 30)) as stage:
+        await stage.refresh()
+        assert "names none" not in stage.text
+        monkeypatch.setattr(none_named, "PATIENCE", 0.0)
+        await stage.refresh()
+        assert f"{SAID} so far: did you mean matmul?" in stage.text
+        assert "-k matmull names none of these" in stage.text
+        trace.kernel("_Z7matmullPf")
+        await stage.refresh()
+        assert "names none of these" not in stage.text
+
+
+@pytest.mark.parametrize("status", ["probed", "skipped"])
+async def test_nothing_is_told_where_one_is_meant(tmp_path: Path, status: str) -> None:
+    trace = launched(tmp_path, ("_Z6matmulPf", status), ("_Z7softmaxPf", "excluded"), asked="matmul")
+    trace.exit()
+    async with on_stage(Session(traces=(trace.directory,)), (100, 30)) as stage:
+        assert "names none" not in stage.text
+
+
+async def test_a_trace_that_is_opened_tells_it_too(tmp_path: Path) -> None:
+    trace = launched(tmp_path, ("_Z6matmulPf", "excluded"), asked="conv")
+    trace.exit()
+    async with on_stage(Session(traces=(trace.directory,)), (80, 24)) as stage:
+        assert "--kernel conv names none of the kernels: matmul" in stage.text
