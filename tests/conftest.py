@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -32,6 +33,13 @@ LIBRARIES = ("hook/libcuda.so.1", "sim/libcuda.so.1")
 OPTIONS = ("-DTUI_PROBE_WERROR=ON", "-DCMAKE_C_FLAGS=-g -fno-optimize-sibling-calls")
 """With line numbers, and each call returning to the line that made it: tests find out who makes a call."""
 DAY = 24 * 60 * 60
+SHELF = Path(tempfile.gettempdir()) / f"tui-probe-builds-{os.getuid()}"
+
+SHELF.mkdir(mode=0o700, exist_ok=True)
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    # Nothing is to be left beside the sources, but hundreds of programs are started, each of which would compile all.
+    sys.dont_write_bytecode, sys.pycache_prefix = False, str(SHELF / "bytecode")
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 
 def cores() -> int:
@@ -112,10 +120,8 @@ def built_once(name: str) -> Iterator[tuple[Path, bool]]:
 
     Folders lie where later runs find them. Those that none has asked for since yesterday are removed.
     """
-    shelf = Path(tempfile.gettempdir()) / f"tui-probe-builds-{os.getuid()}"
-    shelf.mkdir(mode=0o700, exist_ok=True)
-    place, filled = shelf / name, shelf / f"{name}.filled"
-    with (shelf / f"{name}.lock").open("w") as lock:
+    place, filled = SHELF / name, SHELF / f"{name}.filled"
+    with (SHELF / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         is_new = not filled.exists()
         if is_new:
@@ -123,7 +129,7 @@ def built_once(name: str) -> Iterator[tuple[Path, bool]]:
             place.mkdir()
         yield place, is_new
         filled.touch()
-    for other in shelf.glob("*.filled"):
+    for other in SHELF.glob("*.filled"):
         with (
             other.with_suffix(".lock").open("w") as lock,
             contextlib.suppress(BlockingIOError, FileNotFoundError),  # in use, or removed by another process

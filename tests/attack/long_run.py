@@ -40,7 +40,7 @@ MODULES: Final = 180
 SHORTEST_TURN: Final = 2.0
 """Seconds between two loads of the program's module, at the least."""
 SAVED: Final = re.compile(r"^\[exec\] save (\S+) size (\d+)", re.MULTILINE)
-MOST_GROWTH: Final = 5 << 20
+MOST_GROWTH: Final = 5_000_000
 KILLS_PER_PART: Final = 2
 WATCHED_SECONDS: Final = 3.0
 """How long the program goes on after its screen is killed."""

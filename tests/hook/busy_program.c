@@ -27,11 +27,12 @@ int cuStreamEndCapture(void *stream, void **graph);
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, void *stream, void **parameters, void **extra);
 
-enum { THREADS = 6, TURNS = 6, LAUNCHES = 30 };
+enum { THREADS = 6, TURNS = 6 };
 
 static void *context, *shared_function;
 static _Atomic uint64_t *word;
 static atomic_int failures;
+static int launches = 30; /* of each turn, or BUSY_LAUNCHES */
 
 static void check(int result, const char *what)
 {
@@ -63,7 +64,7 @@ static void one_turn(int turn)
     check(cuLibraryGetKernel(&kernel, library, name), "kernel");
     check(cuStreamCreate(&stream, 1), "stream");
     check(cuMemAlloc_v2(&memory, 4096), "memory");
-    for (int i = 0; i < LAUNCHES; i++) {
+    for (int i = 0; i < launches; i++) {
         launch(shared_function, i % 3 ? stream : NULL);
         launch(i % 2 ? function : kernel, stream);
     }
@@ -91,6 +92,9 @@ int main(void)
     void *module;
     uint64_t memory;
     pthread_t threads[THREADS];
+    const char *wanted = getenv("BUSY_LAUNCHES");
+    if (wanted)
+        launches = atoi(wanted);
     check(cuInit(0), "init");
     check(cuCtxCreate_v2(&context, 0, 0), "create");
     check(cuModuleLoadData(&module, ".version 8.0\n"), "load");
@@ -102,7 +106,7 @@ int main(void)
         pthread_create(&threads[i], NULL, work, NULL);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    uint64_t expected = (uint64_t)THREADS * TURNS * LAUNCHES * 2;
+    uint64_t expected = (uint64_t)THREADS * TURNS * (unsigned)launches * 2;
     if (atomic_load(word) != expected) {
         fprintf(stderr, "%llu launches took effect, not %llu\n", (unsigned long long)atomic_load(word),
                 (unsigned long long)expected);

@@ -13,6 +13,7 @@ import sys
 import termios
 import threading
 import time
+from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
+LOOK = 0.02
+"""Seconds between two looks at how much came."""
 _QUERY_SYNC = b"\x1b[?2026$p"
 UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>?][0-9;]*(?:u|\$p)|\x1b\]52;[^\x07]*\x07")
 
@@ -123,13 +126,15 @@ class Terminal:
         With ``steady``, what a clock in seconds needs counts as nothing: a screen that shows the time never stops.
         """
         end = time.monotonic() + timeout
-        before = self.count
-        while time.monotonic() < end:
-            time.sleep(seconds)
-            count = self.count
-            if count - before <= (80 * (1 + seconds) if steady else 0):
-                return count
-            before = count
+        allowed = 80 * (1 + seconds) if steady else 0
+        seen = deque([(time.monotonic(), self.count)])
+        while seen[-1][0] < end:
+            time.sleep(LOOK)
+            seen.append((time.monotonic(), self.count))
+            while len(seen) > 2 and seen[1][0] <= seen[-1][0] - seconds:
+                seen.popleft()
+            if seen[-1][0] - seen[0][0] >= seconds and seen[-1][1] - seen[0][1] <= allowed:
+                return seen[-1][1]
         raise AssertionError("the terminal never became quiet")
 
     def wait_for_end(self, timeout: float = 15) -> int:

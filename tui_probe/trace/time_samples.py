@@ -67,9 +67,9 @@ class TimeSamples:
 
     def last(self, count: int, *, probed: bool) -> tuple[float, ...]:
         """What the device took for the last ``count`` probed, or original, launches that were timed, in ns."""
-        told = self.whole()
-        chosen = np.flatnonzero((told.column("probed") != 0) == probed)[-count:]
-        return tuple(told.taken_ns[chosen].tolist())
+        host = self.column("host")  # the column that is extended last
+        chosen = np.flatnonzero((self.column("probed")[: len(host)] != 0) == probed)[-count:]
+        return tuple(_taken(self.column("ns")[chosen], host[chosen]).tolist())
 
     @property
     def taken_ns(self) -> NDArray[np.float64]:
@@ -78,6 +78,8 @@ class TimeSamples:
         Where the device had been idle (``host`` is known) the first event was over before the launch was even asked
         for, so that the pair holds the call that launches too: that is taken off.
         """
-        host = np.maximum(self.column("host"), 0)
-        taken: NDArray[np.float64] = np.maximum(self.column("ns") - host, 0).astype(np.float64)
-        return taken
+        return _taken(self.column("ns"), self.column("host"))
+
+
+def _taken(ns: NDArray[np.int64], host: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.maximum(ns - np.maximum(host, 0), 0).astype(np.float64)
