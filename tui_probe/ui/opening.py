@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _LAST = 99
 """Where pages without a number stand among those with one."""
+_A_MOMENT = 1.0
+"""Seconds for which nothing new need be told of a page that has just begun."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +64,15 @@ class Opening:
     def __init__(self, page: Page) -> None:
         self.page = page
         self.share = 0.0
-        self.began = time.monotonic()
+        self.began = self._told = time.monotonic()
         self.cancelled = False
 
     @property
     def words(self) -> str:
-        """``40%, 12 s left``: how far it is, and how long the rest will take at this pace."""
-        return f"{self.share:.0%}{units.left(self.share, time.monotonic() - self.began)}"
+        """``40%, 12 s left``: how far it is, and how long the rest will take at this pace, as long as it keeps it."""
+        since = time.monotonic() - self._told
+        keeps_pace = since <= max(self._told - self.began, _A_MOMENT)
+        return f"{self.share:.0%}{units.left(self.share, self._told - self.began) if keeps_pace else ''}"
 
     def cancel(self) -> None:
         """Nobody waits for it any more."""
@@ -77,7 +81,7 @@ class Opening:
     def _progress(self, share: float) -> None:
         if self.cancelled:
             raise Cancelled
-        self.share = max(0.0, min(1.0, share))
+        self.share, self._told = max(0.0, min(1.0, share)), time.monotonic()
 
     def run(self) -> View | Nothing | None:
         """The view; why there is none; or None if it was cancelled."""

@@ -1,0 +1,33 @@
+"""What is told of a page that is being opened."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from tui_probe.ui import opening
+from tui_probe.ui.opening import Nothing, Opening, Page
+
+
+def test_the_rest_is_told_only_while_the_pace_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that takes longer than all before it would make the rest grow."""
+    clock = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(opening, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    seen: dict[float, str] = {}
+
+    def read(progress: object) -> Nothing:
+        assert callable(progress)
+        for share, takes in ((0.25, 2.0), (0.5, 9.0)):
+            clock.now += takes
+            progress(share)
+            seen[clock.now] = told.words
+            clock.now += takes / 2
+            seen[clock.now] = told.words
+        clock.now += 30.0
+        seen[clock.now] = told.words
+        return Nothing("done")
+
+    told = Opening(Page("sass", "SASS", read))
+    told.run()
+    assert list(seen.values()) == ["25%, 6 s left", "25%, 6 s left", "50%, 12 s left", "50%, 12 s left", "50%"]
