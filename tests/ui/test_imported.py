@@ -210,7 +210,7 @@ async def test_quitting(tmp_path: Path) -> None:
         assert "there is no page 7" in stage.text
         await stage.press("question_mark")
         assert "all keys" in stage.text
-        await stage.press("question_mark", "q")
+        await stage.press("question_mark", "ctrl+q")
         assert stage.app.return_code in (0, None)
         assert not stage.app.is_running
 
@@ -341,3 +341,6 @@ async def test_a_range_leads_to_its_kernels_and_these_to_their_launches(tmp_path
         assert "only range Step 0 to 10 · row 2 of 9" in stage.text
         await stage.press("q")
         assert range_row in stage.text, "the range that was left"
+        await stage.press("q", "escape")
+        assert "Ctrl-Q quits" in stage.text
+        assert range_row in stage.text

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ImportedScreen(PagedScreen):
-    """``q`` leaves the application. Where there are traces, rows lead to their kernels."""
+    """``q`` leads home from a file that was opened there. Where there are traces, rows lead to their kernels."""
 
     NOWHERE = "nothing on this page leads to a kernel"
 
@@ -53,5 +53,8 @@ class ImportedScreen(PagedScreen):
         return key.id != "leave" and super().names(key)
 
     def leave(self) -> None:
-        """Quit."""
-        self.app.exit()
+        """Home. A press more than there is to go back from ends nothing."""
+        if self.probe_app.session.from_home:
+            self.app.exit()
+        else:
+            self.notice("Ctrl-Q quits")
