@@ -93,7 +93,7 @@ async def test_a_trace_that_is_opened_is_not_said_to_be_empty(
     drawn: list[list[str]] = []
     app.feed.start = lambda: None  # type: ignore[method-assign]
     async with app.run_test(size=(120, 40)) as pilot:
-        monkeypatch.setattr(app.live, "redraw", lambda view: drawn.append(shown(app.live.table)))
+        monkeypatch.setattr(app.live, "redraw", lambda _: drawn.append(shown(app.live.table)))
         app.feed.poll()
         app.live.tick()
         assert app.live.table.waits
