@@ -68,7 +68,7 @@ def test_what_it_cannot_repeat_it_says(tool: Tool) -> None:
     info = run_info(first)
     (first / "run.json").write_text(json.dumps(info | {"cwd": "/no/such/folder"}))
     gone = tool("run", "--again", str(first))
-    assert (gone.returncode, "it ran in /no/such/folder, no folder here" in gone.stderr) == (2, True)
+    assert (gone.returncode, "its folder /no/such/folder is not on this machine" in gone.stderr) == (2, True)
     (first / "run.json").unlink()
     unknown = tool("run", "--again", str(first))
     assert (unknown.returncode, "run.json does not say what ran" in unknown.stderr) == (2, True)

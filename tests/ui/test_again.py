@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import shutil
 import threading
 from pathlib import Path
@@ -21,6 +22,7 @@ from tui_probe.cli.screen import words_for_again
 from tui_probe.ui import again
 from tui_probe.ui.asked import Again, SameKernel
 from tui_probe.ui.feed import Session
+from tui_probe.ui.screens.names import NameScreen
 from tui_probe.ui.screens.picker import PickScreen
 
 
@@ -207,7 +209,16 @@ async def test_what_cannot_run_again_says_why(demo: Path) -> None:
     (demo / "run.json").write_text(json.dumps(record | {"cwd": "/no/such/folder"}))
     async with on_stage(Session(traces=(demo,)), (120, 40)) as stage:
         await stage.press("R")
-        assert "it ran in /no/such/folder, no folder" in stage.text
+        assert "its folder is not on this machine: run this where the program is" in stage.text
+        command = shlex.join(["tui-probe", "run", "-p", record["probe"], "--", *record["command"]])
+        assert isinstance(stage.app.screen, NameScreen)
+        assert stage.app.screen.list.names == [command]
+        assert "y copy" in stage.text
+        await stage.press("escape", "enter")
+        stage.app.screen.action_page("dmat")  # type: ignore[attr-defined]
+        await stage.settle()
+        await stage.press("R")
+        assert "tui-probe run -p dmat -- " in stage.text
 
 
 async def test_a_program_that_runs_is_not_started_twice(tmp_path: Path) -> None:

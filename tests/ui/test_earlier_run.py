@@ -76,6 +76,6 @@ async def test_it_is_offered_where_the_program_cannot_run_again(tmp_path: Path) 
     (second / "run.json").write_text(json.dumps(record | {"cwd": "/no/such/folder"}))
     async with on_stage(Session(traces=(second,)), (120, 40)) as stage:
         await stage.press("R")
-        assert "it cannot run again: it ran in /no/such/folder" in stage.text
+        assert "the command to run elsewhere: its folder is not here" in stage.text
         await stage.press("enter")
         assert isinstance(stage.app.screen, CompareRunsScreen)

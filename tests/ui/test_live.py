@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.ui.conftest import on_stage
+from tests.ui.conftest import no_gpu, on_stage
+from tests.ui.desk import shown
 from tui_probe.ui import Appearance
+from tui_probe.ui.app import ProbeApp
 from tui_probe.ui.feed import Session, is_full
 from tui_probe.ui.layout import SMALLEST, arrangement
 
@@ -82,6 +84,23 @@ async def test_kernels_that_are_not_sorted_yet_are_not_said_to_be_filtered(sessi
         await stage.settle()
         await stage.press("ampersand", "z", "z", "enter")
         assert "no kernel passes the filter" in stage.text
+
+
+async def test_a_trace_that_is_opened_is_not_said_to_be_empty(
+    trace: TraceWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = ProbeApp(Session(traces=(trace.directory,)), gpu=no_gpu())
+    drawn: list[list[str]] = []
+    app.feed.start = lambda: None  # type: ignore[method-assign]
+    async with app.run_test(size=(120, 40)) as pilot:
+        monkeypatch.setattr(app.live, "redraw", lambda _: drawn.append(shown(app.live.table)))
+        app.feed.poll()
+        app.live.tick()
+        assert app.live.table.waits
+        assert "reading the trace" in " ".join(shown(app.live.table))
+        monkeypatch.undo()
+        await pilot.pause()
+    assert not any("no kernel was launched" in line for lines in drawn for line in lines)
 
 
 async def test_a_full_disk_is_said_while_it_lasts_and_after(

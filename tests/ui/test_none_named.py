@@ -15,7 +15,7 @@ from tui_probe.ui.feed import Session
 SAID = "--kernel matmull names none of the kernels"
 
 
-def launched(folder: Path, *kernels: tuple[str, str], asked: str = "matmull") -> TraceWriter:
+def launched(folder: Path, *kernels: tuple[str, str], asked: str | None = "matmull") -> TraceWriter:
     trace = TraceWriter(folder / "Nov21_101010_1")
     record = {"command": ["./a"], "probe": "block_sched", "options": {"kernels": asked}}
     (trace.directory / "run.json").write_text(json.dumps(record))
@@ -68,3 +68,14 @@ async def test_a_trace_that_is_opened_tells_it_too(tmp_path: Path) -> None:
     trace.exit()
     async with on_stage(Session(traces=(trace.directory,)), (80, 24)) as stage:
         assert "--kernel conv names none of the kernels: matmul" in stage.text
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"), [("matmull", f"{SAID}: did you mean matmul?"), (None, "no kernel was probed")]
+)
+async def test_where_nothing_was_measured_nothing_can_stand_out(tmp_path: Path, asked: str | None, words: str) -> None:
+    trace = launched(tmp_path, ("_Z6matmulPf", "excluded"), asked=asked)
+    trace.exit()
+    async with on_stage(Session(traces=(trace.directory,)), (100, 30)) as stage:
+        await stage.press("!")
+        assert f"nothing measured: {words}" in stage.text

@@ -74,6 +74,18 @@ def test_every_line_is_reached_by_lines_and_seen_on_the_way(start: int, line: in
     assert place.top <= line < place.top + 30
 
 
+@given(top=st.integers(0, 72), row=st.integers(0, 19), room=st.integers(1, 40))
+def test_the_cursor_keeps_its_line_in_a_window_of_another_size(top: int, row: int, room: int) -> None:
+    place = Place(top, top + row, pointed=True)
+    place.fit(73, 20)
+    line = place.cursor
+    for size in (room, 20):
+        place.follow(73, size)
+        assert place.cursor == line
+        assert 0 <= place.top <= max(0, 73 - size)
+        assert place.top <= line < place.top + size
+
+
 # -- in a document
 
 
@@ -191,6 +203,17 @@ def test_the_cursor_keeps_its_line_of_ptx_in_the_other_text_and_after_a_filter(v
     assert at_cursor(view).startswith(f"▌  {NEVER} ")
     assert view.clear_search()
     assert view.cursor - view.pinned == NEVER - 1
+
+
+def test_the_cursor_keeps_its_line_while_the_terminal_shrinks_and_grows(view: DocumentView) -> None:
+    cells, rows = view.width, view.height
+    for line in (view.count - 3, STRIDED - 1):
+        view._to(line)
+        number = at_cursor(view).split()[1]
+        for size in ((60, 8), (30, 3), (cells, rows)):
+            view.resize(*size)
+            assert at_cursor(view).split()[1] == number
+            assert view.place.cursor == line
 
 
 def test_folding_keeps_the_line(view: DocumentView) -> None:

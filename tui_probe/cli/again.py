@@ -40,7 +40,7 @@ def take_again(arguments: argparse.Namespace) -> Path:
     what ran, or the folder is gone; TraceError where there is no trace.
     """
     trace = place_of(parse_address(arguments.again)).absolute()
-    info, folder = former_run(trace)
+    info, folder = former_run(trace, arguments.probe or ())
     _name_from_anywhere(arguments)
     arguments.command = list(info.command)
     arguments.tracedir = trace.parent if arguments.tracedir == trace_dir() else arguments.tracedir.absolute()

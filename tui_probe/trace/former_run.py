@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tui_probe.errors import UsageError
 from tui_probe.trace.run_info import RunInfo, read_run_info
-from tui_probe.trace.secrets import MASK
+from tui_probe.trace.secrets import MASK, masked
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
-def former_run(trace: Path) -> tuple[RunInfo, Path]:
-    """What ran, and the folder where it ran. UsageError where the trace does not say, or the folder is gone."""
+class FolderGoneError(UsageError):
+    """The folder where it ran is not here; ``command`` is what a person may paste in another."""
+
+    def __init__(self, trace: Path, folder: Path, command: str) -> None:
+        self.command = command
+        super().__init__(f"{trace}: its folder {folder} is not on this machine: go to the program, and run {command}")
+
+
+def former_run(trace: Path, probes: Sequence[str] = ()) -> tuple[RunInfo, Path]:
+    """What ran, and the folder where it ran. UsageError where the trace does not say.
+
+    FolderGoneError where that folder is not here.
+    ``probes`` are those asked for now, else the former ones are meant.
+    """
     info = read_run_info(trace / "run.json") or RunInfo()
     if not info.command:
         raise UsageError(f"{trace}: run.json does not say what ran; start it with tui-probe run -- COMMAND")
@@ -21,5 +38,11 @@ def former_run(trace: Path) -> tuple[RunInfo, Path]:
         )
     folder = Path(info.cwd or ".")
     if not folder.is_dir():
-        raise UsageError(f"{trace}: it ran in {folder}, no folder here; start it with tui-probe run -- COMMAND")
+        raise FolderGoneError(trace, folder, _command(info, probes))
     return info, folder
+
+
+def _command(info: RunInfo, probes: Sequence[str]) -> str:
+    chosen = probes or (info.probe.split(", ") if info.probe else ())
+    options = [word for probe in chosen for word in ("-p", probe)]
+    return shlex.join(["tui-probe", "run", *options, "--", *masked(info.command)])

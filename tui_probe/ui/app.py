@@ -21,7 +21,7 @@ from tui_probe.errors import ProbeError
 from tui_probe.trace.last_place import keep_place
 from tui_probe.ui import keys
 from tui_probe.ui.appearance import Appearance
-from tui_probe.ui.asked import Against, SameKernel
+from tui_probe.ui.asked import Against, SameKernel, ToPaste
 from tui_probe.ui.background import Background, event_loop_delivery
 from tui_probe.ui.commands import commands_of
 from tui_probe.ui.driver import FrugalDriver
@@ -291,13 +291,17 @@ class ProbeApp(OpenApp):
         elif not menu.left:
             menu.dismiss(None)
             self.speaking.notice(offered.problem)
+            if offered.command:
+                self.speaking.show_names([offered.command])
 
-    def _run_again(self, begin: SameKernel | None, take: Callable[[], Again | Against | str] | None) -> None:
+    def _run_again(self, begin: SameKernel | None, take: Callable[[], Again | Against | ToPaste | str] | None) -> None:
         chosen = None if take is None else take()
         if isinstance(chosen, str):
             self.speaking.notice(chosen)
         elif isinstance(chosen, Against):
             self.compare_runs(chosen.before, chosen.after)
+        elif isinstance(chosen, ToPaste):
+            self.speaking.show_names([chosen.command])
         elif chosen is not None:
             self.session.again = replace(chosen, begin=begin)
             self.exit()

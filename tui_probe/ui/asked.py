@@ -63,3 +63,10 @@ class Again:
     trace: Path
     options: tuple[str, ...] = ()
     begin: SameKernel | None = None
+
+
+@dataclass(frozen=True)
+class ToPaste:
+    """A command that has to be run elsewhere."""
+
+    command: str

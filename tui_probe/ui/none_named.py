@@ -36,6 +36,18 @@ class NoneNamed:
         if self.state or (snapshot.running and now < self._since + PATIENCE):
             return ""
         self.state = f"-k {shorten(safe(asked), _ASKED)} names none of these"
+        return self._words(asked, snapshot)
+
+    @classmethod
+    def why_unmeasured(cls, snapshot: Snapshot) -> str:
+        """Why nothing was measured where no kernel is probed: the same words, or only that."""
+        asked = cls._asked(snapshot)
+        if asked is not None:
+            return cls._words(asked, snapshot)
+        return "no kernel is probed yet" if snapshot.running else "no kernel was probed"
+
+    @staticmethod
+    def _words(asked: str, snapshot: Snapshot) -> str:
         words = none_named_words(asked, chain.from_iterable(each.kernels for each in snapshot.processes))
         return words.replace("the kernels", "the kernels so far", 1) if snapshot.running else words
 

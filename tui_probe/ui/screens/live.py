@@ -8,6 +8,7 @@ from tui_probe.pages.views import FIXED
 from tui_probe.trace.last_place import Place
 from tui_probe.ui import keys
 from tui_probe.ui.launches import step_applies
+from tui_probe.ui.none_named import NoneNamed
 from tui_probe.ui.screens.kernel import KernelScreen
 from tui_probe.ui.screens.live_frame import LiveFrame
 from tui_probe.ui.screens.tags import choose_tags
@@ -177,13 +178,18 @@ class LiveScreen(LiveFrame):
         """The first kernel of which something stands out; where that is selected the next, in the end the first."""
         found = [row for row in self.table.shown if row.stands_out]
         if not found:
-            self.notice("nothing stands out in the kernels shown, as far as their results were read")
+            self.notice(self._why_none_found())
             return
         place = next((place for place, row in enumerate(found) if row.index == self._found), -1)
         place = (place + 1) % len(found) if self._found == self.table.selected else 0
         self._found = found[place].index
         self.table.select(self._found)
         self.notice(f"{place + 1} of {len(found)} that stand out: {found[place].finding}")
+
+    def _why_none_found(self) -> str:
+        if any(row.status == "probed" for row in self.table.rows):
+            return "nothing stands out in the kernels shown, as far as their results were read"
+        return f"nothing measured: {NoneNamed.why_unmeasured(self.at_hand.snapshot)}"
 
     def action_step_launch(self, step: int) -> None:
         """Previous or next launch of the selected kernel, for its screen."""

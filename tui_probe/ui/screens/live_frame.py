@@ -148,8 +148,8 @@ class LiveFrame(ViewScreen):
             self.notice(words)
         self.at_hand.snapshot = snapshot
         process = self.process
-        self.table.say_empty(process.problem if process and process.problem else why_empty(snapshot))
         self.table.show(process.kernels if process else (), timed=snapshot.benchmark)
+        self.table.say_empty(process.problem if process and process.problem else why_empty(snapshot))
         self._earlier_run.look(snapshot, process)
         if words := self._none_named.look(snapshot, time.monotonic()):
             self._say(words)

@@ -289,9 +289,13 @@ class ViewScreen(OpenScreen[None]):
     def action_whole_names(self) -> None:
         """Show them in front of the screen."""
         if names := self.whole_names():
-            self.app.push_screen(NameScreen(names), self._copy_names)
+            self.show_names(names)
         else:
             self.notice("nothing here has a name that could be cut")
+
+    def show_names(self, names: Sequence[str]) -> None:
+        """In front of the screen, to be copied."""
+        self.app.push_screen(NameScreen(names), self._copy_names)
 
     def _copy_names(self, names: str | None) -> None:
         if names is not None:

@@ -67,7 +67,7 @@ class DocumentWindow(View):
         if self._new and self.width:
             self._new, self.place.cursor = False, self.document.begins(cells) - self.pinned
         self._filter_again()
-        self.place.fit(self.count, self.room)
+        self.place.follow(self.count, self.room)
         self._go_on()
         self.changed()
 

@@ -22,6 +22,13 @@ class Place:
         self.top = max(0, min(self.top, count - room))
         self.cursor = max(self.top, min(self.cursor, self.top + room - 1, count - 1)) if self.pointed else self.top
 
+    def follow(self, count: int, room: int) -> None:
+        """The window has another size: it moves as little as it must, and the cursor stays on its line."""
+        if self.pointed:
+            self.cursor = max(0, min(self.cursor, count - 1))
+            self.top = min(max(self.top, self.cursor - room + 1), self.cursor)
+        self.fit(count, room)
+
     def step(self, step: int, count: int, room: int) -> None:
         """By lines."""
         if not self.pointed:
