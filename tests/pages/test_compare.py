@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import tui_probe.evals
 from tests.golden import golden
 from tests.pages.before_after import write_pair
 from tests.pages.example import write_example
@@ -25,6 +27,7 @@ from tui_probe.probekit.metric import Better
 
 WIDTHS = (80, 120, 200)
 SIDE = Side("trace", {})
+EVALUATED = Path(tui_probe.evals.__file__).parent / "traces"
 
 
 @pytest.fixture
@@ -310,6 +313,20 @@ def test_data_has_the_schema_that_was_asked_for(
 ) -> None:
     found = document(capfd, "one", "other", *words)
     assert (found["schema"], found["version"]) == ("tui-probe.report", version)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_instances_of_a_template_are_told_apart(width: int, capfd: pytest.CaptureFixture[str]) -> None:
+    """Ten kernels of PyTorch that differ in a template argument alone, most of them of the same grid and block."""
+    traces = [str(EVALUATED / "dmat" / name) for name in ("triton-128x64", "triton-64x64")]
+    lines = told(capfd, *traces, "--width", str(width)).splitlines()
+    headings = [line for line in lines if line.startswith(" #")]
+    assert all(re.search(r" #\d+ .{5,}, grid \S+, block \S+$", each) for each in headings), headings
+    without_index = {each.split(" ", 2)[2] for each in headings}
+    assert len(headings) == len(without_index) == 18
+    table = lines[next(n for n, line in enumerate(lines) if line.startswith(" kernel ")) + 1 :]
+    names = [line[: lines[len(lines) - len(table) - 1].index("figure")] for line in table[:18]]
+    assert len(set(names)) == 18
 
 
 @pytest.mark.usefixtures("traces")
