@@ -18,6 +18,7 @@ from tui_probe.pages.changes import FIGURE_COLUMNS, Change, Pair, changes
 from tui_probe.pages.comparison_leads import lead_of_change, lead_of_kernel, lead_of_pair
 from tui_probe.pages.head import ending_of
 from tui_probe.pages.matching import matched, matches
+from tui_probe.pages.unmeasured import measured_on_both, unmeasured, unmeasured_words
 from tui_probe.pages.verdict import of_pair, of_traces
 from tui_probe.probekit.kind import Source
 
@@ -108,6 +109,10 @@ class Comparison(Document):
         self.alone = alone
         """Kernels that only one of two traces has, by its letter."""
         self.traces = traces
+        self.unmeasured = unmeasured_words(unmeasured(pairs), [each for each in alone if alone[each]], traces=traces)
+        """That nothing was measured, and on which side; "" where something was."""
+        self._chosen = False
+        """Whether figures were asked for by name: those are judged, measured or not."""
         self._worst: tuple[int, str] | None = None
         self._leads: dict[int, Lead] = {}
         """Of the lines that were made last, by their numbers."""
@@ -123,6 +128,7 @@ class Comparison(Document):
         unknown = [key for key in keys if key not in known]
         if unknown:
             raise ChoiceError(f"no figure is {', '.join(unknown)}; there are {', '.join(known) or 'none'}")
+        self._chosen = True
         pairs = [
             replace(pair, changes=[change for change in pair.changes if change.before.key in keys])
             for pair in self.pairs
@@ -141,11 +147,13 @@ class Comparison(Document):
 
     @property
     def not_judged(self) -> str:
-        """Why what changed says nothing of better or worse: a program that failed, simulated times, different kernels;
-        "" where it does.
+        """Why what changed says nothing of better or worse: a program that failed, nothing measured, simulated times,
+        different kernels; "" where it does.
         """
         if self.warning:
             return self.warning.partition(";")[0]
+        if not self._chosen and not any(map(measured_on_both, self.rows)):
+            return self.unmeasured or "no figure was measured on both sides"
         if any(pair.different for pair in self.pairs):
             return "they are different kernels"
         timed = any(change.before.is_time and change.change for change in self.rows)
@@ -174,8 +182,9 @@ class Comparison(Document):
         """What it comes to, in a sentence."""
         if self.traces or len(self.pairs) > 1:
             kernels = len({pair.index for pair in self.pairs})
-            return of_traces(self.pairs, kernels, len(self.alone["A"]), len(self.alone["B"]))
-        return of_pair(self.pairs[0])
+            alone = len(self.alone["A"]), len(self.alone["B"])
+            return of_traces(self.pairs, kernels, *alone, unmeasured=self.unmeasured)
+        return of_pair(self.pairs[0], self.unmeasured)
 
     @property
     def notes(self) -> list[str]:
