@@ -174,6 +174,21 @@ def test_a_kernel_that_is_not_there(here: Path, capsys: pytest.CaptureFixture[st
     assert meant in outcome.err
 
 
+def test_few_kernels_are_listed_where_none_is_meant(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("block_sched", "kernels.ptx", "-k")
+    said = "among the 3 in it; there are leaving, store, broken"
+    assert f"no kernel nosuch {said}\n" in Outcome((*words, "nosuch"), capsys, here).err
+    (here / "kernels.ptx").write_text(HEADER + "".join(STORE.replace("store", f"kernel_{n}") for n in range(6)))
+    assert Outcome((*words, "nosuch"), capsys, here).err.endswith("no kernel nosuch among the 6 in it\n")
+
+
+def test_a_pattern_that_is_none(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is taken as text, such as ``(int)``; where no name has that, it is said that it is no expression."""
+    err = Outcome(("block_sched", "kernels.ptx", "-k", "["), capsys, here).err
+    assert "no kernel [ among the 3 in it; it is no regular expression: unterminated character set" in err
+    assert err.endswith("; there are leaving, store, broken\n")
+
+
 @pytest.mark.parametrize("name", ["attn_fwd.sm_90a.cubin", "image.host.o", "image.speed.fatbin", "image.size.fatbin"])
 def test_images_of_every_kind(here: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     outcome = Outcome(("block_sched", str(DATA / name), "--format", "json"), capsys, here)

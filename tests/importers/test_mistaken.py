@@ -54,3 +54,19 @@ def test_a_file_of_the_other_profiler(tmp_path: Path, capsys: pytest.CaptureFixt
     report = tmp_path / "run.nsys-rep"
     report.write_bytes(b"\1\2\3")
     assert "nsys export --type sqlite" in refused(capsys, "ncu", report)
+
+
+@pytest.mark.parametrize("words", [("open",), ("import", "ncu"), ("import", "nsys")], ids=" ".join)
+@pytest.mark.parametrize(("name", "content"), [
+    ("kernel.cubin", b"\x7fELF\2\1\1\x33"),
+    ("kernel.fatbin", b"\x50\xed\x55\xba\1\0\x10\0"),
+    ("kernel.ptx", b"//\n.version 8.0\n.target sm_90\n"),
+    ("kernel.txt", b"//\n.version 8.0\n.target sm_90\n"),
+])  # fmt: skip
+def test_code_is_for_check(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], name: str, content: bytes
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert main([*words, str(path)]) == 4
+    assert f"not a profile: tui-probe check PROBE {path} tries a probe on its kernels" in capsys.readouterr().err

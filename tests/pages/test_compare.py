@@ -5,16 +5,19 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import tui_probe.evals
 from tests.golden import golden
 from tests.pages.before_after import write_pair
 from tests.pages.example import write_example
 from tests.pages.timelines.drawing import EVERY_FORM
 from tests.recorded import H200, SIMULATED, unpacked
+from tests.trace.make import TraceWriter
 from tui_probe.cli.main import main
 from tui_probe.draw.spans import plain
 from tui_probe.pages.changes import Change, Pair
@@ -25,6 +28,7 @@ from tui_probe.probekit.metric import Better
 
 WIDTHS = (80, 120, 200)
 SIDE = Side("trace", {})
+EVALUATED = Path(tui_probe.evals.__file__).parent / "traces"
 
 
 @pytest.fixture
@@ -108,13 +112,13 @@ SIDES = {
 @pytest.mark.parametrize("name", SIDES)
 def test_what_is_written(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     """As text in all widths, Unicode and ASCII, and as Markdown and CSV."""
-    sides = SIDES[name]
+    sides, status = SIDES[name], int(name == "h200-traces")  # which have no kernel in common
     for width in WIDTHS:
         for ascii_only in (False, True):
-            text = told(capfd, *sides, "--width", str(width), *(["--ascii"] if ascii_only else []))
+            text = told(capfd, *sides, "--width", str(width), *(["--ascii"] if ascii_only else []), status=status)
             golden(f"compare/{name}.txt", text, f"{width}", ascii_only=ascii_only, width=width)
     for form in ("md", "csv"):
-        golden(f"compare/{name}.{form}", told(capfd, *sides, "--format", form))
+        golden(f"compare/{name}.{form}", told(capfd, *sides, "--format", form, status=status))
 
 
 @pytest.mark.usefixtures("pair")
@@ -310,6 +314,55 @@ def test_data_has_the_schema_that_was_asked_for(
 ) -> None:
     found = document(capfd, "one", "other", *words)
     assert (found["schema"], found["version"]) == ("tui-probe.report", version)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_instances_of_a_template_are_told_apart(width: int, capfd: pytest.CaptureFixture[str]) -> None:
+    """Ten kernels of PyTorch that differ in a template argument alone, most of them of the same grid and block."""
+    traces = [str(EVALUATED / "dmat" / name) for name in ("triton-128x64", "triton-64x64")]
+    lines = told(capfd, *traces, "--width", str(width)).splitlines()
+    headings = [line for line in lines if line.startswith(" #")]
+    assert all(re.search(r" #\d+ .{5,}, grid \S+, block \S+$", each) for each in headings), headings
+    without_index = {each.split(" ", 2)[2] for each in headings}
+    assert len(headings) == len(without_index) == 18
+    table = lines[next(n for n, line in enumerate(lines) if line.startswith(" kernel ")) + 1 :]
+    names = [line[: lines[len(lines) - len(table) - 1].index("figure")] for line in table[:18]]
+    assert len(set(names)) == 18
+
+
+def write_run(trace: Path, *, measured: bool = False) -> str:
+    """A run of two kernels that probed nothing, or timed one of them."""
+    writer = TraceWriter(trace)
+    writer.start(device="NVIDIA H200")
+    for index, name in enumerate(("copy", "scale")):
+        writer.kernel(index, name, "skipped", reason="filtered")
+        launch = writer.launch(index, (16, 1, 1))
+        if measured and index == 0:
+            writer.benchmark(index, launch, original=1.0, probed=1.1)
+    writer.exit()
+    return str(trace)
+
+
+def test_nothing_measured_is_no_pass(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    one, other = (write_run(tmp_path / name) for name in ("one", "other"))
+    measured = write_run(tmp_path / "measured", measured=True)
+    for sides, words in (((one, other), "either run"), ((one, measured), "A"), ((measured, other), "B")):
+        said = f"nothing was measured by {words}"
+        assert told(capfd, *sides, "--width", "120").startswith(f" {said}; 2 kernels in both\n")
+        assert document(capfd, *sides)["verdict"] == f"{said}; 2 kernels in both"
+        assert main(["compare", *sides, "--fail-if-worse", "5"]) == 5
+        assert f"no verdict: {said}" in capfd.readouterr().err
+        assert main(["compare", *sides, "--fail-if-worse", "5", "--figures", "blocks"]) == 0, "it was asked for"
+        capfd.readouterr()
+    assert told(capfd, f"{one}:copy", f"{other}:copy").startswith(" nothing was measured of either\n")
+
+
+def test_no_kernel_in_both_is_nothing_to_compare(capfd: pytest.CaptureFixture[str]) -> None:
+    sides = [str(EVALUATED / "scheduling" / name) for name in ("plain", "persistent")]
+    assert main(["compare", *sides]) == 1
+    out, err = capfd.readouterr()
+    assert out.startswith(" no kernel is in both; 1 only in A; 1 only in B\n")
+    assert err == "tui-probe: error: there is nothing to compare: no kernel is in both\n"
 
 
 @pytest.mark.usefixtures("traces")

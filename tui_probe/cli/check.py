@@ -53,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " where the GPU cannot run that, in their machine code",
     )
     parser.add_argument(
+        "-k",
         "--kernel",
         action="append",
         metavar="WHICH",

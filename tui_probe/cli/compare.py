@@ -38,7 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "A and B are TRACE, TRACE:KERNEL or TRACE:KERNEL@LAUNCH; KERNEL is an index or a regular expression."
         " Without TRACE, A is of the newest trace, and B of that of A: tui-probe compare trace:matmul@0 :matmul@5."
         " The exit status is 1 if --fail-if-worse finds something, or if there is nothing to compare, and 5 if it could"
-        " not judge: of times of a simulated GPU, of different kernels, and where one program failed."
+        " not judge: of times of a simulated GPU, of different kernels, where one program failed, and where nothing was"
+        " measured on both sides."
     )
     parser.add_argument("before", metavar="A", help="what was before")
     parser.add_argument("after", metavar="B", help="what is after")
@@ -72,6 +73,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.figures is not None:
         comparison.keep(arguments.figures.split(","))
     put(drawn(sides, arguments) if arguments.view is not None else written(comparison, arguments))
+    if not comparison.pairs:
+        warn("error: there is nothing to compare: no kernel is in both")
+        return ExitStatus.FAILED
     return ExitStatus.OK if arguments.fail_if_worse is None else judged(comparison, arguments.fail_if_worse)
 
 

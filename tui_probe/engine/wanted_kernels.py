@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _NO_PTX: Final = "compile with PTX in it, such as -gencode arch=compute_90,code=compute_90"
 _ARGUMENTS: Final = re.compile(r"[<(].*", re.DOTALL)
 _MOST_MEANT: Final = 3
+_MOST_LISTED: Final = 5
 
 
 def wanted_kernels(
@@ -62,8 +63,25 @@ def _named(file: KernelFile, found: Sequence[FoundKernel], word: str, arch: int 
     if fitting := [kernel for kernel in found if any(map(fits, _spellings(kernel)))]:
         return fitting
     gpu = f" for sm_{arch}" if arch else ""
+    raise ImageError(
+        f"{file.path}: no kernel {word}{gpu} among the {len(found)} in it{_no_pattern(word)}{_instead(found, word)}"
+    )
+
+
+def _no_pattern(word: str) -> str:
+    """That a word is no regular expression, and why; "" where it is one."""
+    try:
+        re.compile(word)
+    except re.error as error:
+        return f"; it is no regular expression: {error}"
+    return ""
+
+
+def _instead(found: Sequence[FoundKernel], word: str) -> str:
+    """The names that may be meant, or all where they are few."""
     near = meant(word, dict.fromkeys(name for kernel in found for name in _known_as(kernel)), _MOST_MEANT)
-    raise ImageError(f"{file.path}: no kernel {word}{gpu} among the {len(found)} in it{near}")
+    few = len(found) <= _MOST_LISTED
+    return near or (f"; there are {', '.join(next(_known_as(kernel)) for kernel in found)}" if few else "")
 
 
 def _pattern(word: str) -> Callable[[str], object]:

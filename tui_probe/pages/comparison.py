@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.formats import as_markdown, as_record
-from tui_probe.draw.shorten import cut_middle, shorten
+from tui_probe.draw.shorten import cut_middle, names_apart, shorten
 from tui_probe.draw.spans import pad, wrap
 from tui_probe.draw.spans import width as cells_of
 from tui_probe.draw.table import Column, cell, fitted_cell, in_data, in_tables, layout, safe
@@ -18,6 +18,7 @@ from tui_probe.pages.changes import FIGURE_COLUMNS, Change, Pair, changes
 from tui_probe.pages.comparison_leads import lead_of_change, lead_of_kernel, lead_of_pair
 from tui_probe.pages.head import ending_of
 from tui_probe.pages.matching import matched, matches
+from tui_probe.pages.unmeasured import measured_on_both, unmeasured, unmeasured_words
 from tui_probe.pages.verdict import of_pair, of_traces
 from tui_probe.probekit.kind import Source
 
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     Row = TypeVar("Row")
 
 _GAP: Final = 2
+_NARROWEST: Final = 12
+"""Cells that a name has at least."""
 _TIED: Final = "\u00a0"
 _ROLES: Final = {"better": "good", "worse": "warn", "mixed": "warn"}
 _NO_KERNEL: Final = "to compare kernels of other names, name one on both sides: TRACE:KERNEL"
@@ -106,6 +109,10 @@ class Comparison(Document):
         self.alone = alone
         """Kernels that only one of two traces has, by its letter."""
         self.traces = traces
+        self.unmeasured = unmeasured_words(unmeasured(pairs), [each for each in alone if alone[each]], traces=traces)
+        """That nothing was measured, and on which side; "" where something was."""
+        self._chosen = False
+        """Whether figures were asked for by name: those are judged, measured or not."""
         self._worst: tuple[int, str] | None = None
         self._leads: dict[int, Lead] = {}
         """Of the lines that were made last, by their numbers."""
@@ -121,6 +128,7 @@ class Comparison(Document):
         unknown = [key for key in keys if key not in known]
         if unknown:
             raise ChoiceError(f"no figure is {', '.join(unknown)}; there are {', '.join(known) or 'none'}")
+        self._chosen = True
         pairs = [
             replace(pair, changes=[change for change in pair.changes if change.before.key in keys])
             for pair in self.pairs
@@ -139,11 +147,13 @@ class Comparison(Document):
 
     @property
     def not_judged(self) -> str:
-        """Why what changed says nothing of better or worse: a program that failed, simulated times, different kernels;
-        "" where it does.
+        """Why what changed says nothing of better or worse: a program that failed, nothing measured, simulated times,
+        different kernels; "" where it does.
         """
         if self.warning:
             return self.warning.partition(";")[0]
+        if not self._chosen and not any(map(measured_on_both, self.rows)):
+            return self.unmeasured or "no figure was measured on both sides"
         if any(pair.different for pair in self.pairs):
             return "they are different kernels"
         timed = any(change.before.is_time and change.change for change in self.rows)
@@ -172,8 +182,9 @@ class Comparison(Document):
         """What it comes to, in a sentence."""
         if self.traces or len(self.pairs) > 1:
             kernels = len({pair.index for pair in self.pairs})
-            return of_traces(self.pairs, kernels, len(self.alone["A"]), len(self.alone["B"]))
-        return of_pair(self.pairs[0])
+            alone = len(self.alone["A"]), len(self.alone["B"])
+            return of_traces(self.pairs, kernels, *alone, unmeasured=self.unmeasured)
+        return of_pair(self.pairs[0], self.unmeasured)
 
     @property
     def notes(self) -> list[str]:
@@ -222,16 +233,17 @@ class Comparison(Document):
                 self._leads[len(lines)] = lead_of_kernel(letter, side.source)
             lines.append(((f" {letter}  ", "head"), (side.shown(width - 5), "")))
         lines += [((f" {words}", "warn"),) for note in self.notes for words in wrap(note, width - 2)]
+        cut = names_apart(pair.kernel for pair in self.pairs)
         if len(self.pairs) > 1 and any(pair.lead is not None for pair in self.pairs):  # else it is empty
             self._lead(len(lines) + 2, map(lead_of_pair, self.pairs))
-            lines += [(), *_table(OVERVIEW_COLUMNS, self.pairs, width, lambda pair: pair.verdict)]
+            lines += [(), *_table(_with_names(cut), self.pairs, width, lambda pair: pair.verdict)]
         first, self._worst = self._to_see_first, None
         for pair in self.pairs:
             rows = (row for row, change in enumerate(_differing(pair)) if first and change is first[0])
             if first and (row := next(rows, None)) is not None:
                 self._worst = len(lines) + _above_rows(pair) + row, first[1]
             self._lead(len(lines) + _above_rows(pair), (lead_of_change(pair, each) for each in _differing(pair)))
-            lines += _details(pair, width)
+            lines += _details(pair, width, cut)
         for letter, kernels in self.alone.items():
             if kernels:
                 self._lead(len(lines) + 2, (lead_of_kernel(letter, each) for each in kernels))
@@ -321,7 +333,19 @@ def _above_rows(pair: Pair) -> int:
     return 3 if pair.name else 2
 
 
-def _details(pair: Pair, width: int) -> Iterator[Line]:
+def _with_names(cut: Callable[[str, int], str]) -> Sequence[Column[Pair]]:
+    """The columns of the table of kernels, with names shortened so."""
+    return [replace(each, shorten=cut) if each.key == "kernel" else each for each in OVERVIEW_COLUMNS]
+
+
+def _heading(pair: Pair, cells: int, cut: Callable[[str, int], str]) -> str:
+    """Index, name, grid and block in so many cells: only the name is shortened."""
+    index, shape = f"#{pair.index} ", ", grid {}, block {}".format(*pair.launched)
+    room = cells - cells_of(index) - cells_of(shape)
+    return cut_middle(index + cut(pair.kernel, max(room, _NARROWEST)) + shape, cells)
+
+
+def _details(pair: Pair, width: int, cut: Callable[[str, int], str]) -> Iterator[Line]:
     """The figures that changed, in a table; those that did not, or that one side alone has, in sentences."""
     differ = _differing(pair)
     same = [each.before for each in pair.changes if each.change == 0]
@@ -332,7 +356,7 @@ def _details(pair: Pair, width: int) -> Iterator[Line]:
         return
     yield ()
     if pair.name:
-        yield ((f" {shorten(pair.name, width - 2)}", "title"),)
+        yield ((f" {_heading(pair, width - 2, cut)}", "title"),)
     spread = any(each.before.spread is not None or each.after.spread is not None for each in differ)
     shown = [column for column in FIGURE_COLUMNS if spread or column.key != "spread"]
     yield from _table(shown, differ, width, lambda change: change.verdict) if differ else ()
@@ -414,7 +438,7 @@ def _shape_words(grid: Dim3 | None, block: Dim3 | None) -> str:
 
 def _alone(kernel: Kernel, cells: int) -> Line:
     shape = _shape_words(kernel.grid, kernel.block)
-    return ((f"   {shorten(kernel.demangled, max(cells - 4 - cells_of(shape), 12))}", ""), (shape, "dim"))
+    return ((f"   {shorten(kernel.demangled, max(cells - 4 - cells_of(shape), _NARROWEST))}", ""), (shape, "dim"))
 
 
 def warning_of(one: Trace, other: Trace) -> str:

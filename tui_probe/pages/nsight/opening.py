@@ -13,6 +13,7 @@ from tui_probe.analysis.chosen_launches import FIND_OUT, Plan
 from tui_probe.draw.shell import shell_word
 from tui_probe.errors import ImportFileError
 from tui_probe.importers.bandwidth_file import looks_like_bandwidth, read_bandwidth
+from tui_probe.importers.mistaken import code_words
 from tui_probe.importers.nsys import read_nsys
 from tui_probe.importers.text_file import first_bytes
 from tui_probe.importers.which_tool import tool_of
@@ -47,6 +48,8 @@ def open_imported(
         from tui_probe.pages.bandwidth.opening import open_bandwidth
 
         return open_bandwidth(read_bandwidth(paths[0]), title)
+    if code := code_words(paths[0]):
+        raise ImportFileError(f"{paths[0]}: {code}")
     tool = tool_of(paths[0])
     if tool == "nsys":
         return Imported(title, _nsys_pages(paths, traces))
