@@ -48,7 +48,8 @@ AT_ONCE = 1.8  # seconds, on a busy machine; the hook takes less than one of the
 def check_that_nothing_is_lost_silently(run: Run, *, others: int = 0) -> None:
     """``others`` threads may be in the middle of a launch, which counts when it begins."""
     count = counts(run)
-    assert len(run.results) == len(run.lines(r"\[exec\] save "))
+    told = len(run.lines(r"\[exec\] save "))
+    assert told <= len(run.results) <= told + 1  # the process may end between a file and its line
     assert count["dropped"] + len(run.results) + others >= count["probed"] >= 200
     if count["dropped"]:
         assert run.codes[-1] == "no-time"

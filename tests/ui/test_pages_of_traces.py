@@ -59,6 +59,8 @@ async def test_keys_of_a_bandwidth_result(tmp_path: Path) -> None:
         await stage.press("question_mark", "enter")
         assert "nothing on this page leads to a kernel" in stage.text
         await stage.press("q", "q")
+        assert "Ctrl-Q quits" in stage.text
+        await stage.press("ctrl+q")
         assert not stage.app.is_running
 
 
