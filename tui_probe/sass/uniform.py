@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 REGISTERS: Final = 63
 """On every architecture; newer ones have more, which nothing here uses. ptxas never takes the last one: none of 21 742
-kernels of PyTorch for sm_90 names it, and those that need all others still leave it.
+kernels of PyTorch for sm_90 names it, not even a reduction that needs all others.
 """
 FIRST: Final = 4
 """ptxas leaves those below alone, and so do we."""
