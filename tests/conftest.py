@@ -28,7 +28,7 @@ settings.load_profile("tui-probe")
 os.environ["TUI_PROBE_MIN_FREE_DISK"] = "0"
 
 ROOT = Path(__file__).resolve().parent.parent
-pytest_plugins = ["tests.golden"]
+pytest_plugins = ["tests.golden", "tests.turns"]
 LIBRARIES = ("hook/libcuda.so.1", "sim/libcuda.so.1")
 OPTIONS = ("-DTUI_PROBE_WERROR=ON", "-DCMAKE_C_FLAGS=-g -fno-optimize-sibling-calls")
 """With line numbers, and each call returning to the line that made it: tests find out who makes a call."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -186,6 +186,8 @@ class Walk:
     files: tuple[str, ...] = ("",)
     """What names of files begin with where anything is to fail."""
     kinds: tuple[str, ...] = ("allocation", "write", "file", "engine", "thread", "driver")
+    is_due: Callable[[int], bool] = lambda _: True
+    """Whether the place of this number is made to fail; the others are met, and no more."""
 
     def go(self, tools: Tools, scenario: Scenario, folder: Path, numbers: Sequence[int], workers: int = 2) -> None:
         """Fail each place that no scenario has met before, at these of its calls."""
@@ -193,7 +195,8 @@ class Walk:
         engine = Engine(folder / "engine")
         try:
             scenario = replace(scenario, environment=scenario.environment | scenario.prepare(engine, folder))
-            faults = [fault for site in self._new(tools, engine, scenario, folder) for fault in site.at(numbers)]
+            places = self._new(tools, engine, scenario, folder)
+            faults = [fault for n, site in enumerate(places) if self.is_due(n) for fault in site.at(numbers)]
             with ThreadPoolExecutor(workers) as pool:
                 folders = (folder / str(n) for n in range(len(faults)))
                 made = pool.map(partial(complaint, tools, engine, scenario), faults, folders)

@@ -1,4 +1,4 @@
-"""Programs of two libraries that are small to install, as ``python -m tests.real_programs.run`` runs those of all."""
+"""Programs of a library that is small to install, of two ``--in-full``, as ``python -m tests.real_programs.run`` runs those of all."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from tests.real_programs.run import Outcome, main, run_suite
 from tests.real_programs.suites import SUITES, environment_of
+from tests.turns import is_due
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,18 +19,19 @@ if TYPE_CHECKING:
 PROBE = "gmem_sectors"
 
 
-@pytest.mark.parametrize(("name", "ways"), [("drjit", (None, PROBE)), ("tinygrad", (PROBE,))])
-def test_programs_are_right_with_and_without_a_probe(tmp_path: Path, name: str, ways: tuple[str | None, ...]) -> None:
+@pytest.mark.parametrize(("turn", "name"), [(0, "drjit"), (1, "tinygrad")])
+def test_programs_are_right_with_a_probe(tmp_path: Path, turn: int, name: str) -> None:
+    if not is_due(turn):
+        pytest.skip("takes half a minute: with --in-full")
     suite = next(suite for suite in SUITES if suite.name == name)
     try:
         python = environment_of(suite, tmp_path)
     except subprocess.CalledProcessError:
         pytest.skip(f"pip cannot install {', '.join(suite.requirements)} here")
-    for probe in ways:
-        outcome = run_suite(suite, python, "sm_80", probe, tmp_path)
-        assert (outcome.right, outcome.wrong) == (suite.cases(), [])
-        # one kernel calls functions of a table, whose addresses are not the probed ones
-        assert outcome.probed is None if probe is None else (outcome.probed or 0) >= outcome.kernels - 1
+    outcome = run_suite(suite, python, "sm_80", PROBE, tmp_path)
+    assert (outcome.right, outcome.wrong) == (suite.cases(), [])
+    # one kernel calls functions of a table, whose addresses are not the probed ones
+    assert (outcome.probed or 0) >= outcome.kernels - 1
 
 
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
