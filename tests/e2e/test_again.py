@@ -39,6 +39,21 @@ def test_what_the_command_line_says_comes_before_the_former_run(tool: Tool) -> N
     assert (info["probe"], info["options"]["kernels"]) == ("gmem_sectors", "matmul")
 
 
+def test_kernels_that_are_chosen_anew_are_all_that_is_chosen(tool: Tool) -> None:
+    """A run that left the wrong kernels out goes on without that."""
+    _, first = tool.run(EXAMPLE, "-k", "nonsense", "--exclude", "saxpy", "-p", "gmem_sectors")
+    found = []
+    made = {first}
+    for options in (("-k", "saxpy"), ("--all-kernels",)):
+        assert tool("run", "--again", str(first), *options, "--no-report").returncode == 0
+        made.add(trace := newest(tool, made))
+        asked = run_info(trace)["options"]
+        found.append((asked["kernels"], asked["filter"]))
+    assert found == [("saxpy", None), (None, None)]
+    both = tool("run", "--again", str(first), "-k", "saxpy", "--all-kernels")
+    assert (both.returncode, "--all-kernels leaves none out" in both.stderr) == (2, True)
+
+
 def test_times_are_not_taken_again_where_another_probe_is_asked_for(tool: Tool) -> None:
     _, first = tool.run(EXAMPLE, *KERNELS, "-p", "gmem_sectors", "--benchmark")
     assert run_info(first)["options"]["launches"] == "all"

@@ -122,12 +122,11 @@ def test_did_it_help(tool: Tool, tmp_path: Path) -> None:
 
 
 def test_time_between_two_lines(tool: Tool, tmp_path: Path) -> None:
-    """One command writes the probe; the lines of the loop take longer than one of them."""
+    """The lines of the loop take longer than one of them."""
     cycles = []
-    for name, place in (("whole", "softmax.cu:22-27"), ("part", "softmax.cu:22")):
-        done = tool("new-probe", name, "--at", place)
-        assert done.stdout == f"{name}.py\n", done.stderr
-        trace = trace_of(tool, tmp_path, name, "-p", f"./{name}.py", "-k", "softmax")
+    for place in ("softmax.cu:22-27", "softmax.cu:22"):
+        name = f"between_{place.translate(dict.fromkeys(map(ord, '.:-'), '_'))}"
+        trace = trace_of(tool, tmp_path, name, "--between", place, "-k", "softmax")
         words = ("show", "results", f"{trace}:softmax")
         shown = lines(tool(*words, "--width", "100").stdout)
         assert f"{name}.cycles of launch 6 of #6" in shown

@@ -64,7 +64,7 @@ def asked(session: Session) -> tuple[Path, tuple[str, ...]] | None:
     return None if session.again is None else (session.again.trace, session.again.options)
 
 
-WAY = "tui-probe new-probe NAME --at FILE:10-13, then run -p NAME.py -- COMMAND"
+HOW = "on the page Source: m on the first line, m on the last, then R measures it"
 
 
 @pytest.mark.parametrize("words", ["between", "time between"])
@@ -76,16 +76,58 @@ async def test_the_time_between_lines_is_answered_with_the_way(demo: Path, words
             await stage.press(key, *words)
             assert "▌time between lines" in stage.text
             await stage.press("enter")
-            assert WAY in stage.text.split("\n")[-1]
+            assert HOW in stage.text.split("\n")[-1]
             await stage.press("down")
-            assert WAY not in stage.text
+            assert HOW not in stage.text
     assert session.again is None
 
 
-async def test_marks_on_source_are_answered_with_the_way(demo: Path) -> None:
+async def test_marks_on_machine_code_are_answered_with_the_way(demo: Path) -> None:
     async with on_stage(Session(traces=(demo,)), (80, 24)) as stage:
         await stage.press("enter", "2", "m")
-        assert WAY in stage.text.split("\n")[-1]
+        assert HOW in stage.text.split("\n")[-1]
+
+
+async def test_the_time_between_two_marks_on_the_source_is_asked_for_first(demo: Path) -> None:
+    session = Session(traces=(demo,))
+    async with on_stage(session, (120, 40)) as stage:
+        await stage.press("enter")
+        stage.app.screen.action_page("source")  # type: ignore[attr-defined]
+        await stage.settle()
+        await stage.press("m")
+        assert "this is no line of source" in stage.text
+        await stage.press("full_stop", "full_stop", "m")
+        assert "from zero_fill.cu:2: m on the last line" in stage.text
+        await stage.press("up", "m")
+        assert "zero_fill.cu:1-2: R runs the program again, and measures the time there" in stage.text
+        await stage.press("2", "9")
+        assert "marked zero_fill.cu:1-2" in stage.text
+        await stage.press("R")
+        assert "▌--between zero_fill.cu:1-2  how long is each warp there?" in stage.text
+        await stage.pilot.press("enter")
+    assert asked(session) == (demo, ("--between", "zero_fill.cu:1-2"))
+
+
+@pytest.mark.parametrize(
+    ("key", "words", "options"),
+    [
+        ("this", "▌this kernel", ("-k", "mul")),
+        ("all", "▌all kernels", ("--all-kernels",)),
+    ],
+)
+async def test_a_run_that_left_the_kernel_out_goes_on_with_it(
+    tmp_path: Path, key: str, words: str, options: tuple[str, ...]
+) -> None:
+    trace = TraceWriter(tmp_path / "Nov21_101010_1")
+    trace.kernel("mul", status="excluded")
+    record = {"command": ["./prog"], "cwd": str(tmp_path), "options": {"kernels": "nonsense"}}
+    (trace.directory / "run.json").write_text(json.dumps(record))
+    session = Session(traces=(trace.directory,))
+    async with on_stage(session, (80, 24)) as stage:
+        await stage.press("R", *key, "space", *"kernel")
+        assert words in stage.text
+        await stage.pilot.press("enter")
+    assert asked(session) == (trace.directory, options)
 
 
 async def test_from_the_live_screen_as_before(demo: Path) -> None:

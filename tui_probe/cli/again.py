@@ -23,6 +23,8 @@ TEXTS: Final = {
     "machine_code": "machine_code", "min_free_disk": "min_free_disk",
 }  # fmt: skip
 """Options that are texts, and what run.json calls them."""
+WHICH_KERNELS: Final = ("kernel", "exclude")
+"""Which kernels are probed: where it is said anew, nothing of what was said before holds."""
 NUMBERS: Final = {
     "after": "after", "duration": "for", "max_trace_bytes": "max_trace_bytes", "max_result_files": "max_result_files",
     "max_log_bytes": "max_log_bytes", "max_write_rate": "max_write_rate", "max_probe_memory": "max_probe_memory",
@@ -40,7 +42,7 @@ def take_again(arguments: argparse.Namespace) -> Path:
     what ran, or the folder is gone; TraceError where there is no trace.
     """
     trace = place_of(parse_address(arguments.again)).absolute()
-    info, folder = former_run(trace, arguments.probe or ())
+    info, folder = former_run(trace, [word for probe in arguments.probe or () for word in ("-p", probe)])
     _name_from_anywhere(arguments)
     arguments.command = list(info.command)
     arguments.tracedir = trace.parent if arguments.tracedir == trace_dir() else arguments.tracedir.absolute()
@@ -72,8 +74,9 @@ def _asked(info: RunInfo, *, anew: bool) -> dict[str, Any]:
 def _take_options(arguments: argparse.Namespace, asked: dict[str, Any]) -> None:
     """What run.json says in another type than it writes counts as not said."""
     usual = RunOptions(()).record()
+    chosen_anew = WHICH_KERNELS if arguments.kernel or arguments.all_kernels else ()
     for name, key in (*TEXTS.items(), *NUMBERS.items()):
-        value = asked.get(key)
+        value = None if name in chosen_anew else asked.get(key)
         wanted = isinstance(value, str if name in TEXTS else (int, float)) and value != usual[key]
         if wanted and not getattr(arguments, name):
             setattr(arguments, name, value)

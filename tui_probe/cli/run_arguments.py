@@ -52,6 +52,11 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
              " can tell how many there are, it counts them and keeps none; several probes take turns over the launches",
     )  # fmt: skip
     parser.add_argument(
+        "--between", action="append", metavar="FILE:A-B",
+        help="measure how long each warp is between lines of source, attn.py:22-26, by a probe that is written for it"
+             " (compile with -lineinfo); counts as a -p of its own",
+    )  # fmt: skip
+    parser.add_argument(
         "--callback", type=Path, metavar="FILE.py",
         help="run this on each saved result, as python FILE.py RESULT, after the program's end; default: the callback"
              " of a probe file that -p names by its path",
@@ -70,6 +75,9 @@ def add_choice_options(chosen: argparse._ArgumentGroup) -> None:
     )
     chosen.add_argument(
         "--exclude", "--filter", type=names, metavar="A:B", help="do not probe kernels with A or B in their names"
+    )
+    chosen.add_argument(
+        "--all-kernels", action="store_true", help="with --again: all kernels, whichever that run was asked to probe"
     )
     chosen.add_argument(
         "--launches", type=launches, metavar="WHICH",

@@ -173,6 +173,15 @@ class Document(Data):
         """Where a line is."""
         return Spot.of_line(self.ptx_line(number, width))
 
+    def mark(self, number: int, width: int) -> str:
+        """Mark a line: the first one, then the last one of what a run is to measure. Returns words that say so."""
+        del number, width
+        return ""
+
+    def asked(self) -> str:
+        """The option of ``tui-probe run`` that measures what is marked; "" where nothing is."""
+        return ""
+
     def target(self, number: int, width: int) -> Spot | None:
         """Where Enter goes to from a line: to its own spot, unless there is a better one. None for nowhere."""
         return self.here(number, width) or None

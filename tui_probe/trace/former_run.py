@@ -22,11 +22,11 @@ class FolderGoneError(UsageError):
         super().__init__(f"{trace}: its folder {folder} is not on this machine: go to the program, and run {command}")
 
 
-def former_run(trace: Path, probes: Sequence[str] = ()) -> tuple[RunInfo, Path]:
+def former_run(trace: Path, asked: Sequence[str] = ()) -> tuple[RunInfo, Path]:
     """What ran, and the folder where it ran. UsageError where the trace does not say.
 
     FolderGoneError where that folder is not here.
-    ``probes`` are those asked for now, else the former ones are meant.
+    ``asked`` are options that choose probes in place of the former ones.
     """
     info = read_run_info(trace / "run.json") or RunInfo()
     if not info.command:
@@ -38,11 +38,11 @@ def former_run(trace: Path, probes: Sequence[str] = ()) -> tuple[RunInfo, Path]:
         )
     folder = Path(info.cwd or ".")
     if not folder.is_dir():
-        raise FolderGoneError(trace, folder, _command(info, probes))
+        raise FolderGoneError(trace, folder, _command(info, asked))
     return info, folder
 
 
-def _command(info: RunInfo, probes: Sequence[str]) -> str:
-    chosen = probes or (info.probe.split(", ") if info.probe else ())
-    options = [word for probe in chosen for word in ("-p", probe)]
+def _command(info: RunInfo, asked: Sequence[str]) -> str:
+    former = info.probe.split(", ") if info.probe else ()
+    options = asked or [word for probe in former for word in ("-p", probe)]
     return shlex.join(["tui-probe", "run", *options, "--", *masked(info.command)])

@@ -14,18 +14,20 @@ from tui_probe.pages.findings.questions import open_questions, questions
 from tui_probe.trace.former_run import FolderGoneError, former_run
 from tui_probe.trace.recent import brief, run_before
 from tui_probe.ui.asked import Again, Against, ToPaste
-from tui_probe.ui.between import WAY, between_choice
+from tui_probe.ui.between import BETWEEN_WORDS, HOW, between_choice
 from tui_probe.ui.screens.picker import Choice
 from tui_probe.ui.views.recent import when
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tui_probe.trace.model import Kernel
+    from tui_probe.trace.run_info import RunInfo
 
 AS_BEFORE: Final = Choice("as before", "the same probes and options", value="")
 BETWEEN: Final = "between"
-"""Stands for no options: what was chosen takes a probe that is still to be written."""
+"""Stands for no options: between which lines is still to be marked."""
 COMPARE: Final = "compare"
 """Stands for no options: the run is to be shown against the one before it."""
 COMMAND: Final = "command"
@@ -51,32 +53,41 @@ class Offer:
             return Against(self.before, self.trace)
         if option == COMMAND:
             return ToPaste(self.command)
-        return WAY if option == BETWEEN else Again(self.trace, tuple(option.split()))
+        return HOW if option == BETWEEN else Again(self.trace, tuple(option.split()))
 
 
 def offer(trace: Path, kernel: Kernel | None, first: str = "") -> Offer:
-    """What can be asked of a program whose trace this is: probe ``first`` first, then what changed since the run before
-    if there was one, then what the kernel's results leave open.
+    """What can be asked of a program whose trace this is: option ``first`` first, then what changed since the run
+    before if there was one, then what the kernel's results leave open.
 
     Reads the kernel's PTX.
     """
     trace = trace.absolute()
     before = run_before(trace)
     try:
-        former_run(trace, (first,) if first else ())
+        info, _ = former_run(trace, first.split())
     except UsageError as error:
         return _refused(trace, error, before)
     compare = () if before is None else (_compare_choice(before),)
     asked = [] if kernel is None else open_questions(kernel, ())
     found = [Choice(each.option, each.words, _opened(each.pages), value=each.option, also=each.also) for each in asked]
-    option = f"-p {first}"
-    if first and all(each.value != option for each in found):
-        words = next((each.words for each in questions() if each.option == option), "what this page shows")
-        found.append(Choice(option, words, value=option))
-    found.sort(key=lambda each: each.value != option)  # the others stay as they are
-    lacking = sum(each.value == option for each in found)
-    choices = (*found[:lacking], *compare, *found[lacking:], between_choice(BETWEEN), AS_BEFORE)
+    if first and all(each.value != first for each in found):
+        known = {each.option: each.words for each in questions()}
+        words = BETWEEN_WORDS if first.startswith("--between") else known.get(first, "what this page shows")
+        found.append(Choice(first, words, value=first))
+    found.sort(key=lambda each: each.value != first)  # the others stay as they are
+    lacking = sum(each.value == first for each in found)
+    others = _of_other_kernels(info, kernel)
+    choices = (*found[:lacking], *compare, *found[lacking:], between_choice(BETWEEN), *others, AS_BEFORE)
     return Offer(trace, choices, before=before)
+
+
+def _of_other_kernels(info: RunInfo, kernel: Kernel | None) -> Iterator[Choice]:
+    """Of a run that was asked to leave kernels out: this one where it is one of these, and all."""
+    if any(isinstance(info.options.get(key), str) for key in ("kernels", "filter")):
+        if kernel is not None and kernel.status == "excluded":
+            yield Choice("this kernel", "the same probes, on this kernel alone", value=f"-k {kernel.name}")
+        yield Choice("all kernels", "the same probes, whatever the kernel's name", value="--all-kernels")
 
 
 def _refused(trace: Path, error: UsageError, before: Path | None) -> Offer:

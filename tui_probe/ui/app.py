@@ -273,8 +273,8 @@ class ProbeApp(OpenApp):
             traces = [each.directory for each in processes]
             self.push_screen(import_module(_EVALUATION).EvaluationScreen(name, traces))
 
-    def run_again(self, trace: Path, kernel: Kernel | None, probe: str = "") -> None:
-        """Choose what to ask of the program of a trace, ``probe`` first; then the screen ends, and it runs."""
+    def run_again(self, trace: Path, kernel: Kernel | None, option: str = "") -> None:
+        """Choose what to ask of the program of a trace, ``option`` first; then the screen ends, and it runs."""
         if self.feed.latest.running or not self.feed.latest.loaded:
             self.speaking.notice("the program still runs: when it has ended, R runs it again")
         else:
@@ -282,7 +282,7 @@ class ProbeApp(OpenApp):
             shown = self._open_trace(trace.absolute())
             begin = None if kernel is None else SameKernel.of(kernel, shown.kernels if shown else ())
             self.push_screen(menu, partial(self._run_again, begin))
-            job = partial(_offer_again, trace, kernel, probe)
+            job = partial(_offer_again, trace, kernel, option)
             self.tables.submit("again", job, partial(self._take_offer, menu))
 
     def _take_offer(self, menu: PickScreen, offered: Offer) -> None:
@@ -354,8 +354,8 @@ if TYPE_CHECKING:
         return app
 
 
-def _offer_again(trace: Path, kernel: Kernel | None, probe: str) -> Offer:
-    found: Offer = import_module(_AGAIN).offer(trace, kernel, probe)
+def _offer_again(trace: Path, kernel: Kernel | None, option: str) -> Offer:
+    found: Offer = import_module(_AGAIN).offer(trace, kernel, option)
     return found
 
 

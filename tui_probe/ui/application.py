@@ -110,8 +110,8 @@ class Application(Protocol):
     def choose_evaluation(self) -> None:
         """Choose an evaluation of the traces that are open."""
 
-    def run_again(self, trace: Path, kernel: Kernel | None, probe: str = "") -> None:
-        """Choose what to ask of the program of a trace, ``probe`` first; then the screen ends, and it runs."""
+    def run_again(self, trace: Path, kernel: Kernel | None, option: str = "") -> None:
+        """Choose what to ask of the program of a trace, ``option`` first; then the screen ends, and it runs."""
 
     def withdraw_question(self) -> None:
         """Ask no more what to do with a target that has ended meanwhile."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tui_probe.draw.palette import PALETTES
 from tui_probe.pages.findings.questions import questions
 from tui_probe.ui import keys
-from tui_probe.ui.between import WAY, between_choice
+from tui_probe.ui.between import HOW, between_choice
 from tui_probe.ui.screens.picker import Choice
 from tui_probe.ui.screens.topic import show_topic, topic_choices
 from tui_probe.ui.widgets.bars import keys_of
@@ -34,7 +34,7 @@ def commands_of(app: Application, screen: ViewScreen) -> list[Choice]:
         *_keys_of(app, screen),
         *_pages_of(app, screen),
         *asks,
-        between_choice(partial(screen.notice, WAY)),
+        between_choice(partial(screen.notice, HOW)),
         evaluate,
         *_help_of(screen),
         *_looks_of(app),

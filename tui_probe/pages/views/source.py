@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.kind import Source
 
+LINES_OF_A_RANGE: Final = 2
 CONTEXT: Final = 3
 """Lines that are shown before and after one that code came from."""
 
@@ -57,6 +58,8 @@ class SourceView(Document):
         self._copies = {file: files.lines(file) for file in self._order}
         self._measured_ptx = measures
         self.folded = True
+        self._marked: tuple[SourceLine, ...] = ()
+        """None, the first, or the first and the last line of what is to be timed."""
         self._lay_out()
         self.shown = self.measures.first if self.measures else 0
 
@@ -164,6 +167,32 @@ class SourceView(Document):
             return f"line {spot.probed} of probed.ptx is the probe's: it came from no line of this source"
         return f"{where_in_full(spot.ptx[0])} came from no line of source" if spot.ptx else ""
 
+    def mark(self, number: int, width: int) -> str:
+        """The first line; then the last one, in the same file. In which order they are marked does not matter."""
+        row = self.rows[number - self.pinned(width)]
+        if not row.line:
+            return "this is no line of source"
+        line = SourceLine(row.file, row.line)
+        goes_on = len(self._marked) == 1 and self._marked[0].file == row.file
+        self._marked = tuple(sorted((*self._marked, line))) if goes_on else (line,)
+        if not goes_on:
+            return f"from {place_of(line)}: m on the last line"
+        return f"{self._marked_lines()}: R runs the program again, and measures the time there"
+
+    def _marked_lines(self) -> str:
+        first, last = self._marked
+        return f"{place_of(first)}-{last.line}"
+
+    def asked(self) -> str:
+        """The time between the lines that are marked."""
+        return f"--between {self._marked_lines()}" if len(self._marked) == LINES_OF_A_RANGE else ""
+
+    def status(self) -> list[str]:
+        """What is marked."""
+        if not self._marked:
+            return []
+        return [f"marked {self._marked_lines()}" if self.asked() else f"marked from {place_of(self._marked[0])}"]
+
     def nowhere(self, number: int, width: int) -> str:
         """Comments, declarations, what the compiler left out."""
         del number, width
@@ -196,7 +225,10 @@ class SourceView(Document):
 
     def commands(self) -> Mapping[str, str]:
         """All lines or those near code, and what else was measured."""
-        commands = {"fold": "show every line" if self.folded else "show lines near code only"}
+        commands = {
+            "mark": "mark a line; a second one: the time between, by R",
+            "fold": "show every line" if self.folded else "show lines near code only",
+        }
         if self.measures and len(self.measures.columns) > 1:
             columns = self.measures.columns
             commands["unit"] = f"beside it: {columns[(self.shown + 1) % len(columns)].name}"
@@ -212,14 +244,16 @@ class SourceView(Document):
         return None
 
     def choices(self) -> Mapping[str, Any]:
-        """What is folded, and what stands beside it."""
-        return {"folded": self.folded, "measure": key_of(self.measures, self.shown)}
+        """What is folded, what stands beside it, and which lines are marked."""
+        measure = key_of(self.measures, self.shown)
+        return {"folded": self.folded, "measure": measure, "marked": self._marked}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
         """The same, as far as it was measured."""
         if choices["folded"] != self.folded:
             self.press("fold")
         self.shown = place_of_key(self.measures, choices["measure"], self.shown)
+        self._marked = choices["marked"]
 
     # -- data
 

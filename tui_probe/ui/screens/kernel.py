@@ -188,7 +188,7 @@ class KernelScreen(PagedScreen):
 
     def action_again(self) -> None:
         """Run the program again, to ask what this kernel's results leave open; first what this page lacks."""
-        self.action_ask(self._lacking)
+        self._ask(self._view.asked() or (f"-p {self._lacking}" if self._lacking else ""))
 
     def action_probe(self) -> None:
         """To where the probe's own file says what is at the cursor; going back returns here."""
@@ -197,8 +197,11 @@ class KernelScreen(PagedScreen):
 
     def action_ask(self, probe: str) -> None:
         """Run the program again, with a probe or with one to choose."""
+        self._ask(f"-p {probe}" if probe else "")
+
+    def _ask(self, option: str) -> None:
         if self._at is not None:
-            self.probe_app.run_again(self._at.trace.directory, self._at.kernel, probe)
+            self.probe_app.run_again(self._at.trace.directory, self._at.kernel, option)
 
     def leave(self) -> None:
         """To the screen before."""

@@ -118,11 +118,11 @@ class LiveScreen(LiveFrame):
 
     def action_ask(self, probe: str) -> None:
         """Run the program again, with a probe or with one to choose."""
-        source, process = self.at_hand.source(), self.process
+        source, process, option = self.at_hand.source(), self.process, f"-p {probe}" if probe else ""
         if source is not None:
-            self.probe_app.run_again(source.trace.directory, source.kernel, probe)
+            self.probe_app.run_again(source.trace.directory, source.kernel, option)
         elif process is not None:
-            self.probe_app.run_again(process.directory, None, probe)
+            self.probe_app.run_again(process.directory, None, option)
 
     # -- keys about kernels, launches and processes
 

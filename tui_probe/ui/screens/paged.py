@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tui_probe.draw.spot import Spot
 from tui_probe.ui import keys
-from tui_probe.ui.between import WAY
+from tui_probe.ui.between import HOW
 from tui_probe.ui.screens.paged_frame import PagedFrame
 from tui_probe.ui.seeker import WORST, Seeker
 from tui_probe.ui.trail import Trail
-from tui_probe.ui.views.document import DocumentView
+from tui_probe.ui.views.document import MARK, DocumentView
 from tui_probe.ui.views.message import MessageView
 from tui_probe.ui.widgets.bars import NUMBERED, Tab, numbers_of
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 FIRST = ("leave", "jump", "probe", "worst")
 """Keys that stand before those of the current page, in the line of keys."""
-MARK = "mark"
-"""Measures along time; between the lines of a text a probe does."""
 _SORTS = {"zoom_out": "order", "zoom_out_rows": "order_back"}
 """What ``s`` and ``S`` do on a page that has an order."""
 UNNAMED = (*FIRST, "interrupt")
@@ -199,6 +197,6 @@ class PagedScreen(PagedFrame):
             self._view.command(command)
             self.show_bars()
         elif command == MARK and isinstance(self._view, DocumentView):
-            self.notice(WAY)
+            self.notice(HOW)
         else:
             self.notice(f"this page has no such key ({keys.words_of(command)})")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw.spot import Spot
 from tui_probe.ui.exports import document_forms
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from tui_probe.ui.exports import Writer
     from tui_probe.ui.views.document_search import Before
     from tui_probe.ui.views.view import Desk, View
+
+
+MARK: Final = "mark"
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,10 @@ class DocumentView(SearchedDocument):
             self._to(worst[0] - self.pinned)
             self.desk.notice(worst[1])
             return
+        if command == MARK:
+            self.desk.notice(self.document.mark(self.cursor, self._cells) if self.count else "")
+            self.changed()
+            return
         here, above, row = self._spot(), self._ptx_line(), self.place.cursor - self.top
         if words := self.document.press(command):
             self.desk.notice(words)
@@ -137,6 +144,10 @@ class DocumentView(SearchedDocument):
             return
         self._to(anchors[place] - self.pinned)
         self.desk.notice(f"{stops} {place + 1} of {len(anchors)}")
+
+    def asked(self) -> str:
+        """What the document would have measured."""
+        return self.document.asked()
 
     # -- to and from other pages
 

@@ -132,6 +132,10 @@ class View:
     def command(self, command: str) -> None:
         """Do one of them."""
 
+    def asked(self) -> str:
+        """The option of ``tui-probe run`` that measures what is marked here; "" where nothing is."""
+        return ""
+
     def leads_to(self) -> str:
         """The page that Enter goes to, "" for none."""
         return ""
