@@ -28,8 +28,11 @@ class Emulated:
     def __init__(self, size: tuple[int, int]) -> None:
         self.screen = pyte.Screen(*size)
         self.stream = pyte.ByteStream(self.screen)
+        self.received = 0
+        """Characters."""
 
     def feed(self, data: str) -> None:
+        self.received += len(data)
         self.stream.feed(UNKNOWN_TO_PYTE.sub(b"", data.encode()))
 
     @property

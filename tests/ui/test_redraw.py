@@ -6,11 +6,13 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
+from textual.geometry import Region
 
 from tests.recorded import H200, SIMULATED, unpacked
 from tests.ui.emulated import on_emulated
 from tui_probe.ui import Appearance, keys
 from tui_probe.ui.feed import Session
+from tui_probe.ui.widgets.pane import Pane
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,3 +67,17 @@ async def test_the_table_shows_the_kernel_that_was_stepped_to(tmp_path: Path, mo
         await stage.press("home", "enter", "right_square_bracket", "right_square_bracket", "q")
         await stage.until(lambda: "▌2 " in terminal.text, f"the third kernel is marked:\n{terminal.text}")
         assert terminal.text == stage.text
+
+
+async def test_what_a_whole_frame_has_shown_is_not_sent_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that changed as the screen was drawn whole do not come once more with the next row that changes."""
+    trace = unpacked(H200 / "demo", tmp_path)
+    async with on_emulated(Session(traces=(trace,)), (120, 40), Appearance(), monkeypatch) as (stage, terminal):
+        pane = stage.app.screen.query(Pane).first()
+        pane.refresh(*(Region(0, row, 100, 1) for row in range(5)))
+        stage.app.screen.refresh()
+        await stage.settle()
+        before = terminal.received
+        pane.refresh(Region(2, 3, 6, 1))
+        await stage.settle()
+        assert 0 < terminal.received - before < 60

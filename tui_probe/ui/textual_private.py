@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 from rich.control import Control
-from textual._compositor import ChopsUpdate, Compositor
+from textual._compositor import ChopsUpdate, Compositor, LayoutUpdate
 from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 from textual.screen import Screen
@@ -77,7 +77,18 @@ class CellsUpdate(ChopsUpdate):
 
 
 class CellsCompositor(Compositor):
-    """A compositor whose partial updates hold changed cells alone."""
+    """A compositor whose partial updates hold changed cells alone, and each change once."""
+
+    def render_full_update(self, simplify: bool = False) -> LayoutUpdate:
+        """All that is visible. What widgets had changed is in it: Textual would send that again with the next change.
+
+        With ``simplify`` it is for a picture, and nothing of it is sent.
+        """
+        update = super().render_full_update(simplify)
+        if not simplify:
+            for widget in self.visible_widgets:
+                widget._exchange_repaint_regions()
+        return update
 
     def render_partial_update(self) -> ChopsUpdate | None:
         """What changed since the last update; None for nothing."""
