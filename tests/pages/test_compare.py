@@ -21,7 +21,8 @@ from tests.trace.make import TraceWriter
 from tui_probe.cli.main import main
 from tui_probe.draw.spans import plain
 from tui_probe.pages.changes import Change, Pair
-from tui_probe.pages.comparison import Comparison, Side
+from tui_probe.pages.comparison import Comparison
+from tui_probe.pages.comparison_sides import Side
 from tui_probe.pages.figures import Figure, over_launches
 from tui_probe.pages.verdict import of_pair
 from tui_probe.probekit.metric import Better

@@ -8,7 +8,8 @@ import pytest
 
 from tests.pages.before_after import write_pair
 from tests.recorded import H200, SIMULATED, unpacked
-from tui_probe.pages.comparison import Comparison, compare_sources, compare_traces
+from tui_probe.pages.comparing import compare_sources, compare_traces
+from tui_probe.pages.comparison import Comparison
 from tui_probe.pages.comparison_leads import Lead, lead_of_change, page_of_lead
 from tui_probe.pages.views import names
 from tui_probe.probekit.kind import Source

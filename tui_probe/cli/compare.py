@@ -136,7 +136,7 @@ def opened(before: str, after: str) -> Sides:
 
 def compared(sides: Sides) -> Comparison:
     """The figures of both sides."""
-    from tui_probe.pages.comparison import compare_sources, compare_traces
+    from tui_probe.pages.comparing import compare_sources, compare_traces
     from tui_probe.probekit.kind import Source
 
     with Reading() as reading:
@@ -150,7 +150,7 @@ def compared(sides: Sides) -> Comparison:
 def drawn(sides: Sides, arguments: argparse.Namespace) -> Iterator[str]:
     """A drawing of both sides."""
     from tui_probe.pages.beside import open_beside
-    from tui_probe.pages.comparison import warning_of
+    from tui_probe.pages.comparison_sides import warning_of
     from tui_probe.pages.views.output import data_csv, text_lines, view_lines
     from tui_probe.probekit.kind import Source
 

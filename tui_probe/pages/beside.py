@@ -8,7 +8,7 @@ from tui_probe.draw.side_by_side import beside, fitted
 from tui_probe.draw.spans import clip
 from tui_probe.draw.view import Document, Drawing
 from tui_probe.errors import ChoiceError
-from tui_probe.pages.comparison import warning_of
+from tui_probe.pages.comparison_sides import warning_of
 from tui_probe.pages.views import kind_of, kinds
 from tui_probe.probekit.probe_results import aimed
 

@@ -2,99 +2,32 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.formats import as_markdown, as_record
-from tui_probe.draw.shorten import cut_middle, names_apart, shorten
-from tui_probe.draw.spans import pad, wrap
-from tui_probe.draw.spans import width as cells_of
-from tui_probe.draw.table import Column, cell, fitted_cell, in_data, in_tables, layout, safe
+from tui_probe.draw.shorten import names_apart
+from tui_probe.draw.spans import wrap
+from tui_probe.draw.table import in_data, safe
 from tui_probe.draw.view import Document
 from tui_probe.errors import ChoiceError
-from tui_probe.pages.changes import FIGURE_COLUMNS, Change, Pair, changes
+from tui_probe.pages.changes import FIGURE_COLUMNS, Change, Pair
 from tui_probe.pages.comparison_leads import lead_of_change, lead_of_kernel, lead_of_pair
-from tui_probe.pages.head import ending_of
-from tui_probe.pages.matching import matched, matches
+from tui_probe.pages.comparison_sides import warning_of_sides
+from tui_probe.pages.comparison_tables import above_rows, alone_line, details, differing, table, with_names, wrapped
 from tui_probe.pages.unmeasured import measured_on_both, unmeasured, unmeasured_words
 from tui_probe.pages.verdict import of_pair, of_traces
-from tui_probe.probekit.kind import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-    from typing import TypeVar
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from tui_probe.draw.spans import Line
-    from tui_probe.draw.view import Progress
     from tui_probe.pages.comparison_leads import Lead
-    from tui_probe.pages.figures import Figure
-    from tui_probe.pages.matching import Match
-    from tui_probe.trace.model import Kernel, Trace
-    from tui_probe.trace.shapes import Dim3
+    from tui_probe.pages.comparison_sides import Side
+    from tui_probe.probekit.kind import Source
 
-    Row = TypeVar("Row")
-
-_GAP: Final = 2
-_NARROWEST: Final = 12
-"""Cells that a name has at least."""
-_TIED: Final = "\u00a0"
-_ROLES: Final = {"better": "good", "worse": "warn", "mixed": "warn"}
 _NO_KERNEL: Final = "to compare kernels of other names, name one on both sides: TRACE:KERNEL"
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """What is compared; ``about`` is what has to be the same on both sides for a fair comparison."""
-
-    trace: str
-    about: dict[str, str]
-    kernel: str = ""
-    """With its index; "" where a whole trace is compared."""
-    launch: str = ""
-    simulated: bool = False
-    ending: str = ""
-    """How its program ended, in words."""
-    source: Source | None = field(default=None, repr=False, compare=False)
-    """Its kernel or launch; None where a whole trace is compared."""
-    failed: bool = False
-    """Whether it ended with a status other than 0, by a signal, or nobody knows how: broken off."""
-
-    @property
-    def name(self) -> str:
-        """All of it in words."""
-        return self.kernel + self._rest(self.trace)
-
-    def shown(self, cells: int) -> str:
-        """Its name in so many cells: what tells kernels and traces apart stays."""
-        index, _, name = self.kernel.partition(" ")
-        room = max(cells // 2, cells - cells_of(self._rest(self.trace))) - cells_of(index) - 1
-        kernel = f"{index} {shorten(name, max(room, 1))}" if name else ""
-        left = cells - cells_of(kernel) - cells_of(self._rest(""))
-        return cut_middle(kernel + self._rest(cut_middle(self.trace, max(left, 8))), cells)
-
-    def _rest(self, trace: str) -> str:
-        of = f"{self.launch} of {trace}" if self.kernel else trace
-        return f"{of}, simulated" if self.simulated else of
-
-
-def _lead(pair: Pair, text: Callable[[Change], str]) -> str:
-    return "" if pair.lead is None else text(pair.lead)
-
-
-OVERVIEW_COLUMNS: Final[tuple[Column[Pair], ...]] = (
-    Column("kernel", None, "kernel", lambda p: p.kernel, False, narrow=14, shorten=shorten),
-    Column("grid", None, "grid", lambda p: p.launched[0], rank=2),
-    Column("block", None, "block", lambda p: p.launched[1], rank=3),
-    Column("figure", None, "figure", lambda p: _lead(p, lambda c: c.before.label), False, narrow=12),
-    Column("before", None, "A", lambda p: _lead(p, lambda c: c.before.text), rank=1),
-    Column("after", None, "B", lambda p: _lead(p, lambda c: c.after.text), rank=1),
-    Column("change", None, "change", lambda p: _lead(p, lambda c: c.change_text), rank=4),
-    Column("share", None, "", lambda p: _lead(p, lambda c: c.share_text)),
-    Column("verdict", None, "", lambda p: p.verdict, False),
-)
-"""One line per kernel: the figure that it is judged by."""
 
 
 class Comparison(Document):
@@ -143,7 +76,7 @@ class Comparison(Document):
     @property
     def warning(self) -> str:
         """That one program failed where the other did not, with both endings; "" else."""
-        return _warning(self.sides)
+        return warning_of_sides(self.sides)
 
     @property
     def not_judged(self) -> str:
@@ -225,7 +158,7 @@ class Comparison(Document):
     def lines(self, width: int) -> Sequence[Line]:
         """What it comes to, what is compared, one table per kernel, what cannot be compared."""
         lines: list[Line] = [((f" {words}", "warn"),) for words in wrap(self.warning, width - 2) if words]
-        lines += [((f" {words}", "title"),) for words in _wrapped(self.verdict, width - 2)]
+        lines += [((f" {words}", "title"),) for words in wrapped(self.verdict, width - 2)]
         lines.append(())
         self._leads.clear()
         for letter, side in zip("AB", self.sides, strict=True):
@@ -236,19 +169,19 @@ class Comparison(Document):
         cut = names_apart(pair.kernel for pair in self.pairs)
         if len(self.pairs) > 1 and any(pair.lead is not None for pair in self.pairs):  # else it is empty
             self._lead(len(lines) + 2, map(lead_of_pair, self.pairs))
-            lines += [(), *_table(_with_names(cut), self.pairs, width, lambda pair: pair.verdict)]
+            lines += [(), *table(with_names(cut), self.pairs, width, lambda pair: pair.verdict)]
         first, self._worst = self._to_see_first, None
         for pair in self.pairs:
-            rows = (row for row, change in enumerate(_differing(pair)) if first and change is first[0])
+            rows = (row for row, change in enumerate(differing(pair)) if first and change is first[0])
             if first and (row := next(rows, None)) is not None:
-                self._worst = len(lines) + _above_rows(pair) + row, first[1]
-            self._lead(len(lines) + _above_rows(pair), (lead_of_change(pair, each) for each in _differing(pair)))
-            lines += _details(pair, width, cut)
+                self._worst = len(lines) + above_rows(pair) + row, first[1]
+            self._lead(len(lines) + above_rows(pair), (lead_of_change(pair, each) for each in differing(pair)))
+            lines += details(pair, width, cut)
         for letter, kernels in self.alone.items():
             if kernels:
                 self._lead(len(lines) + 2, (lead_of_kernel(letter, each) for each in kernels))
                 lines += [(), ((f" only in {letter}", "head"),)]
-                lines += [_alone(each.kernel, width) for each in kernels]
+                lines += [alone_line(each.kernel, width) for each in kernels]
         if self.traces and any(self.alone.values()):
             lines += [(), *(((f" {words}", "dim"),) for words in wrap(_NO_KERNEL, width - 2))]
         return lines
@@ -321,157 +254,3 @@ class Comparison(Document):
             yield ""
             for each in kernels:
                 yield f"- only in {letter}: `{each.kernel.demangled}`"
-
-
-def _differing(pair: Pair) -> list[Change]:
-    """The rows of the table of a pair."""
-    return [each for each in pair.changes if each.change]
-
-
-def _above_rows(pair: Pair) -> int:
-    """The lines above those rows: a blank one, the name if there is one, headings."""
-    return 3 if pair.name else 2
-
-
-def _with_names(cut: Callable[[str, int], str]) -> Sequence[Column[Pair]]:
-    """The columns of the table of kernels, with names shortened so."""
-    return [replace(each, shorten=cut) if each.key == "kernel" else each for each in OVERVIEW_COLUMNS]
-
-
-def _heading(pair: Pair, cells: int, cut: Callable[[str, int], str]) -> str:
-    """Index, name, grid and block in so many cells: only the name is shortened."""
-    index, shape = f"#{pair.index} ", ", grid {}, block {}".format(*pair.launched)
-    room = cells - cells_of(index) - cells_of(shape)
-    return cut_middle(index + cut(pair.kernel, max(room, _NARROWEST)) + shape, cells)
-
-
-def _details(pair: Pair, width: int, cut: Callable[[str, int], str]) -> Iterator[Line]:
-    """The figures that changed, in a table; those that did not, or that one side alone has, in sentences."""
-    differ = _differing(pair)
-    same = [each.before for each in pair.changes if each.change == 0]
-    alone = [each for each in pair.changes if each.change is None]
-    before = [each.before for each in alone if each.before.value is not None]
-    after = [each.after for each in alone if each.after.value is not None]
-    if pair.name and not (differ or before or after):
-        return
-    yield ()
-    if pair.name:
-        yield ((f" {_heading(pair, width - 2, cut)}", "title"),)
-    spread = any(each.before.spread is not None or each.after.spread is not None for each in differ)
-    shown = [column for column in FIGURE_COLUMNS if spread or column.key != "spread"]
-    yield from _table(shown, differ, width, lambda change: change.verdict) if differ else ()
-    for head, figures in (("same", same), ("A alone", before), ("B alone", after)):
-        yield from _listed(head, figures, width)
-
-
-def _listed(head: str, figures: Sequence[Figure], width: int) -> Iterator[Line]:
-    """Figures and their values one after another."""
-    words = f"{_TIED}· ".join(f"{each.label} {each.text}".replace(" ", _TIED) for each in figures)
-    for number, line in enumerate(_wrapped(words, width - len(head) - 4) if figures else ()):
-        yield ((" " * (len(head) + 2) if number else f" {head} ", "head"), (f" {line}", "dim"))
-
-
-def _wrapped(text: str, cells: int) -> list[str]:
-    """Lines, broken neither within a number nor before its unit."""
-    tied = re.sub(r"(?<=\d) (?=[\d%])", _TIED, text)
-    return [line.replace(_TIED, " ") for line in wrap(tied, cells)]
-
-
-def _table(
-    columns: Sequence[Column[Row]], rows: Sequence[Row], cells: int, judge: Callable[[Row], str]
-) -> Iterator[Line]:
-    shown = in_tables(columns)
-    natural = [max(cells_of(column.title), *(cells_of(cell(column, row)) for row in rows)) for column in shown]
-    fitted = layout(shown, natural, cells - 1)
-    gap = " " * _GAP
-    yield ((" " + gap.join(pad(column.title, size, right=column.right) for column, size in fitted), "head"),)
-    for row in rows:
-        role = _ROLES.get(judge(row), "")
-        roles = {"figure": "dim", "change": role or "dim", "share": role or "dim", "verdict": role}
-        spans = [(" ", "")]
-        for column, size in fitted:
-            spans += [(fitted_cell(column, row, size), roles.get(column.key, "")), (gap, "")]
-        yield tuple(spans)
-
-
-def compare_sources(one: Source, other: Source, progress: Progress) -> Comparison:
-    """Two kernels, or two launches."""
-    found = matches(one, other)
-    pairs = [
-        _pair(match, _part(progress, place, len(found)), alone=len(found) == 1) for place, match in enumerate(found)
-    ]
-    return Comparison((_side(one), _side(other)), pairs, {"A": [], "B": []}, traces=False)
-
-
-def compare_traces(one: Trace, other: Trace, progress: Progress) -> Comparison:
-    """The kernels that both have, by name and then by grid and block, whatever their order."""
-    kernels, before, after = matched(one, other)
-    found = [match for whole in kernels for match in matches(whole.one, whole.other)]
-    pairs = [_pair(match, _part(progress, place, len(found))) for place, match in enumerate(found)]
-    alone = {"A": [Source(one, each) for each in before], "B": [Source(other, each) for each in after]}
-    return Comparison((_trace_side(one), _trace_side(other)), pairs, alone, traces=True)
-
-
-def _pair(match: Match, progress: Progress, *, alone: bool = False) -> Pair:
-    kernel = match.one.kernel
-    name = "" if alone else f"#{kernel.index} {kernel.demangled}{_shape_words(match.grid, match.block)}"
-    named = "" if alone else kernel.demangled
-    problems: dict[str, None] = {}
-    found = changes(match, progress, problems, named)
-    return Pair(
-        name,
-        kernel.index,
-        kernel.demangled,
-        match.grid,
-        match.block,
-        found,
-        match.launched_words,
-        tuple(problems),
-        match.different,
-        (match.one, match.other),
-    )
-
-
-def _shape_words(grid: Dim3 | None, block: Dim3 | None) -> str:
-    return "" if grid is None or block is None else f", grid {units.extent(grid)}, block {units.extent(block)}"
-
-
-def _alone(kernel: Kernel, cells: int) -> Line:
-    shape = _shape_words(kernel.grid, kernel.block)
-    return ((f"   {shorten(kernel.demangled, max(cells - 4 - cells_of(shape), _NARROWEST))}", ""), (shape, "dim"))
-
-
-def warning_of(one: Trace, other: Trace) -> str:
-    """``Comparison.warning`` of two traces, without their figures."""
-    return _warning((_trace_side(one), _trace_side(other)))
-
-
-def _warning(sides: tuple[Side, Side]) -> str:
-    """What a program that failed did not do any more looks like less of it."""
-    before, after = sides
-    if before.ending == after.ending or not (before.failed or after.failed):
-        return ""
-    failed = [f"{letter}'s program" for letter, side in zip("AB", sides, strict=True) if side.failed]
-    return f"{' and '.join(failed)} failed: A {before.ending}, B {after.ending}; what follows may be of less work"
-
-
-def _side(source: Source) -> Side:
-    launch = "" if source.launch is None else f", launch {source.launch.number}"
-    kernel = f"#{source.kernel.index} {source.kernel.demangled}"
-    return replace(_trace_side(source.trace), kernel=kernel, launch=launch, source=source)
-
-
-def _trace_side(trace: Trace) -> Side:
-    state = trace.state
-    failed = bool(state.exit_status) or state.signal is not None or trace.broke_off
-    return Side(str(trace.directory), _about(trace), simulated=state.simulated, ending=ending_of(trace), failed=failed)
-
-
-def _about(trace: Trace) -> dict[str, str]:
-    device, run = trace.state.device, trace.run_info
-    about = {} if device is None else {"device": device.name}
-    return about if run is None or run.probe is None else {**about, "probe": run.probe}
-
-
-def _part(progress: Progress, place: int, count: int) -> Progress:
-    return lambda share: progress((place + share) / count)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from tui_probe.draw.spans import clip
 from tui_probe.pages.beside import drawn_by_both, open_beside
-from tui_probe.pages.comparison import Comparison, compare_sources, compare_traces
+from tui_probe.pages.comparing import compare_sources, compare_traces
+from tui_probe.pages.comparison import Comparison
 from tui_probe.pages.comparison_leads import page_of_lead
 from tui_probe.pages.views import kind_of
 from tui_probe.trace.follow import open_trace
