@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -356,6 +357,17 @@ def test_nothing_measured_is_no_pass(capfd: pytest.CaptureFixture[str], tmp_path
         assert main(["compare", *sides, "--fail-if-worse", "5", "--figures", "blocks"]) == 0, "it was asked for"
         capfd.readouterr()
     assert told(capfd, f"{one}:copy", f"{other}:copy").startswith(" nothing was measured of either\n")
+
+
+def test_results_that_cannot_be_read_are_not_nothing_measured(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for name in ("one", "other"):
+        shutil.copytree(H200 / "demo", tmp_path / name)
+        for result in (tmp_path / name / "result").iterdir():
+            result.write_bytes(b"broken")
+    sides = [str(tmp_path / name) for name in ("one", "other")]
+    assert told(capfd, *sides, "--width", "120").startswith(" no result of either run could be read; 7 kernels in both")
 
 
 def test_no_kernel_in_both_is_nothing_to_compare(capfd: pytest.CaptureFixture[str]) -> None:

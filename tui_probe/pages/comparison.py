@@ -42,7 +42,12 @@ class Comparison(Document):
         self.alone = alone
         """Kernels that only one of two traces has, by its letter."""
         self.traces = traces
-        self.unmeasured = unmeasured_words(unmeasured(pairs), [each for each in alone if alone[each]], traces=traces)
+        self.unmeasured = unmeasured_words(
+            unmeasured(pairs),
+            [each for each in alone if alone[each]],
+            traces=traces,
+            unread=any(pair.problems for pair in pairs),
+        )
         """That nothing was measured, and on which side; "" where something was."""
         self._chosen = False
         """Whether figures were asked for by name: those are judged, measured or not."""

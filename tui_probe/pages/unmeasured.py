@@ -28,11 +28,16 @@ def unmeasured(pairs: Sequence[Pair]) -> str:
     return "".join(letter for letter, figures in sides.items() if pairs and not any(map(_is_measured, figures)))
 
 
-def unmeasured_words(letters: str, alone: Collection[str], *, traces: bool) -> str:
-    """``nothing was measured by either run``; "" without letters. ``alone``: the sides with kernels of their own."""
+def unmeasured_words(letters: str, alone: Collection[str], *, traces: bool, unread: bool) -> str:
+    """``nothing was measured by either run``; "" without letters. ``alone``: the sides with kernels of their own.
+
+    ``unread``: there are results that could not be read.
+    """
     if not letters:
         return ""
     which = letters if len(letters) == 1 else "either run" if traces else "either"
+    if unread:
+        return f"no result of {which} could be read"
     of_both = " of the kernels in both" if set(letters) & set(alone) else ""
     return f"nothing was measured {'by' if traces else 'of'} {which}{of_both}"
 
