@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from tests.pages.measured_example import COALESCED, STORED, STRIDED, STRIDES
-from tests.probes.running import result_of
+from tests.probes.running import EXAMPLES, result_of
 from tui_probe.cli.main import main
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.positions import parse_positions
 from tui_probe.engine.source_runs import source_runs
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.ptx.parser import parse
+from tui_probe.ptx.prune import prune
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,10 +49,10 @@ def finish():
 """
 
 
-def runs(position: str, text: str = STRIDES) -> list[list[int]]:
+def runs(position: str, text: str = STRIDES, name: str = "strides") -> list[list[int]]:
     """The lines of PTX of each run."""
     tree = parse(text)
-    kernel = Kernel.of(tree, "strides")
+    kernel = Kernel.of(tree, name)
     (found,) = parse_positions(position)
     assert found.source is not None
     return [[kernel.line_of(one) for one in run] for run in source_runs(kernel, kernel.entry, found.source)]
@@ -72,6 +73,20 @@ def runs(position: str, text: str = STRIDES) -> list[list[int]]:
 def test_runs_are_the_instructions_of_the_lines(position: str, expected: Sequence[Sequence[int]]) -> None:
     assert runs(position)[: len(expected)] == expected
     assert bool(runs(position)) is bool(expected)
+
+
+@pytest.mark.parametrize(
+    ("position", "calls"),
+    [("softmax.cu:23", {23}), ("softmax.cu:26", {26}), ("softmax.cu:22-27", {23, 26}), ("softmax.cu:8", {23, 26})],
+)
+def test_what_a_call_was_inlined_to_came_from_its_line(position: str, calls: set[int]) -> None:
+    """Both calls of a function with three barriers, the first of which is in its line 8."""
+    text = prune(parse((EXAMPLES / "softmax.ptx").read_text()), "softmax")
+    lines = ["", *text.splitlines()]
+    found = [line for run in runs(position, text, "softmax") for line in run if "bar.sync" in lines[line]]
+    inlined = [int(lines[line - 1].split()[-2]) for line in found]
+    assert set(inlined) == calls
+    assert len(inlined) == len(calls) * (1 if position == "softmax.cu:8" else 3)
 
 
 @pytest.mark.parametrize("wrong", ["a.py:0", "a.py:9-3"])

@@ -6,7 +6,6 @@ import os
 from typing import TYPE_CHECKING
 
 from tui_probe.launcher.own_command import why_not_itself
-from tui_probe.probe_files.between import probe_between
 
 from .again import take_again
 from .profiling import profile
@@ -24,6 +23,8 @@ __all__ = ["add_arguments", "run"]
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns its exit status, 128 + n if signal n ended it."""
     if arguments.between:
+        from tui_probe.probe_files.between import probe_between  # which reads the language of probes
+
         arguments.probe = [*(arguments.probe or ()), *(str(probe_between(lines)) for lines in arguments.between)]
     if arguments.again is not None:
         os.chdir(folder_of_former(arguments))

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ImageError
 from tui_probe.ptx import elf
-from tui_probe.ptx.tree import Directive, Location, Scope
+from tui_probe.ptx.tree import Directive, Location, Scope, Span
 from tui_probe.trace.sites import MOST
-from tui_probe.trace.source_lines import lines_of_tables, named_files
+from tui_probe.trace.source_lines import SourceLine, lines_of_tables, named_files
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tui_probe.engine.kernel import Kernel
     from tui_probe.ptx.tree import Statement
-    from tui_probe.trace.source_lines import SourceLine
+
+_INLINED: Final = re.compile(r"\binlined_at\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})")
+_DEEPEST: Final = 64
+"""Calls within calls."""
 
 
 class SiteSources:
@@ -46,6 +51,41 @@ class SiteSources:
             return ""
         text = self._texts.get((one.file, one.line))
         return self._named(one) if text is None else text
+
+    def places(self, line: int) -> Iterator[SourceLine]:
+        """Where the instruction of a line comes from: the innermost place, then that of each call it was inlined for.
+
+        Line tables of the image tell the innermost alone.
+        """
+        if not (starts := self._starts):
+            if (source := self._tables.get(line)) is not None:
+                yield source
+            return
+        number = bisect_right(starts, line) - 1
+        place = self._locations[number] if number >= 0 else None
+        for _ in range(_DEEPEST):
+            if place is None or not (file := self._numbered.get(place.file)):
+                return
+            yield SourceLine(file, place.line)
+            if (call := self._call_of(place)) is None:
+                return
+            number, place = self._named_before(number, call)
+
+    def _call_of(self, place: Location) -> Location | None:
+        """Where the code at a place was inlined; None for code that was not."""
+        text = self._kernel.module.source[place.span.start : place.span.end]
+        found = _INLINED.search(text)
+        return None if found is None else Location(int(found[1]), int(found[2]), int(found[3]), place.span)
+
+    def _named_before(self, number: int, call: Location) -> tuple[int, Location]:
+        """The directive that names the place of a call last before this one: it says where that was inlined itself."""
+        for earlier in range(number - 1, -1, -1):
+            one = self._locations[earlier]
+            if one is None:
+                break
+            if (one.file, one.line, one.column) == (call.file, call.line, call.column):
+                return earlier, one
+        return number, replace(call, span=Span(0, 0, 0))
 
     def following(self, line: int) -> str:
         """The source of the first line from this one on whose source is known."""

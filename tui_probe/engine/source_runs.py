@@ -1,5 +1,7 @@
 """Lines of source as a position: the instructions that came from them, in runs that are entered and left as one.
 
+What a call in these lines was inlined to came from them, too: a warp that goes through them goes through that.
+
 A run is a longest sequence of such instructions within a basic block: it is entered at its first and left behind its
 last one, whatever branches do. A branch at its end stays outside, since nothing runs behind it. A line whose code the
 compiler put in several places has several runs; a snippet that adds up what it measures has the sum over all of them.
@@ -7,7 +9,6 @@ compiler put in several places has several runs; a snippet that adds up what it 
 
 from __future__ import annotations
 
-import json
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
@@ -35,9 +36,4 @@ def source_runs(kernel: Kernel, function: Function, wanted: SourceRange) -> Iter
 
 
 def _is_of(sources: SiteSources, line: int, wanted: SourceRange) -> bool:
-    text = sources.of(line)
-    if not text:
-        return False
-    place = json.loads(text)
-    file = next(name for name, number in sources.files.items() if number == place["file"])
-    return wanted.holds(file, place["line"])
+    return any(wanted.holds(place.file, place.line) for place in sources.places(line))
