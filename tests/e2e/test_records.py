@@ -215,7 +215,7 @@ def test_a_probe_of_ones_own_that_meets_nothing_has_no_numbers(tool: Tool) -> No
     """What its registers began with is no measurement: no 0 of it stands on any page."""
     assert tool("new-probe", "mine", "--at", "nowhere.cu:10-13").returncode == 0
     _, trace = tool.run(EXAMPLE, "-p", "mine.py", "-k", "saxpy")
-    words = "mine matched no instruction of this kernel, which has no nowhere.cu:10-13"
+    words = "mine matched no instruction of this kernel, which has no nowhere.cu:10-13: its code is of saxpy.cu"
     assert " ".join(run_report(open_trace(trace)).split()).count(words) == 1
     page = tool("show", "results", f"{trace}:saxpy").stdout
     assert words in page

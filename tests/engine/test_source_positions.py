@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import pytest
 from tests.pages.measured_example import COALESCED, STORED, STRIDED, STRIDES
 from tests.probes.running import EXAMPLES, result_of
 from tui_probe.cli.main import main
+from tui_probe.engine.in_vain import in_vain
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.positions import parse_positions
 from tui_probe.engine.source_runs import source_runs
@@ -125,3 +127,22 @@ def test_check_says_how_many_places_each_part_matched(tmp_path: Path, capsys: py
     probe.write_text(BETWEEN.format(position="nowhere.cu:1"))
     assert main(["check", str(probe), str(tmp_path / "strides.ptx")]) == 0
     assert ["matched", "enter:", "0"] in [line.split() for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("position", "text", "instead"),
+    [
+        ("strides.cu:999", STRIDES, ""),
+        ("other.cu:6", STRIDES, ": its code is of strides.cu"),
+        (
+            "strides.cu:6",
+            re.sub(r"(?m)^\s*\.loc.*$", "", STRIDES),
+            ": it tells no lines of source (compile with -lineinfo)",
+        ),
+    ],
+)
+def test_a_kernel_without_the_lines_says_what_it_has(position: str, text: str, instead: str, tmp_path: Path) -> None:
+    path = tmp_path / "between.py"
+    path.write_text(BETWEEN.format(position=position))
+    kernel = Kernel.of(parse(text), "strides")
+    assert in_vain(load_probe(str(path)), kernel).parameters["positions"] == position + instead

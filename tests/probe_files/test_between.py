@@ -8,8 +8,8 @@ import pytest
 
 from tui_probe.cli.main import main
 from tui_probe.engine.verify import verify
-from tui_probe.errors import UsageError
-from tui_probe.probe_files.between import probe_between
+from tui_probe.errors import ProbeFileError, UsageError
+from tui_probe.probe_files.between import between, lines_of, write_between
 from tui_probe.probe_files.loading import load_probe
 
 
@@ -19,36 +19,59 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_it_is_a_probe_of_these_lines_that_stays_where_it_is(state: Path) -> None:
-    file = probe_between("my-kernels/attn.py:22-26")
-    assert file == state / "tui-probe/probes/between_my_kernels_attn_py_22_26.py"
-    assert probe_between("my-kernels/attn.py:22-26") == file
-    assert list(file.parent.iterdir()) == [file]
-    probe = load_probe(str(file))
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("my-kernels/attn.py:22-26", "my-kernels/attn.py:22-26"),
+        ("attn.py:26-22", "attn.py:22-26"),
+        ("attn.py:22-22", "attn.py:22"),
+        ("./kernels/../attn.py:22", "attn.py:22"),
+        ("../../src/attn.py:22", "src/attn.py:22"),
+        ("/src/attn.py:22", "/src/attn.py:22"),
+        ("my soft.cu:1-3", "my soft.cu:1-3"),
+        ("default_program:4", "default_program:4"),
+    ],
+)
+def test_it_is_a_probe_of_these_lines(text: str, lines: str) -> None:
+    name = between(text)
+    assert lines_of(name) == lines
+    probe = load_probe(name)
     verify(probe)
-    named = {each.source for point in probe.points for each in point.positions if each.source}
-    assert [(each.file, each.first, each.last) for each in named] == [("my-kernels/attn.py", 22, 26)]
+    assert probe.about.title == f"How long each warp is in {lines}, with what was inlined there"
+    named = {str(each.source) for point in probe.points for each in point.positions if each.source}
+    assert named == {lines}
+    assert [each.name for each in probe.maps] == ["between"], "so that runs before and after a change are compared"
+
+
+def test_each_has_a_file_of_its_own_that_is_written_again(state: Path) -> None:
+    files = [write_between(between(text)) for text in ("flash-attn.cu:5", "flash_attn.cu:5")]
+    assert len(set(files)) == len(list((state / "tui-probe/probes").iterdir())) == 2
+    files[0].unlink()
+    assert load_probe("between=flash-attn.cu:5").path == files[0]
+    assert write_between(between("/a/very/long/way/to/some/folder/of/a/project/attn.cu:5")).name.startswith("between_")
 
 
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        ("attn.py", "name lines of source, such as attn.py:22-26"),
-        ("ld.global", "name lines of source, such as attn.py:22-26"),
-        ("attn.py:9-3", "the first one comes first"),
+        ("attn.py", "write FILE:FIRST-LAST, such as attn.py:22-26, or FILE:LINE"),
+        ("ld.global", "write FILE:FIRST-LAST"),
+        ("attn.py:22,26", "write FILE:FIRST-LAST"),
+        ("attn.py:22-", "write FILE:FIRST-LAST"),
+        ("attn.py:0-3", "lines count from 1"),
+        ('a"b.cu:3', "a file with such characters in its name cannot be named"),
+        ("a\\b.cu:3", "a file with such characters in its name cannot be named"),
     ],
 )
 def test_what_names_no_lines_is_refused(lines: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UsageError, match="--between"):
-        probe_between(lines)
+        between(lines)
     assert main(["run", "--between", lines, "--", "true"]) == 2
     assert words in capsys.readouterr().err
 
 
-def test_a_state_folder_that_cannot_be_written_is_said(
-    state: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_state_folder_that_cannot_be_written_is_said(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(state / "file"))
     (state / "file").write_text("")
-    assert main(["run", "--between", "attn.py:22", "--", "true"]) != 0
-    assert str(state / "file") in capsys.readouterr().err
+    with pytest.raises(ProbeFileError, match="its probe cannot be kept"):
+        load_probe(between("attn.py:22"))

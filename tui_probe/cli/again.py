@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.launcher.options import RunOptions
+from tui_probe.probe_files.between import lines_of
 from tui_probe.probe_files.choices import split_choice
 from tui_probe.trace.address import parse_address
 from tui_probe.trace.former_run import former_run
@@ -59,7 +60,10 @@ def _name_from_anywhere(arguments: argparse.Namespace) -> None:
         path = getattr(arguments, name)
         setattr(arguments, name, path and path.absolute())
     chosen = [split_choice(text) for text in arguments.probe or ()]
-    files = [str(Path(name).absolute()) if "/" in name or Path(name).is_file() else name for name, _ in chosen]
+    files = [
+        str(Path(name).absolute()) if not lines_of(name) and ("/" in name or Path(name).is_file()) else name
+        for name, _ in chosen
+    ]
     arguments.probe = [f"{name}:{part}" if part else name for name, (_, part) in zip(files, chosen, strict=True)]
 
 
@@ -68,6 +72,8 @@ def _asked(info: RunInfo, *, anew: bool) -> dict[str, Any]:
     asked = dict(info.options)
     if anew and any(asked.get(name) for name in ("benchmark", "memusage")):
         asked |= dict.fromkeys((*OF_THE_PROBE, "launches"))  # there every launch is the default
+    if not asked.get("benchmark"):
+        asked["save_results"] = None  # all but these say so
     return asked
 
 

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from tui_probe.launcher.own_command import why_not_itself
+from tui_probe.probe_files.between import between
 
 from .again import take_again
 from .profiling import profile
@@ -23,9 +24,7 @@ __all__ = ["add_arguments", "run"]
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns its exit status, 128 + n if signal n ended it."""
     if arguments.between:
-        from tui_probe.probe_files.between import probe_between  # which reads the language of probes
-
-        arguments.probe = [*(arguments.probe or ()), *(str(probe_between(lines)) for lines in arguments.between)]
+        arguments.probe = [*(arguments.probe or ()), *map(between, arguments.between)]
     if arguments.again is not None:
         os.chdir(folder_of_former(arguments))
     return start(arguments)
@@ -48,7 +47,7 @@ def start(arguments: argparse.Namespace) -> int:
     if words := why_not_itself(command):
         arguments.refuse(words)
     if arguments.all_kernels and (arguments.kernel or arguments.exclude):
-        arguments.refuse("--all-kernels leaves none out: say that, or which with -k and --exclude")
+        arguments.refuse("--all-kernels cannot be combined with -k or --exclude")
     if arguments.memusage and arguments.benchmark:
         arguments.refuse("--memusage probes nothing that --benchmark could time: choose one of them")
     if arguments.save_results and not arguments.benchmark:

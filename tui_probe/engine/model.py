@@ -182,7 +182,11 @@ class SourceRange:
 
     def holds(self, file: str, line: int) -> bool:
         """Whether a line of source is one of them."""
-        return self.first <= line <= self.last and (file == self.file or file.endswith(f"/{self.file}"))
+        return self.first <= line <= self.last and self.is_of(file)
+
+    def is_of(self, file: str) -> bool:
+        """Whether they are lines of a file."""
+        return file == self.file or file.endswith(f"/{self.file}")
 
 
 @dataclass(frozen=True, slots=True)

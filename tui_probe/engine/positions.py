@@ -30,8 +30,8 @@ MERGED: Final = "merged"
 POSITIONS: Final = "'kernel', instructions, 'ld.global:st.global', or lines of source, 'attn.py:22-26'"
 """What a person may write, for messages."""
 _SEPARATOR: Final = re.compile(r"(?<!:):(?!:)")
-_LINES: Final = re.compile(r"([^:\s]*\.[A-Za-z_+]+\w*):(\d{1,9})(?:-(\d{1,9}))?")
-"""``attn.py:22``, ``attn.py:22-26``."""
+_LINES: Final = re.compile(r"(?!(?:PTX|SASS):)([^:]*[^:\s]):(\d{1,9})(?:-(\d{1,9}))?", re.IGNORECASE)
+"""``attn.py:22``, ``attn.py:22-26``; a file may have no suffix, as what is compiled at run time often has."""
 _LIKE_LINES: Final = re.compile(r"[^:\s]*:\s*\d.*")
 _POSITION: Final = re.compile(r"([A-Za-z_]\w*(?:\.!?\w+(?:::\w+)*)*)(\+?)")
 

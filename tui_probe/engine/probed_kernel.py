@@ -66,6 +66,6 @@ def with_probe(
         replay_hazard(kernel),
         sampled=sampled,
         independent=not blocks_may_wait([kernel.entry, *kernel.functions]),
-        note=note or (in_vain(probe) if inserted.in_vain else None),
+        note=note or (in_vain(probe, kernel) if inserted.in_vain else None),
     )
     return Probed(kernel.edited(edits), info, inserted.notes)

@@ -52,6 +52,12 @@ class SiteSources:
         text = self._texts.get((one.file, one.line))
         return self._named(one) if text is None else text
 
+    def all_files(self) -> list[str]:
+        """The files that code of the kernel came from."""
+        named = [self._numbered.get(one.file) for one in self._locations if one is not None and one.line]
+        files = named or [source.file for source in self._tables.values()]
+        return sorted({file for file in files if file})
+
     def places(self, line: int) -> Iterator[SourceLine]:
         """Where the instruction of a line comes from: the innermost place, then that of each call it was inlined for.
 

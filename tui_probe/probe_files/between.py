@@ -1,48 +1,64 @@
-"""The probe behind ``run --between attn.py:22-26``: what ``new-probe`` writes, kept in the user's state folder.
+"""The probe behind ``run --between attn.py:22-26``: what ``new-probe`` writes, with the words for these lines.
 
-It is kept because ``--again`` finds a probe by its file. The same lines have the same file.
+It is named by its lines, ``between=attn.py:22-26``, wherever a probe is named: in ``run.json``, and behind ``-p``. Its
+file is kept in the user's state folder, and written anew for each run.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+import posixpath
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.model import SOURCE
-from tui_probe.engine.positions import parse_positions
-from tui_probe.errors import UsageError
-from tui_probe.probe_files.starts import start_of
+from tui_probe.errors import ProbeFileError, UsageError
 from tui_probe.trace.state_folder import state_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+PREFIX: Final = "between="
+_LINES: Final = re.compile(r"(?P<file>[^:]+):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?")
+_UNNAMED: Final = re.compile(r"[\"\\\x00-\x1f\x7f]")
+_LONGEST: Final = 40
+"""Characters of the lines that are in the name of the file."""
 
-def probe_between(lines: str) -> Path:
-    """The file of a probe that measures how long each warp is between lines of source, ``FILE:FIRST-LAST``.
 
-    Raises UsageError where that names no lines, and where the file cannot be kept.
-    """
-    _refuse(lines)
-    name, text = start_of(re.sub(r"\W+", "_", f"between_{lines}", flags=re.ASCII), "python", lines)
-    file = state_file("probes") / name
-    new = file.with_name(f"{name}.{os.getpid()}")
+def between(text: str) -> str:
+    """How the probe of ``FILE:FIRST-LAST`` is named. Raises UsageError where the text names no lines."""
+    found = _LINES.fullmatch(text.strip())
+    if found is None:
+        raise UsageError(f"--between {text}: write FILE:FIRST-LAST, such as attn.py:22-26, or FILE:LINE")
+    if _UNNAMED.search(found["file"]):
+        raise UsageError(f"--between {text}: a file with such characters in its name cannot be named")
+    first, last = sorted((int(found["first"]), int(found["last"] or found["first"])))
+    if not first:
+        raise UsageError(f"--between {text}: lines count from 1")
+    file = re.sub(r"^(\.\./)+", "", posixpath.normpath(found["file"]))
+    return f"{PREFIX}{file}:{first}" + (f"-{last}" if last > first else "")
+
+
+def lines_of(name: str) -> str:
+    """The lines that a probe of this name is for; "" where it is another probe."""
+    return name.removeprefix(PREFIX) if name.startswith(PREFIX) else ""
+
+
+def write_between(name: str) -> Path:
+    """The file of a probe that is named by its lines. Raises UsageError, and ProbeFileError where it cannot be kept."""
+    from tui_probe.probe_files.starts import text_between  # which reads the language of probes
+
+    lines = lines_of(between(lines_of(name)))
+    words = re.sub(r"\W+", "_", lines, flags=re.ASCII).strip("_")[-_LONGEST:]
+    mark = hashlib.sha1(lines.encode(), usedforsecurity=False).hexdigest()[:6]
+    file = state_file("probes") / f"between_{words}_{mark}.py"
+    new = file.with_name(f"{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        new.write_text(text, encoding="utf-8")
+        new.write_text(text_between(lines), encoding="utf-8")
         new.replace(file)
     except OSError as error:
-        raise UsageError(
+        raise ProbeFileError(
             f"--between: its probe cannot be kept: {error}; tui-probe new-probe NAME --at {lines} writes one here"
         ) from error
     return file
-
-
-def _refuse(lines: str) -> None:
-    try:
-        positions = parse_positions(lines)
-    except ValueError as error:
-        raise UsageError(f"--between: {error}") from error
-    if any(position.opcode != SOURCE for position in positions):
-        raise UsageError(f"--between {lines}: name lines of source, such as attn.py:22-26")

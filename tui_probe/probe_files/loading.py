@@ -10,6 +10,7 @@ from tui_probe.engine.model import WEIGHTS, About, Probe, Weight
 from tui_probe.engine.verify import verify
 from tui_probe.errors import ProbeFileError
 from tui_probe.near import meant
+from tui_probe.probe_files.between import PREFIX, write_between
 from tui_probe.probe_files.dialects import OTHER_TABLES, Contents, read_dialect_a, read_dialect_b
 from tui_probe.probe_files.folders import built_in_files, files_in, in_folder, installed_files, name_of
 from tui_probe.probe_files.toml_table import Table
@@ -25,8 +26,11 @@ def built_in_names() -> list[str]:
 def find_probe(name_or_path: str) -> Path:
     """The file of a built-in or installed probe, or of one's own: a file, or a folder that holds one.
 
-    Raises ProbeFileError, with the names that there are, if there is none.
+    That of one that is named by lines of source is written. Raises ProbeFileError, with the names that there are, if
+    there is none, and UsageError for lines that cannot be.
     """
+    if name_or_path.startswith(PREFIX):
+        return write_between(name_or_path)
     for known in (built_in_files, installed_files):
         if name_or_path in known():
             return known()[name_or_path]

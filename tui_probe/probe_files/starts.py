@@ -17,8 +17,9 @@ Language = Literal["python", "toml"]
 
 _PLACE: Final = re.compile(r"^[^:]*, line \d+: ")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TITLE: Final = "How long each warp is between two places of a kernel"
 _PYTHON: Final = '''\
-"""How long each warp is between two places of a kernel.
+"""{title}.
 
 This file is compiled by tui-probe, never run as Python.
 
@@ -103,7 +104,8 @@ def start_of(name: str, language: Language, position: str) -> tuple[str, str]:
     _refuse_position(position)
     suffix, text = _TEXTS[language]
     file = name + suffix
-    text = text.format(name=name, position=position, use=_use(file, "#     " if language == "toml" else "    "))
+    use = _use(file, "#     " if language == "toml" else "    ")
+    text = text.format(name=name, position=position, title=_TITLE, use=use)
     try:
         doubtful = doubts(read_probe(text.encode(), Path(file)))
     except ProbeFileError as error:
@@ -111,6 +113,13 @@ def start_of(name: str, language: Language, position: str) -> tuple[str, str]:
     if doubtful:
         raise UsageError(f"--at {doubtful[0]}")
     return file, text
+
+
+def text_between(lines: str) -> str:
+    """The text of a probe in Python for lines of source, ``FILE:FIRST-LAST``. Its map is called the same for any."""
+    title = f"How long each warp is in {lines}, with what was inlined there"
+    use = f"It was written for these lines. One to change: tui-probe new-probe NAME --at {lines}"
+    return _PYTHON.format(name="between", position=lines, title=title, use=use)
 
 
 def _use(file: str, margin: str) -> str:

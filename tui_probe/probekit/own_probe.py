@@ -140,7 +140,7 @@ def _ranges(own: OwnMap, records: NDArray[Any], written: NDArray[np.bool_] | Non
 
 
 def _range(own: OwnMap, name: str, values: NDArray[Any] | None) -> Iterator[Figure]:
-    picks = (("least", f"{name} from", np.min), ("median", "median", np.median), ("most", "to", np.max))
+    picks = (("least", f"least {name}", np.min), ("median", "median", np.median), ("most", "most", np.max))
     for key, label, pick in picks:
         value = None if values is None else int(pick(values))
         yield _figure(f"{own.name}.{name}.{key}", label, value, shown=value is not None)
