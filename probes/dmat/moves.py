@@ -160,7 +160,7 @@ def _mark(view: State) -> str:
     here = (view.time, view.address)
     view.marks = [*view.marks, here] if len(view.marks) < 2 else [here]
     if len(view.marks) < 2:
-        return "marked: a second mark measures"
+        return "marked: a second mark measures the time between"
     (time, address), (later, other) = view.marks
     return f"{units.count(round(abs(later - time)))} cycles, {units.size(abs(other - address))} between the marks"
 
@@ -227,7 +227,7 @@ MOVES: Final[dict[str, tuple[str, Move]]] = {
     "next": ("to the next access in the row", _to_access(1)),
     "previous": ("to the access before in the row", _to_access(-1)),
     "worst": ("to the visible place that wastes the most sectors", _worst),
-    "mark": ("mark; a second mark measures", _mark),
+    "mark": ("mark; a second mark measures the time between", _mark),
     "colour": ("next colouring: bands, density, sectors, loads and stores", _colour),
     "level": ("whole grid, block or warp under the cursor", _level),
     "select": ("next instruction, block or warp", _select),

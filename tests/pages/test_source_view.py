@@ -12,7 +12,7 @@ from tui_probe.draw.view import no_progress
 from tui_probe.pages.source_measures import over_rows
 from tui_probe.pages.views import kind_of
 from tui_probe.pages.views.output import obey
-from tui_probe.pages.views.source import SourceView, near
+from tui_probe.pages.views.source import SourceView, near, told_apart
 from tui_probe.probekit.kind import Source
 from tui_probe.probekit.lines import LineMeasure
 from tui_probe.probekit.measures import Measure, Measures, measures_of
@@ -146,3 +146,45 @@ def test_shares_are_left_out_and_words_are_those_of_the_first(trace: Trace) -> N
 
 def test_near() -> None:
     assert near([5, 6, 20], 21) == [2, 3, 4, 5, 6, 7, 8, 9, 17, 18, 19, 20, 21]
+
+
+def row_of(view: SourceView, line: int) -> int:
+    return view.pinned(120) + next(number for number, row in enumerate(view.rows) if row.line == line)
+
+
+def test_two_marks_ask_for_the_time_between(trace: Trace) -> None:
+    view = opened(trace)
+    assert (view.asked(), view.status(), view.mark(view.pinned(120), 120)) == ("", [], "this is no line of source")
+    assert view.mark(row_of(view, 7), 120) == "from strides.cu:7: m on the last line"
+    assert (view.asked(), view.status()) == ("--between src/strides.cu:7", ["marked from strides.cu:7"])
+    assert view.mark(row_of(view, 6), 120) == "strides.cu:6-7: R measures the time there"
+    assert (view.asked(), view.status()) == ("--between src/strides.cu:6-7", ["marked strides.cu:6-7"])
+    drawn = ["".join(part for part, _ in line) for line in view.lines(120)]
+    assert [line.split("│")[0].strip() for line in drawn if "│" in line[:8]] == ["6", "7"]
+    other = opened(trace)
+    other.take_over(view)
+    assert other.asked() == view.asked()
+    assert view.mark(row_of(view, 11), 120) == "from strides.cu:11, in place of strides.cu:6: m on the last line"
+    assert view.mark(row_of(view, 11), 120) == "strides.cu:11: R measures the time there"
+    assert view.asked() == "--between src/strides.cu:11"
+
+
+def test_lines_without_code_are_those_of_what_was_inlined_there(trace: Trace) -> None:
+    view = opened(trace, "fold")
+    view.mark(row_of(view, 3), 120)
+    said = "strides.cu:2-3: R measures the time there, of what was inlined there: they have no other code"
+    assert view.mark(row_of(view, 2), 120) == said
+
+
+@pytest.mark.parametrize(
+    ("file", "others", "end"),
+    [
+        ("/src/a/k.cu", ["/src/b/k.cu"], "a/k.cu"),
+        ("/src/a/k.cu", ["/lib/a/k.cu"], "src/a/k.cu"),
+        ("/a/k.cu", ["/lib/a/k.cu"], "/a/k.cu"),
+        ("k.cu", [], "k.cu"),
+        ("my k.cu", [], "my k.cu"),
+    ],
+)
+def test_a_file_is_named_apart_from_others(file: str, others: list[str], end: str) -> None:
+    assert told_apart(file, [file, *others]) == end

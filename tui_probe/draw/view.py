@@ -235,7 +235,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "zoom_in_rows": "zoom in across rows", "zoom_out_rows": "zoom out across rows", "fit": "show everything",
     "start": "cursor to the start", "end": "cursor to the end",
     "next": "to the next event", "previous": "to the previous event", "worst": "to the worst place",
-    "mark": "mark; a second mark measures", "colour": "next colouring", "level": "next level of detail",
+    "mark": "mark; a second mark measures what is between", "colour": "next colouring", "level": "next level of detail",
     "unit": "next unit of the axis", "select": "next selection (SM, block)", "order": "next order of rows",
     "order_back": "previous order of rows",
     "reverse": "reverse the order", "fold": "fold what did not change, or unfold it",

@@ -13,6 +13,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ProbeFileError, UsageError
+from tui_probe.probe_files.start_texts import text_between
 from tui_probe.trace.state_folder import state_file
 
 if TYPE_CHECKING:
@@ -46,8 +47,6 @@ def lines_of(name: str) -> str:
 
 def write_between(name: str) -> Path:
     """The file of a probe that is named by its lines. Raises UsageError, and ProbeFileError where it cannot be kept."""
-    from tui_probe.probe_files.starts import text_between  # which reads the language of probes
-
     lines = lines_of(between(lines_of(name)))
     words = re.sub(r"\W+", "_", lines, flags=re.ASCII).strip("_")[-_LONGEST:]
     mark = hashlib.sha1(lines.encode(), usedforsecurity=False).hexdigest()[:6]

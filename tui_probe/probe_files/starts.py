@@ -12,87 +12,13 @@ from tui_probe.errors import ProbeFileError, UsageError
 from tui_probe.probe_files.doubts import doubts
 from tui_probe.probe_files.folders import MAIN, built_in_files, installed_files
 from tui_probe.probe_files.loading import read_probe
+from tui_probe.probe_files.start_texts import PYTHON, TITLE, TOML
 
 Language = Literal["python", "toml"]
 
 _PLACE: Final = re.compile(r"^[^:]*, line \d+: ")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TITLE: Final = "How long each warp is between two places of a kernel"
-_PYTHON: Final = '''\
-"""{title}.
-
-This file is compiled by tui-probe, never run as Python.
-
-{use}
-"""
-
-from tui_probe.dsl import Map, clock, probe, u64
-
-# Registers of each thread, with the values that they begin with.
-began: u64 = 0
-spent: u64 = 0
-
-
-# What is kept: here a record per warp. level="thread" keeps one per thread, cap=16 up to 16 of them.
-@Map(level="warp")
-class {name}:
-    cycles: u64
-
-
-# Where: "kernel" is its entry and exits; "ld.global:st.global" instructions, by opcode and modifiers; "attn.py:22" or
-# "attn.py:22-26" lines of source (compile with -lineinfo); "block" and "loop" the start of basic blocks and loops.
-@probe(pos="{position}", before=True)
-def enter():
-    began = clock()
-
-
-@probe(pos="{position}")
-def leave():
-    spent = spent + (clock() - began)
-
-
-@probe(pos="kernel")
-def finish():
-    {name}.save(spent)
-'''
-_TOML: Final = '''\
-# How long each warp is between two places of a kernel.
-#
-{use}
-
-[about]
-title = "How long each warp is between two places of a kernel"
-measures = "cycles that each warp spends there"
-unit = "cycles"
-
-# What is kept: here a record per warp. level = "thread" keeps one per thread, cap = 16 up to 16 of them.
-[map.{name}]
-level = "warp"
-
-[map.{name}.regs]
-cycles = "u64"
-
-# Registers are declared where they are first needed, and hold from then on.
-[probe.whole]
-position = "kernel"
-before = """
-.reg .b64 %began, %spent, %now;
-mov.u64 %spent, 0;
-"""
-after = "SAVE [ {name} ] {{%spent}};"
-
-# Where: "ld.global:st.global" are instructions, by opcode and modifiers; "attn.py:22" or "attn.py:22-26" lines of
-# source (compile with -lineinfo); "block" and "loop" the start of basic blocks and loops.
-[probe.there]
-position = "{position}"
-before = "mov.u64 %began, %clock64;"
-after = """
-mov.u64 %now, %clock64;
-sub.u64 %now, %now, %began;
-add.u64 %spent, %spent, %now;
-"""
-'''
-_TEXTS: Final[dict[Language, tuple[str, str]]] = {"python": (".py", _PYTHON), "toml": (".toml", _TOML)}
+_TEXTS: Final[dict[Language, tuple[str, str]]] = {"python": (".py", PYTHON), "toml": (".toml", TOML)}
 
 
 def start_of(name: str, language: Language, position: str) -> tuple[str, str]:
@@ -105,7 +31,7 @@ def start_of(name: str, language: Language, position: str) -> tuple[str, str]:
     suffix, text = _TEXTS[language]
     file = name + suffix
     use = _use(file, "#     " if language == "toml" else "    ")
-    text = text.format(name=name, position=position, title=_TITLE, use=use)
+    text = text.format(name=name, position=position, title=TITLE, use=use)
     try:
         doubtful = doubts(read_probe(text.encode(), Path(file)))
     except ProbeFileError as error:
@@ -113,13 +39,6 @@ def start_of(name: str, language: Language, position: str) -> tuple[str, str]:
     if doubtful:
         raise UsageError(f"--at {doubtful[0]}")
     return file, text
-
-
-def text_between(lines: str) -> str:
-    """The text of a probe in Python for lines of source, ``FILE:FIRST-LAST``. Its map is called the same for any."""
-    title = f"How long each warp is in {lines}, with what was inlined there"
-    use = f"It was written for these lines. One to change: tui-probe new-probe NAME --at {lines}"
-    return _PYTHON.format(name="between", position=lines, title=title, use=use)
 
 
 def _use(file: str, margin: str) -> str:

@@ -13,6 +13,7 @@ from tui_probe.draw import units
 from tui_probe.draw.table import safe
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
+from tui_probe.probe_files.between import lines_of
 from tui_probe.probekit import own_probe, probe_results
 from tui_probe.probekit.kept import sampled_words
 from tui_probe.probekit.own_probes import own_maps
@@ -111,9 +112,16 @@ def name_of_probe(kernel: Kernel) -> str:
         return ", ".join(kernel.probings)
     name = probe_results.probe_of(kernel)
     run = kernel.trace.run_info
-    if name:
-        return name
-    return PurePath(run.probe).stem if run is not None and run.probe else UNKNOWN.name
+    if name or run is None or not run.probe:
+        return name or UNKNOWN.name
+    return lines_probe(kernel) or PurePath(run.probe).stem
+
+
+def lines_probe(kernel: Kernel) -> str:
+    """How the only probe of a run is named that is for lines of source; "" where it is another."""
+    run = kernel.trace.run_info
+    name = run.probe if run is not None and run.probe else ""
+    return name if lines_of(name) and not kernel.probings else ""
 
 
 def all_measured(trace: Run, kernel: Kernel, *, most: int | None = None) -> Iterator[Measured]:

@@ -5,6 +5,7 @@ Where the command ran before, what changed since is what many ask first, and not
 
 from __future__ import annotations
 
+import shlex
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -53,7 +54,7 @@ class Offer:
             return Against(self.before, self.trace)
         if option == COMMAND:
             return ToPaste(self.command)
-        return HOW if option == BETWEEN else Again(self.trace, tuple(option.split()))
+        return HOW if option == BETWEEN else Again(self.trace, tuple(shlex.split(option)))
 
 
 def offer(trace: Path, kernel: Kernel | None, first: str = "") -> Offer:
@@ -65,7 +66,7 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> Offer:
     trace = trace.absolute()
     before = run_before(trace)
     try:
-        info, _ = former_run(trace, first.split())
+        info, _ = former_run(trace, shlex.split(first))
     except UsageError as error:
         return _refused(trace, error, before)
     compare = () if before is None else (_compare_choice(before),)
@@ -77,17 +78,19 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> Offer:
         found.append(Choice(first, words, value=first))
     found.sort(key=lambda each: each.value != first)  # the others stay as they are
     lacking = sum(each.value == first for each in found)
-    others = _of_other_kernels(info, kernel)
+    others = tuple(_of_other_kernels(info, kernel))
+    if kernel is not None and kernel.status == "excluded":
+        return Offer(trace, (*others, *found, *compare, AS_BEFORE), before=before)
     choices = (*found[:lacking], *compare, *found[lacking:], between_choice(BETWEEN), *others, AS_BEFORE)
     return Offer(trace, choices, before=before)
 
 
 def _of_other_kernels(info: RunInfo, kernel: Kernel | None) -> Iterator[Choice]:
-    """Of a run that was asked to leave kernels out: this one where it is one of these, and all."""
+    """Of a run that was asked to leave kernels out: those of this name where it is one of these, and all."""
     if any(isinstance(info.options.get(key), str) for key in ("kernels", "filter")):
         if kernel is not None and kernel.status == "excluded":
-            yield Choice("this kernel", "the same probes, on this kernel alone", value=f"-k {kernel.name}")
-        yield Choice("all kernels", "the same probes, whatever the kernel's name", value="--all-kernels")
+            yield Choice("this kernel", "the same probes, on kernels with its name", value=f"-k {kernel.name}")
+        yield Choice("all kernels", "the same probes, on kernels of any name", value="--all-kernels")
 
 
 def _refused(trace: Path, error: UsageError, before: Path | None) -> Offer:

@@ -148,7 +148,7 @@ TABLE = (
     Key("fit", ("f",), "command('fit')", "drawing", "fit: show everything", "fit"),
     Key("next_event", ("full_stop",), "command('next')", "drawing", "next event; in a diff the next change", "next"),
     Key("previous_event", ("comma",), "command('previous')", "drawing", "previous event or change"),
-    Key("mark", ("m",), "command('mark')", "drawing", "mark; a second mark measures", "mark"),
+    Key("mark", ("m",), "command('mark')", "drawing", "mark; a second mark measures what is between", "mark"),
     Key("level", ("v",), "command('level')", "drawing", "next level of detail, or next text", "level"),
     Key("colour", ("c",), "command('colour')", "drawing", "next colouring", "colour"),
     Key("unit", ("u",), "command('unit')", "drawing", "next unit of the axis", "unit"),

@@ -198,7 +198,7 @@ def test_cycles_of_a_simulated_gpu_are_no_time(view: Timeline, timed: Timeline) 
 
 
 def test_two_marks_measure(timed: Timeline) -> None:
-    assert timed.press("mark") == "marked: a second mark measures"
+    assert timed.press("mark") == "marked: a second mark measures the time between"
     timed.press("next")
     assert timed.press("mark") == "× to ×: 1 060 cycles (535 ns)"
     assert timed.status()[-1] == "× to ×: 1 060 cycles (535 ns)"

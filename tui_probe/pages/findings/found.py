@@ -14,7 +14,7 @@ from tui_probe.probekit import probe_results
 from tui_probe.probekit.alike import extent_words
 from tui_probe.probekit.finding import Finding
 from tui_probe.probekit.kept import kept_words, sampled_words
-from tui_probe.probekit.measured import first_value
+from tui_probe.probekit.measured import first_value, lines_probe
 from tui_probe.probekit.missing import not_known
 from tui_probe.probekit.registry import probe_named
 
@@ -86,7 +86,7 @@ def find(source: Source) -> Found | None:
     kernel = kernel.with_probe(results.probe(row))
     number = results.launch(row)
     launch = None if number is None else source.trace.launches[number].number
-    probe = probe_results.probe_of(kernel) or ""
+    probe = probe_results.probe_of(kernel) or lines_probe(kernel)
     path = results.path(row)
     try:
         written = path.stat().st_mtime_ns if path is not None and path.is_file() else 0

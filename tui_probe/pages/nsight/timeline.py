@@ -155,7 +155,7 @@ class StreamTimeline(Drawing):
     def mark(self) -> str:
         """Set a mark; the third one begins anew."""
         self.marks = [*self.marks, self.window.time] if len(self.marks) < 2 else [self.window.time]
-        return self.measured() if len(self.marks) == 2 else "marked: a second mark measures"
+        return self.measured() if len(self.marks) == 2 else "marked: a second mark measures the time between"
 
     def measured(self) -> str:
         return f"× to ×: {nanoseconds(abs(self.marks[1] - self.marks[0]))}"
@@ -277,5 +277,5 @@ _MOVES: Final[dict[str, tuple[str, Callable[[StreamTimeline], str | None]]]] = {
     "end": ("to the end", _quiet(lambda window: window.to(window.span))),
     "next": ("to the next start in the lane", lambda view: view.step(forward=True)),
     "previous": ("to the previous start in the lane", lambda view: view.step(forward=False)),
-    "mark": ("mark; a second mark measures", lambda view: view.mark()),
+    "mark": ("mark; a second mark measures the time between", lambda view: view.mark()),
 }

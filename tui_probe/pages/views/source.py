@@ -6,6 +6,7 @@ lines are known.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.kind import Source
 
-LINES_OF_A_RANGE: Final = 2
+_INLINED_ALONE: Final = ", of what was inlined there: they have no other code"
 CONTEXT: Final = 3
 """Lines that are shown before and after one that code came from."""
 
@@ -113,7 +114,8 @@ class SourceView(Document):
         if not row.line:
             return self._heading(row.file, width)
         return (
-            (f"{row.line:>{self._digits}} ", "dim"),
+            (f"{row.line:>{self._digits}}", "dim"),
+            ("│" if self._is_marked(row) else " ", "accent"),
             margin.of_line(number),
             (" ", ""),
             (row.text, "" if number in self._ptx else "dim"),
@@ -172,26 +174,40 @@ class SourceView(Document):
         row = self.rows[number - self.pinned(width)]
         if not row.line:
             return "this is no line of source"
-        line = SourceLine(row.file, row.line)
-        goes_on = len(self._marked) == 1 and self._marked[0].file == row.file
-        self._marked = tuple(sorted((*self._marked, line))) if goes_on else (line,)
-        if not goes_on:
-            return f"from {place_of(line)}: m on the last line"
-        return f"{self._marked_lines()}: R runs the program again, and measures the time there"
+        line, before = SourceLine(row.file, row.line), self._marked
+        goes_on = len(before) == 1 and before[0].file == row.file
+        self._marked = tuple(sorted({*before, line})) if goes_on else (line,)
+        if goes_on:
+            has_code = any(self._is_marked(self.rows[number]) for number in self._ptx)
+            return f"{self._marked_lines()}: R measures the time there{'' if has_code else _INLINED_ALONE}"
+        instead = f", in place of {place_of(before[0])}" if before else ""
+        return f"from {place_of(line)}{instead}: m on the last line"
 
     def _marked_lines(self) -> str:
-        first, last = self._marked
-        return f"{place_of(first)}-{last.line}"
+        first, last = self._marked[0], self._marked[-1]
+        return place_of(first) + (f"-{last.line}" if last != first else "")
 
     def asked(self) -> str:
-        """The time between the lines that are marked."""
-        return f"--between {self._marked_lines()}" if len(self._marked) == LINES_OF_A_RANGE else ""
+        """The time between the lines that are marked, or in the one that is."""
+        if not self._marked:
+            return ""
+        first, last = self._marked[0], self._marked[-1]
+        until = f"-{last.line}" if last != first else ""
+        return shlex.join(["--between", f"{told_apart(first.file, self._order)}:{first.line}{until}"])
+
+    def _is_marked(self, row: Row) -> bool:
+        marked = self._marked
+        return bool(marked) and row.file == marked[0].file and marked[0].line <= row.line <= marked[-1].line
 
     def status(self) -> list[str]:
         """What is marked."""
         if not self._marked:
             return []
-        return [f"marked {self._marked_lines()}" if self.asked() else f"marked from {place_of(self._marked[0])}"]
+        return [f"marked {self._marked_lines()}" if len(self._marked) > 1 else f"marked from {self._marked_lines()}"]
+
+    def leading(self) -> int:
+        """The mark is told always."""
+        return len(self.status())
 
     def nowhere(self, number: int, width: int) -> str:
         """Comments, declarations, what the compiler left out."""
@@ -226,7 +242,7 @@ class SourceView(Document):
     def commands(self) -> Mapping[str, str]:
         """All lines or those near code, and what else was measured."""
         commands = {
-            "mark": "mark a line; a second one: the time between, by R",
+            "mark": "mark a line; with a second mark, R measures the time between",
             "fold": "show every line" if self.folded else "show lines near code only",
         }
         if self.measures and len(self.measures.columns) > 1:
@@ -309,6 +325,16 @@ def in_order(code: Mapping[SourceLine, Sequence[int]]) -> list[str]:
     return sorted(totals, key=lambda file: (-totals[file], file))
 
 
+def told_apart(file: str, files: Sequence[str]) -> str:
+    """The end of a path that names this file alone: with its folder, and more where others of ``files`` end so, too."""
+    parts = file.split("/")
+    for count in range(min(2, len(parts)), len(parts)):
+        end = "/".join(parts[-count:])
+        if sum(f"/{each}".endswith(f"/{end}") for each in files) == 1:
+            return end
+    return file
+
+
 def near(used: Sequence[int], last: int) -> list[int]:
     """The lines up to ``last`` that are one of ``used``, or near one."""
     wanted = {line + step for line in used for step in range(-CONTEXT, CONTEXT + 1)}
@@ -345,6 +371,8 @@ KIND: Final = Kind(
         "The lines of source that the PTX came from, from copies made while the program ran; lines without code are"
         " dimmed. Beside each line is what the probe measured of all the PTX that came from it: sums, and ratios of"
         " sums.",
+        "On the screen m marks a line, and a second m the last line of a range: R then runs the program again, and"
+        " measures how long each warp is there, with what was inlined in these lines (run --between).",
     ),
     order=90,
     short="Src",

@@ -141,7 +141,7 @@ def _named(view: Moved, rows: Rows, index: int) -> str:
 
 def _mark(view: Moved) -> str | None:
     view.marks = [*view.marks, view.window.time] if len(view.marks) < 2 else [view.window.time]
-    return view.measured() if len(view.marks) == 2 else "marked: a second mark measures"
+    return view.measured() if len(view.marks) == 2 else "marked: a second mark measures the time between"
 
 
 def _level(view: Moved) -> str:
@@ -196,7 +196,7 @@ MOVES: Final[dict[str, tuple[str, Move]]] = {
     "next": ("to the next start in the row", _next),
     "previous": ("to the previous start in the row", _previous),
     "worst": ("to the longest block, then to the tail", _worst),
-    "mark": ("mark; a second mark measures", _mark),
+    "mark": ("mark; a second mark measures the time between", _mark),
     "level": ("rows of SMs, slots, warps", _level),
     "order": ("order of rows: number, finish, start", _order),
     "select": ("this SM alone, or all", _select),
