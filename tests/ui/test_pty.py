@@ -54,7 +54,7 @@ def test_it_starts_resizes_and_leaves_the_terminal_as_it_was(root: Path) -> None
     with Terminal(on_screen(root), (80, 24), {"COLUMNS": "70", "LINES": "20"}) as terminal:
         terminal.wait("6 kernels (3 probed)")
         terminal.wait("zero_fill(float*, int)")
-        assert "● running" in terminal.text
+        terminal.wait("● running")
         terminal.resize(120, 40)
         terminal.wait("process.log")
         terminal.resize(40, 10)

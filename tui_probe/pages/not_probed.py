@@ -81,7 +81,10 @@ def _kernels(trace: Trace, cells: int) -> list[str]:
             if one.status != "probed":
                 probe = f"{one.status} with -p {one.probe}" if one.probe else one.status
                 groups[probe, one.reason or "no reason given"].append(one)
-    grouped = ((f"{status}, {reason}", kernels) for (status, reason), kernels in groups.items())
+    grouped = (
+        (reason if reason.startswith(status) else f"{status}, {reason}", kernels)
+        for (status, reason), kernels in groups.items()
+    )
     return [line for words, kernels in grouped for line in _group(words, kernels, cells)]
 
 

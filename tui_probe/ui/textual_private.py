@@ -17,7 +17,7 @@ from textual.screen import Screen
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from textual.driver import Driver
     from textual.message import Message
 
@@ -40,6 +40,16 @@ class OpenApp(App[None]):
     async def press_bound(self, key: str, *, priority: bool = False) -> bool:
         """Do what is bound to a key, of the bindings with priority or of the others. False if nothing is."""
         return await self._check_bindings(key, priority=priority)
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        """Send a frame. What widgets had changed is in one of the whole screen: Textual would send that once more with
+        the next change.
+        """
+        super()._display(screen, renderable)
+        sent = self._running and not self._closed and not self._batch_count  # as Textual decides
+        if sent and isinstance(renderable, LayoutUpdate):
+            for widget in screen._compositor.visible_widgets:
+                widget._exchange_repaint_regions()
 
     def crashed(self, error: Exception) -> None:
         """An exception that nobody caught; the application ends now."""
@@ -77,18 +87,7 @@ class CellsUpdate(ChopsUpdate):
 
 
 class CellsCompositor(Compositor):
-    """A compositor whose partial updates hold changed cells alone, and each change once."""
-
-    def render_full_update(self, simplify: bool = False) -> LayoutUpdate:
-        """All that is visible. What widgets had changed is in it: Textual would send that again with the next change.
-
-        With ``simplify`` it is for a picture, and nothing of it is sent.
-        """
-        update = super().render_full_update(simplify)
-        if not simplify:
-            for widget in self.visible_widgets:
-                widget._exchange_repaint_regions()
-        return update
+    """A compositor whose partial updates hold changed cells alone."""
 
     def render_partial_update(self) -> ChopsUpdate | None:
         """What changed since the last update; None for nothing."""
