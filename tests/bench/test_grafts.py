@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.bench.grafts import Tally, of_corpus, refused_by_nvdisasm, tally
+from tests.turns import due
 from tui_probe.engine.assemble import Assembler
 from tui_probe.engine.disassembler import disassembler
 from tui_probe.engine.grafts import Grafter
@@ -38,7 +39,7 @@ def test_kernels_are_grafted_or_refused_for_a_known_reason(arch: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arch", "probe"), [(86, "gmem_sectors_by_line"), (90, "gmem_sectors"), (100, "tensorop_count")]
+    ("arch", "probe"), due([(90, "gmem_sectors"), (86, "gmem_sectors_by_line"), (100, "tensorop_count")])
 )
 def test_counts_at_instructions_are_grafted_or_refused_for_a_known_reason(arch: int, probe: str) -> None:
     found = tallied(probe, arch)

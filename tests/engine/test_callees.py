@@ -11,6 +11,7 @@ from tests.engine.kernels import HEADER, counting_probe, probed, probed_and_shar
 from tests.engine.test_same_results import memory_after
 from tests.probes.running import result_of
 from tests.ptx.corpus import corpus
+from tests.turns import due_pairs
 from tui_probe.engine.carried import carried_registers
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.probed_kernel import with_probe
@@ -67,8 +68,7 @@ CALLS = f"""{HEADER}
 """
 
 
-@pytest.mark.parametrize("build", BUILDS)
-@pytest.mark.parametrize("name", built_in_names())
+@pytest.mark.parametrize(("name", "build"), due_pairs(built_in_names(), BUILDS))
 def test_memory_is_the_same_with_functions_of_each_build(build: str, name: str) -> None:
     source = corpus(build)
     module, probe = parse(source), load_probe(name)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.turns import due_pairs
 from tui_probe.engine.assemble import Assembler
 from tui_probe.engine.disassembler import disassembler
 from tui_probe.engine.grafts import GraftedKernel, Grafter
@@ -74,8 +75,13 @@ def texts(image: bytes, folder: Path) -> dict[int, str]:
     return {int(at, 16): text for at, text in re.findall(r"/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;", done.stdout)}
 
 
-@pytest.mark.parametrize(("arch", "sampled"), [*((arch, False) for arch in ARCHITECTURES), (90, True)])
-@pytest.mark.parametrize("probe", [*PROBES, *RECORDING])
+@pytest.mark.parametrize(
+    ("probe", "arch", "sampled"),
+    [
+        (probe, *other)
+        for probe, other in due_pairs([*PROBES, *RECORDING], [*((arch, False) for arch in ARCHITECTURES), (90, True)])
+    ],
+)
 def test_nothing_but_the_probed_instructions_changes(
     probe: str, arch: int, cubins: dict[int, Cubin], tmp_path: Path, *, sampled: bool
 ) -> None:

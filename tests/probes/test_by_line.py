@@ -15,6 +15,7 @@ from tests.probes.running import example, result_of, simulated
 from tests.probes.test_barrier_wait import UNEVEN
 from tests.probes.test_divergence import LOOP
 from tests.probes.test_smem_conflicts import access
+from tests.turns import due_pairs
 from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.probed_kernel import probed_kernel
 from tui_probe.errors import TraceError
@@ -96,8 +97,7 @@ def by_line(folder: Path, probe: str, text: str, *arguments: Any, name: str = ""
     return ANALYSES[probe].analyse_lines(result, info.sites.get(0, ()), folder)  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("launch", LAUNCHES)
-@pytest.mark.parametrize("probe", ANALYSES)
+@pytest.mark.parametrize(("probe", "launch"), due_pairs(ANALYSES, LAUNCHES))
 def test_the_sums_are_those_of_the_probe_without_lines(tmp_path: Path, probe: str, launch: str) -> None:
     """All but the most that one warp waited at barriers, which is no sum."""
     text, arguments, options = LAUNCHES[launch]
