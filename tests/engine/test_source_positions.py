@@ -17,38 +17,12 @@ from tui_probe.engine.kernel import Kernel
 from tui_probe.engine.positions import parse_positions
 from tui_probe.engine.source_runs import source_runs
 from tui_probe.probe_files.loading import load_probe
+from tui_probe.probe_files.start_texts import text_between
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.prune import prune
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-BETWEEN = """
-from tui_probe.dsl import Map, clock, probe, u64
-
-began: u64 = 0
-spent: u64 = 0
-
-
-@Map(level="warp")
-class between:
-    cycles: u64
-
-
-@probe(pos="{position}", before=True)
-def enter():
-    began = clock()
-
-
-@probe(pos="{position}")
-def leave():
-    spent = spent + (clock() - began)
-
-
-@probe(pos="kernel")
-def finish():
-    between.save(spent)
-"""
 
 
 def runs(position: str, text: str = STRIDES, name: str = "strides") -> list[list[int]]:
@@ -104,7 +78,7 @@ def test_opcodes_are_no_files() -> None:
 def spent(folder: Path, position: str) -> int:
     """The cycles that the only warp spends there."""
     path = folder / "between.py"
-    path.write_text(BETWEEN.format(position=position))
+    path.write_text(text_between(position))
     data = np.zeros(32 * 64, np.float32)
     result = result_of(folder, load_probe(str(path)), STRIDES, data, data.copy(), np.uint32(32), block=(32,))
     return int(result.records(0, np.dtype([("cycles", "<u8")]))["cycles"][0, 0, 0])
@@ -119,12 +93,12 @@ def test_the_time_between_two_lines_is_that_of_the_lines_between(tmp_path: Path)
 def test_check_says_how_many_places_each_part_matched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "strides.ptx").write_text(STRIDES)
     probe = tmp_path / "between.py"
-    probe.write_text(BETWEEN.format(position="strides.cu:6-7"))
+    probe.write_text(text_between("strides.cu:6-7"))
     assert main(["check", str(probe), str(tmp_path / "strides.ptx")]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["matched", "enter:", "1"] in lines
     assert ["leave:", "1"] in lines
-    probe.write_text(BETWEEN.format(position="nowhere.cu:1"))
+    probe.write_text(text_between("nowhere.cu:1"))
     assert main(["check", str(probe), str(tmp_path / "strides.ptx")]) == 0
     assert ["matched", "enter:", "0"] in [line.split() for line in capsys.readouterr().out.splitlines()]
 
@@ -143,6 +117,6 @@ def test_check_says_how_many_places_each_part_matched(tmp_path: Path, capsys: py
 )
 def test_a_kernel_without_the_lines_says_what_it_has(position: str, text: str, instead: str, tmp_path: Path) -> None:
     path = tmp_path / "between.py"
-    path.write_text(BETWEEN.format(position=position))
+    path.write_text(text_between(position))
     kernel = Kernel.of(parse(text), "strides")
     assert in_vain(load_probe(str(path)), kernel).parameters["positions"] == position + instead

@@ -37,7 +37,7 @@ def in_vain(probe: Probe, kernel: Kernel | None = None) -> Reason:
 
 def _instead(kernel: Kernel, wanted: Sequence[SourceRange]) -> str:
     """Why a kernel has none of these lines; "" where it has others of these files."""
-    files = SiteSources(kernel, kernel.image).all_files()
+    files = SiteSources(kernel, kernel.image).all_files() if wanted else []
     if not wanted or any(each.is_of(file) for each in wanted for file in files):
         return ""
     if not files:

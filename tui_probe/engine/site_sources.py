@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from dataclasses import replace
+from bisect import bisect_left, bisect_right
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ImageError
 from tui_probe.ptx import elf
-from tui_probe.ptx.tree import Directive, Location, Scope, Span
+from tui_probe.ptx.tree import Directive, Location, Scope
 from tui_probe.trace.sites import MOST
 from tui_probe.trace.source_lines import SourceLine, lines_of_tables, named_files
 
@@ -36,6 +36,7 @@ class SiteSources:
         self._kernel = kernel
         self._image = image
         self._texts: dict[tuple[int, int], str] = {}
+        self._chains: dict[int, tuple[SourceLine, ...]] = {}
         self.files: dict[str, int] = {}
 
     def of(self, line: int) -> str:
@@ -58,40 +59,53 @@ class SiteSources:
         files = named or [source.file for source in self._tables.values()]
         return sorted({file for file in files if file})
 
-    def places(self, line: int) -> Iterator[SourceLine]:
+    def places(self, line: int) -> tuple[SourceLine, ...]:
         """Where the instruction of a line comes from: the innermost place, then that of each call it was inlined for.
 
         Line tables of the image tell the innermost alone.
         """
-        if not (starts := self._starts):
-            if (source := self._tables.get(line)) is not None:
-                yield source
-            return
-        number = bisect_right(starts, line) - 1
-        place = self._locations[number] if number >= 0 else None
+        if not self._starts:
+            source = self._tables.get(line)
+            return () if source is None else (source,)
+        number = bisect_right(self._starts, line) - 1
+        if number not in self._chains:
+            self._chains[number] = tuple(self._chain(number)) if number >= 0 else ()
+        return self._chains[number]
+
+    def _chain(self, number: int) -> Iterator[SourceLine]:
+        """Of a directive by its number. The one that names the place of a call last before it says where that was
+        inlined itself.
+        """
         for _ in range(_DEEPEST):
-            if place is None or not (file := self._numbered.get(place.file)):
+            one = self._locations[number]
+            if one is None or not (file := self._numbered.get(one.file)):
                 return
-            yield SourceLine(file, place.line)
-            if (call := self._call_of(place)) is None:
+            yield SourceLine(file, one.line)
+            found = _INLINED.search(self._kernel.module.source[one.span.start : one.span.end])
+            if found is None:
                 return
-            number, place = self._named_before(number, call)
+            call = int(found[1]), int(found[2]), int(found[3])
+            earlier = self._by_place.get((self._function_of[number], *call), [])
+            place = bisect_left(earlier, number)
+            if not place:
+                if file := self._numbered.get(call[0]):
+                    yield SourceLine(file, call[1])
+                return
+            number = earlier[place - 1]
 
-    def _call_of(self, place: Location) -> Location | None:
-        """Where the code at a place was inlined; None for code that was not."""
-        text = self._kernel.module.source[place.span.start : place.span.end]
-        found = _INLINED.search(text)
-        return None if found is None else Location(int(found[1]), int(found[2]), int(found[3]), place.span)
+    @cached_property
+    def _function_of(self) -> list[int]:
+        """The number of the function that each directive is in."""
+        return list(accumulate(one is None for one in self._locations))
 
-    def _named_before(self, number: int, call: Location) -> tuple[int, Location]:
-        """The directive that names the place of a call last before this one: it says where that was inlined itself."""
-        for earlier in range(number - 1, -1, -1):
-            one = self._locations[earlier]
-            if one is None:
-                break
-            if (one.file, one.line, one.column) == (call.file, call.line, call.column):
-                return earlier, one
-        return number, replace(call, span=Span(0, 0, 0))
+    @cached_property
+    def _by_place(self) -> dict[tuple[int, int, int, int], list[int]]:
+        """The numbers of the directives that name a place, by function, file, line and column."""
+        found: dict[tuple[int, int, int, int], list[int]] = {}
+        for number, (function, one) in enumerate(zip(self._function_of, self._locations, strict=True)):
+            if one is not None:
+                found.setdefault((function, one.file, one.line, one.column), []).append(number)
+        return found
 
     def following(self, line: int) -> str:
         """The source of the first line from this one on whose source is known."""

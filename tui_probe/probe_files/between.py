@@ -1,20 +1,19 @@
 """The probe behind ``run --between attn.py:22-26``: what ``new-probe`` writes, with the words for these lines.
 
 It is named by its lines, ``between=attn.py:22-26``, wherever a probe is named: in ``run.json``, and behind ``-p``. Its
-file is kept in the user's state folder, and written anew for each run.
+file is kept in the user's state folder, and written again where it is missing.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import posixpath
 import re
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ProbeFileError, UsageError
 from tui_probe.probe_files.start_texts import text_between
-from tui_probe.trace.state_folder import state_file
+from tui_probe.trace.state_folder import keep_state, read_state, state_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,14 +49,10 @@ def write_between(name: str) -> Path:
     lines = lines_of(between(lines_of(name)))
     words = re.sub(r"\W+", "_", lines, flags=re.ASCII).strip("_")[-_LONGEST:]
     mark = hashlib.sha1(lines.encode(), usedforsecurity=False).hexdigest()[:6]
-    file = state_file("probes") / f"between_{words}_{mark}.py"
-    new = file.with_name(f"{file.name}.{os.getpid()}")
+    name, text = f"probes/between_{words}_{mark}.py", text_between(lines)
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        new.write_text(text_between(lines), encoding="utf-8")
-        new.replace(file)
+        return state_file(name) if read_state(name) == text else keep_state(name, text)
     except OSError as error:
         raise ProbeFileError(
             f"--between: its probe cannot be kept: {error}; tui-probe new-probe NAME --at {lines} writes one here"
         ) from error
-    return file

@@ -22,10 +22,16 @@ def read_state(name: str) -> str:
 
 
 def write_state(name: str, text: str) -> None:
-    """Put this into it at once, so that another of us reads the one or the other."""
-    file = state_file(name)
-    new = file.with_name(f"{name}.{os.getpid()}")
+    """Put this into it, where that can be."""
     with contextlib.suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        new.write_text(text, encoding="utf-8", errors="surrogateescape")
-        new.replace(file)
+        keep_state(name, text)
+
+
+def keep_state(name: str, text: str) -> Path:
+    """Put this into it at once, so that another of us reads the one or the other. Raises OSError."""
+    file = state_file(name)
+    new = file.with_name(f"{file.name}.{os.getpid()}")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    new.write_text(text, encoding="utf-8", errors="surrogateescape")
+    new.replace(file)
+    return file

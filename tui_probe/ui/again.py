@@ -89,8 +89,8 @@ def _of_other_kernels(info: RunInfo, kernel: Kernel | None) -> Iterator[Choice]:
     """Of a run that was asked to leave kernels out: those of this name where it is one of these, and all."""
     if any(isinstance(info.options.get(key), str) for key in ("kernels", "filter")):
         if kernel is not None and kernel.status == "excluded":
-            yield Choice("this kernel", "the same probes, on kernels with its name", value=f"-k {kernel.name}")
-        yield Choice("all kernels", "the same probes, on kernels of any name", value="--all-kernels")
+            yield Choice("this kernel", "the same probes, on this name alone", value=f"-k {kernel.name}")
+        yield Choice("all kernels", "the same probes, on every kernel", value="--all-kernels")
 
 
 def _refused(trace: Path, error: UsageError, before: Path | None) -> Offer:
