@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.bandwidth.figures import Bandwidth
 from tui_probe.errors import ImportFileError
+from tui_probe.input_limits import BANDWIDTH_RESULT
 from tui_probe.json_data import parse_json
+from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +58,7 @@ class _Unusable(Exception):  # noqa: N818 - never leaves this module
 def read_bandwidth(path: Path) -> Bandwidth:
     """One result. ImportFileError names the file, and says how to make one."""
     try:
-        data = path.read_bytes()
+        data = read_within(path, BANDWIDTH_RESULT)
     except OSError as error:
         raise ImportFileError(f"{path}: {error.strerror or error}: name a file that can be read") from error
     return parse_bandwidth(data, path)

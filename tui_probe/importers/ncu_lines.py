@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.input_limits import LINE_OF_CSV
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -60,7 +62,7 @@ class Lines:
 
     def _continued(self, pending: str, text: str) -> str:
         """A row and the next line of its cell; nothing if the cell is too long."""
-        if pending.count("\n") < _LONGEST_ROW:
+        if pending.count("\n") < _LONGEST_ROW and len(pending) + len(text) < LINE_OF_CSV.most:
             return f"{pending}\n{text}"
         self.broken += 1
         return ""

@@ -23,7 +23,8 @@ from tui_probe.importers.nsys_model import (
     no_copies,
     no_kernels,
 )
-from tui_probe.importers.text_file import lines_of, part_of
+from tui_probe.importers.text_file import lines_of, part_of, refuse_larger
+from tui_probe.input_limits import CSV_OF_NSYS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -109,6 +110,7 @@ def read_csv(paths: Sequence[Path], progress: Callable[[float], object] = lambda
 def _reports(path: Path, progress: Callable[[float], object]) -> list[_Report]:
     """The reports of one file."""
     found: list[_Report] = []
+    refuse_larger(path, CSV_OF_NSYS, "import its sqlite export: nsys export --type sqlite REPORT")
     for cells in _rows(path, progress):
         report = _Report(cells)
         if _kind(report):

@@ -1,14 +1,22 @@
-"""Tables of an sqlite file that another program wrote: opened for reading alone, columns that may be missing."""
+"""Tables of an sqlite file that another program wrote: columns may be missing, rows may be damaged.
+
+SQLite opens the file read-only and immutable: it takes no lock and makes no file. So changes that are still in a file
+next to it are missing, and a file that changes meanwhile is misread; both are errors here.
+"""
 
 from __future__ import annotations
 
+import os
+import shlex
 import sqlite3
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tui_probe.errors import ImportFileError
+from tui_probe.input_limits import BYTES_PER_ROW, SQLITE_VALUE
+from tui_probe.trace.plain_file import open_plain, read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,19 +27,27 @@ if TYPE_CHECKING:
 
 _AT_ONCE: Final = 10_000
 """Rows between two words of how far reading is."""
+_JOURNAL_MARK: Final = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
+"""Start of a journal that is in use; SQLite clears it after the change."""
+_LARGEST_GROWTH: Final = 4
+"""Times the size of a file that the texts of one table may have: UTF-16 in the file grows to UTF-8, columns repeat."""
 
 
 class Tables:
     """The tables of one file. Every error of sqlite becomes an ImportFileError that names the file."""
 
     def __init__(
-        self, path: Path, connection: sqlite3.Connection, progress: Callable[[float], object] = lambda _: None
+        self, path: Path, connection: sqlite3.Connection, size: int, progress: Callable[[float], object]
     ) -> None:
         self.path = path
+        self._size = size
+        self._texts = 0
+        """Bytes of text in the rows of the table that is being read."""
         self._progress = progress
         self._read = self._expected = 0
         """Rows: those that were read, and those of all tables that will be."""
         self._connection = connection
+        connection.text_factory = self._text
         found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         self.names = {str(name) for (name,) in found}
 
@@ -66,9 +82,12 @@ class Tables:
             standing_in += [] if default is ... else [default]
         ordered = f' ORDER BY "{order}"' if order in there else ""
         cursor = self._connection.execute(f'SELECT {", ".join(values)} FROM "{table}"{ordered}', standing_in)
-        rows = []
+        rows: list[tuple[Any, ...]] = []
+        self._texts = 0
         while some := cursor.fetchmany(_AT_ONCE):
             rows += some
+            if len(rows) > self._size // BYTES_PER_ROW:
+                raise ImportFileError(self._damaged(table))
             self._read += len(some)
             self._progress(min(1.0, self._read / max(self._expected, 1)))
         return rows
@@ -82,6 +101,15 @@ class Tables:
             raise ImportFileError(self.no_number(table, error)) from error
         return {name: np.ascontiguousarray(values[:, i]) for i, name in enumerate(wanted)}
 
+    def _text(self, raw: bytes) -> str:
+        self._texts += len(raw)
+        if self._texts > _LARGEST_GROWTH * self._size:
+            raise sqlite3.DataError("its texts are longer than the file")
+        return raw.decode("utf-8", "replace")
+
+    def _damaged(self, table: str) -> str:
+        return f"{self.path}: table {table} has more rows than fit into the file, so it is damaged: export it again"
+
     def no_number(self, table: str, error: Exception) -> str:
         """What to say of a table with a cell that should be a whole number and is none."""
         return (
@@ -92,23 +120,53 @@ class Tables:
 
 @contextmanager
 def open_tables(path: Path, progress: Callable[[float], object] = lambda _: None) -> Iterator[Tables]:
-    """The tables of a file, for as long as the block lasts."""
+    """Open the tables of a file, for as long as the block lasts. The file has to stay as it is meanwhile."""
+    before = _refuse_unfinished(path)
     try:
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
     except (sqlite3.Error, ValueError) as error:
         raise ImportFileError(f"{path}: {error}: name an sqlite file that can be read") from error
     try:
-        connection.text_factory = _text
-        connection.execute("PRAGMA trusted_schema = OFF")
-        yield Tables(path, connection, progress)
+        with closing(connection):
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, SQLITE_VALUE.most)
+            yield Tables(path, connection, before.st_size, progress)
     except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
         # Where sqlite's own complaint quotes bytes of the file, Python raises UnicodeDecodeError in the place of it.
+        _refuse_changed(path, before)
         raise ImportFileError(
             f"{path}: not an sqlite export that can be read ({error}): make one with nsys export --type sqlite REPORT"
         ) from error
-    finally:
-        connection.close()
+    _refuse_changed(path, before)
 
 
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", "replace")
+def _refuse_unfinished(path: Path) -> os.stat_result:
+    """Raise ImportFileError if changes are missing in the file: they are in a log or a journal next to it."""
+    try:
+        with open_plain(path) as file:
+            status = os.fstat(file.fileno())
+        real = path.resolve()
+        log, journal = (real.with_name(real.name + suffix) for suffix in ("-wal", "-journal"))
+        if log.exists() and log.stat().st_size:
+            change = log
+        elif journal.exists() and read_plain(journal, len(_JOURNAL_MARK)) == _JOURNAL_MARK:
+            change = journal
+        else:
+            return status
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ImportFileError(f"{path}: {reason}: name an sqlite file that can be read") from error
+    complete = f"sqlite3 {shlex.quote(str(path))} 'PRAGMA wal_checkpoint(TRUNCATE)'"
+    raise ImportFileError(
+        f"{path}: not complete: {change.name} has changes that are not in it yet. Wait until the export has ended; if"
+        f" nothing writes it any more, export it again or complete it with {complete}"
+    )
+
+
+def _refuse_changed(path: Path, before: os.stat_result) -> None:
+    try:
+        now = path.stat()
+    except OSError as error:
+        raise ImportFileError(f"{path}: {error.strerror}: it was removed while it was read") from error
+    if (now.st_ino, now.st_size, now.st_mtime_ns) != (before.st_ino, before.st_size, before.st_mtime_ns):
+        raise ImportFileError(f"{path}: changed while it was read: import it again when its export has ended")

@@ -6,13 +6,18 @@ import codecs
 import io
 import os
 import shlex
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ImportFileError
+from tui_probe.input_limits import LINE_OF_CSV
+from tui_probe.trace.plain_file import open_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from tui_probe.input_limits import InputLimit
 
 _TELLING: Final = 1000
 """Lines between two words of how far reading is."""
@@ -32,23 +37,44 @@ _PACKED: Final = {
 
 
 def lines_of(path: Path, progress: Callable[[float], object] = lambda _: None) -> Iterator[str]:
-    """The lines of a file, with their ends. What is not a text in its encoding becomes U+FFFD. ImportFileError if there
-    is no such file, or it cannot be read. ``progress`` is told the share that was read.
+    """Yield the lines of a file with their ends; U+FFFD replaces what the encoding does not allow. ImportFileError if
+    the file cannot be read, or has a line above the limit. ``progress`` receives the share read so far.
     """
     try:
-        with path.open("rb") as file:
-            start = file.read(4)
-        encoding = next((name for mark, name in _MARKS if start.startswith(mark)), "utf-8")
-        with path.open("rb") as raw, io.TextIOWrapper(raw, encoding, "replace", newline="\n") as text:
+        with open_plain(path) as raw:
+            start = raw.read(4)
+            raw.seek(0)
+            encoding = next((name for mark, name in _MARKS if start.startswith(mark)), "utf-8")
             size = max(os.fstat(raw.fileno()).st_size, 1)
-            for number, line in enumerate(text):
-                if number % _TELLING == 0:
-                    progress(min(1.0, raw.tell() / size))
-                yield line
+            with io.TextIOWrapper(raw, encoding, "replace", newline="\n") as text:
+                for number, line in enumerate(_bounded_lines(text, path)):
+                    if number % _TELLING == 0:
+                        progress(min(1.0, raw.tell() / size))
+                    yield line
     except OSError as error:
         raise ImportFileError(f"{path}: {error.strerror or error}: name a file that can be read") from error
     except (UnicodeError, ValueError) as error:
         raise ImportFileError(f"{path}: not text ({error}): name a CSV file") from error
+
+
+def _bounded_lines(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
+    limit = LINE_OF_CSV.most
+    number = 0
+    while line := text.readline(limit + 1):
+        number += 1
+        if len(line) > limit:
+            raise ImportFileError(
+                f"{path}: line {number} has more than {limit >> 20} MiB, so this is not a CSV file or it is damaged:"
+                " export it again"
+            )
+        yield line
+
+
+def refuse_larger(path: Path, limit: InputLimit, instead: str) -> None:
+    """ImportFileError for a file above the limit; ``instead`` is what to do."""
+    with suppress(OSError):
+        if path.stat().st_size > limit.most:
+            raise ImportFileError(f"{path}: larger than {limit.most >> 20} MiB: {instead}")
 
 
 def part_of(progress: Callable[[float], object], place: int, count: int) -> Callable[[float], object]:
@@ -59,7 +85,7 @@ def part_of(progress: Callable[[float], object], place: int, count: int) -> Call
 def first_bytes(path: Path, count: int = 64) -> bytes:
     """The first bytes of a file; ImportFileError if it cannot be read, or is packed."""
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             start = file.read(max(count, 8))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error

@@ -8,7 +8,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+if TYPE_CHECKING:
+    from tui_probe.input_limits import InputLimit
 
 _HOW: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 """Of a pipe the open ends at once, whether or not anybody writes to it."""
@@ -32,3 +35,11 @@ def read_plain(path: str | os.PathLike[str], most: int = -1) -> bytes:
     """The first ``most`` bytes of an ordinary file, or all of it. OSError as ``open_plain``."""
     with open_plain(path) as file:
         return file.read(most)
+
+
+def read_within(path: str | os.PathLike[str], limit: InputLimit) -> bytes:
+    """All of an ordinary file. OSError as ``open_plain``, and if it is larger than the limit."""
+    data = read_plain(path, limit.most + 1)
+    if len(data) > limit.most:
+        raise OSError(errno.EFBIG, f"larger than {limit.most >> 20} MiB, the limit for {limit.subject}", str(path))
+    return data

@@ -1,0 +1,26 @@
+"""Limits of readers: the most that one file from elsewhere may cost.
+
+Readers of traces, probes, settings and files of other profilers take their limits from here; the others stream.
+``tui-probe help formats`` lists them all.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class InputLimit(NamedTuple):
+    """What is limited, to how much, and what a reader does above it."""
+
+    subject: str
+    most: int
+    """Bytes, unless ``subject`` names another unit."""
+    above: str
+
+
+BANDWIDTH_RESULT: Final = InputLimit("a bandwidth result", 16 << 20, "an error")
+LINE_OF_CSV: Final = InputLimit("one line of a CSV file", 16 << 20, "an error that names the line")
+CSV_OF_NSYS: Final = InputLimit("a CSV file of nsys stats", 1 << 30, "an error that recommends the sqlite export")
+SQLITE_VALUE: Final = InputLimit("one value of an sqlite export", 16 << 20, "an error")
+BYTES_PER_ROW: Final = 4
+"""Bytes that a row of an sqlite table takes at least: with more rows than that, its pages are linked in a circle."""
