@@ -6,10 +6,12 @@ Run on a GPU machine with ``pytest -m gpu tests/gpu``.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +39,14 @@ def missing_gpu() -> str:
     if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)) or not count.value:
         return "no GPU that the driver can use"
     return ""
+
+
+@pytest.fixture(autouse=True)
+def gpu_in_use(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Share the GPU with the tests of other workers, or have it to itself if the test is marked ``times``."""
+    with (tmp_path_factory.getbasetemp().parent / "gpu.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX if request.node.get_closest_marker("times") else fcntl.LOCK_SH)
+        yield
 
 
 @dataclass(frozen=True)

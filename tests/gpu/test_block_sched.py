@@ -34,6 +34,7 @@ def cycles_of(schedules: list[BlockSchedule]) -> float:
     return median(schedule.running + schedule.scheduling for schedule in schedules)
 
 
+@pytest.mark.times
 def test_running_and_scheduling_fill_the_duration_of_a_zero_fill(built: Path, runner: Runner) -> None:
     """Events also see what no SM's clock sees, some 12 000 cycles per launch: so the longest fill is compared."""
     output = runner.folder / "timing"
@@ -52,6 +53,7 @@ def test_running_and_scheduling_fill_the_duration_of_a_zero_fill(built: Path, ru
             assert abs(cycles - measured) <= 0.10 * measured
 
 
+@pytest.mark.times
 def test_running_and_scheduling_fill_the_cycles_that_the_counters_count(built: Path, runner: Runner) -> None:
     """The SM that is busy longest: its active cycles, from the hardware, and its running and scheduling cycles."""
     if shutil.which("ncu") is None:
