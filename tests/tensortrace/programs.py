@@ -18,9 +18,10 @@ import os
 def launch():
     folder = f"{os.environ['TUI_PROBE_TRACE_ROOT']}/Nov21_025650_{os.getpid()}"
     os.makedirs(folder, exist_ok=True)
+    os.open(f"{folder}/event.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC)
     return folder
 """
-"""``launch()`` makes the trace of the process, as the hook does: those of children are named by times of their own."""
+"""``launch()`` makes the trace of the process, and keeps its event.log open, as the hook does."""
 
 
 def interpreters() -> list[str]:

@@ -104,12 +104,10 @@ else:
     ]  # fmt: skip
 
 
-def test_a_trace_of_an_earlier_process_of_that_number_is_left_alone(tmp_path: Path) -> None:
+def test_trace_of_earlier_process_with_same_pid_is_not_used(tmp_path: Path) -> None:
     source = """
 import torch
-older = launch().replace("_025650_", "_010101_")
-os.rename(launch(), older)
-os.utime(older, (1, 1))
+os.makedirs(f"{os.environ['TUI_PROBE_TRACE_ROOT']}/Nov21_010101_{os.getpid()}")
 before = torch.Tensor(0x1000, (4,))
 torch.use(before)
 launch()
@@ -118,6 +116,18 @@ torch.use(before)
     ran = run(tmp_path, source, tensors=True)
     assert (ran.stderr, ran.names[0]) == ("", "before")
     assert [path.parent.name[6:12] for path in tmp_path.glob("trace/*/tensor.trace")] == ["025650"]
+
+
+def test_trace_older_than_the_block_is_used(tmp_path: Path) -> None:
+    """The first launch may take seconds, while its kernel is prepared."""
+    source = """
+import torch
+from neutrino.utils.tensortrace import TensorTrace
+os.utime(launch(), (1, 1))
+with TensorTrace():
+    inside = torch.Tensor(0x1000, (4,))
+"""
+    assert run(tmp_path, source, tensors=False).names == ["inside"]
 
 
 @PYTHONS
@@ -309,4 +319,4 @@ launch()
     (whole,) = read_tensors(Trace(folder))  # in which the view lies
     assert (whole.name, whole.words, whole.size) == ("qkv", "(4, 3, 32) float16", 768)
     assert whole.index(2 * (3 * 96 + 2 * 32 + 31)) == (3, 2, 31)
-    assert whole.place.endswith("program.py:11")  # the call that saw it first
+    assert whole.place.endswith("program.py:12")  # the call that saw it first

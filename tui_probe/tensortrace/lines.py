@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Deque, Dict, Set, Tuple
@@ -22,6 +23,7 @@ _ALIASES = 8
 """Names of one address that are remembered as written: those of a caller and those of a callee take turns."""
 _TICK = 1.0
 """Seconds by which times of files may be off."""
+_DESCRIPTORS = "/proc/self/fd"
 _WAITING = 4096
 """Lines that are kept until the process has launched a kernel, and thus has a trace; the last ones."""
 
@@ -30,7 +32,7 @@ class TensorLines:
     """Writes to the trace of the process that it is in, as soon as there is one; a child's lines go to its own."""
 
     def __init__(self, root: str) -> None:
-        self._root, self._since = root, time.time() - _TICK
+        self._root = os.path.realpath(root)
         self._begin()
         atexit.register(self.flush)
 
@@ -94,23 +96,41 @@ class TensorLines:
             os.close(file)
 
     def _has_trace(self) -> bool:
-        """Whether the process has a trace; its name ends with the process's number, and begins with a time."""
+        """Whether the process has a trace. Looks only if the directory of traces has changed since the last look."""
         if self._folder:
             return True
         try:
             changed = os.stat(self._root).st_mtime_ns
-            if changed == self._looked:
-                return False
-            if time.time_ns() - changed > _TICK * 1e9:
-                self._looked = changed
-            with os.scandir(self._root) as entries:
-                own = [entry for entry in entries if entry.name.endswith(f"_{self._pid}")]
-            # An earlier process may have had the number, too.
-            times = {entry.path: entry.stat().st_mtime for entry in own}
         except OSError:
             return False
-        self._folder = max((path for path in times if times[path] > self._since), key=times.__getitem__, default="")
+        if changed == self._looked:
+            return False
+        if time.time_ns() - changed > _TICK * 1e9:
+            self._looked = changed
+        self._folder = _trace_of_process(self._root)
         return bool(self._folder)
+
+
+def _trace_of_process(root: str) -> str:
+    """Return the trace directory in ``root`` whose event.log this process has open, or "".
+
+    The number in its name does not identify it: an earlier process, or an earlier program of this process, may have had
+    it. Nor does the time: the first launch may be older than the first look. A forked child has the log of its parent
+    open, too, which has another number.
+    """
+    own = re.compile(rf"_{os.getpid()}(?!\d)")
+    try:
+        numbers = sorted(map(int, os.listdir(_DESCRIPTORS)), reverse=True)  # the hook's are the highest
+    except (OSError, ValueError):
+        return ""
+    for number in numbers:
+        try:
+            folder, name = os.path.split(os.readlink(f"{_DESCRIPTORS}/{number}"))
+        except OSError:  # closed since
+            continue
+        if name == "event.log" and os.path.dirname(folder) == root and own.search(os.path.basename(folder)):
+            return folder
+    return ""
 
 
 def _one_field(text: str) -> str:
