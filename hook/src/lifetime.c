@@ -41,6 +41,7 @@
 #include "reasons.h"
 #include "registry.h"
 #include "result.h"
+#include "run_notes.h"
 #include "schedule.h"
 #include "settings.h"
 #include "signals.h"
@@ -284,6 +285,7 @@ __attribute__((constructor)) static void loaded(void)
         return;
     pthread_atfork(NULL, NULL, begin_in_child);
     last_thread_watch();
+    run_notes_open();
     const bool as_asked = control_start();
     if (settings.capture_range)
         control_gate(CONTROL_CAPTURE_RANGE, false);

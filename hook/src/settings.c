@@ -167,6 +167,7 @@ void settings_read(void)
     settings.engine = text("TUI_PROBE_ENGINE");
     settings.probe = text("TUI_PROBE_PROBE");
     settings.ending = text("TUI_PROBE_ENDING");
+    settings.notes = text("TUI_PROBE_NOTES");
     settings.beside = text("TUI_PROBE_BESIDE");
     settings.probe_folder = text("TUI_PROBE_PROBE_FOLDER");
     settings.only = substrings("TUI_PROBE_KERNELS");

@@ -17,6 +17,7 @@
 #include "log_file.h"
 #include "own_file.h"
 #include "real.h"
+#include "run_notes.h"
 #include "secrets.h"
 #include "settings.h"
 #include "sha1.h"
@@ -38,7 +39,8 @@ static void stamp_of(uint64_t time, char *stamp, size_t size)
              local.tm_sec);
 }
 
-/* A process that replaced itself by another program finds its first name taken: then by time. */
+/* The launcher has made an empty one for its own child. A process that replaced itself by another program finds its first
+ * name taken: then by time. */
 static bool make_directory(void)
 {
     char stamp[32];
@@ -48,7 +50,7 @@ static bool make_directory(void)
         int length = snprintf(directory, sizeof directory, "%s/%s_%d", settings.trace_root, chosen, (int)getpid());
         if (length < 0 || (size_t)length >= sizeof directory)
             return false;
-        if (mkdir(directory, 0700) == 0)
+        if (mkdir(directory, 0700) == 0 || (errno == EEXIST && rmdir(directory) == 0 && mkdir(directory, 0700) == 0))
             return true;
         if (errno != EEXIST)
             return false;
@@ -131,7 +133,7 @@ static bool open_log(void)
     return opened;
 }
 
-bool trace_dir_create(void)
+static bool create(void)
 {
     if (!make_directory())
         return false;
@@ -141,6 +143,16 @@ bool trace_dir_create(void)
     copy_probes();
     booking_count_folder(&(struct booking_folder){.path = directory});
     return open_log();
+}
+
+bool trace_dir_create(void)
+{
+    const bool created = create();
+    if (created)
+        run_note("trace", strrchr(directory, '/') + 1);
+    else
+        run_note("no-trace", strerror(errno));
+    return created;
 }
 
 const char *trace_dir_path(void)

@@ -37,7 +37,11 @@ __attribute__((constructor)) static void make_trace(void)
     int direct = atol(launcher) == (long)getppid();
     snprintf(path, sizeof path, "%s/%s_%d", getenv("TUI_PROBE_TRACE_ROOT"),
              direct ? getenv("TUI_PROBE_STAMP") : "Jan01_000000", getpid());
+    rmdir(path);
     mkdir(path, 0755);
+    FILE *notes = fopen(getenv("TUI_PROBE_NOTES"), "a");
+    fprintf(notes, "%d trace %s\n", getpid(), strrchr(path, '/') + 1);
+    fclose(notes);
 }
 const char *marker = "TUI_PROBE_DRIVER";
 """

@@ -25,6 +25,7 @@ PLACES = Places(
     cupy_cache=Path("/home/me/.cache/tui-probe/cupy"),
     ending=Path("/here/trace/.run-1/ending"),
     beside=Path("/here/trace/.run-1/beside"),
+    notes=Path("/here/trace/.run-1/notes"),
 )
 REAL = Driver(Path("/lib/libcuda.so.1"), simulated=False)
 SIMULATED = Driver(Path("/tool/sim/libcuda.so.1"), simulated=True)
@@ -60,6 +61,7 @@ def test_what_the_hook_is_told() -> None:
         "TUI_PROBE_PROBE": "/tool/probes/block_sched.toml",
         "TUI_PROBE_ENDING": "/here/trace/.run-1/ending",
         "TUI_PROBE_BESIDE": "/here/trace/.run-1/beside",
+        "TUI_PROBE_NOTES": "/here/trace/.run-1/notes",
         "TUI_PROBE_GRAFT_FAULTS": str(graft_faults_file()),
         "TUI_PROBE_EMPTY_KERNELS": str(default_folder("empty")),
     }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tui_probe.launcher.notes import RunNotes
 from tui_probe.launcher.spool import Spool
 from tui_probe.launcher.watch import TRACE_NAME, TraceWatch, stamp_of
 
@@ -169,26 +170,27 @@ def test_stamps_are_english_and_local(monkeypatch: pytest.MonkeyPatch) -> None:
     assert TRACE_NAME.fullmatch("Apr24_231539_1860576")
 
 
-def test_traces_of_other_launchers_in_the_same_root(tmp_path: Path) -> None:
-    """A directory of a living process that another launcher started is not ours; one of a dead process is in doubt."""
-    watch = TraceWatch(tmp_path)
-    stranger = subprocess.Popen(["sleep", "60"], env={"TUI_PROBE_LAUNCHER": "1"})
-    ours = subprocess.Popen(["sleep", "60"], env={"TUI_PROBE_LAUNCHER": str(os.getpid())})
-    gone = subprocess.Popen(["true"])
-    gone.wait()
-    try:
-        for process in (stranger, ours, gone):
-            (tmp_path / f"Nov21_025649_{process.pid}").mkdir()
-        (tmp_path / "notes").mkdir()
-        assert {path.name.rpartition("_")[2] for path in watch.poll()} == {str(ours.pid), str(gone.pid)}
-        assert watch.poll() == []
-        (tmp_path / f".run-{stranger.pid}").mkdir()
-        (tmp_path / f"Nov21_025650_{gone.pid}").mkdir()
-        assert watch.poll() == []
-    finally:
-        for process in (stranger, ours):
-            process.kill()
-            process.wait()
+def test_trace_watch_finds_noted_directories_only(tmp_path: Path) -> None:
+    """Another run may make directories in the same root while this one has it, and may have ended since."""
+    notes = tmp_path / "notes"
+    watch = TraceWatch(tmp_path, RunNotes(notes))
+    assert watch.poll() == []
+    for name in ("Nov21_025649_7", "Nov21_025649_8", "Nov21_025649_9"):
+        (tmp_path / name).mkdir()
+    watch.expect("Nov21_025649_9")
+    notes.write_text("8 trace Nov21_025649_8\n9 trace Nov21_025649_9\n8 trace ../../etc\nx\n\xff \xff\n7 tra")
+    assert [path.name for path in watch.poll()] == ["Nov21_025649_9", "Nov21_025649_8"]
+    with notes.open("a") as file:
+        file.write("ce Nov21_025649_7.2\n7 trace Nov21_025649_7.2\n")
+    assert [path.name for path in watch.poll()] == ["Nov21_025649_7.2"]
+    assert watch.poll() == []
+
+
+def test_run_notes_count_processes_without_trace(tmp_path: Path) -> None:
+    notes = RunNotes(tmp_path / "notes")
+    notes.path.write_text("7 no-trace Permission denied\n8 no-trace Permission denied\n")
+    assert notes.new_traces() == []
+    assert notes.failures == {"Permission denied": [7, 8]}
 
 
 def test_logs_are_copied_where_links_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

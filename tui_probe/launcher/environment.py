@@ -55,6 +55,8 @@ class Places:
     """Is there once the run is asked to end."""
     beside: Path
     """Takes what processes tell of drivers that are in them beside the one that the hook calls."""
+    notes: Path
+    """Takes what processes note for the launcher: see ``notes``."""
     control: Path | None = None
     """None: every process counts for itself."""
 
@@ -87,6 +89,7 @@ def target_environment(
         "TUI_PROBE_WEIGHT": weight_of(probes),
         "TUI_PROBE_ENDING": str(places.ending),
         "TUI_PROBE_BESIDE": str(places.beside),
+        "TUI_PROBE_NOTES": str(places.notes),
     }
     for name, value in (choices(options) | probe_choices(probes, places.probes) | control_choice(places)).items():
         environment.pop(name, None)  # of a run around this one

@@ -23,6 +23,7 @@ from .driver import find_driver
 from .engine import ANSWER_LIMIT, HURRIED, STOP_LIMIT, Engine
 from .environment import Places, framework_settings, python_settings, target_environment
 from .natives import native_library
+from .notes import RunNotes
 from .outcome import Outcome
 from .record import write_record
 from .spool import Spool
@@ -98,7 +99,8 @@ class Session:
         """Bytes by which logs of kernels grew."""
         self._cupy_cache = (default_folder("cupy") if options.cache else None) or self.spool.folder / "cupy"
         try:
-            self._watch = TraceWatch(self._root)
+            self._notes = RunNotes(self.spool.notes)
+            self._watch = TraceWatch(self._root, self._notes)
             self._engine = Engine(probes, options, load_ptx=self.driver.simulated, log=self.spool.engine_log)
         except BaseException:
             self.spool.remove()
@@ -145,9 +147,19 @@ class Session:
         folder = self._probes_for_traces()
         own = self.probes[0].path  # which is still there for processes that start after the run's end
         first = own if own.suffix == ".toml" else folder / f"{self.probes[0].name}.toml"
-        ending, beside = self.spool.ending, self.spool.beside
-        socket, control = self._engine.socket, self.control.path
-        places = Places(self._hook, self._root, socket, first, folder, self._cupy_cache, ending, beside, control)
+        ending = self.spool.ending
+        places = Places(
+            hook=self._hook,
+            trace_root=self._root,
+            socket=self._engine.socket,
+            probe=first,
+            probes=folder,
+            cupy_cache=self._cupy_cache,
+            ending=ending,
+            beside=self.spool.beside,
+            notes=self.spool.notes,
+            control=self.control.path,
+        )
         environment = target_environment(os.environ, self.options, self.driver, places, stamp, self.probes)
         root = self.options.trace_root
         self.target = start_target(

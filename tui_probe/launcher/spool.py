@@ -76,6 +76,9 @@ class Spool:
         self.engine_log = self.folder / "engine.log"
         self.ending = self.folder / "ending"
         self.beside = self.folder / "beside"
+        self.notes = self.folder / "notes"
+        with contextlib.suppress(OSError):  # a full disk: then there is no trace either
+            self.notes.touch(0o600)
 
     def link_into(self, trace: Path) -> None:
         """Let a trace directory have the target's output as it grows, where links can be made."""
