@@ -129,7 +129,8 @@ def built(source: Path, program: Path) -> str:
     nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
     if nvcc is None:
         return "no nvcc to build it with"
-    command = [nvcc, "-O2", "-std=c++17", "-arch=sm_90", "-o", program, source, *LIBRARIES.get(source.stem, [])]
+    libraries = LIBRARIES.get(source.stem, [])
+    command = [nvcc, "-O2", "-std=c++17", "-arch=sm_90", "-o", str(program), str(source), *libraries]
     made = subprocess.run(command, capture_output=True, text=True, check=False)
     return made.stderr.strip().split("\n")[-1] if made.returncode else ""
 
@@ -137,7 +138,7 @@ def built(source: Path, program: Path) -> str:
 def warm_up(commands: dict[str, list[str]], choices: list[str], limit: float, folder: Path) -> None:
     """Run everything once, side by side: files are read from the disk, and the caches of all compilers filled."""
     tools = [[], *(tool(choice, folder / "warm") for choice in choices)]
-    with ThreadPoolExecutor(max_workers=os.cpu_count() // 2 or 1) as pool:
+    with ThreadPoolExecutor(max_workers=(os.cpu_count() or 1) // 2 or 1) as pool:
         for before in tools:
             list(pool.map(lambda command: started([*before, *command], 4 * limit, folder), commands.values()))  # noqa: B023
             shutil.rmtree(folder / "warm", ignore_errors=True)

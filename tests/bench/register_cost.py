@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.bench.cost_tables import markdown
 from tui_probe.engine.assemble import Assembler, AssemblyReport
@@ -89,7 +89,7 @@ class Measuring:
         index = json.loads((directory / "index.json").read_text())
         os.environ["CUDA_HOME"] = index["toolkit"]
         self._memory = directory / "assembled.json"
-        self._known: dict[str, dict[str, int]] = json.loads(self._memory.read_text()) if self._memory.exists() else {}
+        self._known: dict[str, dict[str, Any]] = json.loads(self._memory.read_text()) if self._memory.exists() else {}
         self._files = [(directory / "kernels" / one["file"], one["kernel"]) for one in index["kernels"]]
         self._arch = arch
         self._assembler = Assembler()
@@ -100,7 +100,8 @@ class Measuring:
         """Every kernel with every probe, kernel by kernel."""
         chosen = [load_probe(name) for name in probes]
         with ThreadPoolExecutor(2) as pool:
-            found = [row for rows in pool.map(lambda file: self._rows(*file, chosen), self._files) for row in rows]
+            of_kernels = pool.map(lambda file: self._rows(file[0], file[1], chosen), self._files)
+            found = [row for rows in of_kernels for row in rows]
         self._memory.write_text(json.dumps(self._known))
         return found
 

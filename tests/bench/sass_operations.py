@@ -47,7 +47,7 @@ def named(words: list[Word], arch: int) -> list[str]:
         sys.exit("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
     with tempfile.NamedTemporaryFile(suffix=".bin") as file:
         Path(file.name).write_bytes(code_of(words))
-        command = [tool.path, "-b", f"SM{arch}", "-c", file.name]
+        command = [str(tool.path), "-b", f"SM{arch}", "-c", file.name]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     return re.findall(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?(\w+)", done.stdout)
 

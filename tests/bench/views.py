@@ -21,6 +21,7 @@ from tests.ui.terminal import Terminal, on_screen
 from tui_probe.draw.view import Document
 from tui_probe.pages.views.diff import Diff
 from tui_probe.pages.views.ptx import Ptx
+from tui_probe.probekit.lines import LineMeasure
 from tui_probe.probekit.measures import Measure, Measures
 from tui_probe.probekit.probe_results import ProbeResult
 from tui_probe.trace.follow import open_trace
@@ -71,7 +72,8 @@ def show_texts(lines: int) -> None:
         if i % 3 == 0:
             probed.append(f"\tmov.u32 %tp_{i % 7}, %clock; // tui-probe: bench")
     of = ProbeResult(kernel, None, "bench", kernel.read(next(RECORDED.glob("result/*.bin"))))
-    measures = Measures(of, (Measure("cycles", {line: line * 7 % 1000 for line in range(1, len(pruned), 4)}),))
+    cycles = {line: line * 7 % 1000 for line in range(1, len(pruned), 4)}
+    measures = Measures(of, (Measure(LineMeasure("cycles"), cycles),))
 
     def diff() -> DocumentView:
         return opened(Diff(kernel, pruned, probed, SourceLines({}), measures))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.analysis.by_line import CountsByLine
-    from tui_probe.trace.kernels import Kernel
+    from tui_probe.trace.model import Kernel
 
 TILES, CONSUMERS = 400, 4
 """Tiles of all blocks of ``slow_producer.cu``, each brought by one warp and waited for by several."""
@@ -42,7 +42,8 @@ def slow_producer(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def waits_of(kernel: Kernel, result: Path) -> CountsByLine[AsyncWaits]:
     assert kernel.info is not None
-    return analyse(read_result(result), kernel.info.sites.get(0, ()), kernel.folder)
+    counts: CountsByLine[AsyncWaits] = analyse(read_result(result), kernel.info.sites.get(0, ()), kernel.folder)
+    return counts
 
 
 @pytest.mark.parametrize("cycles", [20_000, 200_000])
@@ -84,6 +85,7 @@ def test_products_on_tensor_cores_run_unharmed(runner: Runner) -> None:
     assert (profiled.outcome.status, profiled.outcome.stdout) == (alone.status, alone.stdout)
     (kernel,) = [one for one in open_trace(profiled.trace).kernels if one.name == "matmul"]
     assert kernel.status == "probed", kernel.reason
+    assert kernel.folder is not None
     assert "wgmma.wait_group" in (kernel.folder / "pruned.ptx").read_text()
     note = note_in((kernel.folder / "kernel.info").read_text())
     for result in kernel.results:

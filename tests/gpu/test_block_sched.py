@@ -31,7 +31,7 @@ def schedules_of(trace: Path) -> dict[int, list[BlockSchedule]]:
 
 
 def cycles_of(schedules: list[BlockSchedule]) -> float:
-    return median(schedule.running + schedule.scheduling for schedule in schedules)
+    return median(float(schedule.running + schedule.scheduling) for schedule in schedules)
 
 
 @pytest.mark.times

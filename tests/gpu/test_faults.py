@@ -41,7 +41,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def scenario(request: pytest.FixtureRequest, programs: Path, tmp_path: Path) -> Iterator[Scenario]:
     """A run of the program under the real driver, with the engine that runs have."""
     name = request.param
-    command = (str(programs / "machine_code"),)
+    command: tuple[str, ...] = (str(programs / "machine_code"),)
     if name != "machine_code":
         command = (str(programs / "unusual"), str(PROGRAMS / "unusual.ptx"), name)
     alone = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)

@@ -85,7 +85,7 @@ def test_launches_that_could_hang_are_left_alone(programs: Path, runner: Runner)
     before, after = kernel.blocks_per_sm, kernel.blocks_per_sm_probed
     print(f"GPU-TABLE\ttogether\tblocks per SM {before} -> {after}")
     if before is not None and after is not None and after < before:
-        reasons = {launch.reason.code for launch in trace.launches if launch.reason is not None}
+        reasons = {launch.reason_code for launch in trace.launches}
         assert "residency" in reasons
 
 

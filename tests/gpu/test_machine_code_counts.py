@@ -89,7 +89,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Images]:
     for program in sorted(set(SOURCES.values())):
         for kind in ("cubin", "ptx"):
             output = folder / f"{program}.{kind}"
-            command = [tool("nvcc"), f"-{kind}", f"-arch=sm_{ARCH}", "-o", output, PROGRAMS / f"{program}.cu"]
+            command = [tool("nvcc"), f"-{kind}", f"-arch=sm_{ARCH}", "-o", str(output), str(PROGRAMS / f"{program}.cu")]
             jobs.append(subprocess.Popen(command))
     assert all(job.wait(300) == 0 for job in jobs)
     return {
@@ -359,7 +359,7 @@ def profiled_library(runner: Runner, what: str, probe: str) -> tuple[str, list[T
     command = [sys.executable, str(PROGRAMS / "library_kernels.py"), what]
     profiled = runner.profiled(command, "-p", probe, "--machine-code", "all", "--capture-range")
     assert profiled.outcome.status == 0, profiled.outcome.stderr
-    kernels = [kernel for kernel in open_trace(profiled.trace).kernels if kernel.status != "filtered"]
+    kernels = [kernel for kernel in open_trace(profiled.trace).kernels if kernel.status != "excluded"]
     for kernel in kernels:
         print(f"GPU-LIBRARY\t{probe}\t{kernel.status}\t{kernel.way}\t{kernel.reason}\t{kernel.name[:90]}")
     return profiled.outcome.stdout, [each for each in kernels if each.status == "probed" and each.results]
