@@ -181,3 +181,29 @@ after = "SAVE [ m ] {{{value}}};"
     start = lines.index(expected[0])
     assert lines[start : start + len(expected)] == expected
     accepts(text)
+
+
+GENERIC = "ld.!global.!shared.!local.!const.!param:st.!global.!shared.!local.!param"
+
+
+def count_matches(instruction: str, position: str) -> int:
+    return "\n".join(lines_for(instruction, "add.u64 %n, %n, 77;", position)).count(", 77;")
+
+
+@pytest.mark.parametrize("address", ["[tile]", "[tile + 4 * 2]", "[tile+-0x4]", "tile[%r1]"])
+def test_generic_access_by_name_is_in_the_space_of_the_variable(address: str) -> None:
+    for instruction in (f"ld.u32 %r2, {address};", f"@%p1 st.u32 {address}, 7;"):
+        assert count_matches(instruction, GENERIC) == 0
+        assert count_matches(instruction, "ld.shared:st.shared") == 1
+    assert count_matches("ld.u32 %r2, [%rd1];", GENERIC) == 1
+
+
+def test_address_of_generic_access_by_name_is_generic() -> None:
+    generic = "\n".join(lines_for("ld.u32 %r2, [tile+4];", "add.u64 %n, %n, ADDR;", "ld"))
+    assert "mov.u64 %tp__addr, tile;\nadd.s64 %tp__addr, %tp__addr, 4;\ncvta.shared.u64 %tp__addr, %tp__addr;" in generic
+    assert "cvta" not in "\n".join(lines_for("ld.shared.u32 %r2, [tile];", "add.u64 %n, %n, ADDR;", "ld"))
+
+
+def test_operand_with_an_offset_is_added_up() -> None:
+    lines = "\n".join(lines_for("add.s64 %rd1, %rd2 + 4, %rd3;", "add.u64 %n, %n, IN1;", "add"))
+    assert "add.s64 %tp__in1_b64, %rd2, 4;\nadd.u64 %tp_n, %tp_n, %tp__in1_b64;" in lines

@@ -27,7 +27,7 @@ ONE_TOKEN = {
         "2.5e-3",
         "3U",
     ],
-    Kind.STRING: ['"a // \\" b"', '""'],
+    Kind.STRING: ['"a // b"', '""', '"C:\\"', '"a\nb"'],
     Kind.PUNCTUATION: ["{", "@", "|"],
 }
 
@@ -51,7 +51,7 @@ def test_signs_and_selectors_are_tokens_of_their_own() -> None:
     ("text", "line", "message"),
     [
         ('a\n"b', 2, "string"),
-        ('"a\n"', 1, "string"),
+        ('"a\n', 1, "string"),
         ("a\n\n/* b\n", 3, "comment"),
         ("/*/", 1, "comment"),
     ],

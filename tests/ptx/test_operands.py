@@ -9,7 +9,20 @@ from hypothesis import strategies as st
 from tests.ptx.strategies import operands
 from tui_probe.ptx.operands import OperandParser, parse_integer
 from tui_probe.ptx.printer import print_operand, tokens
-from tui_probe.ptx.tree import Element, Group, Immediate, Memory, Negated, Operand, Pair, Raw, Register, Symbol, Vector
+from tui_probe.ptx.tree import (
+    Element,
+    Group,
+    Immediate,
+    Memory,
+    Negated,
+    Operand,
+    Pair,
+    Raw,
+    Register,
+    Sum,
+    Symbol,
+    Vector,
+)
 
 R1, R2, RD1 = Register("%r1"), Register("%r2"), Register("%rd1")
 SCOPE = OperandParser({"bare": 0, "n": 5})
@@ -52,6 +65,9 @@ SCOPE = OperandParser({"bare": 0, "n": 5})
         ("(%r1, foo)", Group((R1, Symbol("foo")))),
         ("!%p1", Negated("!", Register("%p1"))),
         ("-%r1", Negated("-", R1)),
+        ("%r1 + 4", Sum(R1, 4)),
+        ("%r1+-0x2+010", Sum(R1, 6)),
+        ("{%r1+1, %r1}", Vector((Sum(R1, 1), R1))),
         ("foo[3]", Element("foo", Immediate("3"))),
         ("foo[%r1]", Element("foo", Register("%r1"))),
         ("foo[%r1+1]", Raw("foo[%r1+1]")),

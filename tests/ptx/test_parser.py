@@ -102,3 +102,63 @@ def test_numbers_that_no_ptx_has(text: str) -> None:
 def test_text_without_version_is_refused() -> None:
     with pytest.raises(PtxError, match=r"\.version"):
         parse("")
+
+
+SOURCE = """.nv_intermediate_source_section {
+.code_block {
+.ir_name: "some } ir"
+.source_begin
+for i in range { // and " so /* on .source_end
+.source_ending
+.visible .entry other() { ret; }
+ .source_end
+}
+}
+"""
+
+
+@pytest.mark.parametrize("order", ["{source}{kernel}", "{kernel}{source}", "{source}{kernel}{source}"])
+def test_source_text_of_another_language_is_opaque(order: str) -> None:
+    kernel = ".entry k() {\n.loc 1 2 5\n.loc_intermediate 2 1 10\nmov.u32 %r1, 1;\nret;\n}\n"
+    module = parse(HEADER + order.format(source=SOURCE, kernel=kernel))
+    assert [function.name for function in module.functions()] == ["k"]
+    body = module.functions()[0].body or []
+    assert [node.opcode for node in body if isinstance(node, Instruction)] == ["mov", "ret"]
+
+
+@pytest.mark.parametrize(
+    "declaration",
+    [
+        ".visible .func (.param .u32 sum) twice (.param .u32 value)",
+        ".extern .func twice",
+        ".func twice(.param .u32 value) .noreturn",
+        ".weak .func .attribute(.unified(1, 2)) twice (.param .u32 value) // ;",
+    ],
+)
+@pytest.mark.parametrize(
+    "follower",
+    [
+        ".visible .entry next() { ret; }",
+        ".func next() { ret; }",
+        ".func next()",
+        ".global .u32 next;",
+        ".alias next, other;",
+        '.file 1 "next"',
+        ".section .debug_str { next: .b8 0 }",
+        "@@DWARF .byte next",
+        "",
+    ],
+)
+def test_function_declaration_needs_no_semicolon(declaration: str, follower: str) -> None:
+    module = parse(f"{HEADER}{declaration}\n{follower}")
+    first, *others = module.items[3:]
+    assert getattr(first, "name", "") == "twice"
+    assert getattr(first, "body_span", 0) is None
+    assert module.source[first.span.start : first.span.end] == declaration.partition(" //")[0]
+    assert len(others) == bool(follower)
+
+
+@pytest.mark.parametrize("text", [".entry k()\n.entry j() { ret; }", ".func f(.param .u32 a\n.entry j() { ret; }"])
+def test_kernel_header_needs_its_body(text: str) -> None:
+    with pytest.raises(PtxError):
+        parse(HEADER + text)

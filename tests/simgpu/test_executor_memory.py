@@ -347,3 +347,21 @@ def test_variables_that_functions_declare_inside_themselves() -> None:
         device.launch(compile_kernel(tree, name), out, block=(1,))
         seen.append(out.tolist())
     assert seen == [[2, 3], [5, 6], [3, 3]]
+
+
+def test_generic_accesses_by_name_are_in_the_space_of_the_variable() -> None:
+    source = """
+.shared .align 8 .b8 outer[64];
+.visible .entry named(.param .u64 output) {
+    .shared .align 4 .u32 kept[32]; .local .align 4 .u32 own[4]; .reg .b32 %r<9>, temp; .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [output]; mov.u32 temp, %tid.x;
+    st.u32 [kept + 4], 7; st.u32 kept[temp], temp;
+    st.u32 [own+4], temp + 1; ld.u32 %r1, [own + 4];
+    st.volatile.u32 [outer], 3; atom.add.u32 %r2, [outer], temp + -1; red.add.u32 [outer], 5; ld.u32 %r3, [outer];
+    add.u32 %r4, temp + 0x10, temp+010; mov.u64 %rd2, %rd1 + 8;
+    st.global.v2.u32 [%rd1], {%r1, %r2}; st.u32 [%rd2], %r3; st.u32 [%rd2 + 4], %r4;
+    ret;
+}"""
+    output = np.zeros(4, np.uint32)
+    Device().launch(compiled(source), output, block=(1,))
+    assert list(output) == [1, 3, 7, 24]

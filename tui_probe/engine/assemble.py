@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.engine.toolchain import INSTALL_HINT, Tool, find_tools
 from tui_probe.errors import ImageError, ToolchainError
 from tui_probe.ptx.elf import sections
+from tui_probe.ptx.outline import target_of
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 _SECONDS: Final = 600
 _ANSWER_SECONDS: Final = 2
 _TOO_OLD: Final = re.compile(r"Unsupported \.version|is not defined for option|Unsupported .*target")
-_TARGET: Final = re.compile(r"^\s*\.target\s+(sm_\d+)([af]?)", re.MULTILINE)
 _HEAD_BYTES: Final = 65536
 _CODE: Final = ".text."
 
@@ -96,8 +96,8 @@ class Assembler:
 def _with_suffix(ptx: Path, arch: str) -> str:
     """The architecture to assemble for: ``sm_90a`` PTX needs sm_90a on a device of sm_90."""
     with ptx.open("rb", buffering=0) as file:
-        match = _TARGET.search(file.read(_HEAD_BYTES).decode("utf-8", "replace"))
-    return arch + match[2] if match and match[1] == arch else arch
+        target = target_of(file.read(_HEAD_BYTES).decode("utf-8", "replace"))
+    return str(target) if target and f"sm_{target.arch}" == arch else arch
 
 
 def _slow(tool: Tool, seconds: float) -> Reason:

@@ -165,7 +165,8 @@ class FunctionInsertion:
                 if any(matches(position, original, self._also(original)) for position in point.positions):
                     if self._retries.is_later_try(original, point):
                         continue
-                    helpers = Helpers(instruction, self._types, self.names, self._kernel, self.function)
+                    space = self._kernel.named_space(original)
+                    helpers = Helpers(instruction, self._types, self.names, self._kernel, self.function, space)
                     if all(helpers.tells(snippet) for snippet in (point.before, point.after) if snippet):
                         notes.add("instruction", original, instruction, point.name)
                         yield instruction, point, helpers
@@ -178,7 +179,9 @@ class FunctionInsertion:
 
     def _also(self, instruction: Instruction) -> tuple[str, ...]:
         """What positions may say of an instruction beside its own modifiers."""
-        return (MERGED,) if instruction.opcode == "ld" and id(instruction) in self._merged else ()
+        merged = (MERGED,) if instruction.opcode == "ld" and id(instruction) in self._merged else ()
+        space = self._kernel.named_space(instruction)
+        return (*merged, space) if space else merged
 
     def _find_starts(self, notes: SiteNotes) -> Iterator[tuple[Instruction, ProbePoint, int, int]]:
         """The first instruction of each basic block that holds instructions of a point's class, how many, and how many

@@ -20,7 +20,7 @@ from tui_probe.engine.walk import type_of
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.access import TYPE_BYTES, access_bytes, fragment_bytes
 from tui_probe.ptx.printer import print_operand
-from tui_probe.ptx.tree import Element, Immediate, Instruction, Memory, Operand, Register, Symbol, Vector
+from tui_probe.ptx.tree import Element, Immediate, Instruction, Memory, Operand, Register, Sum, Symbol, Vector
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _OPERANDS: Final = {"OUT": 0, "IN1": 1, "IN2": 2, "IN3": 3}
 _STORES: Final = frozenset({"st", "wmma"})
 _SPACES: Final = ("global", "shared", "local", "const", "param")
+_OFFSETS: Final = frozenset({"shared", "local"})
+"""The state spaces whose variables have an address of their own there, which is not their generic address."""
 TYPE_BITS: Final = {name: size * 8 for name, size in TYPE_BYTES.items()}
 
 
@@ -51,13 +53,21 @@ class Helpers:
     """Helper values for one probed instruction of a ``function`` of ``kernel``, whose registers are of ``types``."""
 
     def __init__(
-        self, instruction: Instruction, types: dict[str, str], names: Names, kernel: Kernel, function: Function
+        self,
+        instruction: Instruction,
+        types: dict[str, str],
+        names: Names,
+        kernel: Kernel,
+        function: Function,
+        named_space: str = "",
     ) -> None:
+        """``named_space`` is that of the variable which an instruction without a state space names."""
         self._instruction = instruction
         self._types = types
         self._names = names
         self._kernel = kernel
         self._function = function
+        self._named_space = named_space
 
     def value(self, helper: str) -> HelperValue:
         """The value of a helper. Raises UnsupportedKernelError where the instruction has no such thing."""
@@ -80,6 +90,10 @@ class Helpers:
             return self._address(operand, helper)
         sources = frozenset(_registers(operand))
         types = {type_of(name, self._types) for name in sources}
+        if isinstance(operand, Sum) and (bits := TYPE_BITS.get(next(iter(types)), 0)):
+            target = self._names.temporary(f"{helper.lower()}_b{bits}", f"b{bits}")
+            line = f"add.s{bits} {target}, {operand.base}, {operand.offset};"
+            return HelperValue(target, f"b{bits}", [line], sources)
         return HelperValue(print_operand(operand), types.pop() if len(types) == 1 else "", [], sources)
 
     def tells(self, snippet: Snippet) -> bool:
@@ -132,7 +146,7 @@ class Helpers:
         """The address of a memory operand in a 64-bit register."""
         target = self._names.temporary(helper.lower(), "b64")
         if isinstance(operand, Element):
-            lines = [f"mov.u64 {target}, {print_operand(operand)};"]
+            lines = [f"mov.u64 {target}, {print_operand(operand)};", *self._made_generic(target)]
             return HelperValue(target, "b64", lines, frozenset(_registers(operand)))
         match operand.base:
             case Register(name=name):
@@ -144,9 +158,14 @@ class Helpers:
                 return HelperValue(target, "b64", widen + add, frozenset({name}))
             case Symbol(name=name):
                 add = [f"add.s64 {target}, {target}, {operand.offset};"] if operand.offset else []
-                return HelperValue(target, "b64", [f"mov.u64 {target}, {name};", *add])
+                return HelperValue(target, "b64", [f"mov.u64 {target}, {name};", *add, *self._made_generic(target)])
             case None:
                 return HelperValue(target, "b64", [f"mov.u64 {target}, {operand.offset};"])
+
+    def _made_generic(self, address: str) -> list[str]:
+        """Lines that turn the offset of a variable in its space into the address that a generic access has."""
+        is_offset = self._named_space in _OFFSETS
+        return [f"cvta.{self._named_space}.u64 {address}, {address};"] if is_offset else []
 
     def _bytes(self) -> HelperValue:
         opcode, modifiers = self._instruction.opcode, self._instruction.modifiers

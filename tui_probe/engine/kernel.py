@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from tui_probe.ptx.named_spaces import named_spaces
 from tui_probe.ptx.prune import find_entry, prune
 from tui_probe.ptx.references import items_by_name, references
 from tui_probe.ptx.tree import Function, Variable
@@ -63,6 +64,14 @@ class Kernel:
         if function.name not in self._value_types:
             self._value_types[function.name] = ValueTypes(function)
         return self._value_types[function.name]
+
+    def named_space(self, instruction: Instruction) -> str:
+        """The state space of the variable that an access without a space names; "" for all other instructions."""
+        return self._named_spaces.get(id(instruction), "")
+
+    @cached_property
+    def _named_spaces(self) -> dict[int, str]:
+        return named_spaces(self.bodies, self.variables)
 
     def shift_of(self, function: Function) -> int:
         """Lines from the place of a function in its module to that in the pruned text."""

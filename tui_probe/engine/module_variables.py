@@ -21,7 +21,19 @@ from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.instructions import statements_in
 from tui_probe.ptx.printer import MADE_UP, print_instruction, print_operand
 from tui_probe.ptx.references import direct_references, names_in
-from tui_probe.ptx.tree import Element, Function, Instruction, Memory, Operand, Raw, Register, Symbol, Variable, Vector
+from tui_probe.ptx.tree import (
+    Element,
+    Function,
+    Instruction,
+    Memory,
+    Operand,
+    Raw,
+    Register,
+    Sum,
+    Symbol,
+    Variable,
+    Vector,
+)
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
@@ -137,8 +149,9 @@ def _refuse_function_addresses(kernel: Kernel) -> None:
             if instruction.opcode == "call":
                 continue
             for operand in instruction.operands:
-                if isinstance(operand, Register) and operand.name in held:
-                    _refuse_address(instruction, held[operand.name])
+                register = operand.base if isinstance(operand, Sum) else operand
+                if isinstance(register, Register) and register.name in held:
+                    _refuse_address(instruction, held[register.name])
             named = [operand.name for operand in instruction.operands if isinstance(operand, Symbol)]
             for name in names.intersection(named):
                 target = instruction.operands[0]

@@ -56,6 +56,7 @@ class _Writer:
         self.sources = SiteSources(kernel, image)
         self._source_of = self.sources.of
         self._line_of = kernel.line_of
+        self._named_space = kernel.named_space
 
     def block(self, site: Site, *, whole: bool) -> str:
         """A basic block or a loop. ``whole`` tells that its instructions are named, each with its line."""
@@ -69,16 +70,19 @@ class _Writer:
     def instruction(self, one: Instruction, at: str = "", points: tuple[str, ...] = (), rest: str = "") -> str:
         """``at`` and ``points`` are those of a site, ``rest`` is what else is told of it."""
         line, opcode = self._line_of(one), one.opcode
-        told = _told(at, points, opcode, one.modifiers, access_bytes(one) if opcode == "cp" else None)
+        copied = access_bytes(one) if opcode == "cp" else None
+        told = _told(at, points, opcode, one.modifiers, copied, self._named_space(one))
         if source := self._source_of(line):
             return f'{{"line": {line}, {told}, "source": {source}{rest}}}'
         return f'{{"line": {line}, {told}{rest}}}'
 
 
 @lru_cache(maxsize=_KINDS_KEPT)
-def _told(at: str, points: tuple[str, ...], opcode: str, modifiers: tuple[str, ...], copied: int | None) -> str:
+def _told(
+    at: str, points: tuple[str, ...], opcode: str, modifiers: tuple[str, ...], copied: int | None, named_space: str
+) -> str:
     """What is the same for all instructions of a name at which the same points are; a copy has its bytes among its
-    operands.
+    operands, and an access without a state space may have one by the variable that it names.
     """
     one = Instruction(opcode, modifiers, (), MADE_UP)
     facts = facts_of(one)
@@ -88,7 +92,7 @@ def _told(at: str, points: tuple[str, ...], opcode: str, modifiers: tuple[str, .
         "opcode": facts.opcode,
         "class": facts.work,
         "type": facts.type or None,
-        "space": facts.space or None,
+        "space": facts.space or named_space or None,
         "access": facts.access,
         "bytes": size if size is not None and 0 <= size < MOST else None,
     }

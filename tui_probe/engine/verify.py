@@ -37,6 +37,7 @@ from tui_probe.ptx.tree import (
     Pair,
     Raw,
     Register,
+    Sum,
     Symbol,
     Vector,
 )
@@ -315,7 +316,7 @@ class _SnippetCheck:
             case Vector(elements) | Group(elements):
                 for element in elements:
                     self._read(element, code)
-            case Negated(operand=inner):
+            case Negated(operand=inner) | Sum(base=inner):
                 self._read(inner, code)
             case Raw():
                 raise self._error(code.place, f"{code.text!r} cannot be understood: is a semicolon missing?")

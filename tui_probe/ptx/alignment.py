@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.ptx.instructions import instructions_in
 from tui_probe.ptx.operands import parse_integer
-from tui_probe.ptx.tree import Immediate, Register, Symbol
+from tui_probe.ptx.tree import Immediate, Register, Sum, Symbol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,8 +39,10 @@ def alignments(function: Function, symbols: Mapping[str, int]) -> dict[str, int]
         match operand:
             case Register(name=name):
                 return found.get(name, 1)
-            case Symbol(name=name):
-                return symbols.get(name, 1)
+            case Symbol(name=name, offset=offset):
+                return min(symbols.get(name, 1), _of_number(offset))
+            case Sum(base=base, offset=offset):
+                return min(of(base), _of_number(offset))
             case Immediate(text=text):
                 return _of_number(parse_integer(text))
         return 1

@@ -59,6 +59,7 @@ _STATEMENT: Final = re.compile(
     rf"|(?!/\*)(?=[^ \t\r\n\f\v\"])"
     rf")"
 )
+_THREE_NUMBERS: Final = re.compile(_ANY_NUMBER * 3)
 _LABEL_DIRECTIVE: Final = re.compile(rf"{TRIVIA}(\.(?:branchtargets|calltargets|callprototype))(?![A-Za-z0-9_$:])")
 
 
@@ -161,7 +162,10 @@ class _BodyParser:
         if name in SPACES or name in LINKAGES:
             self._declaration(name, start)
             return
-        if name != "loc":
+        if name == "loc_intermediate":
+            numbers = _THREE_NUMBERS.match(self._source, self._position, self._end)
+            self._position = numbers.end() if numbers else self._position
+        if not name.startswith("loc"):
             self._add_directive(name, start, self._to_semicolon(start)[-1].end)
         else:  # a .loc of no known form: what follows it stands for itself
             self._add_directive(name, start, self._position)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui_probe.errors import ImageError
 from tui_probe.ptx import elf, fatbin
-from tui_probe.ptx.lexer import NAME, TRIVIA
+from tui_probe.ptx.outline import is_ptx, kernel_names, target_of
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
@@ -26,9 +26,6 @@ _PTX_SECTION: Final = re.compile(r"\.nv_debug_ptx_txt(?:\..+)?")
 """A cubin that was linked from several has a section for each of them, with a number behind a dot."""
 FATBIN_SECTIONS: Final = (".nv_fatbin", "__nv_relfatbin")
 """Of programs and objects: fatbins as they are loaded, and those that are still to be linked."""
-_PTX_START: Final = re.compile(rf"{TRIVIA}\.version(?![A-Za-z0-9_$])")
-_TARGET: Final = re.compile(r"\.target\s+sm_([0-9]+)([a-z]?)")
-_ENTRY: Final = re.compile(rf"\.entry{TRIVIA}({NAME})")
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,7 @@ class PtxText:
     @cached_property
     def entry_names(self) -> dict[str, None]:
         """The names of its kernels, in order."""
-        return dict.fromkeys(_ENTRY.findall(self.text))
+        return kernel_names(self.text)
 
     def runs_on(self, arch: int) -> bool:
         """Tell whether a device of compute capability ``arch`` (90 for 9.0) can run it.
@@ -49,11 +46,10 @@ class PtxText:
         A target runs on its own and on later devices; ``sm_90a`` on 9.0 alone, ``sm_100f`` on its family.
         PTX ISA reference, ``.target``.
         """
-        match = _TARGET.search(self.text)
-        suffix = match[2] if match else ""
-        if suffix == "a":
+        target = target_of(self.text)
+        if target and target.suffix == "a":
             return self.arch == arch
-        if suffix == "f":
+        if target and target.suffix == "f":
             return self.arch <= arch and self.arch // 10 == arch // 10
         return self.arch <= arch
 
@@ -101,7 +97,7 @@ def image_kind(image: bytes) -> ImageKind:
         return "fatbin"
     if image.startswith(_WRAPPER_MAGIC):
         return "warpped_fatbin"
-    if _PTX_START.match(_text(image)):
+    if is_ptx(_text(image)):
         return "ptx"
     raise ImageError(
         f"the image ({len(image)} bytes, starting with {image[:8].hex(' ') or 'nothing'}) is no cubin, fatbin or PTX"
@@ -203,7 +199,7 @@ def _of_section(content: bytes) -> str:
 
 
 def _texts(texts: Iterable[str]) -> tuple[PtxText, ...]:
-    return tuple(PtxText(_arch(text), text) for text in texts if _PTX_START.match(text))
+    return tuple(PtxText(_arch(text), text) for text in texts if is_ptx(text))
 
 
 def container_of(image: bytes) -> bytes:
@@ -225,5 +221,5 @@ def _text(image: bytes) -> str:
 
 
 def _arch(text: str) -> int:
-    match = _TARGET.search(text)
-    return int(match[1]) if match else 0
+    target = target_of(text)
+    return target.arch if target else 0

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 SPACE: Final = r"[ \t\r\n\f\v]"
 COMMENT: Final = r"//[^\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/"
 TRIVIA: Final = rf"(?>{SPACE}++|{COMMENT})*+"
-STRING: Final = r'"(?>[^"\\\n]++|\\[^\n])*+"'
+STRING: Final = r'"[^"]*+"'
+"""As ptxas reads it: a backslash is an ordinary character, and a line break may be inside."""
+_SOURCE_END: Final = r"[ \t]*+\.source_end[ \t\r]*+(?=\n|\Z)"
+SOURCE_TEXT: Final = rf"\.source_begin[ \t\r]*+\n(?>(?!{_SOURCE_END})[^\n]*+\n)*+(?>{_SOURCE_END}|[^\n]*+)"
+"""Text of another language, from the line ``.source_begin`` to the next line ``.source_end``: any characters."""
 NAME: Final = r"(?>[A-Za-z][A-Za-z0-9_$]*+|[_$%][A-Za-z0-9_$]*+)"
 DOTTED: Final = r"\.[A-Za-z0-9_$]++(?>::[A-Za-z0-9_$]++)*+"
 NUMBER: Final = (
@@ -102,7 +106,7 @@ def lex(source: str, start: int = 0, end: int | None = None) -> Iterator[Token]:
 
 def raise_bad_token(source: str, position: int) -> NoReturn:
     """Raise the PtxError for the comment or the string at ``position``, which does not end."""
-    what = "string is not closed on its line" if source[position] == '"' else "comment is not closed by */"
+    what = "string is not closed" if source[position] == '"' else "comment is not closed by */"
     raise PtxError(f"this {what}", line_of(source, position))
 
 

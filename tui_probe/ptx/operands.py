@@ -22,6 +22,7 @@ from tui_probe.ptx.tree import (
     Pair,
     Raw,
     Register,
+    Sum,
     Symbol,
     Vector,
 )
@@ -275,6 +276,8 @@ class _TokenParser:
         node = self._scope.named(token.text)
         if isinstance(node, Symbol) and self._peek() in ("+", "-"):
             return Symbol(node.name, self._offset())
+        if isinstance(node, Register) and self._peek() in ("+", "-"):
+            return Sum(node, self._offset())
         if isinstance(node, Symbol) and self._accept("["):
             return self._element(node.name)
         return node

@@ -15,6 +15,7 @@ from tui_probe.ptx.declarations import LINKAGES, SPACES, NotDeclarationError, pa
 from tui_probe.ptx.header import parse_header
 from tui_probe.ptx.lexer import (
     COMMENT,
+    SOURCE_TEXT,
     STRING,
     Kind,
     Lines,
@@ -29,6 +30,19 @@ from tui_probe.ptx.tree import Directive, Function, Module, Span, Statement, Top
 
 _NO_BRACE: Final = r"[^{}\"/]*+"
 _TO_BRACE: Final = re.compile(rf"{_NO_BRACE}(?:(?:{STRING}|{COMMENT}|/(?!\*)){_NO_BRACE})*+(.)")
+_NO_DOT: Final = r"[^{}\"/.]*+"
+_TO_BRACE_OF_SECTION: Final = re.compile(rf"{_NO_DOT}(?:(?:{STRING}|{COMMENT}|{SOURCE_TEXT}|/(?!\*)|\.){_NO_DOT})*+(.)")
+"""Bodies have no ``.source_begin``, and so many dots that looking for one would take a third of the parser's time."""
+_STARTS_ITEM: Final = frozenset(
+    f".{name}"
+    for name in (
+        *LINKAGES,
+        *SPACES,
+        *("entry", "func", "alias", "file", "section", "nv_intermediate_source_section"),
+        *("version", "target", "address_size"),
+    )
+)
+"""What begins a module's next item, and so ends a declaration of a function that lacks its semicolon."""
 _FIELDS: Final = ("kind", "name", "parameters", "span", "returns", "linkage", "attributes", "body_span")
 
 
@@ -86,7 +100,7 @@ class _ModuleParser:
             self._declaration(first.start)
             return
         match name:
-            case "section":
+            case "section" | "nv_intermediate_source_section":
                 tokens = self._to_block(first.start)
             case "alias" | "pragma":
                 tokens = self._to_semicolon(first.start)
@@ -134,27 +148,39 @@ class _ModuleParser:
             self._items.append(Directive(tokens[0].text[1:], self._source[start : span.end], span))
 
     def _function(self, start: int) -> None:
-        tokens: list[Token] = []
-        for token in lex(self._source, start):
-            if token.text == "{" or (token.text == ";" and not _in_pragma(tokens)):
-                break
-            tokens.append(token)
-        else:
-            raise PtxError("this function has no body and no ';'", line_of(self._source, start))
+        tokens, end = self._header(start)
         function = parse_header(self._source, tokens, self._lines)
-        function.span.end = token.end
-        if token.text == "{":
-            function.span.end = self._closing_brace(token.start)
-            function.body_span = Span(token.start, function.span.end, self._lines.at(token.start))
+        if end is not None:
+            function.span.end = end.end
+        if end is not None and end.text == "{":
+            function.span.end = self._closing_brace(end.start, _TO_BRACE)
+            function.body_span = Span(end.start, function.span.end, self._lines.at(end.start))
             function = _LazyFunction.of(function, self._source)
         self._position = function.span.end
         self._items.append(function)
 
-    def _closing_brace(self, opening: int) -> int:
+    def _header(self, start: int) -> tuple[list[Token], Token | None]:
+        """The tokens of a function header, and the ``{`` or ``;`` that ends it; None for a ``.func`` that lacks it."""
+        tokens: list[Token] = []
+        depth = 0
+        is_named = False
+        for token in lex(self._source, start):
+            if token.text == "{" or (token.text == ";" and not _in_pragma(tokens)):
+                return tokens, token
+            if is_named and not depth and (token.text in _STARTS_ITEM or token.text == "@"):
+                break
+            depth += (token.text == "(") - (token.text == ")")
+            is_named = is_named or (token.kind is Kind.NAME and not depth)
+            tokens.append(token)
+        if not is_named or depth or not any(token.text == ".func" for token in tokens):
+            raise PtxError("this function has no body and no ';'", line_of(self._source, start))
+        return tokens, None
+
+    def _closing_brace(self, opening: int, to_brace: re.Pattern[str]) -> int:
         """The index behind the brace that closes the one at ``opening``."""
         depth = 0
         position = opening
-        while match := _TO_BRACE.match(self._source, position):
+        while match := to_brace.match(self._source, position):
             position = match.end()
             if match[1] == "{":
                 depth += 1
@@ -168,7 +194,7 @@ class _ModuleParser:
 
     def _block(self, opening: int) -> Token:
         """What the brace at ``opening`` begins, as one token."""
-        text = self._source[opening : self._closing_brace(opening)]
+        text = self._source[opening : self._closing_brace(opening, _TO_BRACE_OF_SECTION)]
         return Token(Kind.PUNCTUATION, text, opening)
 
     def _to_semicolon(self, start: int) -> list[Token]:

@@ -21,6 +21,7 @@ from tui_probe.ptx.tree import (
     Raw,
     Register,
     Span,
+    Sum,
     Symbol,
     Vector,
 )
@@ -45,6 +46,8 @@ def print_operand(operand: Operand) -> str:
             return text
         case Symbol(name, offset):
             return f"{name}+{offset}" if offset else name
+        case Sum(base, offset):
+            return f"{base}+{offset}"
         case Element(name, index):
             return f"{name}[{print_operand(index)}]"
         case Memory():

@@ -7,15 +7,16 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import PtxError
-from tui_probe.ptx.lexer import COMMENT, NAME
+from tui_probe.ptx.lexer import COMMENT, NAME, TRIVIA
 from tui_probe.ptx.references import items_by_name, references
 from tui_probe.ptx.tree import Directive, Function, Location, Module, Scope, Statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_FILE: Final = re.compile(r"(?:\.loc|\.file|inlined_at)\s+([0-9]+)")
-_INLINED_NAME: Final = re.compile(rf"function_name\s+({NAME})")
+_FILE: Final = re.compile(rf"(?:\.loc|\.loc_intermediate|\.file|inlined_at){TRIVIA}([0-9]+)")
+_INLINED_NAME: Final = re.compile(rf"function_name{TRIVIA}({NAME})")
+_DEBUG: Final = re.compile(rf"{TRIVIA},{TRIVIA}debug(?![A-Za-z0-9_$])")
 _COMMENT: Final = re.compile(COMMENT)
 _STRING_LABEL: Final = re.compile(rf"({NAME})\s*:")
 
@@ -60,11 +61,11 @@ def prune(module: Module, entry: str, needed: Iterable[str] | None = None) -> st
 
 
 def _locations(statements: Iterable[Statement], source: str) -> Iterator[str]:
-    """The text of each ``.loc``."""
+    """The text of each ``.loc`` and ``.loc_intermediate``."""
     for node in statements:
         if isinstance(node, Scope):
             yield from _locations(node.body, source)
-        elif isinstance(node, Location):
+        elif isinstance(node, Location) or (isinstance(node, Directive) and node.name == "loc_intermediate"):
             yield source[node.span.start : node.span.end]
 
 
@@ -74,7 +75,7 @@ def _directive(directive: Directive, files: set[str], strings: set[str]) -> str:
         case "version" | "address_size" | "pragma":
             return directive.text
         case "target":
-            return re.sub(r"\s*,\s*debug\b", "", directive.text)
+            return _DEBUG.sub("", directive.text)
         case "file":
             return directive.text if files.intersection(_FILE.findall(directive.text)) else ""
         case "section":

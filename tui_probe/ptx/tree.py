@@ -46,6 +46,14 @@ class Symbol:
 
 
 @dataclass(frozen=True, slots=True)
+class Sum:
+    """A register and what is added to it, outside of brackets: ``%r1+4``."""
+
+    base: Register
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """An address in brackets. ``base`` is None for an absolute address.
 
@@ -103,7 +111,7 @@ class Raw:
     text: str
 
 
-Operand: TypeAlias = Register | Immediate | Symbol | Memory | Element | Vector | Pair | Group | Negated | Raw
+Operand: TypeAlias = Register | Immediate | Symbol | Sum | Memory | Element | Vector | Pair | Group | Negated | Raw
 
 
 @dataclass(slots=True)

@@ -25,6 +25,7 @@ from tui_probe.ptx.tree import (
     Pair,
     Register,
     Scope,
+    Sum,
     Symbol,
     Vector,
 )
@@ -129,7 +130,7 @@ class ValueTypes:
                 return ("int",) if name.startswith("%") and name in _SPECIAL else self.of_register(name)
             case Immediate(text=text):
                 return {"0f": ("f32",), "0d": ("f64",)}.get(text[:2].lower(), ANYTHING)
-            case Negated(operand=inner):
+            case Negated(operand=inner) | Sum(base=inner):
                 return self._operand(inner)
             case Vector(elements):
                 return _joined([self._operand(element) for element in elements])

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from tui_probe.ptx.basic_blocks import Flow
 from tui_probe.ptx.instruction_classes import class_of
 from tui_probe.ptx.natural_loops import natural_loops
-from tui_probe.ptx.tree import Element, Instruction, Memory, Negated, Pair, Register, Vector
+from tui_probe.ptx.tree import Element, Instruction, Memory, Negated, Pair, Register, Sum, Vector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -157,7 +157,7 @@ def _registers(operands: Iterable[Operand]) -> Iterator[str]:
         match operand:
             case Register(name=name):
                 yield name
-            case Negated(operand=inner) | Memory(base=Register() as inner) | Element(index=inner):
+            case Negated(operand=inner) | Sum(base=inner) | Memory(base=Register() as inner) | Element(index=inner):
                 yield from _registers([inner])
             case Pair(first, second):
                 yield from _registers([first, second])

@@ -58,6 +58,7 @@ class Access:
 
     def __init__(self, operand: Operand, space: str, size: int, bind: Binder) -> None:
         self._source, self._added = bind.address(operand)
+        space = space or bind.named_space(operand)
         self._space = space
         self._size = size
         self._line = bind.line

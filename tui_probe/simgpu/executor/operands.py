@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 import numpy as np
 
 from tui_probe.errors import PtxError
-from tui_probe.ptx.tree import Element, Immediate, Memory, Negated, Operand, Register, Symbol
+from tui_probe.ptx.tree import Element, Immediate, Memory, Negated, Operand, Register, Sum, Symbol
 from tui_probe.simgpu.executor.forms import UnsupportedFormError
 from tui_probe.simgpu.executor.scalars import (
     BOOL,
@@ -152,6 +152,8 @@ class Binder:
                 return self._element_source(operand, kind)
             case Negated():
                 return self._negated_source(operand, kind)
+            case Sum():
+                return self._sum_source(operand, kind)
         raise UnsupportedFormError
 
     def target(self, operand: Operand, kind: ScalarType) -> Target:
@@ -278,6 +280,30 @@ class Binder:
             return Source(inner.index, negate)
         adapt = inner.adapt
         return Source(inner.index, lambda value: negate(adapt(value)))
+
+    def _sum_source(self, operand: Sum, kind: ScalarType) -> Source:
+        """A register and a constant, in the arithmetic of the register's width."""
+        if not kind.is_integer:
+            self.unsupported()
+        unsigned = TYPES[f"u{kind.bits}"]
+        base, added = self.source(operand.base, unsigned), wrapped(operand.offset, unsigned.dtype)
+
+        def total(value: Value) -> Value:
+            result: Value = (value if base.adapt is None else base.adapt(value)) + added
+            return result.view(kind.dtype)
+
+        return Source(base.index, total)
+
+    def named_space(self, operand: Operand) -> str:
+        """The state space of the shared or local variable that an address names; "" for another address."""
+        name = operand.base.name if isinstance(operand, Memory) and isinstance(operand.base, Symbol) else ""
+        name = operand.name if isinstance(operand, Element) else name
+        match self.names.find(name):
+            case SharedName():
+                return "shared"
+            case AddressName(("shared" | "local") as space):
+                return space
+        return ""
 
     def _symbol_source(self, symbol: Symbol, kind: ScalarType) -> Source:
         entity = self.entity(symbol.name)
