@@ -23,20 +23,23 @@ atomic_uint control_closed;
 atomic_uint control_opened;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* held while this process looks for its place */
+static bool is_shared;
 static _Atomic(struct control_process *) mine;
 static struct control_process no_place; /* where there are more processes than the page has places for */
 
-/* Only a file of this user's, of the whole size: a page that lies behind its end would end the program. */
+/* Only memory of this user's, of the whole size, that nobody can make shorter: to use a page that lies behind the end of
+ * its file would end the program. */
 static bool is_ours(int file)
 {
     struct stat status;
-    return fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+    const int seals = fcntl(file, F_GET_SEALS);
+    return seals >= 0 && seals & F_SEAL_SHRINK && fstat(file, &status) == 0 && status.st_uid == geteuid() &&
            status.st_size >= CONTROL_BYTES;
 }
 
 static struct control *map_run(const char *path)
 {
-    int file = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int file = open(path, O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     struct control *page = MAP_FAILED;
     if (file >= 0 && is_ours(file))
         page = mmap(NULL, CONTROL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -66,6 +69,7 @@ bool control_start(void)
 {
     struct control *page = settings.control ? map_run(settings.control) : NULL;
     bool as_asked = page || !settings.control;
+    is_shared = page;
     if (!page) { /* shared with the children that this process forks */
         page = mmap(NULL, CONTROL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         page = page == MAP_FAILED ? &spare : page;
@@ -73,6 +77,11 @@ bool control_start(void)
     }
     control = page;
     return as_asked;
+}
+
+bool control_is_shared(void)
+{
+    return is_shared;
 }
 
 void control_gate(enum control_gate gate, bool open)

@@ -35,7 +35,7 @@ struct control {
     _Atomic uint64_t turned_on; /* how often the switch was turned on: schedules start anew */
     _Atomic uint64_t shares; /* 1: no launch and no kernel takes more than its share; 0: the totals alone hold */
     _Atomic uint64_t only_probe; /* launches have this one of the run's probes, from 1; 0: they take turns */
-    uint64_t unused;
+    _Atomic uint64_t ending; /* 1: the run was asked to end by a signal */
     struct control_budget trace_bytes; /* disk blocks of all that the run leaves, in bytes */
     struct control_budget result_files; /* refused: launches */
     struct control_budget log_bytes; /* of event.log; refused: lines */
@@ -61,6 +61,9 @@ extern atomic_uint control_opened; /* how often this process opened the last of 
 
 /* Maps the page of the run, or makes one. False: the run's cannot be used, and this process counts alone. */
 bool control_start(void);
+
+/* Whether that is the page of the run, which the launcher writes to. */
+bool control_is_shared(void);
 
 /* Opens or closes a gate of this process. */
 void control_gate(enum control_gate gate, bool open);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "control.h"
 #include "settings.h"
 
 enum { LOOK_MILLISECONDS = 20 };
@@ -19,9 +20,12 @@ void patience_shorten(void)
     atomic_compare_exchange_strong(&asked, &never, clock_now());
 }
 
+/* The run's page tells it without a system call, which a sandbox of the program may forbid. */
 static void look(uint64_t now)
 {
-    if (!settings.ending || now < atomic_load(&looked) + LOOK_MILLISECONDS * NS_PER_MS)
+    if (atomic_load_explicit(&control->ending, memory_order_relaxed))
+        patience_shorten();
+    if (control_is_shared() || !settings.ending || now < atomic_load(&looked) + LOOK_MILLISECONDS * NS_PER_MS)
         return;
     atomic_store(&looked, now);
     if (access(settings.ending, F_OK) == 0)

@@ -27,6 +27,7 @@ launch(f, w)
 """
 CODE = elf({".text.add": b"\1\2\3\4"})
 PLACE = b" \ndump " + b"\xee" * 16
+OPEN_PAGES: list[ControlPage] = []
 BOTH = fatbin(entry(1, 120, PTX), entry(2, 90, CODE))
 MACHINE_CODE = f"""
 context()
@@ -174,6 +175,7 @@ def _reduced(engine: Engine, folder: Path) -> dict[str, str]:
 def _page(_engine: Engine, folder: Path) -> dict[str, str]:
     limits = dict.fromkeys(BUDGETS, NO_LIMIT) | {"trace_bytes": 4 << 20}
     page = ControlPage.create(folder / "control", limits, shares=True, on=True)
+    OPEN_PAGES.append(page)  # it is there as long as this process holds it
     return {"TUI_PROBE_CONTROL": str(page.path), "TUI_PROBE_LAUNCHES": "auto"}
 
 

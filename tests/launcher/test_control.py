@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pytest
 
@@ -17,19 +19,20 @@ from tui_probe.launcher.options import RunOptions
 from tui_probe.launcher.window import Window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from .conftest import Runner
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(tmp_path: Path) -> Iterator[Path]:
     """A folder of traces with an active run, which is this process."""
     spool = tmp_path / "traces" / f".run-{os.getpid()}"
     spool.mkdir(parents=True)
-    ControlPage.create(spool / "control", RunOptions(("x",)).limits(), shares=True, on=True)
-    return spool.parent
+    control = ControlPage.create(spool / "control", RunOptions(("x",)).limits(), shares=True, on=True)
+    yield spool.parent
+    del control
 
 
 def page(root: Path) -> ControlPage:
@@ -72,8 +75,21 @@ def test_what_is_no_page_is_refused(tmp_path: Path, content: bytes) -> None:
         ControlPage.open(tmp_path / "control")
 
 
-def test_a_run_without_room_for_its_page_has_one_to_itself(tmp_path: Path) -> None:
+def test_page_cannot_be_cut_short(root: Path) -> None:
+    with pytest.raises(PermissionError):
+        os.truncate(find_page(root), 0)
+    assert page(root).is_on
+
+
+def test_page_without_a_link_still_reaches_its_processes(tmp_path: Path) -> None:
     control = ControlPage.create(tmp_path / "gone" / "control", dict.fromkeys(BUDGETS, 7), shares=True, on=True)
+    assert control.path is not None
+    assert ControlPage.open(control.path).budget("trace_bytes").limit == 7
+
+
+def test_page_without_sealed_memory_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "memfd_create", Mock(side_effect=OSError(errno.ENOSYS, "")))
+    control = ControlPage.create(tmp_path / "control", dict.fromkeys(BUDGETS, 7), shares=True, on=True)
     assert (control.path, control.budget("trace_bytes").limit) == (None, 7)
 
 

@@ -1,15 +1,20 @@
 """The control page of a run: one page of memory that the launcher, the hook in every process and ``ctl`` share.
 
-It holds the switch and the budgets. The layout stands here and in ``hook/src/control.h``; a test compares the two.
+It is no file of a disk, which could be cut short or go away with a network, and end whoever has it mapped: the launcher
+holds it open, sealed in its size, and others open it through ``/proc``. It holds the switch and the budgets. The layout stands here and in ``hook/src/control.h``; a test compares the two.
 ``tui-probe help control-page`` describes it for others.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import mmap
 import os
 import struct
+import weakref
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from tui_probe.errors import ControlError
@@ -20,7 +25,6 @@ from .spool import NAME, living_runs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 MAGIC: Final = b"tuiprobe"
 VERSION: Final = 1
@@ -37,6 +41,7 @@ FIELDS: Final = {
     "turned_on": 32,
     "shares": 40,
     "only_probe": 48,
+    "ending": 56,
     "trace_bytes.limit": 64,
     "trace_bytes.used": 72,
     "trace_bytes.refused": 80,
@@ -82,9 +87,12 @@ class ControlPage:
     """A mapped page. Fields are read and written as whole words; what hooks add to is never
     written here, since no other process may add to it between reading and writing."""
 
-    def __init__(self, page: mmap.mmap, path: Path | None) -> None:
+    def __init__(self, page: mmap.mmap, descriptor: int | None = None) -> None:
         self._page = page
-        self.path = path
+        self.path = None if descriptor is None else Path(f"/proc/{os.getpid()}/fd/{descriptor}")
+        """Where other processes find it as long as this object is there; None: they cannot."""
+        if descriptor is not None:
+            weakref.finalize(self, os.close, descriptor)
 
     @classmethod
     def create(
@@ -97,17 +105,16 @@ class ControlPage:
         probes: Sequence[str] = (),
         write_rate: int = NO_LIMIT,
     ) -> Self:
-        """Make the page of a run. Where the disk has no room for it, one that this process has to itself."""
+        """Make the page of a run, and a link to it at ``path`` for ``ctl``. Where the system has no such memory, the page
+        is this process's alone."""
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            try:
-                os.pwrite(descriptor, bytes(BYTES), 0)  # a hole would be filled when the target writes: too late
-                made = cls(mmap.mmap(descriptor, BYTES), path)
-            finally:
-                os.close(descriptor)
+            descriptor = _sealed_memory()
         except OSError:
-            path.unlink(missing_ok=True)
-            made = cls(mmap.mmap(-1, BYTES), None)
+            made = cls(mmap.mmap(-1, BYTES))
+        else:
+            made = cls(mmap.mmap(descriptor, BYTES), descriptor)
+            with contextlib.suppress(OSError):  # a full disk: then ``ctl`` does not find it
+                path.symlink_to(str(made.path))
         made["version"] = VERSION
         made["launcher"] = os.getpid()
         made["on"] = int(on)
@@ -125,16 +132,16 @@ class ControlPage:
     def open(cls, path: Path) -> Self:
         """The page of an active run. Raises ControlError where it is none, or another user's."""
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         except OSError as error:
             raise ControlError(f"{path}: {error.strerror}") from error
         try:
             status = os.fstat(descriptor)
             if status.st_uid != os.geteuid():
                 raise ControlError(f"{path}: this run is another user's")
-            if status.st_size < BYTES:
+            if status.st_size < BYTES or not _is_sealed(descriptor):
                 raise ControlError(f"{path}: not a control page")
-            opened = cls(mmap.mmap(descriptor, BYTES), path)
+            opened = cls(mmap.mmap(descriptor, BYTES))
         finally:
             os.close(descriptor)
         if opened._page[0:8] != MAGIC or opened["version"] != VERSION:
@@ -211,6 +218,28 @@ class ControlPage:
         record: dict[str, object] = {name: vars(budget) for name, budget in self.budgets().items()}
         record |= {"over_share": self["over_share"], "over_rate": self["over_rate"]}
         return record | {"write_rate": None if rate == NO_LIMIT else rate}
+
+
+def _sealed_memory() -> int:
+    """A descriptor of a page of memory that nobody can make shorter, filled: a hole would be filled when the target writes,
+    too late."""
+    descriptor = os.memfd_create("tui-probe-control", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.fchmod(descriptor, 0o600)
+        os.pwrite(descriptor, bytes(BYTES), 0)
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _is_sealed(descriptor: int) -> bool:
+    """Whether no process can make a file shorter, so that a mapping of it never faults."""
+    try:
+        return bool(fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK)
+    except OSError:  # a file of a disk
+        return False
 
 
 def is_alive(pid: int) -> bool:

@@ -196,6 +196,7 @@ class Session:
         self._look()
 
     def _look(self) -> None:
+        self.control["ending"] = int(self.asked_to_end)
         self._window.tick(time.monotonic() - self._begun)
         self._count_output()
         self.tell_first_trace()
