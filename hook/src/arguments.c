@@ -1,8 +1,41 @@
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "layout.h"
 #include "probed_launch.h"
 #include "reasons.h"
+
+/* What the thread has for its next launch. NULL where it has none yet, or a launch is under way. */
+static _Thread_local struct arguments *spare __attribute__((tls_model("initial-exec")));
+static pthread_key_t key; /* frees it with the thread */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void make_key(void)
+{
+    if (pthread_key_create(&key, free) != 0)
+        key = (pthread_key_t)-1; /* the room of a thread that ends is lost */
+}
+
+struct arguments *arguments_take(void)
+{
+    struct arguments *taken = spare;
+    spare = NULL;
+    return taken ? taken : malloc(sizeof *taken);
+}
+
+/* A launch in a handler may have had room of its own meanwhile. */
+void arguments_give(struct arguments *arguments)
+{
+    if (spare || !arguments) {
+        free(arguments);
+        return;
+    }
+    spare = arguments;
+    pthread_once(&once, make_key);
+    if (pthread_getspecific(key) != arguments)
+        pthread_setspecific(key, arguments);
+}
 
 /* A parameter of which the program's buffer has the beginning alone; what it leaves out is zero. NULL: there is no room.
  * NCCL passes as much of a large structure as its kernels will read. */

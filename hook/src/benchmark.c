@@ -97,7 +97,7 @@ struct bench {
     struct timings *timings;
     struct variant *variant;
     struct bench_buffer buffer;
-    struct arguments arguments;
+    struct arguments *arguments;
 };
 
 /* Gives up probing if the probed kernel cannot be launched; an error of the context is the program's. */
@@ -114,7 +114,7 @@ static const struct reason *equip(struct bench *bench)
     const struct reason *reason = bench_buffer_make(&bench->buffer, bench->launch, bench->probing, bench->variant);
     return reason
                ? reason
-               : arguments_fill(&bench->arguments, bench->launch, bench->probing, bench->variant, bench->buffer.memory);
+               : arguments_fill(bench->arguments, bench->launch, bench->probing, bench->variant, bench->buffer.memory);
 }
 
 /* The probed launch whose records may be saved. It is not timed: a dynamic map may have to grow, and the launch to be
@@ -124,13 +124,13 @@ static CUresult record(struct bench *bench, const struct snapshot *snapshot, con
     CUstream stream = launch_stream(bench->launch);
     struct sample sample;
     CUresult result =
-        run_probed(bench->launch, bench->probing, bench->variant, &bench->arguments, &bench->buffer, &sample);
+        run_probed(bench->launch, bench->probing, bench->variant, bench->arguments, &bench->buffer, &sample);
     snapshot_restore(snapshot, stream);
     if (result == CUDA_SUCCESS &&
         bench_buffer_overflowed(&bench->buffer, bench->launch, bench->probing, bench->variant)) {
         if ((*reason = equip(bench)))
             return CUDA_SUCCESS;
-        result = run_probed(bench->launch, bench->probing, bench->variant, &bench->arguments, &bench->buffer, &sample);
+        result = run_probed(bench->launch, bench->probing, bench->variant, bench->arguments, &bench->buffer, &sample);
         snapshot_restore(snapshot, stream);
     }
     if (result == CUDA_SUCCESS && settings.save_results)
@@ -152,7 +152,7 @@ static CUresult replay(struct bench *bench, const struct snapshot *snapshot)
         if (result != CUDA_SUCCESS)
             return result;
         snapshot_restore(snapshot, stream);
-        result = run_probed(bench->launch, bench->probing, bench->variant, &bench->arguments, &bench->buffer, &sample);
+        result = run_probed(bench->launch, bench->probing, bench->variant, bench->arguments, &bench->buffer, &sample);
         log_sample(bench->probing->kernel, bench->launch->number, &sample, result);
         snapshot_restore(snapshot, stream);
     }
@@ -162,7 +162,7 @@ static CUresult replay(struct bench *bench, const struct snapshot *snapshot)
         note_failure(bench, result);
     if (error_is_sticky(result))
         return result;
-    return probed_log_launch(bench->launch, bench->probing, &bench->arguments,
+    return probed_log_launch(bench->launch, bench->probing, bench->arguments,
                              launch_enqueue(bench->launch, bench->launch->function, NULL));
 }
 
@@ -186,11 +186,11 @@ static CUresult time_probed(struct bench *bench)
     struct timings *t = bench->timings;
     struct sample sample = {-1, -1, -1, t->waiting};
     CUresult result =
-        run_probed(bench->launch, bench->probing, bench->variant, &bench->arguments, &bench->buffer, &sample);
+        run_probed(bench->launch, bench->probing, bench->variant, bench->arguments, &bench->buffer, &sample);
     t->n_probed++;
     t->waiting = -1;
     log_sample(bench->probing->kernel, bench->launch->number, &sample, result);
-    probed_log_launch(bench->launch, bench->probing, &bench->arguments, result);
+    probed_log_launch(bench->launch, bench->probing, bench->arguments, result);
     if (result == CUDA_SUCCESS && settings.save_results)
         bench_buffer_save(&bench->buffer, bench->launch, bench->probing);
     if (result == CUDA_SUCCESS || error_is_sticky(result))
@@ -221,7 +221,7 @@ static CUresult measure(struct bench *bench)
     if (!obstacle && bench->timings->n_original)
         obstacle = reason(BY_TURNS);
     if (!obstacle)
-        obstacle = replay_obstacle(bench->launch, bench->probing, bench->arguments.pointers);
+        obstacle = replay_obstacle(bench->launch, bench->probing, bench->arguments->pointers);
     if (!obstacle && !(snapshot = snapshot_take(bench->probing, bench->variant, launch_stream(bench->launch))))
         obstacle = reason(NO_SNAPSHOT);
     if (obstacle)
@@ -239,9 +239,10 @@ static CUresult measure_probed(struct launch *launch, struct probing *probing, s
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) == CUDA_SUCCESS && context)
         bench.variant = variants_get(probing, launch, context, false, &reason);
     if (bench.variant)
-        reason = equip(&bench);
+        reason = (bench.arguments = arguments_take()) ? equip(&bench) : reason(HOST_MEMORY);
     CUresult result = reason ? launch_pass(launch, reason) : measure(&bench);
     bench_buffer_free(&bench.buffer);
+    arguments_give(bench.arguments);
     return result;
 }
 

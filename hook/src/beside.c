@@ -45,9 +45,10 @@ static bool is_beside(const char *path, uintptr_t start, const struct scan *scan
     return scan->copies < 2 || !driver || !loader_is_same_file(path, driver);
 }
 
+/* Called in one thread, once: what it needs is on nobody's stack. */
 static void tell_of(const char *path)
 {
-    char line[LINE_SIZE];
+    static char line[LINE_SIZE];
     int length = snprintf(line, sizeof line, "%d %s\n", (int)getpid(), path);
     struct own_file file;
     if (!own_file_take(&file, open(settings.beside, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)))
@@ -85,7 +86,7 @@ static size_t look_at(char *text, struct scan *scan)
 
 static void look_at_maps(struct scan *scan)
 {
-    char text[2 * LINE_SIZE];
+    static char text[2 * LINE_SIZE];
     size_t held = 0;
     int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     for (ssize_t n; maps >= 0 && (n = read(maps, text + held, sizeof text - 1 - held)) > 0;) {

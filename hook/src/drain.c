@@ -16,6 +16,7 @@
 #include "graft_faults.h"
 #include "graph_twin.h"
 #include "liveness.h"
+#include "outside.h"
 #include "patience.h"
 #include "real.h"
 #include "reasons.h"
@@ -50,12 +51,12 @@ static const void *read_window(void *argument, size_t offset, size_t size)
         size_t length = window->chunk->used - offset;
         if (length > pool->staging_size)
             length = pool->staging_size;
-        liveness_outside();
+        outside_begin();
         window->result = REAL_OR_NOT_FOUND(cuMemcpyDtoHAsync_v2, pool->staging, window->chunk->memory + offset, length,
                                            pool->stream);
         if (window->result == CUDA_SUCCESS)
             window->result = REAL_OR_NOT_FOUND(cuStreamSynchronize, pool->stream);
-        liveness_inside();
+        outside_end();
         liveness_mark(LIVENESS_DRAIN, false);
         if (window->result != CUDA_SUCCESS)
             return NULL;
@@ -148,11 +149,11 @@ static void fault(struct chunk *chunk, CUresult result)
 static CUresult clear(struct chunk *chunk)
 {
     struct pool *pool = chunk->pool;
-    liveness_outside();
+    outside_begin();
     CUresult result = REAL_OR_NOT_FOUND(cuMemsetD8Async, chunk->memory, 0, chunk->used, pool->stream);
     if (result == CUDA_SUCCESS)
         result = REAL_OR_NOT_FOUND(cuStreamSynchronize, pool->stream);
-    liveness_inside();
+    outside_end();
     return result;
 }
 
@@ -163,11 +164,11 @@ static void drain_chunk(struct chunk *chunk)
         return;
     }
     liveness_mark(LIVENESS_DRAIN, false);
-    liveness_outside();
+    outside_begin();
     CUresult result = REAL_OR_NOT_FOUND(cuCtxSetCurrent, chunk->pool->context);
     if (result == CUDA_SUCCESS)
         result = chunk_wait(chunk);
-    liveness_inside();
+    outside_end();
     if (result != CUDA_SUCCESS)
         chunk_lose(chunk, reason_of_driver(result));
     else if (chunk_results(chunk))
@@ -297,7 +298,7 @@ static bool flush_all(unsigned milliseconds, bool (*stuck)(struct liveness *seen
     if (!drain_is_running())
         return true;
     const uint64_t began = clock_now();
-    struct liveness seen = {.no_launch = began};
+    struct liveness seen = {.looked = began, .no_launch = began};
     const unsigned ticket = atomic_fetch_add(&flush_asked, 1) + 1;
     drain_wake();
     while (!is_done(ticket)) {

@@ -1,6 +1,6 @@
+#define _GNU_SOURCE
 #include "empty_pair.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -48,24 +48,25 @@ static void queue_work(CUstream stream)
 }
 
 /* The file of the kernel's machine code, that runs on all devices of one major compute capability; 7.5 begins anew. */
-static bool find_file(char *path, size_t size)
+static char *find_file(void)
 {
+    char *path;
     CUdevice device;
     if (!settings.empty_kernels || REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) != CUDA_SUCCESS)
-        return false;
+        return NULL;
     const unsigned capability = device_capability(device), base = capability < 80 ? 75 : capability / 10 * 10;
-    return (size_t)snprintf(path, size, "%s/sm_%u.cubin", settings.empty_kernels, base) < size;
+    return asprintf(&path, "%s/sm_%u.cubin", settings.empty_kernels, base) < 0 ? NULL : path;
 }
 
 /* NULL where there is no such file. It is no PTX: a process that ends while its driver compiles is aborted by it. */
 static CUfunction load_nothing(void)
 {
-    char path[PATH_MAX];
+    char *path = find_file();
     CUmodule module;
     CUfunction function;
-    const bool loaded = find_file(path, sizeof path) &&
-                        REAL_OR_NOT_FOUND(cuModuleLoad, &module, path) == CUDA_SUCCESS &&
+    const bool loaded = path && REAL_OR_NOT_FOUND(cuModuleLoad, &module, path) == CUDA_SUCCESS &&
                         REAL_OR_NOT_FOUND(cuModuleGetFunction, &function, module, "nothing") == CUDA_SUCCESS;
+    free(path);
     return loaded ? function : NULL;
 }
 

@@ -51,13 +51,13 @@ static struct launch launch_of(const struct executable *executable, const struct
 }
 
 /* The twin's node does what it would with the probe in it, and with memory for this replay's records. */
-static const struct reason *exchange(const struct executable *executable, struct entry *entry,
-                                     CUDA_KERNEL_NODE_PARAMS *parameters)
+static const struct reason *exchange_with(const struct executable *executable, struct entry *entry,
+                                          CUDA_KERNEL_NODE_PARAMS *parameters, struct arguments *arguments)
 {
-    struct arguments arguments;
     const struct holding *holding = &entry->holding;
     const struct reason *reason =
-        arguments_fill(&arguments, &entry->launch, holding->probing, holding->variant, holding->claim.memory);
+        arguments ? arguments_fill(arguments, &entry->launch, holding->probing, holding->variant, holding->claim.memory)
+                  : reason(HOST_MEMORY);
     if (reason)
         return reason;
     CUresult result = shared_copy_constants(holding->probing, holding->variant, entry->launch.stream);
@@ -65,12 +65,21 @@ static const struct reason *exchange(const struct executable *executable, struct
         return reason_with(CONSTANTS_NOT_COPIED, reason_error_name(result));
     parameters->func = holding->variant->function;
     parameters->kern = NULL;
-    parameters->kernelParams = arguments.pointers;
+    parameters->kernelParams = arguments->pointers;
     parameters->extra = NULL;
     entry->node->stale = true;
     result = set_kernel(executable, entry->node, parameters);
     return result == CUDA_SUCCESS ? NULL
                                   : (entry->node->refused = reason_with(GRAPH_NODE_REFUSED, reason_error_name(result)));
+}
+
+static const struct reason *exchange(const struct executable *executable, struct entry *entry,
+                                     CUDA_KERNEL_NODE_PARAMS *parameters)
+{
+    struct arguments *arguments = arguments_take();
+    const struct reason *reason = exchange_with(executable, entry, parameters, arguments);
+    arguments_give(arguments);
+    return reason;
 }
 
 /* Why a kernel is not probed, or NULL. One that could not be prepared so far has no reason of its own yet. */

@@ -44,12 +44,16 @@ struct slot {
 _Static_assert(sizeof(struct slot) == SLOT_BYTES, "a record of a passed launch is one cache line");
 
 /* What follows the first slot of a probed or a sized launch. */
-struct tail {
+struct tail_start {
     const struct probing *probing;
     uint64_t stream;
     const struct capacities *capacities;
     uint8_t *heap; /* the parameters, if there are too many bytes of them; else NULL */
-    uint32_t size; /* of the parameters; 0 if they are not known */
+    uint64_t size; /* of the parameters; 0 if they are not known */
+};
+
+struct tail {
+    struct tail_start start;
     uint8_t bytes[INLINE_PARAMETERS];
 };
 
@@ -112,11 +116,13 @@ static struct slot *slot_at(size_t position)
     return &atomic_load_explicit(&ring, memory_order_acquire)[position % CAPACITY];
 }
 
-static void copy_tail(size_t position, void *bytes, size_t size, bool into_ring)
+/* Of the tail that begins at POSITION, SIZE bytes from AT on. */
+static void copy_tail(size_t position, size_t at, void *bytes, size_t size, bool into_ring)
 {
-    for (size_t done = 0; done < size; done += TAIL_BYTES) {
-        size_t part = size - done < TAIL_BYTES ? size - done : TAIL_BYTES;
-        char *slot = (char *)slot_at(position++) + sizeof(uint32_t);
+    for (size_t done = 0, part; done < size; done += part) {
+        const size_t in_slot = (at + done) % TAIL_BYTES;
+        part = size - done < TAIL_BYTES - in_slot ? size - done : TAIL_BYTES - in_slot;
+        char *slot = (char *)slot_at(position + (at + done) / TAIL_BYTES) + sizeof(uint32_t) + in_slot;
         if (into_ring)
             memcpy(slot, (char *)bytes + done, part);
         else
@@ -181,34 +187,29 @@ static bool has_tail(const struct slot *slot)
     return !slot->reason || has_size(slot->reason);
 }
 
-/* The values are the program's own memory, valid only during the call. */
-static size_t fill_tail(struct tail *tail, const struct launch *launch, const struct probing *probing,
-                        void *const *values)
+/* The values are the program's own memory, valid only during the call: copied where they would not fit. */
+static uint8_t *copy_on_heap(const struct kernel *kernel, void *const *values)
 {
-    const struct kernel *kernel = probing->kernel;
-    uint8_t *to = tail->bytes;
-    size_t size = values && kernel->parameters_known ? kernel->parameter_bytes : 0;
-    tail->probing = probing;
-    tail->stream = (uint64_t)(uintptr_t)launch->stream;
-    tail->capacities = launch->capacities;
-    tail->heap = NULL;
-    if (size > INLINE_PARAMETERS && !(to = tail->heap = malloc(size)))
-        size = 0;
-    tail->size = (uint32_t)size;
-    for (size_t i = 0; i < kernel->n_parameters && size; i++) {
+    uint8_t *copy = malloc(kernel->parameter_bytes), *to = copy;
+    for (size_t i = 0; copy && i < kernel->n_parameters; to += kernel->parameters[i++].size)
         memcpy(to, values[i], kernel->parameters[i].size);
-        to += kernel->parameters[i].size;
-    }
-    return offsetof(struct tail, bytes) + (tail->heap ? 0 : size);
+    return copy;
 }
 
+/* What the calling thread has of the tail on its stack is the part before the parameters. */
 static void publish_with_tail(const struct launch *launch, const struct probing *probing, void *const *values,
                               const struct reason *reason, int32_t result)
 {
-    struct tail tail;
-    size_t size = fill_tail(&tail, launch, probing, values);
-    size_t position = claim(slots_for(size));
-    copy_tail(position + 1, &tail, size, true);
+    const struct kernel *kernel = probing->kernel;
+    struct tail_start start = {probing, (uint64_t)(uintptr_t)launch->stream, launch->capacities, NULL, 0};
+    size_t size = sizeof start, bytes = values && kernel->parameters_known ? kernel->parameter_bytes : 0;
+    if (bytes > INLINE_PARAMETERS && !(start.heap = copy_on_heap(kernel, values)))
+        bytes = 0;
+    start.size = bytes;
+    const size_t position = claim(slots_for(size + (start.heap ? 0 : bytes)));
+    copy_tail(position + 1, 0, &start, size, true);
+    for (size_t i = 0; i < kernel->n_parameters && bytes && !start.heap; size += kernel->parameters[i++].size)
+        copy_tail(position + 1, size, values[i], kernel->parameters[i].size, true);
     publish(position, launch, reason, result);
 }
 
@@ -236,13 +237,13 @@ static bool is_packed(const struct slot *slot)
            packed_log_add(slot->key, slot->reason, number_of(slot), slot->time);
 }
 
-/* Formats the record at POSITION; returns how many slots it has. */
+/* Formats the record at POSITION; returns how many slots it has. The lock is held. */
 static size_t format(size_t position, const struct slot *slot)
 {
+    static struct tail tail; /* a launching thread that waits for room formats, too, and may have no stack for it */
     if (is_packed(slot))
         return 1;
     struct launch_record record = {.time = slot->time, .kernel = slot->key->kernel, .reason = slot->reason};
-    struct tail tail;
     size_t size = 0;
     record.number = number_of(slot);
     memcpy(record.grid, slot->grid, sizeof record.grid);
@@ -250,20 +251,21 @@ static size_t format(size_t position, const struct slot *slot)
     record.shared = slot->shared;
     record.result = slot->result;
     if (has_tail(slot)) {
-        copy_tail(position + 1, &tail, offsetof(struct tail, bytes), false);
-        size = offsetof(struct tail, bytes) + (tail.heap ? 0 : tail.size);
-        copy_tail(position + 1, &tail, size, false);
-        record.probing = tail.probing;
-        record.stream = tail.stream;
-        record.capacities = tail.capacities;
-        record.parameters = !tail.size ? NULL : tail.heap ? tail.heap : tail.bytes;
+        const struct tail_start *start = &tail.start;
+        copy_tail(position + 1, 0, &tail, sizeof *start, false);
+        size = sizeof *start + (start->heap ? 0 : start->size);
+        copy_tail(position + 1, 0, &tail, size, false);
+        record.probing = start->probing;
+        record.stream = start->stream;
+        record.capacities = start->capacities;
+        record.parameters = !start->size ? NULL : start->heap ? start->heap : tail.bytes;
     }
     packed_log_end(); /* lines are in the order of launches */
     launch_lines(&record);
     slot->key->recorded = true;
     if (!record.probing)
         return 1;
-    free(tail.heap);
+    free(tail.start.heap);
     return slots_for(size);
 }
 

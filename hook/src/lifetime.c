@@ -21,6 +21,7 @@
 #include "drain.h"
 #include "drain_dropped.h"
 #include "engine_client.h"
+#include "errand.h"
 #include "event_log.h"
 #include "executable.h"
 #include "graph_captured.h"
@@ -219,7 +220,7 @@ static void end_at_signal(void)
         tell();
 }
 
-static bool begin(void)
+static bool start(void)
 {
     if (!trace_dir_create() || !launch_log_start())
         return false;
@@ -234,6 +235,18 @@ static bool begin(void)
 #endif
     signals_watch(end_at_signal, tell);
     return true;
+}
+
+static void start_here(void *started)
+{
+    *(bool *)started = start();
+}
+
+static bool begin(void)
+{
+    bool started = false;
+    errand_run(start_here, &started);
+    return started;
 }
 
 /* A child starts clean: what its parent did is in the parent's trace. After the parent's first launch
@@ -266,6 +279,7 @@ static void begin_in_child(void)
     twins_reset();
     graph_captured_reset();
     engine_reset();
+    errand_reset();
     trace_dir_reset();
     own_file_reset();
     threads_reset();

@@ -1,27 +1,27 @@
-#define _GNU_SOURCE
 #include "liveness.h"
 
 #include <stdatomic.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "clock.h"
+#include "outside.h"
+#include "own_file.h"
 #include "threads.h"
 
 enum { LOOK_MILLISECONDS = 10 };
 
 struct thread {
-    atomic_int id; /* 0: not begun */
+    struct own_file state; /* what tells its state; opened by itself, for whoever ends the process may not open files */
+    atomic_bool begun;
     atomic_uint marks;
     atomic_bool idle;
 };
 
 static struct thread threads[LIVENESS_THREADS];
-static atomic_int outside; /* threads that wait for the disk or the GPU */
 
 void liveness_begin(enum liveness_thread thread)
 {
-    atomic_store(&threads[thread].id, (int)gettid());
+    own_file_take(&threads[thread].state, thread_state_open());
+    atomic_store(&threads[thread].begun, true);
 }
 
 void liveness_mark(enum liveness_thread thread, bool idle)
@@ -30,25 +30,15 @@ void liveness_mark(enum liveness_thread thread, bool idle)
     atomic_fetch_add_explicit(&threads[thread].marks, 1, memory_order_relaxed);
 }
 
-void liveness_outside(void)
-{
-    atomic_fetch_add_explicit(&outside, 1, memory_order_relaxed);
-}
-
-void liveness_inside(void)
-{
-    atomic_fetch_sub_explicit(&outside, 1, memory_order_relaxed);
-}
-
 /* Since when nothing is known of it but that it sleeps; NOW if it does not. */
 static uint64_t stuck_since(struct liveness *seen, int i, uint64_t now)
 {
     const unsigned marks = atomic_load(&threads[i].marks);
-    const int id = atomic_load(&threads[i].id);
     const bool same = seen->since[i] && marks == seen->marks[i];
     seen->marks[i] = marks;
     /* one that is ready to run, on a busy machine, does not wait for a lock */
-    if (!id || atomic_load(&threads[i].idle) || thread_state(id) != 'S' || !same)
+    if (!atomic_load(&threads[i].begun) || atomic_load(&threads[i].idle) || !same ||
+        thread_state_read(own_file_number(&threads[i].state)) != 'S')
         seen->since[i] = now;
     return seen->since[i];
 }
@@ -61,7 +51,7 @@ bool liveness_is_stuck(struct liveness *seen, bool same)
         return false;
     seen->looked = now;
     for (int i = 0; i < LIVENESS_THREADS; i++) {
-        if (!same && atomic_load(&outside) > 0)
+        if (!same && outside_any())
             seen->since[i] = 0;
         else if (now - stuck_since(seen, i, now) >= LIVENESS_MILLISECONDS * 1000000ull)
             stuck = true;
@@ -71,6 +61,12 @@ bool liveness_is_stuck(struct liveness *seen, bool same)
 
 void liveness_reset(void)
 {
-    memset(threads, 0, sizeof threads);
-    atomic_store(&outside, 0);
+    for (int i = 0; i < LIVENESS_THREADS; i++) {
+        if (atomic_load(&threads[i].begun))
+            own_file_close(&threads[i].state);
+        atomic_store(&threads[i].begun, false);
+        atomic_store(&threads[i].marks, 0);
+        atomic_store(&threads[i].idle, false);
+    }
+    outside_reset();
 }

@@ -14,11 +14,7 @@ void liveness_begin(enum liveness_thread thread);
 /* It has got on; IDLE: it waits for work. */
 void liveness_mark(enum liveness_thread thread, bool idle);
 
-/* Around calls, by any thread, that may take long of themselves: of the disk, or until the GPU is done. */
-void liveness_outside(void);
-void liveness_inside(void);
-
-/* What has been seen so far, by one that waits; all zeros at first. */
+/* What has been seen so far, by one that waits; LOOKED and NO_LAUNCH begin with its wait, the rest with zeros. */
 struct liveness {
     uint64_t looked, since[LIVENESS_THREADS];
     uint64_t no_launch; /* when records last waited for no launch */

@@ -39,7 +39,7 @@ static const struct reason *size_up(struct launch *launch, struct probing *probi
 struct counting {
     struct variant *variant;
     struct bench_buffer buffer;
-    struct arguments arguments;
+    struct arguments *arguments;
 };
 
 /* Returns why the launch cannot count, or NULL. */
@@ -55,8 +55,10 @@ static const struct reason *equip(struct counting *counting, struct launch *laun
     if (!(launch->capacities = capacities_counting(probing)))
         return reason(HOST_MEMORY);
     reason = bench_buffer_make_sized(&counting->buffer, launch, probing);
+    if (!reason && !(counting->arguments = arguments_take()))
+        reason = reason(HOST_MEMORY);
     if (!reason)
-        reason = arguments_fill(&counting->arguments, launch, probing, counting->variant, counting->buffer.memory);
+        reason = arguments_fill(counting->arguments, launch, probing, counting->variant, counting->buffer.memory);
     return reason;
 }
 
@@ -68,7 +70,7 @@ static CUresult run(const struct counting *counting, const struct launch *launch
     if (result == CUDA_SUCCESS && buffer->size)
         result = REAL_OR_NOT_FOUND(cuMemsetD8Async, buffer->memory, 0, buffer->size, stream);
     if (result == CUDA_SUCCESS)
-        result = launch_enqueue(launch, counting->variant->function, (void **)(uintptr_t)counting->arguments.pointers);
+        result = launch_enqueue(launch, counting->variant->function, counting->arguments->pointers);
     return result;
 }
 
@@ -110,6 +112,7 @@ static CUresult launch_counting(struct launch *launch, struct probing *probing)
     const struct reason *reason = equip(&counting, launch, probing);
     const CUresult result = reason ? launch_pass(launch, reason) : count(&counting, launch, probing);
     bench_buffer_free(&counting.buffer);
+    arguments_give(counting.arguments);
     capture_mode_restore(mode);
     pthread_mutex_unlock(&mutex);
     return result;

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 
 #include "background.h"
+#include "errand.h"
 #include "event_log.h"
 #include "hook_state.h"
 #include "real.h"
@@ -14,6 +15,7 @@
 
 static void remember(struct image *image, void *handle, bool is_library)
 {
+    errand_start();
     if (image)
         event_log("[bin] type %s size %zu\n", image_type_name(image->type), image->size);
     registry_add_code(image, handle, is_library);

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "liveness.h"
+#include "outside.h"
 
 /* The kernel's table of descriptors has an entry for each number below the highest: not too high. */
 enum { HIGHEST = 4096, ROOM = 64 };
@@ -97,9 +97,9 @@ ssize_t own_file_write(const struct own_file *file, const void *bytes, size_t si
     if (number < 0)
         return -1;
     quiet_begin(&quiet);
-    liveness_outside();
+    outside_begin();
     const ssize_t n = at == OWN_FILE_END ? write(number, bytes, size) : pwrite(number, bytes, size, at);
-    liveness_inside();
+    outside_end();
     quiet_end(&quiet, n < 0);
     return n;
 }

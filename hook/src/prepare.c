@@ -12,6 +12,7 @@
 #include "booking.h"
 #include "device.h"
 #include "engine_client.h"
+#include "errand.h"
 #include "event_log.h"
 #include "figures.h"
 #include "graft_faults.h"
@@ -327,7 +328,7 @@ static void log_fate(const struct kernel *kernel, const struct launch *launch, s
     event_log("[exec] funcmap-find %p %s\n", (void *)launch->function, fate.reason ? "fail" : "success");
 }
 
-enum kernel_status prepare_kernel(struct kernel *kernel, const struct launch *launch)
+static enum kernel_status prepare_here(struct kernel *kernel, const struct launch *launch)
 {
     pthread_mutex_lock(&mutex);
     enum kernel_status status = atomic_load(&kernel->status);
@@ -349,6 +350,27 @@ enum kernel_status prepare_kernel(struct kernel *kernel, const struct launch *la
     }
     pthread_mutex_unlock(&mutex);
     return status;
+}
+
+/* What is to be prepared: the kernel for a launch, or the sampled form of a probing. */
+struct preparation {
+    struct kernel *kernel;
+    const struct launch *launch;
+    struct probing *form;
+    enum kernel_status status;
+};
+
+static void prepare_errand(void *argument)
+{
+    struct preparation *preparation = argument;
+    preparation->status = prepare_here(preparation->kernel, preparation->launch);
+}
+
+enum kernel_status prepare_kernel(struct kernel *kernel, const struct launch *launch)
+{
+    struct preparation preparation = {.kernel = kernel, .launch = launch};
+    errand_run(prepare_errand, &preparation);
+    return preparation.status;
 }
 
 /* The engine makes its files in a folder of the probe's. */
@@ -398,8 +420,9 @@ static const struct reason *make_sampled(struct probing *probing)
     return reason;
 }
 
-void prepare_sampled_form(struct probing *probing)
+static void prepare_form_errand(void *argument)
 {
+    struct probing *probing = ((struct preparation *)argument)->form;
     struct sampled_form *form = &probing->sampled_form;
     pthread_mutex_lock(&mutex);
     if (!atomic_load(&form->ready) && !booking_refuses_folder(0)) {
@@ -412,6 +435,11 @@ void prepare_sampled_form(struct probing *probing)
         atomic_store_explicit(&form->ready, true, memory_order_release);
     }
     pthread_mutex_unlock(&mutex);
+}
+
+void prepare_sampled_form(struct probing *probing)
+{
+    errand_run(prepare_form_errand, &(struct preparation){.form = probing});
 }
 
 void prepare_give_up_sampled(struct probing *probing, const struct reason *reason)

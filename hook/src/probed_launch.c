@@ -92,9 +92,28 @@ static const struct reason *share_constants(const struct launch *launch, const s
     return result == CUDA_SUCCESS ? NULL : reason_with(CONSTANTS_NOT_COPIED, reason_error_name(result));
 }
 
+/* The probed kernel with the memory of HOLDING. */
+static CUresult launch_with(struct launch *launch, struct holding *holding, struct arguments *arguments)
+{
+    const struct reason *reason =
+        arguments ? arguments_fill(arguments, launch, holding->probing, holding->variant, holding->claim.memory)
+                  : reason(HOST_MEMORY);
+    if (!reason)
+        reason = share_constants(launch, holding->probing, holding->variant);
+    if (reason) {
+        holding_launched(holding, launch, CUDA_ERROR_INVALID_VALUE);
+        return launch_pass(launch, reason);
+    }
+    CUresult result = launch_enqueue(launch, holding->variant->function, arguments->pointers);
+    probed_log_launch(launch, holding->probing, arguments, result);
+    holding_launched(holding, launch, result);
+    if (result == CUDA_SUCCESS || error_is_sticky(result))
+        return result;
+    return launch_original(launch, holding, result);
+}
+
 CUresult launch_probed(struct launch *launch, struct kernel *kernel)
 {
-    struct arguments arguments;
     struct holding holding;
     CUcontext context = NULL;
     const struct reason *reason = refusal(launch, &context);
@@ -104,17 +123,8 @@ CUresult launch_probed(struct launch *launch, struct kernel *kernel)
         booking_refused(reason);
         return launch_pass(launch, reason);
     }
-    reason = arguments_fill(&arguments, launch, holding.probing, holding.variant, holding.claim.memory);
-    if (!reason)
-        reason = share_constants(launch, holding.probing, holding.variant);
-    if (reason) {
-        holding_launched(&holding, launch, CUDA_ERROR_INVALID_VALUE);
-        return launch_pass(launch, reason);
-    }
-    CUresult result = launch_enqueue(launch, holding.variant->function, arguments.pointers);
-    probed_log_launch(launch, holding.probing, &arguments, result);
-    holding_launched(&holding, launch, result);
-    if (result == CUDA_SUCCESS || error_is_sticky(result))
-        return result;
-    return launch_original(launch, &holding, result);
+    struct arguments *arguments = arguments_take();
+    const CUresult result = launch_with(launch, &holding, arguments);
+    arguments_give(arguments);
+    return result;
 }

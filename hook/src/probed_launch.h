@@ -14,6 +14,11 @@ struct arguments {
     _Alignas(16) char completed[4096]; /* the last parameter, where the program's buffer ends within it */
 };
 
+/* Room for them that the calling thread has to itself until it gives it back: too large for the stack of any thread.
+ * Given back, it stays with the thread for its next launch. NULL: there is no memory. */
+struct arguments *arguments_take(void);
+void arguments_give(struct arguments *arguments);
+
 /* Puts them together for a launch whose records begin at MEMORY. Returns why that cannot be done, or NULL. */
 const struct reason *arguments_fill(struct arguments *arguments, const struct launch *launch,
                                     const struct probing *probing, const struct variant *variant, CUdeviceptr memory);

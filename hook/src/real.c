@@ -39,7 +39,7 @@ static bool open_from_cache(void)
 {
     static const char soname[] = "/libcuda.so.1";
     FILE *cache = fopen("/etc/ld.so.cache", "rb");
-    char candidate[PATH_MAX];
+    static char candidate[PATH_MAX]; /* called once */
     size_t length = 0;
     int byte;
     while (cache && !handle && (byte = getc(cache)) != EOF) {

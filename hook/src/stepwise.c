@@ -71,15 +71,16 @@ void stepwise_note_values(CUfunction function, int offset, const void *values, u
     pthread_mutex_unlock(&lock);
 }
 
-bool stepwise_get(CUfunction function, struct stepwise *found)
+struct stepwise *stepwise_get(CUfunction function)
 {
+    struct stepwise *copy = NULL;
     pthread_mutex_lock(&lock);
     const struct noted *noted = handle_table_get(&by_function, function);
     const bool is_known = noted && noted->set.block[0] && noted->set.size <= STEPWISE_BYTES;
-    if (is_known)
-        *found = noted->set;
+    if (is_known && (copy = malloc(sizeof *copy)))
+        *copy = noted->set;
     pthread_mutex_unlock(&lock);
-    return is_known;
+    return copy;
 }
 
 /* Records stay, for a table keeps its handles. */

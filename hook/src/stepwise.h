@@ -23,8 +23,8 @@ void stepwise_note_shared(CUfunction function, unsigned int bytes);
 void stepwise_note_size(CUfunction function, unsigned int bytes);
 void stepwise_note_values(CUfunction function, int offset, const void *values, unsigned int bytes);
 
-/* A copy of what is known. False where that is not enough for a launch. */
-bool stepwise_get(CUfunction function, struct stepwise *found);
+/* A copy of what is known, for free(). NULL where that is not enough for a launch. */
+struct stepwise *stepwise_get(CUfunction function);
 
 /* Forgets everything: the driver may use the handles again. */
 void stepwise_forget(void);

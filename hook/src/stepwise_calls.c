@@ -1,5 +1,7 @@
 /* Wrappers of the calls that launch in steps, as before CUDA 4. */
 
+#include <stdlib.h>
+
 #include "launch_intercept.h"
 #include "real.h"
 #include "stepwise.h"
@@ -52,21 +54,28 @@ CUresult cuParamSetv(CUfunction function, int offset, void *values, unsigned int
     return result;
 }
 
-CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream)
+static CUresult launch_set(CUfunction function, int width, int height, CUstream stream, struct stepwise *set)
 {
-    struct stepwise set;
-    if (width <= 0 || height <= 0 || !stepwise_get(function, &set))
-        return REAL_OR_NOT_FOUND(cuLaunchGridAsync, function, width, height, stream);
-    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, set.values, CU_LAUNCH_PARAM_BUFFER_SIZE, &set.size,
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, set->values, CU_LAUNCH_PARAM_BUFFER_SIZE, &set->size,
                      CU_LAUNCH_PARAM_END};
     struct launch launch = {.form = LAUNCH_GRID,
                             .function = function,
                             .grid = {(uint32_t)width, (uint32_t)height, 1},
-                            .block = {set.block[0], set.block[1], set.block[2]},
-                            .shared = set.shared,
+                            .block = {set->block[0], set->block[1], set->block[2]},
+                            .shared = set->shared,
                             .stream = stream,
                             .extra = extra};
     return launch_intercept(&launch);
+}
+
+CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream)
+{
+    struct stepwise *set = width > 0 && height > 0 ? stepwise_get(function) : NULL;
+    if (!set)
+        return REAL_OR_NOT_FOUND(cuLaunchGridAsync, function, width, height, stream);
+    const CUresult result = launch_set(function, width, height, stream, set);
+    free(set);
+    return result;
 }
 
 CUresult cuLaunchGrid(CUfunction function, int width, int height)

@@ -14,12 +14,17 @@
 
 enum { MOST = 16, STATUS_BYTES = 128, PATH_BYTES = 64 };
 
+/* Not what the program sets as the default, which may be as little as 16 KiB. */
+enum { STACK_BYTES = 4 << 20 };
+
 static atomic_int ours[MOST];
 static atomic_int n_ours;
+static _Thread_local bool is_one_of_ours __attribute__((tls_model("initial-exec")));
 
 static void *begin(void *body)
 {
     const int n = atomic_fetch_add(&n_ours, 1);
+    is_one_of_ours = true;
     if (n < MOST)
         atomic_store(&ours[n], (int)gettid());
     return ((void *(*)(void *))(uintptr_t)body)(NULL);
@@ -34,20 +39,38 @@ bool thread_start(void *(*body)(void *))
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
     int error = pthread_create(&thread, &attributes, begin, (void *)(uintptr_t)body);
     pthread_attr_destroy(&attributes);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error == 0;
 }
 
+bool thread_is_ours(void)
+{
+    return is_one_of_ours;
+}
+
+int thread_state_open(void)
+{
+    return open("/proc/thread-self/stat", O_RDONLY | O_CLOEXEC);
+}
+
 char thread_state(int id)
 {
-    char path[PATH_BYTES], status[STATUS_BYTES];
+    char path[PATH_BYTES];
     snprintf(path, sizeof path, "/proc/self/task/%d/stat", id);
     const int file = open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t n = file < 0 ? -1 : read(file, status, sizeof status - 1);
+    const char state = thread_state_read(file);
     if (file >= 0)
         close(file);
+    return state;
+}
+
+char thread_state_read(int file)
+{
+    char status[STATUS_BYTES];
+    const ssize_t n = file < 0 ? -1 : pread(file, status, sizeof status - 1, 0);
     status[n > 0 ? n : 0] = '\0';
     const char *end = strrchr(status, ')'); /* of the name, which may hold any character */
     return end && end[1] == ' ' ? end[2] : '\0';

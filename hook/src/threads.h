@@ -7,9 +7,16 @@
 /* Starts a detached thread with all signals blocked: the program's handlers must not run on it. */
 bool thread_start(void *(*body)(void *));
 
+/* Whether the calling thread was started by thread_start: it has a large stack, and no caller of the program's. */
+bool thread_is_ours(void);
+
 /* The state of a thread of the process, as the system writes it: S asleep, R running, Z ended; 0 if there is none. Takes
  * no lock. */
 char thread_state(int id);
+
+/* A file that tells the state of the calling thread, less than 0 if there is none; and the state that it tells. */
+int thread_state_open(void);
+char thread_state_read(int file);
 
 /* Whether there is no thread but ours, apart from the process's first. */
 bool threads_are_alone(void);

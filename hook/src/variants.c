@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "buffers.h"
+#include "errand.h"
 #include "event_log.h"
 #include "lifetime.h"
 #include "parameters.h"
@@ -143,16 +144,33 @@ static struct variant *make(struct probing *probing, const struct launch *launch
     return variant;
 }
 
+/* What is to be made, and then what was. */
+struct wanted {
+    struct probing *probing;
+    const struct launch *launch;
+    CUcontext context;
+    bool sampled;
+    struct variant *variant;
+};
+
+static void make_wanted(void *argument)
+{
+    struct wanted *wanted = argument;
+    pthread_mutex_lock(&mutex);
+    wanted->variant = find(wanted->probing, wanted->context, wanted->sampled);
+    if (!wanted->variant)
+        wanted->variant = make(wanted->probing, wanted->launch, wanted->context, wanted->sampled);
+    pthread_mutex_unlock(&mutex);
+}
+
 struct variant *variants_get(struct probing *probing, const struct launch *launch, CUcontext context, bool sampled,
                              const struct reason **reason)
 {
     struct variant *variant = find(probing, context, sampled);
     if (!variant) {
-        pthread_mutex_lock(&mutex);
-        variant = find(probing, context, sampled);
-        if (!variant)
-            variant = make(probing, launch, context, sampled);
-        pthread_mutex_unlock(&mutex);
+        struct wanted wanted = {probing, launch, context, sampled, NULL};
+        errand_run(make_wanted, &wanted);
+        variant = wanted.variant;
     }
     *reason = variant ? variant->reason : reason(HOST_MEMORY);
     return *reason ? NULL : variant;

@@ -92,7 +92,7 @@ static long number(const char *name)
 static void record(const char *format, ...)
 {
     const char *path = getenv("STUB_LOG");
-    if (!path)
+    if (!path || !*path)
         return;
     char line[1024];
     va_list arguments;
