@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+_UNITS: Final = ((20, "GiB"), (10, "MiB"), (0, "KiB"))
+
 
 class InputLimit(NamedTuple):
     """What is limited, to how much, and what a reader does above it."""
@@ -17,10 +19,18 @@ class InputLimit(NamedTuple):
     """Bytes, unless ``subject`` names another unit."""
     above: str
 
+    @property
+    def size(self) -> str:
+        """The limit as text, of bytes."""
+        kib = self.most >> 10
+        return next(f"{kib >> shift} {unit}" for shift, unit in _UNITS if kib >> shift << shift == kib and kib >> shift)
+
 
 BANDWIDTH_RESULT: Final = InputLimit("a bandwidth result", 16 << 20, "an error")
 LINE_OF_CSV: Final = InputLimit("one line of a CSV file", 16 << 20, "an error that names the line")
 CSV_OF_NSYS: Final = InputLimit("a CSV file of nsys stats", 1 << 30, "an error that recommends the sqlite export")
+PROBE_FILE: Final = InputLimit("a probe file, a set of probes, a study or settings.toml", 256 << 10, "an error")
+TOML_KEY: Final = InputLimit("parts of one key or header in TOML", 16, "an error that names the line")
 SQLITE_VALUE: Final = InputLimit("one value of an sqlite export", 16 << 20, "an error")
 BYTES_PER_ROW: Final = 4
 """Bytes that a row of an sqlite table takes at least: with more rows than that, its pages are linked in a circle."""

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tui_probe.input_limits import PROBE_FILE
 from tui_probe.probe_files.folders import DEFAULT
+from tui_probe.toml_data import parse_toml
+from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -122,12 +124,12 @@ def read_settings(path: Path | None = None) -> Settings:
     """The settings of the file; without one all are unset. Never raises."""
     path = path or settings_path()
     try:
-        data = tomllib.loads(path.read_bytes().decode())
+        data = parse_toml(read_within(path, PROBE_FILE).decode())
     except FileNotFoundError:
         return Settings(path=path)
     except OSError as error:
         return Settings(path=path, found=True, problems=(f"{path}: cannot be read: {error.strerror or error}",))
-    except (ValueError, RecursionError) as error:  # also what is no UTF-8
+    except ValueError as error:  # also what is no UTF-8
         return Settings(path=path, found=True, problems=(f"{path}: not TOML, nothing of it is used: {error}",))
     values, problems = _checked(data)
     return Settings(**values, path=path, found=True, problems=tuple(f"{path}: {problem}" for problem in problems))

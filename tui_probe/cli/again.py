@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tui_probe.errors import UsageError
 from tui_probe.launcher.options import RunOptions
 from tui_probe.probe_files.between import lines_of
 from tui_probe.probe_files.choices import split_choice
@@ -50,6 +51,10 @@ def take_again(arguments: argparse.Namespace) -> Path:
     arguments.sim = arguments.sim or (info.simulated and arguments.driver is None)
     _take_options(arguments, _asked(info, anew=bool(arguments.probe)))
     if not arguments.probe and info.probe:
+        if arguments.callback is True:
+            raise UsageError(
+                "--callback: the probe is that of the trace; pass --callback FILE.py, or the probe with -p"
+            )
         arguments.probe = info.probe.split(", ")
     return folder
 
@@ -58,7 +63,7 @@ def _name_from_anywhere(arguments: argparse.Namespace) -> None:
     """Files that the command line names are meant as seen from here, not from the folder of the former run."""
     for name in ("callback", "driver"):
         path = getattr(arguments, name)
-        setattr(arguments, name, path and path.absolute())
+        setattr(arguments, name, path.absolute() if isinstance(path, Path) else path)
     chosen = [split_choice(text) for text in arguments.probe or ()]
     files = [
         str(Path(name).absolute()) if not lines_of(name) and ("/" in name or Path(name).is_file()) else name

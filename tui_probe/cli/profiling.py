@@ -16,10 +16,10 @@ from tui_probe.launcher.target import exit_status
 from tui_probe.trace.recent import remember
 
 from .chosen import tell_problems
-from .messages import on_person, tell_what_failed
+from .messages import on_person, tell_of, tell_what_failed
 from .output import inform, let_go_of_lost_terminal, shell_word, warn
 from .processes import TOLD, TraceTeller, reported
-from .run_callback import callback_of, run_callback
+from .run_callback import callback_of, named_callback, run_callback
 from .run_options import known_probes
 from .run_pictures import write_pictures
 from .screen import show, wants_screen
@@ -55,6 +55,8 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
         remember(trace)
     if callback is not None and not outcome.asked_to_end:
         run_callback(callback, outcome.traces)
+    elif callback is None and outcome.traces and (named := named_callback(options.probes)) is not None:
+        tell_of(outcome.traces[0], named.not_run_message)
     if arguments.png:
         write_pictures(reported(outcome.traces), [each.name for each in probes])
     elif not arguments.no_report:

@@ -57,9 +57,9 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
              " (compile with -lineinfo); counts as a -p of its own",
     )  # fmt: skip
     parser.add_argument(
-        "--callback", type=Path, metavar="FILE.py",
-        help="run this on each saved result, as python FILE.py RESULT, after the program's end; default: the callback"
-             " of a probe file that -p names by its path",
+        "--callback", type=Path, nargs="?", const=True, metavar="FILE.py",
+        help="after the program exits, run python FILE.py RESULT per result; without FILE.py: the callback of a probe"
+             " file that -p names by its path, if it is in the directory of that file",
     )  # fmt: skip
     parser.add_argument(
         "--again", nargs="?", const="", metavar="TRACE",

@@ -1,19 +1,24 @@
 """Analyses of the user's own: a Python file that is run on each result that a run saved.
 
 It is called as ``python FILE.py TRACE/result/0.486795.bin``, in a process of its own, after the program's end; what it
-prints is printed. Which file comes from the command line: ``--callback``, or a probe file that is named by its path. A
-trace never runs anything by being opened.
+prints is printed. It runs only if the command line has ``--callback``: with a file, or without one for the callback of
+a probe file that ``-p`` names by its path. Probe files are shared, so theirs has to be in their directory.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tui_probe.errors import UsageError
+from tui_probe.errors import ProbeFileError, UsageError
+from tui_probe.input_limits import PROBE_FILE
+from tui_probe.probe_files.choices import find_set, split_choice
+from tui_probe.probe_files.folders import built_in_files, files_in, installed_files
+from tui_probe.toml_data import parse_toml
+from tui_probe.trace.locate import is_trace
+from tui_probe.trace.plain_file import read_within
 
 from .messages import tell_of
 
@@ -25,29 +30,77 @@ PATIENCE: Final = 600.0
 _HOOKS: Final = ("callback", "CALLBACK", "analyze_hook")
 
 
-def callback_of(told: Path | None, probes: Sequence[str]) -> Path | None:
-    """The file to run: the one that was told, else what the first probe file named by its path asks for; None: none.
+class NamedCallback(NamedTuple):
+    """A Python file that a probe file names, relative to its directory."""
 
-    Raises UsageError where the file that was told is not there.
+    probe: Path
+    file: str
+
+    @property
+    def refusal(self) -> str:
+        """The reason why ``--callback`` without a file does not run it; "" if it does."""
+        folder = self.probe.parent.resolve()
+        if is_trace(folder) or is_trace(folder.parent):
+            return "the probe file is part of a trace"
+        if Path(self.file).is_absolute() or not self.path.resolve().is_relative_to(folder):
+            return "it is not in the directory of the probe file"
+        return ""
+
+    @property
+    def path(self) -> Path:
+        return self.probe.parent / self.file
+
+    @property
+    def not_run_message(self) -> str:
+        """What a report says of it where the command line has no ``--callback``."""
+        reason = f" ({self.refusal})" if self.refusal else ""
+        option = f"--callback {self.file}" if reason else "--callback"
+        return f"{self.probe}: its callback {self.file} was not run{reason}; to run it, pass {option}"
+
+
+def callback_of(asked: Path | bool | None, probes: Sequence[str]) -> Path | None:
+    """Return the file to run: the one given, or if ``asked`` is True the one that a probe file names; else None.
+
+    Raises UsageError where there is no such file, or it may not be run.
     """
-    if told is not None:
-        if not told.is_file():
-            raise UsageError(f"--callback {told}: there is no such file")
-        return told.absolute()
-    return next((found for word in probes if (found := _asked_by(Path(word))) is not None), None)
-
-
-def _asked_by(probe: Path) -> Path | None:
-    """What a probe file's callback names beside it, if that is a file; names of analyses known here are not files."""
-    if probe.suffix != ".toml" or not probe.is_file():
+    if isinstance(asked, Path):
+        if not asked.is_file():
+            raise UsageError(f"--callback {asked}: there is no such file")
+        return asked.absolute()
+    if not asked:
         return None
+    callback = named_callback(probes)
+    if callback is None:
+        raise UsageError(
+            "--callback: no probe file that -p names by its path has a callback in Python; pass --callback FILE.py"
+        )
+    if callback.refusal:
+        raise UsageError(
+            f"{callback.probe}: callback {callback.file} is not run: {callback.refusal};"
+            " pass --callback FILE.py to run a file that you trust"
+        )
+    return callback.path.resolve()
+
+
+def named_callback(probes: Sequence[str]) -> NamedCallback | None:
+    """Return the first callback of these probes that is a Python file, if one is."""
+    return next((callback for word in probes if (callback := _callback_of(word)) is not None), None)
+
+
+def _callback_of(word: str) -> NamedCallback | None:
+    """None for built-in and installed probes, sets, and names of analyses."""
     try:
-        values = tomllib.loads(probe.read_text(encoding="utf-8", errors="replace"))
-    except (OSError, ValueError, RecursionError):
+        name, _ = split_choice(word)
+        probe = next(iter(files_in(Path(name)).values()), Path(name))
+        known = {*built_in_files().values(), *installed_files().values()}
+        if name in (built_in_files() | installed_files()) or find_set(name) or probe.resolve() in known:
+            return None
+        values = parse_toml(read_within(probe, PROBE_FILE).decode("utf-8", "replace"))
+    except (OSError, ValueError, ProbeFileError):
         return None
-    names = [name for key in _HOOKS if isinstance(name := values.get(key), str) and name.endswith(".py")]
-    paths = [(probe.parent / name).absolute() for name in names]
-    return next((path for path in paths if path.is_file()), None)
+    files = [file for key in _HOOKS if isinstance(file := values.get(key), str) and file.endswith(".py")]
+    callbacks = [NamedCallback(probe, file) for file in files]
+    return next((callback for callback in callbacks if callback.path.is_file()), None)
 
 
 def run_callback(callback: Path, traces: Sequence[Path]) -> None:

@@ -58,13 +58,12 @@ def lines_of(path: Path, progress: Callable[[float], object] = lambda _: None) -
 
 
 def _bounded_lines(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
-    limit = LINE_OF_CSV.most
     number = 0
-    while line := text.readline(limit + 1):
+    while line := text.readline(LINE_OF_CSV.most + 1):
         number += 1
-        if len(line) > limit:
+        if len(line) > LINE_OF_CSV.most:
             raise ImportFileError(
-                f"{path}: line {number} has more than {limit >> 20} MiB, so this is not a CSV file or it is damaged:"
+                f"{path}: line {number} has more than {LINE_OF_CSV.size}, so this is not a CSV file or it is damaged:"
                 " export it again"
             )
         yield line
@@ -74,7 +73,7 @@ def refuse_larger(path: Path, limit: InputLimit, instead: str) -> None:
     """ImportFileError for a file above the limit; ``instead`` is what to do."""
     with suppress(OSError):
         if path.stat().st_size > limit.most:
-            raise ImportFileError(f"{path}: larger than {limit.most >> 20} MiB: {instead}")
+            raise ImportFileError(f"{path}: larger than {limit.size}: {instead}")
 
 
 def part_of(progress: Callable[[float], object], place: int, count: int) -> Callable[[float], object]:

@@ -7,15 +7,17 @@ the tool stand beside the folders of the probes. NAME is that of a probe or a se
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ProbeFileError
+from tui_probe.input_limits import PROBE_FILE
 from tui_probe.probe_files.folders import built_in_files, built_in_folder, installed_files
 from tui_probe.probe_files.loading import find_probe, load_probe
+from tui_probe.toml_data import parse_toml
+from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -151,8 +153,8 @@ def built_in_sets() -> dict[str, ProbeSet]:
 def _read_set(path: Path) -> ProbeSet | None:
     """None if the file is no set: whoever reads it as a probe says what is wrong with it."""
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        values = parse_toml(read_within(path, PROBE_FILE).decode("utf-8"))
+    except (OSError, ValueError):
         return None
     if "probes" not in values:
         return None

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Final
 
 from tui_probe.engine.model import WEIGHTS, About, Probe, Weight
 from tui_probe.engine.verify import verify
 from tui_probe.errors import ProbeFileError
+from tui_probe.input_limits import PROBE_FILE
 from tui_probe.near import meant
 from tui_probe.probe_files.between import PREFIX, write_between
 from tui_probe.probe_files.dialects import OTHER_TABLES, Contents, read_dialect_a, read_dialect_b
 from tui_probe.probe_files.folders import built_in_files, files_in, in_folder, installed_files, name_of
 from tui_probe.probe_files.toml_table import Table
+from tui_probe.toml_data import parse_toml
+from tui_probe.trace.plain_file import read_within
 
 _PYTHON_SUFFIX: Final = ".py"
 
@@ -51,7 +53,7 @@ def load_probe(name_or_path: str) -> Probe:
     """Find, read and verify a probe. Raises ProbeFileError that names file, table or line, and what to do."""
     path = find_probe(name_or_path)
     try:
-        data = path.read_bytes()
+        data = read_within(path, PROBE_FILE)
     except OSError as error:
         raise ProbeFileError(f"{path}: cannot be read: {error.strerror}") from error
     return read_probe(data, path)
@@ -72,8 +74,8 @@ def _tables(source: str, path: Path) -> dict[str, object]:
 
         return compile_tables(source, str(path))
     try:
-        return tomllib.loads(source)
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits is no TOMLDecodeError
+        return parse_toml(source)
+    except ValueError as error:  # a number of thousands of digits is no TOMLDecodeError
         raise ProbeFileError(f"{path}: this is not TOML: {error}") from error
 
 

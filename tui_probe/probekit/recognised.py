@@ -8,14 +8,15 @@ are not.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.errors import ProbeFileError
+from tui_probe.input_limits import PROBE_FILE
 from tui_probe.probe_files.loading import built_in_names, load_probe, read_probe
-from tui_probe.trace.plain_file import open_plain, read_plain
+from tui_probe.toml_data import parse_toml
+from tui_probe.trace.plain_file import open_plain, read_within
 from tui_probe.trace.text import text_of
 
 if TYPE_CHECKING:
@@ -72,9 +73,9 @@ def _recognised(
 def _read_toml(path: Path) -> tuple[dict[str, Any], Probe | None]:
     """The tables of a probe file, and the probe if it is one that is understood here."""
     try:
-        data = read_plain(path, _LARGEST)
-        values = tomllib.loads(text_of(data))
-    except (OSError, ValueError, RecursionError):
+        data = read_within(path, PROBE_FILE)
+        values = parse_toml(text_of(data))
+    except (OSError, ValueError):
         return {}, None
     try:
         return values, read_probe(data, path)

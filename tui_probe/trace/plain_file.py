@@ -41,5 +41,5 @@ def read_within(path: str | os.PathLike[str], limit: InputLimit) -> bytes:
     """All of an ordinary file. OSError as ``open_plain``, and if it is larger than the limit."""
     data = read_plain(path, limit.most + 1)
     if len(data) > limit.most:
-        raise OSError(errno.EFBIG, f"larger than {limit.most >> 20} MiB, the limit for {limit.subject}", str(path))
+        raise OSError(errno.EFBIG, f"larger than {limit.size}, the limit for {limit.subject}", str(path))
     return data

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from tui_probe.errors import TraceError
+from tui_probe.input_limits import PROBE_FILE
+from tui_probe.toml_data import parse_toml
+from tui_probe.trace.plain_file import read_within
 
 PUBLISHED: Final = Path(__file__).with_name("published.study.toml")
 SMALL: Final = Path(__file__).with_name("small.study.toml")
@@ -63,8 +65,8 @@ def own_studies() -> Study:
 def read_study(path: Path) -> Study:
     """Raises TraceError, with the file's name and what is wrong, for one that is no study."""
     try:
-        study = _study(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        study = _study(parse_toml(read_within(path, PROBE_FILE).decode("utf-8")))
+    except (OSError, ValueError, KeyError, TypeError) as error:
         what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise TraceError(f"{path}: no study: {what}. A study has {_FORM}") from error
     return study
