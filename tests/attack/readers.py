@@ -174,7 +174,7 @@ def _ptx(data: str) -> None:
 
 
 def _image(data: bytes, folder: Path) -> None:
-    for part in (ptx_texts, kernels_in, line_tables.line_tables, lambda image: list(elf.sections(image))):
+    for part in (ptx_texts, kernels_in, line_tables.line_tables, elf.Sections):
         with contextlib.suppress(ProbeError):
             part(data)
     (folder / "pruned.bin").write_bytes(data)

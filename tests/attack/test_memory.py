@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import time
 import tracemalloc
@@ -17,8 +18,9 @@ from tui_probe.errors import ImageError
 from tui_probe.ptx import elf
 from tui_probe.ptx.fatbin import MAGIC, entries
 from tui_probe.ptx.images import ptx_texts
-from tui_probe.ptx.line_tables import line_tables
+from tui_probe.ptx.line_tables import line_tables, source_places
 from tui_probe.sass.cubin import Cubin
+from tui_probe.simgpu.cubin import register_counts
 
 PTX, CUBIN, LZ4, ZSTD = 1, 2, 0x2000, 0x8000
 _ELF = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -101,15 +103,33 @@ def test_what_compilers_pack_is_read() -> None:
     assert found.text.encode() == text
 
 
-@pytest.mark.parametrize("read", [Cubin.read, lambda image: list(elf.sections(image)), line_tables])
-def test_sections_over_each_other(read: Callable[[bytes], object]) -> None:
-    tail = bytes(800_000)
-    image = elf_image([(0, 1, 0, len(tail))] * 12_000, tail)
-    with bounded(60, 2), pytest.raises(ImageError, match="over each other"):
-        read(image)
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        (b".debug_line", line_tables),
+        (b".debug_line", lambda image: source_places(image, "k", 1 << 20)),
+        (b".nv_debug_line_sass", line_tables),
+        (b".symtab", register_counts),
+        (b".text.k", lambda image: list(elf.places(image))),
+    ],
+)
+def test_overlapping_sections_are_read_once(name: bytes, read: Callable[[bytes], object]) -> None:
+    tail = name + bytes(800_000)
+    with bounded(60, 2), contextlib.suppress(ImageError):
+        read(elf_image([(0, 1, 0, len(tail))] * 12_000, tail))
 
 
-@pytest.mark.parametrize("read", [Cubin.read, lambda image: list(elf.sections(image))])
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [(b".text.k", Cubin.read), (b".nv_debug_ptx_txt", ptx_texts), (b".nv_fatbin", ptx_texts)],
+)
+def test_overlapping_sections_that_are_read_whole(name: bytes, read: Callable[[bytes], object]) -> None:
+    tail = name + bytes(800_000)
+    with bounded(60, 2), pytest.raises(ImageError, match="over"):
+        read(elf_image([(0, 1, 0, len(tail))] * 12_000, tail))
+
+
+@pytest.mark.parametrize("read", [Cubin.read, elf.Sections])
 def test_names_of_sections_that_do_not_end(read: Callable[[bytes], object]) -> None:
     tail = b"x" * 800_000
     image = elf_image([*[(0, 1, 0, 0)] * 12_000, (0, 3, 0, len(tail))], tail)

@@ -200,7 +200,9 @@ def test_generic_access_by_name_is_in_the_space_of_the_variable(address: str) ->
 
 def test_address_of_generic_access_by_name_is_generic() -> None:
     generic = "\n".join(lines_for("ld.u32 %r2, [tile+4];", "add.u64 %n, %n, ADDR;", "ld"))
-    assert "mov.u64 %tp__addr, tile;\nadd.s64 %tp__addr, %tp__addr, 4;\ncvta.shared.u64 %tp__addr, %tp__addr;" in generic
+    assert (
+        "mov.u64 %tp__addr, tile;\nadd.s64 %tp__addr, %tp__addr, 4;\ncvta.shared.u64 %tp__addr, %tp__addr;" in generic
+    )
     assert "cvta" not in "\n".join(lines_for("ld.shared.u32 %r2, [tile];", "add.u64 %n, %n, ADDR;", "ld"))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.toolchain import INSTALL_HINT, Tool, find_tools
 from tui_probe.errors import ImageError, ToolchainError
-from tui_probe.ptx.elf import sections
+from tui_probe.ptx import elf
 from tui_probe.ptx.outline import target_of
 from tui_probe.reasons import because
 
@@ -150,7 +150,8 @@ def _outcome(command: list[str], started: Callable[[], object] | None, seconds: 
 def _code_bytes(binary: Path) -> int | None:
     """The bytes of machine code in a cubin; None for a file that is none."""
     try:
-        return sum(len(content) for name, content in sections(binary.read_bytes()) if name.startswith(_CODE))
+        places = elf.places(binary.read_bytes())
+        return sum(place.stop - place.start for name, place in places if name.startswith(_CODE))
     except (OSError, ImageError):
         return None
 

@@ -1,17 +1,19 @@
 """The sections of a 64-bit little-endian ELF file, by name. Enough for cubins and Linux programs.
 
-Layout after the System V ABI, chapter 4.
+Layout after the System V ABI, chapter 4. Sections may share bytes, as those of cubins for sm_100 and later do, so the
+sizes of all together are not bounded: only what is asked for is copied.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.errors import ImageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 MAGIC: Final = b"\x7fELF"
 _CLASS_64_LITTLE: Final = b"\x02\x01"
@@ -37,10 +39,41 @@ class _Section(NamedTuple):
     entry_size: int
 
 
-def sections(image: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of each section that has content, in file order. Raises as ``places`` does."""
+class Sections(Mapping[str, bytes]):
+    """The content of each section that has content, by its name; of several of one name the last.
+
+    Raises as ``places`` does.
+    """
+
+    def __init__(self, image: bytes) -> None:
+        self._image = image
+        self._places = dict(places(image))
+
+    def __getitem__(self, name: str) -> bytes:
+        return self._image[self._places[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
+
+
+def places_apart(image: bytes, is_wanted: Callable[[str], object]) -> Iterator[tuple[str, slice]]:
+    """Yield what ``places`` does of the sections whose names are wanted, for those who read all of them.
+
+    Raises ImageError where they share bytes: the reader's work would not be bounded by the size of the file.
+    """
+    left = len(image)
     for name, place in places(image):
-        yield name, image[place]
+        if is_wanted(name):
+            left -= place.stop - place.start
+            if left < 0:
+                raise ImageError(f"sections {name} of the ELF image overlap: it is damaged; capture it again")
+            yield name, place
 
 
 def places(image: bytes) -> Iterator[tuple[str, slice]]:
@@ -62,13 +95,9 @@ def places(image: bytes) -> Iterator[tuple[str, slice]]:
     if table + count * entry_size > len(image):
         raise ImageError("the ELF image is cut off before the end of its section table: capture it again")
     names = Names(image[_place(image, _section(image, table + names_index * entry_size))])
-    left = len(image)
     for index in range(1, count):
         section = _section(image, table + index * entry_size)
         if section.type != _NO_BITS and not section.flags & _COMPRESSED:
-            left -= section.size
-            if left < 0:
-                raise ImageError("sections of the ELF image lie over each other: it is damaged; capture it again")
             yield names.at(section.name).decode("latin-1"), _place(image, section)
 
 

@@ -178,10 +178,10 @@ def ptx_of_cubin(cubin: bytes) -> list[HeldPtx]:
 
 
 def _of_elf(image: bytes) -> Iterator[HeldPtx]:
-    for name, place in elf.places(image):
-        if _PTX_SECTION.fullmatch(name):
+    for name, place in elf.places_apart(image, lambda name: name in FATBIN_SECTIONS or _PTX_SECTION.fullmatch(name)):
+        if name not in FATBIN_SECTIONS:
             yield _lying_there(_of_section(image[place]))
-        elif name in FATBIN_SECTIONS:
+        else:
             yield from ptx_of_entries(fatbin.entries(image, place))
 
 
@@ -191,7 +191,7 @@ def _lying_there(text: str) -> HeldPtx:
 
 
 def _kept_by(cubin: bytes) -> Iterator[str]:
-    return (_of_section(cubin[place]) for name, place in elf.places(cubin) if _PTX_SECTION.fullmatch(name))
+    return (_of_section(cubin[place]) for _, place in elf.places_apart(cubin, _PTX_SECTION.fullmatch))
 
 
 def _of_section(content: bytes) -> str:

@@ -16,7 +16,7 @@ from tui_probe.errors import ImageError
 from tui_probe.ptx import elf
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
 SOURCE: Final = ".debug_line"
 PTX: Final = ".nv_debug_line_sass"
@@ -24,7 +24,8 @@ PTX: Final = ".nv_debug_line_sass"
 _END, _SET_ADDRESS = 1, 2
 _COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _CONST_ADD_PC, _FIXED_ADVANCE_PC = 1, 2, 3, 4, 8, 9
 _LONGEST: Final = 70
-_RELOCATION: Final = struct.Struct("<QQq")
+_REL: Final = struct.Struct("<QQ")
+_RELA: Final = struct.Struct("<QQq")
 _SYMBOL: Final = struct.Struct("<IBBHQQ")
 _CODE: Final = ".text."
 _INSTRUCTION: Final = 16
@@ -52,14 +53,12 @@ class Tables(NamedTuple):
 
 def line_tables(image: bytes) -> list[Tables]:
     """The tables of each function of a cubin that has both. Raises ImageError for a damaged file or table."""
-    sections = dict(elf.sections(image))
+    sections = elf.Sections(image)
     if SOURCE not in sections or PTX not in sections:
         return []
     by_function: dict[str, dict[int, list[Row]]] = {}
     for name in (SOURCE, PTX):
-        symbols = {
-            offset: info >> 32 for offset, info, _ in _RELOCATION.iter_unpack(_whole(sections.get(f".rela{name}", b"")))
-        }
+        symbols = _symbols(sections, name)
         by_function[name] = {}
         for place, rows in sequences(sections[name]):
             by_function[name].setdefault(symbols.get(place, -1), []).extend(rows)
@@ -71,7 +70,7 @@ def source_places(image: bytes, kernel: str, size: int) -> dict[int, tuple[str, 
     """The file and line of the source that each instruction of a kernel's machine code of ``size`` bytes came from, by
     its offset. Empty without a line table; raises ImageError for a damaged file or table.
     """
-    sections = dict(elf.sections(image))
+    sections = elf.Sections(image)
     owners = _owners(sections)
     of_kernel = (
         sequence
@@ -126,20 +125,29 @@ def _begin_sequences(section: bytes, program: int, end: int, begins: list[int]) 
     )
 
 
-def _owners(sections: dict[str, bytes]) -> dict[int, str]:
+def _owners(sections: Mapping[str, bytes]) -> dict[int, str]:
     """By the place of a sequence's address in ``.debug_line`` the function that it is of."""
     symbols, names = sections.get(".symtab", b""), elf.Names(sections.get(".strtab", b""))
     found = {}
-    for offset, info, _ in _RELOCATION.iter_unpack(_whole(sections.get(f".rela{SOURCE}", b""))):
-        at = (info >> 32) * _SYMBOL.size
+    for offset, number in _symbols(sections, SOURCE).items():
+        at = number * _SYMBOL.size
         if at + _SYMBOL.size <= len(symbols):
             name = _SYMBOL.unpack_from(symbols, at)[0]
             found[offset] = names.at(name).decode("utf-8", "surrogateescape")
     return {offset: name.removeprefix(_CODE) for offset, name in found.items()}
 
 
-def _whole(relocations: bytes) -> bytes:
-    return relocations[: len(relocations) // _RELOCATION.size * _RELOCATION.size]
+def _symbols(sections: Mapping[str, bytes], name: str) -> dict[int, int]:
+    """By the place of each sequence's address in a line section the number of the symbol that it is relative to.
+
+    ptxas writes relocations with an addend for some architectures, without one (``.rel``) for others, such as sm_80.
+    """
+    found = {}
+    for prefix, entry in ((".rel", _REL), (".rela", _RELA)):
+        content = sections.get(prefix + name, b"")
+        whole = content[: len(content) // entry.size * entry.size]
+        found |= {offset: info >> 32 for offset, info, *_ in entry.iter_unpack(whole)}
+    return found
 
 
 def sequences(section: bytes) -> Iterator[tuple[int, list[Row]]]:

@@ -20,7 +20,7 @@ def register_counts(image: bytes) -> dict[str, int]:
     """Registers of a thread of each kernel, by name; empty for anything but a cubin. Raises ImageError."""
     if not image.startswith(elf.MAGIC):
         return {}
-    sections = dict(elf.sections(image))
+    sections = elf.Sections(image)
     names = symbol_names(sections.get(".symtab", b""), sections.get(".strtab", b""))
     info = sections.get(".nv.info", b"")
     counts = {}
