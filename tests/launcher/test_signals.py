@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import termios
 import time
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import pytest
 
 from tui_probe.launcher.signals import tidy_end
 
+from .conftest import ROOT
 from .terminal import Terminal, terminal
 
 if TYPE_CHECKING:
@@ -111,6 +113,46 @@ def test_an_interrupt_without_a_terminal(tool: Runner, script: Script, everybody
     assert process.returncode == 0
 
 
+def test_group_signal_reaches_every_process_once(tool: Runner) -> None:
+    """As `timeout` and shells send it; the counter and the worker say so, each once."""
+    worker = "trap 'echo worker >>got; exit' TERM; echo $$ >>up; while :; do sleep 0.05; done"
+    first = f"trap 'echo first >>got' TERM; sh -c '{worker.replace(chr(39), chr(34))}' & wait; wait; sleep 0.3"
+    with tool.start(["sh", "-c", first]) as process:
+        wait_for_lines(tool.folder / "up", 1)
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
+    assert sorted((tool.folder / "got").read_text().split()) == ["first", "worker"]
+
+
+def test_killed_group_leaves_no_process(tool: Runner) -> None:
+    with tool.start(["sh", "-c", "sleep 60 & echo $! >>up; echo $$ >>up; wait"]) as process:
+        wait_for_lines(tool.folder / "up", 2)
+        ends = [os.pidfd_open(child) for child in children_of(process.pid)]
+        ends += [os.pidfd_open(int(pid)) for pid in (tool.folder / "up").read_text().split()]
+        os.killpg(process.pid, signal.SIGKILL)
+        for end in ends:
+            wait_for_end(end)
+
+
+def test_witness_tells_group_from_launcher_signals() -> None:
+    program = """
+import os, signal
+from tui_probe.launcher.witness import Witness
+os.setpgid(0, 0)
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCONT})
+witness = Witness()
+os.kill(os.getpid(), signal.SIGTERM)
+print(witness.saw(signal.SIGTERM))
+os.killpg(0, signal.SIGINT)
+print(witness.saw(signal.SIGTERM), witness.saw(signal.SIGINT), witness.saw(signal.SIGINT))
+witness.close()
+"""
+    # The launcher's own signals do not count: another process sends to the group.
+    program = program.replace("os.killpg(0, signal.SIGINT)", "os.system('kill -INT 0')")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.split() == ["False", "False", "True", "False"], done.stderr
+
+
 def test_ctrl_z_stops_both_and_fg_continues_both(tool: Runner, script: Script) -> None:
     tool.environment["FAKE_LAUNCHES"] = "*"
     words = tool.command("run", "--sim", "--no-ui", "--no-report", "--", *script(COUNTING))
@@ -169,10 +211,17 @@ def test_no_engine_is_left_behind(tool: Runner, script: Script) -> None:
         assert process.stderr is not None
         process.stderr.readline()
         children = [os.pidfd_open(child) for child in children_of(process.pid)]
-        assert len(children) == 2
+        assert len(children) == 3  # the target, the engine and the witness of signals
         process.kill()
         for child in children:
             wait_for_end(child)
+
+
+def wait_for_lines(path: Path, count: int) -> None:
+    limit = time.monotonic() + 30
+    while not path.exists() or len(path.read_text().split()) < count:
+        assert time.monotonic() < limit, f"{path} has fewer than {count} lines"
+        time.sleep(0.02)
 
 
 def engine_of(launcher: int) -> int | None:

@@ -41,21 +41,26 @@ def tell_of(trace: Path, text: str) -> None:
 def tell_what_failed(outcome: Outcome, told: int) -> None:
     """What went wrong in a run; of more than ``told`` traces not all are named.
 
-    A script is told on stderr only of what no file can tell: that a trace could not be written.
+    A script is told on stderr only of what no file can tell: that a trace could not be written, or changes the status.
     """
     for trace, problem in outcome.incomplete.items():
         warn(f"the trace is incomplete ({problem}): {trace}")
     if not on_person():
+        for text in [*outcome.lost_output, *([] if outcome.traces else outcome.untraced)]:
+            warn(text)
         return
     if outcome.engine_failure:
         warn(outcome.engine_failure)
     for text in outcome.messages:
         warn(text)
     if not outcome.no_trace and outcome.first_trace is not None and outcome.first_trace not in outcome.traces:
-        warn(_not_there(outcome.first_trace, outcome.traces, told))
+        warn(_not_there(outcome, outcome.first_trace, told))
 
 
-def _not_there(first: Path, traces: Sequence[Path], told: int) -> str:
+def _not_there(outcome: Outcome, first: Path, told: int) -> str:
+    traces: Sequence[Path] = outcome.traces
+    if outcome.untraced:
+        return f"there is no {first}"
     if not traces:
         return f"the command launched no kernel: there is no {first}"
     others = " ".join(map(str, traces)) if len(traces) <= told else f"{len(traces)} traces, one is {traces[-1]}"

@@ -76,6 +76,12 @@ def _said(text: str) -> str:
     return printable_lines(text, raw_bytes=True)
 
 
+def write_behind_output() -> None:
+    """Have stdout end where its file does: the program may have gone back in it."""
+    with contextlib.suppress(OSError):  # a pipe or a terminal
+        os.lseek(1, 0, os.SEEK_END)
+
+
 def discard_output() -> None:
     """Whoever read stdout has left, as `head` does. Without this Python would complain when it flushes at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -12,12 +12,13 @@ from tui_probe.launcher.outcome import Outcome
 from tui_probe.launcher.passing import run_passing_on
 from tui_probe.launcher.session import Session
 from tui_probe.launcher.signals import tidy_end
+from tui_probe.launcher.streams import is_pumped
 from tui_probe.launcher.target import exit_status
 from tui_probe.trace.recent import remember
 
 from .chosen import tell_problems
 from .messages import on_person, tell_of, tell_what_failed
-from .output import inform, let_go_of_lost_terminal, shell_word, warn
+from .output import inform, let_go_of_lost_terminal, shell_word, warn, write_behind_output
 from .processes import TOLD, TraceTeller, reported
 from .run_callback import callback_of, named_callback, run_callback
 from .run_options import known_probes
@@ -60,7 +61,9 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
     if arguments.png:
         write_pictures(reported(outcome.traces), [each.name for each in probes])
     elif not arguments.no_report:
-        report_after_run(outcome.traces, arguments.ascii, HURRIED_REPORT if outcome.asked_to_end else None)
+        seconds = HURRIED_REPORT if outcome.asked_to_end else None
+        write_behind_output()
+        report_after_run(outcome.traces, arguments.ascii, seconds, outcome.untraced)
     return status
 
 
@@ -68,12 +71,14 @@ def run_plainly(options: RunOptions, probes: Sequence[ChosenProbe], *, report: b
     """Without a screen: streams passed on. Returns the exit status and what the run left, for a ``report``."""
     # On a terminal the first line is written by the new process, where descriptor 2 is the target's already.
     stderr = os.dup(2)
-    with Session(options, probes, announce=TraceTeller(stderr), early=os.isatty(stderr)) as session:
+    # Nor is it where descriptor 2 is the target's own: what the target writes there first is not seen.
+    early = os.isatty(stderr) or not is_pumped(stderr)
+    with Session(options, probes, announce=TraceTeller(stderr), early=early) as session:
         tell_no_trace(session.spool.problem)
         returncode = run_passing_on(session, get_ready_to_report) if report else run_passing_on(session)
         outcome = session.outcome()
     tell_outcome(outcome)
-    return exit_status(returncode), outcome
+    return exit_status(returncode) or (ExitStatus.FAILED if outcome.lost_output else ExitStatus.OK), outcome
 
 
 def run_on_screen(

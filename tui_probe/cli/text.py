@@ -66,11 +66,17 @@ def last_words(trace: Path) -> str:
     return f"{units.counted(counts.launches, 'launch')} ({units.count(counts.probed)} probed), {kept}"
 
 
-def report_after_run(traces: Sequence[Path], ascii_only: bool, seconds: float | None = None) -> None:
-    """The report after the target's own output. What goes wrong here does not change the run's exit status."""
+def report_after_run(
+    traces: Sequence[Path], ascii_only: bool, seconds: float | None = None, untraced: Sequence[str] = ()
+) -> None:
+    """The report after the target's own output. What goes wrong here does not change the run's exit status.
+
+    ``untraced`` is why kernels may have been launched without a trace.
+    """
     if not traces:
         if not on_person():  # a person was told
-            _say("no kernel was launched: there is no trace")
+            for text in untraced or ("no kernel was launched",):
+                _say(f"{text}: there is no trace")
         return
     if seconds is not None and sum(map(log_size, reported(traces))) > HURRIED_BYTES:
         for line in group_lines(traces, USUAL_WIDTH):

@@ -104,9 +104,14 @@ def enter(libc: ctypes.CDLL, parent: int, name: bytes, output: int, kept: Collec
     nowhere = os.open(os.devnull, os.O_RDONLY)
     for ours, standard in ((nowhere, 0), (output, 1), (output, 2)):
         os.dup2(ours, standard)
+    close_all_but({0, 1, 2, *kept})
+
+
+def close_all_but(kept: Collection[int]) -> None:
+    """Close the descriptors that were the launcher's."""
     gc.freeze()  # objects of the launcher that nobody uses must not close descriptors of ours by their old numbers
     for descriptor in [int(path.name) for path in Path("/proc/self/fd").iterdir()]:
-        if descriptor > 2 and descriptor not in kept:
+        if descriptor not in kept:
             try:
                 os.close(descriptor)
             except OSError:  # that of the listing

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import LaunchError
 
 from . import signals
-from .passing import has_terminal
 from .target import Group, Standard, check_command, start_target
+from .witness import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,8 +68,7 @@ def run_ncu(ncu: str, log: Path, metrics: Sequence[str], command: Sequence[str],
     if the command cannot be executed.
     """
     check_command(command, os.environ.get("PATH"))
-    group = Group.SHARED if has_terminal() else Group.OWN
-    with signals.held_back() as mask:
+    with signals.held_back() as mask, closing(Witness()) as witness:
         words = ncu_command(ncu, log, metrics, command, capture_range=capture_range)
-        target = start_target(words, os.environ, Standard(None, 1, 2), group, mask, lambda _: None)
-        return signals.wait(target, lambda: None)
+        target = start_target(words, os.environ, Standard(None, None, None), Group.SHARED, mask, lambda _: None)
+        return signals.wait(target, lambda: None, has_it=witness.saw)

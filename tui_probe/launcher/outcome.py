@@ -27,6 +27,11 @@ class Outcome:
     messages: list[str] = field(default_factory=list)
     """What else a person should know; run.json of each trace has it."""
 
+    untraced: list[str] = field(default_factory=list)
+    """Of those, why kernels may have been launched without a trace."""
+    lost_output: list[str] = field(default_factory=list)
+    """Of those, streams that could not be passed on whole, and why."""
+
     def words(self) -> dict[str, Any]:
         """As JSON has it."""
         return {
@@ -38,6 +43,8 @@ class Outcome:
             "no_trace": self.no_trace,
             "incomplete": {str(trace): why for trace, why in self.incomplete.items()},
             "messages": self.messages,
+            "untraced": self.untraced,
+            "lost_output": self.lost_output,
         }
 
     @classmethod
@@ -53,4 +60,6 @@ class Outcome:
             no_trace=words["no_trace"],
             incomplete={Path(trace): why for trace, why in words["incomplete"].items()},
             messages=words["messages"],
+            untraced=words["untraced"],
+            lost_output=words["lost_output"],
         )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from . import signals
 from .session import toolchain
-from .streams import Pump, pumps_for
+from .streams import OwnStream, Pump, streams_for
 from .target import Group, Standard
+from .witness import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,38 +34,39 @@ def run_passing_on(session: Session, meanwhile: Callable[[], object] = lambda: N
         meanwhile()
 
     beside = threading.Thread(target=beside_the_target, name="meanwhile")
-    with signals.held_back() as mask:
+    with signals.held_back() as mask, closing(Witness()) as witness:
         spool, limit = session.spool, session.options.output_limit()
-        pumps = pumps_for(1, 2, spool.stdout, spool.stderr, limit, session.tell_first_trace)
-        group = Group.SHARED if has_terminal() else Group.OWN
-        streams = Standard(None, pumps[0].target_end, pumps[-1].target_end)
-        target = session.start(streams, group, mask)
-        for pump in pumps:
-            pump.start()
+        output = streams_for(1, 2, spool.stdout, spool.stderr, limit, session.tell_first_trace)
+        target = session.start(Standard(None, output[0].target_end, output[-1].target_end), Group.SHARED, mask)
+        for stream in output:
+            stream.start()
         beside.start()  # with the signals held back, which must not be taken there
 
         def resize() -> None:
-            for pump in pumps:
-                pump.copy_window_size()
+            for stream in output:
+                stream.copy_window_size()
 
-        returncode = signals.wait(target, session.poll, resize)
+        returncode = signals.wait(target, session.poll, resize, witness.saw)
     patience = READER_LIMIT if target.asked_to_end else None
-    open_pumps = [pump for pump in pumps if not pump.finish(patience)]
+    pumps = [stream for stream in output if isinstance(stream, Pump)]
+    left_open = [stream for stream in output if not stream.finish(patience)]
+    open_pumps = [pump for pump in pumps if pump in left_open]
     if open_pumps:
         beside.join()  # a process that is forked while modules are read could read none itself
     leave_behind(open_pumps, [pump for pump in pumps if pump not in open_pumps])
-    session.finish(returncode, cut=any(pump.cut for pump in pumps))
+    session.lost_output = [
+        f"{name}: {stream.failure}: not all output of the program was passed on"
+        for name, stream in named(output)
+        if stream.failure
+    ]
+    session.finish(returncode, cut=any(stream.cut for stream in output))
     beside.join()
     return returncode
 
 
-def has_terminal() -> bool:
-    """Do we have a controlling terminal, which sends its signals to our process group?"""
-    try:
-        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
-    except OSError:
-        return False
-    return True
+def named(output: list[Pump | OwnStream]) -> list[tuple[str, Pump | OwnStream]]:
+    """The streams with their names."""
+    return list(zip(("stdout", "stderr"), output, strict=False))
 
 
 def leave_behind(pumps: list[Pump], done: list[Pump]) -> None:

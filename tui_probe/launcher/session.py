@@ -28,7 +28,7 @@ from .outcome import Outcome
 from .record import write_record
 from .spool import Spool
 from .target import Group, Standard, Target, check_command, start_target
-from .unseen import unreachable, unseen_drivers
+from .unseen import still_running, unreachable, unseen_drivers, untraced
 from .usage import blocks_of, launcher_files
 from .watch import TraceWatch, stamp_of
 from .window import Window
@@ -50,8 +50,8 @@ class Session:
     """A run from the engine's start to the last word of run.json; a context manager, which stops the engine.
 
     ``announce`` is called with the path of each trace directory when it appears; of the target's own, if ``early``,
-    before the target starts: then it may never come, since a program that launches no kernel has none. Raises
-    LaunchError and its kind.
+    before the target starts. That directory is made before the target starts, and removed at the end if the target
+    launched no kernel. Raises LaunchError and its kind.
     """
 
     def __init__(
@@ -73,6 +73,10 @@ class Session:
         """``hits`` and ``misses`` of the cache of prepared kernels, after the run; None without a cache."""
         self.incomplete: dict[Path, str] = {}
         """Traces, named as the user named their root, that could not be written whole, and why."""
+        self.lost_output: list[str] = []
+        """Streams that could not be passed on whole, and why."""
+        self.untraced: list[str] = []
+        """Why kernels may have been launched of which there is no trace."""
         self.messages: list[str] = []
         """What run.json tells a person of the run."""
         self._announce = announce
@@ -80,7 +84,7 @@ class Session:
         self._first_is_told = early
         self._telling = threading.Lock()
         self._hook = native_library("hook")
-        self._folder = str(Path.cwd())
+        self._folder = working_directory()
         self._reader = read_script(*(each.probe for each in probes))
         self._root = options.trace_root.absolute()
         self.spool = Spool(self._root)
@@ -168,7 +172,7 @@ class Session:
             streams,
             group,
             unblocked,
-            announce=lambda pid: self._announce(root / f"{stamp}_{pid}") if self._tells_early() else None,
+            announce=lambda pid: self._make_first(root / f"{stamp}_{pid}"),
             ending=ending,
         )
         self._begun = time.monotonic()
@@ -176,13 +180,22 @@ class Session:
         self._watch.expect(self.first_trace.name)
         return self.target
 
-    def _tells_early(self) -> bool:
-        return self._early and not self.spool.problem
+    def _make_first(self, trace: Path) -> None:
+        """Make the target's own trace, still empty, and announce it if that is to be first; in the new process."""
+        if self.spool.problem:
+            return
+        with contextlib.suppress(OSError):  # the hook will say why it cannot be made
+            (self._root / trace.name).mkdir(0o700)
+        if self._early:
+            self._announce(trace)
 
     def tell_first_trace(self) -> None:
-        """Announce the target's own trace if it is there and was not announced; from any thread."""
+        """Announce the target's own trace if that was not done; from any thread.
+
+        It was made before the target started. That it is missing for a moment means that the hook puts its own there.
+        """
         first = self.first_trace
-        if self._first_is_told or first is None or not (self._root / first.name).is_dir():
+        if self._first_is_told or first is None or self.spool.problem:
             return
         with self._telling:
             if not self._first_is_told:
@@ -199,10 +212,11 @@ class Session:
         self.control["ending"] = int(self.asked_to_end)
         self._window.tick(time.monotonic() - self._begun)
         self._count_output()
-        self.tell_first_trace()
         for trace in self._watch.poll():
             if self.first_trace is None or trace.name != self.first_trace.name:
                 self._announce(self.options.trace_root / trace.name)
+            else:
+                self.tell_first_trace()
             self._write(trace, None)
 
     def _count_output(self) -> None:
@@ -220,9 +234,14 @@ class Session:
             self.cache_counts = self._engine.cache_counts(HURRIED if self.asked_to_end else ANSWER_LIMIT)
         if cut and output_kept:
             self.messages.append(f"stdout.log and stderr.log end after {self.options.output_limit()} bytes: {CUT}")
-        self.messages += unseen_drivers(self.spool.beside, self.driver.path)
+        self.untraced = unseen_drivers(self.spool.beside, self.driver.path) + untraced(self._notes.failures)
         if self.first_trace is not None and self.first_trace.name not in {trace.name for trace in self.traces}:
-            self.messages += unreachable(self.options.command, os.environ.get("PATH"))
+            self.untraced += unreachable(self.options.command, os.environ.get("PATH"))
+            with contextlib.suppress(OSError):  # it is not empty, or was moved away
+                (self._root / self.first_trace.name).rmdir()
+        if not self.traces:
+            self.untraced += still_running()
+        self.messages += self.untraced + self.lost_output
         for trace in self.traces:
             self._write(trace, returncode)
             if not output_kept:
@@ -282,6 +301,8 @@ class Session:
             engine_failure=self.engine_failure(),
             asked_to_end=self.asked_to_end,
             messages=list(self.messages),
+            untraced=list(self.untraced),
+            lost_output=list(self.lost_output),
             no_trace=self.spool.problem,
             incomplete=dict(self.incomplete),
         )
@@ -320,6 +341,14 @@ def toolchain() -> dict[str, str | None]:
     with LOOKING:
         tools = find_tools("ptxas")
     return {"ptxas": str(tools[0].path), "version": tools[0].version} if tools else {"ptxas": None, "version": None}
+
+
+def working_directory() -> str:
+    """The current directory; as the system names it where it was deleted, since the program can run there, too."""
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return os.readlink("/proc/self/cwd")  # noqa: PTH115 - no path
 
 
 def iso(seconds: float) -> str:

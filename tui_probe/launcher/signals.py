@@ -7,10 +7,12 @@ import signal
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
-from .target import ENDING, Group, Target
+from .target import ENDING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from .target import Target
 
 FORWARDED = frozenset(
     {
@@ -26,7 +28,6 @@ FORWARDED = frozenset(
     }
 )
 INTERVAL = 0.1  # seconds
-SENT_BY_KERNEL = 0x80  # siginfo's si_code for what a terminal's key sent
 
 
 @contextmanager
@@ -73,9 +74,15 @@ def held_back() -> Iterator[set[int]]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def wait(target: Target, tick: Callable[[], object], resized: Callable[[], None] = lambda: None) -> int:
+def wait(
+    target: Target,
+    tick: Callable[[], object],
+    resized: Callable[[], None] = lambda: None,
+    has_it: Callable[[int], bool] = lambda _: False,
+) -> int:
     """Wait for the target's end and forward signals, inside ``held_back``. Returns ``Popen.returncode``.
 
+    ``has_it`` says of a signal whether the target got it with us, as a process of our group.
     ``tick`` is called every INTERVAL seconds or sooner, ``resized`` when the terminal has a new size.
     """
     awaited = FORWARDED | {signal.SIGCHLD}
@@ -84,18 +91,16 @@ def wait(target: Target, tick: Callable[[], object], resized: Callable[[], None]
         if received is not None and received.si_signo != signal.SIGCHLD:
             if received.si_signo == signal.SIGWINCH:
                 resized()
-            forward(target, received)
+            forward(target, received.si_signo, has_it)
         tick()
     while signal.sigtimedwait(FORWARDED, 0):
         pass  # meant for a target that has ended
     return returncode
 
 
-def forward(target: Target, received: signal.struct_siginfo) -> None:
-    """Give the target a signal exactly once: what the terminal sent to our group it already has."""
-    number = received.si_signo
-    has_it = target.group is Group.SHARED and received.si_code == SENT_BY_KERNEL and number != signal.SIGWINCH
-    if has_it:
+def forward(target: Target, number: int, has_it: Callable[[int], bool]) -> None:
+    """Give the target a signal exactly once; that its window has another size, once more, now that it has."""
+    if has_it(number) and number != signal.SIGWINCH:
         target.expect_end(number)
     else:
         target.send(number)

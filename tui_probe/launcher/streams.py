@@ -1,4 +1,8 @@
-"""The target's output: passed on at once and unchanged, with a copy in a log file."""
+"""The target's output, with a copy in a log file.
+
+Pipes and terminals are pumped: bytes are passed on at once and unchanged. The target inherits files, devices, sockets
+and closed descriptors as they are: it sees their errors, seeks in them and truncates them.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,16 @@ import fcntl
 import os
 import pty
 import select
+import stat
 import sys
 import termios
 import threading
 import tty
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 BLOCK = 1 << 16
 
@@ -40,6 +45,8 @@ class Pump:
         self._room = limit
         self.cut = False
         """The log has no more than ``limit`` bytes, and there were more."""
+        self.failure: str | None = None
+        """Why something that the target wrote could not be passed on."""
         self._stop_request, self._stop = os.pipe()
         self._thread = threading.Thread(target=self._run, name=f"pump-{log.name}", daemon=True)
         self.copy_window_size()
@@ -59,15 +66,14 @@ class Pump:
         return self._source < 0 or self._thread.is_alive()
 
     def abandon(self) -> None:
-        """In a process that carries on with other streams: who writes to this one is to know that nobody reads it."""
+        """Close our end: who writes to the other one is to know that nobody reads it."""
         if self._source >= 0:
             os.close(self._source)
             self._source = -1
 
     def carry_on(self) -> None:
         """Copy, in this thread, until the stream ends."""
-        while self._copy_block():
-            pass
+        self._copy_until(None)
 
     def copy_window_size(self) -> None:
         """Give the target's terminal the size of ours."""
@@ -76,18 +82,35 @@ class Pump:
                 termios.tcsetwinsize(self._source, termios.tcgetwinsize(self.destination))
 
     def _run(self) -> None:
-        poll = select.poll()
-        poll.register(self._source, select.POLLIN)
-        poll.register(self._stop_request, select.POLLIN)
-        stopping = False
-        while not stopping:
-            ready = dict(poll.poll())
-            if self._source in ready and not self._copy_block():
-                break
-            stopping = self._stop_request in ready
-        else:
+        if self._copy_until(self._stop_request):
             self._drain()
         os.close(self._stop_request)
+
+    def _copy_until(self, stop: int | None) -> bool:
+        """Copy until the stream ends, or ``stop`` does: True then."""
+        poll = select.poll()
+        poll.register(self._source, select.POLLIN)
+        if stop is not None:
+            poll.register(stop, select.POLLIN)
+        if is_anonymous_pipe(self.destination):
+            poll.register(self.destination, 0)  # says nothing but that its reader has left
+        while True:
+            ready = dict(poll.poll())
+            if self.destination in ready:
+                self._leave_reader()
+                return False
+            if self._source in ready and not self._copy_block():
+                return False
+            if stop in ready:
+                return True
+
+    def _leave_reader(self) -> None:
+        """Tell the target that nobody reads: its next write fails, as it would without us. What waits was in vain."""
+        poll = select.poll()
+        poll.register(self._source, select.POLLIN)
+        if dict(poll.poll(0)).get(self._source, 0) & select.POLLIN:
+            self._copy_block()
+        self.abandon()
 
     def _drain(self) -> None:
         """Copy what waits now. A process that still writes, for ever perhaps, does not hold us up."""
@@ -113,8 +136,7 @@ class Pump:
         self._keep(data)
         if data and self._pass_on(data):
             return len(data)
-        os.close(self._source)
-        self._source = -1
+        self.abandon()
         return 0
 
     def _pass_on(self, data: bytes) -> bool:
@@ -122,7 +144,8 @@ class Pump:
         self._before()
         try:
             write_all(self.destination, data)
-        except OSError:
+        except OSError as error:
+            self.failure = error.strerror
             return False
         return True
 
@@ -156,18 +179,81 @@ def write_all(descriptor: int, data: bytes) -> None:
             select.select([], [descriptor], [])
 
 
-def pumps_for(
+class OwnStream:
+    """A stream that the target has as we have it: a file, a device, a socket, or a closed descriptor.
+
+    What was appended to a regular file meanwhile is copied to ``log`` at the end.
+    """
+
+    target_end = None
+    """The target inherits it. ``open_standard_streams`` lets nobody inherit what stands in for a closed one."""
+    failure = None
+
+    def __init__(self, descriptor: int, log: Path, limit: int | None = None) -> None:
+        self._descriptor, self._log, self._limit = descriptor, log, limit
+        self._begin = appending_at(descriptor)
+        self.cut = False
+        log.touch()
+
+    def start(self) -> None:
+        """As for a pump."""
+
+    def copy_window_size(self) -> None:
+        """As for a pump."""
+
+    def finish(self, seconds: float | None = None) -> bool:  # noqa: ARG002 - as for a pump
+        """Copy what was appended. True: the stream has ended as far as we are concerned."""
+        if self._begin is not None:
+            with contextlib.suppress(OSError):  # a file that we may only write, or a full disk
+                self._copy(self._begin)
+        return True
+
+    def _copy(self, begin: int) -> None:
+        size = os.fstat(self._descriptor).st_size - begin
+        kept = size if self._limit is None else min(size, self._limit)
+        self.cut = kept < size
+        with open(f"/proc/self/fd/{self._descriptor}", "rb") as source, self._log.open("ab") as log:  # noqa: PTH123
+            source.seek(begin)
+            while kept > 0 and (block := source.read(min(kept, BLOCK))):
+                log.write(block)
+                kept -= len(block)
+
+
+def appending_at(descriptor: int) -> int | None:
+    """Where what is written next to a regular file will stand; None for anything else."""
+    state = os.fstat(descriptor)
+    if not stat.S_ISREG(state.st_mode):
+        return None
+    if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_APPEND:
+        return state.st_size
+    return os.lseek(descriptor, 0, os.SEEK_CUR)
+
+
+def is_pumped(descriptor: int) -> bool:
+    """Whether a stream is a pipe or a terminal."""
+    return os.isatty(descriptor) or stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+
+
+def is_anonymous_pipe(descriptor: int) -> bool:
+    """Whether a reader that has left cannot be followed by another one."""
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}").startswith("pipe:")  # noqa: PTH115 - it names no path
+    except OSError:
+        return False
+
+
+def streams_for(
     stdout: int, stderr: int, stdout_log: Path, stderr_log: Path, limit: int | None, before_stderr: Callable[[], object]
-) -> list[Pump]:
-    """One pump per stream; a single one, into ``stdout_log``, where both are one file: only that keeps their order.
+) -> list[Pump | OwnStream]:
+    """One for each stream; a single one, into ``stdout_log``, where both are one file: only that keeps their order.
 
     ``before_stderr`` is called before something is passed on to stderr.
     """
+
+    def stream(descriptor: int, log: Path, before: Callable[[], object]) -> Pump | OwnStream:
+        return Pump(descriptor, log, limit, before) if is_pumped(descriptor) else OwnStream(descriptor, log, limit)
+
     stderr_log.touch()
-    if os.path.sameopenfile(stdout, stderr) and not is_null(stdout):
-        return [Pump(stdout, stdout_log, limit, before_stderr)]
-    return [Pump(stdout, stdout_log, limit), Pump(stderr, stderr_log, limit, before_stderr)]
-
-
-def is_null(descriptor: int) -> bool:
-    return os.path.samestat(os.fstat(descriptor), Path(os.devnull).stat())
+    if os.path.sameopenfile(stdout, stderr):
+        return [stream(stdout, stdout_log, before_stderr)]
+    return [stream(stdout, stdout_log, lambda: None), stream(stderr, stderr_log, before_stderr)]

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 PR_SET_PDEATHSIG = 1
-# What a terminal sends, it sends to the whole job.
-JOB_SIGNALS = frozenset({signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTSTP, signal.SIGCONT})
+JOB_SIGNALS = frozenset({signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP, signal.SIGCONT})
+"""What terminals, shells and schedulers send to a whole job."""
 ENDING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 """What asks a program to end; it may handle them itself, and save its work first."""
 
@@ -29,18 +29,17 @@ ENDING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 class Group(Enum):
     """The process group of a target."""
 
-    SHARED = "ours: the terminal's keys reach it as they would without us"
-    OWN = "its own: only what we forward reaches it"
+    SHARED = "ours: what is sent to the group reaches it as it would without us"
     SESSION = "its own, without our terminal"
 
 
 @dataclass(frozen=True)
 class Standard:
-    """The file descriptors of a target's standard streams."""
+    """The file descriptors of a target's standard streams; None: it has ours."""
 
     stdin: int | None
-    stdout: int
-    stderr: int
+    stdout: int | None
+    stderr: int | None
 
 
 class Target:
@@ -62,14 +61,14 @@ class Target:
         return self.process.poll()
 
     def send(self, number: int) -> None:
-        """Send a signal: to the whole group if it is one of a terminal's and the group is the target's own.
+        """Send a signal: to the whole group if it is one for jobs and the group is the target's own.
 
         A hang-up does not concern a target without our terminal: it keeps running.
         """
         if self.group is Group.SESSION and number == signal.SIGHUP:
             return
         self.expect_end(number)
-        if self.group is not Group.SHARED and number in JOB_SIGNALS:
+        if self.group is Group.SESSION and number in JOB_SIGNALS:
             self.send_to_group(number)
         else:
             self.process.send_signal(number)
@@ -118,8 +117,8 @@ def start_target(
 
     def prepare() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
-        if group is Group.OWN:
-            # Out of reach of what kills our group; so a launcher that is killed hangs up, as a terminal would.
+        if group is Group.SHARED:
+            # A launcher that is killed alone hangs up, as a terminal would.
             libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGHUP), 0, 0, 0)
         announce(os.getpid())
 
@@ -131,7 +130,6 @@ def start_target(
             stdout=streams.stdout,
             stderr=streams.stderr,
             close_fds=False,  # the caller may hand descriptors on, as in <(process substitution)
-            process_group=0 if group is Group.OWN else None,
             start_new_session=group is Group.SESSION,
             preexec_fn=prepare,
         )

@@ -1,15 +1,17 @@
-"""Why the hook saw nothing of a program that uses the GPU: drivers that are in a process beside the one that it calls,
-and programs that it cannot get into."""
+"""Why there is no trace of a program that uses the GPU: drivers in a process beside the one that the hook calls,
+programs that it cannot get into, traces that it cannot make, and processes that have yet to launch."""
 
 from __future__ import annotations
 
+import os
 import shutil
+import stat
 import struct
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 ELF64 = b"\x7fELF\x02"
 PROGRAM_HEADERS = struct.Struct("<Q14xHH")
@@ -34,8 +36,7 @@ def unseen_drivers(told: Path, driver: Path) -> list[str]:
 
 
 def _of_driver(path: str, pids: Sequence[str], driver: Path) -> str:
-    several = f" and {len(pids) - 1} more" if len(pids) > 1 else ""
-    where = f"process {pids[0]}{several} loaded {path} past tui-probe: what was launched through that was not seen"
+    where = f"{_processes(pids)} loaded {path} past tui-probe: what was launched through that was not seen"
     if _is_same(Path(path), driver):
         return f"{where}; have it opened with dlopen, not with dlmopen or RTLD_DEEPBIND"
     return f"{where}; tui-probe calls {driver}; --driver {path} has it call this one"
@@ -51,9 +52,60 @@ def _is_same(path: Path, other: Path) -> bool:
 def unreachable(command: Sequence[str], path: str | None) -> list[str]:
     """What to say of a command that no library can be preloaded into; nothing if it has a dynamic loader."""
     program = shutil.which(command[0], path=path)
-    if program is None or not is_static(Path(program)):
+    if program is None:
         return []
-    return [f"{program} is statically linked, so tui-probe cannot see what it launches: link it with the shared libc"]
+    if is_static(Path(program)):
+        return [
+            f"{program} is statically linked, so tui-probe cannot see what it launches: link it with the shared libc"
+        ]
+    if takes_other_rights(Path(program)):
+        return [
+            f"{program} runs with other rights than yours, so no library can be preloaded into it: run it as its user"
+        ]
+    return []
+
+
+def untraced(failures: Mapping[str, Sequence[int]]) -> list[str]:
+    """What to say of processes that launch kernels and have no trace, by the reasons that their hooks noted."""
+    return [
+        f"{_processes(pids)} launched kernels, and its trace could not be made: {reason}"
+        for reason, pids in failures.items()
+    ]
+
+
+def still_running() -> list[str]:
+    """What to say of processes of this launcher's run that go on after its end, as daemons do."""
+    pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal() and _is_of_run(path)]
+    if not pids:
+        return []
+    return [f"{_processes(pids)} of the run is still running, and has launched no kernel yet"]
+
+
+def _processes(pids: Sequence[int | str]) -> str:
+    return f"process {pids[0]}" + (f" and {len(pids) - 1} more" if len(pids) > 1 else "")
+
+
+def _is_of_run(process: Path) -> bool:
+    """Whether a process was started by this launcher under the hook, and lives."""
+    own = f"TUI_PROBE_LAUNCHER={os.getpid()}".encode()
+    try:
+        if (process / "stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z":
+            return False
+        return own in (process / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def takes_other_rights(program: Path) -> bool:
+    """Whether the loader ignores LD_PRELOAD for a program: it is setuid, setgid, or has capabilities."""
+    try:
+        mode = program.stat()
+        others = (mode.st_mode & stat.S_ISUID and mode.st_uid != os.geteuid()) or (
+            mode.st_mode & stat.S_ISGID and mode.st_gid != os.getegid()
+        )
+        return bool(others) or "security.capability" in os.listxattr(program)
+    except OSError:
+        return False
 
 
 def is_static(program: Path) -> bool:
