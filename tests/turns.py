@@ -1,8 +1,13 @@
-"""What takes turns: of many cases that would take minutes, a run of the tests takes every third, ``--in-full`` all."""
+"""Cases that take turns: of many that would take minutes, a run of the tests takes a third, ``--in-full`` all.
+
+Which third is a hash of the commit, so that each case is run by one commit in three; ``--turn N`` repeats it.
+"""
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final, TypeVar
 
 import pytest
@@ -11,29 +16,44 @@ One = TypeVar("One")
 Other = TypeVar("Other")
 
 TURNS: Final = 3
+_ROOT: Final = Path(__file__).resolve().parent
 _full: list[bool] = []
+_turn: list[int] = [0]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--in-full", action="store_true", help="every case of the tests whose cases take turns")
+    parser.addoption("--turn", type=int, choices=range(TURNS), help="the cases of this turn, not of the commit's")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--in-full"):
-        _full.append(True)
+    _full[:] = [True] if config.getoption("--in-full") else []
+    chosen: int | None = config.getoption("--turn")
+    _turn[0] = turn_of_commit() if chosen is None else chosen
+
+
+def pytest_report_header() -> str:
+    return "every case" if _full else f"cases of turn {_turn[0]} of {TURNS} (--turn {_turn[0]} repeats them)"
+
+
+def turn_of_commit() -> int:
+    """Return the turn of the commit that is checked out, 0 outside of a repository."""
+    asked = subprocess.run(["git", "rev-parse", "HEAD"], cwd=_ROOT, capture_output=True, text=True, check=False)
+    return int(asked.stdout, 16) % TURNS if asked.returncode == 0 else 0
 
 
 def is_due(number: int) -> bool:
-    """Is it the turn of the case with this number?"""
-    return bool(_full) or number % TURNS == 0
+    """Return whether the case with this number is in the turn."""
+    return bool(_full) or number % TURNS == _turn[0]
 
 
 def due(cases: Iterable[One]) -> list[One]:
-    """Those whose turn it is, the first among them."""
-    return [case for number, case in enumerate(cases) if is_due(number)]
+    """Return the cases of the turn; of fewer cases than turns, one."""
+    listed = list(cases)
+    return [case for number, case in enumerate(listed) if is_due(number)] or [listed[_turn[0] % len(listed)]]
 
 
 def due_pairs(ones: Iterable[One], others: Iterable[Other]) -> list[tuple[One, Other]]:
-    """Each of ``ones`` with some of ``others``, and each of these with some of those."""
+    """Return each of ``ones`` with some of ``others``, and each of these with some of those."""
     listed = list(others)
     return [(one, other) for i, one in enumerate(ones) for j, other in enumerate(listed) if is_due(i + j)]

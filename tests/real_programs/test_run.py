@@ -9,7 +9,7 @@ import pytest
 
 from tests.real_programs.run import Outcome, main, run_suite
 from tests.real_programs.suites import SUITES, environment_of
-from tests.turns import is_due
+from tests.turns import due
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,10 +19,8 @@ if TYPE_CHECKING:
 PROBE = "gmem_sectors"
 
 
-@pytest.mark.parametrize(("turn", "name"), [(0, "drjit"), (1, "tinygrad")])
-def test_programs_are_right_with_a_probe(tmp_path: Path, turn: int, name: str) -> None:
-    if not is_due(turn):
-        pytest.skip("takes half a minute: with --in-full")
+@pytest.mark.parametrize("name", due(["drjit", "tinygrad"]))
+def test_programs_are_right_with_a_probe(tmp_path: Path, name: str) -> None:
     suite = next(suite for suite in SUITES if suite.name == name)
     try:
         python = environment_of(suite, tmp_path)
