@@ -20,8 +20,6 @@ void allocations_add(enum allocation_kind kind, CUdeviceptr memory, size_t size)
     allocation->memory = memory;
     allocation->size = size;
     REAL_OR_NOT_FOUND(cuCtxGetCurrent, &allocation->context);
-    if (REAL_OR_NOT_FOUND(cuCtxGetDevice, &allocation->device) != CUDA_SUCCESS)
-        allocation->device = -1;
     pthread_mutex_lock(&mutex);
     allocation->next = allocations;
     allocations = allocation;
@@ -33,10 +31,9 @@ static bool is_at(const struct allocation *allocation, const void *memory)
     return allocation->memory == *(const CUdeviceptr *)memory;
 }
 
-static bool is_gone(const struct allocation *allocation, const void *gone)
+static bool is_leaving(const struct allocation *allocation, const void *context)
 {
-    const struct allocation *example = gone;
-    return example->context ? allocation->context == example->context : allocation->device == example->device;
+    return allocation->leaving && allocation->context == context;
 }
 
 static void remove_all(bool (*matches)(const struct allocation *allocation, const void *wanted), const void *wanted)
@@ -61,10 +58,26 @@ void allocations_remove(CUdeviceptr memory)
     remove_all(is_at, &memory);
 }
 
-void allocations_forget(CUcontext context, CUdevice device)
+static void set_leaving(CUcontext context, bool leaving)
 {
-    struct allocation gone = {.context = context, .device = device};
-    remove_all(is_gone, &gone);
+    pthread_mutex_lock(&mutex);
+    for (struct allocation *allocation = allocations; allocation; allocation = allocation->next)
+        if (allocation->context == context)
+            allocation->leaving = leaving;
+    pthread_mutex_unlock(&mutex);
+}
+
+void allocations_leave(CUcontext context)
+{
+    set_leaving(context, true);
+}
+
+void allocations_settle(CUcontext context, bool gone)
+{
+    if (gone)
+        remove_all(is_leaving, context);
+    else
+        set_leaving(context, false);
 }
 
 void allocations_note_mapping(void)

@@ -13,7 +13,7 @@ struct allocation {
     struct allocation *next;
     enum allocation_kind kind;
     CUcontext context;
-    CUdevice device;
+    bool leaving; /* the context may be about to go */
     CUdeviceptr memory;
     size_t size;
 };
@@ -22,8 +22,11 @@ struct allocation {
 void allocations_add(enum allocation_kind kind, CUdeviceptr memory, size_t size);
 void allocations_remove(CUdeviceptr memory);
 
-/* CONTEXT, or with NULL every context on DEVICE, no longer exists. */
-void allocations_forget(CUcontext context, CUdevice device);
+/* CONTEXT may be about to go: what is allocated from here on under its handle is another's. */
+void allocations_leave(CUcontext context);
+
+/* It is GONE, and what was allocated in it; or it is not. */
+void allocations_settle(CUcontext context, bool gone);
 
 /* The program maps memory itself: what a kernel can reach is no longer known. */
 void allocations_note_mapping(void);

@@ -27,6 +27,7 @@ static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
 static struct job *oldest, **newest = &oldest;
 static bool running;   /* there is the thread */
 static bool preparing; /* it is at work */
+static CUcontext preparing_in;
 static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
 static atomic_uint_fast64_t waited; /* nanoseconds */
 
@@ -81,6 +82,7 @@ static void *prepare_jobs(void *unused)
     for (;;) {
         struct job *job = next_job();
         preparing = true;
+        preparing_in = job->context;
         pthread_mutex_unlock(&mutex);
         prepare(job);
         let_go(job);
@@ -148,13 +150,23 @@ void background_waited(uint64_t nanoseconds)
     atomic_fetch_add(&waited, nanoseconds);
 }
 
-void background_leave(const struct code *code)
+static bool is_of_code(const struct job *job, const void *code)
 {
-    lock();
+    return job->kernel->code == code;
+}
+
+static bool is_of_context(const struct job *job, const void *context)
+{
+    return job->context == context;
+}
+
+/* The lock is held. */
+static void drop(bool (*matches)(const struct job *job, const void *wanted), const void *wanted)
+{
     newest = &oldest;
     for (struct job **at = &oldest; *at;) {
         struct job *job = *at;
-        if (code && job->kernel->code != code) {
+        if (!matches(job, wanted)) {
             at = &job->next;
             newest = at;
             continue;
@@ -162,7 +174,22 @@ void background_leave(const struct code *code)
         *at = job->next;
         let_go(job);
     }
+}
+
+void background_leave(const struct code *code)
+{
+    lock();
+    drop(is_of_code, code);
     while (preparing)
+        pthread_cond_wait(&done, &mutex);
+    unlock();
+}
+
+void background_leave_context(CUcontext context)
+{
+    lock();
+    drop(is_of_context, context);
+    while (preparing && preparing_in == context)
         pthread_cond_wait(&done, &mutex);
     unlock();
 }

@@ -20,9 +20,9 @@ bool background_takes_form(struct probing *probing, const struct launch *launch)
 /* A launching thread has waited for a kernel to be prepared. */
 void background_waited(uint64_t nanoseconds);
 
-/* Before CODE, or with NULL a context, goes: what waits to be prepared of it is let go, what is being prepared waited
- * for. */
+/* Before CODE or CONTEXT goes: what waits to be prepared of it is let go, what is being prepared waited for. */
 void background_leave(const struct code *code);
+void background_leave_context(CUcontext context);
 
 /* Forgets everything, in a forked child. */
 void background_reset(void);

@@ -25,6 +25,7 @@ static struct chunk *sealed;  /* oldest first */
 static struct chunk *leaving; /* sealed, but a launch is still under way */
 static atomic_int n_leaving;
 static uint64_t sealed_count;
+static unsigned pressed; /* threads of the program that want the memory */
 static _Thread_local struct claim own __attribute__((tls_model("initial-exec")));
 
 static void make_condition(void)
@@ -48,17 +49,17 @@ void buffers_unlock(void)
     signals_release();
 }
 
-struct pool *buffers_pool(CUcontext context, CUdevice device)
+struct pool *buffers_pool(CUcontext context)
 {
     pthread_once(&returned_once, make_condition);
     buffers_lock();
     struct pool *pool = pools;
-    while (pool && pool->context != context)
+    while (pool && (pool->context != context || pool->leaving))
         pool = pool->next;
     buffers_unlock();
     if (pool)
         return pool;
-    pool = pool_create(context, device);
+    pool = pool_create(context);
     if (!pool)
         return NULL;
     buffers_lock();
@@ -68,12 +69,24 @@ struct pool *buffers_pool(CUcontext context, CUdevice device)
     return pool;
 }
 
+/* One chunk of the pool fewer is sealed. */
+static void settled(struct pool *pool)
+{
+    pool->busy--;
+    pool->starved = false;
+    if (!pool->context && !pool->busy)
+        pool_retire(pool);
+    pthread_cond_broadcast(&returned);
+}
+
 /* Nobody launches into it any more: the draining thread may have it. */
 static void hand_over(struct chunk *chunk)
 {
     struct chunk **end = &sealed;
-    if (!chunk->pool->context) { /* destroyed while that launch was under way */
+    struct pool *pool = chunk->pool;
+    if (!pool->context) { /* destroyed while that launch was under way */
         chunk_drop(&chunk);
+        settled(pool);
         return;
     }
     chunk_record_events(chunk);
@@ -132,7 +145,7 @@ static struct chunk *chunk_at_hand(struct pool *pool, size_t size)
 static struct chunk *find_chunk(struct pool *pool, size_t size, bool may_wait, const struct reason **reason)
 {
     struct timespec deadline = clock_deadline(WAIT_MILLISECONDS);
-    while (!pool->fault) {
+    while (!pool->fault && !pressed) {
         struct chunk *chunk = chunk_at_hand(pool, size);
         if (chunk)
             return chunk;
@@ -145,7 +158,7 @@ static struct chunk *find_chunk(struct pool *pool, size_t size, bool may_wait, c
         drain_wake();
         pool->starved = pthread_cond_timedwait(&returned, &mutex, &deadline) != 0;
     }
-    *reason = pool->fault;
+    *reason = pool->fault ? pool->fault : reason(PROBE_MEMORY);
     return NULL;
 }
 
@@ -276,22 +289,43 @@ void buffers_mark_stream(CUstream stream)
     each_chunk(chunk_mark_stream, stream);
 }
 
-void buffers_forget(CUcontext context, CUdevice device)
+void buffers_leave(CUcontext context)
+{
+    buffers_lock();
+    for (struct pool *pool = pools; pool; pool = pool->next)
+        pool->leaving = pool->leaving || pool->context == context;
+    buffers_unlock();
+}
+
+/* A chunk that a launch is under way into is dropped when that has returned, one that is drained when that is over. */
+static void abandon(struct pool *pool)
+{
+    if (pool->current && pool->current->in_flight)
+        seal(pool);
+    for (struct chunk **queued = &sealed; *queued;)
+        if ((*queued)->pool == pool) {
+            chunk_drop(queued);
+            pool->busy--;
+        } else {
+            queued = &(*queued)->next;
+        }
+    pool_abandon(pool);
+    if (!pool->busy)
+        pool_retire(pool);
+}
+
+void buffers_settle(CUcontext context, bool gone)
 {
     buffers_lock();
     for (struct pool **at = &pools; *at;) {
         struct pool *pool = *at;
-        if (context ? pool->context != context : pool->device != device) {
+        if (pool->context != context || !pool->leaving || !gone) {
+            pool->leaving = pool->leaving && pool->context != context;
             at = &pool->next;
             continue;
         }
         *at = pool->next;
-        pool_abandon(pool);
-        for (struct chunk **queued = &sealed; *queued;)
-            if ((*queued)->pool == pool)
-                chunk_drop(queued);
-            else
-                queued = &(*queued)->next;
+        abandon(pool);
     }
     buffers_unlock();
 }
@@ -315,11 +349,21 @@ void buffers_seal_waiting(uint64_t now)
     }
 }
 
+/* Work of one context may be held up by the program until another's is over: of several contexts a chunk that can be
+ * drained at once goes first. */
+static bool is_alone(const struct pool *pool)
+{
+    for (const struct chunk *chunk = sealed; chunk; chunk = chunk->next)
+        if (chunk->pool != pool)
+            return false;
+    return true;
+}
+
 struct chunk *buffers_next_sealed(void)
 {
     for (struct chunk **at = &sealed; *at; at = &(*at)->next) {
         struct chunk *chunk = *at;
-        if (!chunk_record_events(chunk))
+        if (!chunk_record_events(chunk) || !(is_alone(chunk->pool) || chunk_is_done(chunk)))
             continue;
         *at = chunk->next;
         return chunk;
@@ -327,15 +371,22 @@ struct chunk *buffers_next_sealed(void)
     return NULL;
 }
 
+static void give(struct pool *pool, struct chunk *chunk)
+{
+    chunk->next = pool->ready;
+    pool->ready = chunk;
+}
+
 void buffers_return(struct chunk *chunk)
 {
+    struct pool *pool = chunk->pool;
     chunk->n_pieces = chunk->n_uses = chunk->used = 0;
     chunk->sealed = false;
-    chunk->next = chunk->pool->ready;
-    chunk->pool->ready = chunk;
-    chunk->pool->busy--;
-    chunk->pool->starved = false;
-    pthread_cond_broadcast(&returned);
+    if (pool->context)
+        give(pool, chunk);
+    else
+        chunk_free(chunk);
+    settled(pool);
 }
 
 void buffers_grow_ahead(void)
@@ -343,45 +394,91 @@ void buffers_grow_ahead(void)
     for (struct pool *pool = pools; pool; pool = pool->next) {
         if (!pool->wanting)
             continue;
-        struct chunk *chunk = pool->ready ? NULL : pool_grow_ahead(pool, &mutex);
+        struct chunk *chunk = pool->ready || pressed ? NULL : pool_grow_ahead(pool, &mutex);
         pool->wanting = false;
-        if (chunk) {
-            chunk->next = pool->ready;
-            pool->ready = chunk;
-        }
+        if (chunk)
+            give(pool, chunk);
     }
 }
 
-bool buffers_give_back(void)
+struct chunk *buffers_take_unused(void)
 {
-    CUcontext context = NULL;
-    bool any = false;
-    if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
-        return false;
-    buffers_lock();
-    for (struct pool *pool = pools; pool && !any; pool = pool->next)
-        if (pool->context == context)
-            any = pool_release_ready(pool);
-    buffers_unlock();
-    return any;
+    struct chunk *unused = NULL;
+    for (struct pool *pool = pools; pool; pool = pool->next) {
+        if (pool->leaving)
+            continue;
+        if (pool->current && !pool->current->n_pieces) {
+            give(pool, pool->current);
+            pool->current = NULL;
+        }
+        unused = pool_take_unused(pool, unused);
+    }
+    return unused;
 }
 
-bool buffers_in_use(void)
+void buffers_press(void)
 {
     buffers_lock();
-    bool any = buffers_pending();
+    pressed++;
+    pthread_cond_broadcast(&returned);
+    buffers_unlock();
+}
+
+void buffers_relieve(void)
+{
+    buffers_lock();
+    pressed--;
+    buffers_unlock();
+}
+
+static void seal_used(CUcontext context)
+{
+    for (struct pool *pool = pools; pool; pool = pool->next)
+        if ((!context || pool->context == context) && pool->current && pool->current->n_pieces)
+            seal(pool);
+}
+
+void buffers_seal(CUcontext context)
+{
+    buffers_lock();
+    seal_used(context);
+    buffers_unlock();
+}
+
+/* A launch of the calling thread's own does not return while it waits here. */
+static unsigned others_of(const struct pool *pool)
+{
+    const bool is_own = own.chunk && own.chunk->pool == pool && own.chunk->sealed;
+    return pool->busy - is_own;
+}
+
+bool buffers_draining(CUcontext context)
+{
+    bool any = false;
+    buffers_lock();
     for (struct pool *pool = pools; pool && !any; pool = pool->next)
-        any = pool->busy && !pool->fault;
+        any = (!context || pool->context == context) && others_of(pool);
     buffers_unlock();
     return any;
 }
 
 uint64_t buffers_seal_all(void)
 {
-    for (struct pool *pool = pools; pool; pool = pool->next)
-        if (pool->current && pool->current->n_pieces)
-            seal(pool);
+    seal_used(NULL);
     return sealed_count;
+}
+
+bool buffers_any_sealed(void)
+{
+    return sealed != NULL;
+}
+
+bool buffers_may_copy(const struct chunk *chunk)
+{
+    buffers_lock();
+    const bool may = chunk->pool->context && !chunk->pool->leaving;
+    buffers_unlock();
+    return may;
 }
 
 bool buffers_pending(void)
@@ -409,4 +506,5 @@ void buffers_reset(void)
     pools = NULL;
     sealed = leaving = NULL;
     atomic_store(&n_leaving, 0);
+    pressed = 0;
 }

@@ -45,6 +45,7 @@ struct chunk {
     size_t n_pieces, pieces_capacity;
     struct stream_use *uses;
     size_t n_uses, uses_capacity;
+    uint8_t *staging;   /* of its pool, to be freed with it */
     unsigned in_flight; /* pieces taken whose launch has not returned */
     bool sealed;
     uint64_t serial;  /* in order of sealing */
@@ -56,7 +57,7 @@ struct chunk {
 struct pool {
     struct pool *next;
     CUcontext context; /* NULL once it is gone */
-    CUdevice device;
+    bool leaving;      /* the context may be about to go: its handle may soon stand for another */
     const struct reason *fault; /* why nothing can be probed here any more; NULL if it can */
     struct chunk *current; /* where pieces are taken from */
     struct chunk *ready;   /* cleared */
@@ -75,7 +76,7 @@ void buffers_lock(void);
 void buffers_unlock(void);
 
 /* The pool of a context, which must be current; made on first use. NULL if the driver refuses. */
-struct pool *buffers_pool(CUcontext context, CUdevice device);
+struct pool *buffers_pool(CUcontext context);
 
 /* What a launch holds of a chunk while it is under way. */
 struct claim {
@@ -107,14 +108,22 @@ void buffers_leave_stream(CUstream stream);
 /* The same before a stream is captured, when it can take no event; the lock is held. */
 void buffers_mark_stream(CUstream stream);
 
-/* Forgets the pool of CONTEXT, or with NULL of every context on DEVICE: they no longer exist. */
-void buffers_forget(CUcontext context, CUdevice device);
+/* CONTEXT may be about to go: its handle leads to its pool no longer. */
+void buffers_leave(CUcontext context);
 
-/* The program got no memory: frees what the pool of the current context does not use. False if that is nothing. */
-bool buffers_give_back(void);
+/* It is GONE, and its pool with it; or it is not, and has its pool again. */
+void buffers_settle(CUcontext context, bool gone);
 
-/* Whether there are records still to be saved, whose memory is then free. */
-bool buffers_in_use(void);
+/* Seals what CONTEXT has in use, or with NULL every context. */
+void buffers_seal(CUcontext context);
+
+/* Whether chunks of CONTEXT, or with NULL of any, are sealed and not yet drained; but for one that the calling thread
+ * launches into. */
+bool buffers_draining(CUcontext context);
+
+/* The program got no memory: until buffers_relieve no launch takes any. Calls of several threads add up. */
+void buffers_press(void);
+void buffers_relieve(void);
 
 /* For the draining thread; the lock is held. Chunks are numbered in the order they are sealed. */
 void buffers_seal_waiting(uint64_t now); /* idle chunks, and old ones if another is ready: launches never wait for it */
@@ -122,8 +131,13 @@ uint64_t buffers_seal_all(void);
 void buffers_grow_ahead(void); /* readies a chunk where one will soon be asked for; releases the lock meanwhile */
 struct chunk *buffers_next_sealed(void);
 void buffers_return(struct chunk *chunk);
+struct chunk *buffers_take_unused(void); /* all that no launch has taken, to be freed without the lock */
+bool buffers_any_sealed(void); /* there is one that could not be had: its launches are running, or a capture is */
 bool buffers_pending(void); /* there are launches to be saved */
 bool buffers_sealed_until(uint64_t serial); /* a chunk sealed so far is still to be drained */
+
+/* Whether the context of a chunk that is being drained stays for now. The lock is not held. */
+bool buffers_may_copy(const struct chunk *chunk);
 
 void buffers_reset(void);
 

@@ -154,7 +154,29 @@ void chunk_drop(struct chunk **link)
     struct chunk *chunk = *link;
     *link = chunk->next;
     chunk_lose(chunk, reason(CONTEXT_DESTROYED));
+    chunk_free(chunk);
+}
+
+void chunk_free(struct chunk *chunk)
+{
     free(chunk->pieces);
     free(chunk->uses);
     free(chunk);
+}
+
+void chunk_destroy_events(struct chunk *chunk)
+{
+    for (size_t i = 0; i < chunk->uses_capacity; i++)
+        if (chunk->uses[i].event)
+            REAL_OR_NOT_FOUND(cuEventDestroy_v2, chunk->uses[i].event);
+}
+
+bool chunk_is_done(const struct chunk *chunk)
+{
+    if (REAL_OR_NOT_FOUND(cuCtxSetCurrent, chunk->pool->context) != CUDA_SUCCESS)
+        return true; /* nothing is left to wait for */
+    for (size_t i = 0; i < chunk->n_uses; i++)
+        if (chunk->uses[i].recorded && REAL_OR_NOT_FOUND(cuEventQuery, chunk->uses[i].event) == CUDA_ERROR_NOT_READY)
+            return false;
+    return true;
 }

@@ -28,7 +28,16 @@ size_t chunk_results(const struct chunk *chunk);
 /* Its results will not be written, for REASON: counts them as dropped, and gives back what is booked for them. */
 void chunk_lose(const struct chunk *chunk, const struct reason *reason);
 
-/* Takes *LINK out of its list and counts its results as dropped. */
+/* Takes *LINK out of its list, counts its results as dropped, and frees it. */
 void chunk_drop(struct chunk **link);
+
+/* Frees what the chunk is on the host. Its memory and events go with their context. */
+void chunk_free(struct chunk *chunk);
+
+/* Destroys its events. */
+void chunk_destroy_events(struct chunk *chunk);
+
+/* Whether no launch of it is still running, as far as its events show. The lock is NOT needed. */
+bool chunk_is_done(const struct chunk *chunk);
 
 #endif

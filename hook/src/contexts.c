@@ -1,113 +1,177 @@
-/* Wrappers of the functions that destroy contexts: records that lie there are fetched first, and nothing
- * of ours outlives the context. */
+/* Wrappers of the functions that hold contexts and destroy them: records that lie there are fetched first, and nothing of
+ * ours outlives the context. The driver may give the handle of one that is gone to the next one at once, on any thread, so
+ * that the old one is forgotten in two steps: before the call its handle leads to nothing of ours, and after it what it led
+ * to is freed, or found again if the context is still there. */
 #include "allocations.h"
 #include "background.h"
 #include "buffers.h"
+#include "context_holds.h"
+#include "drain.h"
+#include "event_log.h"
 #include "graph_twin.h"
 #include "hook_state.h"
-#include "lifetime.h"
 #include "real.h"
+#include "registry.h"
+#include "settings.h"
+#include "signals.h"
 #include "timers.h"
 #include "variants.h"
 
-static void leave_context(CUcontext context, CUdevice device)
+static void fetch_records(CUcontext context)
 {
-    if (!hook_active())
-        return;
-    background_leave(NULL);
-    hook_flush();
-    twins_leave(context);
-    timers_leave(context, device);
+    const unsigned patience = settings.exit_timeout * 1000;
+    if (hook_is_on() && !drain_context(context, patience))
+        event_log("[exec] gave up waiting for records after %u ms\n", patience);
 }
 
-static void forget(CUcontext context, CUdevice device)
+/* CERTAIN: unless the call fails, it is gone. */
+static void leave_context(CUcontext context, bool certain)
 {
-    variants_forget(context, device);
-    buffers_forget(context, device);
-    timers_forget(context, device);
-    allocations_forget(context, device);
+    signals_hold();
+    background_leave_context(context);
+    fetch_records(context);
+    twins_leave(context, certain);
+    timers_leave(context);
+    variants_leave(context);
+    registry_leave_context(context);
+    buffers_leave(context);
+    drain_leave_memory();
+    allocations_leave(context);
+    signals_release();
 }
 
-static CUresult left_context(CUcontext context, CUresult result)
+static void settle_context(CUcontext context, bool gone)
 {
-    if (hook_active() && context && result == CUDA_SUCCESS)
-        forget(context, -1);
-    return result;
+    signals_hold();
+    if (gone) {
+        context_holds_forget(context);
+        twins_forget(context);
+    }
+    variants_settle(context, gone);
+    registry_settle_context(context, gone);
+    buffers_settle(context, gone);
+    timers_settle(context, gone);
+    allocations_settle(context, gone);
+    signals_release();
 }
 
-#define DESTROY_CONTEXT(function, context)                                  \
-    do {                                                                    \
-        leave_context(context, -1);                                         \
-        return left_context(context, REAL_OR_NOT_FOUND(function, context)); \
+/* A primary context is not destroyed so. */
+static bool is_destroyed(CUcontext context)
+{
+    return hook_active() && context && !context_is_primary(context);
+}
+
+#define DESTROY_CONTEXT(destroyed, context, function, handle)  \
+    do {                                                       \
+        if (!(destroyed))                                      \
+            return REAL_OR_NOT_FOUND(function, handle);        \
+        leave_context(context, true);                          \
+        CUresult result = REAL_OR_NOT_FOUND(function, handle); \
+        settle_context(context, result == CUDA_SUCCESS);       \
+        return result;                                         \
     } while (0)
 
 CUresult cuCtxDestroy(CUcontext context)
 {
-    DESTROY_CONTEXT(cuCtxDestroy, context);
+    DESTROY_CONTEXT(is_destroyed(context), context, cuCtxDestroy, context);
 }
 
 CUresult cuCtxDestroy_v2(CUcontext context)
 {
-    DESTROY_CONTEXT(cuCtxDestroy_v2, context);
+    DESTROY_CONTEXT(is_destroyed(context), context, cuCtxDestroy_v2, context);
 }
 
-/* Detaching destroys the context when it was the last attachment; losing our memory of one that lives
- * on costs a reload. */
+CUresult cuCtxAttach(CUcontext *context, unsigned int flags)
+{
+    CUresult result = REAL_OR_NOT_FOUND(cuCtxAttach, context, flags);
+    if (result == CUDA_SUCCESS && hook_active())
+        context_attached(*context);
+    return result;
+}
+
 CUresult cuCtxDetach(CUcontext context)
 {
-    DESTROY_CONTEXT(cuCtxDetach, context);
+    DESTROY_CONTEXT(is_destroyed(context) && !context_stays_attached(context), context, cuCtxDetach, context);
+}
+
+static CUcontext context_of_green(CUgreenCtx green)
+{
+    CUcontext context = NULL;
+    return hook_active() && REAL_OR_NOT_FOUND(cuCtxFromGreenCtx, &context, green) == CUDA_SUCCESS ? context : NULL;
 }
 
 CUresult cuGreenCtxDestroy(CUgreenCtx green)
 {
-    CUcontext context = NULL;
-    if (hook_active() && REAL_OR_NOT_FOUND(cuCtxFromGreenCtx, &context, green) != CUDA_SUCCESS)
-        context = NULL;
-    leave_context(context, -1);
-    return left_context(context, REAL_OR_NOT_FOUND(cuGreenCtxDestroy, green));
+    CUcontext context = context_of_green(green);
+    DESTROY_CONTEXT(context, context, cuGreenCtxDestroy, green);
 }
 
-static CUresult released(CUdevice device, CUresult result)
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
-    unsigned int flags;
-    int alive = 0;
-    if (!hook_active() || result != CUDA_SUCCESS)
-        return result;
-    if (REAL_OR_NOT_FOUND(cuDevicePrimaryCtxGetState, device, &flags, &alive) != CUDA_SUCCESS || !alive)
-        forget(NULL, device); /* nobody else holds it */
+    if (!hook_active())
+        return REAL_OR_NOT_FOUND(cuDevicePrimaryCtxRetain, context, device);
+    primary_context_lock(device);
+    CUresult result = REAL_OR_NOT_FOUND(cuDevicePrimaryCtxRetain, context, device);
+    if (result == CUDA_SUCCESS)
+        primary_context_retained(device, *context);
+    primary_context_unlock(device);
     return result;
 }
 
-/* Whoever holds it: what was in it is gone. */
-static CUresult reset(CUdevice device, CUresult result)
+/* The primary context of DEVICE if the call that follows may end it; locks the device. */
+static CUcontext leave_primary(CUdevice device, bool last)
 {
-    if (hook_active() && result == CUDA_SUCCESS)
-        forget(NULL, device);
+    primary_context_lock(device);
+    CUcontext context = last || primary_context_is_held_once(device) ? primary_context_of(device) : NULL;
+    if (context)
+        leave_context(context, last);
+    return context;
+}
+
+/* Others may hold it whom we do not know. */
+static CUresult released(CUdevice device, CUcontext context, CUresult result)
+{
+    if (result == CUDA_SUCCESS)
+        primary_context_released(device);
+    if (context)
+        settle_context(context, !primary_context_is_active(device));
+    primary_context_unlock(device);
     return result;
 }
 
-#define LEAVE_PRIMARY(left, function, device)                     \
-    do {                                                          \
-        leave_context(NULL, device);                              \
-        return left(device, REAL_OR_NOT_FOUND(function, device)); \
+/* What was in it is gone, whoever holds it. */
+static CUresult was_reset(CUdevice device, CUcontext context, CUresult result)
+{
+    if (context)
+        settle_context(context, result == CUDA_SUCCESS);
+    primary_context_unlock(device);
+    return result;
+}
+
+#define LEAVE_PRIMARY(settled, last, function, device)                        \
+    do {                                                                      \
+        if (!hook_active())                                                   \
+            return REAL_OR_NOT_FOUND(function, device);                       \
+        CUcontext context = leave_primary(device, last);                      \
+        return settled(device, context, REAL_OR_NOT_FOUND(function, device)); \
     } while (0)
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice device)
 {
-    LEAVE_PRIMARY(released, cuDevicePrimaryCtxRelease, device);
+    LEAVE_PRIMARY(released, false, cuDevicePrimaryCtxRelease, device);
 }
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
-    LEAVE_PRIMARY(released, cuDevicePrimaryCtxRelease_v2, device);
+    LEAVE_PRIMARY(released, false, cuDevicePrimaryCtxRelease_v2, device);
 }
 
 CUresult cuDevicePrimaryCtxReset(CUdevice device)
 {
-    LEAVE_PRIMARY(reset, cuDevicePrimaryCtxReset, device);
+    LEAVE_PRIMARY(was_reset, true, cuDevicePrimaryCtxReset, device);
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
-    LEAVE_PRIMARY(reset, cuDevicePrimaryCtxReset_v2, device);
+    LEAVE_PRIMARY(was_reset, true, cuDevicePrimaryCtxReset_v2, device);
 }

@@ -1,5 +1,6 @@
 #include "drain.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #include "liveness.h"
 #include "outside.h"
 #include "patience.h"
+#include "pool.h"
 #include "real.h"
 #include "reasons.h"
 #include "result.h"
@@ -28,10 +30,14 @@
 #include "writer.h"
 
 enum { TICK_MILLISECONDS = IDLE_MILLISECONDS, FLUSH_TICK_MICROSECONDS = 500, HOST_COPY_LIMIT = 64 << 20 };
+enum { WAITING_TICK_MICROSECONDS = 1000 }; /* where no sealed chunk can be drained yet */
 enum { LAUNCH_MILLISECONDS = 1000 }; /* that a flush at the end waits for launches that do not return */
 enum { TIMES_MILLISECONDS = 500 }; /* that a flush waits for times alone: a sample may be lost, a record may not */
 
 static atomic_uint flush_asked, flush_done;
+static atomic_uint release_asked, release_done; /* unused memory is to be freed */
+static atomic_uint hurried;                     /* threads of the program that wait for a context to be drained */
+static pthread_mutex_t copying = PTHREAD_MUTEX_INITIALIZER; /* held while memory of a context is read or written */
 static atomic_bool finishing, given_up, was_stuck;
 static _Atomic(struct claim *) left_claim; /* of the launch whose thread ends the process in a handler; NULL: none */
 static void (*say_last_words)(void);
@@ -51,6 +57,10 @@ static const void *read_window(void *argument, size_t offset, size_t size)
         size_t length = window->chunk->used - offset;
         if (length > pool->staging_size)
             length = pool->staging_size;
+        if (!pool_staging(pool)) {
+            window->result = CUDA_ERROR_OUT_OF_MEMORY;
+            return NULL;
+        }
         outside_begin();
         window->result = REAL_OR_NOT_FOUND(cuMemcpyDtoHAsync_v2, pool->staging, window->chunk->memory + offset, length,
                                            pool->stream);
@@ -138,11 +148,11 @@ static void fault(struct chunk *chunk, CUresult result)
     char kernels[256];
     const char *name = reason_error_name(result);
     graft_faults_note(chunk, result);
+    list_kernels(chunk, kernels, sizeof kernels);
     buffers_lock();
     chunk->pool->fault = reason_with(CONTEXT_FAULTED, name);
-    chunk->pool->busy--;
+    buffers_return(chunk); /* to be freed with the others: none is taken any more */
     buffers_unlock();
-    list_kernels(chunk, kernels, sizeof kernels);
     event_log("[exec] drain-failed %d %s kernels %s\n", result, name, kernels);
 }
 
@@ -157,31 +167,51 @@ static CUresult clear(struct chunk *chunk)
     return result;
 }
 
-static void drain_chunk(struct chunk *chunk)
+static void give_back(struct chunk *chunk)
 {
-    if (atomic_load(&given_up)) { /* nobody waits for its launches any more */
-        chunk_lose(chunk, result_stopped());
-        return;
-    }
+    buffers_lock();
+    buffers_return(chunk);
+    buffers_unlock();
+}
+
+static CUresult wait_for_launches(struct chunk *chunk)
+{
     liveness_mark(LIVENESS_DRAIN, false);
     outside_begin();
     CUresult result = REAL_OR_NOT_FOUND(cuCtxSetCurrent, chunk->pool->context);
     if (result == CUDA_SUCCESS)
         result = chunk_wait(chunk);
     outside_end();
-    if (result != CUDA_SUCCESS)
-        chunk_lose(chunk, reason_of_driver(result));
-    else if (chunk_results(chunk))
-        result = save_results(chunk);
-    if (result == CUDA_SUCCESS)
-        result = clear(chunk);
-    if (result != CUDA_SUCCESS) {
-        fault(chunk, result);
+    return result;
+}
+
+static CUresult copy_and_clear(struct chunk *chunk)
+{
+    CUresult result = chunk_results(chunk) ? save_results(chunk) : CUDA_SUCCESS;
+    return result == CUDA_SUCCESS ? clear(chunk) : result;
+}
+
+static void drain_chunk(struct chunk *chunk)
+{
+    if (atomic_load(&given_up)) { /* nobody waits for its launches any more */
+        chunk_lose(chunk, result_stopped());
+        give_back(chunk);
         return;
     }
-    buffers_lock();
-    buffers_return(chunk);
-    buffers_unlock();
+    CUresult result = wait_for_launches(chunk);
+    pthread_mutex_lock(&copying);
+    const bool may_copy = buffers_may_copy(chunk);
+    if (!may_copy)
+        chunk_lose(chunk, reason(CONTEXT_DESTROYED));
+    else if (result != CUDA_SUCCESS)
+        chunk_lose(chunk, reason_of_driver(result));
+    else
+        result = copy_and_clear(chunk);
+    pthread_mutex_unlock(&copying);
+    if (may_copy && result != CUDA_SUCCESS)
+        fault(chunk, result);
+    else
+        give_back(chunk);
 }
 
 /* A flush is over when all chunks that were in use when it was asked for are drained. */
@@ -225,6 +255,33 @@ static void end_flush(struct flush *flush)
     atomic_store(&flush_done, flush->seen);
 }
 
+static void release_unused(void)
+{
+    const unsigned asked = atomic_load(&release_asked);
+    if (asked == atomic_load(&release_done))
+        return;
+    pthread_mutex_lock(&copying);
+    buffers_lock();
+    struct chunk *unused = buffers_take_unused();
+    buffers_unlock();
+    pool_free(unused);
+    pthread_mutex_unlock(&copying);
+    atomic_store(&release_done, asked);
+}
+
+/* In microseconds; 0: until woken. */
+static unsigned time_to_rest(bool flushed, bool pending, bool waiting)
+{
+    if (!flushed || atomic_load(&hurried))
+        return FLUSH_TICK_MICROSECONDS;
+    const bool paused = result_paused();
+    if (waiting)
+        return WAITING_TICK_MICROSECONDS;
+    if (pending)
+        return TICK_MILLISECONDS * 1000;
+    return paused ? DISK_MILLISECONDS * 1000 : 0;
+}
+
 /* Drains all that can be. Returns how long to sleep in microseconds, 0 for until woken. */
 static unsigned drain_round(struct flush *flush)
 {
@@ -240,6 +297,7 @@ static unsigned drain_round(struct flush *flush)
         buffers_lock();
         buffers_grow_ahead();
     }
+    const bool waiting = buffers_any_sealed();
     bool flushed = is_flushed(flush);
     bool pending = buffers_pending() || timers_pending();
     if (!pending) {
@@ -247,14 +305,10 @@ static unsigned drain_round(struct flush *flush)
         pending = timers_pending();
     }
     buffers_unlock();
+    release_unused();
     if (flushed)
         end_flush(flush);
-    if (!flushed)
-        return FLUSH_TICK_MICROSECONDS;
-    const bool paused = result_paused();
-    if (pending)
-        return TICK_MILLISECONDS * 1000;
-    return paused ? DISK_MILLISECONDS * 1000 : 0;
+    return time_to_rest(flushed, pending, waiting);
 }
 
 static void *drain(void *unused)
@@ -314,6 +368,64 @@ bool drain_flush(unsigned milliseconds)
     return flush_all(milliseconds, NULL);
 }
 
+static bool is_waited_for(CUcontext context, uint64_t began)
+{
+    return buffers_draining(context) || (timers_pending_in(context) && !patience_is_over(began, TIMES_MILLISECONDS));
+}
+
+bool drain_context(CUcontext context, unsigned milliseconds)
+{
+    const uint64_t began = clock_now();
+    bool drained = true;
+    if (!drain_is_running())
+        return true;
+    atomic_fetch_add(&hurried, 1);
+    buffers_seal(context);
+    drain_wake();
+    while (drained && is_waited_for(context, began)) {
+        nap();
+        drained = !patience_is_over(began, milliseconds);
+    }
+    atomic_fetch_sub(&hurried, 1);
+    return drained;
+}
+
+void drain_leave_memory(void)
+{
+    pthread_mutex_lock(&copying);
+    pthread_mutex_unlock(&copying);
+}
+
+/* Waits until what can be freed is; false if time ran out. */
+static bool release(uint64_t began, unsigned milliseconds)
+{
+    const unsigned ticket = atomic_fetch_add(&release_asked, 1) + 1;
+    drain_wake();
+    while ((int)(atomic_load(&release_done) - ticket) < 0) {
+        if (patience_is_over(began, milliseconds))
+            return false;
+        nap();
+    }
+    return true;
+}
+
+void drain_give_back(bool used, unsigned milliseconds)
+{
+    const uint64_t began = clock_now();
+    if (!drain_is_running())
+        return;
+    atomic_fetch_add(&hurried, 1);
+    if (used)
+        buffers_seal(NULL);
+    drain_wake();
+    while (used && buffers_draining(NULL) && !patience_is_over(began, milliseconds)) {
+        nap();
+        buffers_seal(NULL);
+    }
+    release(began, milliseconds);
+    atomic_fetch_sub(&hurried, 1);
+}
+
 bool drain_finish(unsigned milliseconds)
 {
     atomic_store(&finishing, true);
@@ -368,6 +480,10 @@ bool drain_silence(void)
 void drain_reset(void)
 {
     drain_wake_stop();
+    pthread_mutex_init(&copying, NULL);
+    atomic_store(&hurried, 0);
+    atomic_store(&release_asked, 0);
+    atomic_store(&release_done, 0);
     atomic_store(&flush_asked, 0);
     atomic_store(&flush_done, 0);
     atomic_store(&finishing, false);

@@ -11,6 +11,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct handle_table by_handle;
 static struct executable **all;
 static size_t n_all, capacity;
+static atomic_bool any; /* were instantiated so far */
 static uint32_t last_id;
 
 static void lock(void)
@@ -51,6 +52,7 @@ static bool list(struct executable *executable)
     bool done = has_room() && handle_table_put(&by_handle, executable->handle, executable);
     if (done) {
         all[n_all++] = executable;
+        atomic_store_explicit(&any, true, memory_order_relaxed);
         last_id++;
     }
     unlock();
@@ -124,7 +126,7 @@ static void leave_stream(struct executable *executable, const void *stream)
 
 void executables_leave_stream(CUstream stream)
 {
-    if (n_all)
+    if (atomic_load_explicit(&any, memory_order_relaxed))
         executables_each(leave_stream, stream);
 }
 
@@ -132,5 +134,6 @@ void executables_reset(void)
 {
     pthread_mutex_init(&mutex, NULL);
     n_all = 0;
+    atomic_store(&any, false);
     last_id = 0;
 }

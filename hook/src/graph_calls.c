@@ -4,6 +4,7 @@
 #include "graph_replay.h"
 #include "graph_twin.h"
 #include "hook_state.h"
+#include "memory_pressure.h"
 #include "real.h"
 #include "signals.h"
 #include "streams.h"
@@ -25,13 +26,10 @@ static CUresult instantiated(CUresult result, const CUgraphExec *handle, CUgraph
     return result;
 }
 
-/* Calls the driver's function, once more if it lacked memory that our twins have. */
-#define INSTANTIATE(handle, graph, flags, function, ...)             \
-    do {                                                             \
-        CUresult result = REAL_OR_NOT_FOUND(function, __VA_ARGS__);  \
-        if (result == CUDA_ERROR_OUT_OF_MEMORY && twins_give_back()) \
-            result = REAL_OR_NOT_FOUND(function, __VA_ARGS__);       \
-        return instantiated(result, handle, graph, flags);           \
+#define INSTANTIATE(handle, graph, flags, function, ...)              \
+    do {                                                              \
+        WITH_MEMORY(result, REAL_OR_NOT_FOUND(function, __VA_ARGS__)) \
+        return instantiated(result, handle, graph, flags);            \
     } while (0)
 
 CUresult cuGraphInstantiate(CUgraphExec *handle, CUgraph graph, CUgraphNode *error_node, char *log, size_t size)

@@ -154,6 +154,13 @@ static void forget_times(struct graph_clock *clock)
     clock->n_timed = 0;
 }
 
+void graph_clock_forget(struct executable *executable)
+{
+    if (executable->clock)
+        executable->clock->n_events = 0;
+    graph_clock_drop(executable);
+}
+
 void graph_clock_drop(struct executable *executable)
 {
     if (!executable->clock)

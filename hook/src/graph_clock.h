@@ -14,6 +14,9 @@ bool graph_clock_make(const struct executable *executable, struct graph_clock **
 /* The twin and the clone are gone, and the events go. */
 void graph_clock_drop(struct executable *executable);
 
+/* The same, where its events are gone with their context. */
+void graph_clock_forget(struct executable *executable);
+
 /* Whether the next replay of the twin should have no probe in it, so that times are those of the kernels themselves. */
 bool graph_clock_wants_originals(const struct executable *executable);
 

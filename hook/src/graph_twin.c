@@ -138,17 +138,23 @@ static void log_untwinned(const struct executable *executable)
     event_log("[graph] %u untwinned reason %s\n", executable->id, executable->refused->written);
 }
 
+/* The lock is held. */
+static void drop(struct executable *executable, const struct reason *reason)
+{
+    destroy(executable);
+    drop_clone(executable);
+    executable->refused = reason;
+    if (reason)
+        log_untwinned(executable);
+}
+
 void twin_drop(struct executable *executable, const struct reason *reason)
 {
     int mode = capture_mode_relax();
     twins_lock();
-    destroy(executable);
-    drop_clone(executable);
-    executable->refused = reason;
+    drop(executable, reason);
     twins_unlock();
     capture_mode_restore(mode);
-    if (reason)
-        log_untwinned(executable);
 }
 
 /* A place for one more twin: one that is free, or that of the twin that has not been used for longest. */
@@ -272,21 +278,63 @@ void twins_read_times(void)
         executables_each(read_times, NULL);
 }
 
-static void leave(struct executable *executable, const void *context)
+struct leaving {
+    CUcontext context;
+    bool certain;
+};
+
+/* Replays of the program's own that come behind the last one of the twin wait for its event: they must not without it. */
+static void leave(struct executable *executable, const void *argument)
 {
-    if (context && executable->context != context)
+    const struct leaving *leaving = argument;
+    if (executable->context != leaving->context)
         return;
-    if (executable->clone)
-        twin_drop(executable, reason(GRAPH_CONTEXT_GONE));
-    if (executable->event)
+    twins_lock();
+    destroy(executable);
+    if (leaving->certain && executable->clone)
+        drop(executable, reason(GRAPH_CONTEXT_GONE));
+    if (leaving->certain && executable->event) {
         REAL_OR_NOT_FOUND(cuEventDestroy_v2, executable->event);
-    executable->event = NULL;
-    executable->launched = executable->twin_last = false;
+        executable->event = NULL;
+        executable->launched = executable->twin_last = false;
+    }
+    twins_unlock();
 }
 
-void twins_leave(CUcontext context)
+void twins_leave(CUcontext context, bool certain)
 {
-    executables_each(leave, context);
+    const struct leaving leaving = {context, certain};
+    CUcontext before = NULL;
+    if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &before) != CUDA_SUCCESS ||
+        REAL_OR_NOT_FOUND(cuCtxSetCurrent, context) != CUDA_SUCCESS)
+        return; /* what is broken is destroyed as it is */
+    int mode = capture_mode_relax();
+    executables_each(leave, &leaving);
+    capture_mode_restore(mode);
+    REAL_OR_NOT_FOUND(cuCtxSetCurrent, before);
+}
+
+/* The driver is not asked to destroy what may be gone with the context. */
+static void forget(struct executable *executable, const void *context)
+{
+    if (executable->context != context)
+        return;
+    twins_lock();
+    executable->twin = NULL;
+    executable->event = NULL;
+    if (executable->clone) {
+        executable->clone = NULL;
+        graph_clock_forget(executable);
+        drop(executable, reason(GRAPH_CONTEXT_GONE));
+    }
+    executable->context = NULL;
+    executable->launched = executable->twin_last = false;
+    twins_unlock();
+}
+
+void twins_forget(CUcontext context)
+{
+    executables_each(forget, context);
 }
 
 void twins_reset(void)

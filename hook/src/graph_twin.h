@@ -26,8 +26,11 @@ bool twins_lock_if_free(void);
 /* The program got no memory: destroys all twins. False if there were none. */
 bool twins_give_back(void);
 
-/* CONTEXT, or with NULL every context, is about to go: nothing of ours may be left in it. */
-void twins_leave(CUcontext context);
+/* CONTEXT may be about to go: no twin and no event of ours is left in it. CERTAIN: only if the call fails it stays. */
+void twins_leave(CUcontext context, bool certain);
+
+/* It is gone: nothing in it has a twin any more. */
+void twins_forget(CUcontext context);
 
 /* For the draining thread: logs times of kernels in replays that are over. */
 void twins_read_times(void);

@@ -91,3 +91,12 @@ void handle_table_remove(struct handle_table *table, bool (*matches)(const void 
             atomic_store_explicit(&slots->slot[i].value, NULL, memory_order_release);
     }
 }
+
+void handle_table_drop(struct handle_table *table, const void *handle, const void *value)
+{
+    struct handle_slots *slots = atomic_load_explicit(&table->slots, memory_order_relaxed);
+    struct handle_slot *slot = slots ? slot_for(slots, handle) : NULL;
+    if (slot && atomic_load_explicit(&slot->handle, memory_order_relaxed) == handle &&
+        atomic_load_explicit(&slot->value, memory_order_relaxed) == value)
+        atomic_store_explicit(&slot->value, NULL, memory_order_release);
+}

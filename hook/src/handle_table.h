@@ -32,4 +32,7 @@ bool handle_table_put(struct handle_table *table, const void *handle, void *valu
 void handle_table_remove(struct handle_table *table, bool (*matches)(const void *value, const void *wanted),
                          const void *wanted);
 
+/* Forgets HANDLE if it leads to VALUE. */
+void handle_table_drop(struct handle_table *table, const void *handle, const void *value);
+
 #endif

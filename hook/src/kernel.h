@@ -18,6 +18,7 @@ struct code {
     struct image *image; /* NULL after unloading, or if the image was never seen */
     bool is_library;
     bool is_leaving; /* the driver is unloading it: its handles may be dead; guarded by the registry's lock */
+    CUcontext context; /* that it was loaded in; NULL for a library */
     union {
         void *handle;
         CUmodule module;
@@ -64,7 +65,8 @@ struct constant {
 struct variant {
     struct variant *next;
     bool sampled; /* the sampled form of a probing that has both */
-    _Atomic(CUcontext) context; /* NULL once that context is gone */
+    _Atomic(CUcontext) context; /* NULL while that may be about to go, and once it is gone */
+    CUcontext left;             /* which one may be about to go */
     CUdevice device;
     CUmodule module;
     CUfunction function;

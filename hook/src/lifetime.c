@@ -17,6 +17,7 @@
 #include "buffers.h"
 #include "capacities.h"
 #include "clock.h"
+#include "context_holds.h"
 #include "control.h"
 #include "drain.h"
 #include "drain_dropped.h"
@@ -267,6 +268,7 @@ static void begin_in_child(void)
     host_memory_reset();
     background_reset();
     buffers_reset();
+    context_holds_reset();
     allocations_reset();
     benchmark_reset();
     memusage_reset();

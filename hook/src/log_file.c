@@ -174,6 +174,7 @@ void log_file_reset(void)
     own_file_close(&file);
     free(file_path);
     file_path = NULL;
-    used = 0;
+    buffer = NULL; /* a thread of the parent may have been growing it */
+    used = capacity = 0;
     lines_lost = 0;
 }

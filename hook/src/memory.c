@@ -1,13 +1,10 @@
 /* Wrappers of the functions that allocate and free memory: a line in the log each, and the list of what
  * is allocated. A region is taken off the list before it is freed, for it may at once be allocated again. */
 #include "allocations.h"
-#include "buffers.h"
 #include "event_log.h"
-#include "graph_twin.h"
 #include "hook_state.h"
-#include "lifetime.h"
+#include "memory_pressure.h"
 #include "real.h"
-#include "streams.h"
 
 typedef unsigned long long ull;
 
@@ -20,27 +17,10 @@ static CUresult allocated(enum allocation_kind kind, const char *function, CUres
     return result;
 }
 
-/* The program got no memory: gives back what records do not need, else what they need no more once saved. */
-static bool give_back(void)
-{
-    if (!hook_active())
-        return false;
-    const bool twins = twins_give_back();
-    if (buffers_give_back() || twins)
-        return true;
-    if (!buffers_in_use() || streams_any_capture())
-        return false;
-    hook_flush();
-    return buffers_give_back();
-}
-
-/* Calls the driver's function, whose first argument receives the address. What the program cannot get for
- * our sake it gets after all. */
+/* Calls the driver's function, whose first argument receives the address. */
 #define ALLOCATE(kind, function, memory, size, ...)                                                            \
     do {                                                                                                       \
-        CUresult result = REAL_OR_NOT_FOUND(function, memory, __VA_ARGS__);                                    \
-        if (result == CUDA_ERROR_OUT_OF_MEMORY && give_back())                                                 \
-            result = REAL_OR_NOT_FOUND(function, memory, __VA_ARGS__);                                         \
+        WITH_MEMORY(result, REAL_OR_NOT_FOUND(function, memory, __VA_ARGS__))                                  \
         return allocated(kind, #function, result, result == CUDA_SUCCESS ? (ull)(uintptr_t)*memory : 0, size); \
     } while (0)
 
@@ -122,9 +102,7 @@ CUresult cuMemFreeHost(void *memory)
 /* Memory without an address, which cuMemMap gives it. */
 CUresult cuMemCreate(unsigned long long *handle, size_t size, const void *properties, unsigned long long flags)
 {
-    CUresult result = REAL_OR_NOT_FOUND(cuMemCreate, handle, size, properties, flags);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY && give_back())
-        result = REAL_OR_NOT_FOUND(cuMemCreate, handle, size, properties, flags);
+    WITH_MEMORY(result, REAL_OR_NOT_FOUND(cuMemCreate, handle, size, properties, flags))
     return result;
 }
 

@@ -32,7 +32,8 @@ bool parameters_read(CUfunction function, CUkernel kernel, struct parameter **li
             break;
     }
     if (found && (result == CUDA_ERROR_INVALID_VALUE || (result == CUDA_SUCCESS && *n < KERNEL_ARGUMENTS_LIMIT))) {
-        *list = found;
+        struct parameter *fitting = realloc(found, (*n + 1) * sizeof *found); /* kernels are many */
+        *list = fitting ? fitting : found;
         return true;
     }
     free(found);

@@ -11,6 +11,30 @@
 
 enum { CHUNK_BYTES = 4 << 20, FREE_PARTS = 10, SMALL_PARTS = 8, LAUNCH_PARTS = 16, LEFT_BYTES = 1 << 30 };
 
+/* Pools of contexts that are gone. They are never freed: a launching thread may have read the address of one. */
+static struct pool *retired;
+static pthread_mutex_t retired_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static struct pool *new_pool(void)
+{
+    pthread_mutex_lock(&retired_mutex);
+    struct pool *pool = retired;
+    if (pool)
+        retired = pool->next;
+    pthread_mutex_unlock(&retired_mutex);
+    if (pool)
+        *pool = (struct pool){0};
+    return pool ? pool : calloc(1, sizeof *pool);
+}
+
+void pool_retire(struct pool *pool)
+{
+    pthread_mutex_lock(&retired_mutex);
+    pool->next = retired;
+    retired = pool;
+    pthread_mutex_unlock(&retired_mutex);
+}
+
 /* What stays free of a device for the program, which may want it at any moment; less of a small one. */
 static size_t left_to_program(size_t total)
 {
@@ -77,29 +101,37 @@ static struct chunk *allocate(struct pool *pool, size_t capacity)
     return chunk;
 }
 
-struct pool *pool_create(CUcontext context, CUdevice device)
+struct pool *pool_create(CUcontext context)
 {
-    struct pool *pool = calloc(1, sizeof *pool);
+    struct pool *pool = new_pool();
     if (!pool)
         return NULL;
     pool->context = context;
-    pool->device = device;
     pool->limit = memory_limit();
     pool->most = launch_limit(pool->limit);
     pool->staging_size = CHUNK_BYTES;
     int mode = capture_mode_relax();
-    void *staging = NULL;
-    bool made = REAL_OR_NOT_FOUND(cuStreamCreate, &pool->stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
-                REAL_OR_NOT_FOUND(cuMemAllocHost_v2, &staging, pool->staging_size) == CUDA_SUCCESS;
+    bool made = REAL_OR_NOT_FOUND(cuStreamCreate, &pool->stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS;
+    if (made && !pool_staging(pool)) {
+        REAL_OR_NOT_FOUND(cuStreamDestroy_v2, pool->stream);
+        made = false;
+    }
     capture_mode_restore(mode);
-    pool->staging = staging;
     if (!made) {
-        free(pool);
+        pool_retire(pool);
         return NULL;
     }
     if (!settings.memusage && pool->limit >= 2 * (size_t)CHUNK_BYTES && (pool->ready = allocate(pool, CHUNK_BYTES)))
         pool->allocated = CHUNK_BYTES;
     return pool;
+}
+
+uint8_t *pool_staging(struct pool *pool)
+{
+    void *staging = pool->staging;
+    if (!staging && REAL_OR_NOT_FOUND(cuMemAllocHost_v2, &staging, pool->staging_size) != CUDA_SUCCESS)
+        staging = NULL;
+    return pool->staging = staging;
 }
 
 struct chunk *pool_take_ready(struct pool *pool, size_t size)
@@ -132,9 +164,10 @@ static void release(struct chunk *chunk)
     while (chunk) {
         struct chunk *next = chunk->next;
         REAL_OR_NOT_FOUND(cuMemFree_v2, chunk->memory);
-        free(chunk->pieces);
-        free(chunk->uses);
-        free(chunk);
+        if (chunk->staging)
+            REAL_OR_NOT_FOUND(cuMemFreeHost, chunk->staging);
+        chunk_destroy_events(chunk);
+        chunk_free(chunk);
         chunk = next;
     }
     capture_mode_restore(mode);
@@ -159,7 +192,10 @@ struct chunk *pool_grow(struct pool *pool, size_t size, pthread_mutex_t *lock)
     pthread_mutex_lock(lock);
     if (fits && !chunk) {
         pool->allocated -= capacity;
-        release(detach_ready(pool)); /* the device is full: small chunks are of no use here, but to the program */
+        small = detach_ready(pool); /* the device is full: small chunks are of no use here, but to the program */
+        pthread_mutex_unlock(lock);
+        release(small);
+        pthread_mutex_lock(lock);
     }
     return chunk;
 }
@@ -179,19 +215,50 @@ struct chunk *pool_grow_ahead(struct pool *pool, pthread_mutex_t *lock)
     return chunk;
 }
 
-bool pool_release_ready(struct pool *pool)
+/* A chunk that is nothing but the pinned memory of its pool. NULL without memory. */
+static struct chunk *detach_staging(struct pool *pool)
 {
-    bool any = pool->ready != NULL;
-    release(detach_ready(pool));
-    return any;
+    struct chunk *chunk = pool->staging && !pool->busy ? calloc(1, sizeof *chunk) : NULL;
+    if (!chunk)
+        return NULL;
+    chunk->pool = pool;
+    chunk->staging = pool->staging;
+    pool->staging = NULL;
+    return chunk;
+}
+
+static struct chunk *joined(struct chunk *first, struct chunk *then)
+{
+    struct chunk **end = &first;
+    while (*end)
+        end = &(*end)->next;
+    *end = then;
+    return first;
+}
+
+struct chunk *pool_take_unused(struct pool *pool, struct chunk *list)
+{
+    return joined(detach_ready(pool), joined(detach_staging(pool), list));
+}
+
+void pool_free(struct chunk *chunks)
+{
+    for (struct chunk *chunk = chunks, *next; chunk; chunk = next) {
+        next = chunk->next;
+        chunk->next = NULL;
+        if (REAL_OR_NOT_FOUND(cuCtxSetCurrent, chunk->pool->context) == CUDA_SUCCESS)
+            release(chunk);
+        else
+            chunk_free(chunk);
+    }
 }
 
 void pool_abandon(struct pool *pool)
 {
-    if (pool->current)
-        drain_dropped(chunk_results(pool->current), reason(CONTEXT_DESTROYED));
     pool->context = NULL;
     pool->fault = reason(CONTEXT_DESTROYED);
-    pool->current = NULL;
-    pool->ready = NULL;
+    if (pool->current)
+        chunk_drop(&pool->current);
+    while (pool->ready)
+        chunk_drop(&pool->ready);
 }

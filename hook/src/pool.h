@@ -7,7 +7,7 @@
 #include "buffers.h"
 
 /* CONTEXT must be current. NULL if the driver refuses what is needed. The lock is not held. */
-struct pool *pool_create(CUcontext context, CUdevice device);
+struct pool *pool_create(CUcontext context);
 
 /* A cleared chunk of at least SIZE bytes, out of the ready list. */
 struct chunk *pool_take_ready(struct pool *pool, size_t size);
@@ -19,10 +19,20 @@ struct chunk *pool_grow(struct pool *pool, size_t size, pthread_mutex_t *lock);
 /* The same on a thread of ours: a chunk of the usual size, and only while there is plenty of room. */
 struct chunk *pool_grow_ahead(struct pool *pool, pthread_mutex_t *lock);
 
-/* Frees the cleared chunks; the lock is held. False if there were none. */
-bool pool_release_ready(struct pool *pool);
+/* Puts the cleared chunks, and pinned memory that no copy needs, in front of a list for pool_free. The lock is held. */
+struct chunk *pool_take_unused(struct pool *pool, struct chunk *list);
 
-/* The context is gone, and with it all that the pool held on the device. */
+/* Frees a list of chunks. The lock is not held. */
+void pool_free(struct chunk *chunks);
+
+/* Where records come back to; made anew if it was freed. NULL without memory. */
+uint8_t *pool_staging(struct pool *pool);
+
+/* The context is gone, and with it all that the pool held on the device: drops its chunks that are in no list of buffers.h.
+ * The lock is held. */
 void pool_abandon(struct pool *pool);
+
+/* No launch and no thread of ours has a chunk of an abandoned pool: another context may have it. The lock is held. */
+void pool_retire(struct pool *pool);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "context_handles.h"
 #include "handle_table.h"
 #include "real.h"
 #include "settings.h"
@@ -31,6 +32,8 @@ static void forget(struct code *code)
 {
     handle_table_remove(&codes_by_handle, is_this, code);
     handle_table_remove(&kernels_by_handle, is_kernel_of, code);
+    context_handles_remove(&codes_by_handle, is_this, code);
+    context_handles_remove(&kernels_by_handle, is_kernel_of, code);
     stepwise_forget();
     image_release(code->image);
     code->image = NULL;
@@ -46,6 +49,8 @@ struct code *registry_add_code(struct image *image, void *handle, bool is_librar
     code->image = image;
     code->handle = handle;
     code->is_library = is_library;
+    if (!is_library && REAL_OR_NOT_FOUND(cuCtxGetCurrent, &code->context) != CUDA_SUCCESS)
+        code->context = NULL;
     pthread_mutex_lock(&mutex);
     struct code *stale = handle_table_get(&codes_by_handle, handle);
     if (stale)
@@ -60,7 +65,7 @@ struct code *registry_add_code(struct image *image, void *handle, bool is_librar
 void registry_alias_code(struct code *code, void *handle)
 {
     pthread_mutex_lock(&mutex);
-    handle_table_put(&codes_by_handle, handle, code);
+    context_handles_put(&codes_by_handle, handle, code);
     pthread_mutex_unlock(&mutex);
 }
 
@@ -82,6 +87,35 @@ void registry_forget_code(struct code *code)
         return;
     pthread_mutex_lock(&mutex);
     forget(code);
+    pthread_mutex_unlock(&mutex);
+}
+
+void registry_leave_context(CUcontext context)
+{
+    pthread_mutex_lock(&mutex);
+    for (struct code *code = newest_code; code; code = code->next)
+        code->is_leaving = code->is_leaving || code->context == context;
+    context_handles_leave(context, true);
+    pthread_mutex_unlock(&mutex);
+}
+
+void registry_settle_context(CUcontext context, bool gone)
+{
+    pthread_mutex_lock(&mutex);
+    for (struct code *code = newest_code, *next; code; code = next) {
+        next = code->next;
+        if (code->context != context || !code->is_leaving)
+            continue;
+        code->is_leaving = false;
+        if (!gone)
+            continue;
+        code->context = NULL;
+        forget(code);
+    }
+    if (gone)
+        context_handles_forget(context);
+    else
+        context_handles_leave(context, false);
     pthread_mutex_unlock(&mutex);
 }
 
@@ -133,7 +167,7 @@ struct kernel *registry_add_kernel(struct code *code, const char *name, void *ha
 void registry_alias_kernel(struct kernel *kernel, void *handle)
 {
     pthread_mutex_lock(&mutex);
-    handle_table_put(&kernels_by_handle, handle, kernel);
+    context_handles_put(&kernels_by_handle, handle, kernel);
     pthread_mutex_unlock(&mutex);
 }
 
@@ -162,7 +196,7 @@ static struct kernel *kernel_of_library(CUfunction function, const char *name)
             found = kernel;
     }
     if (found)
-        handle_table_put(&kernels_by_handle, function, found);
+        context_handles_put(&kernels_by_handle, function, found);
     pthread_mutex_unlock(&mutex);
     return found;
 }
@@ -227,4 +261,5 @@ void registry_each(void (*visit)(struct kernel *kernel, void *argument), void *a
 void registry_reset(void)
 {
     pthread_mutex_init(&mutex, NULL);
+    context_handles_reset();
 }

@@ -19,6 +19,12 @@ void registry_code_leaves(struct code *code, bool leaves);
  * handles. The record stays valid. Accepts NULL. */
 void registry_forget_code(struct code *code);
 
+/* CONTEXT may be about to go: what is loaded from here on under its handle is another's. */
+void registry_leave_context(CUcontext context);
+
+/* It is GONE, with all that was loaded in it and all handles of libraries in it; or it is not. */
+void registry_settle_context(CUcontext context, bool gone);
+
 /* The kernel NAME of CODE, made on first sight; HANDLE then leads to it. */
 struct kernel *registry_add_kernel(struct code *code, const char *name, void *handle, bool is_library_kernel);
 

@@ -15,6 +15,7 @@
 #include "packed_log.h"
 #include "real.h"
 #include "schedule.h"
+#include "signals.h"
 #include "streams.h"
 
 enum { TIMERS = 512, TRIED = 4 };
@@ -34,8 +35,8 @@ struct timer {
 /* The timers of one context. They are never freed: a launching thread may be among them at any time. */
 struct timers {
     struct timers *next;
-    _Atomic(CUcontext) context; /* NULL once it is gone: another one may have them */
-    CUdevice device;
+    _Atomic(CUcontext) context; /* NULL while it may be about to go, and once it is gone */
+    CUcontext left;             /* which one that is; NULL: another context may have them. Guarded by `reading` */
     struct empty_pair empty;
     atomic_uint hint; /* where a free one is looked for first: those before it are the likeliest to be waited for */
     atomic_uint made; /* those that were ever taken; more are made where these are busy */
@@ -44,7 +45,7 @@ struct timers {
 
 static _Atomic(struct timers *) all;
 static atomic_int pending;
-/* Held while events are read, so that no context goes meanwhile; launching threads never take it. */
+/* Held while events are read, so that no context goes meanwhile; launching threads take it once per context. */
 static pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER;
 
 static struct timers *find(CUcontext context)
@@ -55,36 +56,51 @@ static struct timers *find(CUcontext context)
     return timers;
 }
 
-/* Timers of a context that is gone, or new ones. */
-static struct timers *adopt(CUcontext context, CUdevice device)
+/* Whether no context and no launch has any of them. */
+static bool are_unused(const struct timers *timers)
 {
-    for (struct timers *timers = atomic_load(&all); timers; timers = timers->next) {
-        CUcontext none = NULL;
-        if (atomic_compare_exchange_strong(&timers->context, &none, context)) {
-            timers->device = device;
-            return timers;
-        }
+    if (atomic_load(&timers->context) || timers->left)
+        return false;
+    for (unsigned int i = 0; i < atomic_load(&timers->made); i++)
+        if (atomic_load(&timers->timers[i].state) != FREE)
+            return false;
+    return true;
+}
+
+/* Timers of a context that is gone, or new ones. Their handle is set last: whoever finds them by it finds them complete. */
+static struct timers *adopt(CUcontext context)
+{
+    struct timers *timers = atomic_load(&all);
+    while (timers && !are_unused(timers))
+        timers = timers->next;
+    if (timers) {
+        for (unsigned int i = 0; i < atomic_load(&timers->made); i++)
+            timers->timers[i].events = (struct event_pair){0};
+        timers->empty = (struct empty_pair){0};
+    } else {
+        if (!(timers = calloc(1, sizeof *timers)))
+            return NULL;
+        timers->next = atomic_load(&all);
+        atomic_store(&all, timers);
     }
-    struct timers *timers = calloc(1, sizeof *timers);
-    if (!timers)
-        return NULL;
     atomic_store(&timers->context, context);
-    timers->device = device;
-    timers->next = atomic_load(&all);
-    while (!atomic_compare_exchange_weak(&all, &timers->next, timers))
-        ;
     return timers;
 }
 
 static struct timers *of_current_context(void)
 {
     CUcontext context = NULL;
-    CUdevice device;
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
         return NULL;
     struct timers *timers = find(context);
-    if (!timers && REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) == CUDA_SUCCESS)
-        timers = adopt(context, device);
+    if (timers)
+        return timers;
+    signals_hold();
+    pthread_mutex_lock(&reading);
+    if (!(timers = find(context)))
+        timers = adopt(context);
+    pthread_mutex_unlock(&reading);
+    signals_release();
     return timers;
 }
 
@@ -256,12 +272,24 @@ void timers_expect(int more)
     atomic_fetch_add(&pending, more);
 }
 
+static bool is_pending(const struct timer *timer)
+{
+    return atomic_load_explicit(&timer->state, memory_order_acquire) == PENDING;
+}
+
+static void drop_pending(struct timers *timers)
+{
+    for (unsigned int i = 0; i < atomic_load(&timers->made); i++)
+        if (is_pending(&timers->timers[i]))
+            settle(&timers->timers[i]);
+}
+
 static void read_context(struct timers *timers, CUcontext context)
 {
     bool entered = false;
     for (unsigned int i = 0; i < atomic_load(&timers->made); i++) {
         struct timer *timer = &timers->timers[i];
-        if (atomic_load_explicit(&timer->state, memory_order_acquire) != PENDING)
+        if (!is_pending(timer))
             continue;
         if (!entered && REAL_OR_NOT_FOUND(cuCtxSetCurrent, context) != CUDA_SUCCESS)
             return;
@@ -279,6 +307,8 @@ void timers_collect(void)
         CUcontext context = atomic_load(&timers->context);
         if (context)
             read_context(timers, context);
+        else
+            drop_pending(timers); /* of launches that were under way when it left */
     }
     pthread_mutex_unlock(&reading);
 }
@@ -288,41 +318,38 @@ bool timers_pending(void)
     return atomic_load(&pending) > 0;
 }
 
-static void each_in(CUcontext context, CUdevice device, void (*visit)(struct timers *timers))
+bool timers_pending_in(CUcontext context)
+{
+    const struct timers *timers = find(context);
+    bool any = false;
+    for (unsigned int i = 0; timers && !any && i < atomic_load(&timers->made); i++)
+        any = is_pending(&timers->timers[i]);
+    return any;
+}
+
+void timers_leave(CUcontext context)
 {
     pthread_mutex_lock(&reading);
-    for (struct timers *timers = atomic_load(&all); timers; timers = timers->next) {
-        CUcontext present = atomic_load(&timers->context);
-        if (present && (context ? present == context : timers->device == device))
-            visit(timers);
+    struct timers *timers = find(context);
+    if (timers) {
+        timers->left = context;
+        atomic_store(&timers->context, NULL);
+        drop_pending(timers);
     }
     pthread_mutex_unlock(&reading);
 }
 
-static void leave(struct timers *timers)
+void timers_settle(CUcontext context, bool gone)
 {
-    for (int i = 0; i < TIMERS; i++)
-        if (atomic_load(&timers->timers[i].state) == PENDING)
-            settle(&timers->timers[i]);
-}
-
-static void forget(struct timers *timers)
-{
-    leave(timers);
-    for (int i = 0; i < TIMERS; i++)
-        timers->timers[i].events = (struct event_pair){0};
-    timers->empty = (struct empty_pair){0};
-    atomic_store(&timers->context, NULL);
-}
-
-void timers_leave(CUcontext context, CUdevice device)
-{
-    each_in(context, device, leave);
-}
-
-void timers_forget(CUcontext context, CUdevice device)
-{
-    each_in(context, device, forget);
+    pthread_mutex_lock(&reading);
+    for (struct timers *timers = atomic_load(&all); timers; timers = timers->next) {
+        if (timers->left != context)
+            continue;
+        timers->left = NULL;
+        if (!gone)
+            atomic_store(&timers->context, context);
+    }
+    pthread_mutex_unlock(&reading);
 }
 
 void timers_reset(void)

@@ -52,11 +52,14 @@ void timers_collect(void);
 /* Whether times are waited for. */
 bool timers_pending(void);
 
-/* CONTEXT, or with NULL every context on DEVICE, may be about to go: its times are waited for no longer. */
-void timers_leave(CUcontext context, CUdevice device);
+/* Whether times of CONTEXT are. */
+bool timers_pending_in(CUcontext context);
 
-/* It is gone, and with it its events. */
-void timers_forget(CUcontext context, CUdevice device);
+/* CONTEXT may be about to go: its times are waited for no longer, and its handle leads to its pairs no longer. */
+void timers_leave(CUcontext context);
+
+/* It is GONE, and its events with it; or it is not, and has its pairs again. */
+void timers_settle(CUcontext context, bool gone);
 
 void timers_reset(void);
 

@@ -131,12 +131,11 @@ static struct variant *make(struct probing *probing, const struct launch *launch
     variant->sampled = sampled;
     CUresult result = REAL_OR_NOT_FOUND(cuCtxGetDevice, &variant->device);
     int mode = capture_mode_relax();
-    /* of an unknown device it would not be known when a reset takes the module away */
     if (result == CUDA_SUCCESS)
         variant->reason = load(probing, launch, variant);
     else
         variant->reason = reason_of_driver(result);
-    if (!variant->reason && !(variant->pool = buffers_pool(context, variant->device)))
+    if (!variant->reason && !(variant->pool = buffers_pool(context)))
         variant->reason = reason(NO_STREAM);
     capture_mode_restore(mode);
     variant->next = atomic_load_explicit(&probing->variants, memory_order_relaxed);
@@ -207,27 +206,54 @@ void variants_unload(struct code *code)
     capture_mode_restore(mode);
 }
 
-struct gone {
-    CUcontext context;
-    CUdevice device;
-};
-
-static void forget_variant(struct variant *variant, const void *argument)
+static void leave_variant(struct variant *variant, const void *context)
 {
-    const struct gone *gone = argument;
-    if (gone->context ? atomic_load(&variant->context) == gone->context : variant->device == gone->device)
-        atomic_store(&variant->context, NULL);
+    CUcontext present = (CUcontext)(uintptr_t)context;
+    if (atomic_compare_exchange_strong(&variant->context, &present, NULL))
+        variant->left = present;
 }
 
-static void forget(struct kernel *kernel, void *gone)
+static void leave(struct kernel *kernel, void *context)
 {
-    each_variant(kernel, forget_variant, gone);
+    each_variant(kernel, leave_variant, context);
 }
 
-void variants_forget(CUcontext context, CUdevice device)
+void variants_leave(CUcontext context)
 {
-    struct gone gone = {context, device};
-    registry_each(forget, &gone);
+    pthread_mutex_lock(&mutex);
+    registry_each(leave, context);
+    pthread_mutex_unlock(&mutex);
+}
+
+static void lose_variant(struct variant *variant, const void *context)
+{
+    if (variant->left == context)
+        variant->left = NULL;
+}
+
+static void keep_variant(struct variant *variant, const void *context)
+{
+    if (variant->left != context)
+        return;
+    variant->left = NULL;
+    atomic_store(&variant->context, (CUcontext)(uintptr_t)context);
+}
+
+static void lose(struct kernel *kernel, void *context)
+{
+    each_variant(kernel, lose_variant, context);
+}
+
+static void keep(struct kernel *kernel, void *context)
+{
+    each_variant(kernel, keep_variant, context);
+}
+
+void variants_settle(CUcontext context, bool gone)
+{
+    pthread_mutex_lock(&mutex);
+    registry_each(gone ? lose : keep, context);
+    pthread_mutex_unlock(&mutex);
 }
 
 /* What the program sets on functions of a device, or of all (-1). */

@@ -16,8 +16,11 @@ CUfunction variants_original(const struct kernel *kernel, CUfunction launched);
 /* The program unloads CODE: so do we with what was made of it. Accepts NULL. */
 void variants_unload(struct code *code);
 
-/* CONTEXT, or with NULL every context on DEVICE, no longer exists. */
-void variants_forget(CUcontext context, CUdevice device);
+/* CONTEXT may be about to go: its handle leads to its variants no longer. */
+void variants_leave(CUcontext context);
+
+/* It is GONE, and their modules with it; or it is not, and has its variants again. */
+void variants_settle(CUcontext context, bool gone);
 
 /* Repeats on the probed functions what the program sets on the original; DEVICE -1: on all devices. */
 void variants_set_attribute(const void *handle, int attribute, int value, CUdevice device);

@@ -69,6 +69,7 @@ static _Thread_local int capture_mode;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct stream null_stream, thread_stream;
 static atomic_int context_one, context_two; /* how often each was destroyed */
+static atomic_int primary_references;
 static atomic_size_t allocated;
 static atomic_int captures, strict_captures;
 
@@ -193,6 +194,18 @@ API int cuCtxDestroy_v2(void *context)
         current = NULL;
     return 0;
 }
+API int cuCtxAttach(void **context, unsigned flags)
+{
+    (void)flags;
+    *context = current;
+    return 0;
+}
+API int cuCtxDetach(void *context)
+{
+    (void)context;
+    record("cuCtxDetach");
+    return 0;
+}
 API int cuProfilerStart(void)
 {
     record("cuProfilerStart");
@@ -238,6 +251,7 @@ API int cuCtxGetDevResource(void *context, unsigned *resource, int type)
 API int cuDevicePrimaryCtxRetain(void **context, int device)
 {
     (void)device;
+    atomic_fetch_add(&primary_references, 1);
     *context = &context_one;
     return 0;
 }
@@ -245,7 +259,7 @@ API int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active)
 {
     (void)device;
     *flags = 0;
-    *active = (int)number("STUB_PRIMARY_HELD");
+    *active = atomic_load(&primary_references) > 0 || number("STUB_PRIMARY_HELD");
     return 0;
 }
 API int cuDevicePrimaryCtxReset_v2(int device)
@@ -269,7 +283,7 @@ API int cuDevicePrimaryCtxRelease_v2(int device)
 {
     (void)device;
     record("cuDevicePrimaryCtxRelease");
-    return 0;
+    return atomic_fetch_sub(&primary_references, 1) > 0 ? 0 : 201;
 }
 
 static void parse_name(struct function *f)

@@ -49,21 +49,47 @@ print(second.value == first.value, called("unload probed"))
     assert len(run.results) == 3
 
 
-@pytest.mark.parametrize(
-    "destroy",
-    [
-        "call('cuGreenCtxDestroy', c)",
-        "call('cuDevicePrimaryCtxReset_v2', 0)",
-        "call('cuDevicePrimaryCtxRelease_v2', 0)",
-    ],
-)
-@pytest.mark.parametrize("held", ["", "1"])
-def test_nothing_of_a_context_that_is_gone_is_used_again(host: Host, destroy: str, held: str) -> None:
+PRIMARY = """
+def primary():
+    retained = c_void_p()
+    call("cuDevicePrimaryCtxRetain", byref(retained), 0)
+    call("cuCtxSetCurrent", retained)
+    return retained
+
+def release():
+    call("cuDevicePrimaryCtxRelease_v2", 0)
+"""
+WAYS_TO_DESTROY = {
+    "green": ("context()", "call('cuGreenCtxDestroy', c)", "", True),
+    "destroyed": ("context()", "call('cuCtxDestroy_v2', c)", "", True),
+    "reset": ("primary()", "call('cuDevicePrimaryCtxReset_v2', 0)", "", True),
+    "reset though held": ("primary()", "primary(); call('cuDevicePrimaryCtxReset_v2', 0)", "", True),
+    "last release": ("primary()", "release()", "", True),
+    "one of two releases": ("primary()", "primary(); release()", "", False),
+    "both releases": ("primary()", "primary(); release(); release()", "", True),
+    "release while others hold it": ("primary()", "release()", "1", False),
+    "release of another context": ("primary(); c = context()", "release()", "", False),
+    "primary is not destroyed so": ("primary()", "call('cuCtxDestroy_v2', c)", "", False),
+    "detached once": ("context()", "call('cuCtxAttach', byref(c_void_p()), 0); call('cuCtxDetach', c)", "", False),
+    "detached": ("context()", "call('cuCtxDetach', c)", "", True),
+}
+
+
+@pytest.mark.parametrize("way", WAYS_TO_DESTROY)
+def test_context_state_is_forgotten_only_with_its_context(host: Host, way: str) -> None:
+    create, destroy, held, is_gone = WAYS_TO_DESTROY[way]
     run = host.python(
-        f"c = context()\nk = kernel(library(), 'add')\nlaunch(k)\n{destroy}\ncall('cuCtxSetCurrent', c)\nlaunch(k)",
+        f"""{PRIMARY}
+c = {create}
+k = kernel(library(), "add")
+launch(k)
+{destroy}
+call("cuCtxSetCurrent", c)
+launch(k)
+""",
         STUB_PRIMARY_HELD=held,
     )
-    assert run.calls.count("load probed") == (1 if held and "Release" in destroy else 2), run.stderr
+    assert run.calls.count("load probed") == (2 if is_gone else 1), run.stderr
     assert len(run.results) == 2
 
 
