@@ -15,7 +15,7 @@ KERNEL = (
 )  # fmt: skip
 CALL = ("start", "end", "globalTid", "correlationId", "nameId")
 RANGE = ("start", "end", "eventType", "globalTid", "text", "textId")
-COPY = ("start", "end", "deviceId", "streamId")
+COPY = ("start", "end", "deviceId", "streamId", "globalPid")
 
 Table = tuple[Sequence[str], Sequence[Sequence[object]]]
 

@@ -80,6 +80,74 @@ def test_no_report(tmp_path: Path) -> None:
         read_nsys([write(tmp_path, "a,b,c\n1,2,3\n")])
 
 
+def sums_of(folder: Path, text: str) -> list[tuple[object, ...]]:
+    return [(each.name, each.launches, each.total, each.mean, each.least, each.most) for each in
+            read_nsys([write(folder, text)]).sums]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "headings",
+    [
+        "Time(%),Total Time,Instances,Average,Minimum,Maximum,Name",
+        "Time(%),Total Time (ns),Instances,Average (ns),Minimum (ns),Maximum (ns),Name",
+        "Time (%),Total Time (ns),Instances,Avg (ns),Min (ns),Max (ns),Name",
+        "Time (%),Total Time(nsec),Instances,Avg(nsec),Min(nsec),Max(nsec),Name",
+    ],
+)
+def test_summaries_have_headings_of_all_versions(tmp_path: Path, headings: str) -> None:
+    assert sums_of(tmp_path, f"{headings}\n60.0,600,3,200.0,100,290,f(int)\n") == [("f(int)", 3, 600, 200, 100, 290)]
+
+
+def test_summary_by_shape_has_grid_and_block(tmp_path: Path) -> None:
+    headings = "Time (%),Total Time (ns),Instances,Avg (ns),Min (ns),Max (ns),GridXYZ,BlockXYZ,Name"
+    rows = "60.0,600,3,200,200,200,   4    2    1,  64    1    1,f(int)\n40.0,400,1,400,400,400,8 1 1,32 1 1,f(int)"
+    report = read_nsys([write(tmp_path, f"{headings}\n{rows}\n")])
+    assert [(each.launches, each.grid, each.block) for each in report.sums] == [
+        (3, (4, 2, 1), (64, 1, 1)),
+        (1, (8, 1, 1), (32, 1, 1)),
+    ]
+
+
+OTHERS = (
+    "Time (%),Total Time (ns),Num Calls,Avg (ns),Med (ns),Min (ns),Max (ns),Name\n90,900,9,1,1,1,1,cudaFree\n",
+    "Time (%),Total Time (ns),Count,Avg (ns),Med (ns),Min (ns),Max (ns),Operation\n9,9,9,1,1,1,1,[copy]\n",
+    "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),Style,Range\n9,9,9,1,1,1,1,Push,:a\n",
+    "Total (MB),Count,Avg (MB),Med (MB),Min (MB),Max (MB),StdDev (MB),Operation\n9,9,1,1,1,1,0,[copy]\n",
+    "Time(%),Total Time (ns),Num Calls,Average,Minimum,Maximum,Name\n90,900,9,1,1,1,poll\n",
+)
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("gap", ["", "\n", "\nProcessing [x.sqlite] with [/opt/reports/other.py]... \n"])
+def test_other_reports_in_the_file_add_nothing(tmp_path: Path, other: str, gap: str) -> None:
+    alone = read_nsys([write(tmp_path, TRACE + RANGES + SUMS, "alone.csv")])
+    text = gap.join((other, TRACE, other, RANGES, other, SUMS, other))
+    report = read_nsys([write(tmp_path, text)])
+    assert (len(report.kernels), len(report.copies.start)) == (2, 1)
+    assert (report.projected, report.sums) == (alone.projected, alone.sums)
+
+
+def test_summary_of_all_operations_gives_its_kernels(tmp_path: Path) -> None:
+    text = (
+        "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Category,Operation\n"
+        "60,600,3,200,210,100,290,1,CUDA_KERNEL,f(int)\n40,400,1,400,400,400,400,0,MEMORY_OPER,[CUDA memset]\n"
+    )
+    assert sums_of(tmp_path, text) == [("f(int)", 3, 600, 200, 100, 290)]
+    assert sums_of(tmp_path, text + SUMS)[1][0] == "g(int)"
+
+
+@pytest.mark.parametrize(("unit", "factor"), [("B", 1), ("KB", 1000), ("KiB", 1024), ("MiB", 1 << 20)])
+def test_shared_memory_in_any_unit(tmp_path: Path, unit: str, factor: int) -> None:
+    text = TRACE.replace("StcSMem (MB)", f"StcSMem ({unit})").replace("DymSMem (MB)", f"DymSMem ({unit})")
+    assert read_nsys([write(tmp_path, text.replace("0.001,0.002", "1,2"))]).kernels.shared.tolist()[0] == 3 * factor
+
+
+def test_streams_of_contexts_are_apart(tmp_path: Path) -> None:
+    text = TRACE.replace("NVIDIA H100 (1),1,,8", "NVIDIA H100 (1),2,,7")
+    kernels = read_nsys([write(tmp_path, text)]).kernels
+    assert [kernels.streams[queue][1:] for queue in kernels.queue] == [(1, 1, 7), (1, 2, 7)]
+
+
 LINES = [line for text in (TRACE, RANGES, SUMS) for line in text.splitlines()]
 
 

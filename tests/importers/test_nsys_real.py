@@ -76,8 +76,8 @@ def test_every_kernel(report: NsysReport, sql: sqlite3.Connection) -> None:
 def test_every_projected_range(report: NsysReport, sql: sqlite3.Connection) -> None:
     assert report.ranges is not None
     ours = [
-        (each.name, each.device, each.stream, each.start, each.end, each.kernels, each.busy, each.host_start,
-         each.host_end)
+        (each.name, each.stream and each.stream.device, each.stream and each.stream.number, each.start, each.end,
+         each.kernels, each.busy, each.host_start, each.host_end)
         for each in project(report.kernels, report.ranges)
     ]  # fmt: skip
     assert sorted(ours) == sorted(sql.execute(RANGES).fetchall())
@@ -116,4 +116,6 @@ def test_every_gap(report: NsysReport, sql: sqlite3.Connection) -> None:
 
 def test_the_device(report: NsysReport) -> None:
     assert [(device.name, device.sms) for device in report.devices.values()] == [("Tesla T4", 40)]
-    assert report.notes == ()
+    assert report.notes == tuple(
+        f"nsys reports: Not all {events} events might have been collected." for events in ("NVTX", "CUDA")
+    )

@@ -13,6 +13,7 @@ from tests.importers.export import (
     COPY,
     KERNEL,
     OTHER_THREAD,
+    PROCESS,
     RANGE,
     call,
     kernel,
@@ -51,7 +52,7 @@ def test_ranges_are_projected_on_each_stream(tmp_path: Path) -> None:
     kernels = [kernel(100, 150, 1, stream=7), kernel(120, 400, 2, stream=8)]
     calls = [call(10, 12, 1), call(20, 22, 2)]
     path = write_export(tmp_path / "x.sqlite", tables(kernels, calls, [span(5, 30, "step")]))
-    assert [(each.stream, each.start, each.end) for each in projected(read_nsys([path]))] == [
+    assert [(each.stream and each.stream.number, each.start, each.end) for each in projected(read_nsys([path]))] == [
         (7, 100, 150),
         (8, 120, 400),
     ]
@@ -82,7 +83,6 @@ def test_text_in_either_column_and_other_events(tmp_path: Path) -> None:
         span(0, 90, None, text_id=3),
         span(1, 80, "start/end", kind=60),
         span(2, 70, "a mark", kind=34),
-        span(3, None, "never popped"),
         span(-5, None, "a domain", kind=75),
     ]
     path = write_export(tmp_path / "x.sqlite", tables([kernel(100, 150, 1)], [call(10, 12, 1)], ranges))
@@ -159,7 +159,7 @@ def test_a_cell_that_is_no_number_says_what_to_do(tmp_path: Path) -> None:
 def test_why_there_are_gaps(tmp_path: Path) -> None:
     kernels = [kernel(100, 200, 1), kernel(300, 400, 2), kernel(500, 600, 3), kernel(1000, 1100, 4)]
     calls = [call(10, 12, 1), call(20, 22, 2), call(450, 460, 3), call(900, 910, 4)]
-    there = tables(kernels, calls, []) | {"CUPTI_ACTIVITY_KIND_MEMCPY": (COPY, [(610, 900, 0, 7)])}
+    there = tables(kernels, calls, []) | {"CUPTI_ACTIVITY_KIND_MEMCPY": (COPY, [(610, 900, 0, 7, PROCESS)])}
     report = read_nsys([write_export(tmp_path / "x.sqlite", there)])
     found = gaps(report.kernels, report.copies)
     assert [(gap.start, gap.length, gap.late, gap.why) for gap in found] == [

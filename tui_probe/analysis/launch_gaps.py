@@ -11,11 +11,14 @@ from tui_probe.analysis.coverage import time_covered
 from tui_probe.importers.nsys_model import UNKNOWN
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from tui_probe.importers.nsys_model import Copies, Kernels
 
 Why = Literal["copy", "host", "other"]
+WHYS: Final[tuple[Why | None, ...]] = (None, "copy", "host", "other")
 WHY_WORDS: Final[dict[Why, str]] = {
     "copy": "a copy took most of it",
     "host": "launched late by the host",
@@ -31,8 +34,7 @@ class Gap:
     launched ``after`` began, negative if it was in time, None where the call is not known.
     """
 
-    device: int
-    stream: int
+    queue: int
     start: int
     length: int
     before: int
@@ -41,21 +43,71 @@ class Gap:
     why: Why | None
 
 
-def gaps(kernels: Kernels, copies: Copies) -> list[Gap]:
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """Gaps as columns, one entry per gap; ``launched`` is when the call that launched ``after`` began, -1 not known.
+
+    ``why`` is a position in ``WHYS``.
+    """
+
+    queue: NDArray[np.int64]
+    start: NDArray[np.int64]
+    length: NDArray[np.int64]
+    before: NDArray[np.int64]
+    after: NDArray[np.int64]
+    launched: NDArray[np.int64]
+    why: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def __getitem__(self, place: int) -> Gap:
+        queue, start, length, before, after, launched, why = (
+            int(column[place])
+            for column in (self.queue, self.start, self.length, self.before, self.after, self.launched, self.why)
+        )
+        late = None if launched == UNKNOWN else launched - start
+        return Gap(queue, start, length, before, after, late, WHYS[why])
+
+    def __iter__(self) -> Iterator[Gap]:
+        return (self[place] for place in range(len(self)))
+
+    def chosen(self, places: NDArray[np.int64] | NDArray[np.bool_]) -> Gaps:
+        """Some of them."""
+        columns = (self.queue, self.start, self.length, self.before, self.after, self.launched, self.why)
+        return Gaps(*(column[places] for column in columns))
+
+
+def gaps(kernels: Kernels, copies: Copies) -> Gaps:
     """Every gap of every stream, the longest first."""
-    found: list[Gap] = []
-    for device, stream in sorted(set(zip(kernels.device.tolist(), kernels.stream.tolist(), strict=True))):
-        own = np.flatnonzero((kernels.device == device) & (kernels.stream == stream))
-        ends = np.maximum.accumulate(kernels.end[own])
-        there = np.flatnonzero(kernels.start[own][1:] > ends[:-1])
-        starts, stops = ends[:-1][there], kernels.start[own][1:][there]
-        copied = _copied(copies, (copies.device == device) & (copies.stream == stream), starts, stops)
-        for i, start, stop, copy in zip(there.tolist(), starts.tolist(), stops.tolist(), copied.tolist(), strict=True):
-            launched = int(kernels.launch_start[own[i + 1]])
-            late = None if launched == UNKNOWN else launched - start
-            why = _why(stop - start, copy, late)
-            found.append(Gap(device, stream, start, stop - start, int(own[i]), int(own[i + 1]), late, why))
-    return sorted(found, key=lambda gap: (-gap.length, gap.start))
+    parts = [_of_stream(kernels, copies, own, queue) for queue, own in by_stream(kernels.queue)]
+    none = np.empty(0, dtype=np.int64)
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [none] * 7
+    found = Gaps(*columns)
+    return found.chosen(np.lexsort((found.queue, found.start, -found.length)))
+
+
+def by_stream(queues: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """The positions of each stream's entries, in their order."""
+    order = np.argsort(queues, kind="stable")
+    numbers, first = np.unique(queues[order], return_index=True)
+    if len(numbers):
+        yield from zip(numbers.tolist(), np.split(order, first[1:]), strict=True)
+
+
+def _of_stream(kernels: Kernels, copies: Copies, own: NDArray[np.int64], queue: int) -> tuple[NDArray[np.int64], ...]:
+    """The columns of the gaps between the kernels ``own`` of one stream."""
+    ends = np.maximum.accumulate(kernels.end[own])
+    there = np.flatnonzero(kernels.start[own][1:] > ends[:-1])
+    start, stop, after = ends[:-1][there], kernels.start[own][1:][there], own[there + 1]
+    launched = kernels.launch_start[after]
+    copied = _copied(copies, copies.queue == queue, start, stop)
+    why = np.select(
+        [2 * copied >= stop - start, launched == UNKNOWN, launched > start],
+        [WHYS.index("copy"), WHYS.index(None), WHYS.index("host")],
+        WHYS.index("other"),
+    )
+    return np.full(len(there), queue, dtype=np.int64), start, stop - start, own[there], after, launched, why
 
 
 def _copied(
@@ -64,10 +116,3 @@ def _copied(
     """Time of copies between each start and stop; those of one stream do not overlap."""
     begin, end = copies.start[own], np.sort(copies.end[own])
     return time_covered(begin, end, stops) - time_covered(begin, end, starts)
-
-
-def _why(length: int, copied: int, late: int | None) -> Why | None:
-    """What took most of a gap."""
-    if 2 * copied >= length:
-        return "copy"
-    return None if late is None else "host" if late > 0 else "other"

@@ -3,62 +3,84 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
+UNKNOWN: Final = -1
+Column: TypeAlias = NDArray[Any]
+"""Integers, of 32 bits where all of a column fit."""
+_THREAD_BITS: Final = 24
+_ID: Final = (1 << 24) - 1
 
-UNKNOWN = -1
+
+class Stream(NamedTuple):
+    """A CUDA stream. Its number counts in its context, the context's in its process; -1 is not known."""
+
+    process: int
+    """The id that the system gave the process."""
+    device: int
+    """The number of the GPU, not the one by which the process calls it."""
+    context: int
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """Kernels in the order of start, as columns (i8) of one entry per kernel; -1 is not known.
+    """Kernels in the order of start, as integer columns of one entry per kernel; -1 is not known.
 
-    ``name`` and ``mangled`` are positions in ``names``. ``thread`` is nsys' id of the host thread whose call, from
-    ``launch_start`` to ``launch_end``, launched the kernel. ``shape`` is (kernels, 6): grid x y z, block x y z.
+    ``queue`` is a position in ``streams``, ``name`` and ``mangled`` are positions in ``names``. ``thread`` is nsys' id
+    of the host thread whose call, from ``launch_start`` to ``launch_end``, launched the kernel. ``shape`` is
+    (kernels, 6): grid x y z, block x y z. ``graph`` is -1 for a kernel; other entries are executions of a CUDA graph
+    that was recorded as a whole, with the graph's number: the kernels in it are not in the file.
     """
 
     names: Sequence[str]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    device: NDArray[np.int64]
-    stream: NDArray[np.int64]
-    process: NDArray[np.int64]
-    name: NDArray[np.int64]
-    mangled: NDArray[np.int64]
-    shape: NDArray[np.int64]
-    registers: NDArray[np.int64]
-    shared: NDArray[np.int64]
-    thread: NDArray[np.int64]
-    launch_start: NDArray[np.int64]
-    launch_end: NDArray[np.int64]
+    streams: Sequence[Stream]
+    start: Column
+    end: Column
+    queue: Column
+    name: Column
+    mangled: Column
+    shape: Column
+    registers: Column
+    shared: Column
+    graph: Column
+    thread: Column
+    launch_start: Column
+    launch_end: Column
 
     def __len__(self) -> int:
         return len(self.start)
 
     @property
     def duration(self) -> NDArray[np.int64]:
-        return self.end - self.start
+        return np.asarray(self.end - self.start)
 
     @property
-    def blocks(self) -> NDArray[np.int64]:
-        """Blocks of each grid."""
-        return np.asarray(self.shape[:, :3].prod(axis=1))
+    def device(self) -> NDArray[np.int64]:
+        return of_streams(self.streams, "device")[self.queue]
+
+    @property
+    def stream(self) -> NDArray[np.int64]:
+        return of_streams(self.streams, "number")[self.queue]
+
+    @property
+    def is_graph(self) -> NDArray[np.bool_]:
+        return np.asarray(self.graph != UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Copies and fills of memory on the GPU, in the order of start."""
+    """Copies and fills of memory on the GPU, in the order of start; ``queue`` as of ``Kernels``."""
 
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    device: NDArray[np.int64]
-    stream: NDArray[np.int64]
+    start: Column
+    end: Column
+    queue: Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +91,10 @@ class HostRanges:
     """
 
     names: Sequence[str]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    thread: NDArray[np.int64]
-    name: NDArray[np.int64]
+    start: Column
+    end: Column
+    thread: Column
+    name: Column
 
     def __len__(self) -> int:
         return len(self.start)
@@ -82,13 +104,13 @@ class HostRanges:
 class ProjectedRange:
     """A range on one stream: from the start of its first kernel to the end of its last.
 
-    ``level`` is 0 for the outermost. ``stream`` and ``device`` are None where a file does not say. ``busy`` is the time
-    of its kernels in ns, None where they are not known one by one.
+    ``level`` is 0 for the outermost. ``stream`` is None where a file does not say, ``busy`` the time of the kernels and
+    graph executions in ns, None where they are not known one by one. ``row`` is the range of the host, by position.
     """
 
     name: str
-    device: int | None
-    stream: int | None
+    stream: Stream | None
+    queue: int | None
     start: int
     end: int
     kernels: int
@@ -96,10 +118,18 @@ class ProjectedRange:
     busy: int | None
     host_start: int | None
     host_end: int | None
+    thread: int | None = None
+    graphs: int = 0
+    row: int | None = None
 
     @property
     def duration(self) -> int:
         return self.end - self.start
+
+    @property
+    def process(self) -> int | None:
+        """The id of the process whose thread pushed the range."""
+        return None if self.thread is None else process_id(self.thread)
 
 
 class Device(NamedTuple):
@@ -120,6 +150,10 @@ class KernelSum:
     median: int | None
     least: int | None
     most: int | None
+    mean: int | None = None
+    grid: tuple[int, ...] | None = None
+    block: tuple[int, ...] | None = None
+    """Where sums are by grid and block, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +170,27 @@ class NsysReport:
     notes: tuple[str, ...] = ()
 
 
+def process_id(number: int) -> int:
+    """The id that the system gave a process, from nsys' id of it or of one of its threads."""
+    return number >> _THREAD_BITS & _ID
+
+
+def thread_number(process: int, thread: int) -> int:
+    """A number for a thread from the ids that the system gave it and its process, as nsys makes it."""
+    return process << _THREAD_BITS | thread & _ID
+
+
+def of_streams(streams: Sequence[Stream], field: str) -> NDArray[np.int64]:
+    """One number of every stream."""
+    return np.array([getattr(stream, field) for stream in streams], dtype=np.int64)
+
+
 def no_kernels() -> Kernels:
     none = np.empty(0, dtype=np.int64)
     shape = np.empty((0, 6), dtype=np.int64)
-    return Kernels((), none, none, none, none, none, none, none, shape, none, none, none, none, none)
+    return Kernels((), (), none, none, none, none, none, shape, none, none, none, none, none, none)
 
 
 def no_copies() -> Copies:
     none = np.empty(0, dtype=np.int64)
-    return Copies(none, none, none, none)
+    return Copies(none, none, none)

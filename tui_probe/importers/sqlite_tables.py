@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import shlex
 import sqlite3
+from array import array
 from contextlib import closing, contextmanager, suppress
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 
 
 _AT_ONCE: Final = 10_000
-"""Rows between two words of how far reading is."""
+"""Rows that are read at a time."""
+_SMALL: Final = np.iinfo(np.int32)
 _JOURNAL_MARK: Final = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 """Start of a journal that is in use; SQLite clears it after the change."""
 _LARGEST_GROWTH: Final = 4
@@ -64,14 +67,19 @@ class Tables:
                 (last,) = self._connection.execute(f'SELECT max(rowid) FROM "{table}"').fetchone()
                 self._expected += last or 0
 
-    def rows(self, table: str, wanted: Mapping[str, object], order: str | None = None) -> list[tuple[Any, ...]]:
-        """All rows of a table: the columns ``wanted``, by name, with what stands for a missing one.
+    def rows(self, table: str, wanted: Mapping[str, object], where: str = "") -> list[tuple[Any, ...]]:
+        """All rows of a table at once, as ``chunks`` yields them."""
+        return [*chain.from_iterable(self.chunks(table, wanted, where))]
 
-        ``...`` marks a column that has to be there; without it ImportFileError says which. No table, no rows.
+    def chunks(self, table: str, wanted: Mapping[str, object], where: str = "") -> Iterator[list[tuple[Any, ...]]]:
+        """The rows of a table, some at a time: the columns ``wanted``, by name, with what stands for a missing one.
+
+        ``...`` marks a column that has to be there; without it ImportFileError says which. No table, no rows. Their
+        order is any; ``where`` is a condition of SQL.
         """
         there = self.columns_of(table)
         if not there:
-            return []
+            return
         for column, default in wanted.items():
             if column not in there and default is ...:
                 raise ImportFileError(f"{self.path}: table {table} has no column {column}: export it with a newer nsys")
@@ -80,26 +88,33 @@ class Tables:
             name = f'"{column}"' if column in there else "NULL"
             values.append(name if default is ... else f"coalesce({name}, ?)")
             standing_in += [] if default is ... else [default]
-        ordered = f' ORDER BY "{order}"' if order in there else ""
-        cursor = self._connection.execute(f'SELECT {", ".join(values)} FROM "{table}"{ordered}', standing_in)
-        rows: list[tuple[Any, ...]] = []
-        self._texts = 0
-        while some := cursor.fetchmany(_AT_ONCE):
-            rows += some
-            if len(rows) > self._size // BYTES_PER_ROW:
+        condition = f" WHERE {where}" if where else ""
+        cursor = self._connection.execute(f'SELECT {", ".join(values)} FROM "{table}"{condition}', standing_in)
+        count = self._texts = 0
+        while rows := cursor.fetchmany(_AT_ONCE):
+            count += len(rows)
+            if count > self._size // BYTES_PER_ROW:
                 raise ImportFileError(self._damaged(table))
-            self._read += len(some)
+            self._read += len(rows)
             self._progress(min(1.0, self._read / max(self._expected, 1)))
-        return rows
+            yield rows
 
-    def integers(self, table: str, wanted: Mapping[str, object], order: str | None = None) -> dict[str, NDArray[Any]]:
-        """Columns of integers (i8) by name."""
-        rows = self.rows(table, wanted, order)
-        try:
-            values = np.array(rows, dtype=np.int64).reshape(len(rows), len(wanted))
-        except (TypeError, ValueError, OverflowError) as error:
-            raise ImportFileError(self.no_number(table, error)) from error
-        return {name: np.ascontiguousarray(values[:, i]) for i, name in enumerate(wanted)}
+    def integers(self, table: str, wanted: Mapping[str, object], where: str = "") -> dict[str, NDArray[Any]]:
+        """Columns of integers by name: of 32 bits where all fit, which is most of a long table."""
+        parts: list[list[NDArray[Any]]] = [[] for _ in wanted]
+        for numbers in self.numbers(table, wanted, where):
+            for part, column in zip(parts, numbers.T, strict=True):
+                part.append(_narrow(column))
+        return {name: _joined(parts[i]) for i, name in enumerate(wanted)}
+
+    def numbers(self, table: str, wanted: Mapping[str, object], where: str = "") -> Iterator[NDArray[np.int64]]:
+        """The rows of a table of integers, some at a time: (rows, wanted)."""
+        for rows in self.chunks(table, wanted, where):
+            try:
+                numbers = array("q", chain.from_iterable(rows))
+            except (TypeError, ValueError, OverflowError) as error:
+                raise ImportFileError(self.no_number(table, error)) from error
+            yield np.frombuffer(numbers, dtype=np.int64).reshape(len(rows), len(wanted))
 
     def _text(self, raw: bytes) -> str:
         self._texts += len(raw)
@@ -170,3 +185,16 @@ def _refuse_changed(path: Path, before: os.stat_result) -> None:
         raise ImportFileError(f"{path}: {error.strerror}: it was removed while it was read") from error
     if (now.st_ino, now.st_size, now.st_mtime_ns) != (before.st_ino, before.st_size, before.st_mtime_ns):
         raise ImportFileError(f"{path}: changed while it was read: import it again when its export has ended")
+
+
+def _narrow(column: NDArray[np.int64]) -> NDArray[Any]:
+    """The same numbers in 32 bits, if they fit."""
+    fits = _SMALL.min <= column.min() and column.max() <= _SMALL.max
+    return column.astype(np.int32) if fits else column.copy()
+
+
+def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """The parts as one column; the list is emptied, since both of a long table take much memory."""
+    column = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+    parts.clear()
+    return column

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from tui_probe.analysis.coverage import time_covered
+from tui_probe.analysis.launch_gaps import by_stream
 from tui_probe.draw.shorten import shorten
+from tui_probe.importers.nsys_model import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from tui_probe.importers.nsys_model import Kernels, ProjectedRange
+    from tui_probe.importers.nsys_model import Kernels, ProjectedRange, Stream
 
 Kind = Literal["kernels", "ranges"]
 _NAME_CELLS = 60
@@ -69,25 +71,47 @@ def lanes_of(
     """The lanes of the kernels that are ``found`` (one truth per kernel) and of ranges; when the first thing starts,
     and ns from there to the end of the last.
     """
-    starts = [*kernels.start[found].tolist(), *(each.start for each in ranges)]
-    ends = [*kernels.end[found].tolist(), *(each.end for each in ranges)]
-    origin = min(starts, default=0)
+    shown = np.flatnonzero(found)
+    if not len(shown) and not ranges:
+        return [], 0, 1
+    origin = min([*kernels.start[shown[:1]].tolist(), *(each.start for each in ranges)])
+    end = max([*([int(kernels.end[shown].max())] if len(shown) else []), *(each.end for each in ranges)])
+    own = dict(by_stream(kernels.queue[shown]))
+    of_ranges: dict[int | None, list[ProjectedRange]] = {}
+    for each in ranges:
+        of_ranges.setdefault(each.queue, []).append(each)
     lanes: list[Lane] = []
-    places = sorted(
-        set(zip(kernels.device[found].tolist(), kernels.stream[found].tolist(), strict=True))
-        | {(each.device, each.stream) for each in ranges if each.device is not None}
+    queues = sorted(
+        {*own, *(queue for queue in of_ranges if queue is not None)}, key=lambda queue: _place(kernels, queue)
     )
-    several = len({device for device, _ in places}) > 1
-    for device, stream in places:
-        prefix = f"GPU {device} " if several else ""
-        own = np.flatnonzero(found & (kernels.device == device) & (kernels.stream == stream))
-        if len(own):
-            start, end = kernels.start[own] - origin, kernels.end[own] - origin
-            label = f"{prefix}stream {stream}"
-            lanes.append(Lane("kernels", label, start, end, kernels.names, kernels.name[own]))
-        lanes += _range_lanes([each for each in ranges if (each.device, each.stream) == (device, stream)], origin)
-    lanes += _range_lanes([each for each in ranges if each.device is None], origin)
-    return lanes, origin, max(ends, default=1) - origin
+    for queue, label in zip(queues, labels([kernels.streams[queue] for queue in queues]), strict=True):
+        if queue in own:
+            rows = shown[own[queue]]
+            times = (kernels.start[rows] - origin, kernels.end[rows] - origin)
+            lanes.append(Lane("kernels", label, *times, kernels.names, kernels.name[rows]))
+        lanes += _range_lanes(of_ranges.get(queue, ()), origin)
+    lanes += _range_lanes(of_ranges.get(None, ()), origin)
+    return lanes, origin, end - origin
+
+
+def _place(kernels: Kernels, queue: int) -> tuple[int, ...]:
+    """In the order of GPUs, of processes on them, and of streams."""
+    stream = kernels.streams[queue]
+    return stream.device, stream.process, stream.context, stream.number
+
+
+def labels(streams: Sequence[Stream]) -> list[str]:
+    """A name for each stream, with as much as tells it from the others: ``GPU 1 stream 7``, ``100 stream 7``."""
+    devices = len({stream.device for stream in streams}) > 1
+    processes = len({stream.process for stream in streams}) > 1
+    short = [stream._replace(context=UNKNOWN) for stream in streams]
+    return [
+        (f"{stream.process} " if processes else "")
+        + (f"GPU {stream.device} " if devices else "")
+        + f"stream {stream.number}"
+        + (f" ctx {stream.context}" if short.count(stream._replace(context=UNKNOWN)) > 1 else "")
+        for stream in streams
+    ]
 
 
 def _range_lanes(ranges: Sequence[ProjectedRange], origin: int) -> list[Lane]:

@@ -102,7 +102,7 @@ def _untimed(rows: Sequence[KernelRow]) -> Iterator[str]:
 
 def _values(row: KernelRow) -> tuple[str, Only]:
     shape = row.figures.shape
-    return "metrics", Only("kernel", shape.kernel, shape=(row.file, shape.grid, shape.block))
+    return "metrics", Only("kernel", shape.kernel, key=(row.file, shape.grid, shape.block))
 
 
 def by_file(columns: tuple[Column[Row], ...], report: NcuReport) -> tuple[Column[Row], ...]:
@@ -214,7 +214,7 @@ def metrics_page(report: NcuReport) -> TablePage[MetricRow]:
 
 def _holds(row: MetricRow, only: Only) -> bool:
     launch = row.launch
-    return launch.kernel == only.words and (row.file, launch.grid, launch.block) == only.shape
+    return launch.kernel == only.words and (row.file, launch.grid, launch.block) == only.key
 
 
 def _value(row: MetricRow) -> str:

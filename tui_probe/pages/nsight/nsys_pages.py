@@ -2,88 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tui_probe.analysis.kernel_totals import Total, totals
-from tui_probe.analysis.launch_gaps import WHY_WORDS, Gap, gaps
+from tui_probe.analysis.launch_gaps import WHY_WORDS, WHYS, Gap, Gaps, gaps
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.table import Column
+from tui_probe.draw.table import Column, Row
+from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.importers.nsys_model import UNKNOWN, KernelSum, ProjectedRange
 from tui_probe.pages.nsight.explanations import EXPLANATIONS
 from tui_probe.pages.nsight.figures import moment, nanoseconds, share
 from tui_probe.pages.nsight.names import names_told_apart
+from tui_probe.pages.nsight.nsys_rows import KernelRows, NsysKernelRow, few_blocks
 from tui_probe.pages.nsight.nsys_sources import NsysSources, found_of, nsys_head, ranges_searched
 from tui_probe.pages.nsight.page import Only, TablePage, Words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from tui_probe.trace.model import Kernel
-
-
-@dataclass(frozen=True, slots=True)
-class NsysKernelRow:
-    """One kernel; ``number`` is its place in the order of start."""
-
-    sources: NsysSources
-    number: int
-
-    @property
-    def name(self) -> str:
-        code: int = self.sources.columns["name"][self.number]
-        return self.sources.report.kernels.names[code]
-
-    @property
-    def mangled(self) -> str:
-        code = self.sources.columns["mangled"][self.number]
-        return "" if code == UNKNOWN else self.sources.report.kernels.names[code]
-
-    def value(self, column: str) -> int | None:
-        """A number of one of the columns, None if it is not known."""
-        found: int = self.sources.columns[column][self.number]
-        return None if found == UNKNOWN else found
-
-    @property
-    def grid(self) -> tuple[int, ...] | None:
-        shape: tuple[int, ...] | None = self.sources.columns["grid"][self.number]
-        return shape
-
-    @property
-    def block(self) -> tuple[int, ...] | None:
-        shape: tuple[int, ...] | None = self.sources.columns["block"][self.number]
-        return shape
-
-    @property
-    def blocks(self) -> int | None:
-        grid = self.grid
-        return None if grid is None else grid[0] * grid[1] * grid[2]
-
-    @property
-    def few_blocks(self) -> bool | None:
-        """Whether there are fewer blocks than SMs; None if either is not known."""
-        device = self.sources.report.devices.get(self.sources.columns["device"][self.number])
-        sms = None if device is None else device.sms
-        return None if sms is None or self.blocks is None else self.blocks < sms
-
-    @property
-    def range(self) -> str | None:
-        return self.sources.range_names[self.number] or None
-
-    @property
-    def traced(self) -> Kernel | None:
-        """The same kernel in a trace."""
-        return self.sources.traced(self.name, self.mangled)
-
-    @property
-    def probed(self) -> str | None:
-        """Which kernel of which trace it is, and whether it was probed."""
-        kernel = self.traced
-        return None if kernel is None else f"{kernel.trace.directory.name} #{kernel.index} {kernel.status}"
+    from tui_probe.importers.nsys_model import Kernels, Stream
 
 
 def kernels_page(sources: NsysSources) -> TablePage[Any]:
@@ -100,17 +42,30 @@ def kernels_page(sources: NsysSources) -> TablePage[Any]:
             words,
             _searched(sources),
         )
-    rows = [NsysKernelRow(sources, number) for number, meant in enumerate(sources.found) if meant]
-    few = sum(row.few_blocks is True for row in rows)
+    positions = np.flatnonzero(sources.found)
+    rows: Any = KernelRows(sources, positions)
+    few = few_blocks(sources, positions)
     found = [f"{units.count(few)} of {units.counted(len(rows), 'kernel')} with fewer blocks than SMs"] if few else []
     shown = [column for column in NSYS_KERNEL_COLUMNS if column.key != "probed" or sources.traces]
-    columns = names_told_apart(shown, report.kernels.names)
+    columns = names_told_apart(by_process(shown, sources), report.kernels.names)
     found += [_traced(rows)] if sources.traces else []
     words = Words(nsys_head(sources), found, report.notes, EXPLANATIONS["nsys kernels"])
     opens = _place if sources.traces else None
     return TablePage(
         "kernels", "Kernels", columns, rows, words, _searched(sources), opens=opens, left=_left(kernels_page, sources)
     )
+
+
+def by_process(columns: Sequence[Column[Row]], sources: NsysSources) -> list[Column[Row]]:
+    """The columns, of which that of the process is in tables of several processes alone."""
+    several = len({stream.process for stream in sources.report.kernels.streams}) > 1
+    return [column if several or column.key != "process" else replace(column, text=None) for column in columns]
+
+
+def _with_graphs(columns: Sequence[Column[Row]], sources: NsysSources) -> list[Column[Row]]:
+    """The columns, of which that of graph executions is in tables of files that have some alone."""
+    several = bool(sources.report.kernels.is_graph.any())
+    return [column if several or column.key != "graphs" else replace(column, text=None) for column in columns]
 
 
 def _searched(sources: NsysSources) -> dict[str, Any]:
@@ -125,10 +80,10 @@ def _left(
     return lambda only: page(sources.left(only))
 
 
-def _traced(rows: Sequence[NsysKernelRow]) -> str:
+def _traced(rows: Iterable[NsysKernelRow]) -> str:
     """How many of the kernels are in the traces."""
-    count = sum(row.traced is not None for row in rows)
-    return f"{units.count(count)} of {units.counted(len(rows), 'kernel')} in the traces"
+    traced = [row.traced is not None for row in rows]
+    return f"{units.count(sum(traced))} of {units.counted(len(traced), 'kernel')} in the traces"
 
 
 def _place(row: NsysKernelRow) -> tuple[Path, int] | None:
@@ -142,19 +97,22 @@ def _few(row: NsysKernelRow) -> str:
 
 NSYS_KERNEL_COLUMNS: Final[tuple[Column[NsysKernelRow], ...]] = (
     Column("number", lambda r: r.number, "#", lambda r: units.count(r.number), rank=2),
-    Column("start_ns", lambda r: r.value("start"), "start", lambda r: moment(r.value("start"))),
-    Column("duration_ns", lambda r: r.value("duration"), "time", lambda r: nanoseconds(r.value("duration"))),
-    Column("device", lambda r: r.value("device"), "GPU", lambda r: units.count(r.value("device")), rank=6),
-    Column("stream", lambda r: r.value("stream"), "stream", lambda r: units.count(r.value("stream")), rank=1),
+    Column("start_ns", lambda r: r.start, "start", lambda r: moment(r.start)),
+    Column("duration_ns", lambda r: r.duration, "time", lambda r: nanoseconds(r.duration)),
+    Column("device", lambda r: r.device, "GPU", lambda r: units.count(r.device), rank=6),
+    Column("stream", lambda r: r.stream, "stream", lambda r: units.count(r.stream), rank=1),
     Column("grid", lambda r: r.grid, "grid", lambda r: units.extent(r.grid)),
     Column("block", lambda r: r.block, "block", lambda r: units.extent(r.block), rank=1),
     Column("blocks", lambda r: r.blocks),
     Column("few_blocks", lambda r: r.few_blocks, "", _few, False, rank=1),
-    Column("registers", lambda r: r.value("registers"), "regs", lambda r: units.count(r.value("registers")), rank=4),
-    Column("shared_bytes", lambda r: r.value("shared"), "shared", lambda r: units.size(r.value("shared")), rank=5),
+    Column("registers", lambda r: r.registers, "regs", lambda r: units.count(r.registers), rank=4),
+    Column("shared_bytes", lambda r: r.shared, "shared", lambda r: units.size(r.shared), rank=5),
     Column("range", lambda r: r.range, "range", lambda r: r.range or "", False, rank=3, narrow=12),
     Column("kernel", lambda r: r.name, "kernel", lambda r: r.name, False, narrow=20, shorten=shorten),
     Column("probed", lambda r: r.probed, "probed", lambda r: r.probed or "", False, rank=3, narrow=12),
+    Column("process", lambda r: r.process, "process", lambda r: _id(r.process), rank=2),
+    Column("context", lambda r: r.context),
+    Column("graph", lambda r: _known(r.graph)),
 )
 
 SUM_COLUMNS: Final[tuple[Column[KernelSum], ...]] = (
@@ -164,6 +122,9 @@ SUM_COLUMNS: Final[tuple[Column[KernelSum], ...]] = (
     Column("least_ns", lambda r: r.least, "least", lambda r: nanoseconds(r.least), rank=1),
     Column("most_ns", lambda r: r.most, "most", lambda r: nanoseconds(r.most), rank=1),
     Column("kernel", lambda r: r.name, "kernel", lambda r: r.name, False, narrow=20, shorten=shorten),
+    Column("mean_ns", lambda r: r.mean, "mean", lambda r: nanoseconds(r.mean), rank=1),
+    Column("grid", lambda r: r.grid, "grid", lambda r: units.extent(r.grid), rank=2),
+    Column("block", lambda r: r.block, "block", lambda r: units.extent(r.block), rank=2),
 )
 
 
@@ -180,7 +141,7 @@ def totals_page(sources: NsysSources) -> TablePage[Any]:
     report = sources.report
     if not len(report.kernels) and report.sums:
         return kernels_page(sources)
-    meant = np.array(sources.found, dtype=np.bool_)
+    meant = sources.found
     kernels = report.kernels
     rows = [TotalRow(kernels.names[one.code], one) for one in totals(kernels.name[meant], kernels.duration[meant])]
     words = Words(nsys_head(sources, timed=False), (), report.notes, EXPLANATIONS["nsys totals"])
@@ -219,7 +180,7 @@ def ranges_page(sources: NsysSources) -> TablePage[ProjectedRange]:
     return TablePage(
         "ranges",
         "NVTX ranges on streams",
-        RANGE_COLUMNS,
+        _with_graphs(by_process(RANGE_COLUMNS, sources), sources),
         rows,
         words,
         _searched(sources),
@@ -229,11 +190,25 @@ def ranges_page(sources: NsysSources) -> TablePage[ProjectedRange]:
 
 
 def _inside(row: ProjectedRange) -> tuple[str, Only]:
-    return "totals", Only("range", row.name, row.start, row.end, row.stream)
+    return "totals", Only("range", row.name, row.start, row.end, None if row.stream is None else row.stream.number, row)
 
 
 def _busy(each: ProjectedRange) -> float | None:
     return each.busy / each.duration if each.busy is not None and each.duration else None
+
+
+def _of(each: ProjectedRange, field: str) -> int | None:
+    """A number of the range's stream, None where it is not known."""
+    return None if each.stream is None else _known(getattr(each.stream, field))
+
+
+def _known(value: int) -> int | None:
+    return None if value == UNKNOWN else value
+
+
+def _id(value: int | None) -> str:
+    """A process in a table: its number is a name, without groups of digits."""
+    return NOT_MEASURED if value is None else str(value)
 
 
 def _host(each: ProjectedRange) -> int | None:
@@ -244,8 +219,8 @@ def _host(each: ProjectedRange) -> int | None:
 RANGE_COLUMNS: Final[tuple[Column[ProjectedRange], ...]] = (
     Column("range", lambda r: r.name, "range", lambda r: "  " * min(r.level, 16) + r.name, False, narrow=20),
     Column("level", lambda r: r.level),
-    Column("device", lambda r: r.device, "GPU", lambda r: units.count(r.device), rank=4),
-    Column("stream", lambda r: r.stream, "stream", lambda r: units.count(r.stream), rank=2),
+    Column("device", lambda r: _of(r, "device"), "GPU", lambda r: units.count(_of(r, "device")), rank=4),
+    Column("stream", lambda r: _of(r, "number"), "stream", lambda r: units.count(_of(r, "number")), rank=2),
     Column("start_ns", lambda r: r.start, "start", lambda r: moment(r.start)),
     Column("duration_ns", lambda r: r.duration, "time", lambda r: nanoseconds(r.duration)),
     Column("kernels", lambda r: r.kernels, "kernels", lambda r: units.count(r.kernels)),
@@ -253,6 +228,9 @@ RANGE_COLUMNS: Final[tuple[Column[ProjectedRange], ...]] = (
     Column("busy", _busy, "busy", lambda r: share(_busy(r)), rank=1),
     Column("host_start_ns", lambda r: r.host_start),
     Column("host_duration_ns", _host, "on host", lambda r: nanoseconds(_host(r)), rank=3),
+    Column("process", lambda r: r.process, "process", lambda r: _id(r.process), rank=3),
+    Column("context", lambda r: _of(r, "context")),
+    Column("graphs", lambda r: r.graphs, "graphs", lambda r: units.count(r.graphs), rank=1),
 )
 
 
@@ -261,29 +239,48 @@ class GapRow:
     """A gap and the kernels around it."""
 
     gap: Gap
-    before: NsysKernelRow
-    after: NsysKernelRow
+    at: Stream
+    before_name: str
+    after_name: str
+
+
+class GapRows:
+    """Gaps as rows of a table, made when they are asked for."""
+
+    def __init__(self, found: Gaps, kernels: Kernels) -> None:
+        self._found, self._kernels = found, kernels
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __getitem__(self, place: int) -> GapRow:
+        gap, kernels = self._found[range(len(self))[place]], self._kernels
+        before, after = (kernels.names[kernels.name[number]] for number in (gap.before, gap.after))
+        return GapRow(gap, kernels.streams[gap.queue], before, after)
+
+    def __iter__(self) -> Iterator[GapRow]:
+        return (self[place] for place in range(len(self)))
 
 
 def gaps_page(sources: NsysSources) -> TablePage[GapRow]:
     """Where streams ran no kernel, the longest gap first."""
     report, meant = sources.report, sources.found
     every = gaps(report.kernels, report.copies)
-    found = [gap for gap in every if meant[gap.before] or meant[gap.after]]
-    rows = [GapRow(gap, NsysKernelRow(sources, gap.before), NsysKernelRow(sources, gap.after)) for gap in found]
+    found = every.chosen(meant[every.before] | meant[every.after])
+    rows: Any = GapRows(found, report.kernels)
     where = "beside what is found" if sources.counts_part else "of all streams"
-    idle = nanoseconds(sum(gap.length for gap in found))
+    idle = nanoseconds(int(found.length.sum()))
     said = [f"{idle} in {found_of(sources, len(found), len(every), 'gap')} {where}"]
     for why, reason in WHY_WORDS.items():
-        lengths = [gap.length for gap in found if gap.why == why]
-        if lengths:
-            said.append(f"  {reason}: {nanoseconds(sum(lengths))} in {units.counted(len(lengths), 'gap')}")
-    words = Words(nsys_head(sources), said if found else (), report.notes, EXPLANATIONS["nsys gaps"])
+        lengths = found.length[found.why == WHYS.index(why)]
+        if len(lengths):
+            said.append(f"  {reason}: {nanoseconds(int(lengths.sum()))} in {units.counted(len(lengths), 'gap')}")
+    words = Words(nsys_head(sources), said if len(found) else (), report.notes, EXPLANATIONS["nsys gaps"])
     left = _left(gaps_page, sources)
     return TablePage(
         "gaps",
         "Gaps between kernels",
-        names_told_apart(GAP_COLUMNS, report.kernels.names),
+        names_told_apart(by_process(GAP_COLUMNS, sources), report.kernels.names),
         rows,
         words,
         _searched(sources),
@@ -294,15 +291,17 @@ def gaps_page(sources: NsysSources) -> TablePage[GapRow]:
 GAP_COLUMNS: Final[tuple[Column[GapRow], ...]] = (
     Column("start_ns", lambda r: r.gap.start, "start", lambda r: moment(r.gap.start)),
     Column("length_ns", lambda r: r.gap.length, "gap", lambda r: nanoseconds(r.gap.length)),
-    Column("device", lambda r: r.gap.device, "GPU", lambda r: units.count(r.gap.device), rank=4),
-    Column("stream", lambda r: r.gap.stream, "stream", lambda r: units.count(r.gap.stream), rank=2),
+    Column("device", lambda r: r.at.device, "GPU", lambda r: units.count(r.at.device), rank=4),
+    Column("stream", lambda r: _known(r.at.number), "stream", lambda r: units.count(_known(r.at.number)), rank=2),
     Column("launched_late_ns", lambda r: r.gap.late),
     Column("why", lambda r: r.gap.why),
     Column(
         "reason", title="why", text=lambda r: WHY_WORDS[r.gap.why] if r.gap.why else "", right=False, rank=1, narrow=20
     ),
-    Column("after_kernel", lambda r: r.before.number),
-    Column("after_name", lambda r: r.before.name, "after", lambda r: r.before.name, False, narrow=16, shorten=shorten),
-    Column("before_kernel", lambda r: r.after.number),
-    Column("before_name", lambda r: r.after.name, "before", lambda r: r.after.name, False, narrow=16, shorten=shorten),
+    Column("after_kernel", lambda r: r.gap.before),
+    Column("after_name", lambda r: r.before_name, "after", lambda r: r.before_name, False, narrow=16, shorten=shorten),
+    Column("before_kernel", lambda r: r.gap.after),
+    Column("before_name", lambda r: r.after_name, "before", lambda r: r.after_name, False, narrow=16, shorten=shorten),
+    Column("process", lambda r: _known(r.at.process), "process", lambda r: _id(_known(r.at.process)), rank=3),
+    Column("context", lambda r: _known(r.at.context)),
 )

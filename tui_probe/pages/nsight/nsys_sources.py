@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -49,7 +49,7 @@ class NsysSources:
     def left(self, only: Only | None) -> NsysSources:
         """The same profile, of which only a kernel or a range counts; all of it again with None."""
         other = replace(self, only=only)
-        of_all = {name: value for name, value in vars(self).items() if name in ("projected", "range_names", "columns")}
+        of_all = {name: value for name, value in vars(self).items() if name in ("projected", "innermost")}
         vars(other).update(of_all)  # what is cached, and takes long
         return other
 
@@ -62,14 +62,17 @@ class NsysSources:
         )
 
     @cached_property
-    def range_names(self) -> list[str]:
-        """For each kernel the name of the innermost range that launched it, "" if there is none."""
+    def innermost(self) -> NDArray[np.int64]:
+        """For each kernel the innermost range that launched it, by position; -1 if there is none."""
         report = self.report
         if report.ranges is None:
-            return [""] * len(report.kernels)
-        names, codes = report.ranges.names, report.ranges.name
-        rows = innermost(report.kernels, report.ranges).tolist()
-        return ["" if row == UNKNOWN else names[codes[row]] for row in rows]
+            return np.full(len(report.kernels), UNKNOWN, dtype=np.int64)
+        return innermost(report.kernels, report.ranges)
+
+    def range_name(self, kernel: int) -> str | None:
+        """The name of the innermost range that launched a kernel."""
+        row, ranges = int(self.innermost[kernel]), self.report.ranges
+        return None if row == UNKNOWN or ranges is None else ranges.names[ranges.name[row]] or None
 
     @cached_property
     def ranges_meant(self) -> frozenset[str]:
@@ -79,8 +82,9 @@ class NsysSources:
     @cached_property
     def ranges_found(self) -> list[ProjectedRange]:
         """The ranges that the search means, and those within them."""
-        if self.only is not None and self.only.kind == "range":
-            return [each for each in self._ranges_searched if _took_place_in(each, self.only)]
+        whole = None if self.only is None else self.only.key
+        if isinstance(whole, ProjectedRange):
+            return [each for each in self._ranges_searched if each.stream == whole.stream and is_in(each, whole)]
         return self._ranges_searched
 
     @cached_property
@@ -88,24 +92,28 @@ class NsysSources:
         if not self.search:
             return self.projected
         named = [each for each in self.projected if each.name in self.ranges_meant]
-        return [each for each in self.projected if any(_is_in(each, other) for other in named)]
+        return [each for each in self.projected if any(is_in(each, other) for other in named)]
 
     @cached_property
-    def found(self) -> list[bool]:
+    def found(self) -> NDArray[np.bool_]:
         """For each kernel whether it counts: the search means it, and it is what is left."""
-        left = self._left(self.only)
-        return [bool(each) for each in (self._searched() & left).tolist()]
+        return self._searched() & self._left(self.only)
 
     def _left(self, only: Only | None) -> NDArray[np.bool_]:
-        """The kernels of a name, or those that ran within a range that has a time of its own."""
-        kernels = self.report.kernels
+        """The kernels of a name, or those that a range launched on its stream."""
+        kernels, ranges = self.report.kernels, self.report.ranges
         if only is None:
             return np.ones(len(kernels), dtype=np.bool_)
         if only.kind == "kernel":
             named = np.array([name == only.words for name in kernels.names], dtype=np.bool_)
             return (named[kernels.name] if len(kernels) else named[:0]) & self._left(only.within)
-        inside = (only.start <= kernels.start) & (kernels.end <= only.end)
-        return inside if only.stream is None else inside & (kernels.stream == only.stream)
+        whole = only.key
+        assert isinstance(whole, ProjectedRange)
+        if ranges is None or whole.row is None:  # a file without launching calls: by time alone
+            return np.asarray((whole.start <= kernels.start) & (kernels.end <= whole.end))
+        chosen = np.zeros(len(ranges), dtype=np.bool_)
+        chosen[whole.row] = True
+        return np.asarray(within(kernels, ranges, chosen) & (kernels.queue == whole.queue))
 
     def _searched(self) -> NDArray[np.bool_]:
         """The kernels that the search means: by their names, or since they ran within a range of that name."""
@@ -118,18 +126,6 @@ class NsysSources:
             meant = np.array([name in self.ranges_meant for name in ranges.names], dtype=np.bool_)
             found = found | within(kernels, ranges, meant[ranges.name])
         return found
-
-    @cached_property
-    def columns(self) -> dict[str, list[Any]]:
-        """The columns of the kernels as lists: one row per cell is far quicker to ask than an array. Grid and block are
-        tuples, None where a side is not known.
-        """
-        kernels = self.report.kernels
-        names = ("start", "duration", "device", "stream", "name", "mangled", "registers", "shared")
-        columns: dict[str, list[Any]] = {name: getattr(kernels, name).tolist() for name in names}
-        for name, sides in (("grid", kernels.shape[:, :3]), ("block", kernels.shape[:, 3:])):
-            columns[name] = [None if UNKNOWN in shape else tuple(shape) for shape in sides.tolist()]
-        return columns
 
     @property
     def counts_part(self) -> bool:
@@ -152,16 +148,12 @@ def _same(kernel: Kernel, name: str, mangled: str) -> bool:
     return kernel.name == mangled if mangled else function_of(kernel.demangled) == function_of(name)
 
 
-def _took_place_in(each: ProjectedRange, only: Only) -> bool:
-    same = only.stream is None or each.stream == only.stream
-    return same and only.start <= each.start and each.end <= only.end
-
-
-def _is_in(row: ProjectedRange, other: ProjectedRange) -> bool:
-    """Whether a range is another, or one within it, as the host saw them; else as its stream did."""
+def is_in(row: ProjectedRange, other: ProjectedRange) -> bool:
+    """Whether a range is another, or one within it on the same thread, as the host saw them; else as its stream did."""
     if row.host_start is None or row.host_end is None or other.host_start is None or other.host_end is None:
         return row.stream == other.stream and other.start <= row.start and row.end <= other.end
-    return other.host_start <= row.host_start and row.host_end <= other.host_end and row.level >= other.level
+    same = row.thread == other.thread and row.level >= other.level
+    return same and other.host_start <= row.host_start and row.host_end <= other.host_end
 
 
 def nsys_head(sources: NsysSources, *, timed: bool = True) -> list[tuple[str, str]]:
@@ -185,16 +177,17 @@ def nsys_head(sources: NsysSources, *, timed: bool = True) -> list[tuple[str, st
 def _seen(sources: NsysSources) -> list[str]:
     """What is found: kernels, streams, ranges, the time from first to last; of how many, where that is not all."""
     report = sources.report
-    kernels, found = report.kernels, np.array(sources.found, dtype=np.bool_)
-    streams = len(set(zip(kernels.device[found].tolist(), kernels.stream[found].tolist(), strict=True)))
-    parts = [
-        found_of(sources, int(found.sum()), len(kernels), "kernel"),
-        units.counted(streams, "stream"),
-    ]
+    kernels, found, whole = report.kernels, sources.found, report.kernels.is_graph
+    parts = [found_of(sources, int((found & ~whole).sum()), len(kernels) - int(whole.sum()), "kernel")]
+    if whole.any():
+        parts.append(found_of(sources, int((found & whole).sum()), int(whole.sum()), "graph execution"))
+    parts.append(units.counted(len(np.unique(kernels.queue[found])), "stream"))
+    processes = {kernels.streams[queue].process for queue in np.unique(kernels.queue[found]).tolist()}
+    parts += [units.counted(len(processes), "process")] if len(processes) > 1 else []
     if sources.only is None or sources.only.kind == "range":
         parts.append(found_of(sources, len(sources.ranges_found), len(sources.projected), "projected range"))
     if report.ranges is not None and not sources.counts_part:
-        host_only = len(report.ranges) - len({(each.host_start, each.host_end) for each in sources.projected})
+        host_only = len(report.ranges) - len({each.row for each in sources.projected})
         parts += [f"{units.count(host_only)} of the host alone left out"] if host_only > 0 else []
     if found.any():
         parts.append(nanoseconds(int(kernels.end[found].max() - kernels.start[found].min())))
@@ -211,7 +204,7 @@ def _ranges_told(sources: NsysSources) -> str:
     """Which ranges the search means, the first ones by name."""
     names = list(ranges_searched(sources) or ())
     if not names:
-        return "in names of kernels; no range has it" if any(sources.found) else "no name of a kernel or range has it"
+        return "in names of kernels; no range has it" if sources.found.any() else "no name of a kernel or range has it"
     more = len(names) - _NAMED
     return f"ranges: {', '.join(names[:_NAMED])}" + (f" and {units.count(more)} more" if more > 0 else "")
 

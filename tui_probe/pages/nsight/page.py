@@ -53,8 +53,8 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Only:
-    """Which rows of a page are left: those of a ``kind``, ``kernel`` or ``range``, of a name; of a range also its time
-    in ns and its stream.
+    """Which rows of a page are left: those of a ``kind``, ``kernel`` or ``range``, of a name; of a range that has a
+    time of its own also this, in ns, and its stream.
     """
 
     kind: str
@@ -62,8 +62,8 @@ class Only:
     start: int = 0
     end: int = 0
     stream: int | None = None
-    shape: object = None
-    """Of a kernel its grid and block, where its name is not enough."""
+    key: object = None
+    """What tells it from others of its name: of a kernel its grid and block, of a range the range itself."""
     within: Only | None = None
     """Of a kernel the range outside of which none is left."""
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _AROUND: Final = 3
 """Lines that are no lanes: a head, the axis and its labels."""
 _CELLS_A_BAR: Final = 3
-_GUTTER: Final = 20
+_GUTTER: Final = 30
 _HUES: Final = 6
 _CLOCK: Final = ("time of", "capture")
 """What stands beside the axis, however little room there is in the head."""
@@ -54,7 +54,7 @@ class StreamTimeline(Drawing):
         self.title = "Timeline of streams"
         self.sources = sources
         self.files = "  ".join(short_names(sources.report.files))
-        kernels, found = sources.report.kernels, np.array(sources.found, dtype=np.bool_)
+        kernels, found = sources.report.kernels, sources.found
         self.lanes, self.origin, span = lanes_of(kernels, sources.ranges_found, found)
         self.about = _found_words(sources, found)
         self.window = Window(float(max(span, 1)), max(len(self.lanes), 1))

@@ -1,0 +1,187 @@
+"""Random captures of several processes, GPUs, contexts and streams, and their files, with rows in any order."""
+
+from __future__ import annotations
+
+import csv
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from tests.importers.export import RANGE, write_export
+
+NAMES = ("add(int)", "void mul<float>(float *)", "copy_if")
+TEXTS = ("step", "forward", "inner", "")
+CAPTURE_END = 5000
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A kernel, a copy or an execution of a whole graph on a stream. ``gpu`` is its number in the machine."""
+
+    kind: str
+    name: str
+    process: int
+    gpu: int
+    cuda_device: int
+    context: int
+    stream: int
+    start: int
+    end: int
+    correlation: int
+    blocks: int = 1
+    graph: int = 0
+
+    @property
+    def place(self) -> tuple[int, int, int, int]:
+        return self.process, self.gpu, self.context, self.stream
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of the CUDA API on a thread of a process."""
+
+    process: int
+    thread: int
+    start: int
+    end: int
+    correlation: int
+
+
+@dataclass(frozen=True)
+class Span:
+    """An NVTX range; None is a range that the end of the capture cut off."""
+
+    text: str
+    process: int
+    thread: int
+    start: int
+    end: int | None
+
+    @property
+    def last(self) -> int:
+        return CAPTURE_END if self.end is None else self.end
+
+
+@dataclass
+class Capture:
+    """What a program did, as nsys saw it. ``shift`` is the number of the GPU that each process calls device 0."""
+
+    operations: list[Operation] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
+    shift: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def work(self) -> list[Operation]:
+        """Kernels and graph executions, by start."""
+        ties = [each for each in self.operations if each.kind != "copy"]
+        return sorted(ties, key=lambda each: (each.start, each.end, each.place, each.correlation))
+
+
+def random_capture(seed: int) -> Capture:
+    """A capture with at most a few dozen operations; the same for a seed."""
+    pick = random.Random(seed)
+    capture = Capture()
+    for process in pick.sample((100, 200, 300), pick.randint(1, 3)):
+        capture.shift[process] = pick.randint(0, 2)
+        for thread in range(1, pick.randint(2, 3)):
+            _add_thread(capture, pick, process, thread)
+    return capture
+
+
+def _add_thread(capture: Capture, pick: random.Random, process: int, thread: int) -> None:
+    """Calls of one thread, one after another, what they launch, and ranges around them."""
+    time, numbers = pick.randint(0, 50), iter(range(1000 * thread, 1000 * thread + 999))
+    free: dict[tuple[int, int, int], int] = {}
+    for correlation in [next(numbers) for _ in range(pick.randint(0, 12))]:
+        begin = time + pick.randint(1, 40)
+        time = begin + pick.randint(1, 30)
+        if pick.random() < 0.9:
+            capture.calls.append(Call(process, thread, begin, time, correlation))
+        cuda_device, context, stream = pick.randint(0, 1), pick.randint(1, 2), pick.choice((7, 13))
+        start = max(begin + pick.randint(0, 200), free.get((cuda_device, context, stream), 0))
+        end = start + pick.randint(0, 100)
+        free[cuda_device, context, stream] = end + pick.randint(0, 2)
+        kind, graph = pick.choice(("kernel", "kernel", "copy", "graph")), pick.randint(1, 2)
+        name = pick.choice(NAMES)
+        gpu = cuda_device + capture.shift[process]
+        capture.operations.append(
+            Operation(kind, name, process, gpu, cuda_device, context, stream, start, end, correlation, graph, graph)
+        )
+    for _ in range(pick.randint(0, 6)):
+        begin = pick.randint(0, time)
+        last = None if pick.random() < 0.1 else begin + pick.randint(0, time)
+        capture.spans.append(Span(pick.choice(TEXTS), process, thread, begin, last))
+
+
+def process_number(process: int) -> int:
+    """As nsys numbers processes: that of the machine, then the id, then 24 bits for the thread."""
+    return 1 << 48 | process << 24
+
+
+OPERATION = ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid")
+
+
+def sqlite_of(capture: Capture, path: Path, seed: int = 0) -> Path:
+    """The capture as an export, its rows shuffled."""
+    pick = random.Random(seed)
+    texts = {text: number for number, text in enumerate((*NAMES, *TEXTS), 1)}
+
+    def rows(kind: str) -> list[tuple[object, ...]]:
+        found: list[tuple[object, ...]] = []
+        for each in capture.operations:
+            where = (each.cuda_device, each.context, each.stream, each.correlation, process_number(each.process))
+            more = {
+                "kernel": (texts[each.name], None, each.blocks, 1, 1, 32, 1, 1, 16, 0, 64),
+                "graph": (each.graph, each.graph + 100),
+                "copy": (),
+            }[kind]
+            found += [(each.start, each.end, *where, *more)] if each.kind == kind else []
+        return shuffled(found, pick)
+
+    of_kernels = ("demangledName", "mangledName", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
+                  "registersPerThread", "staticSharedMemory", "dynamicSharedMemory")  # fmt: skip
+    calls = [(each.start, each.end, process_number(each.process) | each.thread, each.correlation, 0)
+             for each in capture.calls]  # fmt: skip
+    spans = [(each.start, each.end, 59, process_number(each.process) | each.thread, None, texts[each.text])
+             for each in capture.spans]  # fmt: skip
+    seen = [(gpu + capture.shift[process], gpu, process) for process in capture.shift for gpu in (0, 1)]
+    tables = {
+        "CUPTI_ACTIVITY_KIND_KERNEL": ((*OPERATION, *of_kernels), rows("kernel")),
+        "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": ((*OPERATION, "graphId", "graphExecId"), rows("graph")),
+        "CUPTI_ACTIVITY_KIND_MEMCPY": (OPERATION, rows("copy")),
+        "CUPTI_ACTIVITY_KIND_RUNTIME": (
+            ("start", "end", "globalTid", "correlationId", "nameId"),
+            shuffled(calls, pick),
+        ),
+        "NVTX_EVENTS": (RANGE, shuffled(spans, pick)),
+        "TARGET_INFO_CUDA_DEVICE": (("gpuId", "cudaId", "pid"), shuffled(seen, pick)),
+        "TARGET_INFO_GPU": (("id", "name", "smCount"), [(gpu, "GPU", 100) for gpu in range(4)]),
+        "ANALYSIS_DETAILS": (("duration",), [(CAPTURE_END,)]),
+    }
+    there = {name: table for name, table in tables.items() if table[1]}
+    return write_export(
+        path, {"StringIds": (("id", "value"), [(number, text) for text, number in texts.items()]), **there}
+    )
+
+
+def csv_of(capture: Capture, path: Path, seed: int = 0) -> Path:
+    """The kernels and copies as a report of nsys stats, its rows shuffled. Processes are not in it."""
+    pick = random.Random(seed)
+    headings = ("Start (ns)", "Duration (ns)", "CorrId", "GrdX", "GrdY", "GrdZ", "BlkX", "BlkY", "BlkZ", "Reg/Trd",
+                "StcSMem (MB)", "DymSMem (MB)", "Bytes (MB)", "Device", "Ctx", "Strm", "Name")  # fmt: skip
+    rows = []
+    for each in capture.operations:
+        shape = (each.blocks, 1, 1, 32, 1, 1, 16, 0, 0, "") if each.kind == "kernel" else ("",) * 9 + (1,)
+        if each.kind != "graph":
+            rows.append((each.start, each.end - each.start, each.correlation, *shape, f"GPU ({each.gpu})", each.context,
+                         each.stream, each.name))  # fmt: skip
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([headings, *shuffled(rows, pick)])
+    return path
+
+
+def shuffled(rows: list[Row], pick: random.Random) -> list[Row]:
+    return pick.sample(rows, len(rows))

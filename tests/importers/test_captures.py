@@ -1,0 +1,180 @@
+"""Random captures: totals, gaps, and ranges with their kernels, against a plain computation."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.importers.captures import Capture, Operation, Span, csv_of, random_capture, sqlite_of
+from tui_probe.importers.nsys import read_nsys
+from tui_probe.pages.nsight.nsys_pages import gaps_page, kernels_page, ranges_page, totals_page
+from tui_probe.pages.nsight.nsys_sources import NsysSources
+
+SEEDS = st.integers(0, 1 << 30)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("captures")
+
+
+def opened(capture: Capture, folder: Path, shuffle: int = 0) -> NsysSources:
+    path = folder / "capture.sqlite"
+    path.unlink(missing_ok=True)
+    return NsysSources(read_nsys([sqlite_of(capture, path, shuffle)]))
+
+
+def random_work(seed: int) -> Capture:
+    """A capture with kernels or ranges in it."""
+    return next(each for each in map(random_capture, range(seed, seed + 100)) if each.work)
+
+
+def name_of(capture: Capture, each: Operation) -> str:
+    """As pages name it: a graph by its process where several have some."""
+    if each.kind == "kernel":
+        return each.name
+    several = len({other.process for other in capture.work if other.kind == "graph"}) > 1
+    return f"CUDA graph {each.graph}" + (f" (process {each.process})" if several else "")
+
+
+def by_place(operations: list[Operation]) -> dict[tuple[int, ...], list[Operation]]:
+    places = defaultdict(list)
+    for each in operations:
+        places[each.place].append(each)
+    return places
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS)
+def test_totals_and_shares(folder: Path, seed: int) -> None:
+    capture = random_work(seed)
+    page = totals_page(opened(capture, folder))
+    launches = Counter(name_of(capture, each) for each in capture.work)
+    time = Counter[str]()
+    for each in capture.work:
+        time[name_of(capture, each)] += each.end - each.start
+    assert {row.name: (row.total.launches, row.total.total) for row in page.rows} == {
+        name: (count, time[name]) for name, count in launches.items()
+    }
+    whole = max(sum(time.values()), 1)
+    assert {row.name: row.total.share for row in page.rows} == {name: time[name] / whole for name in launches}
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS)
+def test_gaps_of_each_stream(folder: Path, seed: int) -> None:
+    capture = random_work(seed)
+    calls = {(call.process, call.correlation): call.start for call in capture.calls}
+    copies = by_place([each for each in capture.operations if each.kind == "copy"])
+    expected = []
+    for place, own in by_place(capture.work).items():
+        until = own[0].end
+        for before, after in pairwise(own):
+            until = max(until, before.end)
+            if after.start > until:
+                copied = sum(max(0, min(each.end, after.start) - max(each.start, until)) for each in copies[place])
+                launched = calls.get((after.process, after.correlation))
+                late = None if launched is None else launched - until
+                why = "copy" if 2 * copied >= after.start - until else late and ("host" if late > 0 else "other")
+                expected.append((*place, until, after.start - until, late, "other" if why == 0 else why))
+    page = gaps_page(opened(capture, folder))
+    found = [(*row.at, row.gap.start, row.gap.length, row.gap.late, row.gap.why) for row in page.rows]
+    assert sorted(found, key=str) == sorted(expected, key=str)
+
+
+def members(capture: Capture, span: Span) -> list[Operation]:
+    """The operations whose call lies in a range, on its thread."""
+    inside = {
+        (call.process, call.correlation)
+        for call in capture.calls
+        if (call.process, call.thread) == (span.process, span.thread)
+        and span.start <= call.start
+        and call.end <= span.last
+    }
+    return [each for each in capture.work if (each.process, each.correlation) in inside]
+
+
+@settings(max_examples=80, deadline=None)
+@given(SEEDS)
+def test_projections_and_their_kernels(folder: Path, seed: int) -> None:
+    capture = random_work(seed)
+    expected = []
+    for span in capture.spans:
+        for place, own in by_place(members(capture, span)).items():
+            start, end = min(each.start for each in own), max(each.end for each in own)
+            graphs = sum(each.kind == "graph" for each in own)
+            busy = sum(each.end - each.start for each in own)
+            names = sorted(name_of(capture, each) for each in own)
+            expected.append((span.text, *place, start, end, len(own) - graphs, graphs, busy, names))
+    page = ranges_page(sources := opened(capture, folder))
+    found = []
+    assert page.narrows is not None or not page.rows
+    for row in page.rows:
+        assert page.narrows is not None
+        _, only = page.narrows(row)
+        inside = kernels_page(sources.left(only))
+        names = sorted(each.name for each in inside.rows)
+        numbers = (row.start, row.end, row.kernels, row.graphs, row.busy)
+        assert row.stream is not None
+        found.append((row.name, *row.stream, *numbers, names))
+    assert sorted(found) == sorted(expected)
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS)
+def test_innermost_range_of_each_kernel(folder: Path, seed: int) -> None:
+    capture = random_work(seed)
+    page = kernels_page(opened(capture, folder))
+    shortest: dict[Operation, int] = {}
+    for span in capture.spans:
+        for each in members(capture, span):
+            shortest[each] = min(shortest.get(each, 1 << 60), span.last - span.start)
+    lengths = {(span.text, span.last - span.start, each) for span in capture.spans for each in members(capture, span)}
+    for row, each in zip(page.rows, capture.work, strict=True):
+        assert (row.start, row.at) == (each.start, each.place)
+        if each not in shortest:
+            assert row.range is None
+        else:
+            assert (row.range or "", shortest[each], each) in lengths
+
+
+@settings(max_examples=30, deadline=None)
+@given(SEEDS, SEEDS)
+def test_order_of_rows_does_not_matter(folder: Path, seed: int, shuffle: int) -> None:
+    capture = random_work(seed)
+    pages = [
+        [*page.cells()]
+        for order in (0, shuffle)
+        for sources in [opened(capture, folder, order)]
+        for page in (totals_page(sources), kernels_page(sources), ranges_page(sources), gaps_page(sources))
+    ]
+    assert pages[: len(pages) // 2] == pages[len(pages) // 2 :]
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, SEEDS)
+def test_csv_has_the_same_kernels_and_gaps(folder: Path, seed: int, shuffle: int) -> None:
+    """Of one process without graphs, which are all that CSV can hold."""
+    capture = random_work(seed)
+    process = next(iter(capture.shift))
+    capture.operations = [each for each in capture.operations if each.process == process and each.kind != "graph"]
+    if not capture.work:
+        return
+    of_sqlite = opened(capture, folder)
+    of_csv = NsysSources(read_nsys([csv_of(capture, folder / "trace.csv", shuffle)]))
+    for key in ("start_ns", "duration_ns", "device", "stream", "context", "grid", "block", "registers", "kernel"):
+        ours, theirs = (
+            sorted(map(str, (row[key] for row in kernels_page(sources).record()["kernels"])))
+            for sources in (of_sqlite, of_csv)
+        )
+        assert ours == theirs, key
+    ours, theirs = (
+        [(*row.at[1:], row.gap.start, row.gap.length, row.gap.why == "copy") for row in gaps_page(sources).rows]
+        for sources in (of_sqlite, of_csv)
+    )
+    assert sorted(ours) == sorted(theirs)
