@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,13 @@ def test_the_place_of_the_file() -> None:
 def test_without_a_file_all_is_unset(tmp_path: Path) -> None:
     settings = read_settings(tmp_path / "none.toml")
     assert (settings.found, settings.problems, settings.palette) == (False, (), None)
+
+
+def test_pipe_in_place_of_the_file_counts_as_unset(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "settings.toml")
+    settings = read_settings(tmp_path / "settings.toml")
+    (problem,) = settings.problems
+    assert problem.startswith(f"{tmp_path}/settings.toml: cannot be read: not an ordinary file")
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import TraceError, UsageError
@@ -51,16 +49,13 @@ def place_of(address: Address) -> Path:
     folder = trace_dir()
     found = traces_in(folder) if folder.is_dir() else []
     if not found:
-        raise TraceError(f"no trace was found in {folder.absolute()}: {_instead(address)}")
+        raise TraceError(f"no trace was found in {folder.absolute()}: {_instead()}")
     return found[-1]
 
 
-def _instead(address: Address) -> str:
-    """What to name, where no trace is in the usual folder; where that is a word more, the whole command."""
+def _instead() -> str:
+    """What to name, where no trace is in the usual folder."""
     recent = next((path for path in remembered() if is_trace(path)), None)
-    if recent is not None and address.is_whole and sys.argv[1:]:
-        command = shlex.join(["tui-probe", *sys.argv[1:], str(recent)])
-        return f"the last that was looked at is {recent}: {command}"
     name = "name one" if recent is None else f"name one, such as {shell_word(recent)}, the last that was looked at"
     return f"{name}, or set trace_dir in the settings"
 

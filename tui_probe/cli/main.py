@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from tui_probe import __version__
 from tui_probe.draw.printable import printable_lines
 from tui_probe.errors import ImportFileError, NoDriverError, ProbeError, TargetError, TraceError, UsageError
+from tui_probe.launcher.target import SCARCE
 from tui_probe.near import meant
 
 from . import completion
@@ -48,14 +49,28 @@ def main(arguments: list[str] | None = None) -> int:
         discard_output()
         return ExitStatus.OK
     except OSError as error:
-        if error.errno not in NO_ROOM:
+        if error.errno in NO_ROOM:
+            discard_output()
+            complain(f"{error.filename or 'stdout'}: {error.strerror}")
+        elif error.errno in SCARCE:
+            complain(f"{error.strerror}: raise the limit with ulimit")
+        elif not has_directory():
+            complain("the current directory was deleted: change to another one")
+        else:
             raise
-        discard_output()
-        complain(f"{error.filename or 'stdout'}: {error.strerror}")
         return ExitStatus.FAILED
     except ProbeError as error:
         complain(str(error))
         return status_of(error)
+
+
+def has_directory() -> bool:
+    """Whether the current directory is there: absolute paths can be made of relative ones."""
+    try:
+        Path.cwd()
+    except OSError:
+        return False
+    return True
 
 
 def dispatch(words: list[str], begin: SameKernel | None = None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
@@ -10,10 +11,11 @@ from tui_probe.errors import ProbeFileError, UsageError
 from tui_probe.launcher.held_target import HeldTarget
 from tui_probe.launcher.outcome import Outcome
 from tui_probe.launcher.passing import run_passing_on
+from tui_probe.launcher.scarcity import become_program
 from tui_probe.launcher.session import Session
 from tui_probe.launcher.signals import tidy_end
 from tui_probe.launcher.streams import is_pumped
-from tui_probe.launcher.target import exit_status
+from tui_probe.launcher.target import SCARCE, exit_status
 from tui_probe.trace.recent import remember
 
 from .chosen import tell_problems
@@ -68,15 +70,26 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
 
 
 def run_plainly(options: RunOptions, probes: Sequence[ChosenProbe], *, report: bool) -> tuple[int, Outcome]:
-    """Without a screen: streams passed on. Returns the exit status and what the run left, for a ``report``."""
-    # On a terminal the first line is written by the new process, where descriptor 2 is the target's already.
-    stderr = os.dup(2)
-    # Nor is it where descriptor 2 is the target's own: what the target writes there first is not seen.
-    early = os.isatty(stderr) or not is_pumped(stderr)
-    with Session(options, probes, announce=TraceTeller(stderr), early=early) as session:
-        tell_no_trace(session.spool.problem)
-        returncode = run_passing_on(session, get_ready_to_report) if report else run_passing_on(session)
-        outcome = session.outcome()
+    """Without a screen: streams passed on. Returns the exit status and what the run left, for a ``report``.
+
+    Where there are too few descriptors, processes or memory to start it, the program runs without us.
+    """
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    session: Session | None = None
+    try:
+        # On a terminal the first line is written by the new process, where descriptor 2 is the target's already. Nor is
+        # it seen what the target writes there first where it is the target's own.
+        stderr = os.dup(2)
+        early = os.isatty(stderr) or not is_pumped(stderr)
+        with Session(options, probes, announce=TraceTeller(stderr), early=early) as session:
+            tell_no_trace(session.spool.problem)
+            returncode = run_passing_on(session, get_ready_to_report) if report else run_passing_on(session)
+            outcome = session.outcome()
+    except OSError as error:
+        if error.errno not in SCARCE or (session is not None and session.target is not None):
+            raise
+        tell_no_trace(error.strerror)
+        become_program(options.command, limits)
     tell_outcome(outcome)
     return exit_status(returncode) or (ExitStatus.FAILED if outcome.lost_output else ExitStatus.OK), outcome
 

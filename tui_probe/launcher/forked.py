@@ -6,9 +6,11 @@ that it is given, the signals' usual actions. It is told to end when the launche
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import os
+import resource
 import select
 import signal
 import sys
@@ -85,6 +87,8 @@ def become_apart(prepare: Callable[[], None], work: Callable[[], int]) -> NoRetu
     try:
         prepare()
         status = work()
+    except SystemExit:  # a signal came before the launcher's handlers were left behind
+        status = CRASHED
     except BaseException:  # noqa: BLE001  nothing of the launcher's may run on in this process
         traceback.print_exc()
     finally:
@@ -99,18 +103,24 @@ def enter(libc: ctypes.CDLL, parent: int, name: bytes, output: int, kept: Collec
     if os.getppid() != parent:
         os._exit(CRASHED)
     libc.prctl(PR_SET_NAME, name, 0, 0, 0)
-    rename(name)
     sys.stdout = sys.stderr = open(1, "w", buffering=1, errors="replace", closefd=False)  # noqa: SIM115
-    nowhere = os.open(os.devnull, os.O_RDONLY)
-    for ours, standard in ((nowhere, 0), (output, 1), (output, 2)):
-        os.dup2(ours, standard)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    with contextlib.suppress(OSError):
+        os.close(0)
+    os.open(os.devnull, os.O_RDONLY)  # takes the place of the lowest that is free
     close_all_but({0, 1, 2, *kept})
+    rename(name)
 
 
 def close_all_but(kept: Collection[int]) -> None:
     """Close the descriptors that were the launcher's."""
     gc.freeze()  # objects of the launcher that nobody uses must not close descriptors of ours by their old numbers
-    for descriptor in [int(path.name) for path in Path("/proc/self/fd").iterdir()]:
+    try:
+        descriptors = [int(name) for name in os.listdir("/proc/self/fd")]  # noqa: PTH208 - numbers
+    except OSError:  # none is free for the list: there are few
+        descriptors = list(range(resource.getrlimit(resource.RLIMIT_NOFILE)[0]))
+    for descriptor in descriptors:
         if descriptor not in kept:
             try:
                 os.close(descriptor)

@@ -26,6 +26,7 @@ from .natives import native_library
 from .notes import RunNotes
 from .outcome import Outcome
 from .record import write_record
+from .scarcity import give_back, take_room
 from .spool import Spool
 from .target import Group, Standard, Target, check_command, start_target
 from .unseen import still_running, unreachable, unseen_drivers, untraced
@@ -85,8 +86,9 @@ class Session:
         self._telling = threading.Lock()
         self._hook = native_library("hook")
         self._folder = working_directory()
+        self._limits = take_room()
         self._reader = read_script(*(each.probe for each in probes))
-        self._root = options.trace_root.absolute()
+        self._root = absolute(options.trace_root)
         self.spool = Spool(self._root)
         self.control = ControlPage.create(
             self.spool.folder / FILE,
@@ -172,7 +174,7 @@ class Session:
             streams,
             group,
             unblocked,
-            announce=lambda pid: self._make_first(root / f"{stamp}_{pid}"),
+            announce=lambda pid: self._prepare(root / f"{stamp}_{pid}"),
             ending=ending,
         )
         self._begun = time.monotonic()
@@ -180,8 +182,9 @@ class Session:
         self._watch.expect(self.first_trace.name)
         return self.target
 
-    def _make_first(self, trace: Path) -> None:
+    def _prepare(self, trace: Path) -> None:
         """Make the target's own trace, still empty, and announce it if that is to be first; in the new process."""
+        give_back(self._limits)
         if self.spool.problem:
             return
         with contextlib.suppress(OSError):  # the hook will say why it cannot be made
@@ -349,6 +352,14 @@ def working_directory() -> str:
         return str(Path.cwd())
     except OSError:
         return os.readlink("/proc/self/cwd")  # noqa: PTH115 - no path
+
+
+def absolute(path: Path) -> Path:
+    """An absolute path, also where the current directory was deleted: nothing can be made in that."""
+    try:
+        return path.absolute()
+    except OSError:
+        return Path("/proc/self/cwd", path)
 
 
 def iso(seconds: float) -> str:

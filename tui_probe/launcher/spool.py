@@ -18,7 +18,7 @@ NAME = ".run-"
 _START = "start"
 _START_FIELD = 19
 """Among those behind the name in ``/proc/PID/stat``: see proc(5)."""
-NO_WRITING = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT})
+NO_WRITING = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.ENOENT})
 
 
 def living_runs(trace_root: Path) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import shutil
 import signal
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 PR_SET_PDEATHSIG = 1
+SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
+"""Errors where there are no descriptors, memory or processes left."""
 JOB_SIGNALS = frozenset({signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP, signal.SIGCONT})
 """What terminals, shells and schedulers send to a whole job."""
 ENDING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
@@ -134,6 +137,8 @@ def start_target(
             preexec_fn=prepare,
         )
     except OSError as error:
+        if error.errno in SCARCE:
+            raise
         status = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
         raise TargetError(f"{command[0]}: {error.strerror}", status) from error
     return Target(process, group, ending)

@@ -63,8 +63,8 @@ def enter(libc: ctypes.CDLL, parent: int, kept: set[int]) -> None:
     if os.getppid() != parent:
         os._exit(0)
     libc.prctl(PR_SET_NAME, NAME, 0, 0, 0)
-    rename(NAME)
     close_all_but(kept)
+    rename(NAME)
 
 
 def watch(parent: int, questions: int, answers: int) -> int:

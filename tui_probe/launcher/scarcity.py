@@ -1,0 +1,43 @@
+"""A machine that has too little of something for us, and enough for the program."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from tui_probe.errors import TargetError
+
+from .target import NOT_EXECUTABLE, NOT_FOUND
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+OWN_DESCRIPTORS: Final = 4096
+
+
+def take_room() -> tuple[int, int]:
+    """Raise our own limit of descriptors as far as we may. Returns what it was, which the target is to have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = OWN_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, OWN_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return soft, hard
+
+
+def give_back(limits: tuple[int, int]) -> None:
+    """Set the limit of descriptors again; in a new process, or before this one becomes the program."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def become_program(command: Sequence[str], limits: tuple[int, int]) -> NoReturn:
+    """Run the command in the place of this process, without the hook. Raises TargetError if it cannot be executed."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+        signal.signal(number, signal.SIG_DFL)
+    give_back(limits)
+    try:
+        os.execvp(command[0], list(command))
+    except OSError as error:
+        status = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+        raise TargetError(f"{command[0]}: {error.strerror}", status) from error
