@@ -10,6 +10,7 @@
 #include "event_log.h"
 #include "graph_twin.h"
 #include "hook_state.h"
+#include "memory_pressure.h"
 #include "real.h"
 #include "registry.h"
 #include "settings.h"
@@ -111,7 +112,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     if (!hook_active())
         return REAL_OR_NOT_FOUND(cuDevicePrimaryCtxRetain, context, device);
     primary_context_lock(device);
-    CUresult result = REAL_OR_NOT_FOUND(cuDevicePrimaryCtxRetain, context, device);
+    CUresult result = WITH_MEMORY(cuDevicePrimaryCtxRetain, context, device);
     if (result == CUDA_SUCCESS)
         primary_context_retained(device, *context);
     primary_context_unlock(device);

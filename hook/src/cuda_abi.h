@@ -22,6 +22,10 @@ typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUmempool_st *CUmemoryPool;
 typedef struct CUgreenCtx_st *CUgreenCtx;
 
+typedef struct {
+    char reserved[64];
+} CUipcHandle;
+
 enum {
     CUDA_SUCCESS = 0,
     CUDA_ERROR_INVALID_VALUE = 1,

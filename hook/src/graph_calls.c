@@ -26,10 +26,10 @@ static CUresult instantiated(CUresult result, const CUgraphExec *handle, CUgraph
     return result;
 }
 
-#define INSTANTIATE(handle, graph, flags, function, ...)              \
-    do {                                                              \
-        WITH_MEMORY(result, REAL_OR_NOT_FOUND(function, __VA_ARGS__)) \
-        return instantiated(result, handle, graph, flags);            \
+#define INSTANTIATE(handle, graph, flags, function, ...)      \
+    do {                                                      \
+        CUresult result = WITH_MEMORY(function, __VA_ARGS__); \
+        return instantiated(result, handle, graph, flags);    \
     } while (0)
 
 CUresult cuGraphInstantiate(CUgraphExec *handle, CUgraph graph, CUgraphNode *error_node, char *log, size_t size)
@@ -60,12 +60,12 @@ CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *handle, CUgraph graph,
 
 static CUresult launch_plain(CUgraphExec handle, CUstream stream)
 {
-    return REAL_OR_NOT_FOUND(cuGraphLaunch, handle, stream);
+    return WITH_MEMORY(cuGraphLaunch, handle, stream);
 }
 
 static CUresult launch_per_thread(CUgraphExec handle, CUstream stream)
 {
-    return REAL_OR_NOT_FOUND(cuGraphLaunch_ptsz, handle, stream);
+    return WITH_MEMORY(cuGraphLaunch_ptsz, handle, stream);
 }
 
 /* In a capture it becomes a child graph of another, and is replayed with that. */

@@ -8,6 +8,7 @@
 #include "graph_replay.h"
 #include "graph_twin.h"
 #include "hook_state.h"
+#include "memory_pressure.h"
 #include "real.h"
 #include "reasons.h"
 #include "signals.h"
@@ -206,10 +207,10 @@ static CUresult updated(CUgraphExec handle, CUresult result, CUgraph graph)
 
 CUresult cuGraphExecUpdate(CUgraphExec handle, CUgraph graph, CUgraphNode *error_node, int *told)
 {
-    return updated(handle, REAL_OR_NOT_FOUND(cuGraphExecUpdate, handle, graph, error_node, told), graph);
+    return updated(handle, WITH_MEMORY(cuGraphExecUpdate, handle, graph, error_node, told), graph);
 }
 
 CUresult cuGraphExecUpdate_v2(CUgraphExec handle, CUgraph graph, void *told)
 {
-    return updated(handle, REAL_OR_NOT_FOUND(cuGraphExecUpdate_v2, handle, graph, told), graph);
+    return updated(handle, WITH_MEMORY(cuGraphExecUpdate_v2, handle, graph, told), graph);
 }

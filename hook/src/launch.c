@@ -1,12 +1,8 @@
 #include "launch.h"
 
 #include "launch_log.h"
+#include "memory_pressure.h"
 #include "real.h"
-
-CUstream launch_stream(const struct launch *launch)
-{
-    return launch->per_thread && !launch->stream ? CU_STREAM_PER_THREAD : launch->stream;
-}
 
 bool launch_is_cooperative(const struct launch *launch)
 {
@@ -45,13 +41,24 @@ static CUresult enqueue(const struct launch *l, CUfunction function, void **para
                              l->block[2], l->shared, l->stream, parameters, extra);
 }
 
+/* What the program launches is launched once more if it lacked memory. */
+static CUresult enqueue_with_memory(const struct launch *launch, CUfunction function, void **parameters)
+{
+    CUresult result = enqueue(launch, function, parameters);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && function == launch->function && memory_press()) {
+        result = enqueue(launch, function, parameters);
+        memory_relieve();
+    }
+    return result;
+}
+
 CUresult launch_enqueue(const struct launch *launch, CUfunction function, void **parameters)
 {
     if (!launch->timer)
-        return enqueue(launch, function, parameters);
+        return enqueue_with_memory(launch, function, parameters);
     CUstream stream = launch_stream(launch);
     timer_start(launch->timer, stream);
-    CUresult result = enqueue(launch, function, parameters);
+    CUresult result = enqueue_with_memory(launch, function, parameters);
     timer_stop(launch->timer, stream, function != launch->function, result);
     return result;
 }

@@ -32,7 +32,10 @@ struct launch {
 };
 
 /* The stream that the launch goes to, with the per-thread default stream spelled out. */
-CUstream launch_stream(const struct launch *launch);
+static inline CUstream launch_stream(const struct launch *launch)
+{
+    return launch->per_thread && !launch->stream ? CU_STREAM_PER_THREAD : launch->stream;
+}
 
 /* Whether all blocks must be resident at once. */
 bool launch_is_cooperative(const struct launch *launch);

@@ -20,7 +20,7 @@ static CUresult allocated(enum allocation_kind kind, const char *function, CUres
 /* Calls the driver's function, whose first argument receives the address. */
 #define ALLOCATE(kind, function, memory, size, ...)                                                            \
     do {                                                                                                       \
-        WITH_MEMORY(result, REAL_OR_NOT_FOUND(function, memory, __VA_ARGS__))                                  \
+        CUresult result = WITH_MEMORY(function, memory, __VA_ARGS__);                                          \
         return allocated(kind, #function, result, result == CUDA_SUCCESS ? (ull)(uintptr_t)*memory : 0, size); \
     } while (0)
 
@@ -102,12 +102,11 @@ CUresult cuMemFreeHost(void *memory)
 /* Memory without an address, which cuMemMap gives it. */
 CUresult cuMemCreate(unsigned long long *handle, size_t size, const void *properties, unsigned long long flags)
 {
-    WITH_MEMORY(result, REAL_OR_NOT_FOUND(cuMemCreate, handle, size, properties, flags))
-    return result;
+    return WITH_MEMORY(cuMemCreate, handle, size, properties, flags);
 }
 
 CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, unsigned long long handle, unsigned long long flags)
 {
     allocations_note_mapping();
-    return REAL_OR_NOT_FOUND(cuMemMap, address, size, offset, handle, flags);
+    return WITH_MEMORY(cuMemMap, address, size, offset, handle, flags);
 }

@@ -4,17 +4,22 @@
 
 #include <stdbool.h>
 
+#include "real.h"
+
 /* Frees all that probes hold and can do without. Launches take no memory until memory_relieve. False: nothing of this process
  * is probed, and there is nothing to free. */
 bool memory_press(void);
 void memory_relieve(void);
 
-/* CALL, which yields a CUresult, made again if it lacked memory. */
-#define WITH_MEMORY(result, call)                               \
-    CUresult result = call;                                     \
-    if (result == CUDA_ERROR_OUT_OF_MEMORY && memory_press()) { \
-        result = call;                                          \
-        memory_relieve();                                       \
-    }
+/* Calls FUNCTION of the driver, and once more if it lacked memory. */
+#define WITH_MEMORY(function, ...)                                   \
+    __extension__({                                                  \
+        CUresult result_ = REAL_OR_NOT_FOUND(function, __VA_ARGS__); \
+        if (result_ == CUDA_ERROR_OUT_OF_MEMORY && memory_press()) { \
+            result_ = REAL_OR_NOT_FOUND(function, __VA_ARGS__);      \
+            memory_relieve();                                        \
+        }                                                            \
+        result_;                                                     \
+    })
 
 #endif

@@ -6,6 +6,7 @@
 #include "errand.h"
 #include "event_log.h"
 #include "hook_state.h"
+#include "memory_pressure.h"
 #include "real.h"
 #include "registry.h"
 #include "variants.h"
@@ -35,7 +36,7 @@ static CUresult module_loaded(const char *function, CUresult result, CUmodule *m
 
 CUresult cuModuleLoad(CUmodule *module, const char *path)
 {
-    CUresult result = REAL_OR_NOT_FOUND(cuModuleLoad, module, path);
+    CUresult result = WITH_MEMORY(cuModuleLoad, module, path);
     if (!hook_active())
         return result;
     CUmodule handle = result == CUDA_SUCCESS ? *module : NULL;
@@ -47,26 +48,26 @@ CUresult cuModuleLoad(CUmodule *module, const char *path)
 
 CUresult cuModuleLoadData(CUmodule *module, const void *code)
 {
-    return module_loaded("cuModuleLoadData", REAL_OR_NOT_FOUND(cuModuleLoadData, module, code), module, code, CALLER);
+    return module_loaded("cuModuleLoadData", WITH_MEMORY(cuModuleLoadData, module, code), module, code, CALLER);
 }
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *code, unsigned int n, int *options, void **values)
 {
-    return module_loaded("cuModuleLoadDataEx", REAL_OR_NOT_FOUND(cuModuleLoadDataEx, module, code, n, options, values),
+    return module_loaded("cuModuleLoadDataEx", WITH_MEMORY(cuModuleLoadDataEx, module, code, n, options, values),
                          module, code, CALLER);
 }
 
 CUresult cuModuleLoadFatBinary(CUmodule *module, const void *code)
 {
-    return module_loaded("cuModuleLoadFatBinary", REAL_OR_NOT_FOUND(cuModuleLoadFatBinary, module, code), module, code,
+    return module_loaded("cuModuleLoadFatBinary", WITH_MEMORY(cuModuleLoadFatBinary, module, code), module, code,
                          CALLER);
 }
 
 CUresult cuLibraryLoadData(CUlibrary *library, const void *code, int *options, void **values, unsigned int n,
                            int *library_options, void **library_values, unsigned int n_library)
 {
-    CUresult result = REAL_OR_NOT_FOUND(cuLibraryLoadData, library, code, options, values, n, library_options,
-                                        library_values, n_library);
+    CUresult result =
+        WITH_MEMORY(cuLibraryLoadData, library, code, options, values, n, library_options, library_values, n_library);
     if (!hook_active())
         return result;
     CUlibrary handle = result == CUDA_SUCCESS ? *library : NULL;
@@ -79,8 +80,8 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, int *options, v
 CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, int *options, void **values, unsigned int n,
                                int *library_options, void **library_values, unsigned int n_library)
 {
-    CUresult result = REAL_OR_NOT_FOUND(cuLibraryLoadFromFile, library, path, options, values, n, library_options,
-                                        library_values, n_library);
+    CUresult result = WITH_MEMORY(cuLibraryLoadFromFile, library, path, options, values, n, library_options,
+                                  library_values, n_library);
     if (!hook_active())
         return result;
     CUlibrary handle = result == CUDA_SUCCESS ? *library : NULL;
@@ -129,7 +130,7 @@ CUresult cuLibraryUnload(CUlibrary library)
 
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 {
-    CUresult result = REAL_OR_NOT_FOUND(cuModuleGetFunction, function, module, name);
+    CUresult result = WITH_MEMORY(cuModuleGetFunction, function, module, name);
     struct code *code;
     if (result != CUDA_SUCCESS || !hook_active())
         return result;
@@ -141,7 +142,7 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
 
 CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name)
 {
-    CUresult result = REAL_OR_NOT_FOUND(cuLibraryGetKernel, kernel, library, name);
+    CUresult result = WITH_MEMORY(cuLibraryGetKernel, kernel, library, name);
     struct code *code;
     if (result != CUDA_SUCCESS || !hook_active())
         return result;
@@ -153,7 +154,7 @@ CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *nam
 
 CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
 {
-    CUresult result = REAL_OR_NOT_FOUND(cuLibraryGetModule, module, library);
+    CUresult result = WITH_MEMORY(cuLibraryGetModule, module, library);
     struct code *code;
     if (result != CUDA_SUCCESS || !hook_active())
         return result;
@@ -165,7 +166,7 @@ CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
 
 CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
 {
-    CUresult result = REAL_OR_NOT_FOUND(cuKernelGetFunction, function, kernel);
+    CUresult result = WITH_MEMORY(cuKernelGetFunction, function, kernel);
     struct kernel *known;
     if (result != CUDA_SUCCESS || !hook_active() || !(known = registry_find(kernel)) ||
         registry_find(*function) == known)
@@ -185,7 +186,7 @@ static unsigned int smaller(unsigned int asked, CUresult result, unsigned int pr
 
 CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int n, CUmodule module)
 {
-    CUresult result = REAL_OR_NOT_FOUND(cuModuleEnumerateFunctions, functions, n, module);
+    CUresult result = WITH_MEMORY(cuModuleEnumerateFunctions, functions, n, module);
     unsigned int present = 0;
     if (result != CUDA_SUCCESS || !hook_active() || !functions)
         return result;
@@ -199,7 +200,7 @@ CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int n, CUmod
 
 CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int n, CUlibrary library)
 {
-    CUresult result = REAL_OR_NOT_FOUND(cuLibraryEnumerateKernels, kernels, n, library);
+    CUresult result = WITH_MEMORY(cuLibraryEnumerateKernels, kernels, n, library);
     struct code *code;
     const char *name;
     unsigned int present = 0;
