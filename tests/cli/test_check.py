@@ -385,6 +385,89 @@ def test_the_newest_that_the_assembler_knows(here: Path) -> None:
     assert (image.newest(known), image.newest({80}), image.newest({70}), image.newest(())) == (90, 80, 90, 90)
 
 
+KNOWING = """#!/bin/sh
+case "$1" in --help) echo "--gpu-name (-arch) Allowed values: 'sm_75','sm_80','sm_90','sm_90a','sm_120'"; exit;; esac
+case "$2" in
+    -arch=sm_75|-arch=sm_80|-arch=sm_90|-arch=sm_90a|-arch=sm_120) echo binary > "$5";;
+    *) echo "ptxas fatal   : Value '${2#-arch=}' is not defined for option 'gpu-name'"; exit 1;;
+esac
+"""
+"""An assembler that knows some architectures."""
+
+
+@pytest.fixture
+def knowing(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    tool = here.parent / "tools" / "knowing_ptxas"
+    tool.write_text(KNOWING)
+    tool.chmod(0o755)
+    monkeypatch.setattr("tui_probe.engine.assemble.find_tools", lambda _: [Tool(tool, (13, 0), "13.0.1")])
+    return here
+
+
+def write_target(folder: Path, target: str, text: str = STORE) -> None:
+    header = HEADER.replace("sm_80", target)
+    (folder / "made.ptx").write_text(header + text)
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "arch"),
+    [
+        ("sm_52", (), "sm_75"),
+        ("sm_72", (), "sm_75"),
+        ("sm_86", (), "sm_90"),
+        ("sm_86", ("--arch", "sm_120"), "sm_120"),
+        ("sm_90a", (), "sm_90"),
+    ],
+)
+def test_ptx_for_an_unknown_target_is_compiled_for_the_oldest_known_gpu(
+    target: str, options: tuple[str, ...], arch: str, knowing: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_target(knowing, target)
+    outcome = Outcome(("block_sched", "made.ptx", *options), capsys, knowing)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert f"\nstore: ok, for {arch}, in its PTX\n" in outcome.out
+    told = f"\n  target    {target}; compiled for {arch}, as by the driver of such a GPU\n"
+    assert (told in outcome.out) == (not target.startswith(arch))
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "unknown", "instead"),
+    [
+        ("sm_52", ("--arch", "sm_61"), "sm_61", "Name an architecture that this ptxas knows: --arch sm_75."),
+        ("sm_86", ("--arch", "sm_89"), "sm_89", "Name an architecture that this ptxas knows: --arch sm_90."),
+        ("sm_101a", (), "sm_101", "Set CUDA_HOME to a CUDA toolkit whose ptxas knows this GPU"),
+        ("sm_130", (), "sm_130", "Set CUDA_HOME to a CUDA toolkit whose ptxas knows this GPU"),
+    ],
+)
+def test_architecture_that_no_assembler_knows(
+    target: str, options: tuple[str, ...], unknown: str, instead: str, knowing: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_target(knowing, target)
+    outcome = Outcome(("block_sched", "made.ptx", *options), capsys, knowing)
+    assert (outcome.status, outcome.err) == (1, "")
+    assert f"\n  reason    ptxas 13.0.1 does not know {unknown}\n" in outcome.out
+    assert f"\n  instead   {instead}" in outcome.out
+    assert "architecture-unknown" in outcome.out
+
+
+@pytest.mark.parametrize("options", [(), ("--arch", "sm_90"), ("--arch", "sm_80")])
+def test_file_without_a_kernel_says_so(
+    options: tuple[str, ...], knowing: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_target(knowing, "sm_80", ".func f() { ret; }\n// .entry g() { ret; }\n.extern .func h")
+    outcome = Outcome(("block_sched", "made.ptx", *options), capsys, knowing)
+    assert outcome.status == 1
+    assert outcome.err == "tui-probe: error: made.ptx: there is no kernel in it, in PTX for sm_80\n"
+
+
+def test_file_without_a_kernel_for_an_older_gpu_names_its_target(
+    knowing: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_target(knowing, "sm_80", ".func f() { ret; }")
+    outcome = Outcome(("block_sched", "made.ptx", "--arch", "sm_75"), capsys, knowing)
+    assert outcome.err == "tui-probe: error: made.ptx: it has no kernel for a GPU of sm_75, but PTX for sm_80\n"
+
+
 def test_many_kernels_are_told_in_groups(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kernels = [STORE.replace("store", f"store_{number}") for number in range(70)]
     (here / "many.ptx").write_text(HEADER + REFUSED + "".join(kernels) + BROKEN)

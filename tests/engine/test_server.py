@@ -203,6 +203,22 @@ def test_without_an_assembler_the_driver_gets_ptx(without_ptxas: Path, tmp_path:
     assert "nvidia-cuda-nvcc" in (directory / "process.log").read_text()
 
 
+def test_gpu_that_no_assembler_knows_gets_ptx(tmp_path: Path) -> None:
+    tool = tmp_path / "ptxas"
+    tool.write_text(
+        "#!/bin/sh\necho \"ptxas fatal   : Value '${2#-arch=}' is not defined for option 'gpu-name'\"\nexit 1\n"
+    )
+    tool.chmod(0o755)
+    server = EngineServer(tmp_path / "engine", BLOCK_SCHED, Options("bin"), Assembler([Tool(tool, (13, 5), "13.5.37")]))
+    directory = kernel_directory(tmp_path, (HEADER + STORE).encode())
+    with server, connected(tmp_path / "engine") as hook:
+        assert hook.prepare(directory, "store", "sm_80") == ("ok", "probed.ptx")
+    log = (directory / "process.log").read_text()
+    assert "no ptxas on this machine knows sm_80: the driver compiles probed.ptx" in log
+    assert "ptxas 13.5.37 does not know sm_80 code architecture-unknown" in log
+    assert {"probed.ptx", "kernel.info", "sites.json"} <= {path.name for path in directory.iterdir()}
+
+
 def test_ptx_for_the_simulated_gpu_is_assembled_all_the_same(tmp_path: Path, ptxas: Tool) -> None:
     directory = kernel_directory(tmp_path, (HEADER + STORE).encode())
     server = EngineServer(tmp_path / "engine", BLOCK_SCHED, Options("ptx"), Assembler([ptxas]))

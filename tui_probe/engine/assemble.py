@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _SECONDS: Final = 600
 _ANSWER_SECONDS: Final = 2
 _TOO_OLD: Final = re.compile(r"Unsupported \.version|is not defined for option|Unsupported .*target")
+_UNKNOWN_ARCHITECTURE: Final = re.compile(r"is not defined for option 'gpu-name'")
 _HEAD_BYTES: Final = 65536
 _CODE: Final = ".text."
 
@@ -126,6 +127,9 @@ def _run(
         broken = because("assembler-broken", ptxas=str(tool.path), error=words)
         raise ToolchainError(broken, shlex.join(command)) from error
     elapsed = time.perf_counter() - begun
+    if status != 0 and _UNKNOWN_ARCHITECTURE.search(output):
+        unknown = because("architecture-unknown", version=tool.version, gpu=arch)
+        raise ToolchainError(unknown, "\n".join([shlex.join(command), output.strip()]))
     if status != 0:
         said = [line for line in output.splitlines() if line.strip()] or [f"exit status {status}"]
         refused = because("ptxas-refused", version=tool.version, words=said[0])

@@ -15,7 +15,9 @@ from tui_probe.engine.graft_gate import OpenGate
 from tui_probe.engine.kernel_info import note_in
 from tui_probe.engine.originals import Originals
 from tui_probe.engine.prepare import KERNEL_FILES, Preparer
-from tui_probe.reasons import advice_on
+from tui_probe.engine.toolchain import architectures
+from tui_probe.ptx.images import PtxText
+from tui_probe.reasons import advice_on, because
 from tui_probe.trace.kernels import read_process_log
 from tui_probe.trace.sites import read_sites
 
@@ -34,7 +36,7 @@ _BATCH: Final = 64
 """Kernels whose files are there at once, where they do not stay."""
 _SECONDS: Final = 0.25
 """Between two words about how far it is."""
-_NOT_FOR_THIS_GPU: Final = re.compile(r"is not defined for option 'gpu-name'")
+_LEFT_TO_DRIVER: Final = "probed.ptx"
 _COMPLAINT: Final = re.compile(
     r"ptxas (?!\d[\d.]*: )\S.*?/probed\.ptx, line (?P<line>\d+); (?:error|fatal) *: (?P<words>.+)"
 )
@@ -69,6 +71,8 @@ class KernelCheck:
     """Which image of the file it is from."""
     matched: tuple[tuple[str, int], ...] = ()
     """Of each part of the probe that is at instructions, blocks or lines, its name and how many places it matched."""
+    target: str = ""
+    """What its PTX or machine code is for, which may be older than ``arch``."""
 
 
 def check_kernels(
@@ -90,7 +94,7 @@ def check_kernels(
     originals = Originals()
     found: list[tuple[KernelCheck, ProcessLog]] = []
     for begin in range(0, len(kernels), _BATCH):
-        batch = _Batch(probe, arch, out, keep, begin, kernels[begin : begin + _BATCH])
+        batch = _Batch(probe, arch, out, keep, begin, kernels[begin : begin + _BATCH], assembler)
         preparer = Preparer(probe, assembler=assembler, originals=originals, gate=OpenGate())
         checks = batch.check(preparer, progress, len(kernels))
         preparer.close()  # waits for the assemblies that no launch would wait for
@@ -111,6 +115,7 @@ class _Batch:
     keep: bool
     begin: int
     kernels: Sequence[FoundKernel]
+    assembler: Assembler
 
     def check(
         self, preparer: Preparer, progress: Callable[[float], object], of: int
@@ -150,8 +155,22 @@ class _Batch:
         (directory / "original.bin").write_bytes(kernel.content())
         arch = self.arch or f"sm_{kernel.arch}"
         answer = preparer.prepare(directory, arch, kernel.name)
-        check = KernelCheck(kernel.name, "ok", arch, directory, way=kernel.way, image=kernel.image)
-        return _refused(check, answer.outcome, answer.reason) if answer.reason else _probed(self.probe, check)
+        check = KernelCheck(
+            kernel.name, "ok", arch, directory, way=kernel.way, image=kernel.image, target=kernel.target
+        )
+        reason = answer.reason
+        if reason is None and answer.text == _LEFT_TO_DRIVER and (tools := self.assembler.tools()):
+            # A run leaves it to the driver of such a GPU. Here nothing has shown that it can be assembled.
+            reason = because("architecture-unknown", version=tools[0].version, gpu=arch)
+        if reason is None:
+            return _probed(self.probe, check)
+        return _refused(check, "failed" if answer.reason is None else answer.outcome, reason, self._known(kernel))
+
+    def _known(self, kernel: FoundKernel) -> str:
+        """The oldest architecture that the PTX of a kernel runs on, of those that there is an assembler for; ""."""
+        known = {arch for tool in self.assembler.tools() for arch in architectures(tool)}
+        text = kernel.source
+        return next((f"sm_{arch}" for arch in sorted(known) if isinstance(text, PtxText) and text.runs_on(arch)), "")
 
 
 def _log(check: KernelCheck) -> ProcessLog:
@@ -173,13 +192,14 @@ def _clear(directory: Path) -> None:
             file.unlink()
 
 
-def _refused(check: KernelCheck, outcome: str, reason: Reason) -> KernelCheck:
-    """Of a kernel that was not probed: why, and what to write instead."""
+def _refused(check: KernelCheck, outcome: str, reason: Reason, known: str) -> KernelCheck:
+    """Of a kernel that was not probed: why, and what to write instead. ``known`` is an architecture that would do."""
     directory = check.directory
-    instead = advice_on(reason.code, reason.parameters) if outcome == "skipped" else ""
-    if _NOT_FOR_THIS_GPU.search(reason.text):
-        instead = "Name an architecture that this ptxas knows: --arch sm_90."
-    elif (directory / "probed.ptx").exists() and not (directory / "pruned.bin").exists():
+    is_unknown = reason.code == "architecture-unknown"
+    instead = advice_on(reason.code, reason.parameters) if outcome == "skipped" or is_unknown else ""
+    if is_unknown and known:
+        instead = f"Name an architecture that this ptxas knows: --arch {known}."
+    elif not is_unknown and (directory / "probed.ptx").exists() and not (directory / "pruned.bin").exists():
         instead = "Compile its PTX anew: ptxas refuses this kernel without the probe too."
     return replace(
         check,

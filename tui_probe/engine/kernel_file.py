@@ -43,6 +43,11 @@ class FoundKernel:
     image: int
     source: PtxText | fatbin.Entry
 
+    @property
+    def target(self) -> str:
+        """What its PTX or its cubin is for: ``sm_90``."""
+        return f"sm_{self.source.arch}"
+
     def content(self) -> bytes:
         """The PTX module or the cubin that it is in. Raises ImageError."""
         return self.source.text.encode() if isinstance(self.source, PtxText) else self.source.content()
@@ -57,9 +62,22 @@ class KernelImage:
     cubins: Sequence[fatbin.Entry]
 
     def newest(self, known: Collection[int]) -> int:
-        """The newest architecture that it is for, of those ``known`` (90) if there is one; 0 if it has none."""
+        """The newest architecture that it is for, of those ``known`` (90) if there is one; 0 if it has none.
+
+        PTX for an architecture that is not known runs on later ones: then it is the oldest of these that is known.
+        """
         held = {*ptx_targets(self.ptx), *(cubin.arch for cubin in self.cubins)}
-        return max(held.intersection(known) or held, default=0)
+        if held.intersection(known):
+            return max(held.intersection(known))
+        return next(filter(self.has_ptx_for, sorted(known)), max(held, default=0))
+
+    def has_ptx_for(self, arch: int) -> bool:
+        """Whether a device of ``arch`` (90) can run PTX of it. Raises ImageError."""
+        return any(True for texts in fitting_ptx(self.ptx, arch) for _ in texts)
+
+    def fits(self, arch: int) -> bool:
+        """Whether a device of ``arch`` (90) can run anything of it, be there a kernel in that or not."""
+        return bool(fitting_cubins(self.cubins, arch)) or self.has_ptx_for(arch)
 
     def kernels(self, arch: int) -> Iterator[FoundKernel]:
         """Its kernels for a device of ``arch`` (90), each by the way that a run takes. Raises ImageError."""

@@ -48,6 +48,7 @@ _ARCH: Final = re.compile(r"sm_(\d+)[af]?")
 _LACK_REGISTERS: Final = frozenset({"graft-uniform", "graft-calls"})
 _WITHOUT_PTX: Final = frozenset({"no-ptx", "ptx-for-other-gpu", "no-ptx-for-kernel"})
 """Codes of images in which there may be machine code all the same."""
+_UNKNOWN_ARCHITECTURE: Final = "architecture-unknown"
 _NO_ASSEMBLER: Final = f"[assemble] no ptxas on this machine: the driver compiles probed.ptx; {INSTALL_HINT}"
 
 
@@ -139,6 +140,8 @@ class Preparation:
         load = "probed.bin" if tools and self.options.load == "bin" else "probed.ptx"
         if load == "probed.bin" and isinstance(failure := assemblies[0].result(), ToolchainError):
             assemblies[1].result()
+            if failure.reason is not None and failure.reason.code == _UNKNOWN_ARCHITECTURE:
+                return self._left_to_driver(kernel, asked)
             return Answer.refusal("failed", of_assembler(failure))
         sampled, threads = self.options.sampled, asked.threads
         fitting = Fitting(kernel, probe, self.assembler, self.directory, asked.arch, threads, sampled)
@@ -146,6 +149,15 @@ class Preparation:
         if self.kept is not None:
             self.pool.submit(self._keep, self.kept, asked.key, load, asked.found, assemblies, reach)
         return Answer("ok", load)
+
+    def _left_to_driver(self, kernel: Kernel, asked: _Asked) -> Answer:
+        """Of a GPU that no ptxas here knows, as those that are older than its CUDA release: its driver knows it."""
+        probed = self._with(self.probe, kernel, asked, limit_unseen(kernel, asked.threads))
+        self._write("probed.ptx", probed.ptx)
+        self._write_info(probed)
+        self._write_sites(kernel, probed)
+        self.log.write(f"[assemble] no ptxas on this machine knows {asked.arch}: the driver compiles probed.ptx")
+        return Answer("ok", "probed.ptx")
 
     def _inserted(self, original: Original, kernel: Kernel, asked: _Asked, most: int) -> Probed:
         """The kernel with the probe. Of one that cannot be probed, all is there that needs no probe."""

@@ -110,4 +110,6 @@ def _nothing(file: KernelFile, arch: int | None) -> str:
     held = file.held()
     if not held:
         return f"there is neither PTX nor machine code of a kernel in it: {_NO_PTX}"
-    return f"it has no kernel for a GPU of sm_{arch}, but {held}" if arch else f"there is no kernel in it, in {held}"
+    if arch and not any(image.fits(arch) for image in file.images):
+        return f"it has no kernel for a GPU of sm_{arch}, but {held}"
+    return f"there is no kernel in it, in {held}"

@@ -78,6 +78,10 @@ def _kernel(check: Check, kernel: KernelCheck, log: ProcessLog, arrow: str) -> I
     yield f"{kernel.name}: {kernel.status}, for {kernel.arch}, in its {WAYS[kernel.way]}{_of_images(check, kernel)}"
     if (readable := demangle(kernel.name)) != kernel.name:
         yield _field("  is", readable)
+    if kernel.target != kernel.arch:
+        compiled = f"compiled for {kernel.arch}, as by the driver of such a GPU"
+        runs = f"{kernel.arch} runs it too"
+        yield _field("  target", f"{kernel.target}; {compiled if kernel.way == 'ptx' else runs}")
     if kernel.status == "ok":
         if log.pruned or log.probed:
             yield _field("  registers", _before_and_after(log, "registers", arrow))
@@ -198,4 +202,5 @@ def _kernel_record(check: Check, kernel: KernelCheck, log: ProcessLog) -> dict[s
         "instructions_added": kernel.added,
         "matched": dict(kernel.matched),
         "directory": None if check.out is None else str(kernel.directory),
+        "target": kernel.target or None,
     }
