@@ -152,7 +152,7 @@ void background_waited(uint64_t nanoseconds)
 
 static bool is_of_code(const struct job *job, const void *code)
 {
-    return job->kernel->code == code;
+    return job->launch.instance->code == code;
 }
 
 static bool is_of_context(const struct job *job, const void *context)

@@ -16,6 +16,7 @@
 #include "settings.h"
 #include "signals.h"
 #include "timers.h"
+#include "unloading.h"
 #include "variants.h"
 
 static void fetch_records(CUcontext context)
@@ -49,7 +50,7 @@ static void settle_context(CUcontext context, bool gone)
         twins_forget(context);
     }
     variants_settle(context, gone);
-    registry_settle_context(context, gone);
+    unloading_settle_context(context, gone);
     buffers_settle(context, gone);
     timers_settle(context, gone);
     allocations_settle(context, gone);

@@ -13,7 +13,7 @@
 
 #include "settings.h"
 
-enum { LOG_PART = 8 };
+enum { LOG_PART = 8, RESERVE_PART = 8 };
 
 /* In the place of a page for which there is no memory. */
 static struct control spare;
@@ -132,6 +132,17 @@ void control_return(struct control_budget *budget, uint64_t amount)
 bool control_log_is_open(void)
 {
     return control_left(&control->log_bytes) && control_left(&control->trace_bytes);
+}
+
+static bool has_reserve(const struct control_budget *budget)
+{
+    const uint64_t limit = atomic_load(&budget->limit);
+    return limit == CONTROL_NO_LIMIT || atomic_load(&budget->used) < limit + limit / RESERVE_PART;
+}
+
+bool control_log_has_reserve(void)
+{
+    return has_reserve(&control->log_bytes) && has_reserve(&control->trace_bytes);
 }
 
 uint64_t control_left_beside_log(void)

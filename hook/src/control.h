@@ -106,6 +106,9 @@ void control_reset(void);
 /* Whether lines of calls that a program makes often still go into event.log. */
 bool control_log_is_open(void);
 
+/* Whether lines that sum up others, and those of new kernels, still do: an eighth more is kept for them. */
+bool control_log_has_reserve(void);
+
 /* What is left of the trace for anything but event.log, which keeps a part: a full trace can still say why. */
 uint64_t control_left_beside_log(void);
 

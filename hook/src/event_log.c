@@ -1,12 +1,25 @@
 #include "event_log.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "control.h"
 #include "hook_state.h"
 #include "launch_log.h"
 #include "log_file.h"
 #include "signals.h"
+
+enum { LEFT_OUT_BYTES = 1024 };
+
+/* Lines that the log had no room for, by tag. */
+static struct {
+    const char *tag;
+    atomic_uint_fast64_t lines;
+} left_out[] = {{.tag = "other"}, {.tag = "mod"},    {.tag = "bin"},   {.tag = "mem"},
+                {.tag = "nvtx"},  {.tag = "graph"},  {.tag = "node"},  {.tag = "time"},
+                {.tag = "exec"},  {.tag = "kernel"}, {.tag = "budget"}};
 
 void event_log(const char *format, ...)
 {
@@ -40,11 +53,36 @@ void event_log_launches(void)
     signals_release();
 }
 
-bool event_log_has_room(void)
+static atomic_uint_fast64_t *left_out_of(const char *format)
 {
-    if (control_log_is_open())
-        return true;
-    if (hook_active())
-        atomic_fetch_add(&control->log_bytes.refused, 1);
-    return false;
+    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
+        if (strncmp(format + 1, left_out[i].tag, strlen(left_out[i].tag)) == 0)
+            return &left_out[i].lines;
+    return &left_out[0].lines;
+}
+
+void event_log_leave_out(const char *format, ...)
+{
+    if (!hook_active())
+        return;
+    atomic_fetch_add(&control->log_bytes.refused, 1);
+    atomic_fetch_add(left_out_of(format), 1);
+}
+
+void event_log_left_out(void)
+{
+    char text[LEFT_OUT_BYTES];
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
+        if (atomic_load(&left_out[i].lines))
+            used += (size_t)snprintf(text + used, sizeof text - used, " %s %llu", left_out[i].tag,
+                                     (unsigned long long)atomic_load(&left_out[i].lines));
+    if (used)
+        event_log("[budget] unlisted lines%s\n", text);
+}
+
+void event_log_reset(void)
+{
+    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
+        atomic_store(&left_out[i].lines, 0);
 }

@@ -8,13 +8,26 @@
 
 #include <stdbool.h>
 
+#include "control.h"
+
 /* Adds whole lines ("…\n"). Does nothing in a process that is not traced. */
 void event_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The same for calls that a program may make any number of times: they stop, counted, where the log's budget does. */
-#define event_log_often(...) (event_log_has_room() ? event_log(__VA_ARGS__) : (void)0)
+#define event_log_often(...) (control_log_is_open() ? event_log(__VA_ARGS__) : event_log_leave_out("" __VA_ARGS__))
 
-bool event_log_has_room(void);
+/* The same for lines that sum up others: they go on for a while. */
+#define event_log_summary(...) \
+    (control_log_has_reserve() ? event_log(__VA_ARGS__) : event_log_leave_out("" __VA_ARGS__))
+
+/* Counts a line by its tag. */
+void event_log_leave_out(const char *format, ...);
+
+/* Says how many lines of each tag were left out. */
+void event_log_left_out(void);
+
+/* Forgets these counts, in a forked child. */
+void event_log_reset(void);
 
 /* Adds the launches so far, so that what is counted along with their lines is known. */
 void event_log_launches(void);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "graph_captured.h"
+#include "kernels.h"
 #include "real.h"
 #include "reasons.h"
 #include "registry.h"
@@ -35,12 +36,13 @@ bool graph_node_set_kernel(struct graph_node *node, const CUDA_KERNEL_NODE_PARAM
     memcpy(launch->grid, parameters->grid, sizeof launch->grid);
     memcpy(launch->block, parameters->block, sizeof launch->block);
     launch->shared = parameters->sharedMemBytes;
-    node->kernel = registry_kernel(function);
+    const struct instance *instance = registry_instance(function);
+    node->kernel = instance ? atomic_load_explicit(&instance->kernel, memory_order_relaxed) : NULL;
     node->key = node->kernel ? schedule_key(node->kernel, launch) : NULL;
     if (!node->key)
         return false;
     launch->key = node->key;
-    registry_number_kernel(node->kernel);
+    kernels_number(node->kernel);
     if (atomic_load_explicit(&node->kernel->status, memory_order_relaxed) == KERNEL_NEW)
         atomic_store_explicit(&node->kernel->unprepared, reason(GRAPH_NOT_PROBED), memory_order_relaxed);
     return true;

@@ -18,7 +18,7 @@ struct graph_node {
     /* Of a kernel. */
     struct kernel *kernel;
     struct key *key;
-    struct launch launch; /* its shape; the parameters are the clone's */
+    struct launch launch; /* its shape; the parameters are the clone's, and the instance is looked up for each replay */
     CUlaunchConfig config;
     CUlaunchAttribute attributes[2];
     int64_t captured; /* the launch that it was captured from, by number; GRAPH_NOT_CAPTURED */

@@ -11,6 +11,7 @@
 #include "probed_launch.h"
 #include "real.h"
 #include "reasons.h"
+#include "registry.h"
 #include "settings.h"
 #include "shared_variables.h"
 #include "streams.h"
@@ -115,10 +116,14 @@ static const struct reason *take(const struct executable *executable, const stru
     CUresult result = graph_kernel_parameters(node->twin, &parameters);
     if (result != CUDA_SUCCESS)
         return node->refused = reason_with(GRAPH_NODE_REFUSED, reason_error_name(result));
+    struct instance *instance = registry_find_of(node->kernel, node->launch.function);
+    if (!instance)
+        return reason(KERNEL_UNLOADED);
     if (!parameters.func && parameters.ctx && parameters.ctx != executable->context)
         return node->refused = reason(GRAPH_OTHER_CONTEXT);
     entry->node = node;
     entry->launch = launch_of(executable, replay, ordinal, &parameters);
+    entry->launch.instance = instance;
     entry->launch.replayed = !first;
     reason = probed_take_in_turn(&entry->holding, &entry->launch, node->kernel, executable->context);
     if (reason) {

@@ -11,6 +11,7 @@
 #include "nvtx.h"
 #include "prepare.h"
 #include "real.h"
+#include "registry.h"
 #include "settings.h"
 #include "timing.h"
 
@@ -64,7 +65,9 @@ static bool is_prepared(struct graph_node *node)
     enum kernel_status status = atomic_load_explicit(&kernel->status, memory_order_acquire);
     if (status != KERNEL_NEW)
         return status == KERNEL_PROBED;
-    const struct reason *reason = prepare_refused(kernel);
+    if (!(node->launch.instance = registry_find_of(kernel, node->launch.function)))
+        return false;
+    const struct reason *reason = prepare_refused(kernel, &node->launch);
     if (!reason && background_takes(kernel, &node->launch))
         reason = reason(BEING_PREPARED);
     if (reason) {

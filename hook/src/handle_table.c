@@ -81,6 +81,22 @@ bool handle_table_put(struct handle_table *table, const void *handle, void *valu
     return true;
 }
 
+/* A dead slot before an empty one is at the end of every chain that it is in: it becomes empty, and so the one before. */
+static void empty_dead_slots(struct handle_table *table, struct handle_slots *slots)
+{
+    const size_t mask = slots->capacity - 1;
+    for (size_t i = 2 * slots->capacity; i-- > 0;) { /* twice: a chain may go on at the beginning */
+        struct handle_slot *slot = &slots->slot[i & mask];
+        const struct handle_slot *next = &slots->slot[(i + 1) & mask];
+        if (atomic_load_explicit(&slot->handle, memory_order_relaxed) &&
+            !atomic_load_explicit(&slot->value, memory_order_relaxed) &&
+            !atomic_load_explicit(&next->handle, memory_order_relaxed)) {
+            atomic_store_explicit(&slot->handle, NULL, memory_order_release);
+            table->used--;
+        }
+    }
+}
+
 void handle_table_remove(struct handle_table *table, bool (*matches)(const void *value, const void *wanted),
                          const void *wanted)
 {
@@ -90,6 +106,8 @@ void handle_table_remove(struct handle_table *table, bool (*matches)(const void 
         if (value && matches(value, wanted))
             atomic_store_explicit(&slots->slot[i].value, NULL, memory_order_release);
     }
+    if (slots)
+        empty_dead_slots(table, slots);
 }
 
 void handle_table_drop(struct handle_table *table, const void *handle, const void *value)

@@ -1,5 +1,6 @@
 /* A map from driver handles to our records. Reading takes no lock, for it is on the path of every
- * launch; writers exclude each other outside. A handle may be removed and used again. */
+ * launch; writers exclude each other outside. A handle may be removed and used again; the table is as
+ * large as the most handles at a time need. */
 #ifndef TUI_PROBE_HANDLE_TABLE_H
 #define TUI_PROBE_HANDLE_TABLE_H
 

@@ -72,18 +72,24 @@ static void capture_fatbin(struct image *image, const void *code, size_t size, c
     keep_code(image, code, true, origin);
 }
 
-/* The wrapper is a structure of the program's memory; its pointer leads to the container. */
+/* A structure of the program's memory. */
+struct wrapper {
+    uint32_t magic, version;
+    const void *container;
+};
+
+static const void *container_of_wrapper(const void *code)
+{
+    struct wrapper wrapper;
+    memcpy(&wrapper, code, sizeof wrapper);
+    return wrapper.container;
+}
+
 static void capture_wrapper(struct image *image, const void *code, size_t size, const struct origin *origin)
 {
-    struct {
-        uint32_t magic, version;
-        const void *container;
-    } wrapper;
-    if (size < sizeof wrapper)
-        return;
-    memcpy(&wrapper, code, sizeof wrapper);
-    if (wrapper.container && fatbin_is(wrapper.container, IMAGE_SIZE_UNKNOWN))
-        capture_fatbin(image, wrapper.container, IMAGE_SIZE_UNKNOWN, origin);
+    const void *container = size < sizeof(struct wrapper) ? NULL : container_of_wrapper(code);
+    if (container && fatbin_is(container, IMAGE_SIZE_UNKNOWN))
+        capture_fatbin(image, container, IMAGE_SIZE_UNKNOWN, origin);
 }
 
 static void capture_elf(struct image *image, const void *code, size_t size, const struct origin *origin)
@@ -93,6 +99,55 @@ static void capture_elf(struct image *image, const void *code, size_t size, cons
         keep(image, code, image->size);
     else
         keep_code(image, code, false, origin);
+}
+
+/* Another thread may have found it, too: then it is the same. */
+static void keep_digest(struct image *image, struct digest digest)
+{
+    struct digest *kept = malloc(sizeof *kept), *before = NULL;
+    if (kept) {
+        *kept = digest;
+        if (!atomic_compare_exchange_strong(&image->digest, &before, kept))
+            free(kept);
+    }
+}
+
+/* Reads a small image in memory as a whole, now. One in a mapped file is not on the disk's way into memory yet. */
+static void digest_small(struct image *image, const void *code, const struct origin *origin)
+{
+    enum { SMALL_BYTES = 1 << 20 };
+    const void *bytes = code;
+    if (image->type == IMAGE_WRAPPED_FATBIN)
+        bytes = container_of_wrapper(code);
+    if (image->size && image->size <= SMALL_BYTES && (origin->path || !machine_code_is_mapped(bytes, image->size)))
+        keep_digest(image, digest_of(bytes, image->size));
+}
+
+/* Of what was kept: the place in a file, else the copies. */
+static bool digest_kept(const struct image *image, struct digest *digest)
+{
+    const struct machine_code *code = image->code;
+    if (code && machine_code_place(code, digest))
+        return true;
+    if (image->is_too_large || (code && code->lost) || (!image->ptx && !code))
+        return false;
+    *digest = digest_of(image->ptx, image->ptx ? image->ptx_size : 0);
+    if (code)
+        *digest = digest_more(*digest, code->copy, code->size);
+    return true;
+}
+
+bool image_digest(struct image *image, struct digest *digest)
+{
+    const struct digest *kept = atomic_load(&image->digest);
+    if (kept) {
+        *digest = *kept;
+        return true;
+    }
+    if (!digest_kept(image, digest))
+        return false;
+    keep_digest(image, *digest);
+    return true;
 }
 
 struct image *image_capture(const void *code, size_t size, const struct origin *origin)
@@ -115,6 +170,7 @@ struct image *image_capture(const void *code, size_t size, const struct origin *
         image->size = strnlen(code, size);
         keep(image, code, image->size);
     }
+    digest_small(image, code, origin);
     return image;
 }
 
@@ -203,6 +259,7 @@ void image_release(struct image *image)
         host_memory_give(HOST_IMAGES, image->ptx_size);
     free(image->ptx);
     machine_code_free(image->code);
+    free(atomic_load(&image->digest));
     free(image->saved_path);
     free(image);
 }

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "digest.h"
 #include "image_formats.h"
 #include "machine_code.h"
 
@@ -23,6 +24,7 @@ struct image {
     size_t ptx_size;
     bool is_too_large; /* there is no copy of the PTX because the limit of the hook's memory is reached */
     struct machine_code *code; /* NULL: none, or nobody asks for it */
+    _Atomic(struct digest *) digest; /* NULL: not known yet */
     /* Guarded by the preparation lock: where the image was written, and what of it. */
     char *saved_path;
     unsigned saved;
@@ -52,6 +54,9 @@ struct image_part {
  * image_part_free frees it. */
 const struct reason *image_part_make(const struct image *image, unsigned kept, struct image_part *part);
 void image_part_free(struct image_part *part);
+
+/* A number that equal images have in common. False where too little of it was kept to tell. */
+bool image_digest(struct image *image, struct digest *digest);
 
 void image_release(struct image *image);
 

@@ -1,4 +1,5 @@
-/* A kernel of a loaded image: its names and handles, what became of it, and its probed functions. */
+/* Loads of images, their kernels, and the probed functions of these. A handle of the program leads to an instance: a
+ * kernel of one load. Instances of equal content are one kernel, which has the prepared image, the schedule and the row. */
 #ifndef TUI_PROBE_KERNEL_H
 #define TUI_PROBE_KERNEL_H
 
@@ -7,6 +8,7 @@
 #include <stdint.h>
 
 #include "cuda_abi.h"
+#include "digest.h"
 #include "image.h"
 #include "pace.h"
 #include "reasons.h"
@@ -14,17 +16,39 @@
 
 /* One load of an image, as a module or as a library. */
 struct code {
-    struct code *next;
+    struct code *newer, *older; /* of those that are loaded */
     struct image *image; /* NULL after unloading, or if the image was never seen */
+    uint64_t serial;     /* loads of the process before this one */
+    uint64_t options;    /* a hash of the options of the load that change its kernels */
     bool is_library;
-    bool is_leaving; /* the driver is unloading it: its handles may be dead; guarded by the registry's lock */
     CUcontext context; /* that it was loaded in; NULL for a library */
+    /* Guarded by the registry's lock. */
+    bool is_leaving;   /* the driver is unloading it: its handles may be dead */
+    bool is_forgotten; /* no handle leads to it */
     union {
         void *handle;
         CUmodule module;
         CUlibrary library;
     };
-    struct kernel *kernels;
+    struct instance *instances;
+};
+
+/* A kernel of one load. The variants are loaded for it, since variables belong to a load. */
+struct instance {
+    struct instance *next; /* of the same code */
+    struct code *code;
+    char *name;
+    CUkernel library_kernel; /* its handle as a library kernel, if it has one */
+    struct stepwise *stepwise; /* what was set for a launch in steps; NULL: nothing */
+    _Atomic(struct kernel *) kernel; /* NULL before its first launch */
+    _Atomic(struct variant *) variants[]; /* for each probe of the run, in their order */
+};
+
+/* Instances are the same kernel if they have the same name and these. */
+struct identity {
+    struct digest image;
+    uint64_t options;    /* of the load */
+    unsigned capability; /* of the device, for which kernels are prepared */
 };
 
 struct parameter {
@@ -114,7 +138,6 @@ struct probing {
     const struct reason *note; /* what a person should know of it, from the engine; NULL: nothing */
     char *load_path;
     struct sampled_form sampled_form;
-    _Atomic(struct variant *) variants;
     _Atomic(const struct reason *) reason; /* why no launch has this probe; NULL if launches may */
     atomic_uint served[KERNEL_TURNS]; /* which launch had it last, by the kernel's turns; 0: none */
 };
@@ -136,12 +159,11 @@ enum kernel_status { KERNEL_NEW, KERNEL_PROBED, KERNEL_PASSED };
 enum { KERNEL_NO_INDEX = UINT32_MAX };
 
 struct kernel {
-    struct kernel *next;  /* of the same code */
+    struct kernel *of_bucket; /* the next with the same hash; see kernels.c */
     struct kernel *older; /* of the process */
-    struct code *code;
+    struct identity identity;
     char *name;
-    CUkernel library_kernel; /* its handle as a library kernel, if it has one */
-    uint32_t index;          /* in order of first launch; KERNEL_NO_INDEX before */
+    uint32_t index; /* in order of first launch; KERNEL_NO_INDEX before */
     _Atomic(enum kernel_status) status;
     _Atomic(const struct reason *) reason; /* why it is passed through */
     atomic_bool awaited; /* it is new, and a thread of ours prepares it */

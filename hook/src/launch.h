@@ -17,6 +17,7 @@ struct launch {
     bool replayed;        /* a node of a graph, behind others that hold memory until it has some */
     bool per_thread;      /* a _ptsz form: stream 0 is the calling thread's own */
     CUfunction function;  /* may be a CUkernel in disguise */
+    struct instance *instance; /* what that leads to */
     uint32_t grid[3], block[3], shared;
     CUstream stream;      /* as passed */
     void **parameters;    /* pointers to values, or NULL */

@@ -7,6 +7,7 @@
 #include "gate.h"
 #include "graph_captured.h"
 #include "hook_state.h"
+#include "kernels.h"
 #include "launch.h"
 #include "launch_counts.h"
 #include "launch_intercept.h"
@@ -37,12 +38,12 @@ static CUresult launch_timed(struct launch *launch, struct kernel *kernel, const
 static const struct reason *not_yet(const struct launch *launch, struct kernel *kernel, const struct reason *closed_by)
 {
     if (!atomic_load_explicit(&kernel->unprepared, memory_order_relaxed))
-        registry_number_kernel(kernel);
+        kernels_number(kernel);
     const struct reason *reason = closed_by;
     if (!reason && stream_is_capturing(launch_stream(launch)))
         reason = reason(CAPTURING);
     if (!reason)
-        reason = prepare_refused(kernel);
+        reason = prepare_refused(kernel, launch);
     if (reason)
         atomic_store_explicit(&kernel->unprepared, reason, memory_order_relaxed);
     return reason;
@@ -57,9 +58,10 @@ static bool is_left_out(const struct launch *launch)
 
 static CUresult follow(struct launch *launch)
 {
-    struct kernel *kernel;
-    if (!launch->function || !hook_launching() || !(kernel = registry_kernel(launch->function)) ||
-        !(launch->key = schedule_key(kernel, launch)))
+    if (!launch->function || !hook_launching() || !(launch->instance = registry_instance(launch->function)))
+        return launch_enqueue(launch, launch->function, NULL);
+    struct kernel *kernel = atomic_load_explicit(&launch->instance->kernel, memory_order_relaxed);
+    if (!(launch->key = schedule_key(kernel, launch)))
         return launch_enqueue(launch, launch->function, NULL);
     launch->time = clock_now();
     launch->number = launch_count_next();

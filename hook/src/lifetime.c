@@ -30,6 +30,7 @@
 #include "graph_twin.h"
 #include "hook_state.h"
 #include "host_memory.h"
+#include "kernels.h"
 #include "last_thread.h"
 #include "launch_counts.h"
 #include "launch_log.h"
@@ -52,6 +53,7 @@
 #include "threads.h"
 #include "timing.h"
 #include "trace_dir.h"
+#include "unloading.h"
 
 enum {
     GIVE_UP_MILLISECONDS = 200,
@@ -95,6 +97,7 @@ static void what_is_left(void)
     prepare_count_last();
     benchmark_end();
     nvtx_flush();
+    event_log_left_out();
 }
 
 static void last_words(void)
@@ -258,10 +261,13 @@ static void begin_in_child(void)
     settings.stamp = NULL;
     hook_state_reset();
     log_file_reset();
+    event_log_reset();
     launch_log_reset();
     packed_log_reset();
     schedule_reset();
     registry_reset();
+    kernels_reset();
+    unloading_reset();
     prepare_reset();
     booking_reset();
     control_reset();

@@ -85,6 +85,27 @@ static int look_in(struct dl_phdr_info *object, size_t size, void *argument)
     return 0;
 }
 
+bool machine_code_is_mapped(const void *bytes, size_t size)
+{
+    return dl_iterate_phdr(look_in, &(struct mapped){.address = bytes, .size = size});
+}
+
+bool machine_code_place(const struct machine_code *code, struct digest *digest)
+{
+    const uint64_t place[] = {(uint64_t)code->device,
+                              (uint64_t)code->inode,
+                              (uint64_t)code->file_size,
+                              (uint64_t)code->modified.tv_sec,
+                              (uint64_t)code->modified.tv_nsec,
+                              (uint64_t)code->offset,
+                              (uint64_t)code->size,
+                              code->fingerprint};
+    if (!code->path)
+        return false;
+    *digest = digest_more(digest_of(place, sizeof place), code->first, CODE_FIRST_BYTES);
+    return true;
+}
+
 /* Notes where the file has it. False if there is no such file. */
 static bool note_place(struct machine_code *code, const char *path, off_t offset)
 {

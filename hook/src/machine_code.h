@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "digest.h"
 #include "reasons.h"
 
 /* How an image came to the driver. */
@@ -38,6 +39,12 @@ struct machine_code {
 /* What is needed of the machine code at BYTES, a container or a cubin of SIZE bytes: a note of its place where it lies in a
  * file, else a copy, within bounds. NULL without memory, or if there is no machine code. */
 struct machine_code *machine_code_keep(const void *bytes, size_t size, bool is_fatbin, const struct origin *origin);
+
+/* Whether BYTES are in a file that the dynamic linker has mapped. */
+bool machine_code_is_mapped(const void *bytes, size_t size);
+
+/* Where it is in its file, and how that file was, as a number. False if it is in none. */
+bool machine_code_place(const struct machine_code *code, struct digest *digest);
 
 void machine_code_free(struct machine_code *code);
 

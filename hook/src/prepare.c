@@ -17,6 +17,7 @@
 #include "figures.h"
 #include "graft_faults.h"
 #include "kernel_info.h"
+#include "kernels.h"
 #include "own_file.h"
 #include "parameters.h"
 #include "real.h"
@@ -56,9 +57,10 @@ static struct fate failed(const struct reason *reason)
 
 static void read_parameters(struct kernel *kernel, const struct launch *launch)
 {
-    const bool library = (void *)kernel->library_kernel == (void *)launch->function;
-    kernel->parameters_known = parameters_read(launch->function, library ? kernel->library_kernel : NULL,
-                                               &kernel->parameters, &kernel->n_parameters);
+    const CUkernel of_library = launch->instance->library_kernel;
+    const bool library = (void *)of_library == (void *)launch->function;
+    kernel->parameters_known =
+        parameters_read(launch->function, library ? of_library : NULL, &kernel->parameters, &kernel->n_parameters);
     for (size_t i = 0; kernel->parameters_known && i < kernel->n_parameters; i++)
         kernel->parameter_bytes += kernel->parameters[i].size;
     if (!kernel->parameters_known)
@@ -211,7 +213,7 @@ static void count_folder(char *directory, bool has_image)
 
 static struct fate make_probed(struct kernel *kernel, const struct launch *launch, unsigned kept, struct fate *fates)
 {
-    struct image *image = kernel->code->image;
+    struct image *image = launch->instance->code->image;
     const struct reason *reason;
     bool written = false;
     event_log("[probe] find %p name %s bin %p size %zu\n", (void *)launch->function, kernel->name, (void *)image->ptx,
@@ -230,9 +232,9 @@ static struct fate make_probed(struct kernel *kernel, const struct launch *launc
 }
 
 /* Why the machine code of a kernel is left alone; NULL: it is not. */
-static const struct reason *code_refused(const struct kernel *kernel)
+static const struct reason *code_refused(const struct kernel *kernel, const struct image *image)
 {
-    const struct machine_code *code = kernel->code->image->code;
+    const struct machine_code *code = image->code;
     if (!code)
         return reason(NO_PTX);
     const char *closed = code->closed ? code->closed : machine_code_closed_name(kernel->name);
@@ -243,9 +245,8 @@ static const struct reason *code_refused(const struct kernel *kernel)
 
 /* What of its image is written for KERNEL, as FATBIN_PTX and a compute capability. PTX wins where the device can run it.
  * Returns why it is nothing, or NULL. */
-static const struct reason *choose_part(const struct kernel *kernel, unsigned *kept)
+static const struct reason *choose_part(const struct kernel *kernel, const struct image *image, unsigned *kept)
 {
-    const struct image *image = kernel->code->image;
     CUdevice device;
     const unsigned capability =
         REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) == CUDA_SUCCESS ? device_capability(device) : 0;
@@ -253,7 +254,7 @@ static const struct reason *choose_part(const struct kernel *kernel, unsigned *k
     *kept = image->ptx ? FATBIN_PTX : 0;
     if (ptx == FATBIN_PTX_RUNS || !capability)
         return image->ptx ? NULL : reason(NO_PTX);
-    const struct reason *reason = code_refused(kernel);
+    const struct reason *reason = code_refused(kernel, image);
     if (!reason)
         *kept |= capability;
     if (ptx == FATBIN_PTX_MAY_RUN || (ptx == FATBIN_PTX_NEWER && reason && reason->code == REASON_NO_PTX))
@@ -264,7 +265,7 @@ static const struct reason *choose_part(const struct kernel *kernel, unsigned *k
 /* FATES[i].status is set where probe i came so far as to have one of its own. */
 static struct fate decide(struct kernel *kernel, const struct launch *launch, struct fate *fates)
 {
-    const struct image *image = kernel->code->image;
+    const struct image *image = launch->instance->code->image;
     const struct reason *reason = atomic_load(&kernel->reason);
     unsigned kept;
     if (reason)
@@ -276,7 +277,7 @@ static struct fate decide(struct kernel *kernel, const struct launch *launch, st
         return skipped(reason(IMAGE_UNSEEN));
     if (!image->ptx && image->ptx_size)
         return failed(image->is_too_large ? reason(HOST_LIMIT) : reason(HOST_MEMORY));
-    reason = choose_part(kernel, &kept);
+    reason = choose_part(kernel, image, &kept);
     return reason ? skipped(reason) : make_probed(kernel, launch, kept, fates);
 }
 
@@ -293,18 +294,19 @@ static const struct probing *first_usable(const struct kernel *kernel)
 static void log_probing(const struct probing *probing, const struct launch *launch, struct fate fate)
 {
     char figures[FIGURES_SIZE];
-    const struct variant *variant = fate.reason ? NULL : atomic_load(&probing->variants);
+    const struct variant *variant = fate.reason ? NULL : variants_newest(launch->instance, probing);
     const struct reason *told = fate.reason ? fate.reason : probing->note;
     figures_of(variant ? variant->function : NULL, launch, figures);
     event_log("[probing] %u %s %s probe %s reason %s\n", probing->kernel->index, fate.status, figures, probing->probe,
               told ? told->written : "-");
 }
 
-const struct reason *prepare_refused(const struct kernel *kernel)
+const struct reason *prepare_refused(const struct kernel *kernel, const struct launch *launch)
 {
-    const struct image *image = kernel->code->image;
+    const struct image *image = launch->instance->code->image;
     const struct reason *reason = booking_refuses_folder(image ? image_most(image) : 0);
-    const bool has_folder = reason && image && (image->ptx || !code_refused(kernel)) && !atomic_load(&kernel->reason);
+    const bool has_folder =
+        reason && image && (image->ptx || !code_refused(kernel, image)) && !atomic_load(&kernel->reason);
     if (!has_folder || settings_filter(kernel->name))
         return NULL;
     booking_refused(reason);
@@ -316,12 +318,12 @@ static void log_fate(const struct kernel *kernel, const struct launch *launch, s
 {
     const struct probing *probing = first_usable(kernel);
     char figures[FIGURES_SIZE];
-    figures_of(variants_original(kernel, launch->function), launch, figures);
+    figures_of(registry_function(launch->instance, launch->function), launch, figures);
     const struct reason *told = fate.reason ? fate.reason : probing->note;
     event_log("[kernel] %u %s %s name %s reason %s\n", kernel->index, fate.status, figures, kernel->name,
               told ? told->written : "-");
     if (!fate.reason) {
-        const struct variant *variant = atomic_load(&probing->variants);
+        const struct variant *variant = variants_newest(launch->instance, probing);
         figures_of(variant->function, launch, figures);
         event_log("[kernel] %u probed-function %s way %s\n", kernel->index, figures, way_name(probing->way));
     }
@@ -476,27 +478,27 @@ static void log_unprepared(struct kernel *kernel, void *unused)
 {
     (void)unused;
     if (kernel->index != KERNEL_NO_INDEX && atomic_load(&kernel->status) == KERNEL_NEW)
-        event_log("[kernel] %u skipped registers - local - shared - blocks - name %s reason %s\n", kernel->index,
-                  kernel->name, unprepared_reason(kernel)->written);
+        event_log_summary("[kernel] %u skipped registers - local - shared - blocks - name %s reason %s\n",
+                          kernel->index, kernel->name, unprepared_reason(kernel)->written);
 }
 
 void prepare_log_unprepared(void)
 {
-    registry_each(log_unprepared, NULL);
+    kernels_each(log_unprepared, NULL);
 }
 
 static void log_unlisted(struct kernel *kernel, void *unused)
 {
     (void)unused;
     if (atomic_load(&kernel->unlisted))
-        event_log("[budget] unlisted kernel %u launches %llu\n", kernel->index,
-                  (unsigned long long)atomic_load(&kernel->unlisted));
+        event_log_summary("[budget] unlisted kernel %u launches %llu\n", kernel->index,
+                          (unsigned long long)atomic_load(&kernel->unlisted));
 }
 
 void prepare_log_unlisted(void)
 {
     event_log_launches(); /* the last of them may be unlisted, too */
-    registry_each(log_unlisted, NULL);
+    kernels_each(log_unlisted, NULL);
 }
 
 void prepare_reset(void)

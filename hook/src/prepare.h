@@ -13,7 +13,7 @@ enum kernel_status prepare_kernel(struct kernel *kernel, const struct launch *la
 void prepare_sampled_form(struct probing *probing);
 
 /* Why a new kernel is not to be prepared now; NULL if it may be. */
-const struct reason *prepare_refused(const struct kernel *kernel);
+const struct reason *prepare_refused(const struct kernel *kernel, const struct launch *launch);
 
 /* A kernel turns out not to be launchable with a probe: from now on it has the others, or the original runs. */
 void prepare_give_up(struct probing *probing, const struct launch *launch, const struct reason *reason);

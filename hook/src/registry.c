@@ -5,41 +5,30 @@
 #include <string.h>
 
 #include "context_handles.h"
+#include "device.h"
 #include "handle_table.h"
+#include "kernels.h"
 #include "real.h"
+#include "reasons.h"
 #include "settings.h"
-#include "stepwise.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct handle_table kernels_by_handle;
+static struct handle_table instances_by_handle;
 static struct handle_table codes_by_handle;
-static struct kernel *newest_kernel;
 static struct code *newest_code;
-static uint32_t kernels_launched;
+static uint64_t n_loads;
 
 static bool is_this(const void *value, const void *wanted)
 {
     return value == wanted;
 }
 
-static bool is_kernel_of(const void *value, const void *code)
+static bool is_instance_of(const void *value, const void *code)
 {
-    return ((const struct kernel *)value)->code == code;
+    return ((const struct instance *)value)->code == code;
 }
 
-/* What is left of an earlier load whose handle the driver uses again. */
-static void forget(struct code *code)
-{
-    handle_table_remove(&codes_by_handle, is_this, code);
-    handle_table_remove(&kernels_by_handle, is_kernel_of, code);
-    context_handles_remove(&codes_by_handle, is_this, code);
-    context_handles_remove(&kernels_by_handle, is_kernel_of, code);
-    stepwise_forget();
-    image_release(code->image);
-    code->image = NULL;
-}
-
-struct code *registry_add_code(struct image *image, void *handle, bool is_library)
+struct code *registry_add_code(struct image *image, void *handle, bool is_library, uint64_t options)
 {
     struct code *code = calloc(1, sizeof *code);
     if (!code) {
@@ -49,13 +38,14 @@ struct code *registry_add_code(struct image *image, void *handle, bool is_librar
     code->image = image;
     code->handle = handle;
     code->is_library = is_library;
+    code->options = options;
     if (!is_library && REAL_OR_NOT_FOUND(cuCtxGetCurrent, &code->context) != CUDA_SUCCESS)
         code->context = NULL;
     pthread_mutex_lock(&mutex);
-    struct code *stale = handle_table_get(&codes_by_handle, handle);
-    if (stale)
-        forget(stale);
-    code->next = newest_code;
+    code->serial = n_loads++;
+    code->older = newest_code;
+    if (newest_code)
+        newest_code->newer = code;
     newest_code = code;
     handle_table_put(&codes_by_handle, handle, code);
     pthread_mutex_unlock(&mutex);
@@ -81,180 +71,229 @@ void registry_code_leaves(struct code *code, bool leaves)
     pthread_mutex_unlock(&mutex);
 }
 
+bool registry_code_is_leaving(const struct code *code)
+{
+    pthread_mutex_lock(&mutex);
+    const bool is_leaving = code->is_leaving;
+    pthread_mutex_unlock(&mutex);
+    return is_leaving;
+}
+
+static void forget(struct code *code)
+{
+    handle_table_remove(&codes_by_handle, is_this, code);
+    handle_table_remove(&instances_by_handle, is_instance_of, code);
+    context_handles_remove(&codes_by_handle, is_this, code);
+    context_handles_remove(&instances_by_handle, is_instance_of, code);
+    *(code->newer ? &code->newer->older : &newest_code) = code->older;
+    if (code->older)
+        code->older->newer = code->newer;
+    image_release(code->image);
+    code->image = NULL;
+    code->is_forgotten = true;
+}
+
 void registry_forget_code(struct code *code)
 {
-    if (!code)
-        return;
     pthread_mutex_lock(&mutex);
-    forget(code);
+    if (!code->is_forgotten)
+        forget(code);
     pthread_mutex_unlock(&mutex);
+}
+
+void registry_free_code(struct code *code)
+{
+    while (code->instances) {
+        struct instance *instance = code->instances;
+        code->instances = instance->next;
+        free(instance->stepwise);
+        free(instance->name);
+        free(instance);
+    }
+    free(code);
 }
 
 void registry_leave_context(CUcontext context)
 {
     pthread_mutex_lock(&mutex);
-    for (struct code *code = newest_code; code; code = code->next)
+    for (struct code *code = newest_code; code; code = code->older)
         code->is_leaving = code->is_leaving || code->context == context;
     context_handles_leave(context, true);
     pthread_mutex_unlock(&mutex);
 }
 
-void registry_settle_context(CUcontext context, bool gone)
+struct code *registry_settle_context(CUcontext context, bool gone)
 {
+    struct code *all_gone = NULL;
     pthread_mutex_lock(&mutex);
     for (struct code *code = newest_code, *next; code; code = next) {
-        next = code->next;
+        next = code->older;
         if (code->context != context || !code->is_leaving)
             continue;
         code->is_leaving = false;
         if (!gone)
             continue;
-        code->context = NULL;
         forget(code);
+        code->older = all_gone;
+        all_gone = code;
     }
     if (gone)
         context_handles_forget(context);
     else
         context_handles_leave(context, false);
     pthread_mutex_unlock(&mutex);
+    return all_gone;
 }
 
-static struct kernel *new_kernel(void)
+static struct instance *instance_named(struct code *code, const char *name)
 {
-    const size_t n = settings.n_probes;
-    struct kernel *kernel = calloc(1, sizeof *kernel + n * sizeof *kernel->probings);
-    for (size_t i = 0; kernel && i < n; i++) {
-        kernel->probings[i].kernel = kernel;
-        kernel->probings[i].probe = settings.probes[i].name;
-        kernel->probings[i].sampling = settings.probes[i].sampling;
-    }
-    if (kernel)
-        kernel->n_probings = n;
-    return kernel;
-}
-
-static struct kernel *kernel_named(struct code *code, const char *name)
-{
-    for (struct kernel *kernel = code->kernels; kernel; kernel = kernel->next)
-        if (strcmp(kernel->name, name) == 0)
-            return kernel;
-    struct kernel *kernel = new_kernel();
-    if (!kernel || !(kernel->name = strdup(name))) {
-        free(kernel);
+    for (struct instance *instance = code->instances; instance; instance = instance->next)
+        if (strcmp(instance->name, name) == 0)
+            return instance;
+    struct instance *instance = calloc(1, sizeof *instance + settings.n_probes * sizeof *instance->variants);
+    if (!instance || !(instance->name = strdup(name))) {
+        free(instance);
         return NULL;
     }
-    kernel->code = code;
-    kernel->index = KERNEL_NO_INDEX;
-    kernel->next = code->kernels;
-    code->kernels = kernel;
-    kernel->older = newest_kernel;
-    newest_kernel = kernel;
-    return kernel;
+    instance->code = code;
+    instance->next = code->instances;
+    code->instances = instance;
+    return instance;
 }
 
-struct kernel *registry_add_kernel(struct code *code, const char *name, void *handle, bool is_library_kernel)
+struct instance *registry_add_instance(struct code *code, const char *name, void *handle, bool is_library_kernel)
 {
     pthread_mutex_lock(&mutex);
-    struct kernel *kernel = kernel_named(code, name);
-    if (kernel && is_library_kernel && kernel->library_kernel != handle)
-        kernel->library_kernel = handle;
-    if (kernel)
-        handle_table_put(&kernels_by_handle, handle, kernel);
+    struct instance *instance = instance_named(code, name);
+    if (instance && is_library_kernel && instance->library_kernel != handle)
+        instance->library_kernel = handle;
+    if (instance)
+        handle_table_put(&instances_by_handle, handle, instance);
     pthread_mutex_unlock(&mutex);
-    return kernel;
+    return instance;
 }
 
-void registry_alias_kernel(struct kernel *kernel, void *handle)
+void registry_alias_instance(struct instance *instance, void *handle)
 {
     pthread_mutex_lock(&mutex);
-    context_handles_put(&kernels_by_handle, handle, kernel);
+    context_handles_put(&instances_by_handle, handle, instance);
     pthread_mutex_unlock(&mutex);
 }
 
-struct kernel *registry_find(const void *handle)
+struct instance *registry_find(const void *handle)
 {
-    return handle_table_get(&kernels_by_handle, handle);
+    return handle_table_get(&instances_by_handle, handle);
+}
+
+struct instance *registry_find_of(const struct kernel *kernel, const void *handle)
+{
+    struct instance *instance = registry_find(handle);
+    return instance && atomic_load_explicit(&instance->kernel, memory_order_acquire) == kernel ? instance : NULL;
 }
 
 static struct code *code_of_stranger(void *handle, bool is_library)
 {
     struct code *code = registry_find_code(handle);
-    return code ? code : registry_add_code(NULL, handle, is_library);
+    return code ? code : registry_add_code(NULL, handle, is_library, 0);
+}
+
+static bool is_function_of(const struct instance *instance, CUfunction function, const char *name)
+{
+    CUfunction here;
+    return instance->library_kernel && strcmp(instance->name, name) == 0 &&
+           REAL_OR_NOT_FOUND(cuKernelGetFunction, &here, instance->library_kernel) == CUDA_SUCCESS && here == function;
 }
 
 /* The kernel of a library whose function in the current context this is: the program has its handle as a library kernel,
  * and the driver may tell of it by the function. */
-static struct kernel *kernel_of_library(CUfunction function, const char *name)
+static struct instance *instance_of_library(CUfunction function, const char *name)
 {
-    struct kernel *found = NULL;
+    struct instance *match = NULL;
     pthread_mutex_lock(&mutex);
-    for (struct kernel *kernel = newest_kernel; kernel && !found; kernel = kernel->older) {
-        CUfunction here;
-        if (kernel->library_kernel && kernel->code->image && !kernel->code->is_leaving &&
-            strcmp(kernel->name, name) == 0 &&
-            REAL_OR_NOT_FOUND(cuKernelGetFunction, &here, kernel->library_kernel) == CUDA_SUCCESS && here == function)
-            found = kernel;
-    }
-    if (found)
-        context_handles_put(&kernels_by_handle, function, found);
+    for (struct code *code = newest_code; code && !match; code = code->older)
+        for (struct instance *instance = code->instances; instance && !match; instance = instance->next)
+            if (code->image && !code->is_leaving && is_function_of(instance, function, name))
+                match = instance;
+    if (match)
+        context_handles_put(&instances_by_handle, function, match);
     pthread_mutex_unlock(&mutex);
-    return found;
+    return match;
 }
 
-struct kernel *registry_adopt(CUfunction function)
+struct instance *registry_adopt(CUfunction function)
 {
     const struct real_driver *driver = real();
     const char *name;
     CUmodule module;
     CUlibrary library;
     struct code *code;
-    struct kernel *of_library;
+    struct instance *of_library;
     if (driver->cuFuncGetName && driver->cuFuncGetName(&name, function) == CUDA_SUCCESS &&
-        (of_library = kernel_of_library(function, name)))
+        (of_library = instance_of_library(function, name)))
         return of_library;
     if (driver->cuFuncGetModule && driver->cuFuncGetName &&
         driver->cuFuncGetModule(&module, function) == CUDA_SUCCESS &&
         driver->cuFuncGetName(&name, function) == CUDA_SUCCESS && (code = code_of_stranger(module, false)))
-        return registry_add_kernel(code, name, function, false);
+        return registry_add_instance(code, name, function, false);
     CUkernel kernel = (CUkernel)(void *)function;
     if (driver->cuKernelGetLibrary && driver->cuKernelGetName &&
         driver->cuKernelGetLibrary(&library, kernel) == CUDA_SUCCESS &&
         driver->cuKernelGetName(&name, kernel) == CUDA_SUCCESS && (code = code_of_stranger(library, true)))
-        return registry_add_kernel(code, name, function, true);
+        return registry_add_instance(code, name, function, true);
     return NULL;
 }
 
 /* A record for a handle of which not even the driver knows the name. NULL without memory. */
-static struct kernel *add_stranger(CUfunction function)
+static struct instance *add_stranger(CUfunction function)
 {
-    struct code *code = registry_add_code(NULL, function, false);
-    struct kernel *kernel = code ? registry_add_kernel(code, "?", function, false) : NULL;
-    if (kernel)
+    struct code *code = registry_add_code(NULL, function, false, 0);
+    return code ? registry_add_instance(code, "?", function, false) : NULL;
+}
+
+/* Its kernel is not known yet: this is the first launch. */
+static struct kernel *identify(struct instance *instance)
+{
+    const struct code *code = instance->code;
+    CUdevice device;
+    struct identity identity = {.options = code->options};
+    if (!code->image || !image_digest(code->image, &identity.image))
+        identity.image = (struct digest){.high = code->serial}; /* the same as no other */
+    if (REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) == CUDA_SUCCESS)
+        identity.capability = device_capability(device);
+    struct kernel *kernel = kernels_get(&identity, instance->name);
+    if (kernel && !code->image && strcmp(instance->name, "?") == 0)
         atomic_store(&kernel->reason, reason(UNKNOWN_FUNCTION));
+    atomic_store_explicit(&instance->kernel, kernel, memory_order_release);
     return kernel;
 }
 
-struct kernel *registry_kernel(CUfunction function)
+struct instance *registry_instance(CUfunction function)
 {
-    struct kernel *kernel = registry_find(function);
-    if (!kernel)
-        kernel = registry_adopt(function);
-    return kernel ? kernel : add_stranger(function);
+    struct instance *instance = registry_find(function);
+    if (!instance)
+        instance = registry_adopt(function);
+    if (!instance)
+        instance = add_stranger(function);
+    if (!instance)
+        return NULL;
+    return atomic_load_explicit(&instance->kernel, memory_order_acquire) || identify(instance) ? instance : NULL;
 }
 
-void registry_number_kernel(struct kernel *kernel)
+CUfunction registry_function(const struct instance *instance, CUfunction launched)
 {
-    pthread_mutex_lock(&mutex);
-    if (kernel->index == KERNEL_NO_INDEX)
-        kernel->index = kernels_launched++;
-    pthread_mutex_unlock(&mutex);
+    CUfunction function = launched;
+    if ((void *)launched == (void *)instance->library_kernel &&
+        REAL_OR_NOT_FOUND(cuKernelGetFunction, &function, instance->library_kernel) != CUDA_SUCCESS)
+        return NULL;
+    return function;
 }
 
-void registry_each(void (*visit)(struct kernel *kernel, void *argument), void *argument)
+void registry_each(void (*visit)(struct instance *instance, void *argument), void *argument)
 {
     pthread_mutex_lock(&mutex);
-    for (struct kernel *kernel = newest_kernel; kernel; kernel = kernel->older)
-        visit(kernel, argument);
+    for (struct code *code = newest_code; code; code = code->older)
+        for (struct instance *instance = code->instances; instance; instance = instance->next)
+            visit(instance, argument);
     pthread_mutex_unlock(&mutex);
 }
 

@@ -7,7 +7,7 @@
 
 #include "real.h"
 #include "reasons.h"
-#include "variants.h"
+#include "registry.h"
 
 enum { SLOTS = 16, MOST_KEPT = 256 };
 
@@ -18,6 +18,7 @@ struct block_shape {
 
 /* What the driver says of a shape; constant. 0: it does not say. */
 struct resident {
+    struct resident *older; /* of the same residency */
     struct block_shape shape;
     uint64_t original, probed; /* blocks on the device at once */
     const struct reason *reason; /* for launches between the two; made once, since launches are many */
@@ -26,7 +27,9 @@ struct resident {
 /* Answers by a hash of their shapes. One that gives way to another stays in memory, since a launch may be reading it. */
 struct residency {
     _Atomic(const struct resident *) of[SLOTS];
-    unsigned kept; /* guarded by the mutex */
+    /* Guarded by the mutex. */
+    struct resident *newest;
+    unsigned kept;
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -112,12 +115,11 @@ static const struct reason *make_reason(const struct resident *resident)
     return reason_with(RESIDENCY, reason_number(fit, resident->original), reason_number(with_probe, resident->probed));
 }
 
-static struct resident ask(const struct variant *variant, const struct kernel *kernel, const struct launch *launch,
-                           const struct block_shape *shape)
+static struct resident ask(const struct variant *variant, const struct launch *launch, const struct block_shape *shape)
 {
     struct resident resident = {.shape = *shape};
     uint32_t cluster[3] = {shape->cluster[0], shape->cluster[1], shape->cluster[2]};
-    CUfunction original = variants_original(kernel, launch->function);
+    CUfunction original = registry_function(launch->instance, launch->function);
     if (!original)
         return resident;
     if (!cluster[0])
@@ -155,13 +157,15 @@ static void keep(struct residency *residency, const struct resident *answer)
     pthread_mutex_lock(&mutex);
     if (residency->kept < MOST_KEPT && (kept = malloc(sizeof *kept))) {
         *kept = *answer;
+        kept->older = residency->newest;
+        residency->newest = kept;
         residency->kept++;
         atomic_store_explicit(&residency->of[slot_of(&kept->shape)], kept, memory_order_release);
     }
     pthread_mutex_unlock(&mutex);
 }
 
-static struct resident find(struct variant *variant, const struct kernel *kernel, const struct launch *launch)
+static struct resident find(struct variant *variant, const struct launch *launch)
 {
     const struct block_shape shape = shape_of(launch, variant);
     struct residency *residency = residency_of(variant);
@@ -169,7 +173,7 @@ static struct resident find(struct variant *variant, const struct kernel *kernel
         residency ? atomic_load_explicit(&residency->of[slot_of(&shape)], memory_order_acquire) : NULL;
     if (known && same(&known->shape, &shape))
         return *known;
-    const struct resident answer = ask(variant, kernel, launch, &shape);
+    const struct resident answer = ask(variant, launch, &shape);
     if (residency)
         keep(residency, &answer);
     return answer;
@@ -181,6 +185,16 @@ const struct reason *residency_refuses(struct variant *variant, const struct pro
     if (probing->independent && !launch_is_cooperative(launch))
         return NULL;
     const uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
-    const struct resident resident = find(variant, probing->kernel, launch);
+    const struct resident resident = find(variant, launch);
     return resident.probed < blocks && blocks <= resident.original ? resident.reason : NULL;
+}
+
+void residency_free(struct residency *residency)
+{
+    while (residency && residency->newest) {
+        struct resident *resident = residency->newest;
+        residency->newest = resident->older;
+        free(resident);
+    }
+    free(residency);
 }

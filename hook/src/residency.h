@@ -12,4 +12,7 @@
 const struct reason *residency_refuses(struct variant *variant, const struct probing *probing,
                                        const struct launch *launch);
 
+/* Accepts NULL. */
+void residency_free(struct residency *residency);
+
 #endif

@@ -41,7 +41,7 @@ static void write_value(uint8_t *at, enum patch_kind kind, uint64_t value)
         memcpy(at, &half, sizeof half);
 }
 
-const struct reason *shared_patch(const struct probing *probing, uint8_t *file, size_t size)
+const struct reason *shared_patch(const struct probing *probing, const struct code *code, uint8_t *file, size_t size)
 {
     for (size_t i = 0; i < probing->n_patches; i++) {
         const struct patch *patch = &probing->patches[i];
@@ -49,7 +49,7 @@ const struct reason *shared_patch(const struct probing *probing, uint8_t *file, 
         size_t bytes;
         if (patch->offset > size || size - patch->offset < width_of(patch->kind))
             return reason_with(KERNEL_INFO, "patches bytes beyond the end of the probed kernel");
-        const struct reason *reason = shared_variable(probing->kernel->code, patch->variable, &address, &bytes);
+        const struct reason *reason = shared_variable(code, patch->variable, &address, &bytes);
         if (reason)
             return reason;
         write_value(file + patch->offset, patch->kind, address + patch->addend);
@@ -57,7 +57,8 @@ const struct reason *shared_patch(const struct probing *probing, uint8_t *file, 
     return NULL;
 }
 
-const struct reason *shared_find_constants(const struct probing *probing, struct variant *variant)
+const struct reason *shared_find_constants(const struct probing *probing, const struct code *code,
+                                           struct variant *variant)
 {
     variant->constants = calloc(probing->n_constants + 1, sizeof *variant->constants);
     if (!variant->constants)
@@ -66,7 +67,7 @@ const struct reason *shared_find_constants(const struct probing *probing, struct
         const struct constant *constant = &probing->constants[i];
         struct constant_copy *copy = &variant->constants[i];
         size_t from = 0, to = 0;
-        const struct reason *reason = shared_variable(probing->kernel->code, constant->variable, &copy->from, &from);
+        const struct reason *reason = shared_variable(code, constant->variable, &copy->from, &from);
         if (reason)
             return reason;
         if (REAL_OR_NOT_FOUND(cuModuleGetGlobal_v2, &copy->to, &to, variant->module, constant->variable) !=

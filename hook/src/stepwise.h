@@ -26,10 +26,7 @@ void stepwise_note_values(CUfunction function, int offset, const void *values, u
 /* A copy of what is known, for free(). NULL where that is not enough for a launch. */
 struct stepwise *stepwise_get(CUfunction function);
 
-/* Forgets everything: the driver may use the handles again. */
-void stepwise_forget(void);
-
-/* The same in a forked child, whatever other threads were doing. */
+/* Forgets that another thread may be at work, in a forked child. */
 void stepwise_reset(void);
 
 #endif

@@ -195,8 +195,10 @@ static void log_replay_time(const struct timer *timer, uint64_t nanoseconds)
 static void log_time(const struct timer *timer, uint64_t nanoseconds)
 {
     const struct timed_launch *launch = &timer->launch;
-    if (!timer->probed && !event_log_has_room())
+    if (!timer->probed && !control_log_is_open()) {
+        event_log_leave_out("[time]");
         return;
+    }
     if (launch->graph) {
         log_replay_time(timer, nanoseconds);
         return;

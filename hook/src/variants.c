@@ -12,27 +12,31 @@
 #include "real.h"
 #include "reasons.h"
 #include "registry.h"
+#include "residency.h"
+#include "settings.h"
 #include "shared_variables.h"
 #include "streams.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-static struct variant *find(const struct probing *probing, CUcontext context, bool sampled)
+/* The list of the variants of PROBING for INSTANCE. */
+static _Atomic(struct variant *) *list_of(struct instance *instance, const struct probing *probing)
 {
-    struct variant *variant = atomic_load_explicit(&probing->variants, memory_order_acquire);
+    return &instance->variants[probing - probing->kernel->probings];
+}
+
+const struct variant *variants_newest(const struct instance *instance, const struct probing *probing)
+{
+    return atomic_load(&instance->variants[probing - probing->kernel->probings]);
+}
+
+static struct variant *find(_Atomic(struct variant *) *list, CUcontext context, bool sampled)
+{
+    struct variant *variant = atomic_load_explicit(list, memory_order_acquire);
     while (variant &&
            (atomic_load_explicit(&variant->context, memory_order_relaxed) != context || variant->sampled != sampled))
         variant = variant->next;
     return variant;
-}
-
-CUfunction variants_original(const struct kernel *kernel, CUfunction launched)
-{
-    CUfunction function = launched;
-    if ((void *)launched == (void *)kernel->library_kernel &&
-        REAL_OR_NOT_FOUND(cuKernelGetFunction, &function, kernel->library_kernel) != CUDA_SUCCESS)
-        return NULL;
-    return function;
 }
 
 /* Limits and preferences that the program, or a library before it, has given the original. */
@@ -47,15 +51,16 @@ static void copy_attributes(CUfunction original, CUfunction probed)
     }
 }
 
-static const struct reason *find_globals(const struct probing *probing, struct variant *variant)
+static const struct reason *find_globals(const struct probing *probing, const struct code *code,
+                                         struct variant *variant)
 {
     variant->globals = calloc(probing->n_globals + 1, sizeof *variant->globals);
     variant->global_sizes = calloc(probing->n_globals + 1, sizeof *variant->global_sizes);
     if (!variant->globals || !variant->global_sizes)
         return reason(HOST_MEMORY);
     for (size_t i = 0; i < probing->n_globals; i++) {
-        const struct reason *reason = shared_variable(probing->kernel->code, probing->globals[i], &variant->globals[i],
-                                                      &variant->global_sizes[i]);
+        const struct reason *reason =
+            shared_variable(code, probing->globals[i], &variant->globals[i], &variant->global_sizes[i]);
         if (reason)
             return reason;
     }
@@ -81,14 +86,14 @@ static uint8_t *read_file(const char *path, size_t *length)
     return bytes;
 }
 
-static const struct reason *load_module(const struct probing *probing, struct variant *variant)
+static const struct reason *load_module(const struct probing *probing, const struct code *code, struct variant *variant)
 {
     const char *path = variant->sampled ? probing->sampled_form.load_path : probing->load_path;
     size_t size;
     uint8_t *image = read_file(path, &size);
     if (!image)
         return reason_with(PROBED_UNREADABLE, path);
-    const struct reason *reason = shared_patch(probing, image, size);
+    const struct reason *reason = shared_patch(probing, code, image, size);
     if (reason) {
         free(image);
         return reason;
@@ -105,18 +110,19 @@ static const struct reason *load_module(const struct probing *probing, struct va
 
 static const struct reason *load(const struct probing *probing, const struct launch *launch, struct variant *variant)
 {
-    const struct reason *reason = load_module(probing, variant);
+    const struct code *code = launch->instance->code;
+    const struct reason *reason = load_module(probing, code, variant);
     if (!reason)
         reason = parameters_agree(probing, variant);
     if (!reason)
-        reason = find_globals(probing, variant);
+        reason = find_globals(probing, code, variant);
     if (!reason)
-        reason = shared_find_constants(probing, variant);
+        reason = shared_find_constants(probing, code, variant);
     if (reason) {
         variant->function = NULL;
         return reason;
     }
-    CUfunction original = variants_original(probing->kernel, launch->function);
+    CUfunction original = registry_function(launch->instance, launch->function);
     if (original)
         copy_attributes(original, variant->function);
     return NULL;
@@ -138,8 +144,9 @@ static struct variant *make(struct probing *probing, const struct launch *launch
     if (!variant->reason && !(variant->pool = buffers_pool(context)))
         variant->reason = reason(NO_STREAM);
     capture_mode_restore(mode);
-    variant->next = atomic_load_explicit(&probing->variants, memory_order_relaxed);
-    atomic_store_explicit(&probing->variants, variant, memory_order_release);
+    _Atomic(struct variant *) *list = list_of(launch->instance, probing);
+    variant->next = atomic_load_explicit(list, memory_order_relaxed);
+    atomic_store_explicit(list, variant, memory_order_release);
     return variant;
 }
 
@@ -156,7 +163,7 @@ static void make_wanted(void *argument)
 {
     struct wanted *wanted = argument;
     pthread_mutex_lock(&mutex);
-    wanted->variant = find(wanted->probing, wanted->context, wanted->sampled);
+    wanted->variant = find(list_of(wanted->launch->instance, wanted->probing), wanted->context, wanted->sampled);
     if (!wanted->variant)
         wanted->variant = make(wanted->probing, wanted->launch, wanted->context, wanted->sampled);
     pthread_mutex_unlock(&mutex);
@@ -165,7 +172,8 @@ static void make_wanted(void *argument)
 struct variant *variants_get(struct probing *probing, const struct launch *launch, CUcontext context, bool sampled,
                              const struct reason **reason)
 {
-    struct variant *variant = find(probing, context, sampled);
+    _Atomic(struct variant *) *list = list_of(launch->instance, probing);
+    struct variant *variant = find(list, context, sampled);
     if (!variant) {
         struct wanted wanted = {probing, launch, context, sampled, NULL};
         errand_run(make_wanted, &wanted);
@@ -175,11 +183,11 @@ struct variant *variants_get(struct probing *probing, const struct launch *launc
     return *reason ? NULL : variant;
 }
 
-static void each_variant(struct kernel *kernel, void (*visit)(struct variant *variant, const void *argument),
+static void each_variant(struct instance *instance, void (*visit)(struct variant *variant, const void *argument),
                          const void *argument)
 {
-    for (size_t i = 0; kernel && i < kernel->n_probings; i++)
-        for (struct variant *v = atomic_load(&kernel->probings[i].variants); v; v = v->next)
+    for (size_t i = 0; instance && i < settings.n_probes; i++)
+        for (struct variant *v = atomic_load(&instance->variants[i]); v; v = v->next)
             visit(v, argument);
 }
 
@@ -195,15 +203,35 @@ void variants_unload(struct code *code)
 {
     CUcontext before = NULL;
     /* what is not known cannot be put back: then the modules stay */
-    if (!code || REAL_OR_NOT_FOUND(cuCtxGetCurrent, &before) != CUDA_SUCCESS)
+    if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &before) != CUDA_SUCCESS)
         return;
     int mode = capture_mode_relax();
     pthread_mutex_lock(&mutex);
-    for (struct kernel *kernel = code->kernels; kernel; kernel = kernel->next)
-        each_variant(kernel, unload, NULL);
+    for (struct instance *instance = code->instances; instance; instance = instance->next)
+        each_variant(instance, unload, NULL);
     pthread_mutex_unlock(&mutex);
     REAL_OR_NOT_FOUND(cuCtxSetCurrent, before);
     capture_mode_restore(mode);
+}
+
+static void free_variants(struct variant *variant)
+{
+    while (variant) {
+        struct variant *next = variant->next;
+        residency_free(atomic_load(&variant->residency));
+        free(variant->globals);
+        free(variant->global_sizes);
+        free(variant->constants);
+        free(variant);
+        variant = next;
+    }
+}
+
+void variants_free(struct code *code)
+{
+    for (struct instance *instance = code->instances; instance; instance = instance->next)
+        for (size_t i = 0; i < settings.n_probes; i++)
+            free_variants(atomic_exchange(&instance->variants[i], NULL));
 }
 
 static void leave_variant(struct variant *variant, const void *context)
@@ -213,9 +241,9 @@ static void leave_variant(struct variant *variant, const void *context)
         variant->left = present;
 }
 
-static void leave(struct kernel *kernel, void *context)
+static void leave(struct instance *instance, void *context)
 {
-    each_variant(kernel, leave_variant, context);
+    each_variant(instance, leave_variant, context);
 }
 
 void variants_leave(CUcontext context)
@@ -239,14 +267,14 @@ static void keep_variant(struct variant *variant, const void *context)
     atomic_store(&variant->context, (CUcontext)(uintptr_t)context);
 }
 
-static void lose(struct kernel *kernel, void *context)
+static void lose(struct instance *instance, void *context)
 {
-    each_variant(kernel, lose_variant, context);
+    each_variant(instance, lose_variant, context);
 }
 
-static void keep(struct kernel *kernel, void *context)
+static void keep(struct instance *instance, void *context)
 {
-    each_variant(kernel, keep_variant, context);
+    each_variant(instance, keep_variant, context);
 }
 
 void variants_settle(CUcontext context, bool gone)

@@ -5,16 +5,19 @@
 #include "kernel.h"
 #include "launch.h"
 
-/* The variant of PROBING for the current CONTEXT, loaded on first use; NULL if that failed, and *REASON says why. The
- * load path, maps and globals are set. SAMPLED: its sampled form, which is ready. */
+/* The variant of PROBING for the launch's instance in the current CONTEXT, loaded on first use; NULL if that failed, and
+ * *REASON says why. The load path, maps and globals are set. SAMPLED: its sampled form, which is ready. */
 struct variant *variants_get(struct probing *probing, const struct launch *launch, CUcontext context, bool sampled,
                              const struct reason **reason);
 
-/* The original as a CUfunction of the current context, which attributes are asked of; NULL if it has none. */
-CUfunction variants_original(const struct kernel *kernel, CUfunction launched);
+/* The variant of PROBING that was loaded last for INSTANCE; NULL: none. */
+const struct variant *variants_newest(const struct instance *instance, const struct probing *probing);
 
-/* The program unloads CODE: so do we with what was made of it. Accepts NULL. */
+/* The program unloads CODE: so do we with what was made of it. */
 void variants_unload(struct code *code);
+
+/* Frees the records of what was unloaded. */
+void variants_free(struct code *code);
 
 /* CONTEXT may be about to go: its handle leads to its variants no longer. */
 void variants_leave(CUcontext context);

@@ -1,0 +1,105 @@
+#include "kernels.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control.h"
+#include "settings.h"
+
+enum { BUCKETS = 4096, MOST_KERNELS = 16384 };
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct kernel *buckets[BUCKETS];
+static struct kernel *newest;
+static struct kernel *others; /* the record that kernels without one of their own share */
+static uint32_t n_kernels, kernels_launched;
+
+static bool is_same(const struct identity *a, const struct identity *b)
+{
+    return digest_equal(&a->image, &b->image) && a->options == b->options && a->capability == b->capability;
+}
+
+static struct kernel **bucket_of(const struct identity *identity, const char *name)
+{
+    uint64_t hash = identity->image.low ^ identity->options;
+    for (const char *c = name; *c; c++)
+        hash = (hash ^ (uint8_t)*c) * 0x100000001b3ull;
+    return &buckets[(hash ^ hash >> 32) % BUCKETS];
+}
+
+static struct kernel *make(const struct identity *identity, const char *name)
+{
+    const size_t n = settings.n_probes;
+    struct kernel *kernel = calloc(1, sizeof *kernel + n * sizeof *kernel->probings);
+    if (!kernel || !(kernel->name = strdup(name))) {
+        free(kernel);
+        return NULL;
+    }
+    for (size_t i = 0; i < n; i++) {
+        kernel->probings[i].kernel = kernel;
+        kernel->probings[i].probe = settings.probes[i].name;
+        kernel->probings[i].sampling = settings.probes[i].sampling;
+    }
+    kernel->n_probings = n;
+    kernel->identity = *identity;
+    kernel->index = KERNEL_NO_INDEX;
+    kernel->older = newest;
+    newest = kernel;
+    n_kernels++;
+    return kernel;
+}
+
+/* The name cannot be that of a kernel. */
+static struct kernel *make_others(void)
+{
+    struct kernel *kernel = make(&(struct identity){0}, "(other kernels)");
+    if (kernel)
+        atomic_store(&kernel->reason, reason(TOO_MANY_KERNELS));
+    return kernel;
+}
+
+static struct kernel *find_or_make(const struct identity *identity, const char *name)
+{
+    struct kernel **bucket = bucket_of(identity, name);
+    for (struct kernel *kernel = *bucket; kernel; kernel = kernel->of_bucket)
+        if (is_same(&kernel->identity, identity) && strcmp(kernel->name, name) == 0)
+            return kernel;
+    if (n_kernels >= MOST_KERNELS || !control_log_has_reserve())
+        return others ? others : (others = make_others());
+    struct kernel *kernel = make(identity, name);
+    if (kernel) {
+        kernel->of_bucket = *bucket;
+        *bucket = kernel;
+    }
+    return kernel;
+}
+
+struct kernel *kernels_get(const struct identity *identity, const char *name)
+{
+    pthread_mutex_lock(&mutex);
+    struct kernel *kernel = find_or_make(identity, name);
+    pthread_mutex_unlock(&mutex);
+    return kernel;
+}
+
+void kernels_number(struct kernel *kernel)
+{
+    pthread_mutex_lock(&mutex);
+    if (kernel->index == KERNEL_NO_INDEX)
+        kernel->index = kernels_launched++;
+    pthread_mutex_unlock(&mutex);
+}
+
+void kernels_each(void (*visit)(struct kernel *kernel, void *argument), void *argument)
+{
+    pthread_mutex_lock(&mutex);
+    for (struct kernel *kernel = newest; kernel; kernel = kernel->older)
+        visit(kernel, argument);
+    pthread_mutex_unlock(&mutex);
+}
+
+void kernels_reset(void)
+{
+    pthread_mutex_init(&mutex, NULL);
+}
