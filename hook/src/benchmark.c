@@ -71,9 +71,10 @@ static void log_sample(const struct kernel *kernel, uint64_t launch, const struc
 {
     char prologue[32], probed[32], epilogue[32], original[32], impact[32];
     float ratio = s->probed > 0 && s->original > 0 ? s->probed / s->original : -1;
-    event_log("[benchmark] prologue %s kernel %s epilogue %s original %s impact %s %d kernel %u launch %llu\n",
-              number(prologue, s->prologue), number(probed, s->probed), number(epilogue, s->epilogue),
-              number(original, s->original), number(impact, ratio), result, kernel->index, (unsigned long long)launch);
+    event_log_often("[benchmark] prologue %s kernel %s epilogue %s original %s impact %s %d kernel %u launch %llu\n",
+                    number(prologue, s->prologue), number(probed, s->probed), number(epilogue, s->epilogue),
+                    number(original, s->original), number(impact, ratio), result, kernel->index,
+                    (unsigned long long)launch);
 }
 
 /* One launch of the probed kernel with its times. */

@@ -153,7 +153,7 @@ static void fault(struct chunk *chunk, CUresult result)
     chunk->pool->fault = reason_with(CONTEXT_FAULTED, name);
     buffers_return(chunk); /* to be freed with the others: none is taken any more */
     buffers_unlock();
-    event_log("[exec] drain-failed %d %s kernels %s\n", result, name, kernels);
+    event_log_summary("[exec] drain-failed %d %s kernels %s\n", result, name, kernels);
 }
 
 static CUresult clear(struct chunk *chunk)

@@ -129,7 +129,7 @@ bool empty_pair_known(struct empty_pair *empty)
             return false;
         empty->nanoseconds = done == CUDA_SUCCESS ? measured(empty) : 0;
         empty->state = EMPTY_KNOWN;
-        event_log("[time] empty %.0f%s\n", empty->nanoseconds, empty->nothing ? "" : " without-kernel");
+        event_log_often("[time] empty %.0f%s\n", empty->nanoseconds, empty->nothing ? "" : " without-kernel");
     }
     return true;
 }

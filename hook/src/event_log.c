@@ -11,15 +11,15 @@
 #include "log_file.h"
 #include "signals.h"
 
-enum { LEFT_OUT_BYTES = 1024 };
+enum { DROPPED_BYTES = 1024 };
 
 /* Lines that the log had no room for, by tag. */
 static struct {
     const char *tag;
     atomic_uint_fast64_t lines;
-} left_out[] = {{.tag = "other"}, {.tag = "mod"},    {.tag = "bin"},   {.tag = "mem"},
-                {.tag = "nvtx"},  {.tag = "graph"},  {.tag = "node"},  {.tag = "time"},
-                {.tag = "exec"},  {.tag = "kernel"}, {.tag = "budget"}};
+} dropped[] = {{.tag = "other"}, {.tag = "mod"},    {.tag = "bin"},    {.tag = "mem"},
+               {.tag = "nvtx"},  {.tag = "graph"},  {.tag = "node"},   {.tag = "time"},
+               {.tag = "exec"},  {.tag = "kernel"}, {.tag = "budget"}, {.tag = "benchmark"}};
 
 void event_log(const char *format, ...)
 {
@@ -53,36 +53,36 @@ void event_log_launches(void)
     signals_release();
 }
 
-static atomic_uint_fast64_t *left_out_of(const char *format)
+static atomic_uint_fast64_t *dropped_of(const char *format)
 {
-    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
-        if (strncmp(format + 1, left_out[i].tag, strlen(left_out[i].tag)) == 0)
-            return &left_out[i].lines;
-    return &left_out[0].lines;
+    for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
+        if (strncmp(format + 1, dropped[i].tag, strlen(dropped[i].tag)) == 0)
+            return &dropped[i].lines;
+    return &dropped[0].lines;
 }
 
-void event_log_leave_out(const char *format, ...)
+void event_log_drop(const char *format, ...)
 {
     if (!hook_active())
         return;
     atomic_fetch_add(&control->log_bytes.refused, 1);
-    atomic_fetch_add(left_out_of(format), 1);
+    atomic_fetch_add(dropped_of(format), 1);
 }
 
-void event_log_left_out(void)
+void event_log_dropped(void)
 {
-    char text[LEFT_OUT_BYTES];
+    char text[DROPPED_BYTES];
     size_t used = 0;
-    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
-        if (atomic_load(&left_out[i].lines))
-            used += (size_t)snprintf(text + used, sizeof text - used, " %s %llu", left_out[i].tag,
-                                     (unsigned long long)atomic_load(&left_out[i].lines));
+    for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
+        if (atomic_load(&dropped[i].lines))
+            used += (size_t)snprintf(text + used, sizeof text - used, " %s %llu", dropped[i].tag,
+                                     (unsigned long long)atomic_load(&dropped[i].lines));
     if (used)
-        event_log("[budget] unlisted lines%s\n", text);
+        event_log("[budget] dropped lines%s\n", text);
 }
 
 void event_log_reset(void)
 {
-    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
-        atomic_store(&left_out[i].lines, 0);
+    for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
+        atomic_store(&dropped[i].lines, 0);
 }

@@ -14,17 +14,16 @@
 void event_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The same for calls that a program may make any number of times: they stop, counted, where the log's budget does. */
-#define event_log_often(...) (control_log_is_open() ? event_log(__VA_ARGS__) : event_log_leave_out("" __VA_ARGS__))
+#define event_log_often(...) (control_log_is_open() ? event_log(__VA_ARGS__) : event_log_drop("" __VA_ARGS__))
 
 /* The same for lines that sum up others: they go on for a while. */
-#define event_log_summary(...) \
-    (control_log_has_reserve() ? event_log(__VA_ARGS__) : event_log_leave_out("" __VA_ARGS__))
+#define event_log_summary(...) (control_log_has_reserve() ? event_log(__VA_ARGS__) : event_log_drop("" __VA_ARGS__))
 
 /* Counts a line by its tag. */
-void event_log_leave_out(const char *format, ...);
+void event_log_drop(const char *format, ...);
 
 /* Says how many lines of each tag were left out. */
-void event_log_left_out(void);
+void event_log_dropped(void);
 
 /* Forgets these counts, in a forked child. */
 void event_log_reset(void);

@@ -78,6 +78,10 @@ void graph_log_nodes(const struct executable *executable)
     const struct graph *graph = executable->graph;
     if (!hook_active())
         return;
+    if (!control_log_is_open()) {
+        event_log_drop("[graph]");
+        return;
+    }
     signals_hold();
     log_file_lock();
     launch_log_drain();
@@ -96,7 +100,7 @@ void graph_log_all_replays(struct executable *executable)
     const uint64_t replays = atomic_load(&executable->replays);
     if (replays == executable->told)
         return;
-    event_log("[graph] %u replayed %llu\n", executable->id, (ull)(replays - executable->told));
+    event_log_summary("[graph] %u replayed %llu\n", executable->id, (ull)(replays - executable->told));
     executable->told = replays;
 }
 
@@ -136,13 +140,13 @@ void graph_log_passed(struct executable *executable, const struct reason *reason
     if (executable->passed == reason)
         return;
     executable->passed = reason;
-    event_log("[graph] %u passed reason %s\n", executable->id, reason->written);
+    event_log_often("[graph] %u passed reason %s\n", executable->id, reason->written);
 }
 
 void graph_log_destroyed(struct executable *executable)
 {
     graph_log_all_replays(executable);
-    event_log("[graph] %u destroyed\n", executable->id);
+    event_log_often("[graph] %u destroyed\n", executable->id);
 }
 
 static void tell(struct executable *executable, const void *unused)

@@ -135,7 +135,7 @@ static void destroy(struct executable *executable)
 
 static void log_untwinned(const struct executable *executable)
 {
-    event_log("[graph] %u untwinned reason %s\n", executable->id, executable->refused->written);
+    event_log_often("[graph] %u untwinned reason %s\n", executable->id, executable->refused->written);
 }
 
 /* The lock is held. */
@@ -253,7 +253,7 @@ bool twins_give_back(void)
     twins_lock();
     for (int i = 0; i < MOST_TWINS; i++)
         if (with_twin[i]) {
-            event_log("[graph] %u twin given back\n", with_twin[i]->id);
+            event_log_often("[graph] %u twin given back\n", with_twin[i]->id);
             destroy(with_twin[i]);
             any = true;
         }

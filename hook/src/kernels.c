@@ -1,10 +1,12 @@
 #include "kernels.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "control.h"
+#include "reasons.h"
 #include "settings.h"
 
 enum { BUCKETS = 4096, MOST_KERNELS = 16384 };
@@ -75,12 +77,31 @@ static struct kernel *find_or_make(const struct identity *identity, const char *
     return kernel;
 }
 
-struct kernel *kernels_get(const struct identity *identity, const char *name)
+static struct kernel *get(const struct identity *identity, const char *name)
 {
     pthread_mutex_lock(&mutex);
     struct kernel *kernel = find_or_make(identity, name);
     pthread_mutex_unlock(&mutex);
     return kernel;
+}
+
+/* By the beginning of its name and a hash of all of it. */
+static struct kernel *get_long(const struct identity *identity, const char *name, size_t length)
+{
+    enum { SHOWN_BYTES = 200 };
+    char cut[SHOWN_BYTES + 64], bytes[REASON_NUMBER_SIZE], most[REASON_NUMBER_SIZE];
+    snprintf(cut, sizeof cut, "%.*s...%016llx", SHOWN_BYTES, name, (unsigned long long)digest_of(name, length).low);
+    struct kernel *kernel = get(identity, cut);
+    if (kernel && !atomic_load(&kernel->reason))
+        atomic_store(&kernel->reason,
+                     reason_with(NAME_TOO_LONG, reason_number(bytes, length), reason_number(most, KERNEL_NAME_BYTES)));
+    return kernel;
+}
+
+struct kernel *kernels_get(const struct identity *identity, const char *name)
+{
+    const size_t length = strlen(name);
+    return length > KERNEL_NAME_BYTES ? get_long(identity, name, length) : get(identity, name);
 }
 
 void kernels_number(struct kernel *kernel)

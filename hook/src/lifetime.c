@@ -97,7 +97,7 @@ static void what_is_left(void)
     prepare_count_last();
     benchmark_end();
     nvtx_flush();
-    event_log_left_out();
+    event_log_dropped();
 }
 
 static void last_words(void)

@@ -14,6 +14,9 @@
 /* Whose code called the wrapper that says so. */
 #define CALLER __builtin_return_address(0)
 
+/* Longer names and paths are cut. */
+#define LOGGED_BYTES "65536"
+
 static void remember(struct image *image, void *handle, bool is_library, uint64_t options)
 {
     errand_start();
@@ -41,7 +44,8 @@ CUresult cuModuleLoad(CUmodule *module, const char *path)
     if (!hook_active())
         return result;
     CUmodule handle = result == CUDA_SUCCESS ? *module : NULL;
-    event_log_often("[mod] cuModuleLoad %d module %p fname %s\n", result, (void *)handle, path ? path : "-");
+    event_log_often("[mod] cuModuleLoad %d module %p fname %." LOGGED_BYTES "s\n", result, (void *)handle,
+                    path ? path : "-");
     if (handle)
         remember(image_capture_file(path), handle, false, 0);
     return result;
@@ -89,7 +93,8 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, int *option
     if (!hook_active())
         return result;
     CUlibrary handle = result == CUDA_SUCCESS ? *library : NULL;
-    event_log_often("[mod] cuLibraryLoadFromFile %d lib %p fname %s\n", result, (void *)handle, path ? path : "-");
+    event_log_often("[mod] cuLibraryLoadFromFile %d lib %p fname %." LOGGED_BYTES "s\n", result, (void *)handle,
+                    path ? path : "-");
     if (handle)
         remember(image_capture_file(path), handle, true, hash);
     return result;
@@ -122,7 +127,8 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     struct code *code;
     if (result != CUDA_SUCCESS || !hook_active())
         return result;
-    event_log_often("[mod] cuModuleGetFunction func %p mod %p name %s\n", (void *)*function, (void *)module, name);
+    event_log_often("[mod] cuModuleGetFunction func %p mod %p name %." LOGGED_BYTES "s\n", (void *)*function,
+                    (void *)module, name);
     if ((code = registry_find_code(module)))
         registry_add_instance(code, name, *function, false);
     return result;
@@ -134,7 +140,8 @@ CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *nam
     struct code *code;
     if (result != CUDA_SUCCESS || !hook_active())
         return result;
-    event_log_often("[mod] cuLibraryGetKernel kernel %p lib %p name %s\n", (void *)*kernel, (void *)library, name);
+    event_log_often("[mod] cuLibraryGetKernel kernel %p lib %p name %." LOGGED_BYTES "s\n", (void *)*kernel,
+                    (void *)library, name);
     if ((code = registry_find_code(library)))
         registry_add_instance(code, name, *kernel, true);
     return result;

@@ -1,6 +1,7 @@
 #include "packed_log.h"
 
 #include "clock.h"
+#include "control.h"
 #include "log_file.h"
 #include "reasons.h"
 #include "schedule.h"
@@ -147,6 +148,11 @@ void packed_log_lost(struct key *key)
     const uint64_t lost = atomic_exchange_explicit(&key->lost, 0, memory_order_relaxed);
     if (!lost)
         return;
+    if (!control_log_is_open()) {
+        atomic_fetch_add(&control->log_bytes.refused, lost);
+        atomic_fetch_add(&key->kernel->unlisted, lost);
+        return;
+    }
     packed_log_key(key);
     log_file_append("[passed] lost %u %llu\n", key->id, (ull)lost);
 }

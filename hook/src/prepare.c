@@ -491,8 +491,8 @@ static void log_unlisted(struct kernel *kernel, void *unused)
 {
     (void)unused;
     if (atomic_load(&kernel->unlisted))
-        event_log_summary("[budget] unlisted kernel %u launches %llu\n", kernel->index,
-                          (unsigned long long)atomic_load(&kernel->unlisted));
+        event_log("[budget] unlisted kernel %u launches %llu\n", kernel->index,
+                  (unsigned long long)atomic_load(&kernel->unlisted));
 }
 
 void prepare_log_unlisted(void)

@@ -196,7 +196,7 @@ static void log_time(const struct timer *timer, uint64_t nanoseconds)
 {
     const struct timed_launch *launch = &timer->launch;
     if (!timer->probed && !control_log_is_open()) {
-        event_log_leave_out("[time]");
+        event_log_drop("[time]");
         return;
     }
     if (launch->graph) {
