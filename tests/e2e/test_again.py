@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.e2e.conftest import EXAMPLE, Tool
 
@@ -87,3 +93,43 @@ def test_what_it_cannot_repeat_it_says(tool: Tool) -> None:
     (first / "run.json").unlink()
     unknown = tool("run", "--again", str(first))
     assert (unknown.returncode, "run.json does not say what ran" in unknown.stderr) == (2, True)
+
+
+def test_foreign_command_is_not_run_without_question(tool: Tool) -> None:
+    """Neither where its trace was changed, nor where this user has not run anything yet."""
+    _, first = tool.run(EXAMPLE, *KERNELS, "-p", "block_sched")
+    info = run_info(first)
+    hidden = "touch ran\rharmless"
+    (first / "run.json").write_text(json.dumps(info | {"command": ["sh", "-c", hidden]}))
+    done = tool("run", "--again", str(first))
+    assert done.returncode == 2
+    assert "you have not run its command on this machine" in done.stderr
+    assert rf"cd {tool.folder} && tui-probe run -p block_sched -- sh -c $'touch ran\x0dharmless'" in done.stderr
+    assert not (tool.folder / "ran").exists()
+
+
+@pytest.mark.parametrize(("typed", "runs"), [("yes\n", True), ("y\n", False), ("\n", False), ("\x04", False)])
+def test_foreign_command_is_shown_and_asked_for(tool: Tool, typed: str, *, runs: bool) -> None:
+    _, first = tool.run(EXAMPLE, *KERNELS, "-p", "block_sched")
+    (first / "run.json").write_text(json.dumps(run_info(first) | {"command": ["touch", *["harmless"] * 60, "ran"]}))
+    master, slave = pty.openpty()
+    words = [sys.executable, "-m", "tui_probe", "run", "--no-ui", "--again", str(first)]
+    with subprocess.Popen(words, cwd=tool.folder, env=tool.environment, stdin=slave, stdout=slave, stderr=slave):
+        os.close(slave)
+        shown = read_until(master, b"Type yes: ")
+        os.write(master, typed.encode())
+        read_until(master, None)
+    os.close(master)
+    assert b"harmless ran" in shown
+    assert (tool.folder / "ran").exists() is runs
+
+
+def read_until(terminal: int, end: bytes | None) -> bytes:
+    """What is written to a terminal up to these bytes, or until nobody has it open."""
+    text = b""
+    while end is None or end not in text:
+        try:
+            text += os.read(terminal, 4096)
+        except OSError:
+            break
+    return text

@@ -10,10 +10,12 @@ from tui_probe.launcher.options import RunOptions
 from tui_probe.probe_files.between import lines_of
 from tui_probe.probe_files.choices import split_choice
 from tui_probe.trace.address import parse_address
-from tui_probe.trace.former_run import former_run
+from tui_probe.trace.former_run import command_of, former_run
+from tui_probe.trace.own_commands import is_own_command
 
 from .addresses import place_of
 from .chosen import trace_dir
+from .foreign_command import confirm_command
 
 if TYPE_CHECKING:
     import argparse
@@ -40,11 +42,15 @@ OF_THE_PROBE: Final = ("benchmark", "save_results", "memusage")
 def take_again(arguments: argparse.Namespace) -> Path:
     """Fill in what the command line leaves open with what the run of a trace was asked for.
 
-    Returns the folder where that ran. Traces of the new run lie beside it. UsageError where the trace does not say
-    what ran, or the folder is gone; TraceError where there is no trace.
+    Asks first if this user has not run that command. Returns the folder where that ran; traces of the new run lie
+    beside the trace. UsageError where the trace does not say what ran, or the folder is gone, or the user refuses;
+    TraceError where there is no trace.
     """
     trace = place_of(parse_address(arguments.again)).absolute()
-    info, folder = former_run(trace, [word for probe in arguments.probe or () for word in ("-p", probe)])
+    asked = [word for probe in arguments.probe or () for word in ("-p", probe)]
+    info, folder = former_run(trace, asked)
+    if not is_own_command(info):
+        confirm_command(trace, folder, command_of(info, asked))
     _name_from_anywhere(arguments)
     arguments.command = list(info.command)
     arguments.tracedir = trace.parent if arguments.tracedir == trace_dir() else arguments.tracedir.absolute()

@@ -60,6 +60,11 @@ def printable_lines(text: str, *, raw_bytes: bool = False) -> str:
     return "\n".join(printable(line, raw_bytes=raw_bytes) for line in lines)
 
 
+def printable_text(text: str) -> str:
+    """Lines as ``printable`` makes each, for what leaves the screen: a clipboard, a file."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
 def dump_json(value: Any, *, indent: int | None = None) -> str:
     """``value`` as JSON in which characters that are not safe to show are escaped, and nothing is lost."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)

@@ -15,6 +15,7 @@ import tui_probe
 from tui_probe.engine.cache_folder import default_folder
 from tui_probe.engine.read_script import BEGIN, read_script, with_markers
 from tui_probe.engine.toolchain import find_tools
+from tui_probe.trace.own_commands import remember_command
 from tui_probe.trace.secrets import masked
 from tui_probe.trace.trace_folder import TraceFolder
 
@@ -111,6 +112,12 @@ class Session:
         except BaseException:
             self.spool.remove()
             raise
+        remember_command(self._shown_command, self._folder, ", ".join(options.probes))
+
+    @property
+    def _shown_command(self) -> list[str]:
+        """The command as run.json has it."""
+        return list(self.options.command) if self.options.keep_secrets else masked(self.options.command)
 
     def __enter__(self) -> Self:
         return self
@@ -316,7 +323,7 @@ class Session:
         settings += python_settings(os.environ)
         return {
             "version": 1,
-            "command": list(self.options.command) if self.options.keep_secrets else masked(self.options.command),
+            "command": self._shown_command,
             "pid": None if self.target is None else self.target.pid,
             "launcher": os.getpid(),
             "cwd": self._folder,

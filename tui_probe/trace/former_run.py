@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,11 +39,28 @@ def former_run(trace: Path, asked: Sequence[str] = ()) -> tuple[RunInfo, Path]:
         )
     folder = Path(info.cwd or ".")
     if not folder.is_dir():
-        raise FolderGoneError(trace, folder, _command(info, asked))
+        raise FolderGoneError(trace, folder, command_of(info, asked))
     return info, folder
 
 
-def _command(info: RunInfo, asked: Sequence[str]) -> str:
+def command_of(info: RunInfo, asked: Sequence[str]) -> str:
+    """The command line that runs it again, for a shell; all of it is visible."""
     former = info.probe.split(", ") if info.probe else ()
     options = asked or [word for probe in former for word in ("-p", probe)]
-    return shlex.join(["tui-probe", "run", *options, "--", *masked(info.command)])
+    return " ".join(map(_shown_word, ["tui-probe", "run", *options, "--", *masked(info.command)]))
+
+
+def _shown_word(word: str) -> str:
+    """A word for a shell, with escapes for what a terminal would obey or hide."""
+    if word.isprintable():
+        return shlex.quote(word)
+    escaped = re.sub(r"[\\']", r"\\\g<0>", word)
+    return "$'" + "".join(map(_escaped, escaped)) + "'"
+
+
+def _escaped(character: str) -> str:
+    """A character in a word of the form ``$'…'``; one that stands for a byte of a file name becomes that byte."""
+    if character.isprintable():
+        return character
+    how = "surrogateescape" if "\udc80" <= character <= "\udcff" else "surrogatepass"
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", how))

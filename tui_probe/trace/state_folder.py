@@ -35,3 +35,12 @@ def keep_state(name: str, text: str) -> Path:
     new.write_text(text, encoding="utf-8", errors="surrogateescape")
     new.replace(file)
     return file
+
+
+def append_state(name: str, text: str) -> None:
+    """Add this to its end, where that can be."""
+    file = state_file(name)
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a", encoding="utf-8", errors="surrogateescape") as end:
+            end.write(text)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from textual import events
 
 from tui_probe.draw.palette import PALETTES
+from tui_probe.draw.printable import printable_text
 from tui_probe.draw.shorten import shorten
 from tui_probe.errors import ProbeError
 from tui_probe.trace.last_place import keep_place
@@ -166,7 +167,11 @@ class ProbeApp(OpenApp):
         return isinstance(self.terminal, FrugalDriver) and self.terminal.link.slow
 
     def to_clipboard(self, text: str) -> None:
-        """Hand a text to the terminal's clipboard (OSC 52), unless it is longer than terminals take."""
+        """Hand a text to the terminal's clipboard (OSC 52), unless it is longer than terminals take.
+
+        Without control characters: pasted into a shell, they could end the paste and run what follows.
+        """
+        text = printable_text(text)
         if len(text.encode()) <= LARGEST_CLIPBOARD:
             self.copy_to_clipboard(text)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.draw.picture import write_png, write_svg
+from tui_probe.draw.printable import printable_text
 from tui_probe.pages.views.output import data_csv, json_lines, view_lines
 
 if TYPE_CHECKING:
@@ -25,9 +26,14 @@ KEYS = {"text": "t", "CSV": "c", "JSON": "j", "Markdown": "m", "SVG": "s", "PNG"
 
 
 def write_lines(lines: Callable[[], Iterable[str]], path: Path) -> None:
-    """Text or data, a newline after each line."""
+    """Lines of data, a newline after each."""
     with path.open("w", encoding="utf-8") as file:
         file.writelines(f"{line}\n" for line in lines())
+
+
+def write_text(lines: Callable[[], Iterable[str]], path: Path) -> None:
+    """Text for people, without what a terminal would obey."""
+    write_lines(lambda: map(printable_text, lines()), path)
 
 
 def document_forms(name: str, document: Document, source: Source | None, cells: int) -> Mapping[str, Writer]:

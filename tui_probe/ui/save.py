@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui_probe.draw.printable import printable_text
 from tui_probe.errors import ProbeError
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ LARGEST_CLIPBOARD = 74_994
 
 def copy_out(text: str) -> str:
     """Write a copied text to a file, since a terminal does not say whether it took it; returns what to tell."""
+    text = printable_text(text)
     size = len(text.encode())
     how = "copied" if size <= LARGEST_CLIPBOARD else "too long for a terminal's clipboard;"
     return f"{how} {size} bytes, also in {_write_copy(text)}"

@@ -61,4 +61,4 @@ class NameScreen(FittedScreen["str | None", NameList]):
         if event.key in ("up", "k", "down", "j"):
             self.list.scroll(1 if event.key in ("down", "j") else -1)
         else:
-            self.dismiss("\n".join(self.list.names) if event.key == "y" else None)
+            self.dismiss("\n".join(map(safe, self.list.names)) if event.key == "y" else None)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from tui_probe.draw import units
 from tui_probe.draw.formats import as_csv, as_json, as_markdown, as_record
 from tui_probe.draw.spans import Line, Span, pad, width, wrap
+from tui_probe.draw.table import safe
 from tui_probe.pages.kernel_row import KernelRow
 from tui_probe.pages.schema import NEWEST
 from tui_probe.ui.arrange import GAP, Shown, arrange, fit_columns
@@ -398,7 +399,7 @@ class KernelTable(View):
 
     def copied(self) -> str:
         """The names of the selected kernel."""
-        return "\n".join(self.whole_names())
+        return "\n".join(map(safe, self.whole_names()))
 
     def whole_names(self) -> Sequence[str]:
         """The same, one after the other."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tui_probe.draw.spot import Spot
 from tui_probe.pages.explanations import explanation
-from tui_probe.ui.exports import write_lines
+from tui_probe.ui.exports import write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -207,4 +207,4 @@ class View:
 
     def forms(self) -> Mapping[str, Writer]:
         """The forms in which it can be written to a file."""
-        return {"text": partial(write_lines, self.exported())}
+        return {"text": partial(write_text, self.exported())}
