@@ -2,6 +2,7 @@
 #include "engine_client.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,9 +15,16 @@
 #include "clock.h"
 #include "event_log.h"
 #include "own_file.h"
+#include "run_notes.h"
 #include "settings.h"
 
-enum { LINE_LIMIT = 4096, SHOWN_ANSWER = 200, AGAIN_MILLISECONDS = 1000, MOST_SILENCES = 2 };
+enum {
+    LINE_LIMIT = 4096,
+    SHOWN_ANSWER = 200,
+    FIRST_MILLISECONDS = 1000, /* for the answer to a first message */
+    PAUSE_NANOSECONDS = 10000000,
+    MOST_SILENCES = 2
+};
 
 static struct own_file engine = {.number = -1};
 static char received[LINE_LIMIT]; /* bytes after the last line that was read */
@@ -39,11 +47,16 @@ static void leave_ended(void)
         disconnect();
 }
 
-static bool wait_for(short events, const struct timespec *deadline)
+static long milliseconds_until(const struct timespec *deadline)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    long left = (deadline->tv_sec - now.tv_sec) * 1000 + (deadline->tv_nsec - now.tv_nsec) / 1000000;
+    return (deadline->tv_sec - now.tv_sec) * 1000 + (deadline->tv_nsec - now.tv_nsec) / 1000000;
+}
+
+static bool wait_for(short events, const struct timespec *deadline)
+{
+    const long left = milliseconds_until(deadline);
     struct pollfd poller = {.fd = own_file_number(&engine), .events = events};
     if (poller.fd < 0)
         return false;
@@ -101,10 +114,52 @@ static bool read_line(const struct timespec *deadline, char line[LINE_LIMIT])
     }
 }
 
-static bool connect_engine(const struct timespec *deadline)
+/* A file beside the socket, made by the first process of the run that had no answer to its first message. */
+static bool run_gave_up(bool now)
+{
+    char path[sizeof((struct sockaddr_un *)NULL)->sun_path + sizeof ".silent"];
+    snprintf(path, sizeof path, "%s.silent", settings.engine);
+    if (!now)
+        return access(path, F_OK) == 0;
+    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0)
+        return errno == EEXIST;
+    close(file);
+    return true;
+}
+
+/* Whether the engine answers a first message. */
+static bool greet(const struct timespec *deadline)
+{
+    char line[LINE_LIMIT];
+    snprintf(line, sizeof line, "hello\t1\t%d\n", (int)getpid());
+    if (!send_line(deadline, line) || !read_line(deadline, line))
+        return false;
+    errno = EPROTO;
+    return strcmp(line, "hello\t1") == 0;
+}
+
+/* The queue of an engine that takes no connections may be full. */
+static bool connect_to(const struct sockaddr_un *address, const struct timespec *deadline)
+{
+    const struct timespec pause = {0, PAUSE_NANOSECONDS};
+    if (!own_file_take(&engine, socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)))
+        return false;
+    while (connect(own_file_number(&engine), (const struct sockaddr *)address, sizeof *address) != 0) {
+        if (errno != EAGAIN && errno != EINTR)
+            return false;
+        if (milliseconds_until(deadline) <= 0) {
+            errno = ETIMEDOUT;
+            return false;
+        }
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
+static bool connect_engine(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    char line[LINE_LIMIT];
     leave_ended();
     if (engine.number >= 0)
         return true;
@@ -113,15 +168,18 @@ static bool connect_engine(const struct timespec *deadline)
         return false;
     }
     strcpy(address.sun_path, settings.engine);
-    if (!own_file_take(&engine, socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) ||
-        connect(own_file_number(&engine), (struct sockaddr *)&address, sizeof address) != 0)
+    if (run_gave_up(false)) {
+        errno = ETIMEDOUT;
         return false;
-    snprintf(line, sizeof line, "hello\t1\t%d\n", (int)getpid());
-    if (!send_line(deadline, line) || !read_line(deadline, line))
-        return false;
-    if (strcmp(line, "hello\t1") == 0)
+    }
+    const unsigned whole = settings.engine_timeout * 1000;
+    const struct timespec deadline = clock_deadline(whole < FIRST_MILLISECONDS ? whole : FIRST_MILLISECONDS);
+    if (connect_to(&address, &deadline) && greet(&deadline))
         return true;
-    errno = EPROTO;
+    if (errno == ETIMEDOUT && run_gave_up(true)) {
+        run_note("no-engine", "it did not answer a first message");
+        errno = ETIMEDOUT;
+    }
     return false;
 }
 
@@ -188,19 +246,20 @@ static const struct reason *read_answers(const struct timespec *deadline, unsign
 static const struct reason *ask(const char *question, unsigned id, struct engine_answer *answers, size_t n)
 {
     const unsigned whole = settings.engine_timeout * 1000;
-    struct timespec deadline = clock_deadline(silences && whole > AGAIN_MILLISECONDS ? AGAIN_MILLISECONDS : whole);
     if (silences == MOST_SILENCES) {
         errno = ETIMEDOUT;
         return reason_with(ENGINE_SILENT, strerror(errno));
     }
-    if (!connect_engine(&deadline)) {
+    if (!connect_engine()) {
         const int error = errno;
         if (silences || error == ETIMEDOUT)
             give_up();
+        if (error == ETIMEDOUT)
+            return reason_with(ENGINE_SILENT, strerror(error));
         const char *socket = settings.engine ? settings.engine : "TUI_PROBE_ENGINE";
         return reason_with(ENGINE_MISSING, socket, strerror(error));
     }
-    deadline = clock_deadline(whole);
+    const struct timespec deadline = clock_deadline(whole);
     return send_line(&deadline, question) ? read_answers(&deadline, id, answers, n) : silent();
 }
 

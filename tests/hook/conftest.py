@@ -102,7 +102,9 @@ class Engine:
         self.threads: list[int] = []
         self.architectures: list[str] = []
         self.hang = threading.Event()
-        self.greeting = "hello\t1"
+        self.greeting: str | None = "hello\t1"
+        """None: first messages are not answered."""
+        self.hellos = 0
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
         self._listener.listen()
@@ -135,6 +137,9 @@ class Engine:
 
     def _reply(self, words: list[str]) -> str | None:
         if words[0] == "hello":
+            self.hellos += 1
+            if self.greeting is None:
+                self.hang.wait(30)
             return self.greeting
         if words[0] == "sample":
             return self._reply_sample(words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import time
 from pathlib import Path
 
@@ -103,6 +104,20 @@ for name in {names}: launch(function(m, name))
     assert time.monotonic() - began < 5
     assert len(run.lines(r"\[probe\] engine given up: .*")) == 1
     assert len(run.lines(r"\[kernel\] \d failed .* reason the probe engine did not answer: .*")) == 6
+
+
+def test_engine_without_first_answer_is_given_up_for_all_processes(host: Host, serving: Engine) -> None:
+    """The second process asks nobody, and the launcher's file of notes names the first."""
+    serving.greeting = None
+    notes = host.probe.with_name("notes")
+    notes.touch()
+    for _ in range(2):
+        for trace in host.root.iterdir():
+            shutil.rmtree(trace)
+        status, reason = only_fate(host, TUI_PROBE_NOTES=str(notes))
+        assert (status, reason) == ("failed", "the probe engine did not answer: Connection timed out")
+    assert serving.hellos == 1
+    assert notes.read_text().count("no-engine") == 1
 
 
 @pytest.mark.parametrize("garbage", ["", "ok", "ok\t77\tprobed.bin", "yes\t<id>\tprobed.bin", "x" * 5000])

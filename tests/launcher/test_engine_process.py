@@ -77,6 +77,20 @@ def test_one_that_is_killed_is_started_again(tmp_path: Path, folder: Path, monke
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.usefixtures("folder")
+def test_engine_that_cannot_start_leaves_no_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hook finds at once that nobody is there."""
+    monkeypatch.setattr("tui_probe.launcher.engine.MOST_STARTS", 1)
+    serving = engine(tmp_path / "engine.log")
+    try:
+        os.kill(serving.pid, signal.SIGKILL)
+        os.waitid(os.P_PID, serving.pid, os.WEXITED | os.WNOWAIT)
+        assert serving.revive() is None
+        assert not serving.socket.exists()
+    finally:
+        serving.stop()
+
+
 @pytest.mark.parametrize("broken", ["listen_at", "Forked"])
 def test_nothing_is_left_of_an_engine_that_cannot_start(
     broken: str, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch

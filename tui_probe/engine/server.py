@@ -15,14 +15,13 @@ in a process of its own: ``launcher.engine_process``.
 
 from __future__ import annotations
 
-import socket
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.answers import Answer
 from tui_probe.engine.listening import listen_at
 from tui_probe.engine.options import Options
+from tui_probe.engine.reception import PROTOCOL, Reception
 from tui_probe.engine.several import Preparers
 from tui_probe.reasons import because, listed_reasons
 
@@ -34,11 +33,7 @@ if TYPE_CHECKING:
     from tui_probe.engine.cache import Cache
     from tui_probe.engine.model import Probe
 
-PROTOCOL: Final = "1"
-
 _NOT_UNDERSTOOD: Final = Answer.refusal("failed", because("request-unknown"))
-
-_MAX_LINE: Final = 1 << 20
 
 
 class EngineServer:
@@ -52,42 +47,30 @@ class EngineServer:
         assembler: Assembler | None = None,
         cache: Cache | None = None,
         others: Sequence[tuple[Probe, Options]] = (),
-        listener: socket.socket | None = None,
+        reception: Reception | None = None,
     ) -> None:
-        """``listener`` is at ``path`` already; without it one is made there by ``start``."""
+        """``reception`` takes connections at ``path`` already; without it one is made there by ``start``."""
         self._path = path
         self._preparers = Preparers([(probe, options or Options()), *others], assembler, cache)
-        self._listener = listener
-        self._lock = threading.Lock()
-        self._connections: dict[socket.socket, threading.Thread] = {}
-        self._acceptor = threading.Thread(target=self._accept, name="engine", daemon=True)
-        self._stopping = False
+        self._reception = reception
 
     def start(self) -> None:
-        """Get ready, then take connections: where the server makes the socket, it is warm when the path exists.
+        """Get ready, then answer: where the server makes the socket, it is warm when the path exists.
 
         Raises LaunchError if the socket cannot be made there.
         """
         self._preparers.warm_up()
-        if self._listener is None:
-            self._listener = listen_at(self._path)
-        self._acceptor.start()
+        if self._reception is None:
+            self._reception = Reception(listen_at(self._path))
+            self._reception.start()
+        self._reception.open(self._answers)
         listed_reasons()  # read now, beside the start of the target: the first kernel with a reason would wait for it
 
     def stop(self) -> None:
         """Take no more requests; finish those under way and the assemblies that nobody waits for."""
-        with self._lock:
-            self._stopping = True
-            connections = dict(self._connections)
-        if self._listener is not None:
-            self._listener.shutdown(socket.SHUT_RDWR)
-            self._acceptor.join()
-            self._listener.close()
+        if self._reception is not None:
+            self._reception.stop()
         self._path.unlink(missing_ok=True)
-        for connection in connections:
-            _shut(connection, socket.SHUT_RD)
-        for thread in connections.values():
-            thread.join()
         self._preparers.close()
 
     def __enter__(self) -> EngineServer:
@@ -99,38 +82,8 @@ class EngineServer:
     ) -> None:
         self.stop()
 
-    def _accept(self) -> None:
-        assert self._listener is not None
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            thread = threading.Thread(target=self._serve, args=(connection,), name="connection", daemon=True)
-            with self._lock:
-                if self._stopping:
-                    connection.close()
-                    return
-                self._connections[connection] = thread
-            thread.start()
-
-    def _serve(self, connection: socket.socket) -> None:
-        """Answer the requests of one connection until it ends or the peer is gone."""
-        try:
-            with connection, connection.makefile("rb") as lines:
-                while line := lines.readline(_MAX_LINE):
-                    for answer in self._answers(line):
-                        connection.sendall(answer.encode("utf-8", "replace"))
-        except OSError:
-            return
-        finally:
-            with self._lock:
-                self._connections.pop(connection, None)
-
     def _answers(self, line: bytes) -> Iterator[str]:
         match line.decode("utf-8", "surrogateescape").rstrip("\n").split("\t"):
-            case ["hello", version, _] if version == PROTOCOL:
-                yield f"hello\t{PROTOCOL}\n"
             case ["hello", *_]:
                 yield _line(Answer.refusal("failed", because("protocol", version=PROTOCOL)), "-")
             case ["prepare", request, directory, arch, name, threads] if threads.isdecimal():
@@ -150,11 +103,3 @@ class EngineServer:
 
 def _line(answer: Answer, request: str) -> str:
     return f"{answer.outcome}\t{request}\t{answer.written}\n"
-
-
-def _shut(connection: socket.socket, how: int) -> None:
-    """Shut a connection down; the other side may have done so already."""
-    try:
-        connection.shutdown(how)
-    except OSError:
-        connection.close()

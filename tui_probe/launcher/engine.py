@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.engine.listening import listen_at
+from tui_probe.engine.reception import Reception
 
 from .forked import Forked
 
@@ -53,9 +54,11 @@ class Engine:
         """Start it. The listener stays with the launcher: what hooks ask between two engines waits for the second."""
 
         def work() -> int:
+            reception = Reception(self._listener)
+            reception.start()
             from .engine_process import serve  # read beside the program's start, not before it
 
-            return serve(self.socket, self._listener, self._probes, self._options, load_ptx=self._load_ptx)
+            return serve(self.socket, reception, self._probes, self._options, load_ptx=self._load_ptx)
 
         self._starts += 1
         with self._log.open("ab") as output:
@@ -67,7 +70,10 @@ class Engine:
         Only the thread that made it does: the process is told to end when that thread does.
         """
         ended = self._ending() if threading.get_ident() == self._thread else None
-        if ended is None or self._starts >= MOST_STARTS:
+        if ended is None:
+            return None
+        if self._starts >= MOST_STARTS:
+            self._close_socket()
             return None
         self._process.close()
         self._process = self._start()
@@ -113,8 +119,13 @@ class Engine:
         if self._process.wait(seconds) is None:
             self._process.kill()  # with the assemblers that it has started
         self._process.close()
-        self._listener.close()
+        self._close_socket()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _close_socket(self) -> None:
+        """Have hooks find nobody, at once, instead of waiting for an answer."""
+        self.socket.unlink(missing_ok=True)
+        self._listener.close()
 
 
 def short_folder() -> str:

@@ -16,12 +16,12 @@ from tui_probe.engine.server import EngineServer
 from tui_probe.errors import ProbeError
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Sequence
     from pathlib import Path
 
     from tui_probe.engine.model import Probe
     from tui_probe.engine.options import MachineCode
+    from tui_probe.engine.reception import Reception
     from tui_probe.probe_files.choices import ChosenProbe
 
     from .options import RunOptions
@@ -33,9 +33,9 @@ _LAUNCH_SHARE: Final = 0.75
 
 
 def serve(
-    path: Path, listener: socket.socket, probes: Sequence[ChosenProbe], options: RunOptions, *, load_ptx: bool
+    path: Path, reception: Reception, probes: Sequence[ChosenProbe], options: RunOptions, *, load_ptx: bool
 ) -> int:
-    """Answer at ``listener``, which is at ``path``, until SIGTERM or SIGINT. Returns the exit status."""
+    """Answer at ``reception``, which is at ``path``, until SIGTERM or SIGINT. Returns the exit status."""
     folder = default_folder() if options.cache else None
     signals = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
@@ -44,7 +44,7 @@ def serve(
         cache = None if folder is None else Cache(folder)
         assembler = Assembler(seconds=_LAUNCH_SHARE * _launch_seconds())
         server = EngineServer(
-            path, first, its_options, assembler=assembler, cache=cache, others=others, listener=listener
+            path, first, its_options, assembler=assembler, cache=cache, others=others, reception=reception
         )
         server.start()
     except ProbeError as error:

@@ -23,6 +23,8 @@ class RunNotes:
     _read: int = 0
     failures: dict[str, list[int]] = field(default_factory=dict)
     """Why processes that launch kernels have no trace, and which processes."""
+    unanswered: list[int] = field(default_factory=list)
+    """Processes whose first message the probe engine did not answer."""
 
     def new_traces(self) -> list[str]:
         """The names of trace directories that were made since the last call, in their order."""
@@ -32,6 +34,8 @@ class RunNotes:
                 names.append(text)
             elif word == "no-trace":
                 self.failures.setdefault(text, []).append(pid)
+            elif word == "no-engine":
+                self.unanswered.append(pid)
         return names
 
     def _new_lines(self) -> Iterator[tuple[int, str, str]]:

@@ -123,7 +123,7 @@ class Session:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._engine.stop(HURRIED if self.asked_to_end else STOP_LIMIT)
+        self._engine.stop(HURRIED if self.asked_to_end or self._notes.unanswered else STOP_LIMIT)
         self.spool.remove()
 
     @property
@@ -241,7 +241,8 @@ class Session:
         """
         self._look()
         if self.options.cache and self.traces:
-            self.cache_counts = self._engine.cache_counts(HURRIED if self.asked_to_end else ANSWER_LIMIT)
+            hurried = self.asked_to_end or self._notes.unanswered
+            self.cache_counts = self._engine.cache_counts(HURRIED if hurried else ANSWER_LIMIT)
         if cut and output_kept:
             self.messages.append(f"stdout.log and stderr.log end after {self.options.output_limit()} bytes: {CUT}")
         self.untraced = unseen_drivers(self.spool.beside, self.driver.path) + untraced(self._notes.failures)
@@ -299,8 +300,13 @@ class Session:
             self._count_output()
 
     def engine_failure(self) -> str | None:
-        """Why the engine is gone; None while it is there."""
-        return self._engine.failure()
+        """Why the engine is gone, or was given up; None while it is there."""
+        if failure := self._engine.failure():
+            return failure
+        if not self._notes.unanswered:
+            return None
+        asked = f"process {self._notes.unanswered[0]}"
+        return f"the probe engine did not answer {asked} within 1 s; kernels that came later ran unprobed"
 
     def outcome(self) -> Outcome:
         """What the run left so far."""

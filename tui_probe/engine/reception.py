@@ -1,0 +1,112 @@
+"""The engine's side of its socket: takes connections and answers first messages, also before the engine is ready.
+
+A hook gives an engine up that does not answer its first message within a second. Reading the engine's code may take
+longer on a busy machine, so this module needs little; requests wait until there is something to answer them.
+"""
+
+from __future__ import annotations
+
+import errno
+import signal
+import socket
+import threading
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+PROTOCOL: Final = "1"
+HELLO: Final = f"hello\t{PROTOCOL}\n"
+_MAX_LINE: Final = 1 << 20
+_PASSING: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ECONNABORTED, errno.EINTR})
+"""Errors of ``accept`` that end, mostly when other connections do."""
+_PAUSE: Final = 0.05
+"""Seconds before the next try."""
+
+
+class Reception:
+    """Serves each connection in a thread of this process."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
+        self._answers: Future[Callable[[bytes], Iterator[str]]] = Future()
+        self._lock = threading.Lock()
+        self._connections: dict[socket.socket, threading.Thread] = {}
+        self._acceptor = threading.Thread(target=self._accept, name="engine", daemon=True)
+        self._stopping = threading.Event()
+
+    def start(self) -> None:
+        """Take connections."""
+        self._acceptor.start()
+
+    def open(self, answers: Callable[[bytes], Iterator[str]]) -> None:
+        """From now on ``answers`` gives the lines that answer a request."""
+        self._answers.set_result(answers)
+
+    def stop(self) -> None:
+        """Take no more requests, and finish those under way."""
+        with self._lock:
+            self._stopping.set()
+            connections = dict(self._connections)
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._acceptor.join()
+        self._listener.close()
+        for connection in connections:
+            _shut(connection, socket.SHUT_RD)
+        for thread in connections.values():
+            thread.join()
+
+    def _accept(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are for the main thread
+        while not self._stopping.is_set():
+            try:
+                connection, _ = self._listener.accept()
+            except OSError as error:
+                if error.errno not in _PASSING:
+                    return
+                self._stopping.wait(_PAUSE)
+            else:
+                self._receive(connection)
+
+    def _receive(self, connection: socket.socket) -> None:
+        thread = threading.Thread(target=self._serve, args=(connection,), name="connection", daemon=True)
+        with self._lock:
+            if self._stopping.is_set():
+                connection.close()
+                return
+            self._connections[connection] = thread
+        try:
+            thread.start()
+        except RuntimeError:  # there may be no more threads for now
+            with self._lock:
+                del self._connections[connection]
+            connection.close()
+
+    def _serve(self, connection: socket.socket) -> None:
+        """Answer the requests of one connection until it ends or the peer is gone."""
+        try:
+            with connection, connection.makefile("rb") as lines:
+                while line := lines.readline(_MAX_LINE):
+                    for answer in self._reply(line):
+                        connection.sendall(answer.encode("utf-8", "replace"))
+        except OSError:
+            return
+        finally:
+            with self._lock:
+                self._connections.pop(connection, None)
+
+    def _reply(self, line: bytes) -> Iterator[str]:
+        match line.rstrip(b"\n").split(b"\t"):
+            case [b"hello", version, _] if version == PROTOCOL.encode():
+                yield HELLO
+            case _:
+                yield from self._answers.result()(line)
+
+
+def _shut(connection: socket.socket, how: int) -> None:
+    """Shut a connection down; the other side may have done so already."""
+    try:
+        connection.shutdown(how)
+    except OSError:
+        connection.close()
