@@ -7,10 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.importers.files import real
+from tests.importers.files import details, identity, real, write
 from tui_probe.analysis.averages import averages
 from tui_probe.analysis.chosen_launches import Plan, choose
+from tui_probe.analysis.traffic import traffic
 from tui_probe.importers.ncu import read_ncu
+from tui_probe.importers.ncu_table import NcuTable
+from tui_probe.pages.nsight.averages_page import averages_page
+from tui_probe.pages.nsight.ncu_pages import NcuReport, kernels_page
+from tui_probe.pages.nsight.traffic_page import traffic_page
 
 
 @pytest.mark.parametrize("name", ["sdpa_flash", "t6_sdpa_flash"])
@@ -44,6 +49,38 @@ def test_what_was_not_measured_has_no_mean(tmp_path: Path) -> None:
     assert [each.launches for each in found] == ([len(measured)] if measured else [])
 
 
-def test_nothing_repeats(tmp_path: Path) -> None:
+def once(folder: Path, *, section: bool = True) -> NcuTable:
+    """Two kernels, each launched once."""
+    key = ("Command line profiler metrics", "dram__bytes.sum", "Mbyte")
+    text = details([(identity(0, "first"), {key: "2.00"}), (identity(1, "second"), {key: "4.00"})])
+    if not section:
+        text = text.replace('"Section Name",', "").replace('"Command line profiler metrics",', "")
+    return read_ncu([write(folder, text)])
+
+
+@pytest.mark.parametrize("plan", [Plan(), Plan(warm_up=3), Plan(warm_up=3, runs=5)])
+def test_averages_and_traffic_of_single_launches(tmp_path: Path, plan: Plan) -> None:
+    table = once(tmp_path)
+    choice = choose(table, plan)
+    assert [(each.fate.shape.kernel, each.launches, each.mean) for each in averages(table, choice)] == [
+        ("first", 1, 2e6),
+        ("second", 1, 4e6),
+    ]
+    (row,) = traffic(table, choice)
+    assert (row.loop.whole, row.launches, row.bytes["dram"], row.kernels) == (True, 2, 6e6, ["first", "second"])
+    report = NcuReport(table, plan)
+    for page in (kernels_page(report), averages_page(report)):
+        assert "process 7: 2 launches, no warm-up removed" in page.words.found[0]
+    assert "2 launches, no warm-up removed" in traffic_page(report).words.found[0]
+
+
+def test_details_without_sections_are_details(tmp_path: Path) -> None:
+    table = once(tmp_path, section=False)
+    assert [tuple(metric) for metric in table.metrics] == [("", "dram__bytes.sum", "byte")]
+    assert table.column("dram__bytes.sum").tolist() == [2e6, 4e6]
+
+
+def test_launches_of_all_kinds_count_where_nothing_repeats(tmp_path: Path) -> None:
     table = read_ncu([real(tmp_path, "h200/ncu/stores.csv")])
-    assert list(averages(table, choose(table, Plan()))) == []
+    choice = choose(table, Plan())
+    assert {each.launches for each in averages(table, choice)} == {len(fate.launches) for fate in choice.fates}

@@ -32,10 +32,11 @@ def averages(table: NcuTable, choice: Choice) -> Iterator[Average]:
     """Every metric that has numbers, by kept kernel, in the order of the file."""
     known = ~np.isnan(table.value)
     for fate in choice.fates:
-        if fate.loop is None or not fate.kept:
+        if not fate.kept:
             continue
+        launches = np.asarray(fate.launches, dtype=np.int64)
         counted = np.zeros(len(table.launches), dtype=np.bool_)
-        counted[np.intersect1d(fate.loop.measured, np.asarray(fate.launches, dtype=np.int64))] = True
+        counted[launches if fate.loop is None else np.intersect1d(fate.loop.measured, launches)] = True
         rows = np.flatnonzero(counted[table.launch] & known)
         for metric, values in _by_metric(table.metric[rows], table.value[rows]):
             least, most = float(values.min()), float(values.max())

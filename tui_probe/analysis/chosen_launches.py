@@ -60,6 +60,8 @@ class Loop:
     found: bool
     launches: NDArray[np.int64]
     iteration: NDArray[np.int64]
+    whole: bool = False
+    """Whether it is all of a process in which nothing repeats, taken as one iteration."""
 
     @property
     def runs(self) -> int:
@@ -94,6 +96,13 @@ class Choice:
     fates: Sequence[Fate]
     missing: Sequence[str]
     notes: Sequence[str]
+    whole: Sequence[Loop] = ()
+    """Processes of files without iterations, in which every launch counts."""
+
+    @property
+    def parts(self) -> list[Loop]:
+        """All that counts."""
+        return [*self.loops, *self.whole]
 
     @property
     def measured(self) -> list[int]:
@@ -107,7 +116,8 @@ def choose(table: NcuTable, plan: Plan) -> Choice:
     loops: list[Loop] = []
     fates: list[Fate] = []
     notes: list[str] = []
-    for session in sessions_of(table):
+    sessions = sessions_of(table)
+    for session in sessions:
         own = _loops(session, plan)
         loops += own
         fates += _fates(session, own, plan)
@@ -122,12 +132,19 @@ def choose(table: NcuTable, plan: Plan) -> Choice:
     missing = [part for part in plan.expected if not any(part in name for name in names)]
     with_loops = {loop.file for loop in loops}
     fates = [fate if fate.file in with_loops else _all_kept(fate) for fate in fates]
-    return Choice(loops, fates, missing, notes)
+    whole = [_whole(session) for session in sessions if session.file not in with_loops]
+    return Choice(loops, fates, missing, notes, whole)
 
 
 def _all_kept(fate: Fate) -> Fate:
     """Of a file without iterations every launch counts: there are none that stand out as what is measured."""
     return replace(fate, kept=len(fate.launches), reason=f"all count: {fate.reason}")
+
+
+def _whole(session: Session) -> Loop:
+    """All launches of a process as one iteration."""
+    launches = np.asarray(session.launches, dtype=np.int64)
+    return Loop(session.file, session.process, 0, 1, 0, False, launches, np.zeros_like(launches), whole=True)
 
 
 def _loops(session: Session, plan: Plan) -> list[Loop]:
@@ -217,8 +234,10 @@ def _dropped(launched: int, owner: object, plan: Plan) -> str:
 def _why_none(session: Session, plan: Plan) -> str:
     if plan.times is None:
         parts = iterations(session.codes)
+        if len(session.shapes) == len(session.codes):
+            return "every kernel was launched once, so no warm-up was removed"
         if not parts:
-            return "no sequence of launches repeats: give --warmup and --runs"
+            return "no sequence of launches repeats, so no warm-up was removed: give --warmup and --runs"
         said = f"a warm-up of {plan.warm_up}" if plan.warm_up is not None else f"{plan.runs} runs"
         return f"its launches repeat {_count(parts[0].times)} times, too few for {said}"
     counts = ", ".join(_count(count) for count in sorted(set(Counter(session.codes).values())))

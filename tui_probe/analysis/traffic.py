@@ -103,7 +103,7 @@ def traffic(table: NcuTable, choice: Choice) -> list[Traffic]:
     """The traffic of each measured part."""
     levels = {level: bytes_of(table, level) for level in LEVELS}
     times = durations(table)
-    return [_traffic(table, loop, levels, times) for loop in choice.loops]
+    return [_traffic(table, loop, levels, times) for loop in choice.parts]
 
 
 def _traffic(table: NcuTable, loop: Loop, levels: dict[Level, Bytes], times: NDArray[np.float64]) -> Traffic:

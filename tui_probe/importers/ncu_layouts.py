@@ -41,12 +41,30 @@ def layout_of(headings: list[str], session: int) -> Layout | None:
     names = {name: position for position, name in reversed(list(enumerate(headings)))}
     if "Kernel Name" not in names:
         return None
-    metric = {"Section Name", "Metric Name", "Metric Unit"} <= names.keys()
-    if metric and "ID" in names and "Metric Value" in names:
+    if {"Metric Name", "ID", "Metric Value"} <= names.keys():
         return Details(names, session)
-    if metric and "Invocations" in names and "Average" in names:
+    if {"Metric Name", "Invocations", "Average"} <= names.keys():
         return Summary(names, session)
     return Raw(headings, session) if "ID" in names else None
+
+
+class _Metrics:
+    """Metrics by their cells; a section or a unit that the headings do not have is empty."""
+
+    def __init__(self, names: dict[str, int]) -> None:
+        self._name, self._section, self._unit = (
+            names["Metric Name"],
+            names.get("Section Name"),
+            names.get("Metric Unit"),
+        )
+        self.last = max(self._name, self._section or 0, self._unit or 0)
+
+    def name(self, cells: list[str]) -> str:
+        return cells[self._name]
+
+    def find(self, cells: list[str], rows: Rows, suffix: str = "") -> int:
+        section, unit = ("" if at is None else cells[at] for at in (self._section, self._unit))
+        return rows.metric(section, cells[self._name] + suffix, unit)
 
 
 class _Launches:
@@ -88,11 +106,9 @@ class Details:
 
     def __init__(self, names: dict[str, int], session: int) -> None:
         self._launches = _Launches(names, session)
-        self._section, self._name, self._unit, self._value = (
-            names[name] for name in ("Section Name", "Metric Name", "Metric Unit", "Metric Value")
-        )
-        self._first = names["ID"]
-        self._least = max(self._section, self._name, self._unit, self._value) + 1
+        self._metrics = _Metrics(names)
+        self._value, self._first = names["Metric Value"], names["ID"]
+        self._least = max(self._metrics.last, self._value) + 1
 
     def goes_on(self, cells: list[str]) -> bool:
         """Whether a row below the same headings, written once more, belongs to this table."""
@@ -102,9 +118,8 @@ class Details:
         if len(cells) < self._least or not cells[self._first].isdecimal():
             return False
         launch = self._launches.find(cells, rows)
-        name = cells[self._name]
-        if name:
-            rows.add(launch, rows.metric(cells[self._section], name, cells[self._unit]), cells[self._value])
+        if self._metrics.name(cells):
+            rows.add(launch, self._metrics.find(cells, rows), cells[self._value])
         return True
 
 
@@ -113,18 +128,17 @@ class Summary:
 
     def __init__(self, names: dict[str, int], session: int) -> None:
         self._launches = _Launches(names, session)
-        self._section, self._name, self._unit = (names[name] for name in ("Section Name", "Metric Name", "Metric Unit"))
+        self._metrics = _Metrics(names)
         kinds = {"Average": "", "Minimum": " (minimum)", "Maximum": " (maximum)"}
         self._values = [(names[kind], suffix) for kind, suffix in kinds.items() if kind in names]
-        self._least = max([self._section, self._name, self._unit, *(at for at, _ in self._values)]) + 1
+        self._least = max([self._metrics.last, *(at for at, _ in self._values)]) + 1
 
     def read(self, cells: list[str], rows: Rows) -> bool:
-        if len(cells) < self._least or not cells[self._name]:
+        if len(cells) < self._least or not self._metrics.name(cells):
             return False
         launch = self._launches.find(cells, rows)
         for position, suffix in self._values:
-            metric = rows.metric(cells[self._section], cells[self._name] + suffix, cells[self._unit])
-            rows.add(launch, metric, cells[position])
+            rows.add(launch, self._metrics.find(cells, rows, suffix), cells[position])
         return True
 
 

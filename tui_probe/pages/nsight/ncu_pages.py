@@ -128,6 +128,9 @@ def loop_lines(choice: Choice, names: Sequence[str]) -> list[str]:
             f"{names[loop.file]}{process}: {times} ({how}) of {units.counted(each, 'launch')},"
             f" averages over the last {units.count(loop.runs)}"
         )
+    for loop in choice.whole:
+        process = f", process {loop.process}" if loop.process is not None else ""
+        lines.append(f"{names[loop.file]}{process}: {units.counted(len(loop.launches), 'launch')}, no warm-up removed")
     return lines
 
 

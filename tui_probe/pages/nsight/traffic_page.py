@@ -86,6 +86,10 @@ def _kept(rows: list[TrafficRow]) -> list[str]:
         how = "found in the sequence of launches" if loop.found else "as given"
         warm_up = f", the first {loop.warm_up} dropped as warm-up" if loop.warm_up else ""
         times = units.counted(loop.times, "iteration")
+        if loop.whole:
+            launches = units.counted(len(loop.launches), "launch")
+            lines.append(f"{row.program}: {launches}, no warm-up removed; kept: {_names(row.traffic.kernels)}")
+            continue
         lines.append(f"{row.program}: {times} {how}{warm_up}; kept: {_names(row.traffic.kernels)}")
     return lines
 
