@@ -32,7 +32,7 @@ def main() -> None:
         show("  Python and NumPy alone", lambda: run([sys.executable, "-c", "import numpy"]))
         show("  reading", lambda: read_nsys([path]))
         report = read_nsys([path])
-        show("  projecting ranges", lambda: (NsysSources(report).projected, NsysSources(report).range_names))
+        show("  projecting ranges", lambda: (NsysSources(report).projected, NsysSources(report).innermost))
         sources = NsysSources(report)
         kernels_page(sources)
         show("  3 689 rows of text", lambda: list(page_lines(kernels_page(sources), "table", width=120)))

@@ -87,7 +87,7 @@ async def test_kernels_of_ncu_lead_to_their_values_and_back(tmp_path: Path) -> N
         await stage.until(lambda: "row 1 of" in stage.text, "no page")
         assert stage.text.split("\n")[-1].startswith(" Enter metrics")
         rows = stage.text.split("\n")
-        assert next(line for line in rows if line.startswith("▌")).endswith(" flash_fwd_kernel<…>")
+        assert " flash_fwd_kernel" in next(line for line in rows if line.startswith("▌"))
         await stage.press("enter")
         assert "only kernel" in stage.text
         values = [line for line in stage.text.split("\n") if "flash_fwd_kernel" in line]

@@ -96,6 +96,7 @@ def write_page(page: Any, arguments: argparse.Namespace) -> int:
         width=width_of(arguments),
         ascii_only=plain(arguments),
         explained=arguments.explain,
+        whole_commands=not sys.stdout.isatty(),
     )
     with Reading("writing") as writing:
         return write_lines(writing.before(counted_off(lines, len(page.rows), writing)), arguments)

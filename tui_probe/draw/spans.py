@@ -68,17 +68,18 @@ def pad(text: str, cells: int, *, right: bool = False) -> str:
 def wrap(text: str, cells: int) -> list[str]:
     """``text`` in lines of at most ``cells`` cells, broken at spaces, and inside a word only where it is too long.
 
-    A number stays in one line with its unit: ``2 480 cycles``.
+    A number stays in one line with its unit: ``2 480 cycles``; of a list with commas the names stay whole.
     """
     lines, line = [], ""
     for word in _BREAK.split(text):
         while width(word) > cells:
             room = cells - width(line) - (1 if line else 0)
-            if room < cells // 3 and line:
+            if line and (room < cells // 3 or ("," in word[room:cells] and "," not in word[:room])):
                 lines.append(line)
                 line, room = "", cells
-            lines.append((line + " " if line else "") + word[:room])
-            line, word = "", word[room:]
+            at = word.rfind(",", 0, room) + 1 or room
+            lines.append((line + " " if line else "") + word[:at])
+            line, word = "", word[at:]
         joined = f"{line} {word}" if line else word
         if width(joined) > cells:
             lines.append(line)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from tui_probe.draw.printable import printable
 from tui_probe.draw.spans import clip, pad, width
+from tui_probe.draw.units import NOT_MEASURED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -49,26 +50,48 @@ def in_data(columns: Sequence[Column[Row]]) -> list[Column[Row]]:
     return [column for column in columns if column.value is not None]
 
 
-def table(columns: Sequence[Column[Row]], rows: Iterable[Row], cells: int) -> Iterator[str]:
+def table(
+    columns: Sequence[Column[Row]], rows: Iterable[Row], cells: int, *, hide_empty: bool = False
+) -> Iterator[str]:
     """Lines of at most ``cells`` cells: headings, a rule, and one line per row.
 
-    Columns that do not fit are left out by rank; then those that may be cut share what room there is. Many ``rows`` are
-    gone through twice, for the widths and for the lines, and not held.
+    Columns that do not fit are left out by rank, and with ``hide_empty`` those without any value first; then those that
+    may be cut share what room there is. Many ``rows`` are gone through twice, for the widths and for the lines, and not
+    held.
     """
     shown = in_tables(columns)
-    natural = [width(column.title) for column in shown]
+    natural = [0 if hide_empty else width(column.title) for column in shown]
     held: list[list[str]] = []
     count = 0
     for count, texts in enumerate(_texts(shown, rows), 1):
-        natural = list(map(max, natural, map(width, texts)))
+        natural = list(map(max, natural, map(_width_of_value if hide_empty else width, texts)))
         if count <= _HELD:
             held.append(texts)
+    if hide_empty:
+        natural = with_titles(shown, natural)
     kept = _fit(shown, natural, cells)
     widths = _widths(shown, natural, kept, cells)
     yield _line([pad(shown[i].title, widths[i], right=shown[i].right) for i in kept], cells)
     yield _line(["─" * widths[i] for i in kept], cells)
     for texts in held if count <= _HELD else _texts(shown, rows):
         yield _line([_fitted(shown[i], texts[i], widths[i]) for i in kept], cells)
+
+
+def _width_of_value(text: str) -> int:
+    return 0 if text == NOT_MEASURED else width(text)
+
+
+def natural_widths(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> list[int]:
+    """The width that each column would like to have for these rows; 0 for one without any value."""
+    natural = [0] * len(columns)
+    for row in rows:
+        natural = [max(size, _width_of_value(cell(column, row))) for size, column in zip(natural, columns, strict=True)]
+    return with_titles(columns, natural)
+
+
+def with_titles(columns: Sequence[Column[Row]], natural: Sequence[int]) -> list[int]:
+    """Widths of values, made wide enough for the titles; 0 stays: the column is left out."""
+    return [size and max(size, width(column.title)) for column, size in zip(columns, natural, strict=True)]
 
 
 def _texts(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator[list[str]]:
@@ -118,7 +141,7 @@ def _least(column: Column[Row], natural: int) -> int:
 
 def _fit(columns: Sequence[Column[Row]], natural: Sequence[int], cells: int) -> list[int]:
     """The positions of the columns that are kept."""
-    kept = list(range(len(columns)))
+    kept = [i for i in range(len(columns)) if natural[i] or not columns[i].title or not any(natural)]
     while sum(_least(columns[i], natural[i]) + _GAP for i in kept) - _GAP > cells:
         last = max(kept, key=lambda i: (columns[i].rank, i))
         if columns[last].rank == 0:

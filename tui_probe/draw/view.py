@@ -164,6 +164,10 @@ class Document(Data):
         del number
         return ()
 
+    def unbroken(self, lines: Sequence[str]) -> list[str]:
+        """Visible lines as they are copied: texts that go over several lines may be one."""
+        return [*lines]
+
     def ptx_line(self, number: int, width: int) -> int | None:
         """The line of the PTX that a line is about, counted from 1; None if it is of none."""
         del number, width

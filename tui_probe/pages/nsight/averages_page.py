@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.analysis.averages import Average, averages
 from tui_probe.draw import units
-from tui_probe.draw.shorten import cut_middle, shorten
+from tui_probe.draw.shorten import apart, cut_middle, shorten
 from tui_probe.draw.table import Column
 from tui_probe.importers.ncu import COLD_CACHE
 from tui_probe.pages.nsight.explanations import EXPLANATIONS
 from tui_probe.pages.nsight.figures import quantity, stem
-from tui_probe.pages.nsight.names import names_told_apart
+from tui_probe.pages.nsight.names import by_shape, names_told_apart
 from tui_probe.pages.nsight.ncu_pages import by_file, file_head, file_notes, loop_lines
 from tui_probe.pages.nsight.page import TablePage, Words
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tui_probe.pages.nsight.ncu_pages import NcuReport
 
 
@@ -36,8 +38,27 @@ def averages_page(report: NcuReport) -> TablePage[AverageRow]:
     words = Words(file_head(report), loop_lines(choice, report.names), notes, EXPLANATIONS["averages"])
     title = "Averages over the measured launches"
     names = (row.average.fate.shape.kernel for row in rows)
-    columns = names_told_apart(by_file(AVERAGE_COLUMNS, report), names)
+    shapes = ((row.file, row.average.fate.shape) for row in rows)
+    columns = names_told_apart(by_shape(by_file(_of_these(rows), report), shapes), names)
     return TablePage("averages", title, columns, rows, words)
+
+
+def _of_these(rows: Sequence[AverageRow]) -> tuple[Column[AverageRow], ...]:
+    """The columns, of which those of section and process are in every table in which they tell two rows apart."""
+    metrics = {row.average.metric for row in rows}
+    sections = len({metric.name for metric in metrics}) < len({(metric.name, metric.section) for metric in metrics})
+    processes = len({(row.file, row.average.fate.process) for row in rows}) > len({row.file for row in rows})
+    names = apart(metric.name for metric in metrics)
+    columns = []
+    for column in AVERAGE_COLUMNS:
+        if column.key == "metric":
+            column = replace(column, shorten=names)
+        elif column.key == "section" and sections:
+            column = replace(column, rank=0)
+        elif column.key == "process" and processes:
+            column = replace(column, title="process", text=lambda r: str(r.average.fate.process or ""))
+        columns.append(column)
+    return tuple(columns)
 
 
 def _quantity(row: AverageRow, value: float) -> str:

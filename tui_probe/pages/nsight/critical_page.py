@@ -15,7 +15,7 @@ from tui_probe.draw.shorten import shorten
 from tui_probe.pages.nsight.critical_rows import CriticalRow, columns_of
 from tui_probe.pages.nsight.explanations import EXPLANATIONS
 from tui_probe.pages.nsight.figures import decimal, percent, short_names, stem
-from tui_probe.pages.nsight.names import names_told_apart
+from tui_probe.pages.nsight.names import by_shape, names_told_apart
 from tui_probe.pages.nsight.page import TablePage, Words
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ def critical_page(
     evidence = [line for program in everything for line in _evidence(program)]
     words = Words(head, found, [*_lacking(rows), *notes], EXPLANATIONS["critical"], evidence)
     names = (row.figures.shape.kernel for row in rows)
-    columns = names_told_apart(columns_of(rows, several=len(everything) > 1), names)
+    shapes = ((row.program, row.figures.shape) for row in rows)
+    columns = names_told_apart(by_shape(columns_of(rows, several=len(everything) > 1), shapes), names)
     return TablePage("critical", "Critical kernel", columns, rows, words, {"steps": _steps(everything)})
 
 

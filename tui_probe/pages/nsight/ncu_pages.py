@@ -16,7 +16,7 @@ from tui_probe.draw.table import Column, Row
 from tui_probe.importers.ncu import COLD_CACHE
 from tui_probe.pages.nsight.explanations import EXPLANATIONS
 from tui_probe.pages.nsight.figures import nanoseconds, share, short_names, stem
-from tui_probe.pages.nsight.names import names_told_apart
+from tui_probe.pages.nsight.names import by_shape, names_told_apart
 from tui_probe.pages.nsight.page import Only, TablePage, Words
 
 if TYPE_CHECKING:
@@ -80,7 +80,8 @@ def kernels_page(report: NcuReport) -> TablePage[KernelRow]:
     notes = [*_missing(choice), *choice.notes, *_untimed(rows), *file_notes(report)]
     words = Words(file_head(report), loop_lines(choice, report.names), notes, EXPLANATIONS["kernels"])
     extra = {"expected_missing": list(choice.missing)}
-    columns = names_told_apart(by_file(KERNEL_COLUMNS, report), (row.figures.shape.kernel for row in rows))
+    shapes = [(row.file, row.figures.shape) for row in rows]
+    columns = names_told_apart(by_shape(by_file(KERNEL_COLUMNS, report), shapes), (shape.kernel for _, shape in shapes))
     return TablePage("kernels", "Kernels", columns, rows, words, extra, narrows=_values, leads="metrics")
 
 
@@ -157,7 +158,7 @@ KERNEL_COLUMNS: Final[tuple[Column[KernelRow], ...]] = (
     Column("file", lambda r: r.file, "file", lambda r: stem(r.file), False, rank=3, narrow=16, shorten=cut_middle),
     Column("launches", lambda r: r.figures.launches, "launches", lambda r: units.count(r.figures.launches)),
     Column("kept", lambda r: r.kept, "kept", lambda r: units.count(r.kept)),
-    Column("reason", lambda r: r.reason, "why", lambda r: r.reason, False, narrow=24),
+    Column("reason", lambda r: r.reason, "why", lambda r: r.reason, False, narrow=16),
     Column("total_ns", lambda r: r.figures.total, "total", lambda r: nanoseconds(r.figures.total), rank=3),
     Column(
         "kept_time_ns", lambda r: r.figures.kept_time, "kept time", lambda r: nanoseconds(r.figures.kept_time), rank=1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
@@ -11,8 +12,8 @@ from tui_probe.draw import units
 from tui_probe.draw.formats import as_csv, as_json, as_markdown, as_record
 from tui_probe.draw.hanging import hanging
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.spans import clip, pad, to_ascii, width, wrap
-from tui_probe.draw.table import cell, fitted_cell, in_data, in_tables, layout, safe, table
+from tui_probe.draw.spans import clip, pad, to_ascii, wrap
+from tui_probe.draw.table import cell, fitted_cell, in_data, in_tables, layout, natural_widths, safe, table
 from tui_probe.draw.view import Document
 from tui_probe.pages.explanations import paragraphs
 
@@ -32,6 +33,8 @@ _LEAST: Final = 20
 _GAP: Final = "  "
 _MEASURED: Final = 20_000
 """Rows by which the widths of columns are chosen on the screen."""
+_COMMAND: Final = re.compile(r"--metrics \S")
+"""A command that would break inside the names of metrics."""
 _NOTHING: Final = "nothing to show"
 _NO_ARROWS: Final[Mapping[str, str]] = {}
 _CURSOR: Final = " "
@@ -113,6 +116,7 @@ class TablePage(Document, Generic[Row]):
         self._all = self.rows
         self._order: tuple[str, bool] | None = None
         self._shown: list[str] = []
+        self._cells = 0
 
     def gutter(self, width: int) -> int:
         """The whole line."""
@@ -240,6 +244,7 @@ class TablePage(Document, Generic[Row]):
     def lines(self, width: int) -> Sequence[Line]:
         if self._all:
             width -= len(_CURSOR)
+        self._cells = width
         after = [*self._below(width), *(self._about(width) if self.explained else ())]
         if not self.rows:
             return [_line(text, self._margin) for text in (*self._above(width), _NOTHING, *after)]
@@ -264,36 +269,48 @@ class TablePage(Document, Generic[Row]):
         row = self.row(number)
         return None if self.opens is None or row is None else self.opens(row)
 
-    def text(self, width: int, *, explained: bool = False) -> Iterator[str]:
-        """The page for people, in lines of at most ``width`` cells."""
-        yield from self._above(width)
+    def text(self, width: int, *, explained: bool = False, whole_commands: bool = False) -> Iterator[str]:
+        """The page for people, in lines of at most ``width`` cells; longer with ``whole_commands``, where a command is
+        suggested.
+        """
+        yield from self._above(width, whole_commands=whole_commands)
         if self.rows:
-            yield from table(self.columns, self.rows, width)
+            yield from table(self.columns, self.rows, width, hide_empty=True)
         else:
             yield _NOTHING
-        yield from self._below(width)
+        yield from self._below(width, whole_commands=whole_commands)
         if explained:
             yield from self._about(width)
 
-    def _above(self, cells: int) -> Iterator[str]:
+    def _above(self, cells: int, *, whole_commands: bool = False) -> Iterator[str]:
         for label, words in self.words.head:
             parts = wrap(safe(words), max(_LEAST, cells - _LABEL))
             yield from (f"{label if i == 0 else '':<{_LABEL}}{part}".rstrip() for i, part in enumerate(parts))
         yield ""
         if self.words.found and (self.only is None or self.left is not None):  # else they are of all rows
             for line in self.words.found:
-                yield from hanging(safe(line), cells)
+                yield from _broken(safe(line), cells, whole_commands=whole_commands)
             yield ""
 
-    def _below(self, cells: int) -> Iterator[str]:
-        if self.words.evidence:
-            yield ""
-            for line in self.words.evidence:
-                yield from hanging(safe(line), cells)
-        if self.words.notes:
-            yield ""
-            for note in self.words.notes:
-                yield from hanging(f"note: {safe(note)}", cells)
+    def _below(self, cells: int, *, whole_commands: bool = False) -> Iterator[str]:
+        for lines in (self.words.evidence, [f"note: {note}" for note in self.words.notes]):
+            if lines:
+                yield ""
+            for line in lines:
+                yield from _broken(safe(line), cells, whole_commands=whole_commands)
+
+    def unbroken(self, lines: Sequence[str]) -> list[str]:
+        """Notes and findings in one line each, as they are copied."""
+        texts = [*self.words.found, *self.words.evidence, *(f"note: {note}" for note in self.words.notes)]
+        found = [*lines]
+        for text in map(safe, texts):
+            parts = [self._margin + part for part in hanging(text, self._cells)]
+            if len(parts) > 1 and parts[0] in found:
+                at = found.index(parts[0])
+                there = zip(parts, found[at:], strict=False)
+                same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], there))
+                found[at : at + same] = [self._margin + text]
+        return found
 
     def _about(self, cells: int) -> Iterator[str]:
         return paragraphs(self.words.about, cells)
@@ -302,10 +319,7 @@ class TablePage(Document, Generic[Row]):
         """The width that each column would like to have, by its first rows."""
         if self.measured is None:
             shown = in_tables(self.columns)
-            self.measured = [width(column.title) for column in shown]
-            for row in itertools.islice(self.rows, _MEASURED):
-                sizes = (width(cell(column, row)) for column in shown)
-                self.measured = [max(pair) for pair in zip(self.measured, sizes, strict=True)]
+            self.measured = natural_widths(shown, itertools.islice(self.rows, _MEASURED))
         return self.measured
 
     def explanation(self) -> Sequence[str]:
@@ -376,19 +390,33 @@ class PageLines(Sequence["Line"], Generic[Row]):
         return ((self._margin + clip(_GAP.join(texts).rstrip(), self._cells), ""),)
 
 
+def _broken(text: str, cells: int, *, whole_commands: bool) -> list[str]:
+    """A text in lines of at most ``cells`` cells, or in one where it suggests a command that is to be copied whole."""
+    return [text] if whole_commands and _COMMAND.search(text) else hanging(text, cells)
+
+
 def _line(text: str, margin: str = "") -> Line:
     return ((margin + text, "dim" if text.startswith(("note: ", "─")) else ""),)
 
 
 def page_lines(
-    page: TablePage[Any], form: Format, *, width: int = 100, ascii_only: bool = False, explained: bool = False
+    page: TablePage[Any],
+    form: Format,
+    *,
+    width: int = 100,
+    ascii_only: bool = False,
+    explained: bool = False,
+    whole_commands: bool = False,
 ) -> Iterator[str]:
-    """A page in any format. Only text is cut to ``width`` cells, turned into ASCII, and explained."""
+    """A page in any format. Only text is cut to ``width`` cells, turned into ASCII, and explained; with
+    ``whole_commands`` a line that suggests a command is not cut.
+    """
     if form == "json":
         return as_json(page.head(), page.name, (as_record(page.columns, row) for row in page.rows))
     if form == "csv":
         return as_csv(page.columns, page.rows)
-    lines = _markdown(page) if form == "md" else page.text(width, explained=explained)
+    text = page.text(width, explained=explained, whole_commands=whole_commands)
+    lines = _markdown(page) if form == "md" else text
     return map(to_ascii, lines) if ascii_only else lines
 
 

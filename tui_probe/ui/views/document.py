@@ -255,6 +255,10 @@ class DocumentView(SearchedDocument):
 
     # -- out of the screen
 
+    def copied(self) -> str:
+        """All that is visible, with suggested commands whole."""
+        return "\n".join(self.document.unbroken(super().copied().split("\n")))
+
     def exported(self) -> Callable[[], Iterable[str]]:
         """All lines that pass the filter."""
         lines, numbers = self.lines, [*range(self.pinned), *map(self._number, range(self.count))]
