@@ -8,14 +8,24 @@
 
 extern char **environ;
 
-static const char DRIVER_NAME[] = "libcuda.so.1";
+static const char DRIVER_NAME[] = "libcuda.so.1", AUDIT_NAME[] = "libtui-probe-audit.so";
 
 typedef bool is_unwanted(const char *entry);
 
-static bool is_driver(const char *path)
+static bool has_name(const char *path, const char *name)
 {
     const char *slash = strrchr(path, '/');
-    return strcmp(slash ? slash + 1 : path, DRIVER_NAME) == 0;
+    return strcmp(slash ? slash + 1 : path, name) == 0;
+}
+
+static bool is_driver(const char *path)
+{
+    return has_name(path, DRIVER_NAME);
+}
+
+static bool is_audit(const char *path)
+{
+    return has_name(path, AUDIT_NAME);
 }
 
 static bool holds_driver(const char *folder)
@@ -91,6 +101,8 @@ char **server_environment(void)
             continue; /* PYTHONPATH comes at the end */
         if (is(environ[i], "LD_PRELOAD"))
             copy[kept++] = without(environ[i], ": ", is_driver);
+        else if (is(environ[i], "LD_AUDIT"))
+            copy[kept++] = without(environ[i], ":", is_audit);
         else if (is(environ[i], "LD_LIBRARY_PATH"))
             copy[kept++] = without(environ[i], ":", holds_driver);
         else

@@ -3,15 +3,18 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "threads.h"
 
 /* A list of threads is no snapshot: one may begin another and end while it is read. */
-enum { LOOKS = 3, STEP_MICROSECONDS = 20000 };
+enum { LOOKS = 3, STEP_MICROSECONDS = 20000, SELDOM_MICROSECONDS = 500000 };
 
 static sigset_t mask; /* of the first thread */
+static pthread_key_t key;
+static bool has_key, watched;
 
 static void *end_with_the_last(void *unused)
 {
@@ -32,9 +35,26 @@ static void left(void *unused)
     thread_start(end_with_the_last);
 }
 
+static void *wait_for_the_first(void *unused)
+{
+    while (thread_state(getpid()) != 'Z')
+        usleep(SELDOM_MICROSECONDS);
+    return end_with_the_last(unused);
+}
+
 void last_thread_watch(void)
 {
-    pthread_key_t key;
-    if (gettid() == getpid() && pthread_key_create(&key, left) == 0)
-        pthread_setspecific(key, &mask);
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    has_key = pthread_key_create(&key, left) == 0;
+    watched = has_key && gettid() == getpid() && pthread_setspecific(key, &mask) == 0;
+}
+
+void last_thread_begin(void)
+{
+    if (!has_key)
+        return;
+    if (gettid() == getpid())
+        watched = pthread_setspecific(key, &mask) == 0;
+    else if (!watched)
+        thread_start(wait_for_the_first);
 }

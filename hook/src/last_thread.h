@@ -3,7 +3,10 @@
 #ifndef TUI_PROBE_LAST_THREAD_H
 #define TUI_PROBE_LAST_THREAD_H
 
-/* To be called where the process begins: of use in its first thread alone. */
+/* To be called where the hook is loaded: in the first thread, the system says when that leaves. */
 void last_thread_watch(void);
+
+/* To be called before threads of ours run: a first thread of which the system says nothing is looked at now and then. */
+void last_thread_begin(void);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -34,6 +35,7 @@
 #include "last_thread.h"
 #include "launch_counts.h"
 #include "launch_log.h"
+#include "loader.h"
 #include "log_file.h"
 #include "memusage.h"
 #include "nvtx.h"
@@ -42,6 +44,7 @@
 #include "patience.h"
 #include "prepare.h"
 #include "reasons.h"
+#include "references.h"
 #include "registry.h"
 #include "result.h"
 #include "run_notes.h"
@@ -238,6 +241,7 @@ static bool start(void)
     atexit(end_at_exit);
 #endif
     signals_watch(end_at_signal, tell);
+    last_thread_begin();
     return true;
 }
 
@@ -298,6 +302,27 @@ static void begin_in_child(void)
     clock_start();
 }
 
+/* The function that the program would call without us: a sanitizer's may choose the status. NULL: it calls ours. */
+static void (*next_exit)(int);
+static atomic_flag passed_on = ATOMIC_FLAG_INIT;
+
+static void come_before_the_ends(void)
+{
+    static const struct reference ends[] = {
+        {"_exit", (void *)(uintptr_t)_exit},
+        {"_Exit", (void *)(uintptr_t)_Exit},
+        {"quick_exit", (void *)(uintptr_t)quick_exit},
+        {"kill", (void *)(uintptr_t)kill},
+    };
+    void *program =
+        loader_open(NULL, RTLD_LAZY); /* RTLD_DEFAULT begins with this library, which is linked symbolically */
+    void *found = program ? dlsym(program, "_exit") : NULL;
+    if (!found || found == ends[0].ours)
+        return;
+    next_exit = (void (*)(int))(uintptr_t)found;
+    references_redirect(ends, sizeof ends / sizeof *ends);
+}
+
 __attribute__((constructor)) static void loaded(void)
 {
     owner = getpid();
@@ -307,6 +332,7 @@ __attribute__((constructor)) static void loaded(void)
         return;
     pthread_atfork(NULL, NULL, begin_in_child);
     last_thread_watch();
+    come_before_the_ends();
     run_notes_open();
     const bool as_asked = control_start();
     if (settings.capture_range)
@@ -349,6 +375,8 @@ __attribute__((visibility("default"))) int kill(pid_t process, int signal_number
 __attribute__((visibility("default"), noreturn)) void _exit(int status)
 {
     end_now(status);
+    if (next_exit && getpid() == owner && !atomic_flag_test_and_set(&passed_on))
+        next_exit(status);
     for (;;)
         syscall(SYS_exit_group, status);
 }

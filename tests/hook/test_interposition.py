@@ -41,13 +41,15 @@ print(len({line.split()[-1] for line in open("/proc/self/maps") if "libcuda.so.1
 """
 
 
-def test_preloaded_hook_is_what_dlopen_finds(host: Host) -> None:
-    run = host.python(LOADED)
-    assert run.stdout.split() == ["1", "0", "2"], "the real driver is loaded by the first call, not before"
+@pytest.mark.parametrize("loading", ["audit", "preload"])
+def test_hook_is_what_dlopen_finds(host: Host, loading: str) -> None:
+    run = host.python(LOADED, **({"LD_AUDIT": ""} if loading == "preload" else {"LD_PRELOAD": ""}))
+    before = "1" if loading == "preload" else "2"
+    assert run.stdout.split() == [before, "0", "2"], "audited, it needs the driver; preloaded, its first call loads it"
 
 
 def test_hook_is_found_on_the_library_path(host: Host) -> None:
-    run = host.python(LOADED, LD_PRELOAD="", LD_LIBRARY_PATH=str(host.built.hook.parent))
+    run = host.python(LOADED, LD_PRELOAD="", LD_AUDIT="", LD_LIBRARY_PATH=str(host.built.hook.parent))
     assert run.stdout.split() == ["1", "0", "2"]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Host, compile_c
+from .conftest import Host, Run, compile_c
 
 HERE = Path(__file__).resolve().parent
 LAUNCH = "context()\nf = function(module(), 'add__8')\nw = word()\nlaunch(f, w)\n"
@@ -23,13 +23,28 @@ LAUNCH = "context()\nf = function(module(), 'add__8')\nw = word()\nlaunch(f, w)\
         ("import sys; sys.exit(3)", 3),
         ("os._exit(4)", 4),
         ("ctypes.CDLL(None).exit(5)", 5),
-        ("ctypes.CDLL(None)._Exit(6)", 6),
-        ("ctypes.CDLL(None).quick_exit(7)", 7),
         ("raise SystemExit(8)", 8),
     ],
 )
 def test_every_orderly_end_saves_everything(host: Host, ending: str, status: int) -> None:
-    run = host.python(LAUNCH + ending)
+    check_end(host.python(LAUNCH + ending), status)
+
+
+@pytest.mark.parametrize(("ending", "status"), [("_exit", 4), ("_Exit", 6), ("quick_exit", 7)])
+def test_preloaded_hook_comes_before_the_ends_that_dlsym_finds(host: Host, ending: str, status: int) -> None:
+    check_end(host.python(f"{LAUNCH}ctypes.CDLL(None).{ending}({status})", LD_AUDIT=""), status)
+
+
+@pytest.mark.parametrize("flags", ["-fplt -Wl,-z,lazy", "-fno-plt -Wl,-z,now", "-fplt -Wl,-z,now"])
+@pytest.mark.parametrize(("ending", "status"), [("_exit", 4), ("_Exit", 6), ("quick_exit", 7), ("by_pointer", 8)])
+def test_opened_hook_redirects_references_to_the_ends(host: Host, flags: str, ending: str, status: int) -> None:
+    program = host.directory / "program"
+    compile_c(HERE / "opening_program.c", program, *flags.split())
+    run = host.command(str(program), "plain", "libcuda.so.1", ending, str(status))
+    check_end(run, status)
+
+
+def check_end(run: Run, status: int) -> None:
     assert run.status == status
     assert len(run.results) == 1
     assert run.log[-2:] == [f"[exit] status {status}", "[exit] launches 1 probed 1 dropped 0 reason -"]

@@ -36,15 +36,31 @@ def opened(host: Host, program: Path, way: str, name: str | Path, **more: str) -
     return host.command(str(program), way, str(name), TUI_PROBE_BESIDE=told, **more)
 
 
-@pytest.mark.parametrize("way", ["plain", "present"])
+PRELOADED = {"LD_AUDIT": ""}
+
+
+@pytest.mark.parametrize(
+    ("way", "loading"),
+    [("plain", {}), ("direct", {}), ("new", {}), ("plain", PRELOADED), ("present", PRELOADED)],
+    ids=["plain", "direct", "new", "preload-plain", "preload-present"],
+)
 @pytest.mark.parametrize("name", ["libcuda.so", "libcuda.so.1", "libcuda.so.580.95.05", "{driver}", "{link}"])
-def test_every_name_of_the_driver_leads_to_the_hook(host: Host, program: Path, told: Path, way: str, name: str) -> None:
+def test_every_name_of_the_driver_leads_to_the_hook(
+    host: Host, program: Path, told: Path, way: str, loading: dict[str, str], name: str
+) -> None:
+    if way == "new" and name.startswith("{"):
+        pytest.skip("the loader asks nobody about a path in a new list")
     link = host.directory / "libcuda.so"
     link.symlink_to(host.built.stub)
-    run = opened(host, program, way, name.format(driver=host.built.stub, link=link))
+    run = opened(host, program, way, name.format(driver=host.built.stub, link=link), **loading)
     assert (run.status, run.stdout) == (0, f"{host.built.hook}\n"), run.stderr
     assert len(run.results) == 1
     assert not told.exists()
+
+
+def test_audited_driver_is_absent_until_it_is_opened(host: Host, program: Path) -> None:
+    run = opened(host, program, "present", host.built.stub)
+    assert (run.status, run.stdout, run.directories) == (3, "-\n", []), run.stderr
 
 
 @pytest.mark.parametrize("name", ["libcuda.so.x", "libcuda.something", "libcudas.so", "/nowhere/libcuda.so.1"])
@@ -58,17 +74,23 @@ def test_a_simulated_driver_stands_at_any_path(host: Host, program: Path) -> Non
     assert (run.status, run.stdout) == (0, f"{host.built.hook}\n"), run.stderr
 
 
+@pytest.mark.parametrize("loading", [{}, PRELOADED], ids=["audit", "preload"])
 def test_another_driver_is_opened_as_asked_for_and_told_of(
-    host: Host, program: Path, other_driver: Path, told: Path
+    host: Host, program: Path, other_driver: Path, told: Path, loading: dict[str, str]
 ) -> None:
-    run = opened(host, program, "plain", other_driver)
+    run = opened(host, program, "plain", other_driver, **loading)
     assert (run.status, run.stdout, run.directories) == (0, f"{other_driver}\n", []), run.stderr
     pid, path = told.read_text().split()
     assert (pid.isdecimal(), path) == (True, str(other_driver))
 
 
-def test_the_driver_in_another_list_of_libraries_is_told_of(host: Host, program: Path, told: Path) -> None:
-    run = opened(host, program, "new", host.built.stub)
+@pytest.mark.parametrize(
+    ("way", "loading"), [("new", {}), ("new", PRELOADED), ("direct", PRELOADED)], ids=["audit", "new", "direct"]
+)
+def test_driver_that_cannot_be_replaced_is_reported(
+    host: Host, program: Path, told: Path, way: str, loading: dict[str, str]
+) -> None:
+    run = opened(host, program, way, host.built.stub, **loading)
     assert (run.status, run.stdout, run.directories) == (0, f"{host.built.stub}\n", []), run.stderr
     assert told.read_text().split()[1:] == [str(host.built.stub)]
 
@@ -80,10 +102,11 @@ def test_in_another_list_of_libraries_the_search_path_leads_to_a_hook(
     """As installed: libcuda.so is a library of its own, which needs the hook."""
     installed = host.directory / "installed"
     installed.mkdir()
-    for library in (host.built.hook, host.built.hook.parents[1] / "by_name" / "libcuda.so"):
+    folder = host.built.hook.parent
+    for library in (host.built.hook, folder / "libtui-probe-driver.so", folder.parent / "by_name" / "libcuda.so"):
         shutil.copy(library, installed)
     hook = installed / "libcuda.so.1"
-    run = opened(host, program, "new", name, LD_PRELOAD=str(hook), LD_LIBRARY_PATH=str(installed))
+    run = opened(host, program, "new", name, LD_PRELOAD=str(hook), LD_LIBRARY_PATH=str(installed), **PRELOADED)
     assert (run.status, run.stdout) == (0, f"{hook}\n"), run.stderr
     assert len(run.results) == 1
     assert not told.exists(), "it is called by a hook"

@@ -35,13 +35,35 @@ def environment(base: dict[str, str], driver: Driver = REAL, **options: object) 
     return target_environment(base, RunOptions(("x",), **options), driver, PLACES, "Nov21_025649")  # type: ignore[arg-type]
 
 
-def test_the_hook_comes_first_and_the_users_own_stay() -> None:
-    result = environment({"LD_PRELOAD": "/lib/asan.so /lib/b.so", "LD_LIBRARY_PATH": "/opt/cuda", "HOME": "/root"})
-    assert result["LD_PRELOAD"] == "/tool/hook/libcuda.so.1:/lib/asan.so /lib/b.so"
+def test_loading_keeps_the_users_libraries_before_ours() -> None:
+    given = {"LD_PRELOAD": "/lib/asan.so /lib/b.so", "LD_AUDIT": "/lib/a.so", "LD_LIBRARY_PATH": "/opt/cuda"}
+    result = environment({**given, "HOME": "/root"})
+    assert result["LD_PRELOAD"] == "/lib/asan.so /lib/b.so:/tool/hook/libcuda.so.1"
+    assert result["LD_AUDIT"] == "/lib/a.so:/tool/hook/libtui-probe-audit.so"
     assert result["LD_LIBRARY_PATH"] == "/tool/hook:/opt/cuda"
     assert result["HOME"] == "/root"
     assert environment({})["LD_PRELOAD"] == "/tool/hook/libcuda.so.1"
     assert environment({"LD_LIBRARY_PATH": ""})["LD_LIBRARY_PATH"] == "/tool/hook"  # "" at the end would mean "."
+
+
+def test_loading_of_a_run_inside_a_run_names_each_library_once() -> None:
+    loaders = ("LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH")
+    given = {"LD_PRELOAD": "/lib/a.so", "LD_AUDIT": "/lib/b.so:/lib/c.so", "LD_LIBRARY_PATH": "/opt"}
+    once = environment(given)
+    twice = environment(once)
+    assert [twice[name] for name in loaders] == [once[name] for name in loaders]
+
+
+@pytest.mark.parametrize(("way", "missing"), [("audit", "LD_PRELOAD"), ("preload", "LD_AUDIT")])
+def test_loading_is_restricted_to_the_way_that_the_user_chose(way: str, missing: str) -> None:
+    result = environment({"TUI_PROBE_LOADING": way})
+    assert missing not in result
+    assert environment({"TUI_PROBE_LOADING": way, missing: "/lib/a.so"})[missing] == "/lib/a.so"
+
+
+def test_loading_refuses_an_unknown_way() -> None:
+    with pytest.raises(LaunchError, match="set it to audit or preload"):
+        environment({"TUI_PROBE_LOADING": "both"})
 
 
 @pytest.mark.parametrize(("launches", "told"), [("auto", "auto"), ("all", None), ("0-9,20", "0-9,20")])
@@ -52,6 +74,7 @@ def test_which_launches_the_hook_probes(launches: str, told: str | None) -> None
 def test_what_the_hook_is_told() -> None:
     assert {name: value for name, value in environment({}).items() if name.startswith("TUI_PROBE_")} == {
         "TUI_PROBE_DRIVER": "/lib/libcuda.so.1",
+        "TUI_PROBE_HOOK": "/tool/hook/libcuda.so.1",
         "TUI_PROBE_TRACE_ROOT": "/here/trace",
         "TUI_PROBE_STAMP": "Nov21_025649",
         "TUI_PROBE_LAUNCHER": str(os.getpid()),

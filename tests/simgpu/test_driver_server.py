@@ -172,7 +172,13 @@ def test_the_server_runs_without_the_hook(marked: tuple[dict[str, str], str], li
     environment, mark = marked
     other = tmp_path / "other.so"
     subprocess.run(["cc", "-shared", "-x", "c", "/dev/null", "-o", str(other)], check=True)
-    preloaded = {**environment, "LD_PRELOAD": f"{library}:{other}", "LD_LIBRARY_PATH": f"{library.parent}:{tmp_path}"}
+    audit = library.parents[1] / "hook" / "libtui-probe-audit.so"
+    preloaded = {
+        **environment,
+        "LD_PRELOAD": f"{library}:{other}",
+        "LD_AUDIT": str(audit),
+        "LD_LIBRARY_PATH": f"{library.parent}:{tmp_path}",
+    }
     process = begin(preloaded, "start(); say('ready'); sys.stdin.read()")
     (server,) = servers(mark)
     variables = dict(
@@ -181,6 +187,7 @@ def test_the_server_runs_without_the_hook(marked: tuple[dict[str, str], str], li
     process.kill()
     process.communicate()
     assert variables[b"LD_PRELOAD"] == bytes(other)
+    assert not variables[b"LD_AUDIT"]
     assert variables[b"LD_LIBRARY_PATH"] == bytes(tmp_path)
 
 

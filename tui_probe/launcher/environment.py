@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tui_probe.engine.cache_folder import EMPTY_KERNELS, default_folder
-from tui_probe.errors import LaunchError
 
 from .control import NO_LIMIT
 from .graft_faults import graft_faults_file
+from .loading import loading
 from .natives import package_path
 from .options import ALL, AUTO, MAX_LOG_BYTES, MAX_RESULT_FILES, MAX_TRACE_BYTES, MAX_WRITE_RATE
 from .python_path import VARIABLE, python_path
@@ -73,12 +73,8 @@ def target_environment(
 
     Raises LaunchError where the loader could not take the hook's path.
     """
-    if set(str(places.hook)) & set(": "):
-        reason = "LD_PRELOAD takes no path with a space or a colon; install tui-probe elsewhere"
-        raise LaunchError(f"{places.hook}: {reason}")
     environment = dict(base)
-    environment["LD_PRELOAD"] = prepend(str(places.hook), base.get("LD_PRELOAD"))
-    environment["LD_LIBRARY_PATH"] = prepend(str(places.hook.parent), base.get("LD_LIBRARY_PATH"))
+    environment |= loading(base, places.hook)
     environment |= {
         "TUI_PROBE_DRIVER": str(driver.path),
         "TUI_PROBE_TRACE_ROOT": str(places.trace_root),
@@ -114,11 +110,6 @@ def driver_choices(driver: Driver, options: RunOptions) -> dict[str, str]:
     }
     architecture = options.simulated_architecture
     return chosen | ({"TUI_PROBE_SIM_ARCH": architecture} if architecture else {})
-
-
-def prepend(entry: str, rest: str | None) -> str:
-    """``entry`` before a colon-separated list, which may be missing or empty."""
-    return f"{entry}:{rest}" if rest else entry
 
 
 def choices(options: RunOptions) -> dict[str, str]:

@@ -38,7 +38,7 @@ def unseen_drivers(told: Path, driver: Path) -> list[str]:
 def _of_driver(path: str, pids: Sequence[str], driver: Path) -> str:
     where = f"{_processes(pids)} loaded {path} past tui-probe: what was launched through that was not seen"
     if _is_same(Path(path), driver):
-        return f"{where}; have it opened with dlopen, not with dlmopen or RTLD_DEEPBIND"
+        return f"{where}; open it with dlopen, not with dlmopen or RTLD_DEEPBIND"
     return f"{where}; tui-probe calls {driver}; --driver {path} has it call this one"
 
 

@@ -113,7 +113,8 @@ def run_next():
 
 sys.path[:] = [path for path in sys.path if os.path.abspath(path) != FOLDER]
 # A process without the hook has no trace: the program let go of it, or it is the simulated GPU.
-if sys.version_info >= (3, 8) and "libcuda.so.1" in os.environ.get("LD_PRELOAD", ""):
+LOADED_BY = os.environ.get("LD_PRELOAD", "") + os.environ.get("LD_AUDIT", "")
+if sys.version_info >= (3, 8) and ("libcuda.so.1" in LOADED_BY or "libtui-probe-audit.so" in LOADED_BY):
     start()
 if sys.version_info >= (3, 4):
     run_next()

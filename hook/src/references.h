@@ -1,0 +1,17 @@
+/* References of loaded objects to functions of the C library that we stand before. A hook that was preloaded comes before
+ * the C library in the order of symbols; one that was opened as the driver does not, so references are redirected. */
+#ifndef TUI_PROBE_REFERENCES_H
+#define TUI_PROBE_REFERENCES_H
+
+#include <stddef.h>
+
+struct reference {
+    const char *name;
+    void *ours;
+};
+
+/* Redirects the references of every other object that is loaded to ours. To be called in a constructor alone: no other
+ * thread is loading an object then. */
+void references_redirect(const struct reference *list, size_t count);
+
+#endif
