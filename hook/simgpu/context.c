@@ -40,7 +40,7 @@ static CUresult create(unsigned flags, struct context **created)
     CUresult result = server_start();
     if (result)
         return result;
-    struct context *context = calloc(1, sizeof *context);
+    struct context *context = driver_has_room() ? calloc(1, sizeof *context) : NULL;
     if (!context)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *context = (struct context){.flags = flags, .api_version = 3020, .id = ++last_id};

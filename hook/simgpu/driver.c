@@ -160,3 +160,9 @@ API cuDriverGetVersion(int *version)
     *version = DRIVER_VERSION;
     return CUDA_SUCCESS;
 }
+
+bool driver_has_room(void)
+{
+    enum { BYTES = 1 << 18 };
+    return heap_has_room(&driver.device_heap, BYTES);
+}

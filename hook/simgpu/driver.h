@@ -56,6 +56,10 @@ CUresult enter_driver(void);
  * broken. */
 CUresult enter(struct context **context);
 
+/* Whether the device has the memory that the driver itself takes for a context, a module, a stream, an event or an
+ * executable while it makes one. */
+bool driver_has_room(void);
+
 /* Unlocks the driver and returns `result`. */
 CUresult leave(CUresult result);
 

@@ -59,7 +59,7 @@ API cuEventCreate(CUevent *handle, unsigned flags)
         return result;
     if (!handle || flags > 7)
         return leave(CUDA_ERROR_INVALID_VALUE);
-    struct event *event = calloc(1, sizeof *event);
+    struct event *event = driver_has_room() ? calloc(1, sizeof *event) : NULL;
     if (!event)
         return leave(CUDA_ERROR_OUT_OF_MEMORY);
     *event = (struct event){.owner = context, .flags = flags, .next = events};

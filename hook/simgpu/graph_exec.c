@@ -18,7 +18,7 @@ static CUresult make(CUgraphExec *handle, struct graph *graph, unsigned long lon
         return CUDA_ERROR_INVALID_VALUE;
     if (graph_has_memory(graph) && graph->instantiated)
         return CUDA_ERROR_NOT_SUPPORTED;
-    struct graph_exec *exec = calloc(1, sizeof *exec);
+    struct graph_exec *exec = driver_has_room() ? calloc(1, sizeof *exec) : NULL;
     if (!exec || !(exec->graph = graph_clone(graph))) {
         free(exec);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -151,6 +151,10 @@ API cuGraphUpload(CUgraphExec handle, CUstream stream)
 {
     struct graph_exec *exec;
     CUresult result = enter_exec(handle, &exec);
-    return result ? result : leave(stream_exists(stream) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
+    if (result)
+        return result;
+    if (!stream_exists(stream))
+        return leave(CUDA_ERROR_INVALID_HANDLE);
+    return leave(driver_has_room() ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
 }
 PER_THREAD_STREAM(cuGraphUpload);

@@ -68,6 +68,14 @@ struct block *heap_allocate(struct heap *heap, uint64_t bytes, enum block_use us
     return NULL;
 }
 
+bool heap_has_room(const struct heap *heap, uint64_t bytes)
+{
+    const struct block *block = heap->first;
+    while (block && (block->use != BLOCK_FREE || block->size < bytes))
+        block = block->next;
+    return block;
+}
+
 struct block *heap_find(const struct heap *heap, uint64_t address)
 {
     if (address < heap->address || address - heap->address >= heap->size)

@@ -144,6 +144,8 @@ static CUresult request_load(const void *image, size_t limit, struct reply *repl
     CUresult result = image_extent(image, limit, &start, &bytes);
     if (!result)
         result = server_start();
+    if (!result && !driver_has_room())
+        result = CUDA_ERROR_OUT_OF_MEMORY;
     if (result)
         return result;
     struct message request = {0};

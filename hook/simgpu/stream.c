@@ -84,7 +84,7 @@ static CUresult create(CUstream *handle, unsigned flags, int priority)
         return result;
     if (!handle || flags > 1)
         return leave(CUDA_ERROR_INVALID_VALUE);
-    struct stream *stream = calloc(1, sizeof *stream);
+    struct stream *stream = driver_has_room() ? calloc(1, sizeof *stream) : NULL;
     if (!stream)
         return leave(CUDA_ERROR_OUT_OF_MEMORY);
     *stream = (struct stream){.owner = context, .flags = flags, .priority = priority, .id = ++last_id, .next = streams};

@@ -266,6 +266,7 @@ static void release_unused(void)
     buffers_unlock();
     pool_free(unused);
     pthread_mutex_unlock(&copying);
+    timers_free_memory();
     atomic_store(&release_done, asked);
 }
 

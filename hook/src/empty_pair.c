@@ -37,14 +37,15 @@ bool event_pair_elapsed(const struct event_pair *pair, float *milliseconds)
            *milliseconds >= 0;
 }
 
-/* The memory stays: freeing it would wait for the device. */
-static void queue_work(CUstream stream)
+/* The memory stays until the program lacks some: freeing it would wait for the device. */
+static void queue_work(struct empty_pair *empty)
 {
-    void *memory = NULL;
-    if (REAL_OR_NOT_FOUND(cuMemAllocHost_v2, &memory, WORK_BYTES) != CUDA_SUCCESS)
+    if (REAL_OR_NOT_FOUND(cuMemAllocHost_v2, &empty->work, WORK_BYTES) != CUDA_SUCCESS) {
+        empty->work = NULL;
         return;
+    }
     for (int i = 0; i < WORK_TIMES; i++)
-        REAL_OR_NOT_FOUND(cuMemsetD8Async, (CUdeviceptr)(uintptr_t)memory, 0, WORK_BYTES, stream);
+        REAL_OR_NOT_FOUND(cuMemsetD8Async, (CUdeviceptr)(uintptr_t)empty->work, 0, WORK_BYTES, empty->stream);
 }
 
 /* The file of the kernel's machine code, that runs on all devices of one major compute capability; 7.5 begins anew. */
@@ -83,7 +84,7 @@ static bool queue_pairs(struct empty_pair *empty)
     for (int i = 0; i < EMPTY_PAIRS; i++)
         if (!event_pair_make(&empty->pairs[i]))
             return false;
-    queue_work(empty->stream);
+    queue_work(empty);
     for (int i = 0; i < EMPTY_PAIRS; i++)
         if (REAL_OR_NOT_FOUND(cuEventRecord, empty->pairs[i].start, empty->stream) != CUDA_SUCCESS ||
             !launch_nothing(empty->nothing, empty->stream) ||
@@ -132,4 +133,12 @@ bool empty_pair_known(struct empty_pair *empty)
         event_log_often("[time] empty %.0f%s\n", empty->nanoseconds, empty->nothing ? "" : " without-kernel");
     }
     return true;
+}
+
+void empty_pair_free(struct empty_pair *empty)
+{
+    if (empty->state == EMPTY_KNOWN && empty->work)
+        REAL_OR_NOT_FOUND(cuMemFreeHost, empty->work);
+    if (empty->state == EMPTY_KNOWN)
+        empty->work = NULL;
 }

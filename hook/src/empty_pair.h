@@ -27,6 +27,7 @@ enum { EMPTY_PAIRS = 9 };
 struct empty_pair {
     enum { EMPTY_NOT_ASKED, EMPTY_ASKED, EMPTY_KNOWN } state;
     CUstream stream;
+    void *work;         /* pinned memory that the pairs were queued behind; NULL: none */
     CUfunction nothing; /* a kernel; NULL without */
     bool queued; /* all pairs were, before the first was done */
     double nanoseconds;
@@ -35,5 +36,8 @@ struct empty_pair {
 
 /* Whether it is known; asks for it, in the current context, without waiting. Where the driver refuses it is 0. */
 bool empty_pair_known(struct empty_pair *empty);
+
+/* Frees the memory that is needed no more, in the current context. */
+void empty_pair_free(struct empty_pair *empty);
 
 #endif

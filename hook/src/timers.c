@@ -315,6 +315,17 @@ void timers_collect(void)
     pthread_mutex_unlock(&reading);
 }
 
+void timers_free_memory(void)
+{
+    pthread_mutex_lock(&reading);
+    for (struct timers *timers = atomic_load(&all); timers; timers = timers->next) {
+        CUcontext context = atomic_load(&timers->context);
+        if (context && timers->empty.work && REAL_OR_NOT_FOUND(cuCtxSetCurrent, context) == CUDA_SUCCESS)
+            empty_pair_free(&timers->empty);
+    }
+    pthread_mutex_unlock(&reading);
+}
+
 bool timers_pending(void)
 {
     return atomic_load(&pending) > 0;

@@ -49,6 +49,9 @@ bool timers_tell(const struct timed_node *nodes, size_t n);
 /* For the draining thread: logs what is done. */
 void timers_collect(void);
 
+/* The same, where the program lacks memory: frees what is needed no more. */
+void timers_free_memory(void);
+
 /* Whether times are waited for. */
 bool timers_pending(void);
 
