@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.engine.instruction_ptx import ENTRY, EXIT, FIRST_KEPT, FIRST_NUMBER, READS, InstructionPtx, block, site
 from tui_probe.engine.machine_positions import Found, MachineSite, find
 from tui_probe.engine.snippet_ptx import LEADING, MANY_LEADING
+from tui_probe.engine.warp_substitutes import without_redux
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import predicates
@@ -82,6 +83,7 @@ def graft_instructions(target: Target, probe: Probe, assembler: Assembler, *, sa
 
     Raises UnsupportedKernelError and ToolchainError.
     """
+    probe = without_redux(probe, target.arch)
     found = find(probe, target)
     _refuse(target, probe, found)
     code = _assembled(target, probe, found, assembler, sampled=sampled)

@@ -22,7 +22,7 @@ from tui_probe.engine.sampling import PARAMETERS, Sampling
 from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER
 from tui_probe.engine.snippet_ptx import LEADING, MARK_STEP, ptx_version
 from tui_probe.engine.storage import parameters
-from tui_probe.engine.summation import never_counted
+from tui_probe.engine.summation import REDUX_FROM, never_counted
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 
@@ -106,6 +106,7 @@ class InstructionPtx:
         self._arch = arch
         self._sampled = sampled
         self.leading = LEADING
+        self.reduces = arch >= REDUX_FROM
         points = {place.point.name: place.point for place in places}.values()
         around = [point for point in probe.points if all(position.is_kernel for position in point.positions)]
         at_places = [_before(point) for point in points]
@@ -261,7 +262,7 @@ class _Kernel:
         self._sampling = Sampling(probe, self._names) if sampled else None
         addressing = Addressing(self._names, None, self._sampling.place if self._sampling else "", Launches.ANY)
         self._addressing = addressing
-        self.expander = Expander(probe, self._names, addressing, reduces=True, gathers=True)
+        self.expander = Expander(probe, self._names, addressing, reduces=whole.reduces, gathers=True)
         self.expander.zero = whole.zero
         self._mark = self._names.temporary("mark", "b32")
 

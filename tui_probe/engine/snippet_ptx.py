@@ -19,6 +19,7 @@ from tui_probe.engine.model import Code, Level, Locate, Save
 from tui_probe.engine.names import Names
 from tui_probe.engine.sampling import PARAMETERS, Sampling
 from tui_probe.engine.storage import MARK_BYTES, Layout, parameters, storage_of
+from tui_probe.engine.summation import REDUX_FROM
 from tui_probe.engine.warp_values import is_uniform
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
@@ -162,7 +163,7 @@ class _Kernel:
         self._sampling = Sampling(probe, self._names) if sampled else None
         self._addressing = Addressing(self._names, None, self._sampling.place if self._sampling else "", launches)
         self._expander = Expander(
-            probe, self._names, self._addressing, reduces=arch >= 80, keeps=room is not None, gathers=True
+            probe, self._names, self._addressing, reduces=arch >= REDUX_FROM, keeps=room is not None, gathers=True
         )
 
     def parameters(self) -> list[str]:

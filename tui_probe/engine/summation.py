@@ -37,13 +37,14 @@ if TYPE_CHECKING:
     from tui_probe.ptx.tree import Module
 
 _REDUX_VERSION = (7, 0)
-_REDUX_ARCH = 80
+REDUX_FROM = 80
+"""The first architecture that has ``redux``."""
 
 
 def can_reduce(module: Module) -> bool:
     """Tell whether the PTX may use ``redux.sync``."""
     arch = "".join(filter(str.isdecimal, module.target.partition(",")[0]))
-    return module.version >= _REDUX_VERSION and arch.isdecimal() and int(arch) >= _REDUX_ARCH
+    return module.version >= _REDUX_VERSION and arch.isdecimal() and int(arch) >= REDUX_FROM
 
 
 def never_counted(snippets: Iterable[Snippet]) -> frozenset[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.model import Code, Probe, ProbePoint, Snippet
 from tui_probe.engine.snippet import parse_snippet
+from tui_probe.engine.summation import REDUX_FROM
 
 if TYPE_CHECKING:
     from tui_probe.engine.model import SnippetStatement
@@ -72,6 +73,15 @@ def can_substitute(instruction: Instruction) -> bool:
     if opcode == "match":
         return "any" in modifiers
     return opcode == "redux" and modifiers[-1] in ("u32", "s32", "b32")
+
+
+def without_redux(probe: Probe, arch: int) -> Probe:
+    """The probe in instructions that machine code of ``arch`` (90) has."""
+    snippets = (one for point in probe.points for one in (point.before, point.after) if one)
+    codes = (one.instruction for snippet in snippets for one in snippet.statements if isinstance(one, Code))
+    if arch >= REDUX_FROM or not any(one and one.opcode == "redux" for one in codes):
+        return probe
+    return with_substitutes(probe, frozenset({"redux"}))
 
 
 def with_substitutes(probe: Probe, opcodes: frozenset[str]) -> Probe:

@@ -3,6 +3,8 @@
 Of a global or generic access: Ra holds the address, 64 bits in a pair (bit 90) or 32 bits that are extended by zeros;
 24 signed bits from bit 40 on are added; and, where bit 91 is set and bit 76 is not, a pair of uniform registers. With
 bit 76 that pair holds a descriptor, which says nothing of the address. Sizes from bit 73 on: 1, 1, 2, 2, 4, 8, 16.
+On sm_75 there are no descriptors. An access without bit 91 names no uniform register; its bit 72 (``.E``) says that Ra
+is a pair, and what it adds to a generic address has 32 bits, from bit 32 on.
 
 Of a load or store of shared memory Ra holds an offset of 32 bits, times 1, 4, 8 or 16 by bits 79:78; with bit 91 a
 single uniform register is added.
@@ -33,6 +35,7 @@ LDGSTS: Final = 0x1AE
 BULK_COPIES: Final = range(0x1B4, 0x1BC)
 """UTMALDG, UTMASTG, UBLKCP and their kin."""
 
+_EXTENDED: Final = 72
 _WIDE: Final = 90
 _UNIFORM: Final = 91
 _DESCRIPTOR: Final = 76
@@ -42,6 +45,7 @@ _COPY_SIZE_AT, _COPY_SIZE_BITS = 74, 2
 _COPY_SIZES: Final = (4, 8, 16)
 _NEW_COPIES_FROM: Final = 100
 _OFFSET_AT, _OFFSET_BITS = 40, 24
+_LONG_OFFSET_AT, _LONG_OFFSET_BITS = 32, 32
 _COPY_OFFSET_AT, _COPY_OFFSET_BITS = 32, 12
 _COPY_PREDICATE: Final = 87
 _ZERO_FILL: Final = 82
@@ -50,6 +54,8 @@ _SHARED: Final = frozenset({LDS, STS})
 _SHARED_FORMS: Final = {LDS: frozenset({4}), STS: frozenset({1, 4})}
 _SCALE_AT, _SCALE_BITS = 78, 2
 _SCALES: Final = (0, 2, 3, 4)
+_DESCRIPTORS_FROM: Final = 80
+"""The first architecture whose accesses of global memory have a descriptor."""
 _WIDE_FIELDS_FROM: Final = 100
 """The first architecture whose fields of uniform registers have eight bits instead of six."""
 
@@ -69,7 +75,7 @@ def access_of(word: Word, arch: int) -> Access | None:
             raise UnsupportedKernelError(because("graft-access", opcode=f"{word.opcode:#05x}"))
         return Access(operation, _shared_address(word, arch), size)
     unknown = operation == LDGSTS and not word.field(_DESCRIPTOR, 1)
-    if size is None or unknown or not word.field(_UNIFORM, 1):
+    if size is None or unknown or not (word.field(_UNIFORM, 1) or arch < _DESCRIPTORS_FROM):
         raise UnsupportedKernelError(because("graft-access", opcode=f"{word.opcode:#05x}"))
     address = _address(word, arch)
     if operation != LDGSTS:
@@ -80,6 +86,9 @@ def access_of(word: Word, arch: int) -> Access | None:
 
 def _address(word: Word, arch: int) -> Address:
     at, width = (_COPY_OFFSET_AT, _COPY_OFFSET_BITS) if word.operation == LDGSTS else (_OFFSET_AT, _OFFSET_BITS)
+    if not word.field(_UNIFORM, 1):
+        at, width = (_LONG_OFFSET_AT, _LONG_OFFSET_BITS) if word.operation in (LD, ST) else (at, width)
+        return Address(word.ra, bool(word.field(_EXTENDED, 1)), None, _offset(word, at, width))
     uniform = None if word.field(_DESCRIPTOR, 1) else _uniform(word, arch)
     wide = word.operation == LDGSTS or bool(word.field(_WIDE, 1))
     return Address(word.ra, wide, uniform, _offset(word, at, width))

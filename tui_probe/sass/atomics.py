@@ -7,8 +7,8 @@ and later. A pair of uniform registers from bit 64 on is a descriptor, which say
     RED and REDG                           71, from sm_100 on 81
     ATOM and ATOMG                         71, from sm_100 on 76, of floating-point numbers 90
 
-Compare-and-swap has neither. Types from bit 73 on: four bits up to sm_89, and of floating-point numbers later; else
-three.
+Compare-and-swap has neither, and on sm_75, which has no descriptors, what lacks bit 91. Types from bit 73 on: four bits
+up to sm_89, and of floating-point numbers later; else three.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ _TYPE_AT: Final = 73
 _PAIR: Final[tuple[int, int]] = (70, 63)
 """Set where Ra of an atomic is a pair, up to sm_90 and later."""
 _PAIR_OF_RED: Final = 90
+_AMPERE: Final = 80
 _HOPPER: Final = 90
 _BLACKWELL: Final = 100
 _INTEGERS: Final[Mapping[int, int]] = {0: 4, 1: 4, 2: 8, 3: 8, 4: 16}
@@ -76,7 +77,7 @@ def _is_known(word: Word, arch: int) -> bool:
     """Whether Ra is a pair, in a form whose uniform registers are known."""
     if not word.field(_LONG, 1):
         return False
-    if word.operation in _SWAPS:
+    if word.operation in _SWAPS or (arch < _AMPERE and not word.field(_UNIFORM, 1)):
         return not word.field(_UNIFORM, 1)
     pair = _PAIR_OF_RED if word.operation in RED else _PAIR[arch >= _BLACKWELL]
     return bool(word.field(_UNIFORM, 1)) and bool(word.field(pair, 1))
@@ -84,7 +85,7 @@ def _is_known(word: Word, arch: int) -> bool:
 
 def _added(word: Word, arch: int) -> int | None:
     """The first uniform register that is added; None for none, or for the one that is always 0."""
-    if word.operation in _SWAPS or word.field(_descriptor(word.operation, arch), 1):
+    if not word.field(_UNIFORM, 1) or word.field(_descriptor(word.operation, arch), 1):
         return None
     bits = 8 if arch >= _BLACKWELL else 6
     number = word.field(_UNIFORM_AT, bits)
