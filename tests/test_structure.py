@@ -111,7 +111,7 @@ def test_subcommands_do_not_know_what_dispatches_them(found: dict[str, set[str]]
     """``cli.main`` imports them by name, so this would be a circle that no import shows."""
     main = "tui_probe.cli.main"
     knowing = {name for name, targets in found.items() if any(f"{one}.".startswith(f"{main}.") for one in targets)}
-    assert knowing == {"tui_probe.__main__"}
+    assert knowing == {"tui_probe.entry"}
 
 
 def _parts(target: str) -> tuple[str, ...]:

@@ -1,7 +1,15 @@
-"""``python -m tui_probe``."""
+"""``python -m tui_probe``, and this file by its path: see ``own_python``."""
 
+import os
 import sys
 
-from tui_probe.cli.main import main
+if not __package__:
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    import tui_probe.own_python  # of this package, whatever else is installed
+
+    del sys.path[0]
+    tui_probe.own_python.find_package_again()
+
+from tui_probe.entry import main
 
 sys.exit(main())

@@ -21,6 +21,7 @@ from tui_probe.engine.kept_kernels import code_digest
 from tui_probe.engine.model import Save
 from tui_probe.engine.snippet_ptx import is_graftable
 from tui_probe.json_data import parse_json
+from tui_probe.own_python import own_environment
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
@@ -161,7 +162,14 @@ class GraftGate:
     def _tried(self, arch: int) -> Outcome:
         command = [sys.executable, "-P", "-m", "tui_probe.engine.graft_trial", "--arch", str(arch)]
         try:
-            done = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL)
+            done = subprocess.run(
+                command,
+                capture_output=True,
+                timeout=_SECONDS,
+                check=False,
+                stdin=subprocess.DEVNULL,
+                env=own_environment(),
+            )
             outcome = _outcome(done.stdout)
         except subprocess.TimeoutExpired as error:
             outcome = _of_unended(error.stdout)

@@ -9,6 +9,7 @@ from importlib import metadata, util
 
 from tui_probe.errors import LaunchError
 from tui_probe.launcher.natives import native_library, package_path
+from tui_probe.own_python import own_environment
 
 from . import Item
 from .probing import LIMIT, ask
@@ -45,13 +46,14 @@ def simulator_items() -> list[Item]:
         return [Item("simulated GPU", "missing", str(error), REINSTALL)]
     settings = {
         "LD_LIBRARY_PATH": f"{library.parent}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":"),
-        "PYTHONPATH": f"{package_path()}:{os.environ.get('PYTHONPATH', '')}".rstrip(":"),
         "TUI_PROBE_SIM_PYTHON": sys.executable,
         "TUI_PROBE_SIM_PYTHONPATH": package_path(),
     }
     command = [sys.executable, "-P", "-m", "tui_probe.simgpu.examples.demo", "--kernel", "zero_fill", "--size", "512"]
     try:
-        result = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True, timeout=LIMIT)
+        result = subprocess.run(
+            command, env=own_environment() | settings, capture_output=True, text=True, timeout=LIMIT
+        )
     except subprocess.TimeoutExpired:
         return [Item("simulated GPU", "missing", f"no result within {LIMIT} s", REINSTALL)]
     if result.returncode or result.stdout != "zero_fill ok\n":

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
+
+from tui_probe.own_python import own_environment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +21,7 @@ def ask(program: str, *arguments: str, environment: Mapping[str, str] | None = N
     command = [sys.executable, "-P", "-c", program, *arguments]
     try:
         result = subprocess.run(
-            command, env=os.environ | (environment or {}), capture_output=True, text=True, timeout=LIMIT
+            command, env=own_environment() | dict(environment or {}), capture_output=True, text=True, timeout=LIMIT
         )
     except subprocess.TimeoutExpired:
         return {"error": f"no answer within {LIMIT} s"}

@@ -1,0 +1,55 @@
+"""Settings for the program's Python change nothing of ours, and reach the program."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tui_probe.own_python import own_environment
+
+MODULE = "raise SystemExit('this module is the program\\'s')"
+
+
+def tui_probe(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tui_probe", *words],
+        cwd=folder, env=os.environ | variables, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"PYTHONINSPECT": "1"},
+        {"PYTHONWARNINGS": "error"},
+        {"PYTHONOPTIMIZE": "2"},
+        {"PYTHONPROFILEIMPORTTIME": "1"},
+        {"PYTHONPATH": "{folder}/modules"},
+        {"PYTHONPATH": "{folder}/modules", "PYTHONSAFEPATH": "1", "PYTHONSTARTUP": "/nowhere", "PYTHONDEVMODE": "1"},
+    ],
+    ids=lambda variables: "+".join(variables),
+)
+def test_run_ends_as_the_program_does(tmp_path: Path, variables: dict[str, str]) -> None:
+    (tmp_path / "modules").mkdir()
+    for name in ("queue", "argparse", "tomllib", "numpy", "textwrap"):
+        (tmp_path / "modules" / f"{name}.py").write_text(MODULE)
+    given = {name: value.format(folder=tmp_path) for name, value in variables.items()}
+    words = ["run", "--sim", "--no-report", "--no-ui", "--", "sh", "-c", f"echo ${next(iter(given))}; exit 3"]
+    done = tui_probe(tmp_path, *words, **given)
+    shown = next(iter(given.values()))
+    assert done.returncode == 3, done.stderr
+    assert shown in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_own_environment_finds_the_same_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "queue.py").write_text(MODULE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONINSPECT", "1")
+    program = "import queue, sys, tui_probe; sys.exit(3)"
+    done = subprocess.run([sys.executable, "-P", "-c", program], env=own_environment(), stdin=subprocess.DEVNULL)
+    assert done.returncode == 3

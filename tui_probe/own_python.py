@@ -1,0 +1,50 @@
+"""Our own Python processes: they do not follow settings of the environment that are meant for the user's program.
+
+PYTHONINSPECT changes an exit status, PYTHONWARNINGS may end an import, and a module in PYTHONPATH may have the name of
+one of the standard library. The environment stays as it is, since the program gets it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Final
+
+MEANT_FOR_PROGRAMS: Final = frozenset(
+    {
+        "PYTHONASYNCIODEBUG", "PYTHONCASEOK", "PYTHONDEBUG", "PYTHONDEVMODE", "PYTHONDUMPREFS", "PYTHONEXECUTABLE",
+        "PYTHONFAULTHANDLER", "PYTHONHOME", "PYTHONINSPECT", "PYTHONINTMAXSTRDIGITS", "PYTHONIOENCODING",
+        "PYTHONMALLOC", "PYTHONMALLOCSTATS", "PYTHONOPTIMIZE", "PYTHONPATH", "PYTHONPERFSUPPORT", "PYTHONPLATLIBDIR",
+        "PYTHONPROFILEIMPORTTIME", "PYTHONTRACEMALLOC", "PYTHONVERBOSE", "PYTHONWARNDEFAULTENCODING", "PYTHONWARNINGS",
+        "PYTHON_GIL", "PYTHON_JIT", "PYTHON_PRESITE",
+    }
+)  # fmt: skip
+_MAIN: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")
+
+
+def leave_settings_to_program() -> None:
+    """Start again in a Python that ignores them, if there are any; its sys.argv is the same."""
+    if sys.flags.ignore_environment or not any(os.environ.get(name) for name in MEANT_FOR_PROGRAMS):
+        return
+    kept = [*(["-B"] if sys.flags.dont_write_bytecode else []), *(["-s"] if sys.flags.no_user_site else [])]
+    if sys.flags.utf8_mode:
+        kept += ["-X", "utf8"]
+    if sys.pycache_prefix:
+        kept += ["-X", f"pycache_prefix={sys.pycache_prefix}"]
+    try:
+        os.execv(sys.executable, [sys.executable, "-E", "-P", *kept, _MAIN, *sys.argv[1:]])
+    except (OSError, ValueError):  # no interpreter is known: this one is as good as any
+        return
+
+
+def find_package_again() -> None:
+    """After such a start: find this package where it was, and others of PYTHONPATH behind all that are installed."""
+    place = os.path.dirname(os.path.dirname(_MAIN))
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path += [path for path in (place, *given) if path and path not in sys.path]
+
+
+def own_environment() -> dict[str, str]:
+    """The environment for another Python of ours, which finds the same modules as this one."""
+    followed = {name: value for name, value in os.environ.items() if name not in MEANT_FOR_PROGRAMS}
+    return followed | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
