@@ -142,7 +142,7 @@ void log_file_append(const char *format, ...)
 bool log_file_open(const char *path, const char *header)
 {
     struct own_file opened;
-    if (!own_file_take(&opened, open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666)))
+    if (!own_file_create(&opened, AT_FDCWD, path, O_APPEND))
         return false;
     pthread_mutex_lock(&mutex);
     char *pending = buffer;

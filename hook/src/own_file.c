@@ -15,6 +15,8 @@
 /* The kernel's table of descriptors has an entry for each number below the highest: not too high. */
 enum { HIGHEST = 4096, ROOM = 64 };
 
+enum { OWNER_FILE = 0600, OWNER_FOLDER = 0700, MODE_BITS = 07777 };
+
 static atomic_bool lost;
 
 /* Where ours begin; 0 where a process may have so few that ours are best left where they are. */
@@ -43,6 +45,26 @@ bool own_file_take(struct own_file *file, int number)
         return false;
     }
     *file = (struct own_file){number, status.st_dev, status.st_ino};
+    return true;
+}
+
+bool own_file_create(struct own_file *file, int folder, const char *path, int flags)
+{
+    struct stat status;
+    if (!own_file_take(file, openat(folder, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | flags, 0666)))
+        return false;
+    if (fstat(file->number, &status) == 0 && (status.st_mode & OWNER_FILE) != OWNER_FILE)
+        fchmod(file->number, (status.st_mode | OWNER_FILE) & MODE_BITS);
+    return true;
+}
+
+bool own_folder_create(int folder, const char *path, mode_t mode)
+{
+    struct stat status;
+    if (mkdirat(folder, path, mode) != 0)
+        return false;
+    if (fstatat(folder, path, &status, AT_SYMLINK_NOFOLLOW) == 0 && (status.st_mode & OWNER_FOLDER) != OWNER_FOLDER)
+        fchmodat(folder, path, (status.st_mode | OWNER_FOLDER) & MODE_BITS, 0);
     return true;
 }
 

@@ -70,7 +70,7 @@ static void read_parameters(struct kernel *kernel, const struct launch *launch)
 static bool write_file(const char *path, const void *bytes, size_t size)
 {
     struct own_file file;
-    if (!own_file_take(&file, open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)))
+    if (!own_file_create(&file, AT_FDCWD, path, 0))
         return false;
     const bool written = own_file_write_all(&file, bytes, size);
     const int error = errno;

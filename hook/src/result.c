@@ -423,9 +423,7 @@ static bool write_named(const char *name, const struct piece *piece, const struc
     snprintf(temporary, sizeof temporary, "result/.%s.tmp", name + sizeof "result/" - 1);
     errno = 0;
     struct own_file file;
-    bool written =
-        own_file_take(&file, openat(trace_dir_fd(), temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) &&
-        write_file(&file, piece, source, size);
+    bool written = own_file_create(&file, trace_dir_fd(), temporary, 0) && write_file(&file, piece, source, size);
     int error = errno;
     if (written)
         *on_disk = blocks_of(&file, *size);

@@ -39,23 +39,44 @@ static void stamp_of(uint64_t time, char *stamp, size_t size)
              local.tm_sec);
 }
 
-/* The launcher has made an empty one for its own child. A process that replaced itself by another program finds its first
- * name taken: then by time. */
+/* Takes the directory, whose name stands there: whoever makes the folder "kernel" in it has it. The launcher has made an
+ * empty one for its own child; other processes may have the same second and number. */
+static bool take_directory(void)
+{
+    if (!own_folder_create(AT_FDCWD, directory, 0700) && errno != EEXIST)
+        return false;
+    if (!own_file_take(&folder, open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)))
+        return false;
+    if (own_folder_create(trace_dir_fd(), "kernel", 0777))
+        return true;
+    const int error = errno;
+    own_file_close(&folder);
+    errno = error;
+    return false;
+}
+
+/* A process that replaced itself by another program finds the name that the launcher chose taken: then by its own time.
+ * Where others have that, too, as process ids are used again and containers number from 1, a number follows. */
 static bool make_directory(void)
 {
     char stamp[32];
-    for (int attempt = 0; attempt < 4; attempt++) {
-        stamp_of(attempt < 2 ? clock_zero() : clock_now() + (uint64_t)(attempt - 2) * 1000000000u, stamp, sizeof stamp);
-        const char *chosen = attempt == 0 && settings.stamp ? settings.stamp : stamp;
-        int length = snprintf(directory, sizeof directory, "%s/%s_%d", settings.trace_root, chosen, (int)getpid());
-        if (length < 0 || (size_t)length >= sizeof directory)
+    stamp_of(clock_zero(), stamp, sizeof stamp);
+    for (unsigned n = settings.stamp ? 0 : 1;; n++) {
+        char number[16] = "";
+        if (n > 1)
+            snprintf(number, sizeof number, "_%u", n);
+        const char *chosen = n == 0 ? settings.stamp : stamp;
+        int length =
+            snprintf(directory, sizeof directory, "%s/%s_%d%s", settings.trace_root, chosen, (int)getpid(), number);
+        if (length < 0 || (size_t)length >= sizeof directory) {
+            errno = ENAMETOOLONG;
             return false;
-        if (mkdir(directory, 0700) == 0 || (errno == EEXIST && rmdir(directory) == 0 && mkdir(directory, 0700) == 0))
+        }
+        if (take_directory())
             return true;
-        if (errno != EEXIST)
+        if (errno != EEXIST || n == UINT_MAX)
             return false;
     }
-    return false;
 }
 
 static void copy_file(const char *path, const char *name)
@@ -65,7 +86,7 @@ static void copy_file(const char *path, const char *name)
     struct own_file from, to;
     if (!path || !own_file_take(&from, open(path, O_RDONLY | O_CLOEXEC)))
         return;
-    own_file_take(&to, openat(trace_dir_fd(), name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    own_file_create(&to, trace_dir_fd(), name, 0);
     while (to.number >= 0 && (n = read(own_file_number(&from), buffer, sizeof buffer)) > 0)
         if (!own_file_write_all(&to, buffer, (size_t)n))
             break;
@@ -77,7 +98,7 @@ static void copy_file(const char *path, const char *name)
 static void copy_probes(void)
 {
     copy_file(settings.probe, "probe.toml");
-    if (!settings.probe_folder || settings.n_probes < 2 || mkdirat(trace_dir_fd(), "probes", 0777) != 0)
+    if (!settings.probe_folder || settings.n_probes < 2 || !own_folder_create(trace_dir_fd(), "probes", 0777))
         return;
     for (size_t i = 0; i < settings.n_probes; i++) {
         char from[PATH_MAX], to[NAME_MAX];
@@ -135,10 +156,7 @@ static bool open_log(void)
 
 static bool create(void)
 {
-    if (!make_directory())
-        return false;
-    if (!own_file_take(&folder, open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) ||
-        mkdirat(trace_dir_fd(), "kernel", 0777) != 0 || mkdirat(trace_dir_fd(), "result", 0777) != 0)
+    if (!make_directory() || !own_folder_create(trace_dir_fd(), "result", 0777))
         return false;
     copy_probes();
     booking_count_folder(&(struct booking_folder){.path = directory});
@@ -172,7 +190,7 @@ char *trace_dir_kernel(uint32_t index, const char *name)
     if (asprintf(&path, "%s/kernel/%u_%s", directory, index, digest) < 0)
         return NULL;
     event_log("[probe] rename %s %u_%s\n", name, index, digest);
-    if (mkdir(path, 0700) != 0) {
+    if (!own_folder_create(AT_FDCWD, path, 0700)) {
         int error = errno;
         free(path);
         errno = error; /* which says why to the caller */
