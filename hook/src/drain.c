@@ -427,10 +427,18 @@ void drain_give_back(bool used, unsigned milliseconds)
     atomic_fetch_sub(&hurried, 1);
 }
 
+/* The threads of the program are stopped: one of them may have a lock that those wait for who save. */
+static bool let_go_if_stuck(struct liveness *seen)
+{
+    if (liveness_waits_for_lock(seen))
+        signals_let_go();
+    return false;
+}
+
 bool drain_finish(unsigned milliseconds)
 {
     atomic_store(&finishing, true);
-    return flush_all(milliseconds, NULL);
+    return flush_all(milliseconds, let_go_if_stuck);
 }
 
 /* A thread that launches may wait for what the interrupted one holds. Where that is not known, it has a little more time. */
@@ -444,6 +452,11 @@ static bool is_stuck(struct liveness *seen)
     if (is)
         atomic_store(&was_stuck, true);
     return is;
+}
+
+bool drain_flush_here(unsigned milliseconds)
+{
+    return flush_all(milliseconds, is_stuck);
 }
 
 bool drain_finish_here(unsigned milliseconds)

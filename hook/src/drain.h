@@ -30,6 +30,9 @@ bool drain_finish(unsigned milliseconds);
  * a launch of its own is not waited for, nor are threads of ours that wait for a lock that it may hold. */
 bool drain_finish_here(unsigned milliseconds);
 
+/* The same, and the last words are not said: the process goes on for a moment. */
+bool drain_flush_here(unsigned milliseconds);
+
 /* Whether such threads were waited for in vain. */
 bool drain_was_stuck(void);
 

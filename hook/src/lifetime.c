@@ -68,14 +68,15 @@ enum {
 
 /* What the process said that its exit status would be; less than 0 before it did. */
 static atomic_int exit_status = -1;
-static atomic_int own_signal; /* that it sends itself to end; 0 for none */
 static atomic_uint gave_up_after; /* milliseconds; 0: everything was drained in time */
+static atomic_uint_fast64_t waited_since; /* a flush at exit has waited already, in vain; 0: none has */
+static atomic_bool leaving; /* for another program, by exec, which may fail */
 static atomic_bool interrupted; /* in a launch, or with a lock that others wait for: it never goes on */
 static pid_t owner;
 
 static unsigned patience(void)
 {
-    return settings.exit_timeout * 1000;
+    return atomic_load(&waited_since) ? 0 : settings.exit_timeout * 1000;
 }
 
 void hook_flush(void)
@@ -106,6 +107,7 @@ static void what_is_left(void)
 static void last_words(void)
 {
     const struct reason *reason = NULL;
+    beside_tell();
     if (!atomic_load(&gave_up_after) || !atomic_load(&interrupted))
         what_is_left();
     uint64_t dropped = drain_dropped_count(&reason);
@@ -115,14 +117,15 @@ static void last_words(void)
         dropped = unsaved_count(dropped);
         reason = dropped ? reason(NO_TIME) : NULL;
     }
-    int signal_number = signals_pending() ? signals_pending() : atomic_load(&own_signal);
+    int signal_number = signals_pending();
     if (signal_number)
         event_log("[exit] signal %d\n", signal_number);
     else if (atomic_load(&exit_status) >= 0)
         event_log("[exit] status %d\n", atomic_load(&exit_status));
     event_log("[exit] launches %llu probed %llu dropped %llu reason %s\n", (unsigned long long)launch_count(),
               (unsigned long long)launch_probed_count(), (unsigned long long)dropped, reason ? reason->written : "-");
-    hook_state_off();
+    if (!atomic_load(&leaving))
+        hook_state_off();
 }
 
 /* The calling thread was interrupted in a launch, or with a lock that threads of ours wait for. */
@@ -179,13 +182,16 @@ static bool end(bool here)
 {
     if (getpid() != owner)
         return true;
-    beside_tell();
-    if (!hook_state_end())
+    const bool taken_over = !here && hook_state_is_ending(); /* from a thread that a signal has stopped */
+    if (!hook_state_end() && !taken_over) {
+        if (!hook_state_is_ending())
+            beside_tell();
         return wait_for_other();
-    const uint64_t began = clock_now();
+    }
+    const uint64_t began = clock_now(), before = atomic_load(&waited_since);
     if (finish(here))
         return true;
-    give_up(began);
+    give_up(before ? before : began);
     return drain_give_up(GIVE_UP_MILLISECONDS);
 }
 
@@ -211,20 +217,37 @@ static void end_at_exit(void)
     end_anywhere(TELL_AT_EXIT_MILLISECONDS);
 }
 
+/* What was launched so far is saved before the runtime libraries take their contexts down. The trace goes on: handlers
+ * that were registered before, and destructors, may launch, too. */
+static void save_at_exit(void)
+{
+    if (getpid() != owner)
+        return;
+    if (signals_pending())
+        signals_wait_for_end(); /* the status is the signal's, and the records are being saved */
+    const uint64_t began = clock_now();
+    if (hook_is_on() && !signals_is_held() && drain_flush_here(patience()))
+        return;
+    atomic_store(&waited_since, began);
+    end_at_exit();
+}
+
 #ifdef __GLIBC__
-static void end_with_status(int status, void *unused)
+static void save_with_status(int status, void *unused)
 {
     (void)unused;
     atomic_store(&exit_status, status & 0xff);
-    end_at_exit();
+    save_at_exit();
 }
 #endif
 
 static void end_at_signal(void)
 {
     patience_shorten();
-    if (!end(false))
+    if (!end(false)) {
+        signals_let_go(); /* they may have the locks that telling takes */
         tell();
+    }
 }
 
 static bool start(void)
@@ -236,9 +259,9 @@ static bool start(void)
         return false;
     /* Registered this late, it runs before the runtime libraries take their contexts down. */
 #ifdef __GLIBC__
-    on_exit(end_with_status, NULL);
+    on_exit(save_with_status, NULL);
 #else
-    atexit(end_at_exit);
+    atexit(save_at_exit);
 #endif
     signals_watch(end_at_signal, tell);
     last_thread_begin();
@@ -263,7 +286,9 @@ static void begin_in_child(void)
 {
     owner = getpid();
     settings.stamp = NULL;
-    hook_state_reset();
+    atomic_store(&exit_status, -1);
+    atomic_store(&waited_since, 0);
+    atomic_store(&leaving, false);
     log_file_reset();
     event_log_reset();
     launch_log_reset();
@@ -300,6 +325,7 @@ static void begin_in_child(void)
     patience_reset();
     beside_reset();
     clock_start();
+    hook_state_reset();
 }
 
 /* The function that the program would call without us: a sanitizer's may choose the status. NULL: it calls ours. */
@@ -337,7 +363,8 @@ __attribute__((constructor)) static void loaded(void)
     const bool as_asked = control_start();
     if (settings.capture_range)
         control_gate(CONTROL_CAPTURE_RANGE, false);
-    hook_state_wait(begin);
+    hook_state_wait(begin, begin_in_child);
+    at_quick_exit(end_at_exit); /* as the first, so that it comes after those of the program */
     if (!as_asked)
         event_log(
             "[budget] %s cannot be used: budgets count for this process alone, and tui-probe ctl does not reach it\n",
@@ -347,6 +374,20 @@ __attribute__((constructor)) static void loaded(void)
 __attribute__((destructor)) static void unloaded(void)
 {
     end_at_exit();
+}
+
+void hook_leave_for_exec(void)
+{
+    if (getpid() != owner || !hook_is_on())
+        return;
+    atomic_store(&leaving, true);
+    end_anywhere(TELL_MILLISECONDS);
+}
+
+void hook_stay(void)
+{
+    if (getpid() == owner && atomic_exchange(&leaving, false))
+        hook_state_resume();
 }
 
 /* Processes also end without running exit handlers: workers of multiprocessing pools, for one. In a
@@ -364,12 +405,16 @@ static void end_now(int status)
 /* Python ends so after an interrupt: it gives the signal back to the system and sends it to itself. */
 __attribute__((visibility("default"))) int kill(pid_t process, int signal_number)
 {
-    if (process == getpid() && process == owner && !signals_pending() && signals_end_process(signal_number)) {
-        atomic_store(&own_signal, signal_number);
-        patience_shorten();
-        end_anywhere(TELL_MILLISECONDS);
-    }
+    if (hook_is_on() && (process == getpid() || process == 0))
+        signals_expect(signal_number);
     return (int)syscall(SYS_kill, process, signal_number);
+}
+
+__attribute__((visibility("default"))) int raise(int signal_number)
+{
+    if (hook_is_on())
+        signals_expect(signal_number);
+    return (int)syscall(SYS_tgkill, getpid(), gettid(), signal_number);
 }
 
 __attribute__((visibility("default"), noreturn)) void _exit(int status)
@@ -389,8 +434,8 @@ __attribute__((visibility("default"), noreturn)) void _Exit(int status)
 __attribute__((visibility("default"), noreturn)) void quick_exit(int status)
 {
     void (*real_quick_exit)(int) = (void (*)(int))(uintptr_t)dlsym(RTLD_NEXT, "quick_exit");
-    end_now(status);
+    atomic_store(&exit_status, status & 0xff);
     if (real_quick_exit)
-        real_quick_exit(status);
+        real_quick_exit(status); /* whose handlers may launch; end_at_exit is the last of them */
     _exit(status);
 }

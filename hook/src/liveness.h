@@ -27,6 +27,10 @@ struct liveness {
 enum { LIVENESS_MILLISECONDS = 200 };
 bool liveness_is_stuck(struct liveness *seen, bool same);
 
+/* Whether one has waited for a lock as long, which a stopped thread may have: what waits for the GPU or the disk does not
+ * count. */
+bool liveness_waits_for_lock(struct liveness *seen);
+
 void liveness_reset(void);
 
 #endif

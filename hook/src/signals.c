@@ -11,7 +11,7 @@
 
 #include "threads.h"
 
-enum { STOP_MS = 400, STOP_STEP_MS = 10, FAULT_MS = 2000 };
+enum { STOP_STEP_MS = 10, FAULT_MS = 2000 };
 
 _Thread_local struct signal_state signal_state;
 
@@ -24,7 +24,8 @@ enum { N_WATCHED = sizeof watched / sizeof *watched, N_FAULTS = sizeof faults / 
 
 static sem_t arrived;
 static atomic_int pending;
-static atomic_bool saved;
+static atomic_int faulting; /* the thread whose fault it is, which ends the process once the records are saved */
+static atomic_bool saved, let_go;
 static pid_t owner;
 static void (*end)(void), (*tell)(void);
 
@@ -44,28 +45,21 @@ static void die_of(int signal_number)
     syscall(SYS_kill, getpid(), signal_number); /* kill is a wrapper of ours, which would save records first */
 }
 
-bool signals_end_process(int signal_number)
-{
-    struct sigaction present;
-    for (size_t i = 0; i < N_WATCHED; i++)
-        if (watched[i] == signal_number)
-            return sigaction(signal_number, NULL, &present) == 0 && !(present.sa_flags & SA_SIGINFO) &&
-                   present.sa_handler == SIG_DFL;
-    return false;
-}
-
 int signals_pending(void)
 {
     return getpid() == owner ? atomic_load(&pending) : 0;
 }
 
-/* A signal may have come in the middle of a driver's function that holds what saving the records needs:
- * such a thread must go on in the end. */
 void signals_stop_here(void)
 {
-    struct timespec rest = {0, STOP_STEP_MS * 1000000L};
-    for (int waited = 0; waited < STOP_MS; waited += STOP_STEP_MS)
+    const struct timespec rest = {0, STOP_STEP_MS * 1000000L};
+    while (!atomic_load(&let_go))
         nanosleep(&rest, NULL);
+}
+
+void signals_let_go(void)
+{
+    atomic_store(&let_go, true);
 }
 
 void signals_wait_for_end(void)
@@ -76,12 +70,12 @@ void signals_wait_for_end(void)
 
 static void note(int signal_number)
 {
-    int before = errno;
+    int before = errno, none = 0;
     if (getpid() != owner) { /* a forked child has no thread to wake */
         die_of(signal_number);
     } else {
-        atomic_store(&pending, signal_number);
-        sem_post(&arrived);
+        if (atomic_compare_exchange_strong(&pending, &none, signal_number))
+            sem_post(&arrived);
         if (signal_state.held == 0)
             signals_stop_here();
         else
@@ -96,8 +90,10 @@ static void note_fault(int signal_number, siginfo_t *information, void *unused)
     (void)unused;
     const struct timespec rest = {0, STOP_STEP_MS * 1000000L};
     int none = 0;
-    if (getpid() == owner && atomic_compare_exchange_strong(&pending, &none, signal_number))
+    if (getpid() == owner && atomic_compare_exchange_strong(&pending, &none, signal_number)) {
+        atomic_store(&faulting, (int)syscall(SYS_gettid));
         sem_post(&arrived);
+    }
     for (int waited = 0; getpid() == owner && waited < FAULT_MS && !atomic_load(&saved); waited += STOP_STEP_MS)
         nanosleep(&rest, NULL);
     set_default(signal_number);
@@ -113,12 +109,40 @@ static bool is_fault(int signal_number)
     return false;
 }
 
+/* A signal whose handler stops a thread; 0 if the program has handlers of its own for all. */
+static int stopping_signal(void)
+{
+    struct sigaction present;
+    const int first = atomic_load(&pending);
+    if (sigaction(first, NULL, &present) == 0 && present.sa_handler == note)
+        return first;
+    for (size_t i = 0; i < N_WATCHED; i++)
+        if (sigaction(watched[i], NULL, &present) == 0 && present.sa_handler == note)
+            return watched[i];
+    return 0;
+}
+
+static void stop(int thread, void *signal_number)
+{
+    if (thread != atomic_load(&faulting))
+        syscall(SYS_tgkill, getpid(), thread, *(int *)signal_number);
+}
+
+/* The system would have ended all threads of the program with the signal: none of them goes on while records are saved. */
+static void stop_all(void)
+{
+    int signal_number = stopping_signal();
+    if (signal_number)
+        threads_each_other(stop, &signal_number);
+}
+
 static void *wait_for_signal(void *unused)
 {
     (void)unused;
     while (!atomic_load(&pending))
         if (sem_wait(&arrived) == 0 && !atomic_load(&pending))
             tell();
+    stop_all();
     end();
     if (!is_fault(atomic_load(&pending)))
         die_of(atomic_load(&pending));
@@ -140,6 +164,35 @@ static void watch(int signal_number, struct sigaction ours)
     if (sigaction(signal_number, NULL, &present) == 0 && !(present.sa_flags & SA_SIGINFO) &&
         present.sa_handler == SIG_DFL)
         sigaction(signal_number, &ours, NULL);
+}
+
+/* Whether the system ends a process for it, where nobody handles it. */
+static bool is_deadly(int signal_number)
+{
+    switch (signal_number) {
+    case SIGKILL: /* which has no handler */
+    case SIGSTOP:
+    case SIGTSTP:
+    case SIGTTIN:
+    case SIGTTOU:
+    case SIGCONT:
+    case SIGCHLD:
+    case SIGURG:
+    case SIGWINCH:
+        return false;
+    default:
+        return true;
+    }
+}
+
+void signals_expect(int signal_number)
+{
+    if (getpid() != owner || atomic_load(&pending) || !is_deadly(signal_number))
+        return;
+    if (is_fault(signal_number))
+        watch(signal_number, (struct sigaction){.sa_sigaction = note_fault, .sa_flags = SA_SIGINFO});
+    else
+        watch(signal_number, (struct sigaction){.sa_handler = note});
 }
 
 void signals_watch(void (*end_process)(void), void (*tell_in_a_thread)(void))

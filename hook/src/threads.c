@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST = 16, STATUS_BYTES = 128, PATH_BYTES = 64 };
+enum { MOST = 16, STATUS_BYTES = 128, PATH_BYTES = 64, ENTRIES_BYTES = 4096 };
 
 /* Not what the program sets as the default, which may be as little as 16 KiB. */
 enum { STACK_BYTES = 4 << 20 };
@@ -84,18 +84,30 @@ static bool is_ours(int id)
     return false;
 }
 
+/* Not by readdir, which allocates: a thread of the program may have been stopped with the lock of malloc. */
+bool threads_each_other(void (*visit)(int id, void *argument), void *argument)
+{
+    _Alignas(struct dirent64) char entries[ENTRIES_BYTES];
+    const int folder = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (ssize_t n; folder >= 0 && (n = getdents64(folder, entries, sizeof entries)) > 0;)
+        for (ssize_t at = 0; at < n; at += ((const struct dirent64 *)(entries + at))->d_reclen) {
+            const int id = atoi(((const struct dirent64 *)(entries + at))->d_name);
+            if (id && !is_ours(id))
+                visit(id, argument);
+        }
+    return folder >= 0 && close(folder) == 0;
+}
+
+static void note_other(int id, void *alone)
+{
+    if (id != getpid())
+        *(bool *)alone = false;
+}
+
 bool threads_are_alone(void)
 {
-    DIR *folder = opendir("/proc/self/task");
-    bool alone = folder;
-    const struct dirent *entry;
-    while (alone && (entry = readdir(folder))) {
-        const int id = atoi(entry->d_name);
-        alone = id == 0 || id == getpid() || is_ours(id);
-    }
-    if (folder)
-        closedir(folder);
-    return alone;
+    bool alone = true;
+    return threads_each_other(note_other, &alone) && alone;
 }
 
 void threads_reset(void)

@@ -18,6 +18,10 @@ char thread_state(int id);
 int thread_state_open(void);
 char thread_state_read(int file);
 
+/* Calls VISIT for each thread of the process that is not ours; false if they cannot be listed. Takes no lock and allocates
+ * nothing. */
+bool threads_each_other(void (*visit)(int id, void *argument), void *argument);
+
 /* Whether there is no thread but ours, apart from the process's first. */
 bool threads_are_alone(void);
 

@@ -1,7 +1,7 @@
 """The control page of a run: one page of memory that the launcher, the hook in every process and ``ctl`` share.
 
-It is no file of a disk, which could be cut short or go away with a network, and end whoever has it mapped: the launcher
-holds it open, sealed in its size, and others open it through ``/proc``. It holds the switch and the budgets. The layout stands here and in ``hook/src/control.h``; a test compares the two.
+A file of a disk could be cut short, which ends each process that has it mapped. So it is memory that the launcher holds
+open, sealed in its size, and that others open through ``/proc``. It holds the switch and the budgets. The layout stands here and in ``hook/src/control.h``; a test compares the two.
 ``tui-probe help control-page`` describes it for others.
 """
 
@@ -105,8 +105,10 @@ class ControlPage:
         probes: Sequence[str] = (),
         write_rate: int = NO_LIMIT,
     ) -> Self:
-        """Make the page of a run, and a link to it at ``path`` for ``ctl``. Where the system has no such memory, the page
-        is this process's alone."""
+        """Make the page of a run, and a link to it at ``path`` for ``ctl``.
+
+        Where the system has no such memory, the page is private to this process.
+        """
         try:
             descriptor = _sealed_memory()
         except OSError:
@@ -221,8 +223,10 @@ class ControlPage:
 
 
 def _sealed_memory() -> int:
-    """A descriptor of a page of memory that nobody can make shorter, filled: a hole would be filled when the target writes,
-    too late."""
+    """Return a descriptor of a page of memory that nobody can make shorter.
+
+    It is filled: a hole would be filled when the target writes, too late.
+    """
     descriptor = os.memfd_create("tui-probe-control", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         os.fchmod(descriptor, 0o600)

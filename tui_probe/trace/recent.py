@@ -94,10 +94,10 @@ def exit_counts(directory: Path) -> ExitCounts | None:
     try:
         with open_plain(directory / LOG) as file:
             file.seek(max(0, (directory / LOG).stat().st_size - TAIL))
-            found = _COUNTS.search(file.read(TAIL))
+            found = _COUNTS.findall(file.read(TAIL))
     except OSError:
         return None
-    return None if found is None else ExitCounts(*map(int, found.groups()))
+    return ExitCounts(*map(int, found[-1])) if found else None  # the first is of an exec that failed
 
 
 def _status(told: RunInfo, end: bytes) -> int | None:

@@ -1,0 +1,120 @@
+/* The functions that have another program take the place of this one: what is on its way to disk is saved first. A child of
+ * vfork, which shares our memory, calls them most; it has nothing to save. */
+#define _GNU_SOURCE
+#include <alloca.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lifetime.h"
+
+#define API __attribute__((visibility("default")))
+
+extern char **environ;
+
+/* Looked up as the library is loaded: a child of vfork must not. */
+static struct {
+    int (*execvp)(const char *, char *const[]);
+    int (*execvpe)(const char *, char *const[], char *const[]);
+    int (*fexecve)(int, char *const[], char *const[]);
+} next;
+
+__attribute__((constructor)) static void look_up(void)
+{
+    next.execvp = (__typeof__(next.execvp))(uintptr_t)dlsym(RTLD_NEXT, "execvp");
+    next.execvpe = (__typeof__(next.execvpe))(uintptr_t)dlsym(RTLD_NEXT, "execvpe");
+    next.fexecve = (__typeof__(next.fexecve))(uintptr_t)dlsym(RTLD_NEXT, "fexecve");
+}
+
+/* After exec has failed with RESULT. */
+static int stay(int result)
+{
+    const int error = errno;
+    hook_stay();
+    errno = error;
+    return result;
+}
+
+API int execve(const char *path, char *const words[], char *const environment[])
+{
+    hook_leave_for_exec();
+    return stay((int)syscall(SYS_execve, path, words, environment));
+}
+
+API int execveat(int folder, const char *path, char *const words[], char *const environment[], int flags)
+{
+    hook_leave_for_exec();
+    return stay((int)syscall(SYS_execveat, folder, path, words, environment, flags));
+}
+
+API int execv(const char *path, char *const words[])
+{
+    return execve(path, words, environ);
+}
+
+API int fexecve(int file, char *const words[], char *const environment[])
+{
+    hook_leave_for_exec();
+    return stay(next.fexecve(file, words, environment));
+}
+
+API int execvp(const char *file, char *const words[])
+{
+    hook_leave_for_exec();
+    return stay(next.execvp(file, words));
+}
+
+API int execvpe(const char *file, char *const words[], char *const environment[])
+{
+    hook_leave_for_exec();
+    return stay(next.execvpe(file, words, environment));
+}
+
+static size_t count(const char *first, va_list list)
+{
+    size_t n = first != NULL;
+    while (first && va_arg(list, char *))
+        n++;
+    return n;
+}
+
+/* The words of a call whose first is FIRST, with the NULL behind them, on the caller's stack: a handler of a signal may
+ * call, too. */
+#define WORDS(words, list, first)                                  \
+    va_start(list, first);                                         \
+    const size_t n_##words = count(first, list) + 1;               \
+    va_end(list);                                                  \
+    char **words = alloca(n_##words * sizeof *words);              \
+    va_start(list, first);                                         \
+    words[0] = (char *)(uintptr_t)first;                           \
+    for (size_t i_##words = 1; i_##words < n_##words; i_##words++) \
+    words[i_##words] = va_arg(list, char *)
+
+API int execl(const char *path, const char *first, ...)
+{
+    va_list list;
+    WORDS(words, list, first);
+    va_end(list);
+    return execve(path, words, environ);
+}
+
+API int execle(const char *path, const char *first, ...)
+{
+    va_list list;
+    WORDS(words, list, first);
+    char *const *environment = va_arg(list, char *const *);
+    va_end(list);
+    return execve(path, words, environment);
+}
+
+API int execlp(const char *file, const char *first, ...)
+{
+    va_list list;
+    WORDS(words, list, first);
+    va_end(list);
+    return execvp(file, words);
+}
