@@ -1,7 +1,9 @@
 """The control page of a run: one page of memory that the launcher, the hook in every process and ``ctl`` share.
 
 A file of a disk could be cut short, which ends each process that has it mapped. So it is memory that the launcher holds
-open, sealed in its size, and that others open through ``/proc``. It holds the switch and the budgets. The layout stands here and in ``hook/src/control.h``; a test compares the two.
+open, sealed in its size, and that others open through ``/proc``.
+
+It holds the switch and the budgets. The layout stands here and in ``hook/src/control.h``; a test compares the two.
 ``tui-probe help control-page`` describes it for others.
 """
 
