@@ -1,56 +1,140 @@
-"""What it takes to open the recorded profile of 3 689 kernels: as text by the whole command, and by its parts.
+"""Time and memory to import a profile of a million kernels, as ratios to reading the same rows with ``sqlite3``.
 
-    python -m tests.bench.nsight
+    python -m tests.bench.nsight [KERNELS]
 
-Times are the best of five, by the clock and in seconds of the processor.
+The file has about 130 bytes per kernel: kernels, the calls that launched them, and NVTX ranges. Times are processor
+seconds of a process of its own, without the start of Python.
 """
 
 from __future__ import annotations
 
-import os
+import json
+import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
-from tests.importers.files import real
-from tui_probe.importers.nsys import read_nsys
-from tui_probe.pages.nsight.nsys_pages import kernels_page
-from tui_probe.pages.nsight.nsys_sources import NsysSources
-from tui_probe.pages.nsight.page import page_lines
+from tests.importers.captures import process_number
+from tests.importers.export import CALL, RANGE
 
-ROUNDS = 5
+KERNEL = (
+    "start", "end", "deviceId", "contextId", "greenContextId", "streamId", "correlationId", "globalPid",
+    "demangledName", "shortName", "mangledName", "launchType", "registersPerThread", "gridX", "gridY", "gridZ",
+    "blockX", "blockY", "blockZ", "staticSharedMemory", "dynamicSharedMemory", "localMemoryPerThread", "gridId",
+    "localMemoryTotal", "sharedMemoryExecuted", "sharedMemoryLimitConfig",
+)  # fmt: skip
+READ = {
+    "CUPTI_ACTIVITY_KIND_KERNEL": (
+        "start, end, deviceId, contextId, streamId, correlationId, globalPid, demangledName, mangledName,"
+        " registersPerThread, gridX, gridY, gridZ, blockX, blockY, blockZ, staticSharedMemory, dynamicSharedMemory"
+    ),
+    "CUPTI_ACTIVITY_KIND_RUNTIME": "start, end, globalTid, correlationId",
+    "NVTX_EVENTS": "start, end, eventType, globalTid, text, textId",
+}
+NAMES = 40
+PID = 9946
+FIRST = 18_000_000_000_000
+"""Ns before the first call: the clock of a machine that is up for some hours."""
+PER_RANGE = 20
+"""Kernels in a range; a step has ten of these."""
+MEASURED = """
+import json, resource, sys, time
+from pathlib import Path
+began = time.process_time()
+{work}
+used = time.process_time() - began
+print(json.dumps([used, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
+"""
+BASELINE = """
+import sqlite3
+connection = sqlite3.connect({path!r})
+for table, columns in {read!r}.items():
+    for row in connection.execute(f"SELECT {{columns}} FROM {{table}}"):
+        pass
+"""
+READING = """
+from tui_probe.importers.nsys import read_nsys
+report = read_nsys([{path!r}])
+"""
+PAGE = """
+sys.stdout, shown = open("/dev/null", "w"), sys.stdout
+from tui_probe.cli.main import main
+main(["import", "nsys", {path!r}, "--page", {page!r}, "--format", {form!r}])
+sys.stdout = shown
+"""
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as name:
-        path = real(Path(name), "nsys/sample.sqlite")
-        whole = [sys.executable, "-m", "tui_probe", "import", "nsys", str(path)]
-        show("the whole command", lambda: run(whole))
-        show("  Python and NumPy alone", lambda: run([sys.executable, "-c", "import numpy"]))
-        show("  reading", lambda: read_nsys([path]))
-        report = read_nsys([path])
-        show("  projecting ranges", lambda: (NsysSources(report).projected, NsysSources(report).innermost))
-        sources = NsysSources(report)
-        kernels_page(sources)
-        show("  3 689 rows of text", lambda: list(page_lines(kernels_page(sources), "table", width=120)))
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "profile.sqlite"
+        write_profile(path, count)
+        size = path.stat().st_size
+        print(f"{count:,} kernels, {size / 1e6:.0f} MB")
+        base, memory = measured(BASELINE.format(path=str(path), read=READ))
+        print(f"{'sqlite3 alone':28} {base:7.2f} s {memory:6.0f} MB")
+        show("reading", measured(READING.format(path=str(path))), base)
+        show("page totals", measured(PAGE.format(path=str(path), page="totals", form="table")), base)
+        for page in ("ranges", "gaps", "kernels"):
+            show(f"page {page}, all rows", measured(PAGE.format(path=str(path), page=page, form="csv")), base)
 
 
-def run(command: list[str]) -> None:
-    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+def show(what: str, measured: tuple[float, float], base: float) -> None:
+    used, memory = measured
+    print(f"{what:28} {used:7.2f} s {memory:6.0f} MB {used / base:6.1f} x the time")
 
 
-def show(what: str, action: Callable[[], object]) -> None:
-    """The best of some rounds; processor time is that of this process and its children."""
-    clock, used = [], []
-    for _ in range(ROUNDS):
-        before, began = sum(os.times()[:4]), time.perf_counter()
-        action()
-        clock.append(time.perf_counter() - began)
-        used.append(sum(os.times()[:4]) - before)
-    print(f"{what:28} {min(clock):6.3f} s by the clock {min(used):6.2f} s of the processor")
+def measured(work: str) -> tuple[float, float]:
+    """Processor seconds and most memory in MB."""
+    code = MEASURED.format(work=work)
+    answer = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    used, memory = json.loads(answer.stdout.splitlines()[-1])
+    return float(used), float(memory)
+
+
+def write_profile(path: Path, count: int) -> None:
+    """An export of ``count`` kernels on four streams of one process."""
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA synchronous = OFF")
+    strings = [(1 + i, f"void kernel_{i}<float, {i}>(float *, int)") for i in range(NAMES)]
+    tables = {
+        "StringIds": (("id", "value"), iter(strings)),
+        "CUPTI_ACTIVITY_KIND_KERNEL": (KERNEL, kernels(count)),
+        "CUPTI_ACTIVITY_KIND_RUNTIME": (CALL, calls(count)),
+        "NVTX_EVENTS": (RANGE, ranges(count)),
+        "TARGET_INFO_GPU": (("id", "name", "smCount"), iter([(0, "GPU", 132)])),
+    }
+    for name, (columns, rows) in tables.items():
+        connection.execute(f'CREATE TABLE "{name}" ({", ".join(f"{column} INTEGER" for column in columns)})')
+        connection.executemany(f'INSERT INTO "{name}" VALUES ({", ".join("?" * len(columns))})', rows)
+    connection.commit()
+    connection.close()
+
+
+def kernels(count: int) -> Iterator[tuple[object, ...]]:
+    for i in range(count):
+        start = FIRST + 10_000 + 2_500 * i + i % 7
+        name, grid = 1 + i % NAMES, 1 + i % 64
+        shape = (32, grid, 1, 1, 256, 1, 1)
+        memory = (0, 49_152, 0, i, 157_286_400, 102_400, 0)
+        where = (0, 1, None, 7 + i % 4, 1 + i, process_number(PID))
+        yield start, start + 1_000 + i % 911, *where, name, name, name, 0, *shape, *memory
+
+
+def calls(count: int) -> Iterator[tuple[object, ...]]:
+    for i in range(count):
+        start = FIRST + 2_500 * i
+        yield start, start + 2_000, process_number(PID) | 11, 1 + i, 3
+
+
+def ranges(count: int) -> Iterator[tuple[object, ...]]:
+    for i in range(0, count, PER_RANGE):
+        start, thread = FIRST + 2_500 * i, process_number(PID) | 11
+        yield start, start + 2_500 * PER_RANGE, 59, thread, f"layer {i // PER_RANGE % 10}", None
+        if i % (10 * PER_RANGE) == 0:
+            yield start, start + 25_000 * PER_RANGE, 59, thread, "step", None
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -50,40 +50,38 @@ class Gaps:
     ``why`` is a position in ``WHYS``.
     """
 
-    queue: NDArray[np.int64]
+    queue: NDArray[Any]
     start: NDArray[np.int64]
     length: NDArray[np.int64]
-    before: NDArray[np.int64]
-    after: NDArray[np.int64]
+    before: NDArray[Any]
+    after: NDArray[Any]
     launched: NDArray[np.int64]
-    why: NDArray[np.int64]
+    why: NDArray[Any]
 
     def __len__(self) -> int:
         return len(self.start)
 
-    def __getitem__(self, place: int) -> Gap:
-        queue, start, length, before, after, launched, why = (
-            int(column[place])
-            for column in (self.queue, self.start, self.length, self.before, self.after, self.launched, self.why)
-        )
-        late = None if launched == UNKNOWN else launched - start
-        return Gap(queue, start, length, before, after, late, WHYS[why])
+    @property
+    def _columns(self) -> tuple[NDArray[Any], ...]:
+        return self.queue, self.start, self.length, self.before, self.after, self.launched, self.why
 
     def __iter__(self) -> Iterator[Gap]:
-        return (self[place] for place in range(len(self)))
+        for queue, start, length, before, after, launched, why in zip(
+            *(column.tolist() for column in self._columns), strict=True
+        ):
+            late = None if launched == UNKNOWN else launched - start
+            yield Gap(queue, start, length, before, after, late, WHYS[why])
 
-    def chosen(self, places: NDArray[np.int64] | NDArray[np.bool_]) -> Gaps:
+    def chosen(self, places: NDArray[Any] | slice) -> Gaps:
         """Some of them."""
-        columns = (self.queue, self.start, self.length, self.before, self.after, self.launched, self.why)
-        return Gaps(*(column[places] for column in columns))
+        return Gaps(*(column[places] for column in self._columns))
 
 
 def gaps(kernels: Kernels, copies: Copies) -> Gaps:
     """Every gap of every stream, the longest first."""
     parts = [_of_stream(kernels, copies, own, queue) for queue, own in by_stream(kernels.queue)]
     none = np.empty(0, dtype=np.int64)
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [none] * 7
-    found = Gaps(*columns)
+    found = Gaps(*(map(np.concatenate, zip(*parts, strict=True)) if parts else [none] * 7))
     return found.chosen(np.lexsort((found.queue, found.start, -found.length)))
 
 
@@ -102,12 +100,13 @@ def _of_stream(kernels: Kernels, copies: Copies, own: NDArray[np.int64], queue: 
     start, stop, after = ends[:-1][there], kernels.start[own][1:][there], own[there + 1]
     launched = kernels.launch_start[after]
     copied = _copied(copies, copies.queue == queue, start, stop)
+    before = own[there].astype(np.int32)
     why = np.select(
         [2 * copied >= stop - start, launched == UNKNOWN, launched > start],
         [WHYS.index("copy"), WHYS.index(None), WHYS.index("host")],
         WHYS.index("other"),
-    )
-    return np.full(len(there), queue, dtype=np.int64), start, stop - start, own[there], after, launched, why
+    ).astype(np.int8)
+    return np.full(len(there), queue, np.int32), start, stop - start, before, after.astype(np.int32), launched, why
 
 
 def _copied(

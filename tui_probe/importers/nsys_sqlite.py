@@ -22,7 +22,7 @@ from tui_probe.importers.nsys_model import UNKNOWN, Copies, Kernels, NsysReport,
 from tui_probe.importers.nsys_nvtx import RANGES, read_ranges
 from tui_probe.importers.nsys_recorder import Recorder
 from tui_probe.importers.nsys_strings import Strings
-from tui_probe.importers.sqlite_tables import Tables, open_tables
+from tui_probe.importers.sqlite_tables import Tables, narrow, open_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -83,7 +83,7 @@ def _read_work(tables: Tables, strings: Strings, gpus: Gpus) -> _Work:
     rows, impossible = _kernel_rows(tables, strings)
     copies = _in_order(_possible(_together([tables.integers(name, _OPERATION) for name in _COPIES])))
     streams, (queues, copy_queues) = _streams(gpus, rows, copies)
-    calls = launch_calls(tables, rows["globalPid"], rows["correlationId"], _LATEST)
+    calls = launch_calls(tables, rows.pop("globalPid"), rows.pop("correlationId"), _LATEST)
     shape = np.stack([rows.pop(name) for name in _SHAPE], axis=1)
     kernels = Kernels(
         names=strings.names,
@@ -111,7 +111,7 @@ def _kernel_rows(tables: Tables, strings: Strings) -> tuple[dict[str, NDArray[An
     kernels["name"] = strings.codes(kernels.pop("demangledName"))
     kernels["mangled"] = strings.codes(kernels.pop("mangledName"))
     static, dynamic = kernels.pop("staticSharedMemory"), kernels.pop("dynamicSharedMemory")
-    kernels["shared"] = np.add(static, dynamic, dtype=np.int64)
+    kernels["shared"] = narrow(np.add(static, dynamic, dtype=np.int64))
     kernels["graph"] = np.full(len(static), UNKNOWN, dtype=np.int32)
     graphs["name"] = _graph_names(strings, graphs)
     graphs["graph"] = graphs.pop("graphId").clip(0)

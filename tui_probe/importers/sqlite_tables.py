@@ -104,7 +104,7 @@ class Tables:
         parts: list[list[NDArray[Any]]] = [[] for _ in wanted]
         for numbers in self.numbers(table, wanted, where):
             for part, column in zip(parts, numbers.T, strict=True):
-                part.append(_narrow(column))
+                part.append(narrow(column))
         return {name: _joined(parts[i]) for i, name in enumerate(wanted)}
 
     def numbers(self, table: str, wanted: Mapping[str, object], where: str = "") -> Iterator[NDArray[np.int64]]:
@@ -187,8 +187,10 @@ def _refuse_changed(path: Path, before: os.stat_result) -> None:
         raise ImportFileError(f"{path}: changed while it was read: import it again when its export has ended")
 
 
-def _narrow(column: NDArray[np.int64]) -> NDArray[Any]:
+def narrow(column: NDArray[np.int64]) -> NDArray[Any]:
     """The same numbers in 32 bits, if they fit."""
+    if not len(column):
+        return column
     fits = _SMALL.min <= column.min() and column.max() <= _SMALL.max
     return column.astype(np.int32) if fits else column.copy()
 

@@ -17,12 +17,12 @@ from tui_probe.importers.nsys_model import UNKNOWN, KernelSum, ProjectedRange
 from tui_probe.pages.nsight.explanations import EXPLANATIONS
 from tui_probe.pages.nsight.figures import moment, nanoseconds, share
 from tui_probe.pages.nsight.names import names_told_apart
-from tui_probe.pages.nsight.nsys_rows import KernelRows, NsysKernelRow, few_blocks
+from tui_probe.pages.nsight.nsys_rows import NsysKernelRow, RowsOnDemand, few_blocks, kernel_rows
 from tui_probe.pages.nsight.nsys_sources import NsysSources, found_of, nsys_head, ranges_searched
 from tui_probe.pages.nsight.page import Only, TablePage, Words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from tui_probe.importers.nsys_model import Kernels, Stream
@@ -43,7 +43,7 @@ def kernels_page(sources: NsysSources) -> TablePage[Any]:
             _searched(sources),
         )
     positions = np.flatnonzero(sources.found)
-    rows: Any = KernelRows(sources, positions)
+    rows: Any = kernel_rows(sources, positions)
     few = few_blocks(sources, positions)
     found = [f"{units.count(few)} of {units.counted(len(rows), 'kernel')} with fewer blocks than SMs"] if few else []
     shown = [column for column in NSYS_KERNEL_COLUMNS if column.key != "probed" or sources.traces]
@@ -244,30 +244,27 @@ class GapRow:
     after_name: str
 
 
-class GapRows:
-    """Gaps as rows of a table, made when they are asked for."""
+def _gap_rows(found: Gaps, kernels: Kernels) -> RowsOnDemand[GapRow]:
+    """Gaps as rows of a table."""
 
-    def __init__(self, found: Gaps, kernels: Kernels) -> None:
-        self._found, self._kernels = found, kernels
+    def some(begin: int, end: int) -> list[GapRow]:
+        gaps = [*found.chosen(slice(begin, end))]
+        befores, afters = (
+            [kernels.names[code] for code in kernels.name[[getattr(gap, side) for gap in gaps]].tolist()]
+            for side in ("before", "after")
+        )
+        places = (kernels.streams[gap.queue] for gap in gaps)
+        return [GapRow(*row) for row in zip(gaps, places, befores, afters, strict=True)]
 
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def __getitem__(self, place: int) -> GapRow:
-        gap, kernels = self._found[range(len(self))[place]], self._kernels
-        before, after = (kernels.names[kernels.name[number]] for number in (gap.before, gap.after))
-        return GapRow(gap, kernels.streams[gap.queue], before, after)
-
-    def __iter__(self) -> Iterator[GapRow]:
-        return (self[place] for place in range(len(self)))
+    return RowsOnDemand(len(found), some)
 
 
 def gaps_page(sources: NsysSources) -> TablePage[GapRow]:
     """Where streams ran no kernel, the longest gap first."""
     report, meant = sources.report, sources.found
     every = gaps(report.kernels, report.copies)
-    found = every.chosen(meant[every.before] | meant[every.after])
-    rows: Any = GapRows(found, report.kernels)
+    found = every.chosen(meant[every.before] | meant[every.after]) if sources.counts_part else every
+    rows: Any = _gap_rows(found, report.kernels)
     where = "beside what is found" if sources.counts_part else "of all streams"
     idle = nanoseconds(int(found.length.sum()))
     said = [f"{idle} in {found_of(sources, len(found), len(every), 'gap')} {where}"]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import numpy as np
 
 from tui_probe.importers.nsys_model import UNKNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tui_probe.pages.nsight.nsys_sources import NsysSources
     from tui_probe.trace.model import Kernel
 
+Row = TypeVar("Row")
 _AT_ONCE: Final = 4096
 """Rows that are made at a time: numbers of a list are far quicker to ask for than those of an array."""
 
@@ -101,33 +102,39 @@ class NsysKernelRow:
         return None if kernel is None else f"{kernel.trace.directory.name} #{kernel.index} {kernel.status}"
 
 
-class KernelRows:
-    """Rows of the kernels at some positions."""
+class RowsOnDemand(Generic[Row]):
+    """``count`` rows, of which ``make`` makes those from one place to another."""
 
-    def __init__(self, sources: NsysSources, positions: NDArray[np.int64]) -> None:
-        self._sources, self._positions = sources, positions
-        self._made: tuple[int, list[NsysKernelRow]] = UNKNOWN, []
+    def __init__(self, count: int, make: Callable[[int, int], list[Row]]) -> None:
+        self._count, self._make = count, make
+        self._part: tuple[int, list[Row]] = UNKNOWN, []
+        """The part that was made last, and its rows."""
 
     def __len__(self) -> int:
-        return len(self._positions)
+        return self._count
 
-    def __getitem__(self, place: int) -> NsysKernelRow:
-        part, offset = divmod(range(len(self))[place], _AT_ONCE)
-        return self._part(part)[offset]
+    def __getitem__(self, place: int) -> Row:
+        part, offset = divmod(range(self._count)[place], _AT_ONCE)
+        return self._rows(part)[offset]
 
-    def __iter__(self) -> Iterator[NsysKernelRow]:
-        for part in range(-(-len(self) // _AT_ONCE)):
-            yield from self._part(part)
+    def __iter__(self) -> Iterator[Row]:
+        for part in range(-(-self._count // _AT_ONCE)):
+            yield from self._rows(part)
 
-    def _part(self, part: int) -> list[NsysKernelRow]:
-        number, rows = self._made
+    def _rows(self, part: int) -> list[Row]:
+        number, rows = self._part
         if number != part:
-            rows = kernel_rows(self._sources, self._positions[part * _AT_ONCE : (part + 1) * _AT_ONCE])
-            self._made = part, rows
+            rows = self._make(part * _AT_ONCE, min(self._count, (part + 1) * _AT_ONCE))
+            self._part = part, rows
         return rows
 
 
-def kernel_rows(sources: NsysSources, positions: NDArray[np.int64]) -> list[NsysKernelRow]:
+def kernel_rows(sources: NsysSources, positions: NDArray[np.int64]) -> RowsOnDemand[NsysKernelRow]:
+    """Rows of the kernels at some positions."""
+    return RowsOnDemand(len(positions), lambda begin, end: _few_rows(sources, positions[begin:end]))
+
+
+def _few_rows(sources: NsysSources, positions: NDArray[np.int64]) -> list[NsysKernelRow]:
     """The rows of a few kernels."""
     kernels = sources.report.kernels
     names, streams = kernels.names, kernels.streams
