@@ -110,7 +110,8 @@ def tool(tmp_path: Path, fake_native: Path) -> Runner:
     """``tui-probe`` under the fake hook, in an empty folder."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TUI_PROBE_")}
     path = f"{ROOT}:{kept.get('PYTHONPATH', '')}".rstrip(":")
-    return Runner(tmp_path, kept | {"TUI_PROBE_NATIVE": str(fake_native), "PYTHONPATH": path})
+    own = {"TUI_PROBE_NATIVE": str(fake_native), "TUI_PROBE_LOADING": "preload", "PYTHONPATH": path}
+    return Runner(tmp_path, kept | own)
 
 
 @pytest.fixture

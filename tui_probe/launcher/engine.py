@@ -16,6 +16,7 @@ from tui_probe.engine.listening import listen_at
 from tui_probe.engine.reception import Reception
 
 from .forked import Forked
+from .leftovers import mark, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,7 @@ MOST_STARTS = 8
 HURRIED = 0.2
 """Instead of both, where the run was asked to end."""
 NAME = b"tui-probe engine"
+PREFIX = "tui-probe-"
 SOCKET_PATH_LIMIT = 107  # bytes in sockaddr_un, without the final NUL
 
 
@@ -37,7 +39,9 @@ class Engine:
     """The engine's process and its socket, in a private directory with a short path."""
 
     def __init__(self, probes: Sequence[ChosenProbe], options: RunOptions, load_ptx: bool, log: Path) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="tui-probe-", dir=short_folder()))
+        sweep(Path(short_folder()), PREFIX)
+        self._folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=short_folder()))
+        mark(self._folder)
         self.socket = self._folder / "engine"
         self._log = log
         self._probes, self._options, self._load_ptx = probes, options, load_ptx

@@ -23,6 +23,7 @@ from .control import FILE, ControlPage
 from .driver import find_driver
 from .engine import ANSWER_LIMIT, HURRIED, STOP_LIMIT, Engine
 from .environment import Places, framework_settings, python_settings, target_environment
+from .leftovers import mark_first_trace
 from .natives import native_library
 from .notes import RunNotes
 from .outcome import Outcome
@@ -187,6 +188,7 @@ class Session:
         self._begun = time.monotonic()
         self.first_trace = root / f"{stamp}_{self.target.pid}"
         self._watch.expect(self.first_trace.name)
+        mark_first_trace(self.spool.folder, self.first_trace.name)
         return self.target
 
     def _prepare(self, trace: Path) -> None:

@@ -12,12 +12,11 @@ from pathlib import Path
 from tui_probe.errors import LaunchError
 from tui_probe.trace.trace_folder import TraceFolder
 
+from .leftovers import mark, start_of, sweep
 from .trace_root import look_at_root
 
 NAME = ".run-"
 _START = "start"
-_START_FIELD = 19
-"""Among those behind the name in ``/proc/PID/stat``: see proc(5)."""
 NO_WRITING = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.ENOENT})
 
 
@@ -33,22 +32,13 @@ def living_runs(trace_root: Path) -> list[int]:
 
 def _is_alive(folder: Path, pid: int) -> bool:
     """Whether the launcher that made a folder runs: a process of its number may be another one by now."""
-    now = _start_of(pid)
+    now = start_of(pid)
     if now is None:
         return False
     try:
         return (folder / _START).read_text() in (now, "")
     except OSError:
         return True  # it is being made
-
-
-def _start_of(pid: int) -> str | None:
-    """When a process started, in ticks since the machine did; None if there is no such process."""
-    try:
-        fields = Path("/proc", str(pid), "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
-    except OSError:
-        return None
-    return fields[_START_FIELD]
 
 
 class Spool:
@@ -63,14 +53,16 @@ class Spool:
         try:
             trace_root.mkdir(parents=True, exist_ok=True)
             look_at_root(trace_root)
+            sweep(trace_root, NAME)
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder.mkdir(mode=0o700)
-            (self.folder / _START).write_text(_start_of(os.getpid()) or "")
+            (self.folder / _START).write_text(start_of(os.getpid()) or "")
         except OSError as error:
             self.problem = f"{trace_root}: {error.strerror}; choose another place with --tracedir"
             if error.errno not in NO_WRITING:
                 raise LaunchError(self.problem) from error
             self.folder = Path(tempfile.mkdtemp(prefix="tui-probe-"))
+        mark(self.folder)
         self.stdout = self.folder / "stdout.log"
         self.stderr = self.folder / "stderr.log"
         self.engine_log = self.folder / "engine.log"
