@@ -23,8 +23,7 @@ static int constant_bytes(const struct module *module)
     return (int)bytes;
 }
 
-/* What the simulated GPU has no notion of (registers of PTX text, a cache mode) is not supported rather than
- * invented. */
+/* The registers of PTX text are estimated: programs choose launch shapes by them. Loads are cached in one way only. */
 static CUresult read_attribute(int *value, int attribute, const struct kernel *kernel)
 {
     switch (attribute) {
@@ -41,9 +40,7 @@ static CUresult read_attribute(int *value, int attribute, const struct kernel *k
         *value = (int)kernel->local_bytes;
         return CUDA_SUCCESS;
     case FUNCTION_REGISTERS:
-        if (kernel->registers < 0)
-            return CUDA_ERROR_NOT_SUPPORTED;
-        *value = kernel->registers;
+        *value = kernel->registers >= 0 ? kernel->registers : kernel->estimated_registers;
         return CUDA_SUCCESS;
     case FUNCTION_PTX_VERSION:
         *value = (int)kernel->module->target;
@@ -65,12 +62,13 @@ static CUresult read_attribute(int *value, int attribute, const struct kernel *k
     case FUNCTION_NON_PORTABLE_CLUSTER:
         *value = kernel->non_portable_cluster;
         return CUDA_SUCCESS;
+    case FUNCTION_CACHE_MODE:
     case FUNCTION_CLUSTER_MUST_BE_SET:
     case FUNCTION_CLUSTER_POLICY:
         *value = 0;
         return CUDA_SUCCESS;
     default:
-        return attribute == FUNCTION_CACHE_MODE ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+        return CUDA_ERROR_INVALID_VALUE;
     }
 }
 
@@ -84,6 +82,21 @@ static CUresult get_attribute(int *value, int attribute, const void *handle)
         return leave(CUDA_ERROR_INVALID_VALUE);
     result = kernel_describe(kernel);
     return leave(result ? result : read_attribute(value, attribute, kernel));
+}
+
+/* For the hook, which reports no estimate as a figure: the registers that the image's machine code tells. */
+API simgpu_counted_registers(int *value, CUfunction handle)
+{
+    struct kernel *kernel;
+    CUresult result = enter_kernel(handle, &kernel);
+    if (result)
+        return result;
+    result = kernel_describe(kernel);
+    if (!result && kernel->registers < 0)
+        result = CUDA_ERROR_NOT_SUPPORTED;
+    if (!result)
+        *value = kernel->registers;
+    return leave(result);
 }
 
 static CUresult set_attribute(const void *handle, int attribute, int value)

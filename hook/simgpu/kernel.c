@@ -18,6 +18,7 @@ static CUresult read_description(struct kernel *kernel, struct reader *reader)
     kernel->local_bytes = reader_u32(reader);
     kernel->max_threads = reader_u32(reader);
     kernel->registers = (int32_t)reader_u32(reader);
+    kernel->estimated_registers = (int)reader_u32(reader);
     for (int i = 0; i < 3; i++)
         kernel->cluster[i] = reader_u32(reader);
     uint32_t count = reader_u32(reader);

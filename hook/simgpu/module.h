@@ -23,7 +23,8 @@ struct kernel {
     CUkernel kernel_handle; /* of a library's kernel, else NULL */
     bool described;         /* what follows is known only then */
     uint32_t static_shared_bytes, local_bytes, max_threads;
-    int32_t registers; /* -1: not known */
+    int32_t registers; /* -1: the image has no machine code to tell */
+    int estimated_registers;
     uint32_t parameter_count, parameter_bytes;
     struct parameter *parameters;
     unsigned cluster[3];                     /* that the kernel asks for, all 0 for none */

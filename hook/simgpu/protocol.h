@@ -19,7 +19,8 @@
  *   OK          nothing
  * DESCRIBE      u64 module, u32 kernel (index in the LOAD reply)
  *   OK          u32 static shared bytes, u32 local bytes, u32 largest number of threads of a block,
- *               i32 registers (-1: not known), u32 cluster x y z (all 0: none),
+ *               i32 registers (-1: the image has no machine code to tell), u32 an estimate of them,
+ *               u32 cluster x y z (all 0: none),
  *               u32 parameters, each: u32 offset, u32 size
  * LAUNCH        u64 module, u32 kernel, u32 grid x y z, u32 block x y z, u32 dynamic shared bytes, u64 start cycle,
  *               u32 cluster x y z (all 0: none but the kernel's own), u64 address of 8 bytes for the barrier of a
@@ -34,7 +35,7 @@
 
 #include <stdint.h>
 
-enum { PROTOCOL_VERSION = 3, SOCKET_DESCRIPTOR = 3, MEMORY_DESCRIPTOR = 4 };
+enum { PROTOCOL_VERSION = 4, SOCKET_DESCRIPTOR = 3, MEMORY_DESCRIPTOR = 4 };
 
 enum request_kind {
     REQUEST_LOAD = 1,
@@ -55,6 +56,7 @@ enum reply_status {
     STATUS_TRAP = 6,
     STATUS_DEADLOCK = 7,
     STATUS_ASSERT = 8,
+    STATUS_UNSUPPORTED_VERSION = 9, /* PTX of a version that is not known */
 };
 
 #endif

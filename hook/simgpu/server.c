@@ -107,6 +107,8 @@ static CUresult result_of(uint32_t status)
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     case STATUS_INVALID_PTX:
         return CUDA_ERROR_INVALID_PTX;
+    case STATUS_UNSUPPORTED_VERSION:
+        return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
     case STATUS_ILLEGAL_ADDRESS:
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     case STATUS_MISALIGNED_ADDRESS:

@@ -21,13 +21,27 @@ static void attribute(char text[16], CUfunction function, int which)
     number(text, result, value);
 }
 
+/* A simulated driver estimates the registers of PTX text for programs. An estimate is no figure. */
+static void registers_of(char text[16], CUfunction function)
+{
+    CUresult (*counted)(int *, CUfunction) = NULL;
+    *(void **)&counted = real_symbol("simgpu_counted_registers");
+    if (!counted || !function) {
+        attribute(text, function, CU_FUNC_ATTRIBUTE_NUM_REGS);
+        return;
+    }
+    int value = 0;
+    const CUresult result = counted(&value, function);
+    number(text, result, value);
+}
+
 void figures_of(CUfunction function, const struct launch *launch, char text[FIGURES_SIZE])
 {
     char registers[16], local[16], shared[16], blocks[16];
     uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
     int resident = 0;
     CUresult result = CUDA_ERROR_NOT_FOUND;
-    attribute(registers, function, CU_FUNC_ATTRIBUTE_NUM_REGS);
+    registers_of(registers, function);
     attribute(local, function, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
     attribute(shared, function, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
     if (function && threads && threads <= 1024)

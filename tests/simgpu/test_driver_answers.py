@@ -66,12 +66,13 @@ def test_a_kernel_uses_its_variables_where_they_were_placed(server: Server, memo
     assert memory[offset] == 1  # the driver, not the server, writes initial values
 
 
-def test_registers_are_not_known_of_text(server: Server) -> None:
+def test_registers_of_text_are_estimated(server: Server) -> None:
     loaded = load(server, ptx.SHAPED)
     status, described = ask(server, protocol.Describe(loaded.module, 0))
     assert status is Status.OK
     assert isinstance(described, protocol.Described)
     assert described.registers == -1
+    assert 8 <= described.estimated_registers <= 32
 
 
 @pytest.mark.parametrize(
@@ -80,6 +81,9 @@ def test_registers_are_not_known_of_text(server: Server) -> None:
         (b"no image at all", Status.NO_PTX),
         (b".version 8.0\n.target sm_90\n.address_size 64\n", Status.NO_PTX),
         (b".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry f() {", Status.INVALID_PTX),
+        (b".version 99.0\n.target sm_80\n.address_size 64\n", Status.UNSUPPORTED_VERSION),
+        (b".version 9.6\n.target sm_80\n.address_size 64\n", Status.UNSUPPORTED_VERSION),
+        (b".version 7.9\n.target sm_80\n.address_size 64\n", Status.UNSUPPORTED_VERSION),
     ],
 )
 def test_images_without_ptx_for_this_gpu(server: Server, image: bytes, status: Status) -> None:

@@ -146,3 +146,9 @@ def test_register_counts_of_a_damaged_cubin(data: st.DataObject) -> None:
     except ImageError:
         return
     assert all(isinstance(name, str) and 0 <= count < 2**32 for name, count in counts.items())
+
+
+@pytest.mark.parametrize("version", ["0.9", "6.9", "9.6", "10.0", "99.0"])
+def test_unknown_ptx_version_is_refused(driver: Driver, version: str) -> None:
+    with fails(Code.UNSUPPORTED_PTX_VERSION):
+        driver.load(f".version {version}\n.target sm_80\n.address_size 64\n.entry k() {{ ret; }}".encode())

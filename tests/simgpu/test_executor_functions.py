@@ -7,9 +7,11 @@ import struct
 import numpy as np
 import pytest
 
-from tests.simgpu.device import Device, compiled, kernel, module
+from tests.simgpu.device import HEADER, Device, compiled, kernel, module
 from tui_probe.errors import SimulationError
+from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import UnsupportedInstructionError, compile_kernel, function_addresses
+from tui_probe.simgpu.linking import link
 
 
 def test_structures_by_value() -> None:
@@ -160,3 +162,45 @@ def test_recursion_with_registers() -> None:
 def test_a_call_that_does_not_match_its_function_is_refused() -> None:
     with pytest.raises(UnsupportedInstructionError, match="call next"):
         returned(SUCCESSOR, "call (%r1), next, (%r2, 5);")
+
+
+ALIASES = """
+.visible .func (.param .b32 sum) one_more(.param .b32 value)
+{
+    .reg .b32 %r<3>;
+    ld.param.b32 %r1, [value]; add.u32 %r2, %r1, 1; st.param.b32 [sum], %r2;
+    ret;
+}
+.visible .func (.param .b32 sum) next(.param .b32 value);
+.alias next, one_more;
+.visible .entry aliased(.param .u64 output)
+{
+    .reg .b32 %r<5>; .reg .b64 %rd<3>; .param .b32 value, sum;
+    ld.param.u64 %rd1, [output]; mov.u32 %r1, 6; st.param.b32 [value], %r1;
+    call (sum), next, (value);
+    ld.param.b32 %r2, [sum]; st.param.b32 [value], %r2;
+    mov.u64 %rd2, next;
+    step: .callprototype (.param .b32 _) _ (.param .b32 _);
+    call (sum), %rd2, (value), step;
+    ld.param.b32 %r3, [sum]; st.global.v2.u32 [%rd1], {%r2, %r3};
+    ret;
+}
+"""
+
+
+def test_alias_is_called_by_name_and_by_address() -> None:
+    output = np.zeros(2, np.uint32)
+    Device().launch(compiled(ALIASES), output, block=(1,))
+    assert output.tolist() == [7, 8]
+
+
+def test_alias_has_the_address_of_its_function() -> None:
+    addresses = function_addresses(parse(HEADER + ALIASES))
+    assert addresses["next"] == addresses["one_more"] != addresses["aliased"]
+
+
+def test_alias_survives_linking() -> None:
+    text = link([(HEADER + ALIASES).encode(), (HEADER + ".entry other() { ret; }").encode()], 80)
+    output = np.zeros(2, np.uint32)
+    Device().launch(compile_kernel(parse(text.rstrip(b"\0").decode()), "aliased"), output, block=(1,))
+    assert output.tolist() == [7, 8]

@@ -155,7 +155,7 @@ def _code_bytes(binary: Path) -> int | None:
     """The bytes of machine code in a cubin; None for a file that is none."""
     try:
         places = elf.places(binary.read_bytes())
-        return sum(place.stop - place.start for name, place in places if name.startswith(_CODE))
+        return sum(len(range(place.start, place.stop)) for name, place in places if name.startswith(_CODE))
     except (OSError, ImageError):
         return None
 

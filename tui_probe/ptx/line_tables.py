@@ -142,7 +142,7 @@ def _symbols(sections: Mapping[str, bytes], name: str) -> dict[int, int]:
 
     ptxas writes relocations with an addend for some architectures, without one (``.rel``) for others, such as sm_80.
     """
-    found = {}
+    found: dict[int, int] = {}
     for prefix, entry in ((".rel", _REL), (".rela", _RELA)):
         content = sections.get(prefix + name, b"")
         whole = content[: len(content) // entry.size * entry.size]

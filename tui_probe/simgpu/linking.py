@@ -71,6 +71,8 @@ def _items(modules: Sequence[Module]) -> Iterator[str]:
     for module in modules:
         for item in module.items:
             name = _name(item)
+            if isinstance(item, Directive) and item.name == "alias":
+                yield item.text
             if isinstance(item, Directive) or (name in defined and name in given):
                 continue
             if name in defined and not _is_definition(item):

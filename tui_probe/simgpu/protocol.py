@@ -17,7 +17,7 @@ from typing import Annotated, Final, TypeAlias
 from tui_probe.errors import SimulationError
 from tui_probe.simgpu.codec import BYTES, I32, TEXT, U32, U64, Fixed, Record, Sequence, unpack
 
-VERSION: Final = 3
+VERSION: Final = 4
 SOCKET_DESCRIPTOR: Final = 3
 MEMORY_DESCRIPTOR: Final = 4
 
@@ -25,7 +25,7 @@ Dimensions: TypeAlias = tuple[int, int, int]
 
 
 class Status(IntEnum):
-    """How a request ended. From ILLEGAL_ADDRESS on, the kernel failed as it would on a GPU."""
+    """How a request ended. From ILLEGAL_ADDRESS to ASSERT, the kernel failed as it would on a GPU."""
 
     OK = 0
     NOT_SUPPORTED = 1
@@ -36,6 +36,7 @@ class Status(IntEnum):
     TRAP = 6
     DEADLOCK = 7
     ASSERT = 8
+    UNSUPPORTED_VERSION = 9
 
 
 class Space(IntEnum):
@@ -139,7 +140,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """Reply to Describe. ``registers`` is -1 where the image has no machine code to tell.
+    """Reply to Describe. ``registers`` is -1 where the image has no machine code to tell; then there is an estimate.
 
     ``cluster`` is what the kernel asks for, in blocks, all 0 for none.
     """
@@ -148,6 +149,7 @@ class Described:
     local_bytes: Annotated[int, U32]
     max_threads: Annotated[int, U32]
     registers: Annotated[int, I32]
+    estimated_registers: Annotated[int, U32]
     cluster: Annotated[Dimensions, Fixed(U32, 3)]
     parameters: Annotated[tuple[Parameter, ...], Sequence(Record(Parameter))]
 

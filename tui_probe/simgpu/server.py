@@ -8,7 +8,7 @@ from tui_probe.errors import ImageError, ProbeError, PtxError, SimulationError
 from tui_probe.simgpu import executor
 from tui_probe.simgpu.codec import U32, pack
 from tui_probe.simgpu.linking import link
-from tui_probe.simgpu.modules import LoadedModule
+from tui_probe.simgpu.modules import LoadedModule, PtxVersionError
 from tui_probe.simgpu.protocol import (
     VERSION,
     Describe,
@@ -42,6 +42,7 @@ STATUSES: tuple[tuple[type[ProbeError], Status], ...] = (
     (executor.TrapError, Status.TRAP),
     (executor.DeadlockError, Status.DEADLOCK),
     (executor.KernelAssertionError, Status.ASSERT),
+    (PtxVersionError, Status.UNSUPPORTED_VERSION),
     (ImageError, Status.NO_PTX),
     (PtxError, Status.INVALID_PTX),
     (ProbeError, Status.NOT_SUPPORTED),
@@ -127,6 +128,7 @@ class Server:
             local_bytes=kernel.local_bytes,
             max_threads=kernel.max_threads or MAX_THREADS,
             registers=module.registers.get(module.names[request.kernel], -1),
+            estimated_registers=module.estimated_registers(request.kernel),
             cluster=kernel.cluster,
             parameters=tuple(Parameter(parameter.offset, parameter.size) for parameter in kernel.parameters),
         )

@@ -15,7 +15,7 @@ from tui_probe.ptx.tree import Variable
 from tui_probe.simgpu.executor.compiler import compile_program
 from tui_probe.simgpu.executor.memory import FUNCTION_WINDOW
 from tui_probe.simgpu.executor.scalars import TYPES, literal
-from tui_probe.simgpu.executor.scope import Layout, module_names, name_inside, natural_align, parameter_offsets
+from tui_probe.simgpu.executor.scope import Layout, aliases, module_names, name_inside, natural_align, parameter_offsets
 
 if TYPE_CHECKING:
     from tui_probe.ptx.tree import Function, Module
@@ -114,7 +114,8 @@ def _max_threads(function: Function) -> int:
 def function_addresses(module: Module) -> dict[str, int]:
     """The address by which a pointer names each function of the module."""
     names = dict.fromkeys(function.name for function in module.functions())
-    return {name: FUNCTION_WINDOW + 16 * (number + 1) for number, name in enumerate(names)}
+    addresses = {name: FUNCTION_WINDOW + 16 * (number + 1) for number, name in enumerate(names)}
+    return addresses | {name: addresses[target] for name, target in aliases(module).items() if target in addresses}
 
 
 def module_variables(module: Module) -> list[ModuleVariable]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from tui_probe.errors import PtxError, SimulationError
-from tui_probe.ptx.tree import Function, Label, Variable
+from tui_probe.ptx.references import alias_of
+from tui_probe.ptx.tree import Directive, Function, Label, Variable
 from tui_probe.simgpu.executor.scalars import PREDICATE, TYPES, DType, ScalarType, Value
 
 if TYPE_CHECKING:
@@ -238,7 +239,17 @@ def module_names(module: Module) -> Names:
             names.declare(item.name, GlobalName(item.name, natural_align(item)))
         elif isinstance(item, Variable) and item.space == "shared":
             names.declare(item.name, SharedName(item))
+    for name, target in aliases(module).items():
+        entity = names.find(target)
+        if isinstance(entity, FunctionName):
+            names.declare(name, entity)
     return names
+
+
+def aliases(module: Module) -> dict[str, str]:
+    """By each name that an ``.alias`` gives to a function, that of the function itself."""
+    given = dict(alias_of(item) for item in module.items if isinstance(item, Directive) and item.name == "alias")
+    return {name: given.get(target, target) for name, target in given.items()}
 
 
 class FunctionScope:
