@@ -1,16 +1,14 @@
-/* The functions that have another program take the place of this one: what is on its way to disk is saved first. A child of
- * vfork, which shares our memory, calls them most; it has nothing to save. */
+/* A child of vfork, which shares our memory, calls these most: it has nothing to save. */
 #define _GNU_SOURCE
+#include "exec_calls.h"
+
 #include <alloca.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "lifetime.h"
 
 #define API __attribute__((visibility("default")))
 
@@ -25,30 +23,36 @@ static struct {
 
 __attribute__((constructor)) static void look_up(void)
 {
-    next.execvp = (__typeof__(next.execvp))(uintptr_t)dlsym(RTLD_NEXT, "execvp");
-    next.execvpe = (__typeof__(next.execvpe))(uintptr_t)dlsym(RTLD_NEXT, "execvpe");
-    next.fexecve = (__typeof__(next.fexecve))(uintptr_t)dlsym(RTLD_NEXT, "fexecve");
+    next.execvp = (__typeof__(next.execvp))(uintptr_t)references_next("execvp", (void *)(uintptr_t)execvp);
+    next.execvpe = (__typeof__(next.execvpe))(uintptr_t)references_next("execvpe", (void *)(uintptr_t)execvpe);
+    next.fexecve = (__typeof__(next.fexecve))(uintptr_t)references_next("fexecve", (void *)(uintptr_t)fexecve);
 }
 
-/* After exec has failed with RESULT. */
-static int stay(int result)
+static void do_nothing(void)
+{
+}
+
+static void (*leave)(void) = do_nothing, (*stay)(void) = do_nothing;
+
+/* With RESULT. */
+static int failed(int result)
 {
     const int error = errno;
-    hook_stay();
+    stay();
     errno = error;
     return result;
 }
 
 API int execve(const char *path, char *const words[], char *const environment[])
 {
-    hook_leave_for_exec();
-    return stay((int)syscall(SYS_execve, path, words, environment));
+    leave();
+    return failed((int)syscall(SYS_execve, path, words, environment));
 }
 
 API int execveat(int folder, const char *path, char *const words[], char *const environment[], int flags)
 {
-    hook_leave_for_exec();
-    return stay((int)syscall(SYS_execveat, folder, path, words, environment, flags));
+    leave();
+    return failed((int)syscall(SYS_execveat, folder, path, words, environment, flags));
 }
 
 API int execv(const char *path, char *const words[])
@@ -58,20 +62,20 @@ API int execv(const char *path, char *const words[])
 
 API int fexecve(int file, char *const words[], char *const environment[])
 {
-    hook_leave_for_exec();
-    return stay(next.fexecve(file, words, environment));
+    leave();
+    return failed(next.fexecve(file, words, environment));
 }
 
 API int execvp(const char *file, char *const words[])
 {
-    hook_leave_for_exec();
-    return stay(next.execvp(file, words));
+    leave();
+    return failed(next.execvp(file, words));
 }
 
 API int execvpe(const char *file, char *const words[], char *const environment[])
 {
-    hook_leave_for_exec();
-    return stay(next.execvpe(file, words, environment));
+    leave();
+    return failed(next.execvpe(file, words, environment));
 }
 
 static size_t count(const char *first, va_list list)
@@ -117,4 +121,20 @@ API int execlp(const char *file, const char *first, ...)
     WORDS(words, list, first);
     va_end(list);
     return execvp(file, words);
+}
+
+void exec_calls_watch(void (*before)(void), void (*after)(void), struct reference list[EXEC_FUNCTIONS])
+{
+#define OURS(name)                     \
+    {                                  \
+        #name, (void *)(uintptr_t)name \
+    }
+    static const struct reference all[EXEC_FUNCTIONS] = {OURS(execve),  OURS(execveat), OURS(execv),
+                                                         OURS(fexecve), OURS(execvp),   OURS(execvpe),
+                                                         OURS(execl),   OURS(execle),   OURS(execlp)};
+#undef OURS
+    leave = before;
+    stay = after;
+    for (size_t i = 0; i < EXEC_FUNCTIONS; i++)
+        list[i] = all[i];
 }

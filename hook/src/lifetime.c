@@ -25,6 +25,7 @@
 #include "engine_client.h"
 #include "errand.h"
 #include "event_log.h"
+#include "exec_calls.h"
 #include "executable.h"
 #include "graph_captured.h"
 #include "graph_log.h"
@@ -332,14 +333,29 @@ static void begin_in_child(void)
 static void (*next_exit)(int);
 static atomic_flag passed_on = ATOMIC_FLAG_INIT;
 
+static void leave_for_exec(void)
+{
+    if (getpid() != owner || !hook_is_on())
+        return;
+    atomic_store(&leaving, true);
+    end_anywhere(TELL_MILLISECONDS);
+}
+
+/* exec has failed: the trace goes on. */
+static void stay_here(void)
+{
+    if (getpid() == owner && atomic_exchange(&leaving, false))
+        hook_state_resume();
+}
+
 static void come_before_the_ends(void)
 {
-    static const struct reference ends[] = {
-        {"_exit", (void *)(uintptr_t)_exit},
-        {"_Exit", (void *)(uintptr_t)_Exit},
-        {"quick_exit", (void *)(uintptr_t)quick_exit},
-        {"kill", (void *)(uintptr_t)kill},
+    struct reference ends[5 + EXEC_FUNCTIONS] = {
+        {"_exit", (void *)(uintptr_t)_exit},           {"_Exit", (void *)(uintptr_t)_Exit},
+        {"quick_exit", (void *)(uintptr_t)quick_exit}, {"kill", (void *)(uintptr_t)kill},
+        {"raise", (void *)(uintptr_t)raise},
     };
+    exec_calls_watch(leave_for_exec, stay_here, ends + 5);
     void *program =
         loader_open(NULL, RTLD_LAZY); /* RTLD_DEFAULT begins with this library, which is linked symbolically */
     void *found = program ? dlsym(program, "_exit") : NULL;
@@ -374,20 +390,6 @@ __attribute__((constructor)) static void loaded(void)
 __attribute__((destructor)) static void unloaded(void)
 {
     end_at_exit();
-}
-
-void hook_leave_for_exec(void)
-{
-    if (getpid() != owner || !hook_is_on())
-        return;
-    atomic_store(&leaving, true);
-    end_anywhere(TELL_MILLISECONDS);
-}
-
-void hook_stay(void)
-{
-    if (getpid() == owner && atomic_exchange(&leaving, false))
-        hook_state_resume();
 }
 
 /* Processes also end without running exit handlers: workers of multiprocessing pools, for one. In a
@@ -433,7 +435,8 @@ __attribute__((visibility("default"), noreturn)) void _Exit(int status)
 
 __attribute__((visibility("default"), noreturn)) void quick_exit(int status)
 {
-    void (*real_quick_exit)(int) = (void (*)(int))(uintptr_t)dlsym(RTLD_NEXT, "quick_exit");
+    void (*real_quick_exit)(int) =
+        (void (*)(int))(uintptr_t)references_next("quick_exit", (void *)(uintptr_t)quick_exit);
     atomic_store(&exit_status, status & 0xff);
     if (real_quick_exit)
         real_quick_exit(status); /* whose handlers may launch; end_at_exit is the last of them */

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "references.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <stdbool.h>
@@ -8,6 +9,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "loader.h"
 
 #if defined(__x86_64__)
 enum { BY_SLOT = R_X86_64_JUMP_SLOT, BY_ADDRESS = R_X86_64_GLOB_DAT, IN_DATA = R_X86_64_64 };
@@ -139,4 +142,12 @@ void references_redirect(const struct reference *list, size_t count)
 {
     struct wanted wanted = {list, count};
     dl_iterate_phdr(redirect_in, &wanted);
+}
+
+/* RTLD_DEFAULT begins with this library, which is linked symbolically. */
+void *references_next(const char *name, const void *ours)
+{
+    void *program = loader_open(NULL, RTLD_LAZY);
+    void *found = program ? dlsym(program, name) : NULL;
+    return found && found != ours ? found : dlsym(RTLD_NEXT, name);
 }
