@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "real.h"
+#include "sandbox.h"
 #include "signals.h"
 #include "streams.h"
 #include "threads.h"
@@ -30,6 +31,7 @@ static void *run_errands(void *unused)
 {
     (void)unused;
     capture_mode_relax();
+    sandbox_begin();
     for (;;) {
         wait_for(&asked);
         REAL_OR_NOT_FOUND(cuCtxSetCurrent, errand.context);
@@ -88,4 +90,5 @@ void errand_reset(void)
 {
     pthread_mutex_init(&mutex, NULL);
     atomic_store(&running, false);
+    sandbox_reset();
 }

@@ -49,6 +49,7 @@
 #include "registry.h"
 #include "result.h"
 #include "run_notes.h"
+#include "sandbox.h"
 #include "schedule.h"
 #include "settings.h"
 #include "signals.h"
@@ -108,7 +109,8 @@ static void what_is_left(void)
 static void last_words(void)
 {
     const struct reason *reason = NULL;
-    beside_tell();
+    if (!sandbox_is_deadly())
+        beside_tell();
     if (!atomic_load(&gave_up_after) || !atomic_load(&interrupted))
         what_is_left();
     uint64_t dropped = drain_dropped_count(&reason);
@@ -271,7 +273,10 @@ static bool start(void)
 
 static void start_here(void *started)
 {
-    *(bool *)started = start();
+    if (sandbox_is_deadly())
+        run_note("no-trace", "a seccomp filter of the program ends it for system calls that a trace needs");
+    else
+        *(bool *)started = start();
 }
 
 static bool begin(void)

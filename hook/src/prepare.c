@@ -23,6 +23,7 @@
 #include "real.h"
 #include "reasons.h"
 #include "registry.h"
+#include "sandbox.h"
 #include "settings.h"
 #include "streams.h"
 #include "trace_dir.h"
@@ -33,7 +34,7 @@ static struct booking_folder last_folder;
 
 void prepare_count_last(void)
 {
-    if (pthread_mutex_trylock(&mutex) != 0)
+    if (sandbox_is_deadly() || pthread_mutex_trylock(&mutex) != 0)
         return; /* the end of the program does not wait for the engine */
     booking_count_folder(&last_folder);
     pthread_mutex_unlock(&mutex);
@@ -273,6 +274,8 @@ static struct fate decide(struct kernel *kernel, const struct launch *launch, st
     reason = settings_filter(kernel->name);
     if (reason)
         return (struct fate){"filtered", reason};
+    if (sandbox_is_deadly())
+        return skipped(reason(SANDBOX));
     if (!image)
         return skipped(reason(IMAGE_UNSEEN));
     if (!image->ptx && image->ptx_size)

@@ -20,6 +20,7 @@
 #include "event_log.h"
 #include "own_file.h"
 #include "reasons.h"
+#include "sandbox.h"
 #include "schedule.h"
 #include "settings.h"
 #include "trace_dir.h"
@@ -450,6 +451,9 @@ bool result_write(const struct piece *piece, const struct result_source *source)
              (unsigned long long)(piece->stamp % 1000000));
     const char *probe = piece->probing->probe;
     const uint64_t began = clock_now();
+    const struct reason *before = NULL;
+    if (sandbox_is_deadly())
+        atomic_compare_exchange_strong(&stopped, &before, reason(SANDBOX));
     const bool written = !atomic_load(&stopped) && write_named(name, piece, source, &size, &on_disk);
     settle(piece, written, on_disk);
     if (!written)

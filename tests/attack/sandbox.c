@@ -1,8 +1,9 @@
 /* A program that loads a module, forbids itself system calls, launches 20 kernels and ends with exit(3).
  *
  * "kill": any call but the few that a C library and a lock need ends the process. "errno": those calls fail with EPERM.
- * "all": the filter is one of all threads, and kills on calls that make files, sockets and threads. "first": as "all", but
- * for this thread alone, before the driver is initialized. */
+ * "all": the filter is one of all threads, and kills on calls that make files, sockets and threads. "later": as "all", after
+ * the first launch. "first": as "all", but for this thread alone, before the driver is initialized. "harmless": as "first",
+ * and it allows all calls, as those of containers do. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>
@@ -42,24 +43,28 @@ static int install(const unsigned *list, size_t n, unsigned matched, unsigned ot
 
 static int forbid(const char *how)
 {
+    const unsigned end = strcmp(how, "harmless") == 0 ? SECCOMP_RET_ALLOW : SECCOMP_RET_KILL_PROCESS;
+    const unsigned flags = strcmp(how, "all") == 0 || strcmp(how, "later") == 0 ? SECCOMP_FILTER_FLAG_TSYNC : 0;
     if (strcmp(how, "kill") == 0)
         return install(few, sizeof few / sizeof *few, SECCOMP_RET_ALLOW, SECCOMP_RET_KILL_PROCESS, 0);
     if (strcmp(how, "errno") == 0)
         return install(few, sizeof few / sizeof *few, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO | EPERM, 0);
-    return install(makers, sizeof makers / sizeof *makers, SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_ALLOW,
-                   strcmp(how, "all") == 0 ? SECCOMP_FILTER_FLAG_TSYNC : 0);
+    return install(makers, sizeof makers / sizeof *makers, end, SECCOMP_RET_ALLOW, flags);
 }
 
 int main(int argc, char **argv)
 {
-    must(argc == 2, "usage: kill|errno|all|first");
-    const int early = strcmp(argv[1], "first") == 0;
+    must(argc == 2, "usage: kill|errno|all|later|first|harmless");
+    const int early = strcmp(argv[1], "first") == 0 || strcmp(argv[1], "harmless") == 0;
     if (early && forbid(argv[1]))
         return 77;
     void *kernel = kernel_named("one");
+    if (strcmp(argv[1], "later") == 0)
+        launch(kernel, 5);
     if (!early && forbid(argv[1]))
         return 77;
     launch(kernel, 20);
-    write(1, "done\n", 5);
+    launch(kernel_named("two"), 5);
+    must(write(1, "done\n", 5) == 5, "no output");
     exit(3);
 }
