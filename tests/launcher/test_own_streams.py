@@ -93,6 +93,7 @@ def test_one_file_of_both_streams_keeps_their_order(launching: Runner) -> None:
     first, *lines = (launching.folder / "file").read_text().splitlines()
     assert first == f"[info] trace in trace/{trace_of(launching).name}"
     assert lines == [f"{name} {i}" for i in (1, 2, 3) for name in ("out", "err")]
+    assert (trace_of(launching) / "stdout.log").read_text().splitlines() == lines
 
 
 def test_file_size_limit_is_the_programs(launching: Runner, script: Script) -> None:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BLOCK = 1 << 16
+OWN_LINE = b"[info] trace in "
+"""Begins our line that precedes what the target writes to a file."""
 
 
 class Pump:
@@ -214,6 +216,10 @@ class OwnStream:
         self.cut = kept < size
         with open(f"/proc/self/fd/{self._descriptor}", "rb") as source, self._log.open("ab") as log:  # noqa: PTH123
             source.seek(begin)
+            if source.read(len(OWN_LINE)) == OWN_LINE:
+                kept -= len(OWN_LINE) + len(source.readline())
+            else:
+                source.seek(begin)
             while kept > 0 and (block := source.read(min(kept, BLOCK))):
                 log.write(block)
                 kept -= len(block)

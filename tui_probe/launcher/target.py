@@ -74,7 +74,8 @@ class Target:
         if self.group is Group.SESSION and number in JOB_SIGNALS:
             self.send_to_group(number)
         else:
-            self.process.send_signal(number)
+            with contextlib.suppress(PermissionError):  # it has become another user's
+                self.process.send_signal(number)
 
     def send_to_group(self, number: int) -> None:
         """Send a signal to every process of the target's own group."""
