@@ -7,6 +7,8 @@
 #include <link.h>
 #include <stdint.h>
 
+#include "restart.h"
+#include "static_tls.h"
 #include "system.h"
 #include "text.h"
 
@@ -23,6 +25,7 @@ static struct {
     bool simulated;
 } given;
 
+static char **arguments, **environment;
 static struct stat driver_file;
 static bool starting = true;
 static char stand_in_path[LINE_SIZE], driver_path[LINE_SIZE];
@@ -55,11 +58,13 @@ static void spell_paths(void)
     text_add(at, end, stand_in);
 }
 
-__attribute__((constructor)) static void read_environment(int count, char **arguments, char **environment)
+__attribute__((constructor)) static void read_environment(int count, char **words, char **variables)
 {
-    (void)count, (void)arguments;
-    for (; *environment; environment++)
-        read_variable(*environment);
+    (void)count;
+    arguments = words;
+    environment = variables;
+    for (; *variables; variables++)
+        read_variable(*variables);
     if (given.hook && given.driver && text_base(given.hook) && text_base(given.driver))
         spell_paths();
     else
@@ -194,6 +199,8 @@ static bool is_unseen(const char *path)
 EXPORTED unsigned la_objopen(struct link_map *map, Lmid_t list, uintptr_t *cookie)
 {
     (void)list, (void)cookie;
+    if (starting && static_tls_is_short_with(map))
+        restart_preloaded(arguments, environment, given.hook);
     if (given.unseen && is_unseen(map->l_name))
         report_unseen(map->l_name);
     return 0;

@@ -53,6 +53,16 @@ static inline long system_write(int file, const char *bytes, unsigned long size)
     return system_call(SYS_write, file, (long)bytes, (long)size, 0);
 }
 
+static inline long system_read_at(int file, void *to, unsigned long size, unsigned long offset)
+{
+    return system_call(SYS_pread64, file, (long)to, (long)size, (long)offset);
+}
+
+static inline long system_execute(const char *path, char **arguments, char **environment)
+{
+    return system_call(SYS_execve, (long)path, (long)arguments, (long)environment, 0);
+}
+
 static inline void system_close(int file)
 {
     system_call(SYS_close, file, 0, 0, 0);
