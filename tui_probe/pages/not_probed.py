@@ -32,6 +32,7 @@ class Listed(Protocol):
 
 
 IN_VAIN = "Kernels in which the probe matched nothing"
+REMARKS = "Remarks on probed kernels"
 
 
 def not_probed_lines(trace: Trace, cells: int) -> list[str]:
@@ -65,10 +66,19 @@ def none_named_words(asked: str, kernels: Iterable[Listed]) -> str:
 
 
 def in_vain_lines(trace: Trace, cells: int) -> list[str]:
-    """Kernels that were probed, and of which the engine remarks that the probe met nothing in them."""
+    """List the probed kernels in which the probe matched nothing."""
+    return _remarked(trace, cells, matched_nothing=True)
+
+
+def remark_lines(trace: Trace, cells: int) -> list[str]:
+    """List the engine's other remarks on probed kernels, such as a form with few registers."""
+    return _remarked(trace, cells, matched_nothing=False)
+
+
+def _remarked(trace: Trace, cells: int, *, matched_nothing: bool) -> list[str]:
     groups: defaultdict[str, list[Kernel]] = defaultdict(list)
     for kernel in chain.from_iterable(each.by_probe() for each in trace.kernels):
-        if kernel.status == "probed" and kernel.reason:
+        if kernel.status == "probed" and kernel.reason and kernel.matched_nothing is matched_nothing:
             groups[kernel.reason].append(kernel)
     return [line for reason, kernels in groups.items() for line in _group(reason, kernels, cells)]
 

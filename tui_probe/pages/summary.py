@@ -10,7 +10,7 @@ from tui_probe.draw.table import safe
 from tui_probe.pages.bounds import bound_lines
 from tui_probe.pages.head import head_lines
 from tui_probe.pages.kernel_report import kernel_table
-from tui_probe.pages.not_probed import IN_VAIN, in_vain_lines, not_probed_lines
+from tui_probe.pages.not_probed import IN_VAIN, REMARKS, in_vain_lines, not_probed_lines, remark_lines
 from tui_probe.pages.results_report import result_lines
 from tui_probe.pages.worst_lines import worst_lines
 
@@ -29,6 +29,7 @@ def run_report(trace: Trace, *, width: int = 100, ascii_only: bool = False, seco
         ("Which kernels matter, and what bounds each", bound_lines(trace, width - 2)),
         ("What the probe measured", list(result_lines(trace, width - 2, seconds))),
         (IN_VAIN, in_vain_lines(trace, width)),
+        (REMARKS, remark_lines(trace, width)),
         ("Not probed", not_probed_lines(trace, width)),
         ("What the hook could not do", [safe(text) for text in trace.state.troubles]),
         ("What the launcher could not do", [safe(text) for text in trace.run_info.messages] if trace.run_info else []),
