@@ -78,7 +78,7 @@ void event_log_dropped(void)
             used += (size_t)snprintf(text + used, sizeof text - used, " %s %llu", dropped[i].tag,
                                      (unsigned long long)atomic_load(&dropped[i].lines));
     if (used)
-        event_log("[budget] dropped lines%s\n", text);
+        event_log("[budget] dropped lines%s: allow more with --max-log-bytes\n", text);
 }
 
 void event_log_reset(void)

@@ -55,7 +55,7 @@ static struct kernel *make(const struct identity *identity, const char *name)
 /* The name cannot be that of a kernel. */
 static struct kernel *make_others(void)
 {
-    struct kernel *kernel = make(&(struct identity){0}, "(other kernels)");
+    struct kernel *kernel = make(&(struct identity){0}, "other-kernels");
     if (kernel)
         atomic_store(&kernel->reason, reason(TOO_MANY_KERNELS));
     return kernel;

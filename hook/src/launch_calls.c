@@ -39,11 +39,7 @@ static const struct reason *not_yet(const struct launch *launch, struct kernel *
 {
     if (!atomic_load_explicit(&kernel->unprepared, memory_order_relaxed))
         kernels_number(kernel);
-    const struct reason *reason = closed_by;
-    if (!reason && stream_is_capturing(launch_stream(launch)))
-        reason = reason(CAPTURING);
-    if (!reason)
-        reason = prepare_refused(kernel, launch);
+    const struct reason *reason = closed_by ? closed_by : prepare_refused(kernel, launch);
     if (reason)
         atomic_store_explicit(&kernel->unprepared, reason, memory_order_relaxed);
     return reason;
@@ -56,6 +52,20 @@ static bool is_left_out(const struct launch *launch)
     return settings.scheduled && (!schedule_near(launch->key, launch->nth_of_key) || launch_log_is_full());
 }
 
+/* It does not run: it becomes a node of a graph, which the log names by the number. The schedule does not count it. */
+static CUresult capture(struct launch *launch, struct kernel *kernel)
+{
+    if (!atomic_load_explicit(&kernel->unprepared, memory_order_relaxed)) {
+        kernels_number(kernel);
+        atomic_store_explicit(&kernel->unprepared, reason(CAPTURING), memory_order_relaxed);
+    }
+    launch->time = clock_now();
+    launch->number = launch_count_next();
+    launch_count_captured();
+    nvtx_launched(launch->number, 1);
+    return launch_pass(launch, reason(CAPTURING));
+}
+
 static CUresult follow(struct launch *launch)
 {
     if (!launch->function || !hook_launching() || !(launch->instance = registry_instance(launch->function)))
@@ -63,6 +73,8 @@ static CUresult follow(struct launch *launch)
     struct kernel *kernel = atomic_load_explicit(&launch->instance->kernel, memory_order_relaxed);
     if (!(launch->key = schedule_key(kernel, launch)))
         return launch_enqueue(launch, launch->function, NULL);
+    if (stream_is_capturing(launch_stream(launch)))
+        return capture(launch, kernel);
     launch->time = clock_now();
     launch->number = launch_count_next();
     nvtx_launched(launch->number, 1);

@@ -12,8 +12,14 @@ uint64_t launch_probed_count(void)
     return atomic_load(&launch_counts.probed);
 }
 
+uint64_t launch_run_count(void)
+{
+    return launch_count() - atomic_load(&launch_counts.captured);
+}
+
 void launch_counts_reset(void)
 {
     atomic_store(&launch_counts.probed, 0);
+    atomic_store(&launch_counts.captured, 0);
     atomic_store(&launch_counts.all, 0);
 }

@@ -1,4 +1,4 @@
-/* Launches of this process so far, and those of them that ran probed. */
+/* Launches of this process so far: those that ran probed, and those that were captured and did not run. */
 #ifndef TUI_PROBE_LAUNCH_COUNTS_H
 #define TUI_PROBE_LAUNCH_COUNTS_H
 
@@ -6,13 +6,14 @@
 #include <stdint.h>
 
 struct launch_counts {
-    atomic_uint_fast64_t all, probed;
+    atomic_uint_fast64_t all, probed, captured;
 };
 
 extern struct launch_counts launch_counts;
 
 uint64_t launch_count(void);
 uint64_t launch_probed_count(void);
+uint64_t launch_run_count(void);
 void launch_counts_reset(void);
 
 /* Counts one; returns how many came before. */
@@ -25,6 +26,11 @@ static inline uint64_t launch_count_next(void)
 static inline uint64_t launch_count_many(uint64_t n)
 {
     return atomic_fetch_add_explicit(&launch_counts.all, n, memory_order_relaxed);
+}
+
+static inline void launch_count_captured(void)
+{
+    atomic_fetch_add_explicit(&launch_counts.captured, 1, memory_order_relaxed);
 }
 
 static inline void launch_count_probed(void)

@@ -125,7 +125,7 @@ static void last_words(void)
         event_log("[exit] signal %d\n", signal_number);
     else if (atomic_load(&exit_status) >= 0)
         event_log("[exit] status %d\n", atomic_load(&exit_status));
-    event_log("[exit] launches %llu probed %llu dropped %llu reason %s\n", (unsigned long long)launch_count(),
+    event_log("[exit] launches %llu probed %llu dropped %llu reason %s\n", (unsigned long long)launch_run_count(),
               (unsigned long long)launch_probed_count(), (unsigned long long)dropped, reason ? reason->written : "-");
     if (!atomic_load(&leaving))
         hook_state_off();

@@ -9,7 +9,6 @@
 #include "schedule.h"
 #include "settings.h"
 #include "shared_variables.h"
-#include "streams.h"
 #include "turns.h"
 
 bool error_is_sticky(CUresult result)
@@ -57,8 +56,6 @@ static CUresult launch_original(const struct launch *launch, const struct holdin
 /* Why this launch must not be probed, whatever the probe; NULL if it may be, in CONTEXT. */
 static const struct reason *refusal(const struct launch *launch, CUcontext *context)
 {
-    if (stream_is_capturing(launch_stream(launch)))
-        return reason(CAPTURING);
     if (!settings_selects_launch(launch->nth))
         return reason(NOT_SELECTED);
     if (settings.scheduled && !schedule_take(launch->key, launch->nth_of_key, settings.heavy))

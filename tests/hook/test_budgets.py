@@ -467,3 +467,26 @@ for _ in range(8): launch(f, w)
     numbers = [int(line.split(" launch ")[1].split()[0]) for line in run.lines(r"\[exec\] grid .* launch ")]
     assert [number for number in numbers if number > 100] == list(range(101, 109))
     assert len(numbers) < 70
+
+
+def test_log_drops_and_counts_lines_of_loads(host: Host, page: ControlPage) -> None:
+    page.set_limit("log_bytes", 8000)
+    script = LAUNCHES.format(n=1) + "\nfor _ in range(300): call('cuModuleUnload', module())\n"
+    run = under(host, page, script)
+    assert run.status == 0, run.stderr
+    assert (run.directory / "event.log").stat().st_size < 9500
+    (dropped,) = run.lines(r"\[budget\] dropped lines mod \d+ bin \d+: allow more with --max-log-bytes")
+    mod, kept = int(dropped.split()[4]), len(run.lines(r"\[mod\]"))
+    assert mod + kept == 602  # with the first module and its function
+
+
+def test_new_kernels_share_a_row_once_the_log_has_no_reserve(host: Host, page: ControlPage) -> None:
+    page.set_limit("log_bytes", 16000)
+    script = "context()\nfor i in range(300): launch(function(module(PTX + b'//%d' % i), f'k{i}'))\n"
+    run = under(host, page, script, TUI_PROBE_LAUNCHES="auto")
+    assert run.status == 0, run.stderr
+    assert (run.directory / "event.log").stat().st_size < 24000
+    *_, (status, _, reason) = run.fates()
+    assert status == "skipped"
+    assert reason == "too many different kernels: the others are counted together"
+    assert run.lines(r"\[exit\] launches 300 ")

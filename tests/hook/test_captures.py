@@ -71,3 +71,20 @@ print(read(w))
     assert (run.status, run.stdout) == (0, "2\n"), run.stderr
     assert not [line for line in run.calls if "FORBIDDEN" in line]
     assert len(run.results) == 2
+
+
+def test_captured_launches_are_neither_launches_nor_turns_of_the_schedule(host: Host) -> None:
+    run = host.python(
+        """
+context()
+f = function(module(), "add__8")
+w, s, graph = word(), stream(), c_void_p()
+call("cuStreamBeginCapture_v2", s, 0)
+for _ in range(5): launch(f, w, stream=s)
+call("cuStreamEndCapture", s, byref(graph))
+launch(f, w, stream=s)
+""",
+        TUI_PROBE_LAUNCHES="auto",
+    )
+    assert run.lines(r"\[exit\] launches 1 probed 1 "), run.stderr
+    assert len(run.results) == 1

@@ -92,11 +92,17 @@ def test_where_no_launch_was_timed_shares_are_of_launches(writer: TraceWriter) -
 def test_a_kernel_of_which_no_launch_had_the_probe_is_not_covered(writer: TraceWriter) -> None:
     writer.kernel(0, "mine")
     writer.launch(0)
+    writer.kernel(1, "large")
+    writer.pass_through(1, "probe memory full code probe-memory")
+    assert sentence(writer) == "50% of launches (1 of 2 kernels); not: 1 kernel (no launch recorded: probe memory full)"
+
+
+def test_covered_omits_captured_launches(writer: TraceWriter) -> None:
+    writer.kernel(0, "mine")
+    writer.launch(0)
     writer.kernel(1, "captured")
     writer.pass_through(1, "stream is capturing code capturing")
-    assert (
-        sentence(writer) == "50% of launches (1 of 2 kernels); not: 1 kernel (no launch recorded: stream is capturing)"
-    )
+    assert sentence(writer) == "100% of launches (1 of 1 kernel)"
 
 
 def test_what_is_least_is_counted_together(writer: TraceWriter) -> None:

@@ -118,10 +118,12 @@ def numbered_launches(trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.int64
     """Number, kernel (-1: unknown) and whether it was probed, of all launches in ranges, ascending.
 
     They are those with lines of their own, whether in a range or not, and the packed ones between the first launch of a
-    range and the last. Launches that the log lost have no number.
+    range and the last. Launches that the log lost have no number; those that were captured into a graph are left out.
     """
     columns = [trace.launches.column(name) for name in ("number", "kernel", "probed")]
-    least = min(map(len, columns))  # the log may be read on meanwhile
+    ran = ~trace.launches.captured()
+    least = min(len(ran), *map(len, columns))  # the log may be read on meanwhile
+    columns, least = [column[:least][ran[:least]] for column in columns], int(ran[:least].sum())
     runs = [run for one in trace.ranges for run in one.runs]
     numbers, kernels = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     if runs:

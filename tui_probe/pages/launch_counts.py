@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tui_probe.draw import units
+from tui_probe.trace.launches import CAPTURED
 
 if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel, Trace
@@ -49,6 +50,8 @@ def not_recorded(trace: Trace, number: int) -> str | None:
         return None
     kernel = None if passed.kernel is None else trace.kernels.get(passed.kernel)
     of = "" if kernel is None else f" of kernel #{kernel.index}"
+    if passed.reason.code == CAPTURED:
+        return f"launch {number}{of} was captured into a graph and did not run by itself"
     near = [] if kernel is None else _nearest(trace, kernel, number)
     instead = f"; recorded next to it: {' and '.join(f'@{each}' for each in near)}" if near else ""
     return f"launch {number}{of} was counted, not recorded ({passed.reason.text}){instead}"

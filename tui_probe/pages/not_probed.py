@@ -13,6 +13,7 @@ from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import safe
 from tui_probe.near import meant
 from tui_probe.reasons import Reason
+from tui_probe.trace.launches import CAPTURED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -114,7 +115,7 @@ def _launches(trace: Trace, cells: int) -> list[str]:
     lines = []
     for (index, why), count in sorted(_passed(trace).items(), key=lambda each: (each[0][0], each[0][1].text)):
         kernel = trace.kernels.get(index)
-        if kernel is None or kernel.status != "probed" or why.code == "not-sampled":
+        if kernel is None or kernel.status != "probed" or why.code in ("not-sampled", CAPTURED):
             continue
         share = f"{units.count(count)} of {units.counted(kernel.launches, 'launch')} passed through"
         lines.append(f"{share}, {safe(why.text)}:")

@@ -65,6 +65,8 @@ class Kernel:
     stated_way: Way | None = None
     launches: int = 0
     launches_probed: int = 0
+    captured: int = 0
+    """How often it was captured into a graph; these are not launches."""
     launches_in_graphs: int = 0
     """Of them those in replays of CUDA graphs that were not probed: the table of launches does not have them."""
     shape: Shape | None = None

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 UNKNOWN: Final = -1
 """In the columns ``number``, ``status`` and ``result``: not told by the log."""
+CAPTURED: Final = "capturing"
+"""The code of the reason of launches that were captured into a graph: they did not run."""
 NO_STREAM: Final = 0xFFFFFFFFFFFFFFFF
 _MOST_REASONS: Final = 4096
 BLOCK: Final = 1 << 12
@@ -72,6 +74,8 @@ class LaunchTable(Sequence[Launch]):
         self._probe_bytes = LongColumn("q", spill, block)
         self._result = LongColumn("i", spill, block)
         self._reasons: dict[Reason, int] = {}
+        self._captured: list[int] = []
+        """The numbers of the reasons of captured launches."""
         self._shift = 0
 
     def __len__(self) -> int:
@@ -212,13 +216,23 @@ class LaunchTable(Sequence[Launch]):
         copy = values.part(7 * first if name == "shape" else first)
         return copy.reshape(-1, 7) if name == "shape" else copy
 
+    def captured(self, first: int = 0) -> NDArray[np.bool_]:
+        """Tell for the rows from ``first`` on which launches were captured into a graph, and so did not run."""
+        return np.isin(self._reason.part(first), self._captured)
+
+    def is_captured(self, row: int) -> bool:
+        return self._reason[row] in self._captured
+
     def reason_number(self, reason: Reason | None) -> int:
         """The number of a reason in the column; it is ``reasons[number]``."""
         if reason is None:
             return UNKNOWN
         if reason not in self._reasons and len(self._reasons) >= _MOST_REASONS:
             reason = Reason("other", None)
-        return self._reasons.setdefault(reason, len(self._reasons))
+        number = self._reasons.setdefault(reason, len(self._reasons))
+        if reason.code == CAPTURED and number not in self._captured:
+            self._captured.append(number)
+        return number
 
 
 def _stream_code(stream: int | None) -> int:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from tui_probe.reasons import Reason, because
+from tui_probe.trace.launches import CAPTURED
 from tui_probe.trace.locate import LOG
 from tui_probe.trace.long_column import LongColumn
 from tui_probe.trace.packed_lines import DEFAULT_REASON, Items, Segments, match_line, read_packed
@@ -47,6 +48,14 @@ class PassedLaunch:
     reason: Reason
     time_ns: int
     span_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class PackedCounts:
+    """Launches of packed lines by key: those that ran, and those that were captured into a graph."""
+
+    run: Counter[int] = field(default_factory=Counter)
+    captured: Counter[int] = field(default_factory=Counter)
 
 
 class PassedTable:
@@ -100,16 +109,16 @@ class PassedTable:
         known = self.keys.get(key)
         return None if known is None else known.kernel
 
-    def add(self, segments: Segments, items: Items) -> dict[int, int]:
-        """Add lines, and what was read of them; how many launches of each key these are."""
+    def add(self, segments: Segments, items: Items) -> PackedCounts:
+        """Add lines, and the items that were read of them; return the launches of each key."""
         for name, column in self._columns.items():
             column.extend(getattr(segments, name))
-        added: Counter[int] = Counter()
+        added = PackedCounts()
         for key, reason, count in _sums(items):
             self._counts[key, reason] += count
-            added[key] += count
-        self._early.update({key: count for key, count in added.items() if key not in self.keys})
-        return dict(added)
+            (added.captured if self.reason(reason).code == CAPTURED else added.run)[key] += count
+        self._early.update({key: count for key, count in added.run.items() if key not in self.keys})
+        return added
 
     def lose(self, key: int, count: int) -> None:
         """Note that the log had no room for so many launches of a key."""
@@ -137,9 +146,14 @@ class PassedTable:
         return None
 
     def within(self, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The launches from number ``first`` to ``last``: their numbers, in no order, and kernels (i8; -1 unknown)."""
+        """Return the numbers, in no order, and kernels (i8; -1 unknown) of the launches from ``first`` to ``last``.
+
+        Launches that were captured into a graph are left out.
+        """
         lines = np.flatnonzero((self._column("first") <= last) & (self._column("last") >= first))
         _, items = self._read(lines)
+        captured = [number for number, reason in self._reasons.items() if reason.code == CAPTURED]
+        items = items.part(~np.isin(items.reason, captured))
         begin = np.maximum(items.number, first)
         count = np.maximum(np.minimum(items.number + items.count - 1, last) - begin + 1, 0)
         numbers = np.repeat(begin - (np.cumsum(count) - count), count) + np.arange(count.sum())

@@ -121,7 +121,7 @@ class Recorder:
             probed=probed,
             reason=reason,
         )
-        self.trace.state.launches += 1
+        self.trace.state.launches += not self.trace.launches.is_captured(self.row)
         if number in self._early:
             self._take_early(number, self.row)
         if index is not None:
@@ -147,7 +147,7 @@ class Recorder:
         self.row = first + len(launches) - 1
         if launches.probed.any():
             self.time_ns = None
-        state.launches += len(launches)
+        state.launches += len(launches) - int(self.trace.launches.captured(first).sum())
         state.launches_probed += int((launches.probed & (launches.status == 0)).sum())
         if self._early:
             for i in np.flatnonzero(np.isin(launches.number, list(self._early))).tolist():
@@ -159,8 +159,13 @@ class Recorder:
 
     def packed(self, segments: Segments, items: Items) -> None:
         """Lines of packed launches, and what was read of them."""
-        for key, count in self.trace.passed.add(segments, items).items():
+        counts = self.trace.passed.add(segments, items)
+        for key, count in counts.run.items():
             self._count_passed(key, count)
+        for key, count in counts.captured.items():
+            kernel = self.trace.passed.kernel_of(key)
+            if kernel is not None:
+                self.kernel(kernel).captured += count
 
     def lost(self, key: int, count: int) -> None:
         """The log had no room for so many launches of a key."""

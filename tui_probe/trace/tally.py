@@ -69,10 +69,17 @@ class Tally:
                 if index != UNKNOWN:
                     self._trace.kernels[index].result_rows.frombytes(rows)
 
+    def _count_captured(self, kernels: NDArray[np.int32]) -> None:
+        for index, count in zip(*map(np.ndarray.tolist, np.unique(kernels, return_counts=True)), strict=True):
+            if index != UNKNOWN:
+                self._trace.kernels[index].captured += count
+
     def _count_launches(self, first: int) -> None:
         """Those in the rows from ``first`` on."""
         table = self._trace.launches
-        groups = _Groups(table.column("kernel", first), first)
+        kernels, captured = table.column("kernel", first), table.captured(first)
+        self._count_captured(kernels[captured])
+        groups = _Groups(np.where(captured, UNKNOWN, kernels), first)
         shapes = table.column("shape", first)[groups.order]
         ended_well = (table.column("probed", first) != 0) & (table.column("status", first) == 0)
         differs = shapes != shapes[groups.starts].repeat(groups.sizes, axis=0)
