@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.engine.architectures import refuse_architecture
 from tui_probe.engine.graft_site_file import graft_site_file
 from tui_probe.engine.in_vain import in_vain, is_for_instructions
 from tui_probe.engine.instruction_grafts import graft_instructions
@@ -148,6 +149,7 @@ class Grafter:
 
         Raises UnsupportedKernelError, ImageError and ToolchainError.
         """
+        refuse_architecture(cubin.arch)
         target = Target.of(cubin, name)
         lines: dict[str, list[int]] = {}
         sites: list[MachineSite] = []

@@ -40,8 +40,11 @@ EXIT_KERNEL: Final = "tui_probe_exit"
 FLAT_KERNEL: Final = "tui_probe_flat_exit"
 """The exit code for flat launches alone: others leave where it finds out."""
 
-_VERSIONS: Final = ((90, "8.1"), (101, "8.6"), (103, "8.8"), (110, "9.0"), (120, "8.7"))
+_VERSIONS: Final = {88: "9.0", 100: "8.6", 101: "8.6", 103: "8.8", 107: "9.4", 110: "9.0", 120: "8.7", 121: "8.8"}
+_ANY: Final = "8.1"
+"""Of the architectures up to sm_90 that are not in the table."""
 _NEWEST: Final = "9.0"
+_HOPPER: Final = 90
 _WORD: Final = re.compile(r"%[\w$]+")
 _HALF_BITS: Final = 32
 _HALF_BYTES: Final = 4
@@ -115,7 +118,7 @@ def _room(probe: Probe, words: int, *, sampled: bool) -> Map:
 
 def ptx_version(arch: int) -> str:
     """The oldest version of PTX that knows an architecture (90)."""
-    return next((version for last, version in _VERSIONS if arch <= last), _NEWEST)
+    return _VERSIONS.get(arch, _ANY if arch <= _HOPPER else _NEWEST)
 
 
 def _carried(probe: Probe, before: Sequence[Snippet], after: Sequence[Snippet]) -> list[str]:

@@ -1,0 +1,63 @@
+"""The table of ``help architectures`` says what the engine does to cubins of the corpus."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.sass.corpus import ARCHITECTURES, cubin
+from tui_probe.engine.architectures import SUPPORT, Support, refuse_architecture, table
+from tui_probe.engine.assemble import Assembler
+from tui_probe.engine.grafts import Grafter
+from tui_probe.engine.toolchain import architectures
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.probe_files.loading import load_probe
+from tui_probe.ptx.line_tables import cut_table
+from tui_probe.sass.cubin import Cubin
+from tui_probe.sass.prune import prune
+from tui_probe.ui.help_pages import page_of
+
+if TYPE_CHECKING:
+    from tui_probe.engine.toolchain import Tool
+
+PROBES = {"block_sched": "entries", "gmem_sectors": "counts", "dmat": "records", "inst_mix": "blocks"}
+"""A probe for each column."""
+
+
+@pytest.fixture(scope="module")
+def grafters(ptxas: Tool) -> dict[str, Grafter]:
+    return {name: Grafter(load_probe(name), Assembler([ptxas]), sampled=False) for name in PROBES}
+
+
+def can_graft(grafter: Grafter, arch: int) -> bool:
+    image = prune(Cubin.read(cubin(f"lines.sm_{arch}")), "scale", cut_table)
+    try:
+        grafter.graft(image, "scale")
+    except UnsupportedKernelError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("support", SUPPORT, ids=lambda support: f"sm_{support.arch}")
+def test_table_is_what_grafts_do(support: Support, grafters: dict[str, Grafter], ptxas: Tool) -> None:
+    if support.arch not in architectures(ptxas):
+        pytest.skip(f"this ptxas does not know sm_{support.arch}")
+    found = {column: can_graft(grafters[name], support.arch) for name, column in PROBES.items()}
+    assert found == {column: getattr(support, column) for column in PROBES.values()}
+
+
+def test_table_has_the_architectures_of_the_corpus() -> None:
+    assert [support.arch for support in SUPPORT] == ARCHITECTURES
+    assert table() in page_of("architectures")
+
+
+@pytest.mark.parametrize("arch", [52, 61, 70, 72, 87])
+def test_unsupported_architecture_is_refused(arch: int) -> None:
+    with pytest.raises(UnsupportedKernelError, match=f"SASS mode does not support sm_{arch}"):
+        refuse_architecture(arch)
+
+
+@pytest.mark.parametrize("arch", [75, 90, 121, 130])
+def test_supported_architecture_is_not_refused(arch: int) -> None:
+    refuse_architecture(arch)
