@@ -56,7 +56,7 @@ def test_run_paths_to_the_driver_lead_to_the_hook(host: Host, built: Build, tags
 
 
 NO_LEAK_CHECK = {"ASAN_OPTIONS": "detect_leaks=0", "LSAN_OPTIONS": "detect_leaks=0"}
-"""The stub driver leaks, and a leak check reads past thread-local memory of libraries that were not there at the start."""
+"""The stub driver leaks, and a leak check fails on thread-local memory of libraries that are loaded late."""
 
 SANITIZERS = [
     "-fsanitize=address",

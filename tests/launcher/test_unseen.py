@@ -29,7 +29,7 @@ def test_drivers_that_nobody_told_of(tmp_path: Path, drivers: tuple[Path, Path])
 
 def test_another_driver_is_named_with_the_option_that_takes_it(tmp_path: Path, drivers: tuple[Path, Path]) -> None:
     ours, other = drivers
-    (tmp_path / "told").write_text(f"12 {other}\n13 {other}\n")
+    (tmp_path / "told").write_text(f"12 {other}\n13 {other}\n12 {other}\n")
     (text,) = unseen_drivers(tmp_path / "told", ours)
     assert text.startswith(f"process 12 and 1 more loaded {other} past tui-probe")
     assert f"--driver {other}" in text

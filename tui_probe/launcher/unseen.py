@@ -29,7 +29,7 @@ def unseen_drivers(told: Path, driver: Path) -> list[str]:
     except OSError:
         return []
     processes: dict[str, list[str]] = {}
-    for line in lines:
+    for line in dict.fromkeys(lines):  # the audit library and the hook of a process both write
         pid, _, path = line.partition(" ")
         processes.setdefault(path, []).append(pid)
     return [_of_driver(path, pids, driver) for path, pids in processes.items()]
