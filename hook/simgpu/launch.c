@@ -8,6 +8,7 @@
 
 #include "capture.h"
 #include "cluster.h"
+#include "fault_words.h"
 #include "launch.h"
 #include "machine.h"
 #include "module.h"
@@ -168,6 +169,8 @@ static CUresult execute(const struct message *request, CUcontext handle, const c
     bool is_told = reply.error != NULL;
     if (is_told)
         report("kernel %s: %s", name, reply.error);
+    if (is_told && is_fault(result))
+        fault_words_keep(name, reply.error);
     reply_free(&reply);
     if (!is_told || !is_fault(result))
         return result;

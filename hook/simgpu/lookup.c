@@ -4,6 +4,7 @@
 
 #include "driver.h"
 #include "entry_points.h"
+#include "fault_words.h"
 #include "machine.h"
 #include "report.h"
 
@@ -62,6 +63,8 @@ API cuGetExportTable(const void **table, const void *id)
 {
     if (!table || !id)
         return CUDA_ERROR_INVALID_VALUE;
+    if ((*table = fault_words_table(id)))
+        return CUDA_SUCCESS;
     if (memcmp(id, CUDART_TABLE, sizeof CUDART_TABLE) == 0)
         report(
             "this program uses the CUDA runtime (cudart), which needs private parts of NVIDIA's driver. Run it where "

@@ -24,6 +24,7 @@
 #include "reasons.h"
 #include "result.h"
 #include "signals.h"
+#include "simulated_fault.h"
 #include "streams.h"
 #include "threads.h"
 #include "timers.h"
@@ -145,7 +146,7 @@ static void list_kernels(const struct chunk *chunk, char *text, size_t size)
 /* Afterwards the context is of no use for probing: an error of the program's own kernels, as a rule. */
 static void fault(struct chunk *chunk, CUresult result)
 {
-    char kernels[256];
+    char kernels[256], words[512];
     const char *name = reason_error_name(result);
     graft_faults_note(chunk, result);
     list_kernels(chunk, kernels, sizeof kernels);
@@ -153,7 +154,9 @@ static void fault(struct chunk *chunk, CUresult result)
     chunk->pool->fault = reason_with(CONTEXT_FAULTED, name);
     buffers_return(chunk); /* to be freed with the others: none is taken any more */
     buffers_unlock();
-    event_log_summary("[exec] drain-failed %d %s kernels %s\n", result, name, kernels);
+    simulated_fault_words(words, sizeof words);
+    event_log_summary("[exec] drain-failed %d %s kernels %s%s%s\n", result, name, kernels, words[0] ? " fault " : "",
+                      words);
 }
 
 static CUresult clear(struct chunk *chunk)

@@ -44,8 +44,9 @@ def test_an_error_of_a_kernel_is_told_as_the_programs(tool: Tool, program: Path)
     assert alone.stdout.endswith("launched 0, waited 700, launched again 700, memory 700\n")
     profiled, trace = tool.run(command)
     assert (profiled.returncode, profiled.stdout) == (alone.returncode, alone.stdout)
-    (head,) = (line for line in tool("report", str(trace), "--width", "400").stdout.splitlines() if "failed " in line)
-    assert "the GPU context, with CUDA_ERROR_ILLEGAL_ADDRESS (700), and the program was told so" in head
+    report = tool("report", str(trace), "--width", "400").stdout
+    (head,) = (line for line in report.splitlines() if line.startswith("context "))
+    assert "the GPU context failed with CUDA_ERROR_ILLEGAL_ADDRESS (700), and the program was told so" in head
     assert "launches of stray" in head or "launches of fill, stray" in head
     assert f"compute-sanitizer {' '.join(command)}" in head
     record = json.loads(tool("report", str(trace), "--format", "json").stdout)

@@ -10,6 +10,7 @@ from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import safe
 from tui_probe.pages.budgets import budget_lines, budget_record
+from tui_probe.pages.failures import failure_lines
 from tui_probe.pages.launch_counts import launches_in_words
 from tui_probe.trace.source_files import copied
 
@@ -58,8 +59,10 @@ def _head(trace: Trace) -> Iterator[tuple[str, str]]:
         yield "", NO_PTXAS
     if trace.log_cut:
         yield "log", _cut_words(trace)
+    for place, words in enumerate(failure_lines(trace.kernels)):
+        yield "" if place else "failed", words
     if state.context_failed is not None:
-        yield "failed", context_words(trace, state.context_failed)
+        yield "context", context_words(trace, state.context_failed)
     if state.launches_dropped:
         why = f": {safe(state.dropped_reason)}" if state.dropped_reason else ""
         yield "", f"{units.counted(state.launches_dropped, 'result')} not kept{why}"
@@ -87,9 +90,9 @@ def context_words(trace: Trace, failed: ContextFailed) -> str:
     names = [shorten(safe(trace.kernels[index].demangled), _NAME) for index in failed.kernels if index < known]
     which = f" of {', '.join(names)}" if names else ""
     return (
-        f"the GPU context, with {failed.name} ({failed.error}), and the program was told so. Since the last result"
-        f" there were launches{which}. A probe writes to its own maps alone, so the program's kernels are the first to"
-        f" suspect: compute-sanitizer {safe(trace.state.command) or 'PROGRAM'}"
+        f"the GPU context failed with {failed.name} ({failed.error}), and the program was told so. Since the last"
+        f" result there were launches{which}. A probe writes to its own maps alone, so the program's kernels are the"
+        f" first to suspect: compute-sanitizer {safe(trace.state.command) or 'PROGRAM'}"
     )
 
 

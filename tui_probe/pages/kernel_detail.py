@@ -39,7 +39,7 @@ def detail_lines(
     ``extra`` goes below everything, or at the end of the second column.
     """
     head, names = name_lines(row, cells)
-    above = [*head, *limit, *state_lines(row, cells), *_after_a_blank(found), ()]
+    above = [*head, *failure_lines(row, cells), *limit, *state_lines(row, cells), *_after_a_blank(found), ()]
     if cells < TWO_COLUMNS:
         questions = asked(cells)
         parts = [*questions, *((),) * bool(questions), *cost_lines(row), (), *_launches(row, cells)]
@@ -67,10 +67,20 @@ def name_lines(row: KernelRow, cells: int) -> tuple[list[Line], list[Line]]:
     return head, [(), *rest] if rest else []
 
 
+def failure_lines(row: KernelRow, cells: int) -> list[Line]:
+    """What went wrong with its launches."""
+    failures = enumerate(row.failures)
+    return [line for i, text in failures for line in _field("" if i else "failed", f"✘ {text}", cells, "bad")]
+
+
 def state_lines(row: KernelRow, cells: int) -> list[Line]:
     """Whether it was probed, why not, and what to do."""
     where = " in its machine code (graft)" if row.way == "graft" else ""
-    lines = list(_field("status", f"{_GLYPHS.get(row.status, ' ')} {row.status}{where}", cells, row.status))
+    lines = list(
+        _field(
+            "status", f"{_GLYPHS.get(row.status, ' ')} {row.status}{where}", cells, "" if row.failures else row.status
+        )
+    )
     if row.reason:
         label = "note" if row.status == "probed" else "why"
         lines += _field(label, row.reason, cells, "bad" if row.status == "failed" else "")

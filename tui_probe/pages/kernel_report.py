@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from tui_probe.trace.shapes import Dim3
 
 
+FAILED: Final = "✘"
+"""Marks a kernel with failures, beside its status."""
+
+
 def shape(dim: Dim3 | None, *, varies: bool) -> str:
     """A grid or block; ``*`` if other launches differ."""
     return units.extent(dim) + ("*" if varies else "")
@@ -59,11 +63,16 @@ def probed_record(kernel: Kernel) -> dict[str, Any]:
     }
 
 
+def status_word(kernel: Kernel) -> str:
+    """The status, marked where something went wrong with launches of the kernel."""
+    return f"{kernel.status} {FAILED}" if kernel.failures else kernel.status
+
+
 KERNEL_COLUMNS: Final[tuple[Column[Kernel], ...]] = (
     Column("index", lambda k: k.index, "#", lambda k: str(k.index)),
     Column("name", lambda k: k.name),
     Column("demangled", lambda k: k.demangled, "kernel", lambda k: k.demangled, False, 0, 24, shorten),
-    Column("status", lambda k: k.status, "status", lambda k: k.status, False),
+    Column("status", lambda k: k.status, "status", status_word, False),
     Column("way", lambda k: k.way, "way", lambda k: way_word(k.way), False, rank=4),
     Column("launches", lambda k: k.launches, "launches", lambda k: probed_of(k.launches, k.launches_probed), rank=1),
     Column("launches_probed", lambda k: k.launches_probed),
@@ -90,6 +99,7 @@ KERNEL_COLUMNS: Final[tuple[Column[Kernel], ...]] = (
     Column("reason", lambda k: k.reason, "reason", lambda k: k.reason or "", False, 10, 24),
     Column("reason_code", lambda k: k.reason_code),
     *TIME_COLUMNS,
+    Column("failure", lambda k: "; ".join(k.failures) or None),
     Column("probes", lambda k: [probed_record(one) for one in k.by_probe() if one.probe] or None, nested=True),
 )
 """JSON and CSV have the fields of the report schema; grids and blocks are [x, y, z], times milliseconds.

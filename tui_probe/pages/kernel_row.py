@@ -68,6 +68,8 @@ class KernelRow:
     """GPU time in ns of the last launches that were timed without the probe, else with it; at most ``TREND``."""
     files: int | None = None
     """How many of their files are there; None where that was not looked for, while the process runs."""
+    failures: tuple[str, ...] = ()
+    """What went wrong with its launches, the worst first."""
     finding: str = ""
     """What its probes found in words, with ``!`` before what stands out; "" where that was not read."""
 

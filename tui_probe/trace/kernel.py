@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import TraceError
 from tui_probe.trace.demangle import demangle
+from tui_probe.trace.failures import context_failure, launch_failures
 from tui_probe.trace.gpu_time import GpuTime, TimeOfKind, gpu_time
 from tui_probe.trace.kernels import KernelInfo, ProcessLog, Resources, read_grown_log, read_kernel_info
 from tui_probe.trace.locate import path_inside
@@ -83,6 +84,9 @@ class Kernel:
     """The same with what else they take on the device, where only memory was computed (``--memusage``)."""
     largest_sized: int | None = None
     """The row of the launch of ``probe_bytes``, where this is the kernel as one of several sized probes had it."""
+    launches_refused: int = 0
+    """Launches that the driver refused as the program asked for them; ``refused_status`` is its last answer."""
+    refused_status: int | None = None
     folder_name: str | None = None
     rows: LongColumn = field(init=False, repr=False)
     """Rows of its launches in the launch table."""
@@ -126,6 +130,29 @@ class Kernel:
     @property
     def demangled(self) -> str:
         return demangle(self.name)
+
+    def refuse(self, launches: int, status: int) -> None:
+        """Count launches that the driver refused."""
+        self.launches_refused += launches
+        self.refused_status = status
+
+    @property
+    def results_dropped(self) -> int:
+        """Probed launches whose result is missing; 0 while the process runs, and where no result is saved."""
+        state = self.trace.state
+        if state.running or state.launches_dropped == 0 or not (state.launches_dropped or self.result_rows):
+            return 0
+        return max(0, self.launches_probed - len(self.result_rows))
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """What went wrong with its launches, the worst first."""
+        state = self.trace.state
+        context = context_failure(state.context_failed, self.index, self.name)
+        dropped = launch_failures(
+            self.launches_refused, self.refused_status, self.results_dropped, state.dropped_reason
+        )
+        return (*([context] if context else []), *dropped)
 
     def with_probe(self, probe: str | None) -> Kernel:
         """The kernel as one of several probes had it, as far as the log tells now: fate, files and results are those

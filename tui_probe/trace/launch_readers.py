@@ -129,8 +129,13 @@ LAUNCHES: Final[Readers] = {
     b"funcmap-not-find": ((Pattern("funcmap-not-find {POINTER}"), lambda m: FunctionMissing(maybe_hex(m[1]) or 0)),),
     b"drain-failed": (
         (
-            Pattern(rf"drain-failed ({_FAULTS}) (CUDA_ERROR_\w+) kernels ([0-9,]+|-)"),
-            lambda m: ContextFailed(int(m[1]), text_of(m[2]), tuple(int(n) for n in m[3].split(b",") if n.isdigit())),
+            Pattern(rf"drain-failed ({_FAULTS}) (CUDA_ERROR_\w+) kernels ([0-9,]+|-)(?: fault (.*))?"),
+            lambda m: ContextFailed(
+                int(m[1]),
+                text_of(m[2]),
+                tuple(int(n) for n in m[3].split(b",") if n.isdigit()),
+                text_of(m[4] or b""),
+            ),
         ),
         *TROUBLE,
     ),

@@ -149,6 +149,10 @@ class LaunchTable(Sequence[Launch]):
         """Whether it was probed, and the driver said that it succeeded."""
         return self._probed[row] == 1 and self._status[row] == 0
 
+    def refused(self, row: int) -> bool:
+        """Whether the driver refused it as the program asked for it, without a probe."""
+        return self._probed[row] == 0 and self._status[row] > 0
+
     def failed(self, row: int) -> bool:
         return self._probed[row] == 1 and self._status[row] > 0
 

@@ -125,6 +125,8 @@ class ContextFailed:
     error: int
     name: str
     kernels: tuple[int, ...]
+    fault: str = ""
+    """``KERNEL: WORDS`` of the simulated GPU: which kernel it was, and what it did."""
 
 
 @dataclass(frozen=True, slots=True)

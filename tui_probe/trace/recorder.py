@@ -149,6 +149,8 @@ class Recorder:
             self.time_ns = None
         state.launches += len(launches) - int(self.trace.launches.captured(first).sum())
         state.launches_probed += int((launches.probed & (launches.status == 0)).sum())
+        for i in np.flatnonzero(~launches.probed & (launches.status > 0)).tolist():
+            self.kernel(int(launches.kernel[i])).refuse(1, int(launches.status[i]))
         if self._early:
             for i in np.flatnonzero(np.isin(launches.number, list(self._early))).tolist():
                 self._take_early(int(launches.number[i]), first + i)
@@ -250,6 +252,8 @@ class Recorder:
         launches = self.trace.launches
         ended_well = launches.ended_well(self.row)
         launches.set_status(self.row, status)
+        if launches.refused(self.row) and (index := launches.kernel_of(self.row)) != UNKNOWN:
+            self.kernel(index).refuse(1, status)
         if launches.ended_well(self.row) and not ended_well:
             self.trace.state.launches_probed += 1
             self._tally.ended_well(self.row)

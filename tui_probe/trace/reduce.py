@@ -256,6 +256,7 @@ class Reducer:
     def _context_failed(self, event: ContextFailed) -> None:
         if self.trace.state.context_failed is None:
             self.trace.state.context_failed = event
+            self.recorder.changed.update(range(len(self.trace.kernels)))
 
     def _trouble(self, event: Trouble) -> None:
         troubles = self.trace.state.troubles
@@ -278,5 +279,7 @@ class Reducer:
 
     def _exited(self, event: Exited) -> None:
         self.trace.state.launches_dropped = event.dropped
+        if event.dropped:
+            self.recorder.changed.update(range(len(self.trace.kernels)))
         if event.reason is not None:
             self.trace.state.dropped_reason, self.trace.state.dropped_reason_code = event.reason

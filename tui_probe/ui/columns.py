@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from tui_probe.draw.sparkline import column_chart
 from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
-from tui_probe.pages.kernel_report import KERNEL_COLUMNS
+from tui_probe.pages.kernel_report import FAILED, KERNEL_COLUMNS
 from tui_probe.pages.kernel_row import TREND
 from tui_probe.pages.launch_counts import probed_of_short
 from tui_probe.ui.arrange import Shown
@@ -35,7 +35,7 @@ _BARS_FROM = 100
 
 def status_text(row: KernelRow) -> str:
     """The status as a glyph and a word."""
-    return f"{GLYPHS.get(row.status, ' ')} {row.status}"
+    return f"{FAILED if row.failures else GLYPHS.get(row.status, ' ')} {row.status}"
 
 
 def _column(key: str) -> Column[KernelRow]:
@@ -93,6 +93,8 @@ def _more(before: int | None, after: int | None) -> int | None:
 
 def _finding(row: KernelRow) -> str:
     """What was found, else why there is nothing: the reason why it is not probed, or what the engine remarks."""
+    if row.failures:
+        return f"{FAILED} {row.failures[0]}"
     return row.finding or row.reason or ""
 
 

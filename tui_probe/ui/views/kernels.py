@@ -290,13 +290,13 @@ class KernelTable(View):
     @staticmethod
     def _role(row: KernelRow, column: Shown[KernelRow]) -> str:
         if column.key == "status":
-            return row.status
+            return "failed" if row.failures else row.status
         if column.key == "demangled":
             return "" if row.status == "probed" else "soft"
         if column.key == "finding":
-            if row.finding:
+            if row.finding and not row.failures:
                 return "warn" if row.stands_out else ""
-            return "bad" if row.status == "failed" else "dim"
+            return "bad" if row.failures or row.status == "failed" else "dim"
         if column.key == "spills" and row.spills_probed and row.spills_probed > (row.spills_pruned or 0):
             return "warn"
         return "dim" if column.cell(row) in ("–", UNREAD) or column.key == "index" else ""

@@ -1,0 +1,73 @@
+"""A kernel that failed is marked wherever it is shown, and its failure comes first."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.ui.conftest import on_stage
+from tui_probe.ui.columns import COLUMNS
+from tui_probe.ui.feed import Session
+
+from .conftest import Tool
+
+PROGRAM = [sys.executable, str(Path(__file__).with_name("programs") / "failing.py")]
+STRAY = (
+    "its launch ended the GPU context with CUDA_ERROR_ILLEGAL_ADDRESS: illegal address 0x10 (4 bytes, global memory)"
+)
+
+
+def failures(tool: Tool, trace: Path) -> dict[str, str | None]:
+    record = json.loads(tool("report", str(trace), "--format", "json").stdout)
+    assert {kernel["status"] for kernel in record["kernels"]} == {"probed"}
+    return {kernel["name"]: kernel["failure"] for kernel in record["kernels"]}
+
+
+def test_failures_of_stray_access_have_its_source_line(tool: Tool) -> None:
+    done, trace = tool.run([*PROGRAM, "refused", "stray"])
+    assert done.stdout == tool.alone(*PROGRAM, "refused", "stray").stdout
+    found = failures(tool, trace)
+    assert found["good"] == "1 launch refused by the driver: CUDA_ERROR_INVALID_VALUE"
+    assert str(found["stray"]).startswith(STRAY)
+    assert str(found["stray"]).endswith("1 result dropped: CUDA_ERROR_ILLEGAL_ADDRESS")
+    report = tool("report", str(trace), "--width", "300").stdout
+    assert report.index(f"          ✘ #0 good: {found['good']}") < report.index("#  kernel")
+    assert f"failed    ✘ #1 stray: {STRAY} at line " in report
+    assert " of probed.ptx (/home/ada/copy.cu:14)" in report
+    assert report.count("probed ✘") == 2
+    page = " ".join(tool("show", "summary", f"{trace}:1").stdout.split())
+    assert page.startswith("stray failed ✘ its launch ended the GPU context")
+    assert "(/home/ada/copy.cu:14)" in page
+
+
+@pytest.mark.parametrize("word", ["stray", "trap"])
+def test_failures_of_kernel_that_ran_unprobed(tool: Tool, word: str) -> None:
+    """The simulated GPU names it; a kernel that was probed before it is not blamed."""
+    _, trace = tool.run([*PROGRAM, word], "-k", "good")
+    record = json.loads(tool("report", str(trace), "--format", "json").stdout)
+    found = {kernel["name"]: kernel["failure"] for kernel in record["kernels"]}
+    assert "context" not in str(found["good"])
+    if record["run"]["context_failed"] is not None:
+        assert "its launch ended the GPU context" in str(found[word])
+
+
+def test_failures_of_good_run_are_none(tool: Tool) -> None:
+    _, trace = tool.run(PROGRAM)
+    assert failures(tool, trace) == {"good": None}
+    assert "failed" not in tool("report", str(trace)).stdout
+
+
+async def test_failed_kernel_is_red_in_table(tool: Tool) -> None:
+    _, trace = tool.run([*PROGRAM, "stray"])
+    async with on_stage(Session(traces=(trace,)), (120, 24)) as stage:
+        table = stage.live.table
+        row = next(row for row in table.shown if row.name == "stray")
+        good = next(row for row in table.shown if row.name == "good")
+        assert "✘ probed" in stage.text
+        assert "✔ probed" in stage.text
+        roles = {column.key: (table._role(row, column), table._role(good, column)) for column in COLUMNS}
+        assert roles["status"] == ("failed", "probed")
+        assert roles["finding"][0] == "bad"
