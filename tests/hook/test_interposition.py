@@ -13,7 +13,8 @@ from .conftest import ROOT, Build, Host
 if TYPE_CHECKING:
     from pathlib import Path
 
-OWN_EXITS = {"_exit", "_Exit", "quick_exit", "kill"}
+OWN_EXITS = {"_exit", "_Exit", "quick_exit", "kill", "raise", "execve", "execveat", "execv", "fexecve"}
+OWN_EXITS |= {"execvp", "execvpe", "execl", "execle", "execlp"}
 LOADER = {"dlopen", "dlmopen"}
 NVTX_ENTRY = "InitializeInjectionNvtx2"
 
