@@ -17,6 +17,7 @@ from .trace_root import look_at_root
 
 NAME = ".run-"
 _START = "start"
+_NOTES = "notes"
 NO_WRITING = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.ENOENT})
 
 
@@ -41,6 +42,12 @@ def _is_alive(folder: Path, pid: int) -> bool:
         return True  # it is being made
 
 
+def start_notes(path: Path) -> None:
+    """Make the file of notes with a block of its own, so that hooks can note that the disk is full."""
+    path.touch(0o600)
+    path.write_bytes(b"\n")
+
+
 class Spool:
     """A hidden folder in the trace root, thus on its file system, so that logs can be hard-linked into traces."""
 
@@ -57,20 +64,20 @@ class Spool:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder.mkdir(mode=0o700)
             (self.folder / _START).write_text(start_of(os.getpid()) or "")
+            start_notes(self.folder / _NOTES)
         except OSError as error:
             self.problem = f"{trace_root}: {error.strerror}; choose another place with --tracedir"
             if error.errno not in NO_WRITING:
                 raise LaunchError(self.problem) from error
             self.folder = Path(tempfile.mkdtemp(prefix="tui-probe-"))
+            start_notes(self.folder / _NOTES)
         mark(self.folder)
         self.stdout = self.folder / "stdout.log"
         self.stderr = self.folder / "stderr.log"
         self.engine_log = self.folder / "engine.log"
         self.ending = self.folder / "ending"
         self.beside = self.folder / "beside"
-        self.notes = self.folder / "notes"
-        with contextlib.suppress(OSError):  # a full disk: then there is no trace either
-            self.notes.touch(0o600)
+        self.notes = self.folder / _NOTES
 
     def link_into(self, trace: Path) -> None:
         """Let a trace directory have the target's output as it grows, where links can be made."""
