@@ -23,6 +23,7 @@ struct capture *capture_of(CUstream stream)
 void capture_point_clear(struct capture_point *point)
 {
     free(point->nodes);
+    free(point->handles);
     *point = (struct capture_point){0};
 }
 
@@ -191,21 +192,20 @@ struct capture_info {
     size_t n;
 };
 
-/* The handles of the nodes that come next are in an array of the thread's, good until its next call. */
+/* The handles of the nodes that come next are in an array of the stream's, good until the next call for it. */
 static CUresult info(CUstream stream, struct capture_info *info)
 {
-    static _Thread_local CUgraphNode *handles;
     CUresult result = enter_driver();
     *info = (struct capture_info){0};
     if (result)
         return result;
     if (!stream_exists(stream))
         return leave(CUDA_ERROR_INVALID_HANDLE);
-    const struct capture_point *point = stream_capture(stream);
+    struct capture_point *point = stream_capture(stream);
     if (!point || !point->capture)
         return leave(CUDA_SUCCESS);
-    free(handles);
-    handles = calloc(point->n + 1, sizeof *handles);
+    free(point->handles);
+    CUgraphNode *handles = point->handles = calloc(point->n + 1, sizeof *handles);
     if (!handles)
         return leave(CUDA_ERROR_OUT_OF_MEMORY);
     for (size_t i = 0; i < point->n; i++)

@@ -11,6 +11,7 @@ struct capture_point {
     struct capture *capture; /* NULL: none */
     struct graph_node **nodes;
     size_t n;
+    CUgraphNode *handles; /* of the nodes, as the program was given them last; NULL: it was not */
 };
 
 /* The capture that the stream takes part in, or NULL. */
