@@ -18,6 +18,7 @@ from tui_probe.simgpu.executor import (
     MemoryFaultError,
     MisalignedAddressError,
     Relocation,
+    UnsupportedInstructionError,
     compile_kernel,
     module_variables,
 )
@@ -365,3 +366,11 @@ def test_generic_accesses_by_name_are_in_the_space_of_the_variable() -> None:
     output = np.zeros(4, np.uint32)
     Device().launch(compiled(source), output, block=(1,))
     assert list(output) == [1, 3, 7, 24]
+
+
+@pytest.mark.parametrize("instruction", ["ld.global.frob.u32 %r1, [%rd1];", "st.global.u32.frob [%rd1], 1;"])
+def test_access_with_an_unknown_modifier_is_unsupported(instruction: str) -> None:
+    registers = ".reg .b32 %r<3>; .reg .b64 %rd<3>; ld.param.u64 %rd1, [x];"
+    source = f".visible .entry k(.param .u64 x) {{ {registers}\n{instruction}\nret; }}"
+    with pytest.raises(UnsupportedInstructionError, match=r"unsupported instruction (ld|st)\.\S+ at line 5"):
+        Device().launch(compiled(source), np.zeros(4, np.uint32), block=(1,))

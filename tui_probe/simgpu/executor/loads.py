@@ -10,7 +10,7 @@ from tui_probe.errors import PtxError, SimulationError
 from tui_probe.ptx.tree import Memory, Operand, Symbol, Vector
 from tui_probe.simgpu.executor.access import Access
 from tui_probe.simgpu.executor.forms import last_type, operands_of
-from tui_probe.simgpu.executor.scalars import B128, U8, UNSIGNED, DType, ScalarType, Value
+from tui_probe.simgpu.executor.scalars import B128, TYPES, U8, UNSIGNED, DType, ScalarType, Value
 from tui_probe.simgpu.executor.scope import AddressName, BytesName, Launch
 from tui_probe.simgpu.executor.words import join_words
 
@@ -22,6 +22,32 @@ if TYPE_CHECKING:
     from tui_probe.simgpu.executor.operands import Binder, Operation, Target
 
 STATE_SPACES: Final = frozenset({"global", "shared", "local", "const", "param"})
+_MODIFIERS: Final = STATE_SPACES | frozenset(
+    [
+        "weak",
+        "volatile",
+        "relaxed",
+        "acquire",
+        "release",
+        "mmio",
+        "cta",
+        "cluster",
+        "gpu",
+        "sys",
+        "ca",
+        "cg",
+        "cs",
+        "lu",
+        "cv",
+        "wb",
+        "wt",
+        "nc",
+        "unified",
+        "v2",
+        "v4",
+        "v8",
+    ]
+)
 # What may wait for another thread's store.
 _POLLING: Final = frozenset({"volatile", "relaxed", "acquire", "mmio"})
 
@@ -33,6 +59,13 @@ def state_space(instruction: Instruction) -> str:
         if name in STATE_SPACES:
             return name
     return ""
+
+
+def refuse_unknown_modifiers(instruction: Instruction, bind: Binder) -> None:
+    """Ends the building of a load or store with a modifier that none has; hints to caches have a ``::``."""
+    known = (name in _MODIFIERS or name in TYPES or "::" in name for name in instruction.modifiers)
+    if not all(known):
+        bind.unsupported()
 
 
 def whole_type(size: int) -> DType:
@@ -47,6 +80,7 @@ def _elements(operand: Operand) -> tuple[Operand, ...]:
 
 
 def _build_load(instruction: Instruction, bind: Binder) -> Operation:
+    refuse_unknown_modifiers(instruction, bind)
     kind = last_type(instruction)
     space = state_space(instruction)
     written, address = operands_of(instruction, 2, 4)[:2]
@@ -163,6 +197,7 @@ def _check_inside(entity: BytesName, offset: int, size: int, bind: Binder) -> No
 def build_store(instruction: Instruction, bind: Binder) -> Operation:
     """``st`` but for ``st.async``."""
     address, stored = operands_of(instruction, 2, 4)[:2]
+    refuse_unknown_modifiers(instruction, bind)
     return build_store_of(address, stored, last_type(instruction), state_space(instruction), bind)
 
 
