@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.draw.shorten import apart
+from tui_probe.draw.shorten import apart, cut_middle
 from tui_probe.draw.spans import width
 
 METRICS = (
@@ -39,3 +39,24 @@ def test_any_texts(texts: list[str], cells: int) -> None:
     shown = {text: shorten(text, cells) for text in texts}
     assert len(set(shown.values())) == len(set(texts))
     assert all(width(short) <= cells for short in shown.values())
+
+
+SIGNS = ["a", "_", "é", "漢", "e\u0301", "👩\u200d👩\u200d👧", "👍\U0001f3fd", "❤\ufe0f"]
+
+
+@given(st.lists(st.sampled_from(SIGNS), max_size=40).map("".join), st.integers(1, 30))
+def test_cut_middle_fits_cells_and_cuts_no_sign(text: str, cells: int) -> None:
+    cut = cut_middle(text, cells)
+    assert width(cut) <= cells
+    if cut != text:
+        head, more, tail = cut.partition("…")
+        assert more
+        assert text.startswith(head)
+        assert text.endswith(tail)
+        for start in (len(head), len(text) - len(tail)):
+            assert text[start : start + 1] not in ("\u0301", "\u200d", "\U0001f3fd", "\ufe0f")
+            assert text[start - 1 : start] != "\u200d"
+
+
+def test_cut_middle_keeps_wide_characters_within_cells() -> None:
+    assert cut_middle("漢字漢字漢字", 7) == "漢字…字"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import cache, partial
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ _ANONYMOUS = re.compile(r"\(anonymous namespace\)::")
 _CLONE = re.compile(r"\s*\[clone [^\]]*\]$")
 _OPERATOR = re.compile(r"\boperator(\(\)|<<=?|>>=?|<=>|[<>]=?|->)")
 _NAMESPACES = re.compile(r"(?:\w+::)+")
+_JOINER = "\u200d"
 _WHOLE = 24
 """Cells in which a function has its name, as a rule, and no arguments."""
 _OPEN = {"<": ">", "(": ")", "[": "]", "{": "}"}
@@ -54,7 +56,42 @@ def cut_middle(text: str, cells: int, *, more: str = "…") -> str:
     if room <= 0:
         return more[:cells]
     tail = room * 2 // 5
-    return text[: room - tail] + more + (text[-tail:] if tail else "")
+    return _first_cells(text, room - tail) + more + _last_cells(text, tail)
+
+
+def _first_cells(text: str, cells: int) -> str:
+    """As much of the start as ``cells`` cells hold, in whole signs; no combining character is left behind."""
+    high = min(len(text), cells)
+    if text.isascii():
+        return text[:high]
+    while high < min(len(text), 8 * cells) and width(text[:high]) <= cells:
+        high += 1
+    while high and width(text[:high]) > cells:
+        high -= 1
+    return text[: _sign_start(text, high)]
+
+
+def _last_cells(text: str, cells: int) -> str:
+    """As much of the end as ``cells`` cells hold, from the start of a sign."""
+    start = max(0, len(text) - cells)
+    if text.isascii():
+        return text[start:]
+    while start < len(text) and (_sign_start(text, start) != start or width(text[start:]) > cells):
+        start += 1
+    return text[start:]
+
+
+def _sign_start(text: str, at: int) -> int:
+    """Where the sign at ``at`` starts: characters that join the one before, or are joined by it, are part of it."""
+    while 0 < at < len(text) and (text[at - 1] == _JOINER or _joins(text[at])):
+        at -= 1
+    return at
+
+
+def _joins(character: str) -> bool:
+    """Whether it has no place of its own: combining characters, selectors of a form, and colours of skin."""
+    is_colour = "\U0001f3fb" <= character <= "\U0001f3ff"
+    return is_colour or character == _JOINER or unicodedata.category(character) in ("Mn", "Me", "Mc")
 
 
 def apart(texts: Iterable[str]) -> Callable[[str, int], str]:
