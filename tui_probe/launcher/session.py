@@ -188,7 +188,6 @@ class Session:
         self._begun = time.monotonic()
         self.first_trace = root / f"{stamp}_{self.target.pid}"
         self._watch.expect(self.first_trace.name)
-        mark_first_trace(self.spool.folder, self.first_trace.name)
         return self.target
 
     def _prepare(self, trace: Path) -> None:
@@ -196,6 +195,7 @@ class Session:
         give_back(self._limits)
         if self.spool.problem:
             return
+        mark_first_trace(self.spool.folder, trace.name)
         with contextlib.suppress(OSError):  # the hook will say why it cannot be made
             (self._root / trace.name).mkdir(0o700)
         if self._early:
