@@ -36,7 +36,7 @@ def check_launch(run: Run) -> None:
 
 
 def test_variables_named_like_driver_functions_are_the_librarys_own(host: Host) -> None:
-    compiled(host, "own_variables", "-shared", "-Wno-missing-declarations", output="libown.so")
+    compiled(host, "own_variables", "-shared", "-Wl,-Bno-symbolic", output="libown.so")
     path = [f"-L{host.directory}", "-lown", f"-Wl,-rpath,{host.directory}"]
     run = host.command(compiled(host, "counts", *path))
     assert (run.status, run.stdout, run.stderr) == (0, "1 devices\n", "")
