@@ -267,8 +267,6 @@ static void announce(void)
 
 CUresult benchmark_launch(struct launch *launch, struct kernel *kernel)
 {
-    if (stream_is_capturing(launch_stream(launch)))
-        return launch_pass(launch, reason(CAPTURING));
     pthread_mutex_lock(&mutex);
     announce();
     bool probed = atomic_load(&kernel->status) == KERNEL_PROBED;

@@ -118,13 +118,6 @@ static CUresult launch_counting(struct launch *launch, struct probing *probing)
     return result;
 }
 
-/* Why a launch cannot have this one sized, or NULL; then its capacities are known. */
-static const struct reason *refusal(struct launch *launch, struct probing *probing)
-{
-    const struct reason *reason = size_up(launch, probing);
-    return !reason && probing->dynamic && stream_is_capturing(launch_stream(launch)) ? reason(CAPTURING) : reason;
-}
-
 /* The first in turn that can be sized; else NULL, and in *REASON why not. So many launches of one shape as there are
  * probes meet all of them: nobody serves turns here, so that those of other shapes do not count. */
 static struct probing *choose(struct launch *launch, struct kernel *kernel, const struct reason **reason)
@@ -134,7 +127,7 @@ static struct probing *choose(struct launch *launch, struct kernel *kernel, cons
     *reason = n ? NULL : atomic_load(&kernel->probings[0].reason);
     for (size_t i = 0; i < n; i++) {
         struct probing *probing = order[(launch->nth_of_key + i) % n];
-        const struct reason *refused = refusal(launch, probing);
+        const struct reason *refused = size_up(launch, probing);
         if (!refused)
             return probing;
         *reason = *reason ? *reason : refused;

@@ -238,8 +238,8 @@ def test_memory_of_a_context_that_is_gone_is_not_put_back(host: Host) -> None:
         host,
         """
 c = context()
-for _ in range(2):
-    k, w = kernel(library(), "add__8"), word(5)
+for text in (b"", b" "):
+    k, w = kernel(library(PTX + text), "add__8"), word(5)
     launch(k, w)
     print(read(w), called("cuMemFree"))
     call("cuCtxDestroy_v2", c)
