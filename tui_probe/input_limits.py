@@ -32,6 +32,7 @@ CSV_OF_NSYS: Final = InputLimit("a CSV file of nsys stats", 1 << 30, "an error t
 PROBE_FILE: Final = InputLimit("a probe file, a set of probes, a study or settings.toml", 256 << 10, "an error")
 TOML_KEY: Final = InputLimit("parts of one key or header in TOML", 16, "an error that names the line")
 PTX_TEXT: Final = InputLimit("the PTX of a kernel in a trace, to find a line of source", 64 << 20, "no line of source")
+JSON_VALUE: Final = InputLimit("one event of a Chrome trace", 16 << 20, "an error")
 SQLITE_VALUE: Final = InputLimit("one value of an sqlite export", 16 << 20, "an error")
 BYTES_PER_ROW: Final = 4
 """Bytes that a row of an sqlite table takes at least: with more rows than that, its pages are linked in a circle."""

@@ -1,9 +1,9 @@
-"""Time and memory to import a profile of a million kernels, as ratios to reading the same rows with ``sqlite3``.
+"""Time and memory to import profiles, as ratios to reading the same rows with ``sqlite3`` or ``json``.
 
     python -m tests.bench.nsight [KERNELS]
 
-The file has about 130 bytes per kernel: kernels, the calls that launched them, and NVTX ranges. Times are processor
-seconds of a process of its own, without the start of Python.
+The sqlite file has about 130 bytes per kernel, a Chrome trace of a quarter of the kernels as much in all: kernels, the
+calls that launched them, and ranges. Times are processor seconds of a process of its own, without the start of Python.
 """
 
 from __future__ import annotations
@@ -79,6 +79,13 @@ def main() -> None:
         show("page totals", measured(PAGE.format(path=str(path), page="totals", form="table")), base)
         for page in ("ranges", "gaps", "kernels"):
             show(f"page {page}, all rows", measured(PAGE.format(path=str(path), page=page, form="csv")), base)
+        path = path.with_name("trace.json")
+        write_chrome(path, count // 4)
+        print(f"{count // 4:,} kernels, {path.stat().st_size / 1e6:.0f} MB")
+        base, memory = measured(f"import json; json.load(open({str(path)!r}))")
+        print(f"{'json alone':28} {base:7.2f} s {memory:6.0f} MB")
+        show("reading", measured(READING.format(path=str(path))), base)
+        show("page totals", measured(PAGE.format(path=str(path), page="totals", form="table")), base)
 
 
 def show(what: str, measured: tuple[float, float], base: float) -> None:
@@ -135,6 +142,25 @@ def ranges(count: int) -> Iterator[tuple[object, ...]]:
         yield start, start + 2_500 * PER_RANGE, 59, thread, f"layer {i // PER_RANGE % 10}", None
         if i % (10 * PER_RANGE) == 0:
             yield start, start + 25_000 * PER_RANGE, 59, thread, "step", None
+
+
+def write_chrome(path: Path, count: int) -> None:
+    """A Chrome trace of ``count`` kernels, with a call and an operator each."""
+    with path.open("w") as file:
+        file.write('{"schemaVersion": 1, "traceEvents": [\n')
+        for i in range(count):
+            start, name = 1_000_000 + 2.5 * i, f"void kernel_{i % NAMES}<float, {i % NAMES}>(float *, int)"
+            details = {"External id": i, "device": 0, "context": 1, "stream": 7, "correlation": i, "grid": [64, 1, 1],
+                       "block": [256, 1, 1], "registers per thread": 32, "shared memory": 0}  # fmt: skip
+            for category, what, more in (
+                ("cpu_op", "aten::mul", {"External id": i, "Sequence number": i}),
+                ("cuda_runtime", "cudaLaunchKernel", {"External id": i, "cbid": 211, "correlation": i}),
+                ("kernel", name, details),
+            ):
+                times = {"ts": start, "dur": 1.9 if category == "kernel" else 0.25}
+                event = {"ph": "X", "cat": category, "name": what, "pid": 9, "tid": 9, **times, "args": more}
+                file.write(json.dumps(event) + ",\n")
+        file.write('{"ph": "M", "name": "end"}], "baseTimeNanoseconds": 1764000000000000000}\n')
 
 
 if __name__ == "__main__":

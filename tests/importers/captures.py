@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import gzip
+import json
 import random
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -180,6 +182,44 @@ def csv_of(capture: Capture, path: Path, seed: int = 0) -> Path:
                          each.stream, each.name))  # fmt: skip
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([headings, *shuffled(rows, pick)])
+    return path
+
+
+def chrome_of(capture: Capture, process: int, path: Path, seed: int = 0) -> Path:
+    """One process as PyTorch's profiler writes it, its events shuffled; packed if the name says so."""
+    pick = random.Random(seed)
+    events: list[dict[str, object]] = []
+
+    def add(category: str, name: str, start: int, end: int, pid: object, tid: object, **details: object) -> None:
+        times = {"ts": start / 1000, "dur": (end - start) / 1000}
+        events.append({"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, **times, "args": details})
+
+    for each in capture.operations:
+        where = {"device": each.gpu, "context": each.context, "stream": each.stream, "correlation": each.correlation}
+        shape = {"grid": [each.blocks, 1, 1], "block": [32, 1, 1], "registers per thread": 16, "shared memory": 64}
+        if each.process == process and each.kind != "graph":
+            category, more = ("kernel", shape) if each.kind == "kernel" else ("gpu_memcpy", {})
+            add(category, each.name, each.start, each.end, each.gpu, each.stream, **where, **more)
+    for call in capture.calls:
+        if call.process == process:
+            add(
+                "cuda_runtime",
+                "cudaLaunchKernel",
+                call.start,
+                call.end,
+                process,
+                call.thread,
+                correlation=call.correlation,
+            )
+    for span in capture.spans:
+        if span.process == process and span.end is not None:
+            category = pick.choice(("cpu_op", "user_annotation"))
+            add(category, span.text, span.start, span.end, process, span.thread)
+    add("python_function", "threading.py(973): run", 0, 9, process, 1)
+    devices = [{"id": gpu, "name": "GPU", "numSms": 100} for gpu in range(4)]
+    whole = {"deviceProperties": devices, "traceEvents": shuffled(events, pick), "baseTimeNanoseconds": 7}
+    text = json.dumps(whole, indent=pick.choice((None, 2))).encode()
+    path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
     return path
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.importers.captures import Capture, Operation, Span, csv_of, random_capture, sqlite_of
+from tests.importers.captures import Capture, Operation, Span, chrome_of, csv_of, random_capture, sqlite_of
 from tui_probe.importers.nsys import read_nsys
 from tui_probe.pages.nsight.nsys_pages import gaps_page, kernels_page, ranges_page, totals_page
 from tui_probe.pages.nsight.nsys_sources import NsysSources
@@ -178,3 +180,34 @@ def test_csv_has_the_same_kernels_and_gaps(folder: Path, seed: int, shuffle: int
         for sources in (of_sqlite, of_csv)
     )
     assert sorted(ours) == sorted(theirs)
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, SEEDS)
+def test_chrome_traces_have_the_same_pages(folder: Path, seed: int, shuffle: int) -> None:
+    """One file per process; graphs and ranges without an end are not in them."""
+    capture = random_work(seed)
+    capture.operations = [each for each in capture.operations if each.kind != "graph"]
+    capture.spans = [each for each in capture.spans if each.end is not None]
+    launching = {each.process for each in capture.work} & {each.process for each in capture.calls}
+    if not capture.work or launching != {each.process for each in capture.work}:
+        return
+    files = [chrome_of(capture, process, folder / f"{process}.json{'.gz' * (process > 100)}", shuffle)
+             for process in sorted(launching)]  # fmt: skip
+    capture.operations, capture.calls, capture.spans = (
+        [each for each in these if each.process in launching]  # type: ignore[attr-defined]
+        for these in (capture.operations, capture.calls, capture.spans)
+    )
+    sources, expected = NsysSources(read_nsys(files)), opened(capture, folder)
+    begin = min(each.start for each in (*capture.calls, *capture.spans, *capture.operations))
+    for page in (totals_page, kernels_page, ranges_page, gaps_page):
+        assert from_start(page(sources).record(), 0) == from_start(page(expected).record(), begin)
+
+
+def from_start(record: Mapping[str, Any], begin: int) -> list[dict[str, Any]]:
+    """The rows, with times from ``begin``; in no order, since numbers of streams are others."""
+    found = [
+        {key: value - begin if key in ("start_ns", "host_start_ns") else value for key, value in row.items()}
+        for row in record[record["page"]]
+    ]
+    return sorted(found, key=str)

@@ -93,7 +93,7 @@ def by_stream(queues: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64
         yield from zip(numbers.tolist(), np.split(order, first[1:]), strict=True)
 
 
-def _of_stream(kernels: Kernels, copies: Copies, own: NDArray[np.int64], queue: int) -> tuple[NDArray[np.int64], ...]:
+def _of_stream(kernels: Kernels, copies: Copies, own: NDArray[np.int64], queue: int) -> tuple[NDArray[Any], ...]:
     """The columns of the gaps between the kernels ``own`` of one stream."""
     ends = np.maximum.accumulate(kernels.end[own])
     there = np.flatnonzero(kernels.start[own][1:] > ends[:-1])

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 TOOLS: Final = {
     "ncu": "CSV files of Nsight Compute: which kernels matter, memory traffic, sectors, the critical kernel",
+    "chrome": "Chrome traces of PyTorch's profiler, JAX or Proton (.json, .json.gz), one per process: the same pages",
     "nsys": "Nsight Systems: an sqlite export, or CSV files of nsys stats: kernels, NVTX ranges, gaps, a timeline",
 }
 
@@ -68,7 +69,8 @@ def with_tool(words: Sequence[str]) -> list[str]:
 
 
 def command(tool: str) -> Command:
-    module: Command = importlib.import_module(f"tui_probe.cli.import_{tool}")
+    name = "nsys" if tool == "chrome" else tool  # both have timelines
+    module: Command = importlib.import_module(f"tui_probe.cli.import_{name}")
     return module
 
 

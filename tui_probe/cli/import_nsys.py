@@ -1,4 +1,4 @@
-"""``tui-probe import nsys``: an sqlite export of Nsight Systems, or CSV files of ``nsys stats``."""
+"""``tui-probe import nsys`` and ``import chrome``: timelines of Nsight Systems, or Chrome traces."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Files and the page."""
     parser.add_argument(
-        "files", nargs="+", type=Path, metavar="FILE", help="an sqlite export, or CSV files of one nsys stats"
-    )
+        "files", nargs="+", type=Path, metavar="FILE",
+        help="an sqlite export, CSV files of one nsys stats, or Chrome traces",
+    )  # fmt: skip
     parser.add_argument("--page", choices=NSYS_PAGES, default="totals", help="what to show; default %(default)s")
     parser.add_argument(
         "--search", default="", metavar="TEXT",

@@ -40,3 +40,10 @@ def distinct_rows(columns: Sequence[NDArray[Any]]) -> tuple[list[tuple[int, ...]
         codes, places = distinct(places.astype(np.int64) * several + positions)
         rows = [(*rows[code // several], int(numbers[code % several])) for code in codes.tolist()]
     return rows, places
+
+
+def ranks(texts: Sequence[str]) -> NDArray[np.int64]:
+    """For each text its place in alphabetical order."""
+    found = np.empty(len(texts), dtype=np.int64)
+    found[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
+    return found

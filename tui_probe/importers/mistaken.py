@@ -18,7 +18,11 @@ _OTHER_COMMAS: Final = (b'"ID";"Process ID"', b"ID;Process ID", b'"ID"\t"Process
 _REPORTS: Final = (".nsys-rep", ".qdrep")
 _LOOKED_AT: Final = 1 << 16
 _PTX: Final = re.compile(rb"^\s*\.version\s+\d+\.\d+\s+\.target\s+sm_", re.MULTILINE)
-_NAMES: Final[dict[Tool, str]] = {"ncu": "Nsight Compute", "nsys": "Nsight Systems"}
+_NAMES: Final[dict[Tool, str]] = {
+    "ncu": "a file of Nsight Compute",
+    "nsys": "a file of Nsight Systems",
+    "chrome": "a Chrome trace",
+}
 
 
 def mistaken(path: Path, asked: Tool) -> str | None:
@@ -37,7 +41,7 @@ def mistaken(path: Path, asked: Tool) -> str | None:
         return f"a report of Nsight Compute, which only ncu can read: ncu --import {word} --page raw --csv > FILE"
     tool = tool_of(path)
     if tool is not None and tool != asked:
-        return f"a file of {_NAMES[tool]}: tui-probe import {tool} {word}"
+        return f"{_NAMES[tool]}: tui-probe import {tool} {word}"
     if asked == "ncu" and any(mark in start for mark in _OTHER_COMMAS):
         return "its cells are not separated by commas: take the file that ncu wrote, or save it anew with commas"
     return None

@@ -1,4 +1,4 @@
-"""Reads what Nsight Systems exports: an sqlite file, or CSV files of ``nsys stats``."""
+"""Reads timelines: an sqlite export of Nsight Systems, CSV files of ``nsys stats``, or Chrome traces."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import ImportFileError
+from tui_probe.importers.chrome_file import chrome_files
 from tui_probe.importers.text_file import first_bytes
 from tui_probe.importers.which_tool import SQLITE_MARK
 
@@ -22,6 +23,10 @@ def read_nsys(paths: Iterable[Path | str], progress: Callable[[float], object] =
     files = [Path(path) for path in paths]
     if not files:
         raise ImportFileError("no file: name an sqlite export of Nsight Systems, or CSV files of nsys stats")
+    if chrome_files(files):
+        from tui_probe.importers.chrome import read_chrome
+
+        return read_chrome(files, progress)
     starts = [first_bytes(path, len(SQLITE_MARK)) for path in files]
     databases = [path for path, start in zip(files, starts, strict=True) if start == SQLITE_MARK]
     if databases and len(files) > 1:

@@ -39,7 +39,7 @@ def launch_calls(tables: Tables, processes: NDArray[Any], correlations: NDArray[
 
     Calls that end at ``latest`` or later were never made.
     """
-    kernels = _Keys(processes, correlations)
+    kernels = CallsByKey(processes, correlations)
     last = -latest
     for numbers in tables.numbers(CALLS, {"globalTid": UNKNOWN, "start": ..., "end": ..., "correlationId": UNKNOWN}):
         sound = (numbers[:, 1] > -latest) & (numbers[:, 1] <= numbers[:, 2]) & (numbers[:, 2] < latest)
@@ -49,8 +49,8 @@ def launch_calls(tables: Tables, processes: NDArray[Any], correlations: NDArray[
     return LaunchCalls(*kernels.columns(), last)
 
 
-class _Keys:
-    """Kernels by process and correlation, each with the first of its calls that was seen."""
+class CallsByKey:
+    """Kernels by nsys' id of the process and by correlation, each with the first of its calls that was seen."""
 
     def __init__(self, processes: NDArray[Any], correlations: NDArray[Any]) -> None:
         self._processes, codes = distinct(processes & _PROCESS)

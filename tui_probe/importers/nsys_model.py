@@ -180,6 +180,11 @@ def thread_number(process: int, thread: int) -> int:
     return process << _THREAD_BITS | thread & _ID
 
 
+def process_number(process: NDArray[Any]) -> NDArray[np.int64]:
+    """Numbers for processes from the ids that the system gave them, as nsys makes them; -1 stays unlike all of them."""
+    return np.asarray(process, dtype=np.int64) << _THREAD_BITS
+
+
 def of_streams(streams: Sequence[Stream], field: str) -> NDArray[np.int64]:
     """One number of every stream."""
     return np.array([getattr(stream, field) for stream in streams], dtype=np.int64)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.errors import ImportFileError
+from tui_probe.importers.distinct import ranks
 from tui_probe.importers.nsys_model import UNKNOWN, HostRanges
 
 if TYPE_CHECKING:
@@ -53,9 +54,7 @@ def _ordered(ranges: HostRanges, unended: NDArray[np.bool_], last: int, latest: 
     names, start, end, thread, name = ranges.names, ranges.start, ranges.end, ranges.thread, ranges.name
     sound = (start > -latest) & (start <= end) & (end < latest)
     end = np.where(unended, max(last, int(end[sound].max(initial=last))), end)
-    rank = np.empty(len(names), dtype=np.int64)
-    rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
-    order = np.lexsort((rank[name], -end, start, thread))
+    order = np.lexsort((ranks(names)[name], -end, start, thread))
     order = order[sound[order]]
     cut_off = name[unended & sound].tolist()
     found = HostRanges(names, start[order], end[order], thread[order], name[order])

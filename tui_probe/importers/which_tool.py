@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
+from tui_probe.importers.chrome_file import is_chrome
 from tui_probe.importers.text_file import first_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-Tool = Literal["ncu", "nsys"]
+Tool = Literal["ncu", "nsys", "chrome"]
 SQLITE_MARK: Final = b"SQLite format 3\0"
 _SUFFIXES: Final[dict[str, Tool]] = {
     ".ncu-rep": "ncu", ".nsys-rep": "nsys", ".qdrep": "nsys", ".sqlite": "nsys",
@@ -23,6 +24,8 @@ def tool_of(path: Path) -> Tool | None:
     """By its suffix, else by its headings; None where neither tells. Raises ImportFileError as ``first_bytes`` does."""
     if path.suffix in _SUFFIXES:
         return _SUFFIXES[path.suffix]
+    if is_chrome(path):
+        return "chrome"
     start = first_bytes(path, _READ)
     if start.startswith(SQLITE_MARK):
         return "nsys"

@@ -109,8 +109,9 @@ class NsysSources:
             return (named[kernels.name] if len(kernels) else named[:0]) & self._left(only.within)
         whole = only.key
         assert isinstance(whole, ProjectedRange)
-        if ranges is None or whole.row is None:  # a file without launching calls: by time alone
-            return np.asarray((whole.start <= kernels.start) & (kernels.end <= whole.end))
+        if ranges is None or whole.row is None:  # a file without launching calls: by time
+            inside = np.asarray((whole.start <= kernels.start) & (kernels.end <= whole.end))
+            return inside if whole.queue is None else inside & (kernels.queue == whole.queue)
         chosen = np.zeros(len(ranges), dtype=np.bool_)
         chosen[whole.row] = True
         return np.asarray(within(kernels, ranges, chosen) & (kernels.queue == whole.queue))

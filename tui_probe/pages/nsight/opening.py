@@ -13,6 +13,7 @@ from tui_probe.analysis.chosen_launches import FIND_OUT, Plan
 from tui_probe.draw.shell import shell_word
 from tui_probe.errors import ImportFileError
 from tui_probe.importers.bandwidth_file import looks_like_bandwidth, read_bandwidth
+from tui_probe.importers.chrome_file import chrome_files
 from tui_probe.importers.mistaken import code_words
 from tui_probe.importers.nsys import read_nsys
 from tui_probe.importers.text_file import first_bytes
@@ -39,6 +40,8 @@ def open_imported(
     ``traces`` are of the same program.
     """
     title = ", ".join(path.name for path in paths)
+    if chrome_files(paths):
+        return Imported(title, _nsys_pages(paths, traces))
     start = first_bytes(paths[0])
     if looks_like_bandwidth(start):
         if len(paths) > 1:

@@ -1,0 +1,164 @@
+"""Chrome traces: JAX and Proton, damaged and odd files, and how they are told from other JSON."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui_probe.cli.main import main
+from tui_probe.errors import ImportFileError
+from tui_probe.importers.chrome_file import is_chrome
+from tui_probe.importers.nsys import read_nsys
+from tui_probe.importers.which_tool import tool_of
+from tui_probe.pages.nsight.nsys_pages import kernels_page, ranges_page, totals_page
+from tui_probe.pages.nsight.nsys_sources import NsysSources
+from tui_probe.pages.nsight.opening import open_imported
+
+
+def event(name: str, start: float, length: float, **more: Any) -> dict[str, Any]:
+    return {"ph": "X", "name": name, "pid": 1, "tid": 1, "ts": start, "dur": length, **more}
+
+
+def kernel(name: str, start: float, length: float, **details: Any) -> dict[str, Any]:
+    return event(name, start, length, cat="kernel", args={"device": 0, "stream": 7, "correlation": 1, **details})
+
+
+def written(folder: Path, value: object, name: str = "trace.json") -> Path:
+    path = folder / name
+    data = (value if isinstance(value, str) else json.dumps(value)).encode()
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    return path
+
+
+def sources(path: Path) -> NsysSources:
+    return NsysSources(read_nsys([path]))
+
+
+def test_operators_and_modules_of_pytorch_are_ranges(tmp_path: Path) -> None:
+    events = [
+        kernel("gemm", 100, 10.5, grid=[4, 1, 1], block=[64, 1, 1]),
+        event("cudaLaunchKernel", 12, 2, cat="cuda_runtime", args={"correlation": 1}),
+        event("aten::mm", 11, 5, cat="cpu_op"),
+        event("nn.Module: Linear_0", 10, 20, cat="python_function"),
+        event("train.py(7): main", 0, 99, cat="python_function"),
+        event("step", 5, 50, cat="user_annotation"),
+        event("ac2g", 12, 0, cat="ac2g", ph="s"),
+    ]
+    found = sources(written(tmp_path, {"traceEvents": events}, "trace.json.gz"))
+    rows = [(row.name, row.level, row.kernels, row.duration) for row in ranges_page(found).rows]
+    assert rows == [("step", 0, 1, 10_500), ("Linear_0", 1, 1, 10_500), ("aten::mm", 2, 1, 10_500)]
+    (row,) = kernels_page(found).rows
+    assert (row.range, row.grid, row.process, row.start) == ("aten::mm", (4, 1, 1), 1, 95_000)
+
+
+def test_kernels_of_jax_are_in_its_streams(tmp_path: Path) -> None:
+    def named(kind: str, name: str, **where: Any) -> dict[str, Any]:
+        return {"ph": "M", "name": kind, "args": {"name": name}, **where}
+
+    details = {"kernel_details": "regs:32 static_shared:0 dynamic_shared:1024 grid:4,1,1 block:64,1,1 occ_pct:50"}
+    where = {"pid": 2, "tid": 13}
+    events = [
+        named("process_name", "/device:GPU:1 NVIDIA H100", pid=2),
+        named("thread_name", "Stream #13(Compute)", **where),
+        named("thread_name", "XLA Ops", pid=2, tid=1),
+        event("fusion_1", 10, 5, **where, args=details | {"hlo_module": "jit_f", "hlo_op": "fusion.1"}),
+        event("fusion_2", 20, 5, **where, args=details | {"hlo_module": "jit_f", "hlo_op": "fusion.2"}),
+        event("MemcpyH2D", 30, 5, **where, args={"memcpy_details": "kind:1"}),
+        event("fusion.1", 10, 5, pid=2, tid=1),
+        event("PjitFunction(f)", 0, 9, pid=3, tid=4),
+    ]
+    found = sources(written(tmp_path, {"displayTimeUnit": "ns", "traceEvents": events}))
+    rows = [(row.name, row.device, row.stream, row.grid, row.registers, row.shared) for row in kernels_page(found).rows]
+    assert rows == [(f"fusion_{i}", 1, 13, (4, 1, 1), 32, 1024) for i in (1, 2)]
+    assert len(found.report.copies.start) == 1
+    assert [(row.name, row.level, row.kernels) for row in ranges_page(found).rows] == [
+        ("jit_f", 0, 2),
+        ("fusion.1", 1, 1),
+        ("fusion.2", 1, 1),
+    ]
+
+
+def test_scopes_of_proton_are_ranges(tmp_path: Path) -> None:
+    def launch(name: str, start: float, *scopes: str) -> dict[str, Any]:
+        return event(name, start, 5, cat="kernel", tid=0, args={"call_stack": ["ROOT", *scopes, name]})
+
+    events = [launch("a", 0, "step", "mm"), launch("b", 10, "step", "mm"), launch("c", 20, "step"), launch("d", 30)]
+    page = ranges_page(found := sources(written(tmp_path, {"displayTimeUnit": "us", "traceEvents": events})))
+    assert [(row.name, row.level, row.start, row.end) for row in page.rows] == [
+        ("step", 0, 0, 25_000),
+        ("mm", 1, 0, 15_000),
+    ]
+    assert page.narrows is not None
+    _, only = page.narrows(page.rows[1])
+    assert [row.name for row in totals_page(found.left(only)).rows] == ["a", "b"]
+
+
+def test_times_are_exact_to_a_nanosecond(tmp_path: Path) -> None:
+    text = json.dumps([kernel("k", 1, 1), kernel("k", 2, 2)]).replace('"ts": 1,', '"ts": 1764000000000000.123,')
+    text = text.replace('"ts": 2,', '"ts": 1764000000000002.001,').replace('"dur": 1,', '"dur": 1.001,')
+    kernels = read_nsys([written(tmp_path, text)]).kernels
+    assert (kernels.start.tolist(), kernels.end.tolist()) == ([0, 1878], [1001, 3878])
+
+
+def test_events_that_cannot_be_are_counted(tmp_path: Path) -> None:
+    odd = [event("x", start, length, cat="kernel") for start, length in (("soon", 1), (1, -1), (1e300, 1), (None, 1))]
+    report = read_nsys([written(tmp_path, [kernel("k", 1, 1), *odd, 7, None])])
+    assert len(report.kernels) == 1
+    assert report.notes[0].endswith("events left out, since their times cannot be: 4")
+
+
+@pytest.mark.parametrize("name", ["trace.json", "trace.json.gz"])
+def test_file_that_is_cut_off_gives_its_events(tmp_path: Path, name: str) -> None:
+    path = written(tmp_path, [kernel(f"k{i}", i, 1) for i in range(2000)], name)
+    path.write_bytes(path.read_bytes()[: -len(path.read_bytes()) // 3])
+    report = read_nsys([path])
+    assert 100 < len(report.kernels) < 2000
+    assert "cut off after" in report.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ('{"traceEvents": [{"ph": "X"} {"ph": "X"}]}', "a comma was expected"),
+        ('{"traceEvents": {"ph": "X"}}', r"\[ was expected"),
+        ('{"traceEvents": []}', "without kernels"),
+        ('[{"ph": ' + "[" * 100_000, "no Chrome trace|without kernels"),
+    ],
+)
+def test_file_that_is_wrong_is_named(tmp_path: Path, value: str, problem: str) -> None:
+    with pytest.raises(ImportFileError, match=rf"trace\.json: .*({problem})"):
+        read_nsys([written(tmp_path, value)])
+
+
+def test_json_files_are_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = written(tmp_path, {"traceEvents": [kernel("k", 1, 1)]})
+    report = written(tmp_path, {"schema": "tui-probe.report", "version": 2, "kernels": []}, "report.json")
+    assert (is_chrome(trace), is_chrome(report), is_chrome(tmp_path / "none.json")) == (True, False, False)
+    assert tool_of(trace) == "chrome"
+    assert open_imported([trace]).pages[0].name == "totals"
+    assert main(["import", str(trace)]) == 0
+    assert "k" in capsys.readouterr().out
+    assert main(["import", "ncu", str(trace)]) != 0
+    assert "tui-probe import chrome" in capsys.readouterr().err
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+KEYS = st.sampled_from(["ph", "cat", "name", "pid", "tid", "ts", "dur", "args", "x"])
+EVENTS = st.lists(st.dictionaries(KEYS, VALUES | st.sampled_from(["X", "M", "kernel", "cpu_op", "cuda_runtime"])))
+
+
+@given(EVENTS)
+def test_any_events(tmp_path_factory: pytest.TempPathFactory, events: list[dict[str, Any]]) -> None:
+    path = written(tmp_path_factory.mktemp("any"), [kernel("k", 1, 1), *events])
+    page = totals_page(sources(path))
+    assert page.rows
