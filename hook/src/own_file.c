@@ -64,7 +64,8 @@ bool own_folder_create(int folder, const char *path, mode_t mode)
     if (mkdirat(folder, path, mode) != 0)
         return false;
     if (fstatat(folder, path, &status, AT_SYMLINK_NOFOLLOW) == 0 && (status.st_mode & OWNER_FOLDER) != OWNER_FOLDER)
-        fchmodat(folder, path, (status.st_mode | OWNER_FOLDER) & MODE_BITS, 0);
+        if (fchmodat(folder, path, (status.st_mode | OWNER_FOLDER) & MODE_BITS, 0) != 0)
+            errno = 0; /* a file system without modes: what is created in the directory shows whether it can be used */
     return true;
 }
 

@@ -274,6 +274,8 @@ static struct fate decide(struct kernel *kernel, const struct launch *launch, st
     reason = settings_filter(kernel->name);
     if (reason)
         return (struct fate){"filtered", reason};
+    if (settings.under_ncu)
+        return skipped(reason(UNDER_NCU));
     if (sandbox_is_deadly())
         return skipped(reason(SANDBOX));
     if (!image)

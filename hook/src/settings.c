@@ -179,7 +179,8 @@ void settings_read(void)
     settings.memusage = says("TUI_PROBE_MEMUSAGE", "1");
     settings.detail = number("TUI_PROBE_DETAIL") == 1;
     settings.keep_secrets = number("TUI_PROBE_KEEP_SECRETS") == 1;
-    settings.times = !says("TUI_PROBE_TIMES", "0");
+    settings.under_ncu = getenv("NV_NSIGHT_INJECTION_PORT_BASE") != NULL; /* ncu gives it to what it starts */
+    settings.times = !settings.under_ncu && !says("TUI_PROBE_TIMES", "0");
     settings.machine_code = read_machine_code();
     settings.graft_faults = text("TUI_PROBE_GRAFT_FAULTS");
     settings.empty_kernels = text("TUI_PROBE_EMPTY_KERNELS");
@@ -196,7 +197,7 @@ void settings_read(void)
     read_launches(getenv("TUI_PROBE_LAUNCHES"));
     settings.scheduled = says("TUI_PROBE_LAUNCHES", "auto");
     settings.patient = says("TUI_PROBE_PATIENT", "1");
-    settings.graphs = !says("TUI_PROBE_GRAPHS", "seen");
+    settings.graphs = !settings.under_ncu && !says("TUI_PROBE_GRAPHS", "seen");
     settings.node_times = settings.times && says("TUI_PROBE_GRAPHS", "timed");
     read_probes(substrings("TUI_PROBE_PROBES"), getenv("TUI_PROBE_SAMPLE"));
     settings.heavy = says("TUI_PROBE_WEIGHT", "heavy");

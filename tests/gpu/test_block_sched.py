@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import shutil
 from pathlib import Path
 from statistics import median
@@ -15,6 +14,7 @@ from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 
 from .conftest import Runner
+from .test_counts import counters_to_itself, ncu_rows
 
 LARGEST = 524288
 COUNTERS = "sm__cycles_active.max,sm__cycles_elapsed.max"
@@ -60,13 +60,12 @@ def test_running_and_scheduling_fill_the_cycles_that_the_counters_count(built: P
         pytest.skip("no ncu on this machine to read the hardware's counters with")
     command = [str(built / "zero_fill"), str(built / "kernels.ptx"), str(runner.folder / "timing")]
     options = ["--csv", "--clock-control", "none", "--metrics", COUNTERS, "-k", "zero_fill"]
-    counted = runner.alone(["ncu", *options, *command]).stdout
+    with counters_to_itself():
+        counted = runner.alone(["ncu", *options, *command]).stdout
     if "ERR_NVGPUCTRPERM" in counted:
         pytest.skip("no permission to read the hardware's counters")
-    lines = counted.splitlines()
-    header = next(i for i, line in enumerate(lines) if line.startswith('"ID"'))
     counters: dict[tuple[int, str], list[float]] = {}
-    for row in csv.DictReader(lines[header:]):
+    for row in ncu_rows(counted):
         blocks = int(row["Grid Size"].strip("()").split(",")[0])
         counters.setdefault((blocks, row["Metric Name"]), []).append(float(row["Metric Value"].replace(",", "")))
 

@@ -32,6 +32,12 @@ def only_fate(host: Host, script: str = ADD, **more: str) -> tuple[str, str]:
     return status, reason
 
 
+def test_process_under_nsight_compute_runs_unprobed(host: Host) -> None:
+    """ncu counts every kernel of the process, and would count ours."""
+    fate = only_fate(host, NV_NSIGHT_INJECTION_PORT_BASE="49152")
+    assert fate == ("skipped", "Nsight Compute profiles this process")
+
+
 @pytest.fixture
 def serving(host: Host) -> Engine:
     assert host.engine
