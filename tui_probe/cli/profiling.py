@@ -10,6 +10,7 @@ from tui_probe.draw import units
 from tui_probe.errors import ProbeFileError, UsageError
 from tui_probe.launcher.held_target import HeldTarget
 from tui_probe.launcher.outcome import Outcome
+from tui_probe.launcher.own_umask import keep_owner_access
 from tui_probe.launcher.passing import run_passing_on
 from tui_probe.launcher.scarcity import become_program
 from tui_probe.launcher.session import Session
@@ -47,6 +48,7 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
         callback = callback_of(arguments.callback, options.probes)
     except (ProbeFileError, UsageError) as error:
         arguments.refuse(str(error))
+    keep_owner_access()
     with tidy_end():
         if wants_screen(arguments):
             status, outcome = run_on_screen(options, probes, arguments)

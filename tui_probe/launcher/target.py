@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import TargetError
+from tui_probe.launcher.own_umask import umask_of_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -125,6 +126,8 @@ def start_target(
             # A launcher that is killed alone hangs up, as a terminal would.
             libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGHUP), 0, 0, 0)
         announce(os.getpid())
+        if (umask := umask_of_program()) is not None:
+            os.umask(umask)
 
     try:
         process = subprocess.Popen(
