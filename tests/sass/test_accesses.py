@@ -46,12 +46,15 @@ def accesses(copies: bool = True) -> str:
     lines += ["ld.global.b32 %r1, [%rd0+-24];", "st.b32 [%rd0+-32], %r1;", "ld.b32 %r1, [%rd0+40];"]
     copying = [f"cp.async.ca.shared.global [%r9], [%rd1+{size * 8}], {size};" for size in (4, 8, 16)]
     copying += ["cp.async.ca.shared.global [%r9], [%rd1], 4, %r8;", "cp.async.cg.shared.global [%r9], [%rd1], 16;"]
+    # Where there are no descriptors, a sum with a parameter is made by the access itself, with a uniform register.
+    sums = "add.s64 %rd{0}, %rd{0}, %rd3;" if copies else "mad.lo.s64 %rd{0}, %rd3, %rd3, %rd{0};"
+    placed = " ".join(sums.format(number) for number in (1, 2))
     return f"""
 .visible .entry accessing(.param .u64 x, .param .u64 y, .param .u32 n)
 {{
 	.reg .b16 %h<4>; .reg .b32 %r<10>; .reg .b64 %d<4>; .reg .b64 %rd<4>;
 	ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y]; ld.param.u32 %r8, [n]; mov.u32 %r9, %tid.x; mov.b64 %rd0, %rd1;
-	shl.b32 %r9, %r9, 4; cvt.u64.u32 %rd3, %r9; add.s64 %rd1, %rd1, %rd3; add.s64 %rd2, %rd2, %rd3;
+	shl.b32 %r9, %r9, 4; cvt.u64.u32 %rd3, %r9; {placed}
 	{" ".join([*lines, *copying, "cp.async.wait_all;"] if copies else lines)}
 	ret;
 }}
