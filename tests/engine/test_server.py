@@ -280,6 +280,10 @@ def test_counts_are_maps_of_their_own(tmp_path: Path) -> None:
         (b"prepare\t7\n", "failed\t7\tthe request was not understood code request-unknown"),
         (b"prepare\t7\ta\tb\tc\td\n", "failed\t7\tthe request was not understood code request-unknown"),
         (b"hello\t2\t1\n", "failed\t-\tthis engine speaks version 1 of the protocol code protocol"),
+        (
+            b"prepare\t7\ta\tsm_80\t" + b"k" * 3_000_000 + b"\t1\n",
+            "failed\t-\tthe request was not understood code request-unknown",
+        ),
         (b"x" * 70000 + b"\n", "failed\t-\tthe request was not understood code request-unknown"),
     ],
 )

@@ -11,7 +11,7 @@ import signal
 import socket
 import threading
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -88,6 +88,7 @@ class Reception:
         try:
             with connection, connection.makefile("rb") as lines:
                 while line := lines.readline(_MAX_LINE):
+                    _skip_rest(lines, line)
                     for answer in self._reply(line):
                         connection.sendall(answer.encode("utf-8", "replace"))
         except OSError:
@@ -97,6 +98,8 @@ class Reception:
                 self._connections.pop(connection, None)
 
     def _reply(self, line: bytes) -> Iterator[str]:
+        if not line.endswith(b"\n"):
+            line = b"\n"  # too long: no request
         match line.rstrip(b"\n").split(b"\t"):
             case [b"hello", version, _] if version == PROTOCOL.encode():
                 yield HELLO
@@ -110,3 +113,9 @@ def _shut(connection: socket.socket, how: int) -> None:
         connection.shutdown(how)
     except OSError:
         connection.close()
+
+
+def _skip_rest(lines: BinaryIO, line: bytes) -> None:
+    """Read a line that is too long to its end, so that what follows is read as the next request."""
+    while line and not line.endswith(b"\n"):
+        line = lines.readline(_MAX_LINE)
