@@ -1,4 +1,6 @@
 /* Contexts that come and go, on the simulated GPU. The argument is what to do. */
+#include <stdatomic.h>
+
 #include "simulated.h"
 
 enum { RELEASES = 12, LAUNCHES = 3, THREADS = 4, THREAD_LAUNCHES = 60 };
@@ -74,6 +76,8 @@ static void release_often(void)
     printf("%zu KiB more\n", (used_memory() - used) >> 10);
 }
 
+static atomic_int n_ended;
+
 static void *launch_in_own_context(void *unused)
 {
     void *context, *module;
@@ -85,6 +89,7 @@ static void *launch_in_own_context(void *unused)
         CHECK(launch(function, NULL, word));
     if (value_of(word) != THREAD_LAUNCHES)
         printf("%u\n", value_of(word));
+    n_ended++;
     return NULL;
 }
 
@@ -93,7 +98,7 @@ static void release_beside_threads(void)
     pthread_t threads[THREADS];
     for (int i = 0; i < THREADS; i++)
         CHECK(pthread_create(&threads[i], NULL, launch_in_own_context, NULL));
-    for (int i = 0; i < RELEASES * 4; i++) {
+    while (n_ended < THREADS) {
         retained();
         CHECK(cuDevicePrimaryCtxRelease_v2(0));
     }
