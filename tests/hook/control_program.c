@@ -21,6 +21,7 @@ int main(void)
     FIELD(turned_on);
     FIELD(shares);
     FIELD(only_probe);
+    FIELD(ending);
     BUDGET(trace_bytes);
     BUDGET(result_files);
     BUDGET(log_bytes);
