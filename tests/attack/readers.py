@@ -24,10 +24,10 @@ from tui_probe.errors import ProbeError, UnsupportedKernelError
 from tui_probe.evals.bandwidth.products import products_in
 from tui_probe.evals.collected import read_collected
 from tui_probe.evals.overhead.study import PUBLISHED, SMALL, read_study
-from tui_probe.importers.bandwidth_file import parse_bandwidth
-from tui_probe.importers.ncu import read_ncu_file
-from tui_probe.importers.nsys import read_nsys
 from tui_probe.launcher.control import page_of_trace
+from tui_probe.nsight.importers.ncu import read_ncu_file
+from tui_probe.nsight.importers.nsys import read_nsys
+from tui_probe.pages.bandwidth.result_file import parse_bandwidth
 from tui_probe.pages.views import kinds
 from tui_probe.probe_files.folders import built_in_files
 from tui_probe.probe_files.loading import read_probe

@@ -19,8 +19,8 @@ from tui_probe.analysis.counts import warp_records
 from tui_probe.engine.summation import can_reduce
 from tui_probe.errors import ProbeError, TraceError
 from tui_probe.evals.overhead.study import read_study
-from tui_probe.importers.ncu import read_ncu
 from tui_probe.launcher.spool import NAME, Spool, living_runs
+from tui_probe.nsight.importers.ncu import read_ncu
 from tui_probe.probes.block_sched.analysis import block_times_in_parts
 from tui_probe.probes.block_sched.timeline import timeline_of
 from tui_probe.probes.dmat.accesses import read_accesses

@@ -55,7 +55,7 @@ for table, columns in {read!r}.items():
         pass
 """
 READING = """
-from tui_probe.importers.nsys import read_nsys
+from tui_probe.nsight.importers.nsys import read_nsys
 report = read_nsys([{path!r}])
 """
 PAGE = """

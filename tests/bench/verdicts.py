@@ -24,8 +24,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.importers.bandwidth_file import read_bandwidth
-from tui_probe.importers.ncu import read_ncu
+from tui_probe.nsight.importers.ncu import read_ncu
+from tui_probe.pages.bandwidth.result_file import read_bandwidth
 from tui_probe.pages.limits import WANTED
 from tui_probe.pages.roofline_points import points
 from tui_probe.probekit.quantities import measuring_all

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from tests.importers.files import details, identity, real, write
-from tui_probe.analysis.averages import averages
-from tui_probe.analysis.chosen_launches import Plan, choose
-from tui_probe.analysis.traffic import traffic
-from tui_probe.importers.ncu import read_ncu
-from tui_probe.importers.ncu_table import NcuTable
-from tui_probe.pages.nsight.averages_page import averages_page
-from tui_probe.pages.nsight.ncu_pages import NcuReport, kernels_page
-from tui_probe.pages.nsight.traffic_page import traffic_page
+from tui_probe.nsight.analysis.averages import averages
+from tui_probe.nsight.analysis.chosen_launches import Plan, choose
+from tui_probe.nsight.analysis.traffic import traffic
+from tui_probe.nsight.importers.ncu import read_ncu
+from tui_probe.nsight.importers.ncu_table import NcuTable
+from tui_probe.nsight.pages.averages_page import averages_page
+from tui_probe.nsight.pages.ncu_pages import NcuReport, kernels_page
+from tui_probe.nsight.pages.traffic_page import traffic_page
 
 
 @pytest.mark.parametrize("name", ["sdpa_flash", "t6_sdpa_flash"])

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.importers.captures import Capture, Operation, Span, chrome_of, csv_of, random_capture, sqlite_of
-from tui_probe.importers.nsys import read_nsys
-from tui_probe.pages.nsight.nsys_pages import gaps_page, kernels_page, ranges_page, totals_page
-from tui_probe.pages.nsight.nsys_sources import NsysSources
+from tui_probe.nsight.importers.nsys import read_nsys
+from tui_probe.nsight.pages.nsys_pages import gaps_page, kernels_page, ranges_page, totals_page
+from tui_probe.nsight.pages.nsys_sources import NsysSources
 
 SEEDS = st.integers(0, 1 << 30)
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from tui_probe.cli.main import main
 from tui_probe.errors import ImportFileError
-from tui_probe.importers.chrome_file import is_chrome
-from tui_probe.importers.nsys import read_nsys
-from tui_probe.importers.which_tool import tool_of
-from tui_probe.pages.nsight.nsys_pages import kernels_page, ranges_page, totals_page
-from tui_probe.pages.nsight.nsys_sources import NsysSources
-from tui_probe.pages.nsight.opening import open_imported
+from tui_probe.nsight.importers.chrome_file import is_chrome
+from tui_probe.nsight.importers.nsys import read_nsys
+from tui_probe.nsight.importers.which_tool import tool_of
+from tui_probe.nsight.pages.nsys_pages import kernels_page, ranges_page, totals_page
+from tui_probe.nsight.pages.nsys_sources import NsysSources
+from tui_probe.nsight.pages.opening import open_imported
 
 
 def event(name: str, start: float, length: float, **more: Any) -> dict[str, Any]:

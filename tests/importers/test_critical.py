@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from tests.importers.files import real
-from tui_probe.analysis.chosen_launches import FIND_OUT, choose, iterated_shapes
-from tui_probe.analysis.critical import Critical, bound_of, critical, data_type
-from tui_probe.analysis.kernel_figures import KernelFigures, figures_of
-from tui_probe.analysis.kernel_names import function_of, matched
-from tui_probe.analysis.launch_groups import Shape
-from tui_probe.analysis.sectors import Tensor, Verdict, verdict_of
-from tui_probe.analysis.traffic import durations
 from tui_probe.cli.main import main
-from tui_probe.importers.ncu import read_ncu
+from tui_probe.nsight.analysis.chosen_launches import FIND_OUT, choose, iterated_shapes
+from tui_probe.nsight.analysis.critical import Critical, bound_of, critical, data_type
+from tui_probe.nsight.analysis.kernel_figures import KernelFigures, figures_of
+from tui_probe.nsight.analysis.kernel_names import function_of, matched
+from tui_probe.nsight.analysis.launch_groups import Shape
+from tui_probe.nsight.analysis.sectors import Tensor, Verdict, verdict_of
+from tui_probe.nsight.analysis.traffic import durations
+from tui_probe.nsight.importers.ncu import read_ncu
 
 ATTENTION = Tensor(length=2048, width=64, dtype="fp16", heads=8, batch=2)
 

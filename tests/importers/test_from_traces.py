@@ -11,15 +11,15 @@ import pytest
 from tests.importers.files import details, identity, real, write
 from tests.probes.test_report import Writer
 from tests.trace.make import result_bytes
-from tui_probe.analysis.critical import data_type, operations_per_byte
-from tui_probe.analysis.kernel_figures import COUNTED
 from tui_probe.cli.main import main
-from tui_probe.importers.ncu import read_ncu
-from tui_probe.pages.nsight.critical_rows import CriticalRow
-from tui_probe.pages.nsight.from_traces import figures_of_traces
-from tui_probe.pages.nsight.ncu_report import Sources, ncu_page
-from tui_probe.pages.nsight.page import TablePage
-from tui_probe.pages.nsight.sectors_page import SectorRow, sector_rows
+from tui_probe.nsight.analysis.critical import data_type, operations_per_byte
+from tui_probe.nsight.analysis.kernel_figures import COUNTED
+from tui_probe.nsight.importers.ncu import read_ncu
+from tui_probe.nsight.pages.critical_rows import CriticalRow
+from tui_probe.nsight.pages.from_traces import figures_of_traces
+from tui_probe.nsight.pages.ncu_report import Sources, ncu_page
+from tui_probe.nsight.pages.sectors_page import SectorRow, sector_rows
+from tui_probe.pages.table_page import TablePage
 from tui_probe.probes.gmem_bytes import analysis as gmem_bytes
 from tui_probe.probes.gmem_sectors import analysis as gmem_sectors
 from tui_probe.probes.inst_mix import analysis as inst_mix

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.importers.files import real
-from tui_probe.analysis.name_search import names_meant
 from tui_probe.cli.main import main
+from tui_probe.nsight.analysis.name_search import names_meant
 
 
 @pytest.mark.parametrize(

@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.importers.files import DETAILS, IDENTITY, REAL, details, identity, line
-from tui_probe.analysis.chosen_launches import Plan
-from tui_probe.analysis.kernel_figures import COUNTED, TENSOR_ACTIVITY
-from tui_probe.analysis.sectors import Tensor
 from tui_probe.errors import ImportFileError
-from tui_probe.importers.ncu import read_ncu
-from tui_probe.importers.numbers import number_of, point_of
-from tui_probe.importers.quantities import base_unit
-from tui_probe.pages.nsight.choices import NCU_PAGES
-from tui_probe.pages.nsight.ncu_report import Sources, ncu_page
-from tui_probe.pages.nsight.page import page_lines
+from tui_probe.nsight.analysis.chosen_launches import Plan
+from tui_probe.nsight.analysis.kernel_figures import COUNTED, TENSOR_ACTIVITY
+from tui_probe.nsight.analysis.sectors import Tensor
+from tui_probe.nsight.importers.ncu import read_ncu
+from tui_probe.nsight.importers.numbers import number_of, point_of
+from tui_probe.nsight.importers.quantities import base_unit
+from tui_probe.nsight.pages.choices import NCU_PAGES
+from tui_probe.nsight.pages.ncu_report import Sources, ncu_page
+from tui_probe.pages.table_page import page_lines
 
 RECORDED = (REAL / "ncu" / "vec_metrics.csv").read_bytes()
 PIECES = st.sampled_from(

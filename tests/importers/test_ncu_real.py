@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.importers.files import real
-from tui_probe.importers.ncu import read_ncu
-from tui_probe.importers.ncu_table import Metric
+from tui_probe.nsight.importers.ncu import read_ncu
+from tui_probe.nsight.importers.ncu_table import Metric
 
 STORED = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
 

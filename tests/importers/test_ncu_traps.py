@@ -9,8 +9,8 @@ import pytest
 
 from tests.importers.files import DETAILS, IDENTITY, details, identity, line, write
 from tui_probe.errors import ImportFileError
-from tui_probe.importers.ncu import HOW_TO_GET_PERMISSION, read_ncu
-from tui_probe.importers.ncu_table import Metric, NcuTable
+from tui_probe.nsight.importers.ncu import HOW_TO_GET_PERMISSION, read_ncu
+from tui_probe.nsight.importers.ncu_table import Metric, NcuTable
 
 BYTES = ("Command line profiler metrics", "dram__bytes.sum", "byte")
 

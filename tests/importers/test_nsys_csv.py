@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.importers.files import write
 from tui_probe.errors import ImportFileError
-from tui_probe.importers.nsys import read_nsys
+from tui_probe.nsight.importers.nsys import read_nsys
 
 TRACE = """\
 NOTICE: Existing SQLite export found: run.sqlite

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from tests.importers.files import real
-from tui_probe.analysis.launch_gaps import gaps
-from tui_probe.analysis.projection import innermost, project
-from tui_probe.importers.nsys import read_nsys
-from tui_probe.importers.nsys_model import NsysReport
+from tui_probe.nsight.analysis.launch_gaps import gaps
+from tui_probe.nsight.analysis.projection import innermost, project
+from tui_probe.nsight.importers.nsys import read_nsys
+from tui_probe.nsight.importers.nsys_model import NsysReport
 
 KERNELS = """
     SELECT k.start, k.end, k.deviceId, k.streamId, s.value, m.value, k.gridX, k.gridY, k.gridZ, k.blockX, k.blockY,

@@ -9,12 +9,12 @@ import pytest
 
 from tests.importers.export import CALL, KERNEL, PROCESS, Table, call, kernel, span, tables, write_export
 from tui_probe.errors import ImportFileError
-from tui_probe.importers.nsys import read_nsys
-from tui_probe.importers.nsys_model import NsysReport
-from tui_probe.pages.nsight.lanes import labels
-from tui_probe.pages.nsight.nsys_pages import gaps_page, kernels_page, ranges_page, totals_page
-from tui_probe.pages.nsight.nsys_sources import NsysSources
-from tui_probe.pages.nsight.timeline import StreamTimeline
+from tui_probe.nsight.importers.nsys import read_nsys
+from tui_probe.nsight.importers.nsys_model import NsysReport
+from tui_probe.nsight.pages.lanes import labels
+from tui_probe.nsight.pages.nsys_pages import gaps_page, kernels_page, ranges_page, totals_page
+from tui_probe.nsight.pages.nsys_sources import NsysSources
+from tui_probe.nsight.pages.timeline import StreamTimeline
 
 GRAPH = ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "graphId", "graphExecId")
 

@@ -12,10 +12,10 @@ from tests.attack.test_memory import bounded
 from tests.importers.export import call, kernel, tables, write_export
 from tests.importers.files import real
 from tui_probe.errors import ImportFileError
-from tui_probe.importers.ncu import read_ncu
-from tui_probe.importers.nsys import read_nsys
-from tui_probe.importers.sqlite_tables import open_tables
 from tui_probe.input_limits import LINE_OF_CSV, SQLITE_VALUE
+from tui_probe.nsight.importers.ncu import read_ncu
+from tui_probe.nsight.importers.nsys import read_nsys
+from tui_probe.nsight.importers.sqlite_tables import open_tables
 
 
 def export(path: Path) -> Path:

@@ -9,10 +9,10 @@ import pytest
 from tests.importers.files import details, identity, write
 from tui_probe.cli.main import main
 from tui_probe.draw.spans import wrap
-from tui_probe.importers.ncu import read_ncu
-from tui_probe.pages.nsight.averages_page import averages_page
-from tui_probe.pages.nsight.ncu_pages import NcuReport, kernels_page
-from tui_probe.pages.nsight.page import TablePage, Words
+from tui_probe.nsight.importers.ncu import read_ncu
+from tui_probe.nsight.pages.averages_page import averages_page
+from tui_probe.nsight.pages.ncu_pages import NcuReport, kernels_page
+from tui_probe.pages.table_page import TablePage, Words
 
 BYTES = ("Command line profiler metrics", "dram__bytes.sum", "byte")
 NAME = "a_kernel_with_a_long_name_of_fifty_one_characters_x(int)"

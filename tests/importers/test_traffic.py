@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests.importers.files import details, identity, real, write
-from tui_probe.analysis.chosen_launches import Plan, choose
-from tui_probe.analysis.traffic import LEVELS, ratios, traffic
-from tui_probe.importers.ncu import read_ncu
-from tui_probe.importers.ncu_table import NcuTable
+from tui_probe.nsight.analysis.chosen_launches import Plan, choose
+from tui_probe.nsight.analysis.traffic import LEVELS, ratios, traffic
+from tui_probe.nsight.importers.ncu import read_ncu
+from tui_probe.nsight.importers.ncu_table import NcuTable
 
 DRAM = ("Command line profiler metrics", "dram__bytes.sum", "byte")
 FLASH = "flash_fwd_kernel"

@@ -13,11 +13,11 @@ from tests.ui.conftest import Stage
 from tests.ui.fakes import Gate
 from tests.ui.pages_stage import SIZES, check_pages, showing
 from tests.ui.test_kernel_screen import let_run
-from tui_probe.analysis.chosen_launches import Plan
 from tui_probe.errors import ImportFileError
+from tui_probe.nsight.analysis.chosen_launches import Plan
+from tui_probe.nsight.pages.opening import open_imported
 from tui_probe.pages.imported import Imported, ImportedPage
-from tui_probe.pages.nsight.opening import open_imported
-from tui_probe.pages.nsight.page import TablePage
+from tui_probe.pages.table_page import TablePage
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager

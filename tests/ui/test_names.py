@@ -9,7 +9,7 @@ import pytest
 from tests.importers.files import real
 from tests.ui.conftest import on_stage
 from tests.ui.pages_stage import showing
-from tui_probe.pages.nsight.opening import open_imported
+from tui_probe.nsight.pages.opening import open_imported
 from tui_probe.ui.feed import Session
 from tui_probe.ui.screens.names import NameScreen
 

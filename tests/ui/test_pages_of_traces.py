@@ -12,7 +12,7 @@ from tests.pages.test_roofline import write_trace
 from tests.trace.make import TraceWriter
 from tests.ui.pages_stage import SIZES, check_pages, showing
 from tui_probe.analysis.roofline import Point, Roof
-from tui_probe.pages.nsight.opening import open_imported
+from tui_probe.nsight.pages.opening import open_imported
 from tui_probe.pages.roofline_pages import open_roofline
 from tui_probe.pages.roofline_points import points
 from tui_probe.trace.follow import open_trace

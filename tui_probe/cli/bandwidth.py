@@ -126,7 +126,7 @@ def lines(measured: Bandwidth, form: Format, cells: int, *, explained: bool = Fa
     from tui_probe.draw.spans import plain
     from tui_probe.pages.bandwidth.sweep_page import SweepPage
     from tui_probe.pages.bandwidth.table_page import bandwidth_page
-    from tui_probe.pages.nsight.page import page_lines
+    from tui_probe.pages.table_page import page_lines
 
     yield from page_lines(bandwidth_page(measured, everything=form != "table"), form, width=cells, explained=explained)
     sweep = sweep_of(measured.swept)

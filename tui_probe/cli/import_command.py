@@ -60,7 +60,7 @@ def with_tool(words: Sequence[str]) -> list[str]:
     file = next((Path(word) for word in words if Path(word).is_file()), None)
     if file is None:
         return [*words]
-    from tui_probe.importers.which_tool import tool_of
+    from tui_probe.nsight.importers.which_tool import tool_of
 
     tool = tool_of(file)
     if tool is None:
@@ -90,7 +90,7 @@ def opened(words: Sequence[str]) -> list[Trace]:
 
 def write_page(page: Any, arguments: argparse.Namespace) -> int:
     """Write a table page; nothing else goes to stdout."""
-    from tui_probe.pages.nsight.page import page_lines
+    from tui_probe.pages.table_page import page_lines
 
     lines = page_lines(
         page,

@@ -6,14 +6,14 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_probe.analysis.sectors import ELEMENT_BYTES, Tensor
-from tui_probe.pages.nsight.choices import NCU_PAGES
+from tui_probe.nsight.analysis.sectors import ELEMENT_BYTES, Tensor
+from tui_probe.nsight.pages.choices import NCU_PAGES
 
 from .import_command import add_output_options, opened, write_page
 from .reading import Reading
 
 if TYPE_CHECKING:
-    from tui_probe.analysis.chosen_launches import Plan
+    from tui_probe.nsight.analysis.chosen_launches import Plan
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,8 +60,8 @@ def add_tensor_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write one page of the files and traces."""
-    from tui_probe.importers.ncu import read_ncu
-    from tui_probe.pages.nsight.ncu_report import Sources, ncu_page
+    from tui_probe.nsight.importers.ncu import read_ncu
+    from tui_probe.nsight.pages.ncu_report import Sources, ncu_page
 
     if not arguments.files and not arguments.trace:
         arguments.refuse("which files? tui-probe import ncu FILE.csv...")
@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def plan_of(arguments: argparse.Namespace) -> Plan:
     """What the options say of the program."""
-    from tui_probe.analysis.chosen_launches import Plan
+    from tui_probe.nsight.analysis.chosen_launches import Plan
 
     return Plan(arguments.warmup, arguments.runs, tuple(arguments.expect))
 

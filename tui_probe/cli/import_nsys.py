@@ -6,13 +6,13 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_probe.pages.nsight.choices import NSYS_PAGES
+from tui_probe.nsight.pages.choices import NSYS_PAGES
 
 from .import_command import add_output_options, opened, plain, width_of, write_lines, write_page
 from .reading import Reading
 
 if TYPE_CHECKING:
-    from tui_probe.pages.nsight.nsys_sources import NsysSources
+    from tui_probe.nsight.pages.nsys_sources import NsysSources
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,9 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write one page."""
-    from tui_probe.importers.nsys import read_nsys
-    from tui_probe.pages.nsight.nsys_pages import gaps_page, kernels_page, ranges_page, totals_page
-    from tui_probe.pages.nsight.nsys_sources import NsysSources
+    from tui_probe.nsight.importers.nsys import read_nsys
+    from tui_probe.nsight.pages.nsys_pages import gaps_page, kernels_page, ranges_page, totals_page
+    from tui_probe.nsight.pages.nsys_sources import NsysSources
 
     pages = {"totals": totals_page, "kernels": kernels_page, "ranges": ranges_page, "gaps": gaps_page}
 
@@ -58,8 +58,8 @@ def write_timeline(sources: NsysSources, arguments: argparse.Namespace) -> int:
     from tui_probe.draw.printable import dump_json
     from tui_probe.draw.spans import plain as words_of
     from tui_probe.draw.spans import to_ascii, wrap
-    from tui_probe.pages.nsight.explanations import EXPLANATIONS
-    from tui_probe.pages.nsight.timeline import StreamTimeline
+    from tui_probe.nsight.pages.explanations import EXPLANATIONS
+    from tui_probe.nsight.pages.timeline import StreamTimeline
 
     drawing = StreamTimeline(sources)
     if arguments.format == "json":

@@ -82,7 +82,7 @@ def which_of_several(named: Path | None, trace: Path) -> str:
 def open_files(arguments: argparse.Namespace, files: list[Path]) -> int:
     """Show files of another profiler: on the screen, or without one their first page."""
     plan, tensor = plan_of(arguments), tensor_of(arguments)
-    from tui_probe.pages.nsight.opening import open_imported
+    from tui_probe.nsight.pages.opening import open_imported
     from tui_probe.pages.views.output import text_lines, view_lines
 
     traces = opened(arguments.beside)

@@ -90,15 +90,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def counted_by_ncu(files: list[Path]) -> Callable[[Kernel], Counters | None]:
     """What tables of Nsight Compute tell of kernels. Raises ImportFileError for files that are none."""
-    from tui_probe.importers.ncu import read_ncu
-    from tui_probe.pages.nsight.counters import counters_of
+    from tui_probe.nsight.importers.ncu import read_ncu
+    from tui_probe.nsight.pages.counters import counters_of
 
     return counters_of(read_ncu(files))
 
 
 def measured_bandwidth(chosen: str | Path | None) -> Bandwidth | float | None:
     """The bandwidth as given, or all that a file of ``tui-probe bandwidth`` has; None if none was given."""
-    from tui_probe.importers.bandwidth_file import read_bandwidth
+    from tui_probe.pages.bandwidth.result_file import read_bandwidth
 
     if chosen is None:
         return None

@@ -87,9 +87,9 @@ def log_path(folder: Path) -> Path:
 
 def report(log: Path, wanted: Sequence[str], arguments: argparse.Namespace) -> None:
     """What was measured; trouble with it does not change the command's exit status."""
-    from tui_probe.importers.ncu import read_ncu
-    from tui_probe.pages.nsight.ncu_report import Sources, ncu_page
-    from tui_probe.pages.nsight.page import page_lines
+    from tui_probe.nsight.importers.ncu import read_ncu
+    from tui_probe.nsight.pages.ncu_report import Sources, ncu_page
+    from tui_probe.pages.table_page import page_lines
 
     from .import_command import text_width
     from .sizes import speaks_utf8

@@ -128,3 +128,8 @@ def percents(parts: Sequence[float], decimals: int = 0) -> list[str]:
 def _decimals(value: float) -> int:
     """Decimals that leave three digits."""
     return 0 if value >= 99.95 else 1 if value >= 9.995 else 2
+
+
+def share(value: float | None) -> str:
+    """A part of a whole, ``91 %``."""
+    return NOT_MEASURED if value is None else f"{100 * value:.0f} %" if value >= 0.0995 else f"{100 * value:.1f} %"

@@ -10,7 +10,7 @@ from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column, table
 from tui_probe.pages.graph_stamps import Ran, ran
-from tui_probe.pages.nsight.page import TablePage, Words
+from tui_probe.pages.table_page import TablePage, Words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

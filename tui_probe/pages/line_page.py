@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.draw import units
 from tui_probe.draw.view import no_progress
 from tui_probe.pages.all_lines import LINE_COLUMNS, kernel_lines, nothing
-from tui_probe.pages.nsight.page import TablePage, Words
+from tui_probe.pages.table_page import TablePage, Words
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.registry import names_of
 

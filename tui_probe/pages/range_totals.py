@@ -9,8 +9,7 @@ from tui_probe.analysis.range_tree import range_tree
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column
-from tui_probe.pages.nsight.figures import share
-from tui_probe.pages.nsight.page import Only, TablePage, Words
+from tui_probe.pages.table_page import Only, TablePage, Words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,7 +80,7 @@ def _names(line: TotalLine) -> tuple[str, ...]:
 
 
 COLUMNS: Final[tuple[Column[TotalLine], ...]] = (
-    Column("share", lambda r: r.share, "share", lambda r: share(r.share)),
+    Column("share", lambda r: r.share, "share", lambda r: units.share(r.share)),
     Column("seconds", lambda r: r.launched.seconds, "total", lambda r: units.duration(r.launched.seconds)),
     Column("launches", lambda r: r.launched.launches, "launches", lambda r: units.count(r.launched.launches)),
     Column("probed", lambda r: r.launched.probed, "probed", lambda r: units.count(r.launched.probed), rank=2),

@@ -13,7 +13,6 @@ from tui_probe.draw.table import in_data, safe
 from tui_probe.draw.view import Drawing
 from tui_probe.pages.imported import Imported, ImportedPage
 from tui_probe.pages.limits import WANTED
-from tui_probe.pages.nsight.page import TablePage, Words
 from tui_probe.pages.roofline import (
     NO_CHART,
     NOTE,
@@ -25,6 +24,7 @@ from tui_probe.pages.roofline import (
     scaled,
     verdict_lines,
 )
+from tui_probe.pages.table_page import TablePage, Words
 from tui_probe.probekit.quantities import measured_with, measuring_all
 
 if TYPE_CHECKING:

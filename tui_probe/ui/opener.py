@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tui_probe.draw.view import Document
-from tui_probe.pages.nsight.page import TablePage
+from tui_probe.pages.table_page import TablePage
 from tui_probe.ui.opening import Nothing, Opening
 from tui_probe.ui.views.document import DocumentView
 from tui_probe.ui.views.drawing import DrawingView

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tui_probe.cli.chosen import chosen_settings, setting_problems
 from tui_probe.errors import ProbeError
-from tui_probe.importers.bandwidth_file import read_bandwidth
+from tui_probe.pages.bandwidth.result_file import read_bandwidth
 from tui_probe.probe_files.choices import choose
 
 from . import Item

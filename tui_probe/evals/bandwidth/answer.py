@@ -12,7 +12,7 @@ from tui_probe.errors import ImportFileError
 from tui_probe.evals.answer import Answer, Table
 from tui_probe.evals.opening import nothing_measured
 from tui_probe.evals.published import compared
-from tui_probe.importers.bandwidth_file import parse_bandwidth
+from tui_probe.pages.bandwidth.result_file import parse_bandwidth
 from tui_probe.trace.plain_file import read_plain
 
 from .products import PRODUCT, Product, products_in

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from tui_probe.analysis.kernel_figures import COUNTED
 from tui_probe.draw import units
 from tui_probe.draw.bar_chart import Bar, BarChart
 from tui_probe.draw.shorten import shorten
@@ -13,8 +12,9 @@ from tui_probe.draw.table import Column
 from tui_probe.evals.answer import Answer, Table
 from tui_probe.evals.opening import nothing_measured
 from tui_probe.evals.published import compared
-from tui_probe.pages.nsight.critical_rows import columns_of
-from tui_probe.pages.nsight.sectors_page import SECTOR_COLUMNS
+from tui_probe.nsight.analysis.kernel_figures import COUNTED
+from tui_probe.nsight.pages.critical_rows import columns_of
+from tui_probe.nsight.pages.sectors_page import SECTOR_COLUMNS
 
 from .collect import PROBE, STORES
 from .programs import Program, programs_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.view import Progress
     from tui_probe.evals.given import Given
-    from tui_probe.pages.nsight.sectors_page import SectorRow
+    from tui_probe.nsight.pages.sectors_page import SectorRow
 
 NAME: Final = "critical"
 _LEFT_OUT: Final = ("program", "origin", "grid", "block")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.analysis.sectors import Tensor
 from tui_probe.evals.evaluation import PROGRAMS, PYTHON, Collection
+from tui_probe.nsight.analysis.sectors import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tui_probe.analysis.critical import data_type
 from tui_probe.errors import ImportFileError
-from tui_probe.importers.ncu import read_ncu
-from tui_probe.pages.nsight.critical_page import critical_page
-from tui_probe.pages.nsight.from_traces import figures_of_traces
-from tui_probe.pages.nsight.sectors_page import sector_rows
+from tui_probe.nsight.analysis.critical import data_type
+from tui_probe.nsight.importers.ncu import read_ncu
+from tui_probe.nsight.pages.critical_page import critical_page
+from tui_probe.nsight.pages.from_traces import figures_of_traces
+from tui_probe.nsight.pages.sectors_page import sector_rows
 
 from .collect import TENSORS
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from tui_probe.analysis.kernel_figures import KernelFigures
-    from tui_probe.analysis.sectors import Tensor
     from tui_probe.evals.given import Given
-    from tui_probe.pages.nsight.critical_rows import CriticalRow
-    from tui_probe.pages.nsight.sectors_page import SectorRow
+    from tui_probe.nsight.analysis.kernel_figures import KernelFigures
+    from tui_probe.nsight.analysis.sectors import Tensor
+    from tui_probe.nsight.pages.critical_rows import CriticalRow
+    from tui_probe.nsight.pages.sectors_page import SectorRow
     from tui_probe.trace.model import Trace
 
 

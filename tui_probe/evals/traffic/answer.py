@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.analysis.chosen_launches import FIND_OUT, Plan
 from tui_probe.draw import units
 from tui_probe.draw.bar_chart import Bar, BarChart
 from tui_probe.errors import ImportFileError
 from tui_probe.evals.answer import Answer, Table
 from tui_probe.evals.opening import nothing_measured
-from tui_probe.importers.ncu import read_ncu
-from tui_probe.pages.nsight.ncu_pages import NcuReport, kernels_page
-from tui_probe.pages.nsight.traffic_page import traffic_page
+from tui_probe.nsight.analysis.chosen_launches import FIND_OUT, Plan
+from tui_probe.nsight.importers.ncu import read_ncu
+from tui_probe.nsight.pages.ncu_pages import NcuReport, kernels_page
+from tui_probe.nsight.pages.traffic_page import traffic_page
 
 from .collect import RUNS, SPARSE, WARM_UP, WAYS
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from tui_probe.analysis.traffic import Level
     from tui_probe.draw.view import Progress
     from tui_probe.evals.given import Given
-    from tui_probe.pages.nsight.page import TablePage
-    from tui_probe.pages.nsight.traffic_page import TrafficRow
+    from tui_probe.nsight.analysis.traffic import Level
+    from tui_probe.nsight.pages.traffic_page import TrafficRow
+    from tui_probe.pages.table_page import TablePage
 
 NAME: Final = "traffic"
 _SPARSE: Final = "sparse"

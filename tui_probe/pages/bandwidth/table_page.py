@@ -9,7 +9,7 @@ from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.pages.bandwidth.explanations import BANDWIDTH, CACHES, TIMES
 from tui_probe.pages.bandwidth.findings import cache_findings
-from tui_probe.pages.nsight.page import TablePage, Words
+from tui_probe.pages.table_page import TablePage, Words
 
 if TYPE_CHECKING:
     from tui_probe.bandwidth.figures import Bandwidth, Card, Figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tui_probe.pages.nsight.page import TablePage, Words
+from tui_probe.pages.table_page import TablePage, Words
 from tui_probe.trace.offset import Offset
 from tui_probe.ui.views.grown import GrownView
 

@@ -10,7 +10,7 @@ from tui_probe.ui.views.grown import GrownView
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui_probe.pages.nsight.page import TablePage
+    from tui_probe.pages.table_page import TablePage
     from tui_probe.trace.model import Trace
     from tui_probe.ui.feed import ProcessView
     from tui_probe.ui.views.view import Desk

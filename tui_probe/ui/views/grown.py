@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tui_probe.ui.views.rows import RowsView
 
 if TYPE_CHECKING:
-    from tui_probe.pages.nsight.page import TablePage
+    from tui_probe.pages.table_page import TablePage
     from tui_probe.trace.model import Trace
     from tui_probe.ui.feed import ProcessView
     from tui_probe.ui.views.view import Desk

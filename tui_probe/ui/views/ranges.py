@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tui_probe.pages import range_totals
-from tui_probe.pages.nsight.page import TablePage, Words
 from tui_probe.pages.range_page import ABOUT, NONE, RangeLine, range_page
 from tui_probe.pages.range_totals import key_of, range_totals_page
+from tui_probe.pages.table_page import TablePage, Words
 from tui_probe.ui.views.grown import GrownView
 
 if TYPE_CHECKING:

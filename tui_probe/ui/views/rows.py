@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_probe.pages.nsight.page import TablePage
+from tui_probe.pages.table_page import TablePage
 from tui_probe.ui.views.document import DocumentView
 
 if TYPE_CHECKING:

@@ -1,0 +1,256 @@
+"""Which launches of a profiled program are its measured iterations, and why the others are not.
+
+A program that is measured does its work N = warm-up + runs times, among launches that prepare and check. The kernels
+of interest are those launched N times, or a multiple. Where N is not given it is found: the sequence of launches
+repeats N times (``tui_probe.nsight.analysis.periods``). The first ``warm-up`` iterations are left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.nsight.analysis.launch_groups import Session, Shape, sessions_of, shape_of
+from tui_probe.nsight.analysis.periods import Repeat, apart, iterations, repeats
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from tui_probe.nsight.importers.ncu_table import NcuTable
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the user says of the program; None is to be found."""
+
+    warm_up: int | None = None
+    runs: int | None = None
+    expected: tuple[str, ...] = ()
+    """Parts of names of kernels that should have run."""
+
+    @property
+    def times(self) -> int | None:
+        """Warm-up + runs, if both are known."""
+        return None if self.warm_up is None or self.runs is None else self.warm_up + self.runs
+
+
+FIND_OUT: Final = Plan()
+"""Nothing is given: everything is to be found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """One measured part of one process.
+
+    ``launches`` (positions in the table) and ``iteration`` (from 0) have one entry per launch of the part, the warm-up
+    among them. ``found`` tells whether N was found in the sequence, not given.
+    """
+
+    file: int
+    process: int | None
+    part: int
+    times: int
+    warm_up: int
+    found: bool
+    launches: NDArray[np.int64]
+    iteration: NDArray[np.int64]
+    whole: bool = False
+    """Whether it is all of a process in which nothing repeats, taken as one iteration."""
+
+    @property
+    def runs(self) -> int:
+        return self.times - self.warm_up
+
+    @property
+    def measured(self) -> NDArray[np.int64]:
+        """Launches after the warm-up."""
+        return self.launches[self.iteration >= self.warm_up]
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What became of the launches of one shape in one process. ``loop`` is None where none is in an iteration: then all
+    are dropped, or all kept in a file without iterations.
+    """
+
+    shape: Shape
+    file: int
+    process: int | None
+    launches: Sequence[int]
+    kept: int
+    reason: str
+    loop: Loop | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The measured parts of all processes, the fate of every shape, and expected kernels that never ran."""
+
+    loops: Sequence[Loop]
+    fates: Sequence[Fate]
+    missing: Sequence[str]
+    notes: Sequence[str]
+    whole: Sequence[Loop] = ()
+    """Processes of files without iterations, in which every launch counts."""
+
+    @property
+    def parts(self) -> list[Loop]:
+        """All that counts."""
+        return [*self.loops, *self.whole]
+
+    @property
+    def measured(self) -> list[int]:
+        """Positions in the table of the launches that are kept: as many of each shape as its fate says."""
+        whole = (fate.launches for fate in self.fates if fate.loop is None and fate.kept)
+        return [*(launch for loop in self.loops for launch in loop.measured.tolist()), *chain.from_iterable(whole)]
+
+
+def choose(table: NcuTable, plan: Plan) -> Choice:
+    """The launches that matter; what could not be found is told in the notes."""
+    loops: list[Loop] = []
+    fates: list[Fate] = []
+    notes: list[str] = []
+    sessions = sessions_of(table)
+    for session in sessions:
+        own = _loops(session, plan)
+        loops += own
+        fates += _fates(session, own, plan)
+        if not own:
+            notes.append(f"{table.files[session.file].name}: {_why_none(session, plan)}")
+    if loops and plan.warm_up is None and plan.runs is None:
+        notes.append(
+            "averages are over all iterations: the launches do not show how many were warm-up; say so with --warmup or"
+            " --runs"
+        )
+    names = [launch.kernel for launch in table.launches]
+    missing = [part for part in plan.expected if not any(part in name for name in names)]
+    with_loops = {loop.file for loop in loops}
+    fates = [fate if fate.file in with_loops else _all_kept(fate) for fate in fates]
+    whole = [_whole(session) for session in sessions if session.file not in with_loops]
+    return Choice(loops, fates, missing, notes, whole)
+
+
+def _all_kept(fate: Fate) -> Fate:
+    """Of a file without iterations every launch counts: there are none that stand out as what is measured."""
+    return replace(fate, kept=len(fate.launches), reason=f"all count: {fate.reason}")
+
+
+def _whole(session: Session) -> Loop:
+    """All launches of a process as one iteration."""
+    launches = np.asarray(session.launches, dtype=np.int64)
+    return Loop(session.file, session.process, 0, 1, 0, False, launches, np.zeros_like(launches), whole=True)
+
+
+def _loops(session: Session, plan: Plan) -> list[Loop]:
+    """The measured parts of one process: as given, else found. None if they leave no run after the warm-up."""
+    if plan.times is None:
+        parts = iterations(session.codes)
+        if not parts or _warm_up(parts[0].times, plan) is None:
+            return []
+        return [_loop(session, part, number, part.times, plan) for number, part in enumerate(parts)]
+    times = plan.times
+    parts = apart(repeat for repeat in repeats(session.codes, max(times, 2)) if repeat.times % times == 0)
+    if parts:
+        return [_loop(session, part, number, times, plan) for number, part in enumerate(parts)]
+    return _counted_loop(session, times, plan)
+
+
+def _loop(session: Session, part: Repeat, number: int, times: int, plan: Plan) -> Loop:
+    count = part.end - part.start
+    launches = np.asarray(session.launches[part.start : part.end], dtype=np.int64)
+    iteration = np.arange(count, dtype=np.int64) * times // count
+    warm_up = _warm_up(times, plan) or 0
+    return Loop(session.file, session.process, number, times, warm_up, plan.times is None, launches, iteration)
+
+
+def _warm_up(times: int, plan: Plan) -> int | None:
+    """Iterations to leave out of ``times``; None if no run is left, or there are fewer than the runs asked for."""
+    if plan.warm_up is not None:
+        return plan.warm_up if plan.warm_up < times else None
+    if plan.runs is not None:
+        return times - plan.runs if plan.runs <= times else None
+    return 0
+
+
+def _counted_loop(session: Session, times: int, plan: Plan) -> list[Loop]:
+    """Where no sequence repeats: the shapes launched ``times`` times or a multiple, in the order of launching."""
+    launches: list[int] = []
+    iteration: list[int] = []
+    for code, count in Counter(session.codes).items():
+        if count % times == 0:
+            launches += session.of_shape(code)
+            iteration += [each * times // count for each in range(count)]
+    if not launches:
+        return []
+    order = np.argsort(launches)
+    positions, numbers = np.array(launches, dtype=np.int64)[order], np.array(iteration, dtype=np.int64)[order]
+    return [Loop(session.file, session.process, 0, times, plan.warm_up or 0, False, positions, numbers)]
+
+
+def _fates(session: Session, loops: Iterable[Loop], plan: Plan) -> list[Fate]:
+    """The fate of each shape, in the order of first launch."""
+    owner = {launch: loop for loop in loops for launch in loop.launches.tolist()}
+    measured = {launch for loop in loops for launch in loop.measured.tolist()}
+    fates = []
+    for code, shape in enumerate(session.shapes):
+        launches = session.of_shape(code)
+        inside = [launch for launch in launches if launch in owner]
+        loop = owner[inside[0]] if inside else None
+        kept = sum(launch in measured for launch in launches)
+        reason = _kept(loop, len(launches), inside, kept) if loop is not None else _dropped(len(launches), owner, plan)
+        fates.append(Fate(shape, session.file, session.process, launches, kept, reason, loop))
+    return fates
+
+
+def _kept(loop: Loop, launched: int, inside: Sequence[int], kept: int) -> str:
+    each, odd = divmod(len(inside), loop.times)
+    words = f"{_count(len(inside))} in" if odd else f"{_count(each)} ×"
+    words += f" {_count(loop.times)} iterations"
+    words += f", {_count(loop.warm_up)} warm-up dropped" if loop.warm_up else ""
+    outside = f", {_count(launched - len(inside))} outside of them dropped" if launched > len(inside) else ""
+    return f"{words}{outside}" if kept else f"{words}: none left"
+
+
+def _count(number: int) -> str:
+    """With thin groups, as pages have it: ``12 345``."""
+    return f"{number:,}".replace(",", " ")
+
+
+def _dropped(launched: int, owner: object, plan: Plan) -> str:
+    times = "once" if launched == 1 else f"{_count(launched)} times"
+    if plan.times is not None and launched % plan.times == 0 and owner:
+        return f"launched {times}, but outside of the iterations"
+    if plan.times is not None:
+        return f"launched {times}, no multiple of {_count(plan.times)}"
+    return f"launched {times}, outside of what repeats" if owner else f"launched {times}, nothing repeats"
+
+
+def _why_none(session: Session, plan: Plan) -> str:
+    if plan.times is None:
+        parts = iterations(session.codes)
+        if len(session.shapes) == len(session.codes):
+            return "every kernel was launched once, so no warm-up was removed"
+        if not parts:
+            return "no sequence of launches repeats, so no warm-up was removed: give --warmup and --runs"
+        said = f"a warm-up of {plan.warm_up}" if plan.warm_up is not None else f"{plan.runs} runs"
+        return f"its launches repeat {_count(parts[0].times)} times, too few for {said}"
+    counts = ", ".join(_count(count) for count in sorted(set(Counter(session.codes).values())))
+    return f"no kernel was launched {_count(plan.times)} times, nor a multiple (there are {counts})"
+
+
+def iterated_shapes(table: NcuTable, choice: Choice, times: NDArray[np.float64], plan: Plan) -> set[Shape] | None:
+    """The shapes launched in the iterations; None where these were found and do not hold most of the time.
+
+    ``times`` is ns by launch; where it is not measured the number of launches stands for it.
+    """
+    inside = [launch for loop in choice.loops for launch in loop.launches.tolist()]
+    weights = np.ones(len(times)) if np.isnan(times).any() else times
+    if not inside or (plan.times is None and weights[inside].sum() < weights.sum() / 2):
+        return None
+    return {shape_of(table, launch) for launch in inside}

@@ -1,0 +1,184 @@
+"""The critical kernel of a program: the one that does its matrix products, or takes its time; and the evidence.
+
+In turn, until one kernel is left:
+
+    1. kernels of the measured iterations, where these are given, or found and hold most of the time
+    2. those of them that use tensor cores, by activity of the tensor pipe (ncu) or counted operations (probes);
+       where none does, all
+    3. those that store exactly the sectors of the expected tensor, where one is given and any does; not where no
+       kernel uses tensor cores, since then each that only copies or converts the tensor would do
+    4. the one with the most tensor work, or where none uses tensor cores the most time, by a tenth at least
+
+Each kernel's type comes from its instructions; whether it is bound by compute or memory, from the parts of the peak
+that it reaches.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from tui_probe.nsight.analysis.sectors import stores_tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from tui_probe.nsight.analysis.kernel_figures import KernelFigures
+    from tui_probe.nsight.analysis.launch_groups import Shape
+    from tui_probe.nsight.analysis.sectors import Tensor
+
+Bound = Literal["compute", "memory", "neither"]
+_APART: Final = 1.1
+"""How much more than the next a kernel must do to stand out."""
+_BUSY: Final = 60.0
+"""Percent of the peak above which ncu's own rules call a unit the bottleneck; below it, latency is."""
+_NAMED_TYPES: Final = (
+    ("bf16", re.compile(r"bf16|bfloat16", re.IGNORECASE)),
+    ("fp16", re.compile(r"(?<![a-z])f(?:p)?16|half", re.IGNORECASE)),
+    ("tf32", re.compile(r"tf32", re.IGNORECASE)),
+    ("fp64", re.compile(r"f(?:p)?64|double", re.IGNORECASE)),
+)
+"""Types that a name tells. fp32 is not among them: kernels of every type add up in it, and say so in their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One question that was put to the kernels, and its answer."""
+
+    question: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Critical:
+    """The critical kernel (None: nothing tells), the steps that led to it, and every kernel by tensor work and time."""
+
+    kernel: KernelFigures | None
+    steps: Sequence[Step]
+    ranked: Sequence[KernelFigures]
+
+
+@dataclass(frozen=True, slots=True)
+class DataType:
+    """The type that a kernel computes in. ``evidence`` says how it is known."""
+
+    name: str
+    evidence: str
+
+
+def critical(
+    kernels: Sequence[KernelFigures], tensor: Tensor | None = None, iterated: Collection[Shape] | None = None
+) -> Critical:
+    """The critical kernel of one program; ``iterated`` are the shapes of its iterations, None where not known."""
+    ranked = sorted(kernels, key=lambda each: (-(each.tensor_work or 0.0), -(each.share or 0.0)))
+    left, steps = list(ranked), []
+    for narrow in (
+        lambda these: _iterated(these, iterated), _with_tensor_cores, lambda these: _storing(these, tensor), _heaviest
+    ):  # fmt: skip
+        left, step = narrow(left)
+        steps.append(step)
+    return Critical(left[0] if len(left) == 1 else None, steps, ranked)
+
+
+def _iterated(kernels: list[KernelFigures], iterated: Collection[Shape] | None) -> tuple[list[KernelFigures], Step]:
+    question = "which run in the iterations"
+    if iterated is None:
+        return kernels, Step(question, "no iterations are known that hold most of the time")
+    inside = [kernel for kernel in kernels if kernel.shape in iterated]
+    if not inside:
+        return kernels, Step(question, f"none of {len(kernels)}: no kernel is left out")
+    return inside, Step(question, f"{len(inside)} of {len(kernels)}")
+
+
+def _with_tensor_cores(kernels: list[KernelFigures]) -> tuple[list[KernelFigures], Step]:
+    question = "which use tensor cores"
+    if all(kernel.uses_tensor_cores is None for kernel in kernels):
+        return kernels, Step(
+            question,
+            "not measured: collect sm__pipe_tensor_cycles_active, or run a probe that counts tensor operations",
+        )
+    using = [kernel for kernel in kernels if kernel.uses_tensor_cores]
+    if using:
+        return using, Step(question, f"{len(using)} of {len(kernels)}")
+    most = max((kernel.tensor_activity or 0.0 for kernel in kernels), default=0.0)
+    seen = f" (activity {most:.2g} % at most, which other instructions cause too)" if most else ""
+    return kernels, Step(question, f"none of {len(kernels)}{seen}: no kernel is left out")
+
+
+def _storing(kernels: list[KernelFigures], tensor: Tensor | None) -> tuple[list[KernelFigures], Step]:
+    question = "which store the expected tensor"
+    if tensor is None:
+        return kernels, Step(question, "not asked: give --seq-len, --head-dim and --dtype")
+    if all(kernel.store_sectors is None for kernel in kernels):
+        return kernels, Step(question, "store sectors not measured")
+    expected = f"{tensor.sectors:,}".replace(",", " ")
+    storing = [kernel for kernel in kernels if stores_tensor(kernel, tensor)]
+    if storing and all(kernel.uses_tensor_cores is False for kernel in kernels):
+        return kernels, Step(question, f"{len(storing)} of {len(kernels)}, which copies of it would too: none left out")
+    if not storing:
+        return kernels, Step(question, f"none stores {expected} sectors: no kernel is left out")
+    return storing, Step(question, f"{len(storing)} of {len(kernels)} store {expected} sectors")
+
+
+def _heaviest(kernels: list[KernelFigures]) -> tuple[list[KernelFigures], Step]:
+    question = "which does the most"
+    if len(kernels) < 2:
+        return kernels, Step(question, "one is left" if kernels else "there is no kernel")
+    measures: tuple[tuple[str, Callable[[KernelFigures], float | None]], ...] = (
+        ("tensor work", lambda kernel: kernel.tensor_work if kernel.uses_tensor_cores else None),
+        ("time", lambda kernel: kernel.share),
+    )
+    for name, measure in measures:
+        values = [measure(kernel) or 0.0 for kernel in kernels]
+        first, second = sorted(values, reverse=True)[:2]
+        if not first:
+            continue
+        parts = f"{first / sum(values):.0%} of their {name}, the next {second / sum(values):.0%}"
+        if first < _APART * second:
+            return kernels, Step(question, f"none stands out: the first has {parts}")
+        return [kernels[values.index(first)]], Step(question, f"one has {parts}")
+    return kernels, Step(question, "neither tensor work nor time tells them apart")
+
+
+def data_type(kernel: KernelFigures) -> DataType | None:
+    """The type that most of a kernel's operations are in; None where neither instructions nor name tell.
+
+    Tensor operations go first: where there are any they are the bulk, and plain arithmetic only helps.
+    """
+    tensor = {kind: count for kind, count in kernel.tensor_types.items() if count}
+    if tensor:
+        return DataType(max(tensor, key=tensor.__getitem__), "operations of tensor cores")
+    if kernel.uses_tensor_cores and kernel.matrix_types:
+        name = max(kernel.matrix_types, key=kernel.matrix_types.__getitem__)
+        whole = sum(kernel.matrix_types.values())
+        return DataType(name, f"{kernel.matrix_types[name]:.0f} of {whole:.0f} matrix instructions in its code")
+    named = _named_type(kernel.shape.kernel)
+    if kernel.uses_tensor_cores:
+        return DataType(named, "its name; tensor cores do the work") if named else None
+    arithmetic = {kind: count for kind, count in kernel.arithmetic.items() if count}
+    if arithmetic:
+        name = max(arithmetic, key=arithmetic.__getitem__)
+        return DataType(name, f"{arithmetic[name] / sum(arithmetic.values()):.0%} of its arithmetic")
+    return DataType(named, "its name") if named else None
+
+
+def _named_type(kernel: str) -> str | None:
+    """A type that the name of the kernel tells, as ``ampere_bf16_s16816gemm`` or ``…<…, cutlass::half_t>``."""
+    return next((name for name, pattern in _NAMED_TYPES if pattern.search(kernel)), None)
+
+
+def bound_of(kernel: KernelFigures) -> Bound | None:
+    """What limits a kernel; None where the parts of the peak were not measured."""
+    if kernel.compute is None or kernel.memory is None:
+        return None
+    if max(kernel.compute, kernel.memory) < _BUSY:
+        return "neither"
+    return "compute" if kernel.compute > kernel.memory else "memory"
+
+
+def operations_per_byte(kernel: KernelFigures) -> float | None:
+    """Tensor operations / bytes that loads and stores asked for, both as counted by probes."""
+    if kernel.tensor_operations is None or not kernel.requested_bytes:
+        return None
+    return kernel.tensor_operations / kernel.requested_bytes

@@ -1,0 +1,228 @@
+"""Events of one Chrome trace, collected as columns."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.nsight.importers.nsys_model import UNKNOWN, Device
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+_KERNELS: Final = frozenset({"kernel"})
+_COPIES: Final = frozenset({"gpu_memcpy", "gpu_memset", "memcpy", "memset"})
+_CALLS: Final = frozenset({"cuda_runtime", "cuda_driver", "runtime", "driver"})
+_RANGES: Final = frozenset({"cpu_op", "operator", "user_annotation"})
+_MODULE: Final = "nn.Module: "
+"""The beginning of the name of a module among the functions of Python, which are too many to be ranges."""
+_GPU: Final = re.compile(r"/device:GPU:(\d{1,6})")
+_STREAM: Final = re.compile(r"Stream #(\d{1,9})")
+_DETAIL: Final = re.compile(r"(\w+):(\S+)")
+_LATEST: Final = 1 << 62
+"""Ns from which on a time is none; with the base of a file, which is half of it at most, it has 64 bits."""
+_MOST: Final = (1 << 31) - 1
+
+
+class Rows:
+    """Rows of integers as columns by name, of 64 bits (``q``) or 32 (``i``)."""
+
+    def __init__(self, codes: Mapping[str, str]) -> None:
+        self._columns = {name: array(code) for name, code in codes.items()}
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values())))
+
+    def add(self, *values: int) -> None:
+        for column, value in zip(self._columns.values(), values, strict=True):
+            column.append(value)
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The columns, which are no copies: no row may be added any more."""
+        return {
+            name: np.frombuffer(column, dtype=np.dtype(column.typecode)) if column else np.empty(0, column.typecode)
+            for name, column in self._columns.items()
+        }
+
+
+_TIMES: Final = {"start": "q", "end": "q"}
+_WHERE: Final = {"device": "i", "context": "i", "stream": "i"}
+SHAPE: Final = ("grid x", "grid y", "grid z", "block x", "block y", "block z")
+
+
+class Collector:
+    """What one file holds. Times are ns, of which the earliest may be any; ``name`` is a position in ``names``."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.names: dict[str, int] = {}
+        self.paths: dict[tuple[str, ...], int] = {(): 0}
+        """Scopes around kernels, the outermost first."""
+        self.kernels = Rows(
+            _TIMES | _WHERE | {"correlation": "q", "name": "i", "path": "i"} | dict.fromkeys(SHAPE, "i")
+            | {"registers": "i", "shared": "i"}
+        )  # fmt: skip
+        self.copies = Rows(_TIMES | _WHERE)
+        self.calls = Rows({"thread": "i", **_TIMES, "correlation": "q"})
+        self.ranges = Rows(_TIMES | {"thread": "i", "name": "i"})
+        self.threads: dict[tuple[object, object], int] = {}
+        """Threads of the host by process and thread, as the file names them."""
+        self.devices: dict[int, Device] = {}
+        self.base = 0
+        self.count = self.odd = 0
+        """Events that were read, and those without times that can be."""
+        self.is_cut_off = False
+        self._gpus: dict[object, int] = {}
+        self._streams: dict[tuple[object, object], int | None] = {}
+
+    def about(self, key: str, value: Any) -> None:
+        """A member of the file beside its events."""
+        if key == "baseTimeNanoseconds" and isinstance(value, int) and abs(value) < _LATEST >> 1:
+            self.base = value
+        if key == "deviceProperties" and isinstance(value, list):
+            for each in value:
+                if isinstance(each, dict) and isinstance(each.get("id"), int):
+                    sms = each.get("numSms")
+                    name = str(each.get("name", "GPU"))
+                    self.devices[each["id"]] = Device(each["id"], name, sms if isinstance(sms, int) else None)
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        """One event."""
+        kind = event.get("ph")
+        if kind == "M":
+            self._name(event)
+        if kind != "X":
+            return
+        self.count += 1
+        start, length = _ns(event.get("ts")), _ns(event.get("dur"))
+        if start is None or length is None or length < 0 or start + length >= _LATEST:
+            self.odd += 1
+            return
+        self._take_timed(event, start, start + length)
+
+    def _take_timed(self, event: Mapping[str, Any], start: int, end: int) -> None:
+        category, name = str(event.get("cat", "")).lower(), str(event.get("name", ""))
+        details = event.get("args")
+        details = details if isinstance(details, dict) else {}
+        process, thread = _key(event.get("pid")), _key(event.get("tid"))
+        if category in _KERNELS:
+            self._kernel(name, start, end, details, _whole(details.get("device"), 0), _whole(thread))
+        elif category in _COPIES:
+            self._copy(start, end, details, _whole(thread))
+        elif category in _CALLS:
+            self._call(start, end, self._thread(process, thread), details.get("correlation"))
+        elif category in _RANGES or (category == "python_function" and name.startswith(_MODULE)):
+            self._range(name.removeprefix(_MODULE), start, end, self._thread(process, thread))
+        elif not category and process in self._gpus:
+            self._of_jax(name, start, end, details, process, thread)
+        elif not category:
+            self._host_of_jax(name, start, end, self._thread(process, thread), details)
+
+    def _name(self, event: Mapping[str, Any]) -> None:
+        """A name of a process or a thread, by which JAX tells GPUs and streams."""
+        details = event.get("args")
+        name = str(details.get("name", "")) if isinstance(details, dict) else ""
+        process = _key(event.get("pid"))
+        if event.get("name") == "process_name" and (match := _GPU.search(name)):
+            self._gpus[process] = int(match[1])
+        if event.get("name") == "thread_name":
+            match = _STREAM.search(name)
+            self._streams[process, _key(event.get("tid"))] = int(match[1]) if match else None
+
+    def _thread(self, process: object, thread: object) -> int:
+        return self.threads.setdefault((process, thread), len(self.threads))
+
+    def _kernel(self, name: str, start: int, end: int, details: Mapping[str, Any], device: int, thread: int) -> None:
+        shape = (*_sides(details.get("grid")), *_sides(details.get("block")))
+        stack = details.get("call_stack")
+        path = (
+            tuple(map(str, stack[:-1] if stack and str(stack[-1]) == name else stack))
+            if isinstance(stack, list)
+            else ()
+        )
+        self._add_kernel(
+            name,
+            (start, end, device, _whole(details.get("context")), _whole(details.get("stream"), thread)),
+            _whole(details.get("correlation")),
+            (*shape, _whole(details.get("registers per thread")), _whole(details.get("shared memory"))),
+            tuple(scope for scope in path if scope not in ("ROOT", "<root>")),
+        )
+
+    def _add_kernel(
+        self, name: str, where: tuple[int, ...], correlation: int, shape: tuple[int, ...], path: tuple[str, ...]
+    ) -> None:
+        code = self.names.setdefault(name, len(self.names))
+        self.kernels.add(*where, correlation, code, self.paths.setdefault(path, len(self.paths)), *shape)
+
+    def _of_jax(
+        self, name: str, start: int, end: int, details: Mapping[str, Any], process: object, thread: object
+    ) -> None:
+        """A kernel or a copy of a stream; the device's other threads show the same by operation and by module."""
+        stream = self._streams.get((process, thread))
+        if stream is None:
+            return
+        found = dict(_DETAIL.findall(str(details.get("kernel_details", ""))))
+        if "memcpy_details" in details or "memset_details" in details:
+            self.copies.add(start, end, self._gpus[process], UNKNOWN, stream)
+            return
+        shape = (*_sides(found.get("grid", "").split(",")), *_sides(found.get("block", "").split(",")))
+        shared = [_whole(found.get(key)) for key in ("static_shared", "dynamic_shared")]
+        path = tuple(str(details[key]) for key in ("hlo_module", "hlo_op") if details.get(key))
+        self._add_kernel(
+            name,
+            (start, end, self._gpus[process], UNKNOWN, stream),
+            _whole(details.get("correlation_id")),
+            (*shape, _whole(found.get("regs")), UNKNOWN if UNKNOWN in shared else sum(shared)),
+            path,
+        )
+
+    def _host_of_jax(self, name: str, start: int, end: int, thread: int, details: Mapping[str, Any]) -> None:
+        if name.startswith("cu") and "correlation_id" in details:
+            self._call(start, end, thread, details["correlation_id"])
+        else:
+            self._range(name, start, end, thread)
+
+    def _copy(self, start: int, end: int, details: Mapping[str, Any], thread: int) -> None:
+        stream, context = _whole(details.get("stream"), thread), _whole(details.get("context"))
+        self.copies.add(start, end, _whole(details.get("device"), 0), context, stream)
+
+    def _call(self, start: int, end: int, thread: int, correlation: object) -> None:
+        if (number := _whole(correlation)) != UNKNOWN:
+            self.calls.add(thread, start, end, number)
+
+    def _range(self, name: str, start: int, end: int, thread: int) -> None:
+        self.ranges.add(start, end, thread, self.names.setdefault(name, len(self.names)))
+
+
+def _key(value: object) -> object:
+    """A process or a thread, which may be a number or a name."""
+    return value if isinstance(value, int | str) else None
+
+
+def _ns(value: Any) -> int | None:
+    """Microseconds of a file in ns."""
+    try:
+        found = round(value * 1000)
+    except (TypeError, ValueError, ArithmeticError):
+        return None
+    return found if isinstance(found, int) and abs(found) < _LATEST else None
+
+
+def _whole(value: Any, otherwise: int = UNKNOWN) -> int:
+    """A number that is not negative; ``otherwise`` where there is none."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19:
+        value = int(value)
+    return value if isinstance(value, int) and 0 <= value <= _MOST else otherwise
+
+
+def _sides(value: object) -> tuple[int, int, int]:
+    """The three sides of a grid or block; -1 where they are not known."""
+    if not isinstance(value, list) or len(value) != 3:
+        return (UNKNOWN, UNKNOWN, UNKNOWN)
+    found = tuple(_whole(side) for side in value)
+    return (found[0], found[1], found[2]) if min(found) > 0 else (UNKNOWN, UNKNOWN, UNKNOWN)

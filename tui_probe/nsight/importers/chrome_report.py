@@ -1,0 +1,186 @@
+"""Events of Chrome traces as one profile: a process per file, or per process of the host where a file has several."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.nsight.importers.chrome_events import SHAPE
+from tui_probe.nsight.importers.chrome_scopes import scopes
+from tui_probe.nsight.importers.distinct import distinct_rows, ranks
+from tui_probe.nsight.importers.nsys_calls import CallsByKey
+from tui_probe.nsight.importers.nsys_model import (
+    UNKNOWN,
+    Copies,
+    HostRanges,
+    Kernels,
+    NsysReport,
+    Stream,
+    process_number,
+    thread_number,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from tui_probe.nsight.importers.chrome_events import Collector, Rows
+
+    Columns = dict[str, NDArray[Any]]
+
+_WHERE: Final = ("process", "device", "context", "stream")
+_MADE_UP: Final = 1 << 23
+"""Ids from here on are no process': they stand for one without a number of its own."""
+
+
+def report_of(files: Sequence[str], parts: Sequence[Collector]) -> NsysReport:
+    """The profile; times are from the first thing that happened."""
+    names, paths = _numbered([part.names for part in parts]), _numbered([part.paths for part in parts])
+    processes = [_Processes(part, several=len(parts) > 1) for part in parts]
+    kernels, copies, calls, ranges = (
+        _together([_columns(getattr(part, kind), part, own, names[i], paths[i])
+                   for i, (part, own) in enumerate(zip(parts, processes, strict=True))])
+        for kind in ("kernels", "copies", "calls", "ranges")
+    )  # fmt: skip
+    _from_zero((kernels, copies, calls, ranges))
+    kernels = _in_order(kernels, ("start", "end", *_WHERE, "correlation"))
+    copies = _in_order(copies, ("start", "end"))
+    ranges["rank"] = ranks([*names[-1]])[ranges["name"]]
+    ranges = _in_order(ranges, ("thread", "start", "-end", "rank"))
+    found = _kernels([*names[-1]], kernels, copies, calls)
+    host = HostRanges(found.names, ranges["start"], ranges["end"], ranges["thread"], ranges["name"])
+    usable = len(host) and (found.thread != UNKNOWN).any()
+    projected = () if usable else scopes(found, kernels["path"], [*paths[-1]])
+    devices = {number: device for part in parts for number, device in part.devices.items()}
+    moved = Copies(copies["start"], copies["end"], copies["queue"])
+    none = None if projected else host
+    notes = tuple(_notes(files, parts, found, len(host)))
+    return NsysReport(tuple(files), found, moved, none, projected, devices, (), notes)
+
+
+class _Numbers(dict[Any, int]):
+    """Names of all files with their numbers; ``own`` gives them for those of one file."""
+
+    own: NDArray[np.int32]
+
+
+def _numbered(parts: Sequence[dict[Any, int]]) -> list[_Numbers]:
+    """For each file the numbers of its names in all files; the last one holds all names."""
+    found: list[_Numbers] = []
+    numbers: dict[Any, int] = {}
+    for part in parts:
+        own = np.array([numbers.setdefault(name, len(numbers)) for name in part], dtype=np.int32)
+        each = _Numbers(numbers)
+        each.own = own
+        found.append(each)
+    return found
+
+
+class _Processes:
+    """Ids for the processes of one file, and which of them launched a kernel."""
+
+    def __init__(self, part: Collector, *, several: bool) -> None:
+        calls = part.calls.columns()
+        self._calling = {[*part.threads][thread][0] for thread in np.unique(calls["thread"]).tolist()}
+        self._ids: dict[object, int] = {}
+        self._number = part.number
+        self.threads = np.array(
+            [thread_number(self._id(process), place) for place, (process, _) in enumerate(part.threads)], dtype=np.int64
+        )
+        self.alone = UNKNOWN
+        """The process of kernels, if there is one alone."""
+        hosts = self._calling or {process for process, _ in part.threads}
+        if len(hosts) == 1:
+            self.alone = self._id(next(iter(hosts)))
+        elif several:
+            self.alone = self._id(None)
+
+    def _id(self, process: object) -> int:
+        """The process' own id, or one that no process has."""
+        if isinstance(process, int) and 0 < process < _MADE_UP:
+            return process
+        return self._ids.setdefault(process, _MADE_UP | self._number << 8 | len(self._ids) & 0xFF)
+
+    def of_kernels(self, kernels: Columns, calls: Columns) -> NDArray[np.int64]:
+        """The process of each kernel: the only one that calls, else the only one with a call of its correlation."""
+        if len(self._calling) < 2:
+            return np.full(len(kernels["start"]), self.alone, dtype=np.int64)
+        pairs = np.unique(np.column_stack((calls["correlation"], self.threads[calls["thread"]] >> 24)), axis=0)
+        numbers, first, counts = np.unique(pairs[:, 0], return_index=True, return_counts=True)
+        places = np.searchsorted(numbers, kernels["correlation"]).clip(max=len(numbers) - 1)
+        known = (numbers[places] == kernels["correlation"]) & (counts[places] == 1)
+        return np.where(known, pairs[first[places], 1], UNKNOWN)
+
+
+def _columns(rows: Rows, part: Collector, own: _Processes, names: _Numbers, paths: _Numbers) -> Columns:
+    """Rows of one file with the numbers that names, threads and processes have in all files."""
+    found = rows.columns()
+    found |= {key: found[key] + part.base for key in ("start", "end")}
+    if "device" in found:
+        calls = part.calls.columns()
+        of_kernels = own.of_kernels(found, calls) if "correlation" in found else None
+        found["process"] = np.full(len(rows), own.alone) if of_kernels is None else of_kernels
+    if "thread" in found:
+        found["thread"] = own.threads[found["thread"]] if len(rows) else found["thread"].astype(np.int64)
+    for key, numbers in (("name", names), ("path", paths)):
+        if key in found and len(rows):
+            found[key] = numbers.own[found[key]]
+    return found
+
+
+def _together(parts: list[Columns]) -> Columns:
+    return parts[0] if len(parts) == 1 else {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+
+
+def _from_zero(tables: Sequence[Columns]) -> None:
+    """All times from the earliest."""
+    first = min((int(rows["start"].min()) for rows in tables if len(rows["start"])), default=0)
+    for rows in tables:
+        for key in ("start", "end"):
+            rows[key] = rows[key] - first
+
+
+def _in_order(rows: Columns, keys: Sequence[str]) -> Columns:
+    """The rows sorted by these columns, the first one first; ``-`` turns one around."""
+    by = [-rows[key[1:]] if key.startswith("-") else rows[key] for key in reversed(keys)]
+    order = np.lexsort(by)
+    return {key: rows.pop(key)[order] for key in [*rows]}
+
+
+def _kernels(names: list[str], rows: Columns, copies: Columns, calls: Columns) -> Kernels:
+    """The kernels with their streams and the calls that launched them; ``copies`` get their streams, too."""
+    places, queue = distinct_rows([np.concatenate((rows[key], copies[key])) for key in _WHERE])
+    copies["queue"] = queue[len(rows["start"]) :]
+    keyed = CallsByKey(process_number(rows["process"]), rows["correlation"])
+    keyed.take(np.column_stack([calls[key] for key in ("thread", "start", "end", "correlation")]))
+    thread, launch_start, launch_end = keyed.columns()
+    unknown = np.full(len(rows["start"]), UNKNOWN, dtype=np.int32)
+    return Kernels(
+        names=names,
+        streams=[Stream(*place) for place in places],
+        start=rows["start"],
+        end=rows["end"],
+        queue=queue[: len(rows["start"])],
+        name=rows["name"],
+        mangled=unknown,
+        shape=np.stack([rows[side] for side in SHAPE], axis=1),
+        registers=rows["registers"],
+        shared=rows["shared"],
+        graph=unknown,
+        thread=thread,
+        launch_start=launch_start,
+        launch_end=launch_end,
+    )
+
+
+def _notes(files: Sequence[str], parts: Sequence[Collector], kernels: Kernels, ranges: int) -> Iterator[str]:
+    for file, part in zip(files, parts, strict=True):
+        if part.is_cut_off:
+            yield f"{file}: cut off after {part.count} events; what follows is missing"
+        if part.odd:
+            yield f"{file}: events left out, since their times cannot be: {part.odd}"
+    unknown = int((kernels.thread == UNKNOWN).sum())
+    if unknown and ranges:
+        yield f"kernels without the call that launched them, so in no range: {unknown}"

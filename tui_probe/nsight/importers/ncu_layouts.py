@@ -1,0 +1,179 @@
+"""The tables of Nsight Compute by their headings: the details page, the raw page, and the summary.
+
+    details   ``ID`` … ``Section Name, Metric Name, Metric Unit, Metric Value``: one row per metric; ``--metrics`` too
+    raw       ``ID`` … and one column per metric; the first row holds the units; one row per launch
+    summary   ``Invocations … Metric Name, Metric Unit, Minimum, Maximum, Average``: no launches
+
+Cells are found by their heading, never by position: versions and NVTX add and leave out columns, and rows end early.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+import numpy as np
+
+from tui_probe.nsight.importers.ncu_rows import launch_of
+
+if TYPE_CHECKING:
+    from tui_probe.nsight.importers.ncu_rows import Rows
+    from tui_probe.nsight.importers.ncu_table import NcuLaunch
+
+IDENTITY: Final = frozenset({
+    "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream", "Block Size",
+    "Grid Size", "Device", "Device Name", "CC", "Invocations",
+})  # fmt: skip
+"""Headings of cells that say which launch a row is of."""
+_NVTX: Final = ("Domain:Push/Pop_Range", "Domain:Start/Stop_Range")
+RAW_SECTION: Final = "raw"
+NO_METRICS: Final = np.empty(0, dtype=np.int32)
+
+
+class Layout(Protocol):
+    """Reads the rows below one line of headings."""
+
+    def read(self, cells: list[str], rows: Rows) -> bool:
+        """Add a row; False if it is no row of this table."""
+
+
+def layout_of(headings: list[str], session: int) -> Layout | None:
+    """The table that these headings begin, None if they are none."""
+    names = {name: position for position, name in reversed(list(enumerate(headings)))}
+    if "Kernel Name" not in names:
+        return None
+    if {"Metric Name", "ID", "Metric Value"} <= names.keys():
+        return Details(names, session)
+    if {"Metric Name", "Invocations", "Average"} <= names.keys():
+        return Summary(names, session)
+    return Raw(headings, session) if "ID" in names else None
+
+
+class _Metrics:
+    """Metrics by their cells; a section or a unit that the headings do not have is empty."""
+
+    def __init__(self, names: dict[str, int]) -> None:
+        self._name, self._section, self._unit = (
+            names["Metric Name"],
+            names.get("Section Name"),
+            names.get("Metric Unit"),
+        )
+        self.last = max(self._name, self._section or 0, self._unit or 0)
+
+    def name(self, cells: list[str]) -> str:
+        return cells[self._name]
+
+    def find(self, cells: list[str], rows: Rows, suffix: str = "") -> int:
+        section, unit = ("" if at is None else cells[at] for at in (self._section, self._unit))
+        return rows.metric(section, cells[self._name] + suffix, unit)
+
+
+class _Launches:
+    """Launches by the cells that name them."""
+
+    def __init__(self, names: dict[str, int], session: int) -> None:
+        self._identity = {name: position for name, position in names.items() if name in IDENTITY}
+        self._session = session
+        self._found: dict[tuple[str, ...], int] = {}
+        self._last: dict[int | None, int | None] = {}
+        self.first = names["ID"] if "ID" in names else names.get("Process ID", names["Kernel Name"])
+        self._end = max(self._identity.values()) + 1
+
+    def find(self, cells: list[str], rows: Rows) -> int:
+        """The position of the launch that a row is of."""
+        key = tuple(cells[: self._end])
+        position = self._found.get(key)
+        if position is None:
+            position = self._found[key] = len(rows.launches)
+            launch = self._named(cells)
+            rows.launches.append(launch)
+            self._last[launch.process] = launch.number
+        return position
+
+    def goes_on(self, cells: list[str]) -> bool:
+        """Whether a row is of a launch after those before, of the same process; a new session counts from 0 again."""
+        launch = self._named(cells)
+        last = self._last.get(launch.process)
+        return last is not None and launch.number is not None and 0 < launch.number >= last
+
+    def _named(self, cells: list[str]) -> NcuLaunch:
+        """A row's launch; what the row ends before is empty."""
+        named = {name: cells[at] if at < len(cells) else "" for name, at in self._identity.items()}
+        return launch_of(named, self._session)
+
+
+class Details:
+    """One row per metric, or a rule (which is left out: it repeats in words what the metrics say)."""
+
+    def __init__(self, names: dict[str, int], session: int) -> None:
+        self._launches = _Launches(names, session)
+        self._metrics = _Metrics(names)
+        self._value, self._first = names["Metric Value"], names["ID"]
+        self._least = max(self._metrics.last, self._value) + 1
+
+    def goes_on(self, cells: list[str]) -> bool:
+        """Whether a row below the same headings, written once more, belongs to this table."""
+        return len(cells) >= self._least and cells[self._first].isdecimal() and self._launches.goes_on(cells)
+
+    def read(self, cells: list[str], rows: Rows) -> bool:
+        if len(cells) < self._least or not cells[self._first].isdecimal():
+            return False
+        launch = self._launches.find(cells, rows)
+        if self._metrics.name(cells):
+            rows.add(launch, self._metrics.find(cells, rows), cells[self._value])
+        return True
+
+
+class Summary:
+    """One row per metric of all launches of a kernel with one shape: three values."""
+
+    def __init__(self, names: dict[str, int], session: int) -> None:
+        self._launches = _Launches(names, session)
+        self._metrics = _Metrics(names)
+        kinds = {"Average": "", "Minimum": " (minimum)", "Maximum": " (maximum)"}
+        self._values = [(names[kind], suffix) for kind, suffix in kinds.items() if kind in names]
+        self._least = max([self._metrics.last, *(at for at, _ in self._values)]) + 1
+
+    def read(self, cells: list[str], rows: Rows) -> bool:
+        if len(cells) < self._least or not self._metrics.name(cells):
+            return False
+        launch = self._launches.find(cells, rows)
+        for position, suffix in self._values:
+            rows.add(launch, self._metrics.find(cells, rows, suffix), cells[position])
+        return True
+
+
+class Raw:
+    """One row per launch, below a row of units."""
+
+    def __init__(self, headings: list[str], session: int) -> None:
+        self._names = {name: position for position, name in reversed(list(enumerate(headings)))}
+        self._launches = _Launches(self._names, session)
+        self._first = self._names["ID"]
+        begin = 1 + max(
+            position
+            for position, name in enumerate(headings)
+            if name in IDENTITY or any(part in name for part in _NVTX)
+        )
+        self._begin = begin
+        self._headings = headings[begin:]
+        self._metrics = NO_METRICS
+
+    def read(self, cells: list[str], rows: Rows) -> bool:
+        if len(cells) < self._begin:
+            return False
+        values = cells[self._begin : self._begin + len(self._headings)]
+        if not cells[self._first]:
+            self._name_metrics(values, rows)
+            return True
+        if not cells[self._first].isdecimal():
+            return False
+        if not len(self._metrics):
+            self._name_metrics([], rows)
+        launch = self._launches.find(cells, rows)
+        rows.extend(launch, self._metrics[: len(values)], values)
+        return True
+
+    def _name_metrics(self, units: list[str], rows: Rows) -> None:
+        units = units + [""] * (len(self._headings) - len(units))
+        codes = [rows.metric(RAW_SECTION, name, unit) for name, unit in zip(self._headings, units, strict=True)]
+        self._metrics = np.array(codes, dtype=np.int32)

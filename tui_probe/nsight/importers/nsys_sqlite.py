@@ -1,0 +1,207 @@
+"""Reads an sqlite export of Nsight Systems. Tables without rows are absent from one; what is missing is told.
+
+CUPTI_ACTIVITY_KIND_KERNEL       kernels; names are numbers of ``StringIds``
+CUPTI_ACTIVITY_KIND_GRAPH_TRACE  executions of CUDA graphs as wholes, the default of nsys: their kernels are in no table
+NVTX_EVENTS                      type 59 is push/pop, 60 start/end; the text is in ``text`` or ``textId``
+
+Rows are in any order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.errors import ImportFileError
+from tui_probe.nsight.importers.distinct import distinct_rows
+from tui_probe.nsight.importers.nsys_calls import CALLS, launch_calls
+from tui_probe.nsight.importers.nsys_gpus import Gpus
+from tui_probe.nsight.importers.nsys_model import UNKNOWN, Copies, Kernels, NsysReport, Stream, process_id
+from tui_probe.nsight.importers.nsys_nvtx import RANGES, read_ranges
+from tui_probe.nsight.importers.nsys_recorder import Recorder
+from tui_probe.nsight.importers.nsys_strings import Strings
+from tui_probe.nsight.importers.sqlite_tables import Tables, narrow, open_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from tui_probe.nsight.importers.nsys_model import HostRanges
+
+_KERNELS: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
+_GRAPHS: Final = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+_COPIES: Final = ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET")
+_READ: Final = ("StringIds", _KERNELS, _GRAPHS, CALLS, *_COPIES, RANGES)
+"""The tables that may be long."""
+_SHAPE: Final = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
+_OPERATION: Final[dict[str, object]] = {
+    "start": ..., "end": ..., "deviceId": 0, "contextId": UNKNOWN, "streamId": UNKNOWN, "correlationId": UNKNOWN,
+    "globalPid": UNKNOWN,
+}  # fmt: skip
+"""Columns of all operations on a GPU, and what stands for a missing one; ``...`` has to be there."""
+_OF_KERNELS: Final[dict[str, object]] = {
+    **_OPERATION, "streamId": ..., "demangledName": ..., "mangledName": UNKNOWN, "registersPerThread": UNKNOWN,
+    "staticSharedMemory": 0, "dynamicSharedMemory": 0, **dict.fromkeys(_SHAPE, UNKNOWN),
+}  # fmt: skip
+_OF_GRAPHS: Final[dict[str, object]] = {**_OPERATION, "graphId": 0, "graphExecId": UNKNOWN}
+_MARKS: Final = ("META_DATA_EXPORT", "StringIds", "TARGET_INFO_SESSION_START_TIME")
+"""Tables of which every export has one."""
+_LATEST: Final = 1 << 62
+"""Ns from which on a time is none: 146 years, and half of what a column holds, so that no difference overflows."""
+
+
+def read_sqlite(path: Path, progress: Callable[[float], object] = lambda _: None) -> NsysReport:
+    """One export; ImportFileError if it is none, or holds neither kernels nor ranges."""
+    with open_tables(path, progress) as tables:
+        if not tables.names & {_KERNELS, RANGES, *_MARKS}:
+            raise ImportFileError(f"{path}: an sqlite file, but no export of Nsight Systems: it has none of its tables")
+        tables.expect(_READ)
+        recorder, strings, gpus = Recorder(tables), Strings(tables), Gpus(tables)
+        work = _read_work(tables, strings, gpus)
+        ranges, unended = read_ranges(tables, strings, max(work.last, _duration(tables)), _LATEST)
+        if not len(work.kernels) and not len(ranges):
+            raise ImportFileError(f"{path}: {recorder.why_empty()}")
+        notes = [*recorder.notes(), *unended, *_notes(tables, recorder, work, ranges)]
+        return NsysReport((str(path),), work.kernels, work.copies, ranges, (), gpus.devices, (), tuple(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Operations on GPUs; how many were left out, and when the last operation or call ended."""
+
+    kernels: Kernels
+    copies: Copies
+    impossible: int
+    last: int
+
+
+def _read_work(tables: Tables, strings: Strings, gpus: Gpus) -> _Work:
+    rows, impossible = _kernel_rows(tables, strings)
+    copies = _in_order(_possible(_together([tables.integers(name, _OPERATION) for name in _COPIES])))
+    streams, (queues, copy_queues) = _streams(gpus, rows, copies)
+    calls = launch_calls(tables, rows.pop("globalPid"), rows.pop("correlationId"), _LATEST)
+    shape = np.stack([rows.pop(name) for name in _SHAPE], axis=1)
+    kernels = Kernels(
+        names=strings.names,
+        streams=streams,
+        start=rows["start"],
+        end=rows["end"],
+        queue=queues,
+        name=rows["name"],
+        mangled=rows["mangled"],
+        shape=np.where(shape > 0, shape, shape.dtype.type(UNKNOWN)),
+        registers=rows["registersPerThread"],
+        shared=rows["shared"],
+        graph=rows["graph"],
+        thread=calls.thread,
+        launch_start=calls.start,
+        launch_end=calls.end,
+    )
+    last = max(int(column.max(initial=calls.last)) for column in (kernels.end, copies["end"]))
+    return _Work(kernels, Copies(copies["start"], copies["end"], copy_queues), impossible, last)
+
+
+def _kernel_rows(tables: Tables, strings: Strings) -> tuple[dict[str, NDArray[Any]], int]:
+    """Kernels and graph executions by start, and how many were left out since their times cannot be."""
+    kernels, graphs = tables.integers(_KERNELS, _OF_KERNELS), tables.integers(_GRAPHS, _OF_GRAPHS)
+    kernels["name"] = strings.codes(kernels.pop("demangledName"))
+    kernels["mangled"] = strings.codes(kernels.pop("mangledName"))
+    static, dynamic = kernels.pop("staticSharedMemory"), kernels.pop("dynamicSharedMemory")
+    kernels["shared"] = narrow(np.add(static, dynamic, dtype=np.int64))
+    kernels["graph"] = np.full(len(static), UNKNOWN, dtype=np.int32)
+    graphs["name"] = _graph_names(strings, graphs)
+    graphs["graph"] = graphs.pop("graphId").clip(0)
+    del graphs["graphExecId"]
+    count = len(kernels["start"]) + len(graphs["start"])
+    sound = _possible(_together([kernels, graphs]) if len(graphs["start"]) else kernels)
+    return _in_order(sound), count - len(sound["start"])
+
+
+def _graph_names(strings: Strings, graphs: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    """A name for each graph, with as much as tells it from others: the process, the executable."""
+    rows, places = distinct_rows((graphs["globalPid"], graphs["graphId"], graphs["graphExecId"]))
+    of_one_process = len({process for process, _, _ in rows}) < 2
+    names = []
+    for process, graph, executable in rows:
+        alone = sum(row[:2] == (process, graph) for row in rows) == 1
+        more = [] if of_one_process else [f"process {process_id(process)}"]
+        more += [] if alone else [f"executable {executable}"]
+        names.append(f"CUDA graph {graph}" + (f" ({', '.join(more)})" if more else ""))
+    return np.array([strings.code(name) for name in names], dtype=np.int32)[places]
+
+
+def _together(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """The rows of several tables; a column that one of them does not have is not known there."""
+    names = dict.fromkeys(name for part in parts for name in part)
+    absent = [np.full(len(part["start"]), UNKNOWN, dtype=np.int32) for part in parts]
+    return {name: np.concatenate([part.get(name, none) for part, none in zip(parts, absent, strict=True)])
+            for name in names}  # fmt: skip
+
+
+def _possible(rows: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The rows whose times can be: none beyond what a clock shows, no end before its start."""
+    start, end = rows["start"], rows["end"]
+    kept = (start > -_LATEST) & (start <= end) & (end < _LATEST)
+    sound = {**rows} if kept.all() else {name: column[kept] for name, column in rows.items()}
+    return sound | {name: sound[name].astype(np.int64) for name in ("start", "end")}
+
+
+def _in_order(rows: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The rows by start; of those that start together by what else tells them apart."""
+    start = rows["start"]
+    if (start[1:] > start[:-1]).all():
+        return {**rows}
+    order = np.lexsort(
+        (rows["correlationId"], rows["streamId"], rows["deviceId"], rows["globalPid"], rows["end"], start)
+    )
+    return {name: column[order] for name, column in rows.items()}
+
+
+def _streams(gpus: Gpus, *parts: Mapping[str, NDArray[Any]]) -> tuple[list[Stream], list[NDArray[np.int32]]]:
+    """All streams, and for each part the positions of its rows among them."""
+    processes, devices, contexts, numbers = (
+        np.concatenate([part[name] for part in parts]) for name in ("globalPid", "deviceId", "contextId", "streamId")
+    )
+    rows, places = distinct_rows((processes, gpus.numbers(processes, devices), contexts, numbers))
+    streams = [
+        Stream(UNKNOWN if process == UNKNOWN else process_id(process), device, context, number)
+        for process, device, context, number in rows
+    ]
+    ends = np.cumsum([len(part["start"]) for part in parts])[:-1]
+    return streams, np.split(places, ends)
+
+
+def _duration(tables: Tables) -> int:
+    """Ns from the start of the capture to its end, 0 if the file does not say."""
+    rows = tables.rows("ANALYSIS_DETAILS", {"duration": 0})
+    return max((value for (value,) in rows if isinstance(value, int) and value < _LATEST), default=0)
+
+
+def _notes(tables: Tables, recorder: Recorder, work: _Work, ranges: HostRanges) -> Iterator[str]:
+    kernels = work.kernels
+    if work.impossible:
+        yield f"kernels left out, since their times cannot be: {work.impossible}; export the report again"
+    yield from _graph_notes(kernels)
+    if not len(kernels):
+        yield recorder.why_nothing("kernels", "CUDA")
+    if not len(ranges):
+        yield recorder.why_nothing("NVTX ranges", "NVTX")
+    if CALLS not in tables.names and len(kernels):
+        yield "no calls of the CUDA API were recorded, so kernels cannot be put into NVTX ranges"
+    unknown = int((kernels.thread == UNKNOWN).sum())
+    if unknown and CALLS in tables.names:
+        yield f"kernels without the call that launched them, so in no NVTX range: {unknown}"
+
+
+def _graph_notes(kernels: Kernels) -> Iterator[str]:
+    whole = kernels.is_graph
+    if whole.any():
+        part = kernels.duration[whole].sum() / max(int(kernels.duration.sum()), 1)
+        yield (
+            f"CUDA graphs were recorded as wholes, with {100 * part:.1f} % of the GPU time: their kernels are not in"
+            " the file; nsys profile --cuda-graph-trace=node records them"
+        )

@@ -1,0 +1,244 @@
+"""The pages about files of Nsight Compute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.draw import units
+from tui_probe.draw.shorten import apart, cut_middle, shorten
+from tui_probe.draw.table import Column, Row
+from tui_probe.nsight.analysis.chosen_launches import FIND_OUT, Choice, Plan, choose
+from tui_probe.nsight.analysis.kernel_figures import KernelFigures, figures_of
+from tui_probe.nsight.analysis.traffic import TIME_METRIC
+from tui_probe.nsight.importers.ncu import COLD_CACHE
+from tui_probe.nsight.pages.explanations import EXPLANATIONS
+from tui_probe.nsight.pages.figures import nanoseconds, short_names, stem
+from tui_probe.nsight.pages.names import by_shape, names_told_apart
+from tui_probe.pages.table_page import Only, TablePage, Words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tui_probe.nsight.importers.ncu_table import Extent, Metric, NcuLaunch, NcuTable
+
+
+@dataclass(frozen=True, slots=True)
+class NcuReport:
+    """Imported files, and what the user says of the program."""
+
+    table: NcuTable
+    plan: Plan = FIND_OUT
+
+    def choice(self) -> Choice:
+        return choose(self.table, self.plan)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the files, short ones where they tell them apart."""
+        return short_names([file.name for file in self.table.files])
+
+
+def file_head(report: NcuReport) -> list[tuple[str, str]]:
+    """Which files, and what is in them."""
+    table = report.table
+    kernels = len({launch.kernel for launch in table.launches})
+    processes = len({(launch.file, launch.process) for launch in table.launches})
+    seen = ", ".join(
+        [
+            units.counted(len(table.launches), "group" if table.is_summary else "launch"),
+            units.counted(kernels, "kernel"),
+            units.counted(len(table.metrics), "metric"),
+            units.counted(processes, "process"),
+        ]
+    )
+    return [("files", ", ".join(report.names)), ("seen", seen)]
+
+
+def file_notes(report: NcuReport) -> Iterator[str]:
+    """What the files themselves say."""
+    for name, file in zip(report.names, report.table.files, strict=True):
+        yield from (f"{name}: {note}" for note in file.notes)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRow:
+    """A kernel of a file with one grid and block, and what becomes of its launches."""
+
+    file: str
+    figures: KernelFigures
+    kept: int | None
+    reason: str
+
+
+def kernels_page(report: NcuReport) -> TablePage[KernelRow]:
+    """Every kernel: how often it was launched, its part of the time, and whether it is one of the iterations."""
+    choice = report.choice()
+    rows = sorted(_kernel_rows(report, choice), key=_place)
+    notes = [*_missing(choice), *choice.notes, *_untimed(rows), *file_notes(report)]
+    words = Words(file_head(report), loop_lines(choice, report.names), notes, EXPLANATIONS["kernels"])
+    extra = {"expected_missing": list(choice.missing)}
+    shapes = [(row.file, row.figures.shape) for row in rows]
+    columns = names_told_apart(by_shape(by_file(KERNEL_COLUMNS, report), shapes), (shape.kernel for _, shape in shapes))
+    return TablePage("kernels", "Kernels", columns, rows, words, extra, narrows=_values, leads="metrics")
+
+
+def _place(row: KernelRow) -> tuple[bool, float, float]:
+    """What is kept first, then by its time, then by that of all launches; without times as they were launched."""
+    return row.kept == 0, -(row.figures.kept_time or 0.0), -(row.figures.total or 0.0)
+
+
+def _untimed(rows: Sequence[KernelRow]) -> Iterator[str]:
+    """Which files have no times, and how to collect them."""
+    timed = {row.file for row in rows if row.figures.total is not None}
+    files = list(dict.fromkeys(row.file for row in rows if row.file not in timed))
+    if files:
+        yield (
+            f"{', '.join(files)}: no time of a launch was collected, so there are no shares, and kernels stand as they"
+            f" were launched: collect it with ncu --metrics {TIME_METRIC}, or --section SpeedOfLight"
+        )
+
+
+def _values(row: KernelRow) -> tuple[str, Only]:
+    shape = row.figures.shape
+    return "metrics", Only("kernel", shape.kernel, key=(row.file, shape.grid, shape.block))
+
+
+def by_file(columns: tuple[Column[Row], ...], report: NcuReport) -> tuple[Column[Row], ...]:
+    """The columns, of which the file's is in every table of several files, however narrow."""
+    if len(report.names) < 2:
+        return columns
+    return tuple(replace(column, rank=0) if column.key == "file" else column for column in columns)
+
+
+def _missing(choice: Choice) -> Iterator[str]:
+    for name in choice.missing:
+        yield f"no kernel with “{name}” in its name was launched: its part is missing from every total"
+
+
+def loop_lines(choice: Choice, names: Sequence[str]) -> list[str]:
+    """What was found to repeat, one line per part."""
+    lines = []
+    for loop in choice.loops:
+        how = "found" if loop.found else "given"
+        each, times = round(len(loop.launches) / loop.times), units.counted(loop.times, "iteration")
+        process = f", process {loop.process}" if loop.process is not None else ""
+        lines.append(
+            f"{names[loop.file]}{process}: {times} ({how}) of {units.counted(each, 'launch')},"
+            f" averages over the last {units.count(loop.runs)}"
+        )
+    for loop in choice.whole:
+        process = f", process {loop.process}" if loop.process is not None else ""
+        lines.append(f"{names[loop.file]}{process}: {units.counted(len(loop.launches), 'launch')}, no warm-up removed")
+    return lines
+
+
+def _kernel_rows(report: NcuReport, choice: Choice) -> list[KernelRow]:
+    fates: dict[tuple[int, object], list[Any]] = {}
+    for fate in choice.fates:
+        fates.setdefault((fate.file, fate.shape), []).append(fate)
+    numbers = {file.name: number for number, file in enumerate(report.table.files)}
+    rows = []
+    for figures in figures_of(report.table, choice.measured):
+        number = numbers[figures.origin]
+        own = fates.get((number, figures.shape), [])
+        kept = sum(fate.kept for fate in own) if own else None
+        reason = "; ".join(dict.fromkeys(fate.reason for fate in own)) or "a summary: no single launches"
+        rows.append(KernelRow(report.names[number], figures, kept, reason))
+    return rows
+
+
+def _extent(value: Extent | None) -> str:
+    return units.extent(value)
+
+
+KERNEL_COLUMNS: Final[tuple[Column[KernelRow], ...]] = (
+    Column("file", lambda r: r.file, "file", lambda r: stem(r.file), False, rank=3, narrow=16, shorten=cut_middle),
+    Column("launches", lambda r: r.figures.launches, "launches", lambda r: units.count(r.figures.launches)),
+    Column("kept", lambda r: r.kept, "kept", lambda r: units.count(r.kept)),
+    Column("reason", lambda r: r.reason, "why", lambda r: r.reason, False, narrow=16),
+    Column("total_ns", lambda r: r.figures.total, "total", lambda r: nanoseconds(r.figures.total), rank=3),
+    Column(
+        "kept_time_ns", lambda r: r.figures.kept_time, "kept time", lambda r: nanoseconds(r.figures.kept_time), rank=1
+    ),
+    Column("time_ns", lambda r: r.figures.time, "mean", lambda r: nanoseconds(r.figures.time), rank=2),
+    Column("p99_ns", lambda r: r.figures.p99, "p99", lambda r: nanoseconds(r.figures.p99), rank=2),
+    Column("share_of_time", lambda r: r.figures.share, "share", lambda r: units.share(r.figures.share)),
+    Column("grid", lambda r: r.figures.shape.grid, "grid", lambda r: _extent(r.figures.shape.grid), rank=2),
+    Column("block", lambda r: r.figures.shape.block, "block", lambda r: _extent(r.figures.shape.block), rank=2),
+    Column(
+        "kernel", lambda r: r.figures.shape.kernel, "kernel", lambda r: r.figures.shape.kernel, False,
+        narrow=16, shorten=shorten,
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class MetricRow:
+    """One value of one launch."""
+
+    file: str
+    launch: NcuLaunch
+    metric: Metric
+    value: float | str | None
+
+
+class MetricRows:
+    """The rows of a table, made as they are asked for."""
+
+    def __init__(self, report: NcuReport) -> None:
+        self._table = report.table
+        self._names = report.names
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __getitem__(self, row: int) -> MetricRow:
+        table = self._table
+        launch = table.launches[table.launch[row]]
+        number = float(table.value[row])
+        value = table.text(row) if np.isnan(number) else int(number) if number.is_integer() else number
+        return MetricRow(self._names[launch.file], launch, table.metrics[table.metric[row]], value)
+
+    def __iter__(self) -> Iterator[MetricRow]:
+        return (self[row] for row in range(len(self)))
+
+
+def metrics_page(report: NcuReport) -> TablePage[MetricRow]:
+    """Everything that was measured, one row per value, in base units."""
+    words = Words(file_head(report), (), [*file_notes(report), COLD_CACHE], EXPLANATIONS["metrics"])
+    rows: Any = MetricRows(report)
+    names = apart(metric.name for metric in report.table.metrics)
+    columns = tuple(replace(each, shorten=names) if each.key == "metric" else each for each in METRIC_COLUMNS)
+    columns = names_told_apart(by_file(columns, report), (launch.kernel for launch in report.table.launches))
+    return TablePage("metrics", "Metrics", columns, rows, words, holds=_holds)
+
+
+def _holds(row: MetricRow, only: Only) -> bool:
+    launch = row.launch
+    return launch.kernel == only.words and (row.file, launch.grid, launch.block) == only.key
+
+
+def _value(row: MetricRow) -> str:
+    if row.value is None:
+        return units.NOT_MEASURED
+    if isinstance(row.value, int):
+        return units.count(row.value)
+    return row.value if isinstance(row.value, str) else units.decimal(row.value)
+
+
+METRIC_COLUMNS: Final[tuple[Column[MetricRow], ...]] = (
+    Column("file", lambda r: r.file, "file", lambda r: stem(r.file), False, rank=6, narrow=16, shorten=cut_middle),
+    Column("launch", lambda r: r.launch.number, "#", lambda r: units.count(r.launch.number)),
+    Column("process", lambda r: r.launch.process, "process", lambda r: str(r.launch.process or ""), rank=5),
+    Column("kernel", lambda r: r.launch.kernel, "kernel", lambda r: r.launch.kernel, False, narrow=16, shorten=shorten),
+    Column("grid", lambda r: r.launch.grid, "grid", lambda r: _extent(r.launch.grid), rank=3),
+    Column("block", lambda r: r.launch.block, "block", lambda r: _extent(r.launch.block), rank=4),
+    Column("invocations", lambda r: r.launch.invocations),
+    Column("metric", lambda r: r.metric.name, "metric", lambda r: r.metric.name, False, narrow=24),
+    Column("section", lambda r: r.metric.section, "section", lambda r: r.metric.section, False, rank=2, narrow=12),
+    Column("unit", lambda r: r.metric.unit, "unit", lambda r: r.metric.unit, False, narrow=6),
+    Column("value", lambda r: r.value, "value", _value),
+)

@@ -1,0 +1,217 @@
+"""An imported profile of Nsight Systems, and what is asked of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.draw import units
+from tui_probe.nsight.analysis.kernel_names import function_of
+from tui_probe.nsight.analysis.name_search import names_meant
+from tui_probe.nsight.analysis.projection import innermost, project, within
+from tui_probe.nsight.importers.nsys_model import UNKNOWN, ProjectedRange
+from tui_probe.nsight.pages.figures import nanoseconds, short_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from tui_probe.nsight.importers.nsys_model import NsysReport
+    from tui_probe.pages.table_page import Only
+    from tui_probe.trace.model import Kernel, Trace
+
+FROM_ZERO: Final = "times from the start of the capture"
+"""What the pages say of their one time zero, which is that of the file."""
+_NAMED: Final = 6
+"""Ranges that a search means which are named in text; in JSON all are."""
+_NAME: Final = 40
+"""Cells of the name of what alone counts."""
+
+
+@dataclass
+class NsysSources:
+    """An imported profile, what is searched for in it, and traces of the same program."""
+
+    report: NsysReport
+    search: str = ""
+    """Part of a kernel's or range's name."""
+    traces: Sequence[Trace] = ()
+    progress: Callable[[float], object] = lambda _: None
+    """Told how far the ranges are projected, when that is first asked for."""
+    only: Only | None = None
+    """The kernel or range of which alone everything is."""
+    _probed: dict[str, Kernel | None] = field(default_factory=dict, repr=False)
+
+    def left(self, only: Only | None) -> NsysSources:
+        """The same profile, of which only a kernel or a range counts; all of it again with None."""
+        other = replace(self, only=only)
+        of_all = {name: value for name, value in vars(self).items() if name in ("projected", "innermost")}
+        vars(other).update(of_all)  # what is cached, and takes long
+        return other
+
+    @cached_property
+    def projected(self) -> list[ProjectedRange]:
+        """Ranges on streams, as the file has them or by the rule."""
+        report = self.report
+        return (
+            list(report.projected) if report.ranges is None else project(report.kernels, report.ranges, self.progress)
+        )
+
+    @cached_property
+    def innermost(self) -> NDArray[np.int64]:
+        """For each kernel the innermost range that launched it, by position; -1 if there is none."""
+        report = self.report
+        if report.ranges is None:
+            return np.full(len(report.kernels), UNKNOWN, dtype=np.int64)
+        return innermost(report.kernels, report.ranges)
+
+    def range_name(self, kernel: int) -> str | None:
+        """The name of the innermost range that launched a kernel."""
+        row, ranges = int(self.innermost[kernel]), self.report.ranges
+        return None if row == UNKNOWN or ranges is None else ranges.names[ranges.name[row]] or None
+
+    @cached_property
+    def ranges_meant(self) -> frozenset[str]:
+        """The names of ranges that the search means; all without one."""
+        return names_meant((each.name for each in self.projected), self.search)
+
+    @cached_property
+    def ranges_found(self) -> list[ProjectedRange]:
+        """The ranges that the search means, and those within them."""
+        whole = None if self.only is None else self.only.key
+        if isinstance(whole, ProjectedRange):
+            return [each for each in self._ranges_searched if each.stream == whole.stream and is_in(each, whole)]
+        return self._ranges_searched
+
+    @cached_property
+    def _ranges_searched(self) -> list[ProjectedRange]:
+        if not self.search:
+            return self.projected
+        named = [each for each in self.projected if each.name in self.ranges_meant]
+        return [each for each in self.projected if any(is_in(each, other) for other in named)]
+
+    @cached_property
+    def found(self) -> NDArray[np.bool_]:
+        """For each kernel whether it counts: the search means it, and it is what is left."""
+        return self._searched() & self._left(self.only)
+
+    def _left(self, only: Only | None) -> NDArray[np.bool_]:
+        """The kernels of a name, or those that a range launched on its stream."""
+        kernels, ranges = self.report.kernels, self.report.ranges
+        if only is None:
+            return np.ones(len(kernels), dtype=np.bool_)
+        if only.kind == "kernel":
+            named = np.array([name == only.words for name in kernels.names], dtype=np.bool_)
+            return (named[kernels.name] if len(kernels) else named[:0]) & self._left(only.within)
+        whole = only.key
+        assert isinstance(whole, ProjectedRange)
+        if ranges is None or whole.row is None:  # a file without launching calls: by time
+            inside = np.asarray((whole.start <= kernels.start) & (kernels.end <= whole.end))
+            return inside if whole.queue is None else inside & (kernels.queue == whole.queue)
+        chosen = np.zeros(len(ranges), dtype=np.bool_)
+        chosen[whole.row] = True
+        return np.asarray(within(kernels, ranges, chosen) & (kernels.queue == whole.queue))
+
+    def _searched(self) -> NDArray[np.bool_]:
+        """The kernels that the search means: by their names, or since they ran within a range of that name."""
+        kernels, ranges, needle = self.report.kernels, self.report.ranges, self.search.lower()
+        if not needle:
+            return np.ones(len(kernels), dtype=np.bool_)
+        named = np.array([needle in name.lower() for name in kernels.names], dtype=np.bool_)
+        found = named[kernels.name] if len(kernels) else named[:0]
+        if ranges is not None and len(ranges):
+            meant = np.array([name in self.ranges_meant for name in ranges.names], dtype=np.bool_)
+            found = found | within(kernels, ranges, meant[ranges.name])
+        return found
+
+    @property
+    def counts_part(self) -> bool:
+        """Does not everything count?"""
+        return bool(self.search) or self.only is not None
+
+    def traced(self, name: str, mangled: str) -> Kernel | None:
+        """Which kernel of the traces this is; the first one that was probed, else the first."""
+        if not self.traces:
+            return None
+        key = mangled or name
+        if key not in self._probed:
+            same = [each for trace in self.traces for each in trace.kernels if _same(each, name, mangled)]
+            self._probed[key] = next((each for each in same if each.status == "probed"), same[0] if same else None)
+        return self._probed[key]
+
+
+def _same(kernel: Kernel, name: str, mangled: str) -> bool:
+    """Equal mangled names, or where a file has none, the same function."""
+    return kernel.name == mangled if mangled else function_of(kernel.demangled) == function_of(name)
+
+
+def is_in(row: ProjectedRange, other: ProjectedRange) -> bool:
+    """Whether a range is another, or one within it on the same thread, as the host saw them; else as its stream did."""
+    if row.host_start is None or row.host_end is None or other.host_start is None or other.host_end is None:
+        return row.stream == other.stream and other.start <= row.start and row.end <= other.end
+    same = row.thread == other.thread and row.level >= other.level
+    return same and other.host_start <= row.host_start and row.host_end <= other.host_end
+
+
+def nsys_head(sources: NsysSources, *, timed: bool = True) -> list[tuple[str, str]]:
+    """Which files, on what, and what is in them or found in them; ``timed`` where the page has times of the capture."""
+    report = sources.report
+    head = [("files", ", ".join(short_names(report.files)))]
+    for device in report.devices.values():
+        sms = "SMs not known" if device.sms is None else units.counted(device.sms, "SM")
+        head.append(("device", f"{device.name}, {sms}"))
+    parts = _seen(sources)
+    if timed and len(report.kernels):
+        parts.append(FROM_ZERO)
+    head.append(("seen", ", ".join(parts)))
+    if sources.only is not None:
+        head.append(("only", sources.only.told(_NAME)))
+    if sources.search:
+        head.append(("search", f"“{sources.search}”, {_ranges_told(sources)}"))
+    return head
+
+
+def _seen(sources: NsysSources) -> list[str]:
+    """What is found: kernels, streams, ranges, the time from first to last; of how many, where that is not all."""
+    report = sources.report
+    kernels, found, whole = report.kernels, sources.found, report.kernels.is_graph
+    parts = [found_of(sources, int((found & ~whole).sum()), len(kernels) - int(whole.sum()), "kernel")]
+    if whole.any():
+        parts.append(found_of(sources, int((found & whole).sum()), int(whole.sum()), "graph execution"))
+    parts.append(units.counted(len(np.unique(kernels.queue[found])), "stream"))
+    processes = {kernels.streams[queue].process for queue in np.unique(kernels.queue[found]).tolist()}
+    parts += [units.counted(len(processes), "process")] if len(processes) > 1 else []
+    if sources.only is None or sources.only.kind == "range":
+        parts.append(found_of(sources, len(sources.ranges_found), len(sources.projected), "projected range"))
+    if report.ranges is not None and not sources.counts_part:
+        host_only = len(report.ranges) - len({each.row for each in sources.projected})
+        parts += [f"{units.count(host_only)} of the host alone left out"] if host_only > 0 else []
+    if found.any():
+        parts.append(nanoseconds(int(kernels.end[found].max() - kernels.start[found].min())))
+    return parts
+
+
+def found_of(sources: NsysSources, found: int, of: int, noun: str) -> str:
+    """``3 kernels``, where not all count ``3 of 40 kernels``."""
+    some = sources.counts_part and of
+    return f"{units.count(found)} of {units.counted(of, noun)}" if some else units.counted(found, noun)
+
+
+def _ranges_told(sources: NsysSources) -> str:
+    """Which ranges the search means, the first ones by name."""
+    names = list(ranges_searched(sources) or ())
+    if not names:
+        return "in names of kernels; no range has it" if sources.found.any() else "no name of a kernel or range has it"
+    more = len(names) - _NAMED
+    return f"ranges: {', '.join(names[:_NAMED])}" + (f" and {units.count(more)} more" if more > 0 else "")
+
+
+def ranges_searched(sources: NsysSources) -> list[str] | None:
+    """The names of the ranges that the search means, in the order of their start; None without a search."""
+    if not sources.search:
+        return None
+    return list(dict.fromkeys(each.name for each in sources.projected if each.name in sources.ranges_meant))

@@ -1,0 +1,281 @@
+"""A timeline of streams and NVTX ranges, from an imported profile.
+
+▁▂▃▄▅▆▇█   part of a cell's time in which a kernel ran on the stream; a blank is none
+┣name━━┫   one kernel, or one range, where there is room
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.draw import units
+from tui_probe.draw.axis import TIME, draw_across
+from tui_probe.draw.canvas import Canvas, shaded
+from tui_probe.draw.spans import clip, pad, width
+from tui_probe.draw.view import Drawing
+from tui_probe.nsight.analysis.name_search import names_meant
+from tui_probe.nsight.pages.figures import nanoseconds, short_names
+from tui_probe.nsight.pages.lanes import Lane, lanes_of
+from tui_probe.nsight.pages.nsys_sources import FROM_ZERO, found_of
+from tui_probe.probekit.timelines.picture import LEVELS, draw_marks
+from tui_probe.probekit.timelines.window import Window
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from tui_probe.draw.spans import Line
+    from tui_probe.nsight.pages.nsys_sources import NsysSources
+
+_AROUND: Final = 3
+"""Lines that are no lanes: a head, the axis and its labels."""
+_CELLS_A_BAR: Final = 3
+_GUTTER: Final = 30
+_HUES: Final = 6
+_CLOCK: Final = ("time of", "capture")
+"""What stands beside the axis, however little room there is in the head."""
+_NOTHING: Final = "nothing to show"
+_PLOT_CELLS: Final = 1200
+
+
+class StreamTimeline(Drawing):
+    """Lanes over time with a cursor, of what is found. The window begins at ``origin``: ns from the start of the
+    capture to the first thing that is drawn. What is told are times from the start of the capture, as on other pages.
+    """
+
+    searches = True
+
+    def __init__(self, sources: NsysSources) -> None:
+        self.title = "Timeline of streams"
+        self.sources = sources
+        self.files = "  ".join(short_names(sources.report.files))
+        kernels, found = sources.report.kernels, sources.found
+        self.lanes, self.origin, span = lanes_of(kernels, sources.ranges_found, found)
+        self.about = _found_words(sources, found)
+        self.window = Window(float(max(span, 1)), max(len(self.lanes), 1))
+        self.marks: list[float] = []
+        self._found: tuple[tuple[float, int], tuple[float, int]] | None = None
+        """Start and lane of what was found last, and where the cursor was put: at the very end not at the start."""
+        self.gutter = min(2 + max((width(lane.label) for lane in self.lanes), default=0), _GUTTER)
+
+    def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
+        canvas = Canvas(width, height)
+        left = min(self.gutter, width // 2)
+        self.window.resize(width - left, max(height - _AROUND, 1))
+        self._head(canvas)
+        if not self.lanes:
+            canvas.text(0, 1, _NOTHING, "dim")
+            return canvas.lines(ascii_only=ascii_only)
+        edges = self.window.edges()
+        for y, lane in enumerate(self.lanes[self.window.top : self.window.top + self.window.height]):
+            line = self.window.top + y
+            canvas.text(0, y + 1, "▌" if line == self.window.line else " ", "accent")
+            canvas.text(1, y + 1, pad(lane.label, left - 2), "title" if line == self.window.line else "dim")
+            self._lane(canvas, left, y + 1, lane, edges)
+        self._axis(canvas, left, height - _AROUND + 1)
+        return canvas.lines(ascii_only=ascii_only)
+
+    def _head(self, canvas: Canvas) -> None:
+        totals = " · ".join([*self.about, units.counted(len(self.lanes), "lane"), nanoseconds(self.window.span)])
+        zero = f" · {FROM_ZERO}"
+        totals += zero if width(totals) + len(zero) <= canvas.width else ""
+        canvas.text(0, 0, clip(self.files, max(canvas.width - width(totals) - 2, 0)), "title")
+        canvas.text(max(canvas.width - width(totals), 0), 0, totals, "dim")
+
+    def _lane(self, canvas: Canvas, x: int, y: int, lane: Lane, edges: Any) -> None:
+        inside = np.flatnonzero((lane.end > self.window.begin) & (lane.start < self.window.end))
+        if len(inside) * _CELLS_A_BAR > self.window.cells:
+            part = lane.covered(edges) / np.maximum(np.diff(edges), 1)
+            top = len(LEVELS) - 1
+            grade = np.where(part > 0, np.clip(np.ceil(part * top), 1, top), 0).astype(np.uint8)
+            roles = np.array([canvas.role(""), *(canvas.role(f"ramp{i}") for i in range(8))], dtype=np.uint16)
+            canvas.paint(x, y, shaded(grade, LEVELS)[np.newaxis], roles[grade][np.newaxis])
+            return
+        for index in inside.tolist():
+            start = self.window.column(float(lane.start[index]))
+            last = max(self.window.column(float(lane.end[index]) - 1e-6), start)
+            text, skip = _bar(lane.short_name(index), start, last, self.window.cells)
+            canvas.text(x + skip, y, text, f"hue{int(lane.codes[index]) % _HUES}")
+
+    def _axis(self, canvas: Canvas, x: int, y: int) -> None:
+        begin, end = self.window.begin + self.origin, self.window.end + self.origin
+        draw_across(canvas, x, y, self.window.cells, begin, end, TIME)
+        for row, words in enumerate(_CLOCK):
+            canvas.text(0, y + row, clip(words, x - 1), "dim")
+        for mark in self.marks:
+            draw_marks(canvas, x, y, self.window, {"×": mark})
+        draw_marks(canvas, x, y, self.window, {"▲": self.window.time})
+
+    def commands(self) -> Mapping[str, str]:
+        return {name: words for name, (words, _) in _MOVES.items()}
+
+    def press(self, command: str) -> str | None:
+        move = _MOVES.get(command)
+        return None if move is None else move[1](self)
+
+    def click(self, column: int, row: int) -> None:
+        left = self.gutter
+        if column >= left:
+            self.window.to(self.window.begin + (column - left + 0.5) * self.window.width / self.window.cells)
+        if 1 <= row <= self.window.height:
+            self.window.move_lines(self.window.top + row - 1 - self.window.line)
+
+    def status(self) -> list[str]:
+        """What is under the cursor."""
+        words = [self.measured()] if len(self.marks) == 2 else []
+        lane = self.lane
+        index = None if lane is None else lane.at(self.window.time)
+        if lane is None or index is None:
+            return [*words, f"at {self._when(self.window.time)}: nothing yet"]
+        start, end = int(lane.start[index]), int(lane.end[index])
+        when = "" if end > self.window.time else "not now: "
+        return [
+            *words,
+            f"{when}{lane.short_name(index)}",
+            f"from {self._when(start)}",
+            f"{nanoseconds(end - start)}",
+        ]
+
+    def _when(self, time: float) -> str:
+        """A time from the start of the capture, exact enough to be told from that of the next cell."""
+        time += self.origin
+        step = 10.0 ** math.floor(math.log10(self.window.width / self.window.cells))
+        return max(nanoseconds(time), TIME.label(time, step), key=len)
+
+    @property
+    def lane(self) -> Lane | None:
+        """The lane of the cursor."""
+        return self.lanes[min(self.window.line, len(self.lanes) - 1)] if self.lanes else None
+
+    def mark(self) -> str:
+        """Set a mark; the third one begins anew."""
+        self.marks = [*self.marks, self.window.time] if len(self.marks) < 2 else [self.window.time]
+        return self.measured() if len(self.marks) == 2 else "marked: a second mark measures the time between"
+
+    def measured(self) -> str:
+        return f"× to ×: {nanoseconds(abs(self.marks[1] - self.marks[0]))}"
+
+    def step(self, *, forward: bool) -> str | None:
+        """The cursor to the next or previous start in its lane."""
+        lane = self.lane
+        if lane is None:
+            return "there is nothing to go to"
+        time = self.window.time
+        start = lane.next_start(time) if forward else lane.previous_start(time)
+        if start is None:
+            return f"nothing starts {'later' if forward else 'earlier'} in this lane"
+        self.window.to(float(start))
+        return None
+
+    def find(self, text: str, step: int) -> bool:
+        """By start, then by lane; ranges and kernels alike."""
+        names = names_meant((name for lane in self.lanes for name in lane.names), text)
+        places = sorted(
+            (int(lane.start[index]), line)
+            for line, lane in enumerate(self.lanes)
+            for index, code in enumerate(lane.codes.tolist())
+            if lane.names[code] in names
+        )
+        if not places:
+            return False
+        window = self.window
+        here = (window.time, window.line)
+        if self._found is not None and self._found[1] == here:
+            here = self._found[0]
+        place = bisect_right(places, here) if step > 0 else bisect_left(places, here) - 1
+        time, line = places[place % len(places)]
+        window.to(float(time))
+        window.move_lines(line - window.line)
+        self._found = ((time, line), (window.time, window.line))
+        return True
+
+    def record(self) -> dict[str, Any]:
+        """The lanes in columns; ns from the start of the capture."""
+        return {
+            "page": "timeline",
+            "lanes": [
+                {
+                    "kind": lane.kind,
+                    "label": lane.label.strip(),
+                    "names": [lane.name(i) for i in range(len(lane))],
+                    "start_ns": (lane.start + self.origin).tolist(),
+                    "end_ns": (lane.end + self.origin).tolist(),
+                }
+                for lane in self.lanes
+            ],
+        }
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        """One row per kernel and range."""
+        yield "lane", "kind", "name", "start_ns", "end_ns"
+        for lane in self.lanes:
+            for i in range(len(lane)):
+                start, end = int(lane.start[i]) + self.origin, int(lane.end[i]) + self.origin
+                yield lane.label.strip(), lane.kind, lane.name(i), start, end
+
+    def plot(self, axes: Any) -> None:
+        """One strip per lane, darker where more of the time something ran."""
+        edges = np.unique(np.linspace(self.window.begin, self.window.end, _PLOT_CELLS).astype(np.int64))
+        parts = [lane.covered(edges) / np.diff(edges) for lane in self.lanes] or [np.zeros(len(edges) - 1)]
+        extent = ((edges[0] + self.origin) / 1e6, (edges[-1] + self.origin) / 1e6, len(parts), 0)
+        axes.imshow(np.stack(parts).clip(0, 1), aspect="auto", cmap="Blues", interpolation="nearest", extent=extent)
+        axes.set_yticks([i + 0.5 for i in range(len(self.lanes))], [lane.label for lane in self.lanes])
+        axes.set_xlabel("ms")
+
+
+def _found_words(sources: NsysSources, found: NDArray[np.bool_]) -> list[str]:
+    """How much of the file is drawn, under a search."""
+    if not sources.search:
+        return []
+    kernels = found_of(sources, int(found.sum()), len(found), "kernel")
+    ranges = found_of(sources, len(sources.ranges_found), len(sources.projected), "range")
+    return [f"“{sources.search}”: {kernels}, {ranges}"]
+
+
+def _bar(label: str, left: int, right: int, cells: int) -> tuple[str, int]:
+    """A bar from cell ``left`` to ``right`` as it is seen in a window of ``cells``, and where it begins there."""
+    begin, end = max(left, 0), min(right, cells - 1)
+    length = end - begin + 1
+    if length <= 1:
+        return "┃"[: max(length, 0)], begin
+    head, tail = "┣" if left >= 0 else "━", "┫" if right < cells else "━"
+    inside = length - 2
+    name = clip(label, inside) if inside > 2 else ""
+    return head + name + "━" * (inside - width(name)) + tail, begin
+
+
+def _quiet(action: Callable[[Window], object]) -> Callable[[StreamTimeline], str | None]:
+    def act(view: StreamTimeline) -> str | None:
+        action(view.window)
+        return None
+
+    return act
+
+
+def _zoom(factor: float) -> Callable[[StreamTimeline], str | None]:
+    return lambda view: None if view.window.zoom(factor) else "this is as far as it goes"
+
+
+_MOVES: Final[dict[str, tuple[str, Callable[[StreamTimeline], str | None]]]] = {
+    "left": ("cursor left", _quiet(lambda window: window.move(-1))),
+    "right": ("cursor right", _quiet(lambda window: window.move(1))),
+    "up": ("cursor up", _quiet(lambda window: window.move_lines(-1))),
+    "down": ("cursor down", _quiet(lambda window: window.move_lines(1))),
+    "page_left": ("window left", _quiet(lambda window: window.page(-1))),
+    "page_right": ("window right", _quiet(lambda window: window.page(1))),
+    "page_up": ("window up", _quiet(lambda window: window.move_lines(-window.height))),
+    "page_down": ("window down", _quiet(lambda window: window.move_lines(window.height))),
+    "zoom_in": ("zoom in about the cursor", _zoom(0.5)),
+    "zoom_out": ("zoom out", _zoom(2.0)),
+    "fit": ("show everything", _quiet(lambda window: window.fit())),
+    "start": ("to the start", _quiet(lambda window: window.to(0))),
+    "end": ("to the end", _quiet(lambda window: window.to(window.span))),
+    "next": ("to the next start in the lane", lambda view: view.step(forward=True)),
+    "previous": ("to the previous start in the lane", lambda view: view.step(forward=False)),
+    "mark": ("mark; a second mark measures the time between", lambda view: view.mark()),
+}
