@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "given.h"
 #include "machine.h"
 #include "report.h"
 #include "server.h"
@@ -57,7 +58,7 @@ CUresult leave(CUresult result)
 /* A whole number with an optional K, M or G (powers of 1024) from the environment. */
 static bool read_setting(const char *name, uint64_t smallest, uint64_t largest, uint64_t *value)
 {
-    const char *text = getenv(name);
+    const char *text = given(name);
     if (!text || !*text)
         return true;
     char *end;
@@ -126,7 +127,7 @@ static CUresult start_driver(void)
         !read_setting("TUI_PROBE_SIM_SMS", 1, MAX_SM_COUNT, &sm_count)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    const char *arch = getenv("TUI_PROBE_SIM_ARCH");
+    const char *arch = given("TUI_PROBE_SIM_ARCH");
     driver.generation = generation_named(arch && *arch ? arch : "sm_80");
     if (!driver.generation) {
         report("TUI_PROBE_SIM_ARCH=%s is neither sm_80 nor sm_90", arch);

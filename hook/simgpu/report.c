@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "given.h"
+
 struct said {
     struct said *next;
     char line[];
@@ -48,7 +50,7 @@ static void write_line(int file, const char *line)
 
 static void append_to_log(const char *line)
 {
-    const char *path = getenv("TUI_PROBE_SIM_LOG");
+    const char *path = given("TUI_PROBE_SIM_LOG");
     if (!path || !*path)
         return;
     int file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "given.h"
+
 extern char **environ;
 
 static const char DRIVER_NAME[] = "libcuda.so.1", AUDIT_NAME[] = "libtui-probe-audit.so";
@@ -79,7 +81,7 @@ static bool is_unwanted_setting(const char *variable)
 
 static char *python_path(void)
 {
-    const char *ours = getenv("TUI_PROBE_SIM_PYTHONPATH"), *theirs = getenv("PYTHONPATH");
+    const char *ours = given("TUI_PROBE_SIM_PYTHONPATH"), *theirs = getenv("PYTHONPATH");
     bool has_ours = ours && *ours, has_theirs = theirs && *theirs;
     char *variable;
     int length = asprintf(&variable, "PYTHONPATH=%s%s%s", has_ours ? ours : "", has_ours && has_theirs ? ":" : "",

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "given.h"
 #include "machine.h"
 #include "protocol.h"
 #include "report.h"
@@ -19,7 +20,7 @@
 
 const char *server_python(void)
 {
-    const char *python = getenv("TUI_PROBE_SIM_PYTHON");
+    const char *python = given("TUI_PROBE_SIM_PYTHON");
     return python && *python ? python : "python3";
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "given.h"
 #include "loader.h"
 #include "own_file.h"
 #include "real.h"
@@ -41,7 +42,7 @@ static bool is_beside(const char *path, uintptr_t start, const struct scan *scan
 {
     if (start == real_base())
         return false;
-    const char *driver = getenv("TUI_PROBE_DRIVER");
+    const char *driver = given("TUI_PROBE_DRIVER");
     return scan->copies < 2 || !driver || !loader_is_same_file(path, driver);
 }
 

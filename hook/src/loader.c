@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "given.h"
+
 static _Atomic(void *) next_dlopen, next_dlmopen;
 
 /* Kept: a program may call these at any time, from any thread. */
@@ -58,14 +60,14 @@ bool loader_is_same_file(const char *path, const char *other)
 /* A program that names another driver than the one we call (a copy for compatibility, one of its own) gets that. */
 static bool is_our_driver(const char *path)
 {
-    const char *driver = getenv("TUI_PROBE_DRIVER");
+    const char *driver = given("TUI_PROBE_DRIVER");
     return driver && loader_is_same_file(path, driver);
 }
 
 /* A simulated driver stands for that of the machine, which need not have one. */
 static bool stands_for_any_driver(void)
 {
-    return getenv("TUI_PROBE_SIM_PYTHON") != NULL;
+    return given("TUI_PROBE_SIM_PYTHON") != NULL;
 }
 
 const char *loader_own_path(void)

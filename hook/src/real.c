@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "given.h"
 #include "loader.h"
 
 struct real_driver real_driver;
@@ -77,7 +78,7 @@ static bool find_driver(void)
         "/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/lib/aarch64-linux-gnu/libcuda.so.1", "/usr/lib64/libcuda.so.1",
         "/usr/local/nvidia/lib64/libcuda.so.1",   "/usr/lib/wsl/lib/libcuda.so.1",
     };
-    const char *asked = getenv("TUI_PROBE_DRIVER");
+    const char *asked = given("TUI_PROBE_DRIVER");
     if (asked && *asked)
         return open_driver(asked);
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)

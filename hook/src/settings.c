@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "control.h"
+#include "given.h"
 
 #define DEFAULT_TRACE_BYTES (1ull << 30)
 #define DEFAULT_MIN_FREE_BYTES (2ull << 30)
@@ -17,20 +18,20 @@ struct settings settings;
 
 static const char *text(const char *name)
 {
-    const char *value = getenv(name);
+    const char *value = given(name);
     return value && *value ? strdup(value) : NULL;
 }
 
 static uint64_t number_or(const char *name, uint64_t otherwise)
 {
-    const char *value = getenv(name);
+    const char *value = given(name);
     return value && *value ? strtoull(value, NULL, 10) : otherwise;
 }
 
 /* "none" is as many as there are. */
 static uint64_t limit(const char *name, uint64_t otherwise)
 {
-    const char *value = getenv(name);
+    const char *value = given(name);
     return value && strcmp(value, "none") == 0 ? CONTROL_NO_LIMIT : number_or(name, otherwise);
 }
 
@@ -66,7 +67,7 @@ static char **substrings(const char *name)
 
 static bool says(const char *name, const char *word)
 {
-    const char *value = getenv(name);
+    const char *value = given(name);
     return value && strcmp(value, word) == 0;
 }
 
@@ -160,7 +161,7 @@ static enum machine_code_choice read_machine_code(void)
 
 void settings_read(void)
 {
-    const char *launcher = getenv("TUI_PROBE_LAUNCHER");
+    const char *launcher = given("TUI_PROBE_LAUNCHER");
     settings.trace_root = text("TUI_PROBE_TRACE_ROOT");
     if (launcher && strtol(launcher, NULL, 10) == (long)getppid())
         settings.stamp = text("TUI_PROBE_STAMP");
@@ -192,14 +193,14 @@ void settings_read(void)
     settings.max_log_bytes = limit("TUI_PROBE_MAX_LOG_BYTES", DEFAULT_LOG_BYTES);
     settings.max_write_rate = limit("TUI_PROBE_MAX_WRITE_RATE", DEFAULT_WRITE_RATE);
     settings.max_host_memory = number_or("TUI_PROBE_MAX_HOST_MEMORY", DEFAULT_HOST_BYTES);
-    read_min_free(getenv("TUI_PROBE_MIN_FREE_DISK"));
+    read_min_free(given("TUI_PROBE_MIN_FREE_DISK"));
     settings.max_probe_memory = number("TUI_PROBE_MAX_PROBE_MEMORY");
-    read_launches(getenv("TUI_PROBE_LAUNCHES"));
+    read_launches(given("TUI_PROBE_LAUNCHES"));
     settings.scheduled = says("TUI_PROBE_LAUNCHES", "auto");
     settings.patient = says("TUI_PROBE_PATIENT", "1");
     settings.graphs = !settings.under_ncu && !says("TUI_PROBE_GRAPHS", "seen");
     settings.node_times = settings.times && says("TUI_PROBE_GRAPHS", "timed");
-    read_probes(substrings("TUI_PROBE_PROBES"), getenv("TUI_PROBE_SAMPLE"));
+    read_probes(substrings("TUI_PROBE_PROBES"), given("TUI_PROBE_SAMPLE"));
     settings.heavy = says("TUI_PROBE_WEIGHT", "heavy");
 }
 

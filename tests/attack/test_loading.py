@@ -105,4 +105,8 @@ def test_program_that_asks_for_no_driver_has_no_hook(host: Host) -> None:
 
 
 def test_first_thread_that_left_does_not_keep_a_hook_that_another_opened(host: Host) -> None:
-    check_launch(host.command(compiled(host, "opened_in_thread")))
+    check_launch(host.command(compiled(host, "opened_later"), "thread"))
+
+
+def test_program_that_clears_its_environment_is_seen(host: Host) -> None:
+    check_launch(host.command(compiled(host, "opened_later"), "cleared"))

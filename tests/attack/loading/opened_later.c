@@ -1,8 +1,12 @@
-/* A second thread opens the driver and launches; the first thread leaves with pthread_exit. Ends with the second one. */
+/* Opens the driver late and launches. With "thread": in a second thread, after the first one left with pthread_exit.
+ * With "cleared": after the environment was cleared. */
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static void *driver;
 
@@ -24,9 +28,14 @@ static void *launch_one(void *unused)
     return NULL;
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
     pthread_t thread;
+    if (count > 1 && strcmp(arguments[1], "cleared") == 0) {
+        clearenv();
+        launch_one(NULL);
+        return 0;
+    }
     pthread_create(&thread, NULL, launch_one, NULL);
     pthread_exit(NULL);
 }

@@ -1,0 +1,9 @@
+/* What the launcher gave the process, by the names of environment variables. */
+#ifndef TUI_PROBE_GIVEN_H
+#define TUI_PROBE_GIVEN_H
+
+/* NULL if it is not set. A program may clear its environment before it opens the driver: then it is as it was when the
+ * program started. */
+const char *given(const char *name);
+
+#endif
