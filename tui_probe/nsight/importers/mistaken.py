@@ -38,7 +38,7 @@ def mistaken(path: Path, asked: Tool) -> str | None:
     if asked == "ncu" and path.suffix in _REPORTS:
         return f"a report of Nsight Systems, which only nsys can read: nsys export --type sqlite {word}"
     if asked == "nsys" and start.startswith(b"NVR"):
-        return f"a report of Nsight Compute, which only ncu can read: ncu --import {word} --page raw --csv > FILE"
+        return f"a report of Nsight Compute: tui-probe import ncu {word}"
     tool = tool_of(path)
     if tool is not None and tool != asked:
         return f"{_NAMES[tool]}: tui-probe import {tool} {word}"

@@ -1,4 +1,4 @@
-"""Reads CSV files of Nsight Compute: the details page, the raw page, ``--metrics`` and the summary per kernel.
+"""Reads files of Nsight Compute: reports, and CSV of the details page, the raw page, ``--metrics`` and the summary.
 
 What is between the lines of a table (the program's own output, messages of ncu) is passed over, and said. A file may
 hold several tables, of several processes and sessions.
@@ -14,6 +14,7 @@ from tui_probe.errors import ImportFileError
 from tui_probe.nsight.importers.mistaken import mistaken
 from tui_probe.nsight.importers.ncu_layouts import Details, layout_of
 from tui_probe.nsight.importers.ncu_lines import HEADING, Lines
+from tui_probe.nsight.importers.ncu_rep import REPORT_MARK, read_report
 from tui_probe.nsight.importers.ncu_rows import Rows
 from tui_probe.nsight.importers.ncu_table import NcuFile, NcuTable, joined
 from tui_probe.nsight.importers.text_file import first_bytes, lines_of, part_of
@@ -34,7 +35,6 @@ COLD_CACHE: Final = (
     " DRAM traffic is that of a launch that finds nothing in L2"
 )
 _HOW_TO_MAKE: Final = "ncu --csv --log-file FILE.csv --metrics dram__bytes.sum COMMAND"
-_REPORT_MARK: Final = b"NVR"
 
 
 def read_ncu(paths: Sequence[Path | str], progress: Callable[[float], object] = lambda _: None) -> NcuTable:
@@ -47,10 +47,8 @@ def read_ncu(paths: Sequence[Path | str], progress: Callable[[float], object] = 
 
 def read_ncu_file(path: Path, progress: Callable[[float], object] = lambda _: None) -> NcuTable:
     """One file; ImportFileError if it holds no values."""
-    if first_bytes(path, 3) == _REPORT_MARK:
-        raise ImportFileError(
-            f"{path}: a report of Nsight Compute, which only ncu can read: ncu --import {path} --page raw --csv > FILE"
-        )
+    if first_bytes(path, len(REPORT_MARK)) == REPORT_MARK:
+        return read_report(path, progress)
     lines, rows = Lines(), Rows()
     tables = _read(lines, rows, lines_of(path, progress))
     if not rows.launches:
