@@ -1,4 +1,4 @@
-"""The pages of ``tui-probe help`` with their tables of keys, settings and architectures. Imports no Textual."""
+"""The pages of ``tui-probe help`` with their tables, which are made from the code. Imports no Textual."""
 
 from __future__ import annotations
 
@@ -10,5 +10,17 @@ from tui_probe.ui import keys
 
 def page_of(topic: str) -> str:
     """The Markdown of a topic, whole. Raises HelpError."""
-    tables = {"keys": keys.readme_section, "settings": settings.readme_section, "architectures": architectures.table}
+    tables = {
+        "keys": keys.readme_section,
+        "settings": settings.readme_section,
+        "architectures": architectures.table,
+        "formats": _formats,
+    }
     return pages.read_page(topic, tables)
+
+
+def _formats() -> str:
+    """Files of other profilers; their module takes long to import."""
+    from tui_probe.nsight.importers.formats import markdown_table
+
+    return markdown_table()

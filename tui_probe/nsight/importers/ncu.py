@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ImportFileError
+from tui_probe.nsight.importers.formats import NCU_DETAILS
 from tui_probe.nsight.importers.mistaken import mistaken
 from tui_probe.nsight.importers.ncu_layouts import Details, layout_of
 from tui_probe.nsight.importers.ncu_lines import HEADING, Lines
@@ -34,7 +35,6 @@ COLD_CACHE: Final = (
     "cold caches: unless it ran with --cache-control none, ncu flushes all caches before each pass of each launch, so"
     " DRAM traffic is that of a launch that finds nothing in L2"
 )
-_HOW_TO_MAKE: Final = "ncu --csv --log-file FILE.csv --metrics dram__bytes.sum COMMAND"
 
 
 def read_ncu(paths: Sequence[Path | str], progress: Callable[[float], object] = lambda _: None) -> NcuTable:
@@ -97,7 +97,7 @@ def _why_nothing(path: Path, lines: Lines, tables: int) -> str:
         return "headings without any launch: the program launched no kernel, or the file is cut off"
     if (other := mistaken(path, "ncu")) is not None:
         return other
-    return f"no table of Nsight Compute (no headings with ID and Kernel Name): make one with {_HOW_TO_MAKE}"
+    return f"no table of Nsight Compute (no headings with ID and Kernel Name): make one with {NCU_DETAILS.made_with}"
 
 
 def _notes(lines: Lines, tables: int, rows: Rows) -> Iterator[str]:

@@ -12,6 +12,7 @@ import numpy as np
 from tui_probe.errors import ImportFileError
 from tui_probe.input_limits import CSV_OF_NSYS
 from tui_probe.nsight.importers.distinct import distinct_rows
+from tui_probe.nsight.importers.formats import NSYS_SQLITE, NSYS_STATS
 from tui_probe.nsight.importers.mistaken import mistaken
 from tui_probe.nsight.importers.nsys_csv_reports import report_rows
 from tui_probe.nsight.importers.nsys_model import (
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 
 _SHAPE: Final = ("GrdX", "GrdY", "GrdZ", "BlkX", "BlkY", "BlkZ")
 _HOW_TO_MAKE: Final = (
-    "no report of nsys stats that is known, nor an sqlite export: make one with nsys export --type sqlite REPORT, or"
-    " nsys stats --format csv --report cuda_gpu_trace,nvtx_gpu_proj_trace --output . REPORT"
+    f"no report of nsys stats that is known, nor an sqlite export: make one with {NSYS_SQLITE.made_with}, or"
+    f" {NSYS_STATS.made_with}"
 )
 _MOST: Final = 2.0**62
 _KERNEL: Final = "CUDA_KERNEL"
