@@ -53,3 +53,9 @@ def test_own_environment_finds_the_same_modules(tmp_path: Path, monkeypatch: pyt
     program = "import queue, sys, tui_probe; sys.exit(3)"
     done = subprocess.run([sys.executable, "-P", "-c", program], env=own_environment(), stdin=subprocess.DEVNULL)
     assert done.returncode == 3
+
+
+def test_output_encoding_is_followed(tmp_path: Path) -> None:
+    shown = tui_probe(tmp_path, "help", "limits", PYTHONIOENCODING="ascii:strict").stdout
+    assert shown
+    assert shown.isascii()

@@ -9,6 +9,7 @@ if not __package__:
 
     del sys.path[0]
     tui_probe.own_python.find_package_again()
+    tui_probe.own_python.follow_output_encoding()
 
 from tui_probe.entry import main
 

@@ -1,11 +1,14 @@
 """Our own Python processes: they do not follow settings of the environment that are meant for the user's program.
 
 PYTHONINSPECT changes an exit status, PYTHONWARNINGS may end an import, and a module in PYTHONPATH may have the name of
-one of the standard library. The environment stays as it is, since the program gets it.
+one of the standard library. The environment stays as it is, since the program gets it. PYTHONIOENCODING is followed,
+since it states what the terminal takes.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import sys
 from typing import Final
@@ -42,6 +45,15 @@ def find_package_again() -> None:
     place = os.path.dirname(os.path.dirname(_MAIN))
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     sys.path += [path for path in (place, *given) if path and path not in sys.path]
+
+
+def follow_output_encoding() -> None:
+    """Write in the encoding of PYTHONIOENCODING; characters that it does not have never end a command."""
+    encoding = os.environ.get("PYTHONIOENCODING", "").partition(":")[0]
+    for stream in (sys.stdout, sys.stderr):
+        if encoding and isinstance(stream, io.TextIOWrapper):
+            with contextlib.suppress(LookupError):
+                stream.reconfigure(encoding=encoding, errors="backslashreplace")
 
 
 def own_environment() -> dict[str, str]:

@@ -13,7 +13,7 @@ from tui_probe.trace.source_lines import lines_of_directives
 from tui_probe.trace.text import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from tui_probe.trace.kernel import Kernel
 
@@ -28,7 +28,7 @@ def located_failures(kernel: Kernel) -> tuple[str, ...]:
     return tuple(safe(_located(kernel, text)) for text in kernel.failures)
 
 
-def failure_lines(kernels: Sequence[Kernel]) -> Iterator[str]:
+def failure_lines(kernels: Iterable[Kernel]) -> Iterator[str]:
     """A line per kernel with failures, up to ``_MOST_LINES``; that of a failed context first."""
     failed = [kernel for kernel in kernels if kernel.failures]
     failed.sort(key=lambda kernel: not any("context" in text for text in kernel.failures))

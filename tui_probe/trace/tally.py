@@ -70,7 +70,8 @@ class Tally:
                     self._trace.kernels[index].result_rows.frombytes(rows)
 
     def _count_captured(self, kernels: NDArray[np.int32]) -> None:
-        for index, count in zip(*map(np.ndarray.tolist, np.unique(kernels, return_counts=True)), strict=True):
+        indices, counts = np.unique(kernels, return_counts=True)
+        for index, count in zip(indices.tolist(), counts.tolist(), strict=True):
             if index != UNKNOWN:
                 self._trace.kernels[index].captured += count
 
