@@ -47,7 +47,7 @@ set(DEBUGGER_FUNCTIONS cudbgApiAttach cudbgApiDetach cudbgApiInit cudbgGetAPI cu
 # Writes the assembly for one processor; CMake compiles the file only where its guard holds.
 function(generate_trampolines directory)
   set(symbols_file ${CMAKE_CURRENT_SOURCE_DIR}/symbols.txt)
-  set(wrapped_file ${CMAKE_CURRENT_SOURCE_DIR}/src/wrapped.def)
+  set(wrapped_file ${CMAKE_CURRENT_SOURCE_DIR}/src/driver/wrapped.def)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${symbols_file} ${wrapped_file})
   file(STRINGS ${symbols_file} names REGEX "^[A-Za-z_][A-Za-z0-9_]*$")
   file(STRINGS ${wrapped_file} wrapped REGEX "^WRAPPED\\(")
@@ -99,5 +99,5 @@ const char *const trampoline_names[@count@] = {
 _Atomic(void *) trampoline_table[@count@];
 ")
   set(TRAMPOLINE_SOURCES ${directory}/trampolines.S ${directory}/trampoline_names.c
-      ${CMAKE_CURRENT_SOURCE_DIR}/src/trampoline_resolve.S PARENT_SCOPE)
+      ${CMAKE_CURRENT_SOURCE_DIR}/src/driver/trampoline_resolve.S PARENT_SCOPE)
 endfunction()

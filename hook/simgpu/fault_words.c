@@ -25,7 +25,7 @@ static void copy_words(char *text, size_t size)
 
 const void *fault_words_table(const void *id)
 {
-    static const unsigned char NAME[16] = "tui-probe fault"; /* hook/src/simulated_fault.c asks for it */
+    static const unsigned char NAME[16] = "tui-probe fault"; /* hook/src/log/simulated_fault.c asks for it */
     static const struct {
         size_t size;
         void (*copy_words)(char *text, size_t size);

@@ -81,7 +81,7 @@ def listed_lines(hook: Path) -> dict[str, set[int]]:
 def listed_driver_lines() -> set[str]:
     """The lines at which the hook calls the driver for itself."""
     found = set()
-    for path in sorted((ROOT / "hook" / "src").glob("*.c")):
+    for path in sorted((ROOT / "hook" / "src").glob("*/*.c")):
         if path.name not in FOR_THE_PROGRAM:
             for number, line in enumerate(path.read_text().splitlines(), 1):
                 if _DRIVER_CALL.search(line):

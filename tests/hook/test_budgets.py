@@ -11,7 +11,7 @@ import pytest
 
 from tui_probe.launcher.control import BUDGETS, BYTES, FIELDS, NO_LIMIT, ControlPage
 
-from .conftest import ROOT, Host, Run
+from .conftest import HOOK_INCLUDES, Host, Run, hook_source
 from .test_images import elf
 
 HERE = Path(__file__).resolve().parent
@@ -44,9 +44,8 @@ def disk_bytes(folder: Path) -> int:
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("control") / "control"
-    source = ROOT / "hook" / "src"
-    command = ["cc", "-std=gnu17", "-Wall", "-Wextra", "-Werror", f"-I{source}", "-o", path]
-    subprocess.run([*command, HERE / "control_program.c", source / "budget.c"], check=True)
+    command = ["cc", "-std=gnu17", "-Wall", "-Wextra", "-Werror", *HOOK_INCLUDES, "-o", path]
+    subprocess.run([*command, HERE / "control_program.c", hook_source("budget")], check=True)
     return path
 
 

@@ -15,17 +15,16 @@ from hypothesis import strategies as st
 from tests.reasons.values import reasons
 from tui_probe.reasons import Reason, because, because_of_file, listed_reasons, read_reason
 
-from .conftest import ROOT
+from .conftest import HOOK_INCLUDES, HOOK_SOURCES, ROOT, hook_source
 
 HERE = Path(__file__).resolve().parent
-SOURCES = ROOT / "hook" / "src"
-FLAGS = ["-std=gnu17", "-Wall", "-Wextra", "-Werror", f"-I{SOURCES}"]
+FLAGS = ["-std=gnu17", "-Wall", "-Wextra", "-Werror", *HOOK_INCLUDES]
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("reasons") / "reasons"
-    files = [str(SOURCES / f"{name}.c") for name in ("reasons", "real", "loader")]
+    files = [str(hook_source(name)) for name in ("reasons", "real", "loader", "given")]
     sanitizer = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     command = ["cc", *FLAGS, *sanitizer, "-o", str(path), str(HERE / "reasons_program.c"), *files, "-lpthread", "-ldl"]
     subprocess.run(command, check=True)
@@ -106,7 +105,7 @@ def test_the_compiler_knows_the_list(tmp_path: Path, made: str, compiles: bool) 
 
 def test_reasons_are_made_of_the_list_alone() -> None:
     """Only reasons.c makes one; nothing else in the hook writes the words of one into the log."""
-    for file in sorted(SOURCES.glob("*.c")):
+    for file in sorted(HOOK_SOURCES.glob("*/*.c")):
         text = file.read_text()
         if file.name != "reasons.c":
             assert not re.search(r"\(struct reason\)|struct reason \w+ =", text), file.name
@@ -119,7 +118,7 @@ def test_every_reason_is_used() -> None:
     """What nothing makes is no reason, but those of earlier versions, which say so, and ``disk-low``, which is there
     for who watches the disk.
     """
-    hook = "".join(file.read_text() for file in SOURCES.glob("*.c"))
+    hook = "".join(file.read_text() for file in HOOK_SOURCES.glob("*/*.c"))
     python = "".join(file.read_text() for file in (ROOT / "tui_probe").rglob("*.py"))
     for listed in listed_reasons().values():
         in_hook = re.search(rf"\breason(?:_with)?\({listed.name}\b", hook)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from .conftest import ROOT
+from .conftest import HOOK_INCLUDES, hook_source
 
 HERE = Path(__file__).resolve().parent
 WORD = (1 << 64) - 1
@@ -35,9 +35,8 @@ def threaded_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def compiled(folder: Path, sanitizer: str) -> Path:
-    source = ROOT / "hook" / "src"
-    files = [HERE / "schedule_program.c", source / "schedule.c", source / "pace.c"]
-    flags = ["-std=gnu17", "-Wall", "-Wextra", "-Werror", "-g", "-O1", f"-fsanitize={sanitizer}", f"-I{source}"]
+    files = [HERE / "schedule_program.c", hook_source("schedule"), hook_source("pace")]
+    flags = ["-std=gnu17", "-Wall", "-Wextra", "-Werror", "-g", "-O1", f"-fsanitize={sanitizer}", *HOOK_INCLUDES]
     subprocess.run(["cc", *flags, "-o", folder / "schedule", *files, "-lpthread"], check=True)
     return folder / "schedule"
 

@@ -16,7 +16,7 @@ from tests.hook.conftest import compile_c
 from tui_probe.trace.process import is_alive
 from tui_probe.trace.secrets import masked, masked_line
 
-SOURCE = Path(__file__).resolve().parents[2] / "hook" / "src" / "secrets.c"
+SOURCE = Path(__file__).resolve().parents[2] / "hook" / "src" / "log" / "secrets.c"
 GITHUB = "ghp_" + "a1B2" * 9
 MASKED = {
     "--password=hunter2 x": "--password=*** x",

@@ -79,8 +79,8 @@ class Reduction:
     """What is saved of a map where that is not all: a record of ``record_bytes`` for each group of its records.
 
     A ``group`` is all records of a warp's threads, of a block, or of a launch; those that a kernel did not write take
-    no part. The hook reduces when it writes a result file (``hook/src/reduce.c``), so kernels and device memory are as
-    without it. It leaves maps as they are for ``run --detail``, and where what is left would take no less room.
+    no part. The hook reduces when it writes a result file (``hook/src/records/reduce.c``), so kernels and device memory
+    are as without it. It leaves maps as they are for ``run --detail``, and where what is left would take no less room.
     """
 
     group: Group

@@ -3,7 +3,7 @@
 A file of a disk could be cut short, which ends each process that has it mapped. So it is memory that the launcher holds
 open, sealed in its size, and that others open through ``/proc``.
 
-It holds the switch and the budgets. The layout stands here and in ``hook/src/control.h``; a test compares the two.
+It holds the switch and the budgets. The layout is here and in ``hook/src/budget/control.h``; a test compares both.
 ``tui-probe help control-page`` describes it for others.
 """
 

@@ -1,6 +1,6 @@
 """Kernels whose machine code had a probe in it when a GPU context failed: the hook leaves them alone from then on.
 
-Their names are in a file beside what the trial of grafts found; see ``hook/src/graft_faults.h``.
+Their names are in a file beside what the trial of grafts found; see ``hook/src/prepare/graft_faults.h``.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ MOST_BYTES = 16 << 20
 
 @dataclass
 class RunNotes:
-    """What was read of the file so far. Each line is "PID WORD TEXT"; hook/src/run_notes.h lists the words."""
+    """What was read of the file so far. Each line is "PID WORD TEXT"; hook/src/log/run_notes.h lists the words."""
 
     path: Path
     _read: int = 0

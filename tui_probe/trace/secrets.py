@@ -2,7 +2,7 @@
 
 ``***`` stands in the place of the value of an option or variable whose name says what it is (``--password=…``,
 ``--api-key …``, ``PGPASSWORD=…``), of tokens that are known by their beginning, and of a name and password in an
-address. The hook does the same in what it writes (``hook/src/secrets.c``).
+address. The hook does the same in what it writes (``hook/src/log/secrets.c``).
 """
 
 from __future__ import annotations

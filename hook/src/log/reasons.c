@@ -14,7 +14,7 @@ enum { TEXT_SIZE = 512, WRITTEN_SIZE = TEXT_SIZE + 64 };
 
 const struct reason reasons_plain[REASON_CODES] = {
 #define REASON(name, code, parameters, sentence, older, advice) {REASON_##name, sentence BEFORE_CODE code},
-#include "../../tui_probe/reasons/reasons.def"
+#include "../../../tui_probe/reasons/reasons.def"
 #undef REASON
 };
 
@@ -22,7 +22,7 @@ static const struct {
     const char *code, *sentence;
 } list[REASON_CODES] = {
 #define REASON(name, code, parameters, sentence, older, advice) {code, sentence},
-#include "../../tui_probe/reasons/reasons.def"
+#include "../../../tui_probe/reasons/reasons.def"
 #undef REASON
 };
 

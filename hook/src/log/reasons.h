@@ -11,7 +11,7 @@
 
 enum reason_code {
 #define REASON(name, code, parameters, sentence, older, advice) REASON_##name,
-#include "../../tui_probe/reasons/reasons.def"
+#include "../../../tui_probe/reasons/reasons.def"
 #undef REASON
     REASON_CODES
 };
@@ -19,7 +19,7 @@ enum reason_code {
 /* How many parameters each sentence has. */
 enum {
 #define REASON(name, code, parameters, sentence, older, advice) REASON_##name##_PARAMETERS = REASON_COUNT parameters,
-#include "../../tui_probe/reasons/reasons.def"
+#include "../../../tui_probe/reasons/reasons.def"
 #undef REASON
 };
 
