@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.importers.captures import Capture, Operation, Span, chrome_of, csv_of, random_capture, sqlite_of
 from tui_probe.nsight.importers.nsys import read_nsys
-from tui_probe.nsight.pages.nsys_pages import gaps_page, kernels_page, ranges_page, totals_page
+from tui_probe.nsight.pages.nsys_pages import gaps_page, kernels_page, ranges_page, sums_page, totals_page
 from tui_probe.nsight.pages.nsys_sources import NsysSources
 
 SEEDS = st.integers(0, 1 << 30)
@@ -124,6 +124,30 @@ def test_projections_and_their_kernels(folder: Path, seed: int) -> None:
         numbers = (row.start, row.end, row.kernels, row.graphs, row.busy)
         assert row.stream is not None
         found.append((row.name, *row.stream, *numbers, names))
+    assert sorted(found) == sorted(expected)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS)
+def test_ranges_summed_by_name(folder: Path, seed: int) -> None:
+    capture = random_work(seed)
+    inside = {span: members(capture, span) for span in capture.spans}
+    whole = sum(each.end - each.start for each in capture.work)
+    expected = []
+    for name in {span.text for span in capture.spans if inside[span]}:
+        calls = [inside[span] for span in capture.spans if span.text == name and inside[span]]
+        times = sorted(sum(each.end - each.start for each in own) for own in calls)
+        once = {each for own in calls for each in own}
+        total = sum(each.end - each.start for each in once)
+        names = sorted(name_of(capture, each) for each in once)
+        share = total / whole if whole else None
+        expected.append((name, len(calls), total, times[-(-99 * len(times) // 100) - 1], share, len(once), names))
+    page = sums_page(sources := opened(capture, folder))
+    found = []
+    for row in page.rows:
+        assert page.narrows is not None
+        names = sorted(each.name for each in kernels_page(sources.left(page.narrows(row)[1])).rows)
+        found.append((row.name, row.calls, row.total, row.p99, row.share, row.kernels + row.graphs, names))
     assert sorted(found) == sorted(expected)
 
 

@@ -60,6 +60,26 @@ def test_ranges_of_one_name_together(trace: Trace) -> None:
     assert (endless.domain, endless.thread) == ("nccl", None)
 
 
+SUMMED = ("step × 2", "forward × 2", "layer 0 × 2", "layer 1 × 2", "backward × 2", "all-reduce")
+
+
+def test_merged_ranges_have_mean_p99_and_share(trace: Trace) -> None:
+    step, _ = range_tree(trace, together=True)
+    forward, backward = step.inner
+    one = [node.kernel_seconds for root in range_tree(trace)[:2] for node in root.inner if node.text == "forward"]
+    assert forward.kernel_seconds == pytest.approx(sum(time or 0 for time in one))
+    assert (forward.mean, forward.p99) == (
+        pytest.approx(sum(time or 0 for time in one) / 2),
+        max(time or 0 for time in one),
+    )
+    assert (backward.mean, backward.p99) == (None, None), "cublas_dgrad was never timed"
+    rows = {line.node.text: line for line in range_page(trace, together=True).rows if line.launched is None}
+    assert (rows["forward"].mean, rows["forward"].share) == (forward.mean, None), "not all was timed"
+    record = json.loads("\n".join(report_lines(trace, "sums", "json")))
+    assert [row["text"] for row in record["sums"] if row["kind"] == "range"] == [*map(str.strip, SUMMED)]
+    assert [line.mean for line in range_page(trace).rows] == [None] * len(range_page(trace).rows)
+
+
 def test_rows_lead_to_kernels(trace: Trace) -> None:
     page = range_page(trace)
     list(page.lines(100))

@@ -57,6 +57,12 @@ class RangeNode:
     everything: Sequence[Launched]
     own: Sequence[Launched]
     inner: list[RangeNode] = field(default_factory=list)
+    p99: float | None = None
+
+    @property
+    def mean(self) -> float | None:
+        """Time of the launches of one range."""
+        return None if self.kernel_seconds is None else self.kernel_seconds / self.times
 
     def walk(self) -> Iterator[RangeNode]:
         """This one, then what is inside it, depth first."""
@@ -161,7 +167,6 @@ class _Tree:
         covered = [run for key in ids for each in self._inner.get(key, ()) for run in each.runs]
         everything, epoch = self._launched(runs), self._trace.state.epoch_ns
         host = [None if each.end_ns is None else each.end_ns - each.start_ns for each in group]
-        times = [each.seconds for each in everything]
         return RangeNode(
             text=first.text,
             domain=first.domain,
@@ -171,12 +176,21 @@ class _Tree:
             launches=sum(each.launches for each in group),
             probed=sum(each.probed for each in everything),
             seconds=None if None in host else sum(each for each in host if each is not None) / 1e9,
-            kernel_seconds=None if None in times or not times else sum(each for each in times if each is not None),
+            kernel_seconds=_total(everything),
             start_s=None if epoch is None else (first.start_ns - epoch) / 1e9,
             everything=everything,
             own=self._launched(without(runs, covered)) if covered else everything,
             inner=self.nodes(ids, depth + 1),
+            p99=self._p99(group),
         )
+
+    def _p99(self, group: Sequence[Range]) -> float | None:
+        """That of the ranges of a name, each with the time of its launches; None if one is not known."""
+        if len(group) == 1:
+            return None
+        times = [_total(self._launched(each.runs)) for each in group]
+        known = sorted(time for time in times if time is not None)
+        return known[-(-99 * len(known) // 100) - 1] if known and len(known) == len(times) else None
 
     def _launched(self, runs: Iterable[Run]) -> list[Launched]:
         """The kernels of these launches, the most launched first."""
@@ -193,3 +207,9 @@ class _Tree:
             self._times[kernel] = None if known is None else known.time_ms
         time = self._times[kernel]
         return Launched(kernel, passed + probed, probed, None if time is None else time * (passed + probed) / 1e3)
+
+
+def _total(launched: Sequence[Launched]) -> float | None:
+    """The time of all launches, None if one is not known."""
+    times = [each.seconds for each in launched]
+    return None if None in times or not times else sum(each for each in times if each is not None)

@@ -37,10 +37,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write one page."""
     from tui_probe.nsight.importers.nsys import read_nsys
-    from tui_probe.nsight.pages.nsys_pages import gaps_page, kernels_page, ranges_page, totals_page
+    from tui_probe.nsight.pages.nsys_pages import gaps_page, kernels_page, ranges_page, sums_page, totals_page
     from tui_probe.nsight.pages.nsys_sources import NsysSources
 
-    pages = {"totals": totals_page, "kernels": kernels_page, "ranges": ranges_page, "gaps": gaps_page}
+    pages = {
+        "totals": totals_page,
+        "kernels": kernels_page,
+        "ranges": ranges_page,
+        "gaps": gaps_page,
+        "sums": sums_page,
+    }
 
     with Reading() as reading:
         report = read_nsys(arguments.files, reading)

@@ -24,7 +24,8 @@ ABOUT: Final = (
     " kernels launched in it, but in none of its inner ranges. A range that launched nothing has no row.",
     "Host time runs from push to pop: the time that the host needs to launch, not the time that the GPU needs to run."
     " “In kernels” is the time of the launches themselves: launches × median of the kernel, with --benchmark. o merges"
-    " ranges of one name within the same outer range, so that a loop is one row.",
+    " ranges of one name within the same outer range, so that a loop is one row; mean and p99 are then the time in"
+    " kernels of one range, and the share is that of the time of all launches of the trace.",
     "Enter on a range shows its kernels, those of its inner ranges too, each once; Enter on a kernel goes to its"
     " screen.",
 )
@@ -40,6 +41,8 @@ class RangeLine:
     node: RangeNode
     launched: Launched | None = None
     kernel: Kernel | None = None
+    whole: float | None = None
+    """Time of all launches of the trace, of which the row has a share; None where not all were timed."""
 
     @property
     def text(self) -> str:
@@ -70,6 +73,20 @@ class RangeLine:
         return self.node.kernel_seconds if self.launched is None else self.launched.seconds
 
     @property
+    def mean(self) -> float | None:
+        """Time of the launches in one of the ranges that are merged."""
+        return self.node.mean if self.launched is None and self.node.times > 1 else None
+
+    @property
+    def p99(self) -> float | None:
+        return self.node.p99 if self.launched is None else None
+
+    @property
+    def share(self) -> float | None:
+        time = self.kernel_seconds
+        return time / self.whole if time is not None and self.whole else None
+
+    @property
     def start_s(self) -> float | None:
         return self.node.start_s if self.launched is None else None
 
@@ -77,7 +94,8 @@ class RangeLine:
 def range_page(trace: Trace, *, together: bool = False) -> TablePage[RangeLine]:
     """All ranges that enclose launches, and the kernels in them."""
     roots = range_tree(trace, together=together)
-    rows = [line for root in roots for node in root.walk() for line in _lines(trace, node)]
+    whole = _whole(trace)
+    rows = [line for root in roots for node in root.walk() for line in _lines(trace, node, whole)]
     count = sum(line.node.times for line in rows if line.launched is None)
     inside = sum(root.launches for root in roots)
     how = "merged by name, " if together else ""
@@ -99,15 +117,30 @@ def range_page(trace: Trace, *, together: bool = False) -> TablePage[RangeLine]:
     )
 
 
+def range_sum_lines(trace: Trace, width: int) -> Iterator[str]:
+    """Ranges merged by name, as text."""
+    return range_page(trace, together=True).text(width)
+
+
+def range_sum_rows(trace: Trace) -> Iterator[RangeLine]:
+    return iter(range_page(trace, together=True).rows)
+
+
 def _names(line: RangeLine) -> tuple[str, ...]:
     """The range, and of a kernel in it that."""
     return (line.node.text, *([] if line.kernel is None else [line.kernel.demangled]))
 
 
-def _lines(trace: Trace, node: RangeNode) -> Iterator[RangeLine]:
-    yield RangeLine(node)
+def _lines(trace: Trace, node: RangeNode, whole: float | None) -> Iterator[RangeLine]:
+    yield RangeLine(node, whole=whole)
     for launched in node.own:
-        yield RangeLine(node, launched, trace.kernels.get(launched.kernel))
+        yield RangeLine(node, launched, trace.kernels.get(launched.kernel), whole)
+
+
+def _whole(trace: Trace) -> float | None:
+    """Time of all launches, launches × median of each kernel; None where one was not timed."""
+    times = [(kernel.launches, kernel.time_ms) for kernel in trace.kernels if kernel.launches]
+    return None if any(time is None for _, time in times) else sum(count * (time or 0.0) for count, time in times) / 1e3
 
 
 def _place(trace: Trace, line: RangeLine) -> tuple[Path, int] | None:
@@ -117,7 +150,7 @@ def _place(trace: Trace, line: RangeLine) -> tuple[Path, int] | None:
 
 def _has(rows: list[RangeLine], column: Column[RangeLine]) -> bool:
     """Whether a column that may be empty holds anything."""
-    if column.key not in ("domain", "thread", "kernel_seconds"):
+    if column.key not in ("domain", "thread", "kernel_seconds", "mean_s", "p99_s", "share"):
         return True
     values = {None if column.value is None else column.value(row) for row in rows}
     return len(values) > 1 if column.key == "thread" else bool(values - {None})
@@ -144,6 +177,9 @@ COLUMNS: Final[tuple[Column[RangeLine], ...]] = (
     Column("kernel_seconds", lambda r: r.kernel_seconds, "in kernels", lambda r: units.duration(r.kernel_seconds)),
     Column("seconds", lambda r: r.seconds, "host time", lambda r: "" if r.launched else units.duration(r.seconds)),
     Column("start_s", lambda r: r.start_s, "start (s)", lambda r: "" if r.launched else _start(r.start_s), rank=3),
+    Column("mean_s", lambda r: r.mean, "mean", lambda r: "" if r.launched else units.duration(r.mean), rank=2),
+    Column("p99_s", lambda r: r.p99, "p99", lambda r: "" if r.launched else units.duration(r.p99), rank=2),
+    Column("share", lambda r: r.share, "share", lambda r: units.share(r.share), rank=1),
 )
 """``seconds`` is host time between the calls, not kernel time; ``start_s`` is since the start of the process."""
 

@@ -11,6 +11,8 @@ from tui_probe.pages.graph_page import graph_lines, graph_report
 from tui_probe.pages.kernel_report import KERNEL_COLUMNS, kernel_columns, kernel_head, kernel_table
 from tui_probe.pages.launch_report import LAUNCH_COLUMNS, launch_lines, launch_rows
 from tui_probe.pages.log_report import LOG_COLUMNS, log_rows
+from tui_probe.pages.range_page import COLUMNS as RANGE_SUM_COLUMNS
+from tui_probe.pages.range_page import range_sum_lines, range_sum_rows
 from tui_probe.pages.range_report import RANGE_COLUMNS, range_lines, range_rows
 from tui_probe.pages.results_report import FIGURE_COLUMNS, figure_rows, page_lines
 from tui_probe.pages.time_columns import by_share
@@ -50,6 +52,10 @@ _SHARED: Final = (
         "Lines", "the lines of all kernels, those first that waste or wait most", tells=True,
     ),
     TracePage("ranges", range_lines, RANGE_COLUMNS, range_rows, "Ranges", "NVTX ranges and the kernels in them"),
+    TracePage(
+        "sums", range_sum_lines, RANGE_SUM_COLUMNS, range_sum_rows,
+        "Sums", "NVTX ranges merged by name: calls, time in kernels in total, per call and p99, share",
+    ),
     TracePage(
         "graphs", graph_report, GRAPH_COLUMNS, graph_lines,
         "Graphs", "CUDA graphs: their nodes over time, how often and how long they were replayed",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tui_probe.nsight.importers.nsys_model import HostRanges, Kernels
 
-    _Pairs: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
+    Pairs: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
     """Ranges and kernels in them, by position: one entry per pair."""
 
 _AT_ONCE: Final = 1 << 18
@@ -36,13 +36,13 @@ def project(
     """
     found: list[ProjectedRange] = []
     levels = _Levels(ranges)
-    for rows, inside in _members(kernels, ranges, np.arange(len(ranges))):
+    for rows, inside in members(kernels, ranges, np.arange(len(ranges))):
         progress(int(rows[-1]) / len(ranges))
         found += _projected(kernels, ranges, rows, inside, levels)
     return sorted(found, key=lambda each: (each.start, each.level, -each.end))
 
 
-def _members(kernels: Kernels, ranges: HostRanges, chosen: NDArray[np.int64]) -> Iterator[_Pairs]:
+def members(kernels: Kernels, ranges: HostRanges, chosen: NDArray[np.int64]) -> Iterator[Pairs]:
     """The ``chosen`` ranges, thread by thread and otherwise in this order, each with all kernels that it launched."""
     by_thread = np.lexsort((kernels.launch_start, kernels.thread))
     threads = kernels.thread[by_thread]
@@ -56,7 +56,7 @@ def _members(kernels: Kernels, ranges: HostRanges, chosen: NDArray[np.int64]) ->
 
 def _of_thread(
     kernels: Kernels, ranges: HostRanges, rows: NDArray[np.int64], own: NDArray[np.int64]
-) -> Iterator[_Pairs]:
+) -> Iterator[Pairs]:
     """The pairs of one thread, whose kernels are ``own``, in the order of launching."""
     launched, returned = kernels.launch_start[own], kernels.launch_end[own]
     first = np.searchsorted(launched, ranges.start[rows], side="left")
@@ -138,7 +138,7 @@ def _projected(
 def within(kernels: Kernels, ranges: HostRanges, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which kernels belong to one of the ``chosen`` ranges, or to a range inside one."""
     found = np.zeros(len(kernels), dtype=np.bool_)
-    for _, inside in _members(kernels, ranges, np.flatnonzero(chosen)):
+    for _, inside in members(kernels, ranges, np.flatnonzero(chosen)):
         found[inside] = True
     return found
 
@@ -147,6 +147,6 @@ def innermost(kernels: Kernels, ranges: HostRanges) -> NDArray[np.int64]:
     """For each kernel the shortest range that it belongs to, -1 if it is in none; of equal ones the last."""
     found = np.full(len(kernels), UNKNOWN, dtype=np.int64)
     longest_first = np.argsort(ranges.start - ranges.end, kind="stable")
-    for rows, inside in _members(kernels, ranges, longest_first):
+    for rows, inside in members(kernels, ranges, longest_first):
         found[inside] = rows  # a shorter range is written over a longer one
     return found

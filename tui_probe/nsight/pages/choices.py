@@ -6,5 +6,5 @@ from typing import Final, Literal
 
 NcuPage = Literal["kernels", "metrics", "traffic", "sectors", "critical", "averages"]
 NCU_PAGES: Final[tuple[NcuPage, ...]] = ("kernels", "metrics", "traffic", "sectors", "critical", "averages")
-NsysPage = Literal["totals", "kernels", "ranges", "gaps", "timeline"]
-NSYS_PAGES: Final[tuple[NsysPage, ...]] = ("totals", "kernels", "ranges", "gaps", "timeline")
+NsysPage = Literal["totals", "kernels", "ranges", "gaps", "timeline", "sums"]
+NSYS_PAGES: Final[tuple[NsysPage, ...]] = ("totals", "kernels", "ranges", "gaps", "timeline", "sums")

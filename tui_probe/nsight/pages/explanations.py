@@ -93,6 +93,12 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         "Enter shows the kernels in a range, each once with what its launches take; Enter on one of them shows these"
         " launches. --page totals --search NAME writes the same of all ranges that have NAME in their names.",
     ),
+    "nsys sums": (
+        "All ranges of a name together: calls are those that launched a kernel; time is that of their kernels on all"
+        " streams, each kernel once. Mean and p99 are per call: 99 of 100 calls do not exceed p99. The share is that of"
+        " the time of all kernels; shares add up to more than 100 % where ranges are within one another.",
+        "Enter shows the kernels in the ranges of the name, each once.",
+    ),
     "nsys gaps": (
         "Time between the end of one kernel and the start of the next on the same stream, longest first. “why” is what"
         " took most of it: a copy on the stream; the host, which launched only after the previous kernel had ended; or"

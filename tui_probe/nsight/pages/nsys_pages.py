@@ -13,6 +13,7 @@ from tui_probe.draw.table import Column, Row
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.nsight.analysis.kernel_totals import Total, totals
 from tui_probe.nsight.analysis.launch_gaps import WHY_WORDS, WHYS, Gap, Gaps, gaps
+from tui_probe.nsight.analysis.range_sums import RangeSum, range_sums
 from tui_probe.nsight.importers.nsys_model import UNKNOWN, KernelSum, ProjectedRange
 from tui_probe.nsight.pages.explanations import EXPLANATIONS
 from tui_probe.nsight.pages.figures import moment, nanoseconds
@@ -231,6 +232,40 @@ RANGE_COLUMNS: Final[tuple[Column[ProjectedRange], ...]] = (
     Column("process", lambda r: r.process, "process", lambda r: _id(r.process), rank=3),
     Column("context", lambda r: _of(r, "context")),
     Column("graphs", lambda r: r.graphs, "graphs", lambda r: units.count(r.graphs), rank=1),
+)
+
+
+def sums_page(sources: NsysSources) -> TablePage[RangeSum]:
+    """Ranges summed by name, that with most time in kernels first."""
+    report = sources.report
+    found = {each.name for each in sources.ranges_found}
+    every = range_sums(report.kernels, report.ranges, sources.projected)
+    words = Words(nsys_head(sources, timed=False), (), report.notes, EXPLANATIONS["nsys sums"])
+    return TablePage(
+        "sums",
+        "NVTX ranges by name",
+        _with_graphs(RANGE_SUM_COLUMNS, sources),
+        [each for each in every if each.name in found],
+        words,
+        _searched(sources),
+        narrows=_of_name if len(report.kernels) else None,
+        leads="totals",
+    )
+
+
+def _of_name(row: RangeSum) -> tuple[str, Only]:
+    return "totals", Only("range", row.name, key=row.name)
+
+
+RANGE_SUM_COLUMNS: Final[tuple[Column[RangeSum], ...]] = (
+    Column("share", lambda r: r.share, "share", lambda r: units.share(r.share)),
+    Column("total_ns", lambda r: r.total, "in kernels", lambda r: nanoseconds(r.total)),
+    Column("calls", lambda r: r.calls, "calls", lambda r: units.count(r.calls)),
+    Column("mean_ns", lambda r: r.mean, "mean", lambda r: nanoseconds(r.mean)),
+    Column("p99_ns", lambda r: r.p99, "p99", lambda r: nanoseconds(r.p99), rank=1),
+    Column("kernels", lambda r: r.kernels, "kernels", lambda r: units.count(r.kernels)),
+    Column("graphs", lambda r: r.graphs, "graphs", lambda r: units.count(r.graphs), rank=1),
+    Column("range", lambda r: r.name, "range", lambda r: r.name, False, narrow=20),
 )
 
 

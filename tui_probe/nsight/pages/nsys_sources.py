@@ -12,6 +12,7 @@ from tui_probe.draw import units
 from tui_probe.nsight.analysis.kernel_names import function_of
 from tui_probe.nsight.analysis.name_search import names_meant
 from tui_probe.nsight.analysis.projection import innermost, project, within
+from tui_probe.nsight.analysis.range_sums import of_name
 from tui_probe.nsight.importers.nsys_model import UNKNOWN, ProjectedRange
 from tui_probe.nsight.pages.figures import nanoseconds, short_names
 
@@ -83,6 +84,9 @@ class NsysSources:
     def ranges_found(self) -> list[ProjectedRange]:
         """The ranges that the search means, and those within them."""
         whole = None if self.only is None else self.only.key
+        if isinstance(whole, str):
+            named = [each for each in self.projected if each.name == whole]
+            return [each for each in self._ranges_searched if any(is_in(each, other) for other in named)]
         if isinstance(whole, ProjectedRange):
             return [each for each in self._ranges_searched if each.stream == whole.stream and is_in(each, whole)]
         return self._ranges_searched
@@ -107,9 +111,18 @@ class NsysSources:
         if only.kind == "kernel":
             named = np.array([name == only.words for name in kernels.names], dtype=np.bool_)
             return (named[kernels.name] if len(kernels) else named[:0]) & self._left(only.within)
-        whole = only.key
-        assert isinstance(whole, ProjectedRange)
-        if ranges is None or whole.row is None:  # a file without launching calls: by time
+        if isinstance(only.key, str):  # all ranges of a name
+            if ranges is not None:
+                return within(kernels, ranges, of_name(ranges, only.key))
+            rows = [self._in_range(each) for each in self.projected if each.name == only.key]
+            return np.logical_or.reduce(rows) if rows else np.zeros(len(kernels), dtype=np.bool_)
+        assert isinstance(only.key, ProjectedRange)
+        return self._in_range(only.key)
+
+    def _in_range(self, whole: ProjectedRange) -> NDArray[np.bool_]:
+        """The kernels that a range launched on its stream; by time in a file without the calls that launched them."""
+        kernels, ranges = self.report.kernels, self.report.ranges
+        if ranges is None or whole.row is None:
             inside = np.asarray((whole.start <= kernels.start) & (kernels.end <= whole.end))
             return inside if whole.queue is None else inside & (kernels.queue == whole.queue)
         chosen = np.zeros(len(ranges), dtype=np.bool_)

@@ -83,7 +83,7 @@ def _ncu_page(name: Any, sources: Sources) -> View:
 
 
 def _nsys_pages(paths: Sequence[Path], traces: Sequence[Trace]) -> list[ImportedPage]:
-    from tui_probe.nsight.pages.nsys_pages import gaps_page, kernels_page, ranges_page, totals_page
+    from tui_probe.nsight.pages.nsys_pages import gaps_page, kernels_page, ranges_page, sums_page, totals_page
     from tui_probe.nsight.pages.nsys_sources import NsysSources
 
     sources = NsysSources(read_nsys(paths), traces=traces)
@@ -99,6 +99,7 @@ def _nsys_pages(paths: Sequence[Path], traces: Sequence[Trace]) -> list[Imported
         "ranges": lambda: _explained(ranges_page(sources)),
         "gaps": lambda: _explained(gaps_page(sources)),
         "timeline": timeline,
+        "sums": lambda: _explained(sums_page(sources)),
     }
     return [ImportedPage(name, name.title(), make, EXPLANATIONS[f"nsys {name}"]) for name, make in makers.items()]
 
