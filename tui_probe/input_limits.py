@@ -1,7 +1,7 @@
 """Limits of readers: the most that one file from elsewhere may cost.
 
 Readers of traces, probes, settings and files of other profilers take their limits from here; the others stream.
-``tui-probe help formats`` lists them all.
+``tui-probe help formats`` lists all of ``LIMITS``.
 """
 
 from __future__ import annotations
@@ -18,21 +18,54 @@ class InputLimit(NamedTuple):
     most: int
     """Bytes, unless ``subject`` names another unit."""
     above: str
+    """The words of the help for that."""
+    remedy: str = ""
+    """What the user can do, where the reader does not say it itself."""
 
     @property
     def size(self) -> str:
-        """The limit as text, of bytes."""
+        """The limit as text."""
+        if self.most < 1 << 10:
+            return str(self.most)
         kib = self.most >> 10
         return next(f"{kib >> shift} {unit}" for shift, unit in _UNITS if kib >> shift << shift == kib and kib >> shift)
 
 
-BANDWIDTH_RESULT: Final = InputLimit("a bandwidth result", 16 << 20, "an error")
+_ERROR: Final = "an error"
+_REST_IGNORED: Final = "the rest is not read"
+_EXTRACT: Final = "cuobjdump -xelf all -xptx all"
+
+KERNEL_FILE: Final = InputLimit("a file of kernels", 2 << 30, _ERROR, f"extract its kernels with {_EXTRACT}")
+UNPACKED_IMAGES: Final = InputLimit("unpacked images of a fatbin, plus 64 bytes per byte of it", 64 << 20, _ERROR)
+ORIGINAL_IMAGE: Final = InputLimit("original.bin, for its SASS", 1 << 30, _ERROR, f"extract the kernel with {_EXTRACT}")
+CUBIN: Final = InputLimit("a cubin in a trace, for its line tables", 64 << 20, "no line of source")
+PTX_TEXT: Final = InputLimit("the PTX of a kernel in a trace", 64 << 20, "pages without its lines")
+SHOWN_TEXT: Final = InputLimit("a text that the screen shows", 256 << 20, _REST_IGNORED)
+SOURCE_FILE: Final = InputLimit("a source file", 1 << 20, "no copy in the trace")
+SITES: Final = InputLimit("sites.json", 64 << 20, _ERROR)
+LOG_LINE: Final = InputLimit("a line of event.log", 1 << 20, "the line is split")
+RUN_JSON: Final = InputLimit("run.json", 16 << 20, "the trace counts as one without it")
+KERNEL_INFO: Final = InputLimit("kernel.info", 4 << 20, _ERROR, "it is damaged: record the trace again")
+PROCESS_LOG: Final = InputLimit("process.log", 4 << 20, _REST_IGNORED)
+TENSOR_TRACE: Final = InputLimit("tensor.trace", 64 << 20, _REST_IGNORED)
+PAGE_MAP: Final = InputLimit("a page map (*.dmat)", 1 << 30, _ERROR, "record fewer launches")
+ACCESSES: Final = InputLimit("accesses as JSON, unpacked", 256 << 20, _ERROR)
+COLLECTION: Final = InputLimit("the record of a collection", 16 << 20, _ERROR)
+MEDIANS: Final = InputLimit("a table of medians", 16 << 20, _ERROR, "name a CSV file of medians alone")
+PROGRAM_OUTPUT: Final = InputLimit("the output of a program of an evaluation", 16 << 20, _REST_IGNORED)
+BANDWIDTH_RESULT: Final = InputLimit("a bandwidth result", 16 << 20, _ERROR)
 LINE_OF_CSV: Final = InputLimit("one line of a CSV file", 16 << 20, "an error that names the line")
 CSV_OF_NSYS: Final = InputLimit("a CSV file of nsys stats", 1 << 30, "an error that recommends the sqlite export")
-PROBE_FILE: Final = InputLimit("a probe file, a set of probes, a study or settings.toml", 256 << 10, "an error")
+PROBE_FILE: Final = InputLimit("a probe file, a set of probes, a study or settings.toml", 256 << 10, _ERROR)
 TOML_KEY: Final = InputLimit("parts of one key or header in TOML", 16, "an error that names the line")
-PTX_TEXT: Final = InputLimit("the PTX of a kernel in a trace, to find a line of source", 64 << 20, "no line of source")
-JSON_VALUE: Final = InputLimit("one event of a Chrome trace", 16 << 20, "an error")
-SQLITE_VALUE: Final = InputLimit("one value of an sqlite export", 16 << 20, "an error")
+JSON_VALUE: Final = InputLimit("one event of a Chrome trace", 16 << 20, _ERROR)
+SQLITE_VALUE: Final = InputLimit("one value of an sqlite export", 16 << 20, _ERROR)
 BYTES_PER_ROW: Final = 4
 """Bytes that a row of an sqlite table takes at least: with more rows than that, its pages are linked in a circle."""
+LIMITS: Final = tuple(limit for limit in tuple(globals().values()) if isinstance(limit, InputLimit))
+
+
+def markdown_table() -> str:
+    """All limits, for the help."""
+    rows = [f"| {limit.subject} | {limit.size} | {limit.above} |" for limit in LIMITS]
+    return "\n".join(["| Input | Limit | Above it |", "|---|---|---|", *rows])

@@ -9,7 +9,8 @@ import pytest
 
 from tui_probe.engine.source_copies import SourceCopies
 from tui_probe.engine.source_policy import SourcePolicy
-from tui_probe.trace.source_files import FOLDER, LARGEST, SourceFiles
+from tui_probe.input_limits import SOURCE_FILE
+from tui_probe.trace.source_files import FOLDER, SourceFiles
 
 PTX = """.version 8.0
 .target sm_80
@@ -56,7 +57,7 @@ def test_a_relative_path_is_one_of_the_folder_that_the_program_was_started_in(
 
 
 def test_what_is_missing_too_large_or_no_text_is_left_out(tmp_path: Path) -> None:
-    (tmp_path / "large.cu").write_bytes(b"x" * (LARGEST + 1))
+    (tmp_path / "large.cu").write_bytes(b"x" * (SOURCE_FILE.most + 1))
     (tmp_path / "binary.cu").write_bytes(b"\0\1")
     os.mkfifo(tmp_path / "pipe.cu")
     copies, trace = SourceCopies(policy=SourcePolicy(tmp_path)), tmp_path / "trace"

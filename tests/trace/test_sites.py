@@ -101,9 +101,9 @@ def test_what_is_wrong_with_a_file_is_said(data: bytes, complaint: str, tmp_path
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sites, "LARGEST", 1 << 20)
+    monkeypatch.setattr(sites, "SITES", sites.SITES._replace(most=1 << 20))
     (tmp_path / "sites.json").write_bytes(json.dumps(WHOLE).encode() + b" " * (1 << 20))
-    with pytest.raises(TraceError, match=r"sites\.json: more than 1 MiB"):
+    with pytest.raises(TraceError, match=r"sites\.json: larger than 1 MiB"):
         read_sites(tmp_path)
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.trace.source_files import FOLDER, LARGEST, SourceFiles, copy_name
+from tui_probe.input_limits import SOURCE_FILE
+from tui_probe.trace.source_files import FOLDER, SourceFiles, copy_name
 from tui_probe.trace.source_lines import SourceLine
 
 
@@ -42,10 +43,10 @@ def test_no_link_leads_out_of_the_trace(tmp_path: Path) -> None:
 
 
 def test_what_is_no_text_does_no_harm(tmp_path: Path) -> None:
-    put(tmp_path, "a.cu", b"\xff\x1b[2J\x00x\n" + b"y" * (2 * LARGEST))
+    put(tmp_path, "a.cu", b"\xff\x1b[2J\x00x\n" + b"y" * (2 * SOURCE_FILE.most))
     first, second = SourceFiles(tmp_path).lines("a.cu")
     assert first.isprintable()
-    assert len(second) < LARGEST
+    assert len(second) < SOURCE_FILE.most
     (tmp_path / FOLDER / copy_name("b.cu")).mkdir()
     assert SourceFiles(tmp_path).lines("b.cu") == ()
 

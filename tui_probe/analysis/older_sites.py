@@ -9,12 +9,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import PtxError
+from tui_probe.input_limits import PTX_TEXT
 from tui_probe.ptx.basic_blocks import basic_blocks
 from tui_probe.ptx.facts import facts_of
 from tui_probe.ptx.instructions import instructions_in
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.value_types import ValueTypes
-from tui_probe.trace.plain_file import read_plain
+from tui_probe.trace.plain_file import read_within
 from tui_probe.trace.sites import SiteInstruction
 from tui_probe.trace.source_lines import SourceLines
 
@@ -66,7 +67,7 @@ class OlderSites:
     @cached_property
     def _entry(self) -> Function | None:
         try:
-            entries = parse(read_plain(self._folder / "pruned.ptx").decode("utf-8", "replace")).entries()
+            entries = parse(read_within(self._folder / "pruned.ptx", PTX_TEXT).decode("utf-8", "replace")).entries()
         except (OSError, PtxError):
             return None
         return entries[0] if entries else None

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.analysis.sass import class_of_line
 from tui_probe.errors import ImageError
+from tui_probe.input_limits import CUBIN
 from tui_probe.ptx.line_tables import line_tables
-from tui_probe.trace.plain_file import open_plain
+from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from tui_probe.analysis.sass import Code
 
-_LARGEST: Final = 64 << 20
 _DOING: Final = ("load", "store", "atomic", "tensor", "barrier", "branch", "local")
 _PREPARING: Final = ("LDC", "ULDC", "BSSY", "BSYNC", "BMOV", "BREAK", "WARPSYNC", "YIELD")
 """Opcodes of these classes that are there for other instructions: constants, and where lanes come together again."""
@@ -33,8 +33,7 @@ def ptx_lines(cubin: Path, code: Code) -> list[int | None]:
     """
     unknown: list[int | None] = [None] * len(code.lines)
     try:
-        with open_plain(cubin) as file:
-            tables = line_tables(file.read(_LARGEST))
+        tables = line_tables(read_within(cubin, CUBIN))
     except (OSError, ImageError):
         return unknown
     known = [address for address in code.addresses if address is not None]

@@ -7,10 +7,11 @@ PTX, where the device can run that, or else in its machine code.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui_probe.engine.machine_code import entry_of_cubin, fitting_cubins, kernels_of
 from tui_probe.errors import ImageError
+from tui_probe.input_limits import KERNEL_FILE
 from tui_probe.ptx import elf, fatbin
 from tui_probe.ptx.images import (
     FATBIN_SECTIONS,
@@ -24,12 +25,14 @@ from tui_probe.ptx.images import (
     ptx_targets,
 )
 from tui_probe.sass.cubin import is_cubin
+from tui_probe.trace.plain_file import read_plain, read_stream, read_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
 
+_HEAD: Final = 1 << 20
 Way: TypeAlias = Literal["ptx", "graft"]
 
 
@@ -133,12 +136,23 @@ def _new(names: Iterable[str], seen: set[str]) -> Iterator[str]:
 def read_kernel_file(path: Path) -> KernelFile:
     """Read PTX, a cubin, a fatbin, an executable or an object. Raises ImageError where it is none of these."""
     try:
-        data = path.read_bytes()
+        data = _content(path)
         return KernelFile(path, image_kind(data), len(data), list(_images(data)))
     except OSError as error:
         raise ImageError(f"{path}: {error.strerror}") from error
     except ImageError as error:
         raise ImageError(f"{path}: {error}") from error
+
+
+def _content(path: Path) -> bytes:
+    """All of a file or pipe. Raises OSError above the limit; ImageError for a large file of another kind."""
+    if not path.is_file():
+        with path.open("rb") as pipe:
+            return read_stream(pipe, path, KERNEL_FILE)
+    size = path.stat().st_size
+    if _HEAD < size <= KERNEL_FILE.most:
+        image_kind(read_plain(path, _HEAD), size)
+    return read_within(path, KERNEL_FILE)
 
 
 def _images(data: bytes) -> Iterator[KernelImage]:

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from tui_probe.engine.source_policy import SourcePolicy
-from tui_probe.trace.source_files import FOLDER, LARGEST, copy_name
+from tui_probe.input_limits import SOURCE_FILE
+from tui_probe.trace.plain_file import read_within
+from tui_probe.trace.source_files import FOLDER, copy_name
 from tui_probe.trace.source_lines import files_of
 from tui_probe.trace.trace_folder import TraceFolder
 
@@ -68,7 +70,7 @@ class SourceCopies:
 
 def readable_text(path: Path) -> bytes | None:
     """The bytes of a text file of bearable size, None for anything else. Raises OSError."""
-    if not path.is_file() or path.stat().st_size > LARGEST:
+    if not path.is_file() or path.stat().st_size > SOURCE_FILE.most:
         return None
-    data = path.read_bytes()
+    data = read_within(path, SOURCE_FILE)
     return None if b"\0" in data else data

@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.errors import TraceError
+from tui_probe.input_limits import COLLECTION
 from tui_probe.json_data import parse_json
 from tui_probe.trace.locate import inside, is_trace
-from tui_probe.trace.plain_file import read_plain
+from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +46,7 @@ def read_collected(folder: Path) -> dict[str, Collected]:
     if not path.is_file():
         return {}
     try:
-        data = parse_json(read_plain(path))
+        data = parse_json(read_within(path, COLLECTION))
         return {
             name: Collected(name, run["command"], run["problem"], run.get("kept"), run.get("note"))
             for name, run in data["runs"].items()

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from tui_probe.errors import ControlError
+from tui_probe.input_limits import RUN_JSON
 from tui_probe.json_data import parse_json
-from tui_probe.trace.plain_file import read_plain
+from tui_probe.trace.plain_file import read_within
 
 from .spool import NAME, living_runs
 
@@ -275,7 +276,7 @@ def find_page(path: Path) -> Path:
 def page_of_trace(trace: Path) -> Path | None:
     """The page of the run that makes a trace; None once it has ended, and where the trace does not say."""
     try:
-        launcher = parse_json(read_plain(trace / "run.json")).get("launcher")
+        launcher = parse_json(read_within(trace / "run.json", RUN_JSON)).get("launcher")
     except (OSError, ValueError, AttributeError):
         return None
     if not isinstance(launcher, int) or launcher not in living_runs(trace.parent):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw.printable import printable
 from tui_probe.draw.table import Column
+from tui_probe.input_limits import LOG_LINE
 from tui_probe.trace.locate import LOG
 from tui_probe.trace.plain_file import open_plain
 
@@ -31,7 +32,7 @@ def log_rows(trace: Trace) -> Iterator[LogRow]:
     if path is None:
         return
     with open_plain(path) as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(iter(lambda: file.readline(LOG_LINE.most), b""), 1):
             text = printable(line)
             tag, _, rest = text.partition("]")
             yield LogRow(number, tag[1:] if tag.startswith("[") and rest else None, text)

@@ -17,11 +17,12 @@ from tui_probe.analysis.sass_lines import doing, ptx_lines
 from tui_probe.engine.disassembler import INSTALL_HINT, disassemble, disassembler
 from tui_probe.engine.machine_code import find_cubin
 from tui_probe.errors import ImageError, ToolchainError, TraceError
+from tui_probe.input_limits import ORIGINAL_IMAGE
 from tui_probe.pages.source_text import read_lines
 from tui_probe.ptx.images import image_kind
 from tui_probe.trace.kernels import read_kernel_info
 from tui_probe.trace.offset import Offset
-from tui_probe.trace.plain_file import open_plain
+from tui_probe.trace.plain_file import open_plain, read_within
 
 if TYPE_CHECKING:
     from tui_probe.analysis.alignment import Pair
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 FILES: Final = ("pruned.bin", "probed.bin")
 ORIGINAL: Final = "original.bin"
-_LARGEST: Final = 1 << 30
 _HEAD: Final = 1 << 16
 
 
@@ -178,8 +178,7 @@ def _read_kernel(tool: Tool, path: Path, kernel: Kernel) -> Code:
 @lru_cache(maxsize=16)
 def _kernel_disassembled(tool: Tool, path: Path, changed: int, kernel: str, arch: int | None) -> Code:
     del changed
-    with open_plain(path) as file:
-        cubin, _ = find_cubin(file.read(_LARGEST), kernel, arch)
+    cubin, _ = find_cubin(read_within(path, ORIGINAL_IMAGE), kernel, arch)
     with NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin.image)
         file.flush()

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.analysis.alignment import PARAMETER
 from tui_probe.engine.positions import matches
 from tui_probe.errors import ProbeFileError, PtxError, TraceError
+from tui_probe.input_limits import PROBE_FILE, PTX_TEXT
 from tui_probe.probe_files.folders import built_in_files, installed_files
 from tui_probe.probe_files.loading import read_probe
 from tui_probe.probekit.probe_results import probe_of
 from tui_probe.ptx.instructions import instructions_in
 from tui_probe.ptx.parser import parse
 from tui_probe.trace.locate import inside
-from tui_probe.trace.plain_file import read_plain
+from tui_probe.trace.plain_file import read_within
 from tui_probe.trace.sites import read_sites
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from tui_probe.engine.model import ProbePoint
     from tui_probe.trace.model import Kernel
 
-_LARGEST: Final = 4 << 20
 _HEADING: Final = re.compile(r"\s*\[+\s*([\w.\"'-]+)\s*\]+")
 _OF_MAP: Final = re.compile(r"\btp_(?:map|cap)_(\w+)")
 
@@ -122,7 +122,7 @@ def file_of(kernel: Kernel, name: str) -> Path | None:
 def read_text(kernel: Kernel, name: str, path: Path) -> ProbeText:
     """The file of a probe, and where its parts are in this kernel. TraceError if it cannot be read."""
     try:
-        data = read_plain(path, _LARGEST)
+        data = read_within(path, PROBE_FILE)
     except OSError as error:
         raise TraceError(f"{path}: {error.strerror or error}") from error
     lines = data.decode("utf-8", "replace").rstrip("\n").split("\n")
@@ -162,7 +162,7 @@ def _sites(kernel: Kernel, name: str, points: Mapping[str, ProbePoint]) -> dict[
 def _match(path: Path, points: Mapping[str, ProbePoint], found: dict[str, set[int]]) -> None:
     """The instructions that positions mean; nothing of a text that is damaged."""
     try:
-        entries = parse(read_plain(path).decode("utf-8", "replace")).entries()
+        entries = parse(read_within(path, PTX_TEXT).decode("utf-8", "replace")).entries()
         body = list(instructions_in(entries[0].body or ())) if entries else []
     except (OSError, PtxError):
         return

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw.printable import printable
 from tui_probe.engine.edits import MARK
-from tui_probe.trace.plain_file import open_plain
+from tui_probe.input_limits import SHOWN_TEXT
+from tui_probe.trace.plain_file import read_start
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from tui_probe.draw.spans import Span
 
 TAB: Final = 4
-LARGEST: Final = 256 << 20
 _PARTS: Final = re.compile(
     r"""(?P<comment>//.*|/\*.*?\*/)
       | (?P<directive>(?<![\w%$])\.(?:loc|file|reg|param|version|target|address_size|section|align|shared|global|pragma
@@ -27,9 +27,9 @@ _ROLES: Final = {"comment": "dim", "directive": "dim", "label": "head"}
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a text file. OSError if it cannot be read; what is beyond 256 MB is left out."""
-    with open_plain(path) as file:
-        return file.read(LARGEST).decode("utf-8", "replace").replace("\r\n", "\n").rstrip("\n").split("\n")
+    """The lines of a text file. OSError if it cannot be read; what is beyond the limit is left out."""
+    text = read_start(path, SHOWN_TEXT).decode("utf-8", "replace")
+    return text.replace("\r\n", "\n").rstrip("\n").split("\n")
 
 
 def drawn(text: str) -> str:

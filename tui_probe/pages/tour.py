@@ -11,11 +11,12 @@ from tui_probe.draw.hanging import hanging
 from tui_probe.draw.printable import printable
 from tui_probe.draw.table import safe
 from tui_probe.errors import TraceError
+from tui_probe.input_limits import LOG_LINE, PTX_TEXT
 from tui_probe.pages.event_words import event_words
 from tui_probe.probekit.measured import all_measured, name_of_probe
 from tui_probe.trace.events import parse_line
 from tui_probe.trace.locate import LOG, inside
-from tui_probe.trace.plain_file import open_plain
+from tui_probe.trace.plain_file import open_plain, read_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,6 @@ MOST_LINES: Final = 50_000
 """Lines of the log that are looked through."""
 _HEADER: Final = 32
 _SECTION: Final = 16
-_LARGEST: Final = 4 << 20
 _FILES: Final = (
     ("probe.toml", "the probe as it was used"),
     (LOG, "what the hook did in the program, a line for each event"),
@@ -85,7 +85,7 @@ def _log(trace: Trace) -> Iterator[str]:
     if path is None:
         return
     with open_plain(path) as file:
-        for line in islice(file, MOST_LINES):
+        for line in islice(iter(lambda: file.readline(LOG_LINE.most), b""), MOST_LINES):
             event = parse_line(line.rstrip(b"\n"))
             words = event_words(event)
             kind = type(event).__name__ if words else "others"
@@ -130,8 +130,7 @@ def _added(kernel: Kernel) -> Iterator[str]:
 
 
 def _lines(path: Path) -> list[str]:
-    with open_plain(path) as file:
-        return [line.strip() for line in file.read(_LARGEST).decode("utf-8", "replace").splitlines()]
+    return [line.strip() for line in read_start(path, PTX_TEXT).decode("utf-8", "replace").splitlines()]
 
 
 def _result(trace: Trace, kernel: Kernel | None) -> Iterator[str]:

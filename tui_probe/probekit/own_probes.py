@@ -11,9 +11,11 @@ import numpy as np
 from tui_probe.engine.model import FIELD_BYTES, Level
 from tui_probe.engine.storage import Layout, storage_of
 from tui_probe.errors import ProbeFileError, TraceError
+from tui_probe.input_limits import PROBE_FILE
 from tui_probe.probe_files.loading import read_probe
 from tui_probe.probekit.own_probe import OwnMap
 from tui_probe.trace.locate import inside
+from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +41,7 @@ def own_maps(directory: Path, probe: str | None = None) -> tuple[OwnMap, ...]:
 @lru_cache(maxsize=8)
 def _read(path: str, written: int) -> tuple[OwnMap, ...]:
     del written  # a file that was replaced is read again
-    probe = read_probe(Path(path).read_bytes(), Path(path))
+    probe = read_probe(read_within(path, PROBE_FILE), Path(path))
     return tuple(_own_map(probe, one) for one in probe.maps)
 
 

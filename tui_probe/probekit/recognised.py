@@ -13,10 +13,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.errors import ProbeFileError
-from tui_probe.input_limits import PROBE_FILE
+from tui_probe.input_limits import PROBE_FILE, PTX_TEXT
 from tui_probe.probe_files.loading import built_in_names, load_probe, read_probe
 from tui_probe.toml_data import parse_toml
-from tui_probe.trace.plain_file import open_plain, read_within
+from tui_probe.trace.plain_file import read_within
 from tui_probe.trace.text import text_of
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from tui_probe.trace.kernel import Kernel
     from tui_probe.trace.kernels import MapInfo
 
-_LARGEST: Final = 4 << 20
 _HOOKS: Final = ("analyze_hook", "callback", "CALLBACK")
 _PARAMETER: Final = re.compile(r"\.param\s+\.u64\s+(?:param_)?(\w+)")
 _SPECIAL: Final = re.compile(r"%(smid|clock|warpid|globaltimer|lanemask_\w\w|nsmid|gridid)")
@@ -115,8 +114,7 @@ def _added(pruned: Path, probed: Path) -> list[str]:
 
 
 def _lines(path: Path) -> list[str]:
-    with open_plain(path) as file:
-        return text_of(file.read(_LARGEST)).splitlines()
+    return text_of(read_within(path, PTX_TEXT)).splitlines()
 
 
 def _special_registers(texts: Iterable[str]) -> frozenset[str]:

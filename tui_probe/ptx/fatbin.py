@@ -15,6 +15,7 @@ import lz4.block
 import zstandard
 
 from tui_probe.errors import ImageError
+from tui_probe.input_limits import UNPACKED_IMAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,8 +29,6 @@ _ZSTD: Final = 0x8000
 _SPECIFIC: Final = 0x100000
 _OF_FAMILY: Final = 0x200000
 _FAMILY: Final = 10
-_ALWAYS: Final = 64 << 20
-"""Bytes to which the entries of a file may grow together, however small the file is."""
 _RATIO: Final = 64
 """Bytes more for each byte of the file: compilers' output shrinks to a fifth to a twentieth."""
 _CUT_OFF: Final = "the fatbin is cut off: its header tells {} bytes, {} are there; capture the image again"
@@ -117,7 +116,7 @@ def containers(image: bytes, place: slice | None = None) -> Iterator[list[Entry]
     so all of them can be decompressed.
     """
     start, stop, _ = (place or slice(None)).indices(len(image))
-    most = _ALWAYS + _RATIO * (stop - start)
+    most = UNPACKED_IMAGES.most + _RATIO * (stop - start)
     told = 0
     for first, end in _containers(image, start, stop):
         held = []

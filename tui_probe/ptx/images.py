@@ -89,8 +89,8 @@ class HeldPtx:
         return [self.arch] if self.entry.kind == fatbin.EntryKind.PTX else []
 
 
-def image_kind(image: bytes) -> ImageKind:
-    """What ``image`` is. Raises ImageError for anything else."""
+def image_kind(image: bytes, size: int | None = None) -> ImageKind:
+    """What ``image`` is, or an image of ``size`` bytes that begins so. Raises ImageError for anything else."""
     if image.startswith(elf.MAGIC):
         return "elf"
     if image.startswith(fatbin.MAGIC):
@@ -99,9 +99,8 @@ def image_kind(image: bytes) -> ImageKind:
         return "warpped_fatbin"
     if is_ptx(_text(image)):
         return "ptx"
-    raise ImageError(
-        f"the image ({len(image)} bytes, starting with {image[:8].hex(' ') or 'nothing'}) is no cubin, fatbin or PTX"
-    )
+    start = image[:8].hex(" ") or "nothing"
+    raise ImageError(f"the image ({size or len(image)} bytes, starting with {start}) is no cubin, fatbin or PTX")
 
 
 def held_ptx(image: bytes) -> list[HeldPtx]:

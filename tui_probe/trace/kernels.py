@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import TraceError
+from tui_probe.input_limits import KERNEL_INFO, PROCESS_LOG
 from tui_probe.reasons import read_reason
 from tui_probe.trace.offset import Offset
-from tui_probe.trace.plain_file import plain_descriptor, read_plain
+from tui_probe.trace.plain_file import plain_descriptor, read_within
 from tui_probe.trace.text import text_of
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from tui_probe.reasons import Reason
     from tui_probe.trace.result_layout import Level
 
-_LARGEST_LOG: Final = 4 << 20
 _LEVELS: Final[dict[str, Level]] = {"0": "thread", "1": "warp"}
 
 
@@ -90,7 +90,7 @@ class ProcessLog:
 def read_kernel_info(path: Path) -> KernelInfo:
     """Read ``kernel.info``; TraceError names the line that is not as it should be."""
     try:
-        lines = [text_of(line) for line in read_plain(path, _LARGEST_LOG).splitlines()]
+        lines = [text_of(line) for line in read_within(path, KERNEL_INFO).splitlines()]
     except OSError as error:
         raise TraceError(f"{path}: {error.strerror or error}") from error
     return parse_kernel_info(lines, str(path))
@@ -168,7 +168,7 @@ def read_grown_log(path: str | Path, size: int) -> tuple[ProcessLog, int] | None
         status = os.fstat(descriptor)
         if status.st_size == size:
             return None
-        text = text_of(os.read(descriptor, min(status.st_size, _LARGEST_LOG)))
+        text = text_of(os.read(descriptor, min(status.st_size, PROCESS_LOG.most)))
     except OSError:
         return None
     finally:

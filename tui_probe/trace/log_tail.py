@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import TraceError
+from tui_probe.input_limits import LOG_LINE
 from tui_probe.trace.plain_file import open_plain
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
 SLICE: Final = 2 << 20
 """Bytes read together: what is worked out of them stays in the caches of a processor."""
-_LONGEST_LINE: Final = 1 << 20
 
 
 class LogTail:
@@ -65,6 +65,6 @@ class LogTail:
         end = data.rfind(b"\n") + 1
         lines = b"".join((self._rest, memoryview(data)[:end])) if end else b""
         self._rest = data[end:] if end else self._rest + data
-        if len(self._rest) > _LONGEST_LINE:
+        if len(self._rest) > LOG_LINE.most:
             lines, self._rest = lines + self._rest + b"\n", b""
         return lines

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.errors import TraceError
-from tui_probe.trace.plain_file import read_plain
+from tui_probe.input_limits import PAGE_MAP
+from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +44,7 @@ class PageMap:
 def read_page_map(path: Path, progress: Callable[[float], object] = lambda _: None) -> PageMap:
     """Read a file. Raises TraceError for one that cannot be read, or is none or cut off."""
     try:
-        data = read_plain(path)
+        data = read_within(path, PAGE_MAP)
     except OSError as error:
         raise TraceError(f"{path}: {error.strerror or error}") from error
     if len(data) < _HEAD.size:

@@ -8,13 +8,19 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 
 if TYPE_CHECKING:
     from tui_probe.input_limits import InputLimit
 
 _HOW: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 """Of a pipe the open ends at once, whether or not anybody writes to it."""
+
+_PART: Final = 1 << 20
+
+
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
 
 
 def open_plain(path: str | os.PathLike[str]) -> BinaryIO:
@@ -31,15 +37,50 @@ def plain_descriptor(path: str | os.PathLike[str]) -> int:
     raise OSError(errno.EINVAL, "not an ordinary file, but a pipe, a device or a folder", str(path))
 
 
-def read_plain(path: str | os.PathLike[str], most: int = -1) -> bytes:
-    """The first ``most`` bytes of an ordinary file, or all of it. OSError as ``open_plain``."""
+def read_plain(path: str | os.PathLike[str], most: int) -> bytes:
+    """The first ``most`` bytes of an ordinary file. OSError as ``open_plain``."""
     with open_plain(path) as file:
-        return file.read(most)
+        size = os.fstat(file.fileno()).st_size  # a reader reserves memory for all that it is asked for
+        return file.read(min(size, most))
+
+
+def read_start(path: str | os.PathLike[str], limit: InputLimit) -> bytes:
+    """An ordinary file up to a limit. OSError as ``open_plain``."""
+    return read_plain(path, limit.most)
 
 
 def read_within(path: str | os.PathLike[str], limit: InputLimit) -> bytes:
     """All of an ordinary file. OSError as ``open_plain``, and if it is larger than the limit."""
-    data = read_plain(path, limit.most + 1)
-    if len(data) > limit.most:
-        raise OSError(errno.EFBIG, f"larger than {limit.size}, the limit for {limit.subject}", str(path))
+    with open_plain(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        data = file.read(size + 1) if size <= limit.most else b""
+    if max(size, len(data)) > limit.most:
+        raise _too_large(path, limit)
     return data
+
+
+def read_unpacked(path: str | os.PathLike[str], limit: InputLimit) -> bytes:
+    """All of an ordinary file, unpacked if its name ends in ``.gz``. OSError as ``read_within``; EOFError and
+    ``zlib.error`` if it is damaged.
+    """
+    if not os.fspath(path).endswith(".gz"):
+        return read_within(path, limit)
+    import gzip  # few files are packed
+
+    with open_plain(path) as raw, gzip.GzipFile(fileobj=raw) as file:
+        return read_stream(file, path, limit)
+
+
+def read_stream(file: _Readable, path: str | os.PathLike[str], limit: InputLimit) -> bytes:
+    """The rest of a stream, whose size is not known. OSError above the limit, which names ``path``."""
+    data = bytearray()
+    while part := file.read(_PART):
+        data += part
+        if len(data) > limit.most:
+            raise _too_large(path, limit)
+    return bytes(data)
+
+
+def _too_large(path: str | os.PathLike[str], limit: InputLimit) -> OSError:
+    remedy = f"; {limit.remedy}" if limit.remedy else ""
+    return OSError(errno.EFBIG, f"larger than {limit.size}, the limit for {limit.subject}{remedy}", os.fspath(path))

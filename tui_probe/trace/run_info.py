@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from tui_probe.input_limits import RUN_JSON
 from tui_probe.json_data import parse_json
-from tui_probe.trace.plain_file import open_plain
+from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-_LARGEST: Final = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +48,7 @@ class RunInfo:
 def read_run_info(path: Path) -> RunInfo | None:
     """Read ``run.json``; None where there is none, or where it is not JSON."""
     try:
-        with open_plain(path) as file:
-            data = parse_json(file.read(_LARGEST))
+        data = parse_json(read_within(path, RUN_JSON))
     except (OSError, ValueError, RecursionError):
         return None
     return parse_run_info(data) if isinstance(data, dict) else None

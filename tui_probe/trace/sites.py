@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 
 from tui_probe.errors import TraceError
+from tui_probe.input_limits import SITES
 from tui_probe.json_data import parse_json
 from tui_probe.ptx.access import Kind
 from tui_probe.ptx.instruction_classes import CLASSES
 from tui_probe.trace.offset import Offset
-from tui_probe.trace.plain_file import open_plain
+from tui_probe.trace.plain_file import read_plain
 from tui_probe.trace.source_lines import SourceLine
 from tui_probe.trace.text import text_of
 
@@ -33,8 +34,6 @@ PTX: Final = "ptx"
 """The way of a probe that was put into PTX."""
 GRAFT: Final = "graft"
 """The way of a probe that was put into machine code: its sites have an ``offset`` in place of a ``line``."""
-LARGEST: Final = 64 << 20
-"""Bytes of a file that is read."""
 MOST: Final = 1 << 32
 """All numbers are smaller."""
 
@@ -104,8 +103,7 @@ def read_sites(folder: Path) -> tuple[ProbeSites, ...] | None:
     if not path.is_file():
         return None
     try:
-        with open_plain(path) as file:
-            data = file.read(LARGEST + 1)
+        data = read_plain(path, SITES.most + 1)
     except OSError as error:
         raise TraceError(f"{path}: {error.strerror or error}") from error
     return parse_sites(data, str(path))
@@ -113,8 +111,8 @@ def read_sites(folder: Path) -> tuple[ProbeSites, ...] | None:
 
 def parse_sites(data: bytes, source: str = NAME) -> tuple[ProbeSites, ...]:
     """The same of the bytes of a file; ``source`` is its name for messages."""
-    if len(data) > LARGEST:
-        raise TraceError(f"{source}: more than {LARGEST >> 20} MiB; without this file pruned.ptx is read in its place")
+    if len(data) > SITES.most:
+        raise TraceError(f"{source}: larger than {SITES.size}; without this file pruned.ptx is read in its place")
     try:
         return _Reader(_table(parse_json(data))).probes()
     except (ValueError, RecursionError) as error:

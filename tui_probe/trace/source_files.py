@@ -11,8 +11,9 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.input_limits import SOURCE_FILE
 from tui_probe.trace.locate import inside
-from tui_probe.trace.plain_file import open_plain
+from tui_probe.trace.plain_file import read_start
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from tui_probe.trace.source_lines import SourceLine
 
 FOLDER: Final = "source"
-LARGEST: Final = 1 << 20
-"""Bytes of a file that is copied; a longer one is left out."""
 
 _DIGITS = 12
 _LONGEST_NAME = 80
@@ -65,8 +64,7 @@ class SourceFiles:
         try:
             if copy is None or not copy.is_file():
                 return ()
-            with open_plain(copy) as file:
-                data = file.read(LARGEST)
+            data = read_start(copy, SOURCE_FILE)
         except OSError:
             return ()
         return tuple(_plain(line) for line in data.decode("utf-8", "replace").splitlines())

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.errors import ImageError, PtxError, TraceError
+from tui_probe.input_limits import CUBIN, PTX_TEXT
 from tui_probe.ptx import elf
 from tui_probe.ptx.line_tables import line_tables, source_places
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.prune import find_entry
 from tui_probe.trace.kernels import read_kernel_info
 from tui_probe.trace.offset import Offset
-from tui_probe.trace.plain_file import open_plain
+from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 _FILE: Final = re.compile(r'^\s*\.file\s+(\d{1,9})\s+"([^"]*)"(?:\s+"([^"]*)")?', re.MULTILINE)
 _LOC: Final = re.compile(r"\s*\.loc\s+(\d{1,9})\s+(\d{1,9})\b")
 _FUNCTION: Final = re.compile(r"\s*(?:\.visible\s+|\.weak\s+|\.extern\s+)*\.(?:entry|func)\b")
-_LARGEST: Final = 64 << 20
 
 
 class SourceLine(NamedTuple):
@@ -91,8 +91,7 @@ def _lines_of_graft(folder: Path) -> dict[int, SourceLine]:
         info = read_kernel_info(folder / "kernel.info")
         if info.graft is None:
             return {}
-        with open_plain(folder / "pruned.bin") as file:
-            places = source_places(file.read(_LARGEST), info.name, info.graft.appended)
+        places = source_places(read_within(folder / "pruned.bin", CUBIN), info.name, info.graft.appended)
     except (OSError, ImageError, TraceError):
         return {}
     return {Offset(at): SourceLine(*place) for at, place in places.items()}
@@ -115,8 +114,7 @@ def files_of(folder: Path) -> list[str]:
 
 
 def _text(path: Path) -> str:
-    with open_plain(path) as file:
-        return file.read(_LARGEST).decode("utf-8", "replace")
+    return read_within(path, PTX_TEXT).decode("utf-8", "replace")
 
 
 def lines_of_directives(ptx: str) -> dict[int, SourceLine]:
@@ -148,8 +146,7 @@ def _shared(folder: Path, name: str) -> Path:
 
 def _image(folder: Path) -> bytes:
     """The image that a kernel came from, if it is a cubin; else nothing. Raises OSError."""
-    with open_plain(_shared(folder, "original.bin")) as file:
-        image = file.read(_LARGEST)
+    image = read_within(_shared(folder, "original.bin"), CUBIN)
     return image if image.startswith(elf.MAGIC) else b""
 
 

@@ -14,7 +14,8 @@ from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.trace.plain_file import open_plain
+from tui_probe.input_limits import TENSOR_TRACE
+from tui_probe.trace.plain_file import read_start
 from tui_probe.trace.text import text_of
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 NAME: Final = "tensor.trace"
 _LINE: Final = re.compile(rb"^\[(?:call|ret)\]  [^\n]*$", re.MULTILINE)
-_LARGEST: Final = 64 << 20
 _NUMBER: Final = re.compile(rb"\d{1,20}")
 _SIDES: Final = re.compile(rb"\d{1,12}")
 _ELEMENTS: Final = (1, 2, 4, 8, 16)
@@ -87,8 +87,7 @@ def read_tensors(trace: Trace, time_ns: int | None = None) -> list[Tensor]:
     if path is None:
         return []
     try:
-        with open_plain(path) as file:
-            text = file.read(_LARGEST)
+        text = read_start(path, TENSOR_TRACE)
     except OSError:
         return []
     tensors = list(filter(None, (_tensor(match[0].rstrip(b"\r")) for match in _LINE.finditer(text))))

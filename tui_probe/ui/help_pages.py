@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tui_probe import help as pages
-from tui_probe import settings
+from tui_probe import input_limits, settings
 from tui_probe.engine import architectures
 from tui_probe.ui import keys
 
@@ -15,6 +15,7 @@ def page_of(topic: str) -> str:
         "settings": settings.readme_section,
         "architectures": architectures.table,
         "formats": _formats,
+        "input_limits": input_limits.markdown_table,
     }
     return pages.read_page(topic, tables)
 

@@ -12,8 +12,9 @@ from tui_probe.errors import ImportFileError
 from tui_probe.evals.answer import Answer, Table
 from tui_probe.evals.opening import nothing_measured
 from tui_probe.evals.published import compared
+from tui_probe.input_limits import PROGRAM_OUTPUT
 from tui_probe.pages.bandwidth.result_file import parse_bandwidth
-from tui_probe.trace.plain_file import read_plain
+from tui_probe.trace.plain_file import read_start
 
 from .products import PRODUCT, Product, products_in
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from tui_probe.evals.given import Given
 
 NAME: Final = "bandwidth"
-_LARGEST: Final = 16 << 20
 _PUBLISHED_PRODUCTS: Final = {"product_100k": (700, 100_000), "product_400k": (700, 400_000)}
 
 
@@ -70,7 +70,7 @@ def _names(measured: Sequence[Bandwidth], products: Sequence[Product]) -> Iterat
 def _text(path: Path) -> str:
     if not path.is_file():
         return ""
-    return read_plain(path, _LARGEST).decode("utf-8", "replace")
+    return read_start(path, PROGRAM_OUTPUT).decode("utf-8", "replace")
 
 
 def _bandwidth(text: str, path: Path) -> Bandwidth | str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
+import zlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -13,10 +13,12 @@ from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
 from tui_probe.evals.answer import Answer, Table
 from tui_probe.evals.opening import nothing_measured
+from tui_probe.input_limits import ACCESSES
 from tui_probe.json_data import parse_json
 from tui_probe.pages.registry import page_named
 from tui_probe.probekit.kind import Source
 from tui_probe.trace.page_map import SUFFIX, read_page_map
+from tui_probe.trace.plain_file import read_unpacked
 
 from .figure import AccessFigure, size_words
 from .raster import COLUMNS, ROWS, Raster, raster_of_pages, raster_of_record
@@ -130,11 +132,11 @@ def _of_file(path: Path, progress: Progress) -> Raster:
     if path.suffix == SUFFIX:
         return raster_of_pages(read_page_map(path, progress), str(path))
     try:
-        data = path.read_bytes()
-        record = parse_json(gzip.decompress(data) if path.suffix == ".gz" else data)
-    except (OSError, EOFError, ValueError) as error:
-        what = "no page map (*.dmat) and no picture as data"
-        raise TraceError(f"{path}: {what} (show dmat TRACE --format json): {error}") from error
+        record = parse_json(read_unpacked(path, ACCESSES))
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        what = "no page map (*.dmat) and no accesses as JSON"
+        reason = error.strerror or error if isinstance(error, OSError) else error
+        raise TraceError(f"{path}: {what} (tui-probe show dmat TRACE --format json): {reason}") from error
     found = record.get("data", record) if isinstance(record, dict) else None
     return raster_of_record(found if isinstance(found, dict) else {}, str(path))
 

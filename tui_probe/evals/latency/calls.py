@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -10,8 +11,9 @@ import numpy as np
 
 from tui_probe.draw import units
 from tui_probe.errors import TraceError
+from tui_probe.input_limits import MEDIANS, PROGRAM_OUTPUT
 from tui_probe.json_data import parse_json
-from tui_probe.trace.plain_file import read_plain
+from tui_probe.trace.plain_file import read_plain, read_start, read_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
 
 KEYS: Final = ("probe", "original", "ncu", "neutrino", "prologue", "kernel", "epilogue")
 """The columns of a file of medians."""
-_LARGEST: Final = 16 << 20
+_HEADINGS: Final = 4096
+"""Bytes of a file in which its headings are looked for."""
 How = Literal["original", "probed", "ncu"]
 
 
@@ -87,7 +90,7 @@ def calls_in(given: Given) -> list[Calls]:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    text = read_plain(path, _LARGEST).decode("utf-8", "replace")
+    text = read_start(path, PROGRAM_OUTPUT).decode("utf-8", "replace")
     return (line for line in text.splitlines() if line.startswith('{"latency": '))
 
 
@@ -99,16 +102,20 @@ def _calls(line: dict[str, Any], how: How, probe: str, left_out: int, *, timed: 
 def is_table(path: Path) -> bool:
     """Whether a file begins with the columns of medians."""
     try:
-        with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-            return set(KEYS) <= {cell.strip() for cell in next(csv.reader([file.readline(4096)]), [])}
+        first = read_plain(path, _HEADINGS).decode("utf-8-sig", "replace").partition("\n")[0]
+        return set(KEYS) <= {cell.strip() for cell in next(csv.reader([first.rstrip("\r")]), [])}
     except OSError:
         return False
 
 
 def read_table(path: Path) -> list[Row]:
     """The rows of a file of medians, whose operation is the file's name. TraceError for a cell that is no number."""
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        lines = [{(key or "").strip(): value for key, value in line.items()} for line in csv.DictReader(file)]
+    try:
+        text = read_within(path, MEDIANS).decode("utf-8-sig", "replace")
+    except OSError as error:
+        raise TraceError(f"{path}: {error.strerror or error}") from error
+    rows = csv.DictReader(io.StringIO(text, newline=""))
+    lines = [{(key or "").strip(): value for key, value in line.items()} for line in rows]
     return [_row(path, number, line) for number, line in enumerate(lines, 2)]
 
 

@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.input_limits import PROGRAM_OUTPUT
 from tui_probe.probekit.probe_results import probe_of
 from tui_probe.trace.allocations import peak_allocated
-from tui_probe.trace.plain_file import open_plain
+from tui_probe.trace.plain_file import read_start
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel, Trace
 
 _SAID: Final = re.compile(rb"^max memory:.*?(\d{1,18})[ \r]*$", re.MULTILINE)
-_LARGEST: Final = 16 << 20
 _LEFT_OUT: Final = ("switched-off", "outside-range", "not-selected", "not-chosen", "excluded")
 SIZED, COUNTED, PROBED = "sized", "counted", "probed"
 
@@ -95,8 +95,7 @@ def _said(directory: Path) -> int | None:
     """The most of what the program said, in the trace or, as older collections keep its output, beside it."""
     for path in (directory / "stdout.log", directory.parent / "stdout.log"):
         if path.is_file():
-            with open_plain(path) as file:
-                found = _SAID.findall(file.read(_LARGEST))
+            found = _SAID.findall(read_start(path, PROGRAM_OUTPUT))
             return max(map(int, found), default=None)
     return None
 

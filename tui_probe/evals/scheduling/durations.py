@@ -12,8 +12,9 @@ from tui_probe.draw.bar_chart import Bar, BarChart
 from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
+from tui_probe.input_limits import PROGRAM_OUTPUT
 from tui_probe.json_data import parse_json
-from tui_probe.trace.plain_file import read_plain
+from tui_probe.trace.plain_file import read_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from .schedules import Schedule
 
-_LARGEST: Final = 16 << 20
 _WHOLE_SPREAD: Final = (5, 95)
 BASE: Final = "plain"
 """The way that others are compared with."""
@@ -71,7 +71,7 @@ def durations_in(given: Given) -> list[Filled]:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    text = read_plain(path, _LARGEST).decode("utf-8", "replace")
+    text = read_start(path, PROGRAM_OUTPUT).decode("utf-8", "replace")
     return (line for line in text.splitlines() if line.startswith('{"fill": '))
 
 

@@ -11,7 +11,8 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.trace.plain_file import read_plain
+from tui_probe.input_limits import PTX_TEXT
+from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +39,6 @@ def matrix_types_of(folder: Path | None) -> dict[str, float]:
     if folder is None:
         return {}
     try:
-        return matrix_types(read_plain(folder / "pruned.ptx").decode("utf-8", "replace"))
+        return matrix_types(read_within(folder / "pruned.ptx", PTX_TEXT).decode("utf-8", "replace"))
     except OSError:
         return {}

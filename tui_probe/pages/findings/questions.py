@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from tui_probe.input_limits import PTX_TEXT
 from tui_probe.pages.views import kinds
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.registry import all_probes, probe_named
-from tui_probe.trace.plain_file import read_plain
+from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from tui_probe.pages.findings.found import Found
     from tui_probe.probekit.probe import Probe
     from tui_probe.trace.model import Kernel
-
-_LARGEST: Final = 16 << 20
-"""Bytes of PTX that are looked through; of longer text every question is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +93,6 @@ def _is_meant(question: Question, text: str | None) -> bool:
 
 def _text(kernel: Kernel) -> str | None:
     path = kernel.file("pruned.ptx")
-    if path is None or path.stat().st_size > _LARGEST:
+    if path is None or path.stat().st_size > PTX_TEXT.most:
         return None
-    return read_plain(path).decode("utf-8", "replace")
+    return read_within(path, PTX_TEXT).decode("utf-8", "replace")

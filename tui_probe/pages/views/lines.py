@@ -12,13 +12,14 @@ from tui_probe.draw.table import Column, table
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document
 from tui_probe.errors import TraceError
+from tui_probe.input_limits import PTX_TEXT
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.kind import Kind
 from tui_probe.probekit.measures import in_full, line_rows
 from tui_probe.probekit.missing import missing
 from tui_probe.probekit.registry import names_of
 from tui_probe.trace.offset import where_in_full
-from tui_probe.trace.plain_file import read_plain
+from tui_probe.trace.plain_file import read_start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,7 +45,7 @@ class LinesView(Document):
         self.title = f"Lines of {source.kernel.demangled}"
         self.lines_of, self.found = line_rows(self.result)
         path = source.kernel.file("pruned.ptx")
-        self._ptx = read_plain(path).decode("utf-8", "replace").split("\n") if path else []
+        self._ptx = read_start(path, PTX_TEXT).decode("utf-8", "replace").split("\n") if path else []
         self._graft = source.kernel.info is not None and source.kernel.info.graft is not None
         self._names = _opcodes(source.kernel.folder) if self._graft else {}
         progress(1.0)

@@ -12,6 +12,7 @@ from tui_probe.draw.percentiles import SHARES, distribution_line, head_line, per
 from tui_probe.draw.spans import pad
 from tui_probe.draw.table import in_data, safe
 from tui_probe.draw.view import Document
+from tui_probe.input_limits import PTX_TEXT
 from tui_probe.pages.failures import located_failures
 from tui_probe.pages.findings.found import find_all
 from tui_probe.pages.findings.lines import command_of, found_lines, limit_lines, question_lines
@@ -23,7 +24,7 @@ from tui_probe.pages.limits import limited, summary_words
 from tui_probe.pages.without_ptx import machine_code_alone
 from tui_probe.probekit.distributions import OF_PAIRS
 from tui_probe.probekit.kind import Kind
-from tui_probe.trace.plain_file import read_plain
+from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from tui_probe.trace.model import Kernel
 
 _SOURCE: Final = re.compile(rb'^\s*\.file\s+\d+\s+"((?:[^"\\]|\\.)*)"', re.MULTILINE)
-_LARGEST: Final = 64 << 20
 _MOST_SOURCES: Final = 3
 
 
@@ -161,9 +161,9 @@ def measured(kernel: Kernel) -> dict[str, list[float]]:
 def source_files(kernel: Kernel) -> list[str]:
     """The source files that the kernel's PTX names, in its order."""
     path = kernel.file("pruned.ptx") or kernel.file("original.ptx")
-    if path is None or path.stat().st_size > _LARGEST:
+    if path is None or path.stat().st_size > PTX_TEXT.most:
         return []
-    found = (name.decode("utf-8", "replace") for name in _SOURCE.findall(read_plain(path)))
+    found = (name.decode("utf-8", "replace") for name in _SOURCE.findall(read_within(path, PTX_TEXT)))
     return list(dict.fromkeys(found))
 
 
