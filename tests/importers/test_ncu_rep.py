@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from tests.importers.fake_report import Metric, Package, launch
+from tests.importers.fake_report import Action, Metric, Package, Place, launch
+from tests.importers.files import details, identity, write
 from tui_probe.errors import ImportFileError
 from tui_probe.nsight.importers.ncu import read_ncu
 from tui_probe.nsight.importers.which_tool import tool_of
+from tui_probe.nsight.pages import source_page
+from tui_probe.nsight.pages.ncu_pages import NcuReport
 from tui_probe.nsight.pages.ncu_report import Sources, ncu_page
+from tui_probe.probekit.lines import LineRow
+from tui_probe.trace.source_lines import SourceLine
 
 TIME, BYTES = "gpu__time_duration.sum", "dram__bytes.sum"
 
@@ -56,3 +64,67 @@ def test_report_that_is_damaged_or_empty_is_named(monkeypatch: pytest.MonkeyPatc
     broken = report.rename(report.with_name("broken.ncu-rep"))
     with pytest.raises(ImportFileError, match=r"broken\.ncu-rep: no report .*bad header"):
         read_ncu([broken])
+
+
+CODE = {
+    0x7F00: ("S2R R0, SR_TID.X", Place("/src/k.cu", 5)),
+    0x7F10: ("LDG.E R2,  [R4]", Place("/src/k.cu", 6)),
+    0x7F20: ("STG.E [R4], R2", Place("/src/k.cu", 6)),
+    0x7F30: ("EXIT", None),
+}
+
+
+def counted(executed: float = 8) -> Action:
+    """A launch of which every instruction is executed so often."""
+    stalled = "smsp__pcsamp_warps_issue_stalled_"
+    by_instruction = {
+        "inst_executed": dict.fromkeys(CODE, executed),
+        "memory_l2_theoretical_sectors_global": {0x7F10: 4 * executed, 0x7F20: 8 * executed, 0x7F00: 0},
+        "memory_l2_theoretical_sectors_global_ideal": {0x7F10: 4 * executed, 0x7F20: 4 * executed},
+        f"{stalled}long_scoreboard": {0x7F20: 30},
+        f"{stalled}wait": {0x7F20: 3, 0x7F00: 1},
+        f"{stalled}wait_not_issued": {0x7F20: 3},
+    }
+    metrics = {name: Metric(1, values) for name, values in by_instruction.items()}
+    return replace(launch("k(int)", 4, **metrics), code=CODE)
+
+
+def test_counters_of_lines_and_instructions(monkeypatch: pytest.MonkeyPatch, report: Path) -> None:
+    recorded(monkeypatch, Package([counted(8), counted(16)]))
+    table = read_ncu([report])
+    lines = ncu_page("lines", Sources(table)).record()["lines"]
+    keys = ("place", "samples", "stall_reason", "executed", "requests", "sectors", "ideal")
+    assert [tuple(row[key] for key in keys) for row in lines] == [
+        ("k.cu:6", 33, "long_scoreboard", 24, 24, 144, 96),
+        ("k.cu:5", 1, "wait", 12, None, 0, None),
+        (None, 0, None, 12, None, None, None),
+    ]
+    sass = ncu_page("sass", Sources(table)).record()["sass"]
+    assert [(row["offset"], row["instruction"], row["executed"]) for row in sass] == [
+        (16 * place, " ".join(text.split()), 12) for place, (text, _) in enumerate(CODE.values())
+    ]
+
+
+def test_counts_of_a_probe_stand_beside_those_of_ncu(monkeypatch: pytest.MonkeyPatch, report: Path) -> None:
+    def lines_of(_: object) -> Iterator[object]:
+        kernel = SimpleNamespace(demangled="k(int)")
+        for line, requests, sectors in ((6, 8, 32), (6, 8, 64), (5, 8, 1)):
+            found = {"requests": requests, "sectors": sectors}
+            yield SimpleNamespace(kernel=kernel, row=LineRow(1, SourceLine("elsewhere/k.cu", line), found))
+
+    monkeypatch.setattr(source_page, "kernel_lines", lines_of)
+    recorded(monkeypatch, Package([counted()]))
+    page = source_page.lines_page(NcuReport(read_ncu([report])), [SimpleNamespace()])  # type: ignore[list-item]
+    assert [(row.place, row.differences) for row in page.rows] == [
+        ("k.cu:6", []),
+        ("k.cu:5", ["sectors"]),
+        (None, None),
+    ]
+    assert page.words.found == ["2 lines beside a probe, 1 of them differ"]
+    assert "≠ sectors" in "\n".join(page.text(160))
+
+
+def test_csv_has_no_counters_of_instructions(tmp_path: Path) -> None:
+    text = details([(identity(0, "f"), {("", TIME, "ns"): "1"})])
+    page = ncu_page("lines", Sources(read_ncu([write(tmp_path, text)])))
+    assert "--section SourceCounters" in "\n".join(page.words.notes)

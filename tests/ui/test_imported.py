@@ -206,8 +206,8 @@ async def test_quitting(tmp_path: Path) -> None:
     async with shown(attention(tmp_path), (80, 24)) as stage:
         await stage.press("tab")
         assert "Metrics" in stage.text
-        await stage.press("7")
-        assert "there is no page 7" in stage.text
+        await stage.press("9")
+        assert "there is no page 9" in stage.text
         await stage.press("question_mark")
         assert "all keys" in stage.text
         await stage.press("question_mark", "ctrl+q")

@@ -5,83 +5,37 @@ A report has the metrics of the raw page. Metrics with one value per instruction
 
 from __future__ import annotations
 
-import importlib
-import shlex
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from tui_probe.errors import ImportFileError
 from tui_probe.nsight.importers.ncu_layouts import RAW_SECTION
+from tui_probe.nsight.importers.ncu_package import actions_of
+from tui_probe.nsight.importers.ncu_source import instructions_of
 from tui_probe.nsight.importers.ncu_table import Metric, NcuFile, NcuLaunch, NcuTable
 from tui_probe.nsight.importers.quantities import base_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
-    from tui_probe.nsight.importers.ncu_table import Extent
+    from tui_probe.nsight.importers.ncu_package import Action
+    from tui_probe.nsight.importers.ncu_table import Extent, Instruction
+
+from tui_probe.nsight.importers.ncu_table import Extent
 
 REPORT_MARK: Final = b"NVR"
-PACKAGE: Final = "ncu_report"
-
-
-class Value(Protocol):
-    """A metric of a launch, in the package's words: one value, and perhaps some by instruction."""
-
-    def unit(self) -> str: ...
-    def has_value(self) -> bool: ...
-    def value(self, idx: int = ...) -> str | int | float | None: ...
-    def num_instances(self) -> int: ...
-    def has_correlation_ids(self) -> bool: ...
-    def correlation_ids(self) -> Value: ...
-
-
-class Action(Protocol):
-    """A profiled launch, in the package's words."""
-
-    def name(self, name_base: int = ...) -> str: ...
-    def metric_names(self) -> Sequence[str]: ...
-    def metric_by_name(self, metric_name: str) -> Value | None: ...
-    def source_info(self, address: int) -> Any: ...
-    def source_files(self) -> dict[str, str]: ...
-    def sass_by_pc(self, address: int) -> str: ...
 
 
 def read_report(path: Path, progress: Callable[[float], object] = lambda _: None) -> NcuTable:
     """The launches of one report with all metrics that have a value. ImportFileError says what to do without it."""
     rows = _Rows()
-    actions = list(actions_of(path))
-    for number, action in enumerate(actions):
-        progress(number / len(actions))
+    for action in actions_of(path, progress):
         rows.add(action)
     if not rows.launches:
         raise ImportFileError(f"{path}: a report without profiled kernels")
     return rows.table(str(path))
-
-
-def actions_of(path: Path) -> Iterator[Action]:
-    """The profiled launches of a report, in the order of launching."""
-    package = _package(path)
-    try:
-        report = package.load_report(str(path))
-        for i in range(report.num_ranges()):
-            part = report.range_by_idx(i)
-            for j in range(part.num_actions()):
-                yield part.action_by_idx(j)
-    except (OSError, RuntimeError, ValueError, AttributeError) as error:
-        raise ImportFileError(f"{path}: no report that ncu-report can read ({error}): record it again") from error
-
-
-def _package(path: Path) -> Any:
-    """NVIDIA's module; ImportFileError without it."""
-    try:
-        return importlib.import_module(PACKAGE)
-    except ImportError as error:
-        raise ImportFileError(
-            f"{path}: a report of Nsight Compute: to read it install NVIDIA's package ncu-report (pip install"
-            f" 'tui-probe[ncu]'), or make CSV: ncu --import {shlex.quote(str(path))} --page raw --csv > FILE.csv"
-        ) from error
 
 
 class _Rows:
@@ -92,10 +46,12 @@ class _Rows:
         self._metrics: dict[Metric, int] = {}
         self._columns: tuple[list[int], list[int], list[float]] = [], [], []
         self._words: dict[int, str] = {}
+        self._instructions: list[Instruction] = []
 
     def add(self, action: Action) -> None:
         number = len(self.launches)
         self.launches.append(_launch(action, number))
+        self._instructions += instructions_of(action, number)
         launch, metric, value = self._columns
         for name in sorted(action.metric_names()):
             found = action.metric_by_name(name)
@@ -113,7 +69,7 @@ class _Rows:
         launch, metric, value = self._columns
         return NcuTable(
             (NcuFile(file, ()),), self.launches, [*self._metrics], np.array(launch, dtype=np.int32),
-            np.array(metric, dtype=np.int32), np.array(value, dtype=np.float64), self._words,
+            np.array(metric, dtype=np.int32), np.array(value, dtype=np.float64), self._words, self._instructions,
         )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -43,6 +43,24 @@ class Metric(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Instruction:
+    """An instruction of a launch, by position in the table; ``offset`` is from the first one that was counted.
+
+    Counts are None where they were not collected; ``stalls`` are samples by reason.
+    """
+
+    launch: int
+    offset: int
+    text: str
+    file: str | None
+    line: int | None
+    executed: float | None
+    sectors: float | None
+    ideal: float | None
+    stalls: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class NcuFile:
     """A file that was read, and what is worth knowing of it."""
 
@@ -65,6 +83,8 @@ class NcuTable:
     metric: NDArray[np.int32]
     value: NDArray[np.float64]
     words: Mapping[int, str] = field(default_factory=dict)
+    instructions: Sequence[Instruction] = ()
+    """Counters of single instructions, which reports alone have."""
 
     def __len__(self) -> int:
         return len(self.value)
@@ -111,14 +131,16 @@ def joined(tables: Sequence[NcuTable]) -> NcuTable:
     launches: list[NcuLaunch] = []
     metrics: dict[Metric, int] = {}
     words: dict[int, str] = {}
+    instructions: list[Instruction] = []
     columns: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]] = []
     rows = 0
     for table in tables:
         codes = np.array([metrics.setdefault(metric, len(metrics)) for metric in table.metrics], dtype=np.int32)
+        instructions += [replace(each, launch=each.launch + len(launches)) for each in table.instructions]
         columns.append((table.launch + np.int32(len(launches)), codes[table.metric], table.value))
         launches += [launch._replace(file=launch.file + len(files)) for launch in table.launches]
         words |= {row + rows: word for row, word in table.words.items()}
         files += table.files
         rows += len(table)
     launch, metric, value = (np.concatenate(part) for part in zip(*columns, strict=True))
-    return NcuTable(tuple(files), launches, list(metrics), launch, metric, value, words)
+    return NcuTable(tuple(files), launches, list(metrics), launch, metric, value, words, instructions)

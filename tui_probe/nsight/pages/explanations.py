@@ -70,6 +70,17 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         "The mean of a percentage or a rate weights every launch alike, however long it took. Values are in base"
         " units: bytes, ns, hz, bytes/s.",
     ),
+    "lines": (
+        "Counters of every line of source, as means per launch, the line at which warps waited most first. Stalls are"
+        " samples, “why” the most frequent reason. A request is one warp instruction that accesses global memory,"
+        " sectors are those of 32 bytes that it touches, and ideal the fewest that its bytes fit into.",
+        "With --trace, requests and sectors that a probe counted of the same line stand beside those of ncu; ≠ marks"
+        " lines in which they differ. Probe with gmem_sectors_by_line, and build with -lineinfo.",
+    ),
+    "sass": (
+        "The same counters of every instruction, in the order of the code; the offset is from the first instruction"
+        " that was counted.",
+    ),
     "nsys totals": (
         "Every kernel once, the one that takes most time first. Time is that of all its launches on all streams, and"
         " the share that of the time of all kernels shown; kernels that run beside one another count both. p99 is what"

@@ -12,6 +12,7 @@ from tui_probe.nsight.pages.critical_page import critical_page
 from tui_probe.nsight.pages.from_traces import figures_of_traces
 from tui_probe.nsight.pages.ncu_pages import NcuReport, file_head, file_notes, kernels_page, metrics_page
 from tui_probe.nsight.pages.sectors_page import sectors_page
+from tui_probe.nsight.pages.source_page import lines_page, sass_page
 from tui_probe.nsight.pages.traffic_page import traffic_page
 from tui_probe.probekit.quantities import measured_with
 
@@ -44,6 +45,10 @@ def ncu_page(name: NcuPage, sources: Sources) -> TablePage[Any]:
     report = NcuReport(sources.table, sources.plan)
     if name == "traffic":
         return traffic_page(report)
+    if name == "lines":
+        return lines_page(report, sources.traces)
+    if name == "sass":
+        return sass_page(report)
     if name == "averages":
         return averages_page(report)
     return kernels_page(report) if name == "kernels" else metrics_page(report)

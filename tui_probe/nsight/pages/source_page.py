@@ -1,0 +1,158 @@
+"""Counters of lines and of instructions in a report of Nsight Compute, with counts of probes for the same lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tui_probe.draw import units
+from tui_probe.draw.shorten import cut_middle, shorten
+from tui_probe.draw.table import Column
+from tui_probe.nsight.analysis.kernel_names import function_of
+from tui_probe.nsight.analysis.source_counts import SourceCounts, by_instruction, by_line
+from tui_probe.nsight.pages.explanations import EXPLANATIONS
+from tui_probe.nsight.pages.figures import mean_count
+from tui_probe.nsight.pages.names import by_shape, names_told_apart
+from tui_probe.nsight.pages.ncu_pages import file_head, file_notes
+from tui_probe.pages.all_lines import kernel_lines
+from tui_probe.pages.table_page import TablePage, Words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from tui_probe.nsight.pages.ncu_pages import NcuReport
+    from tui_probe.trace.model import Trace
+
+_SAME: Final = 0.5
+"""Means of counts that differ by less are equal."""
+_NO_COUNTERS: Final = (
+    "no counters of instructions: they are in reports alone, of programs built with -lineinfo: ncu -o FILE --section"
+    " SourceCounters --import-source yes COMMAND"
+)
+
+
+class Probed(NamedTuple):
+    """What a probe counted of a line in one launch."""
+
+    requests: float | None
+    sectors: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRow:
+    """A line or an instruction; ``probed`` is None where no trace knows the line."""
+
+    counts: SourceCounts
+    probed: Probed | None = None
+
+    @property
+    def place(self) -> str | None:
+        """``strided_store.cu:4``."""
+        counts = self.counts
+        return None if counts.file is None else f"{PurePath(counts.file).name}:{counts.line}"
+
+    @property
+    def differences(self) -> list[str] | None:
+        """In what the two tools differ; None where there is nothing to compare."""
+        if self.probed is None:
+            return None
+        pairs = {name: (getattr(self.counts, name), getattr(self.probed, name)) for name in Probed._fields}
+        known = {name: pair for name, pair in pairs.items() if None not in pair}
+        return [name for name, (ours, theirs) in known.items() if abs(ours - theirs) >= _SAME] if known else None
+
+
+def lines_page(report: NcuReport, traces: Sequence[Trace]) -> TablePage[SourceRow]:
+    """Every line of source, the one at which warps waited most first."""
+    probed = probed_lines(traces)
+    rows = [SourceRow(each, _probed(each, probed)) for each in by_line(report.table)]
+    rows.sort(key=lambda row: (-row.counts.samples, -(row.counts.sectors or 0), row.place or "", row.counts.offset))
+    return _page("lines", "Lines of source", report, rows)
+
+
+def sass_page(report: NcuReport) -> TablePage[SourceRow]:
+    """Every instruction, in the order of the code."""
+    return _page("sass", "Instructions", report, [SourceRow(each) for each in by_instruction(report.table)])
+
+
+def _page(name: str, title: str, report: NcuReport, rows: list[SourceRow]) -> TablePage[SourceRow]:
+    compared = [row for row in rows if row.differences is not None]
+    unlike = sum(bool(row.differences) for row in compared)
+    found = [f"{units.counted(len(compared), 'line')} beside a probe, {units.count(unlike)} of them differ"]
+    notes = [*file_notes(report), *([] if rows else [_NO_COUNTERS])]
+    words = Words(file_head(report), found if compared else (), notes, EXPLANATIONS[name])
+    shown = LINE_COLUMNS if name == "lines" else SASS_COLUMNS
+    columns = by_shape(shown, ((row.place or row.counts.text, row.counts.shape) for row in rows))
+    return TablePage(name, title, names_told_apart(columns, (row.counts.shape.kernel for row in rows)), rows, words)
+
+
+def probed_lines(traces: Iterable[Trace]) -> dict[tuple[str, str, int], Probed]:
+    """Requests and sectors that probes counted, by function, name of the file, and line."""
+    sums: dict[tuple[str, str, int], dict[str, float]] = {}
+    for trace in traces:
+        for line in kernel_lines(trace):
+            source = line.row.source
+            if source is None or "sectors" not in line.row.found:
+                continue
+            key = (function_of(line.kernel.demangled), PurePath(source.file).name, source.line)
+            own = sums.setdefault(key, {})
+            for name in Probed._fields:
+                value = line.row.found.get(name)
+                if isinstance(value, int | float):
+                    own[name] = own.get(name, 0.0) + value
+    return {key: Probed(own.get("requests"), own.get("sectors")) for key, own in sums.items()}
+
+
+def _probed(counts: SourceCounts, probed: Mapping[tuple[str, str, int], Probed]) -> Probed | None:
+    if counts.file is None or counts.line is None:
+        return None
+    return probed.get((function_of(counts.shape.kernel), PurePath(counts.file).name, counts.line))
+
+
+def _compared(row: SourceRow) -> str:
+    differences = row.differences
+    return "" if differences is None else f"≠ {', '.join(differences)}" if differences else "same"
+
+
+_COUNTS: Final[tuple[Column[SourceRow], ...]] = (
+    Column("samples", lambda r: r.counts.samples, "stalls", lambda r: mean_count(r.counts.samples)),
+    Column("stall_reason", lambda r: r.counts.reason, "why", lambda r: r.counts.reason or "", False, rank=2, narrow=10),
+    Column("executed", lambda r: r.counts.executed, "executed", lambda r: mean_count(r.counts.executed), rank=1),
+    Column("requests", lambda r: r.counts.requests, "requests", lambda r: mean_count(r.counts.requests), rank=1),
+    Column("sectors", lambda r: r.counts.sectors, "sectors", lambda r: mean_count(r.counts.sectors)),
+    Column("ideal", lambda r: r.counts.ideal, "ideal", lambda r: mean_count(r.counts.ideal), rank=1),
+    Column("stalls", lambda r: dict(r.counts.stalls), nested=True),
+)
+_KERNEL: Final[tuple[Column[SourceRow], ...]] = (
+    Column("grid", lambda r: r.counts.shape.grid, "grid", lambda r: units.extent(r.counts.shape.grid), rank=5),
+    Column("block", lambda r: r.counts.shape.block, "block", lambda r: units.extent(r.counts.shape.block), rank=5),
+    Column(
+        "kernel", lambda r: r.counts.shape.kernel, "kernel", lambda r: r.counts.shape.kernel, False,
+        narrow=14, shorten=shorten,
+    ),
+)  # fmt: skip
+LINE_COLUMNS: Final[tuple[Column[SourceRow], ...]] = (
+    Column("place", lambda r: r.place, "line", lambda r: r.place or "", False, narrow=16, shorten=cut_middle),
+    Column("file", lambda r: r.counts.file),
+    Column("source_line", lambda r: r.counts.line),
+    *_COUNTS,
+    Column(
+        "probe_requests", lambda r: r.probed and r.probed.requests, "by probe",
+        lambda r: mean_count(r.probed and r.probed.requests), rank=1,
+    ),
+    Column(
+        "probe_sectors", lambda r: r.probed and r.probed.sectors, "sectors by probe",
+        lambda r: mean_count(r.probed and r.probed.sectors),
+    ),
+    Column("differences", lambda r: r.differences, "compared", _compared, False, nested=True),
+    *_KERNEL,
+)  # fmt: skip
+SASS_COLUMNS: Final[tuple[Column[SourceRow], ...]] = (
+    Column("offset", lambda r: r.counts.offset, "offset", lambda r: f"{r.counts.offset:04x}"),
+    Column("instruction", lambda r: r.counts.text, "instruction", lambda r: r.counts.text, False, narrow=24),
+    *_COUNTS,
+    Column("place", lambda r: r.place, "line", lambda r: r.place or "", False, rank=1, narrow=16, shorten=cut_middle),
+    Column("file", lambda r: r.counts.file),
+    Column("source_line", lambda r: r.counts.line),
+    *_KERNEL,
+)
