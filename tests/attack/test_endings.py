@@ -13,6 +13,10 @@ from tests.hook.conftest import Host, Run
 EXEC = ["execv", "execve", "execvp", "execvpe", "execl", "execlp", "execle", "fexecve", "execveat"]
 SURVIVED = [("signal", how) for how in ("blocked", "timed", "reset")]
 AT_EXIT = [("exit", "handler"), ("exit", "quick")]
+SEND = ["pthread_kill", "pthread_sigqueue", "tgkill", "sigqueue", "killpg", "kill-group"]
+SEND += [f"SYS_{name}" for name in ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")]
+RAW = {"exit_group": (3, 5), "exit": (3, 5), "exit-first": (3, 10), "exit-before": (3, 5)}
+RAW |= {"execve": (0, 5), "execveat": (0, 5)}
 DEATHS = {"raise": signal.SIGTERM, "kill": signal.SIGTERM, "abort": signal.SIGABRT}
 
 
@@ -57,3 +61,24 @@ def test_threads_stop_at_deadly_signal(host: Host, start: Start, slow_disk: str,
     assert "x" in before
     assert len(after) <= 5  # those that were written before the threads have noticed
     assert counts(run)["launches"] == 205
+
+
+@pytest.mark.parametrize("function", [*SEND, "SYS_pidfd_send_signal"])
+def test_signal_to_itself_loses_nothing(host: Host, start: Start, function: str) -> None:
+    run = host.finish(start("raw_endings", "send", function))
+    check(run, -signal.SIGTERM, 5)
+    assert run.lines(r"\[exit\] (status|signal)") == ["[exit] signal 15"]
+
+
+@pytest.mark.parametrize("call", RAW)
+def test_raw_system_call_loses_nothing(host: Host, start: Start, call: str) -> None:
+    status, launches = RAW[call]
+    run = host.finish(start("raw_endings", call, "-"))
+    check(run, status, launches)
+    assert run.lines(r"\[exit\] (status|signal)") == ([f"[exit] status {status}"] if status else [])
+
+
+def test_syscall_keeps_arguments_and_errno(host: Host, start: Start) -> None:
+    run = host.finish(start("raw_endings", "goes-on", "-"))
+    assert (run.status, run.stderr, len(run.results)) == (3, "", 10)
+    assert run.lines(r"\[exit\]")[-2:] == ["[exit] status 3", "[exit] launches 10 probed 10 dropped 0 reason -"]

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 OWN_EXITS = {"_exit", "_Exit", "quick_exit", "kill", "raise", "execve", "execveat", "execv", "fexecve"}
-OWN_EXITS |= {"execvp", "execvpe", "execl", "execle", "execlp"}
+OWN_EXITS |= {"execvp", "execvpe", "execl", "execle", "execlp", "syscall", "abort", "tgkill", "killpg", "sigqueue"}
+OWN_EXITS |= {"pthread_kill", "pthread_sigqueue"}
 LOADER = {"dlopen", "dlmopen"}
 NVTX_ENTRY = "InitializeInjectionNvtx2"
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "settings.h"
+#include "system_call.h"
 
 enum { LOG_PART = 8, RESERVE_PART = 8 };
 
@@ -165,7 +166,7 @@ static void give_back(struct control_process *process)
 
 static bool is_gone(uint64_t pid)
 {
-    return syscall(SYS_kill, (pid_t)pid, 0) != 0 && errno == ESRCH; /* kill() is one of those that we watch */
+    return system_call(SYS_kill, (pid_t)pid, 0, 0) != 0 && errno == ESRCH; /* kill() is one of those that we watch */
 }
 
 /* Takes the place of process PID for FOR_PID, unless somebody else is quicker. */

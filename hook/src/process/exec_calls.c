@@ -10,6 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "system_call.h"
+
 #define API __attribute__((visibility("default")))
 
 extern char **environ;
@@ -46,13 +48,13 @@ static int failed(int result)
 API int execve(const char *path, char *const words[], char *const environment[])
 {
     leave();
-    return failed((int)syscall(SYS_execve, path, words, environment));
+    return failed((int)system_call(SYS_execve, (long)path, (long)words, (long)environment));
 }
 
 API int execveat(int folder, const char *path, char *const words[], char *const environment[], int flags)
 {
     leave();
-    return failed((int)syscall(SYS_execveat, folder, path, words, environment, flags));
+    return failed((int)system_call_next(SYS_execveat, folder, (long)path, (long)words, (long)environment, flags, 0));
 }
 
 API int execv(const char *path, char *const words[])

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -15,6 +15,8 @@ enum { LOOKS = 3, STEP_MICROSECONDS = 20000, SELDOM_MICROSECONDS = 500000 };
 static sigset_t mask; /* of the first thread */
 static pthread_key_t key;
 static bool has_key, watched;
+static atomic_int status = -1; /* of a first thread that has left by the system call; less than 0: none has */
+static void (*end)(int);
 
 static void *end_with_the_last(void *unused)
 {
@@ -24,6 +26,8 @@ static void *end_with_the_last(void *unused)
         alone = thread_state(getpid()) == 'Z' && threads_are_alone() ? alone + 1 : 0;
     }
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    if (atomic_load(&status) >= 0)
+        end(atomic_load(&status));
     exit(0); /* as the C library does it */
 }
 
@@ -42,19 +46,33 @@ static void *wait_for_the_first(void *unused)
     return end_with_the_last(unused);
 }
 
-void last_thread_watch(void)
+void last_thread_watch(void (*end_process)(int))
 {
+    end = end_process;
     pthread_sigmask(SIG_SETMASK, NULL, &mask);
     has_key = pthread_key_create(&key, left) == 0;
     watched = has_key && gettid() == getpid() && pthread_setspecific(key, &mask) == 0;
+}
+
+void last_thread_leaves(int with_status, bool begun)
+{
+    if (gettid() != getpid())
+        return;
+    if (begun && threads_are_alone())
+        end(with_status);
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    atomic_store(&status, with_status & 0xff);
+    if (begun)
+        thread_start(end_with_the_last);
 }
 
 void last_thread_begin(void)
 {
     if (!has_key)
         return;
-    if (gettid() == getpid())
+    if (gettid() == getpid()) {
+        atomic_store(&status, -1); /* that of a parent, whose first thread had left */
         watched = pthread_setspecific(key, &mask) == 0;
-    else if (!watched)
+    } else if (!watched || atomic_load(&status) >= 0)
         thread_start(wait_for_the_first);
 }

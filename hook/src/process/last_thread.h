@@ -3,8 +3,15 @@
 #ifndef TUI_PROBE_LAST_THREAD_H
 #define TUI_PROBE_LAST_THREAD_H
 
-/* To be called where the hook is loaded: in the first thread, the system says when that leaves. */
-void last_thread_watch(void);
+#include <stdbool.h>
+
+/* To be called where the hook is loaded: in the first thread, the system says when that leaves. END ends the process at
+ * once. */
+void last_thread_watch(void (*end)(int status));
+
+/* The calling thread leaves by the system call, of which the C library sees nothing. Where it is the first one, the process
+ * ends with STATUS as its last thread does. BEGUN: threads of ours run. */
+void last_thread_leaves(int status, bool begun);
 
 /* To be called before threads of ours run: a first thread of which the system says nothing is looked at now and then. */
 void last_thread_begin(void);

@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -44,6 +43,7 @@
 #include "packed_log.h"
 #include "patience.h"
 #include "prepare.h"
+#include "raw_calls.h"
 #include "reasons.h"
 #include "references.h"
 #include "registry.h"
@@ -52,9 +52,11 @@
 #include "sandbox.h"
 #include "schedule.h"
 #include "settings.h"
+#include "signal_calls.h"
 #include "signals.h"
 #include "stepwise.h"
 #include "streams.h"
+#include "system_call.h"
 #include "threads.h"
 #include "timing.h"
 #include "trace_dir.h"
@@ -353,14 +355,35 @@ static void stay_here(void)
         hook_state_resume();
 }
 
+/* Processes also end without running exit handlers: workers of multiprocessing pools, for one. In a
+ * child that shares memory with its parent (vfork), only the child's own id tells. */
+static void end_now(int status)
+{
+    if (getpid() != owner)
+        return;
+    atomic_store(&exit_status, status & 0xff);
+    if (signals_pending())
+        signals_wait_for_end();
+    end_anywhere(TELL_MILLISECONDS);
+}
+
+/* The process ends with its last thread, and ours would outlive that. */
+static void end_thread(int status)
+{
+    if (getpid() == owner)
+        last_thread_leaves(status, hook_is_on());
+}
+
 static void come_before_the_ends(void)
 {
-    struct reference ends[5 + EXEC_FUNCTIONS] = {
-        {"_exit", (void *)(uintptr_t)_exit},           {"_Exit", (void *)(uintptr_t)_Exit},
-        {"quick_exit", (void *)(uintptr_t)quick_exit}, {"kill", (void *)(uintptr_t)kill},
-        {"raise", (void *)(uintptr_t)raise},
+    struct reference ends[4 + SIGNAL_FUNCTIONS + EXEC_FUNCTIONS] = {
+        {"_exit", (void *)(uintptr_t)_exit},
+        {"_Exit", (void *)(uintptr_t)_Exit},
+        {"quick_exit", (void *)(uintptr_t)quick_exit},
     };
-    exec_calls_watch(leave_for_exec, stay_here, ends + 5);
+    raw_calls_watch(&(struct raw_call_ends){end_now, end_thread, leave_for_exec, stay_here}, ends + 3);
+    signal_calls_list(ends + 4);
+    exec_calls_watch(leave_for_exec, stay_here, ends + 4 + SIGNAL_FUNCTIONS);
     void *program =
         loader_open(NULL, RTLD_LAZY); /* RTLD_DEFAULT begins with this library, which is linked symbolically */
     void *found = program ? dlsym(program, "_exit") : NULL;
@@ -378,7 +401,7 @@ __attribute__((constructor)) static void loaded(void)
     if (!settings.trace_root)
         return;
     pthread_atfork(NULL, NULL, begin_in_child);
-    last_thread_watch();
+    last_thread_watch(_exit);
     come_before_the_ends();
     run_notes_open();
     const bool as_asked = control_start();
@@ -397,40 +420,13 @@ __attribute__((destructor)) static void unloaded(void)
     end_at_exit();
 }
 
-/* Processes also end without running exit handlers: workers of multiprocessing pools, for one. In a
- * child that shares memory with its parent (vfork), only the child's own id tells. */
-static void end_now(int status)
-{
-    if (getpid() != owner)
-        return;
-    atomic_store(&exit_status, status & 0xff);
-    if (signals_pending())
-        signals_wait_for_end();
-    end_anywhere(TELL_MILLISECONDS);
-}
-
-/* Python ends so after an interrupt: it gives the signal back to the system and sends it to itself. */
-__attribute__((visibility("default"))) int kill(pid_t process, int signal_number)
-{
-    if (hook_is_on() && (process == getpid() || process == 0))
-        signals_expect(signal_number);
-    return (int)syscall(SYS_kill, process, signal_number);
-}
-
-__attribute__((visibility("default"))) int raise(int signal_number)
-{
-    if (hook_is_on())
-        signals_expect(signal_number);
-    return (int)syscall(SYS_tgkill, getpid(), gettid(), signal_number);
-}
-
 __attribute__((visibility("default"), noreturn)) void _exit(int status)
 {
     end_now(status);
     if (next_exit && getpid() == owner && !atomic_flag_test_and_set(&passed_on))
         next_exit(status);
     for (;;)
-        syscall(SYS_exit_group, status);
+        system_call(SYS_exit_group, status, 0, 0);
 }
 
 __attribute__((visibility("default"), noreturn)) void _Exit(int status)

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "signals.h"
 
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "system_call.h"
 #include "threads.h"
 
 enum { STOP_STEP_MS = 10, FAULT_MS = 2000 };
@@ -42,7 +44,7 @@ static void die_of(int signal_number)
     sigemptyset(&only);
     sigaddset(&only, signal_number);
     sigprocmask(SIG_UNBLOCK, &only, NULL);
-    syscall(SYS_kill, getpid(), signal_number); /* kill is a wrapper of ours, which would save records first */
+    system_call(SYS_kill, getpid(), signal_number, 0); /* kill is a wrapper of ours, which would save records first */
 }
 
 int signals_pending(void)
@@ -91,14 +93,14 @@ static void note_fault(int signal_number, siginfo_t *information, void *unused)
     const struct timespec rest = {0, STOP_STEP_MS * 1000000L};
     int none = 0;
     if (getpid() == owner && atomic_compare_exchange_strong(&pending, &none, signal_number)) {
-        atomic_store(&faulting, (int)syscall(SYS_gettid));
+        atomic_store(&faulting, gettid());
         sem_post(&arrived);
     }
     for (int waited = 0; getpid() == owner && waited < FAULT_MS && !atomic_load(&saved); waited += STOP_STEP_MS)
         nanosleep(&rest, NULL);
     set_default(signal_number);
     if (information->si_code <= 0) /* somebody sent it: no instruction brings it anew */
-        syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), signal_number);
+        system_call(SYS_tgkill, getpid(), gettid(), signal_number);
 }
 
 static bool is_fault(int signal_number)
@@ -125,7 +127,7 @@ static int stopping_signal(void)
 static void stop(int thread, void *signal_number)
 {
     if (thread != atomic_load(&faulting))
-        syscall(SYS_tgkill, getpid(), thread, *(int *)signal_number);
+        system_call(SYS_tgkill, getpid(), thread, *(int *)signal_number);
 }
 
 /* The system would have ended all threads of the program with the signal: none of them goes on while records are saved. */
@@ -187,12 +189,14 @@ static bool is_deadly(int signal_number)
 
 void signals_expect(int signal_number)
 {
+    const int error = errno;
     if (getpid() != owner || atomic_load(&pending) || !is_deadly(signal_number))
         return;
     if (is_fault(signal_number))
         watch(signal_number, (struct sigaction){.sa_sigaction = note_fault, .sa_flags = SA_SIGINFO});
     else
         watch(signal_number, (struct sigaction){.sa_handler = note});
+    errno = error;
 }
 
 void signals_watch(void (*end_process)(void), void (*tell_in_a_thread)(void))
