@@ -181,6 +181,28 @@ def test_launches_are_no_longer_listed_when_the_log_is_full(host: Host, page: Co
     assert run.lines(r"\[exit\] launches 300 probed 2")
 
 
+def test_captured_launches_without_a_line_are_not_counted_as_launches(host: Host, page: ControlPage) -> None:
+    page.set_limit("log_bytes", 4000)
+    run = under(
+        host,
+        page,
+        """
+context()
+f = function(module(), "add__8")
+w, s, graph = word(), stream(), c_void_p()
+for _ in range(100): launch(f, w)
+call("cuStreamBeginCapture_v2", s, 0)
+for _ in range(100): launch(f, w, stream=s)
+call("cuStreamEndCapture", s, byref(graph))
+""",
+        TUI_PROBE_LAUNCHES="0-1",
+    )
+    (unlisted,) = run.lines(r"\[budget\] unlisted")
+    listed = [line for line in run.lines(r"\[exec\] backup") if "capturing" not in line]
+    assert int(unlisted.split()[-1]) + len(listed) == 98
+    assert run.lines(r"\[exit\] launches 100 probed 2")
+
+
 def test_the_first_launches_of_a_kernel_do_not_take_all(host: Host, page: ControlPage) -> None:
     """Where the user has named no launches: two kernels, the first of which would fill the trace."""
     page["trace_bytes.limit"], page["result_files.limit"], page["shares"] = 8 << 20, 1000, 1

@@ -3,7 +3,10 @@
 #define TUI_PROBE_LAUNCH_COUNTS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "reasons.h"
 
 struct launch_counts {
     atomic_uint_fast64_t all, probed, captured;
@@ -26,6 +29,12 @@ static inline uint64_t launch_count_next(void)
 static inline uint64_t launch_count_many(uint64_t n)
 {
     return atomic_fetch_add_explicit(&launch_counts.all, n, memory_order_relaxed);
+}
+
+/* Whether a launch that passed for REASON ran: a captured one becomes a node of a graph, which replays run. */
+static inline bool launch_reason_has_run(const struct reason *reason)
+{
+    return reason->code != REASON_CAPTURING;
 }
 
 static inline void launch_count_captured(void)

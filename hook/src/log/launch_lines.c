@@ -4,6 +4,7 @@
 
 #include "control.h"
 #include "kernel.h"
+#include "launch_counts.h"
 #include "layout.h"
 #include "log_file.h"
 #include "reasons.h"
@@ -108,7 +109,8 @@ static bool is_listed(const struct launch_record *r)
     if (!r->reason || control_log_is_open())
         return true;
     atomic_fetch_add(&control->log_bytes.refused, 1);
-    atomic_fetch_add(&r->kernel->unlisted, 1);
+    if (launch_reason_has_run(r->reason))
+        atomic_fetch_add(&r->kernel->unlisted, 1);
     tell_limit();
     return false;
 }

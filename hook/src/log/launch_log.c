@@ -172,7 +172,7 @@ void launch_log_passed(const struct launch *launch, const struct reason *reason,
         publish(claim(1), launch, reason, result);
     else if (try_claim(1, &position))
         publish(position, launch, reason, result);
-    else
+    else if (launch_reason_has_run(reason))
         lose(launch->key);
 }
 
