@@ -65,13 +65,15 @@ static bool is(const char *variable, const char *name)
 }
 
 /* Of the program's settings for Python, those that tell where modules are. Others (tracing imports, turning warnings
- * into errors, staying interactive) are not meant for the server. */
+ * into errors, staying interactive) are not meant for the server, nor is a home where its Python is known. */
 static bool is_unwanted_setting(const char *variable)
 {
     static const char *const wanted[] = {"PYTHONHOME", "PYTHONNOUSERSITE", "PYTHONUSERBASE", "PYTHONPYCACHEPREFIX",
                                          "PYTHONDONTWRITEBYTECODE"};
     if (strncmp(variable, "PYTHON", strlen("PYTHON")) != 0)
         return false;
+    if (is(variable, "PYTHONHOME") && given("TUI_PROBE_SIM_PYTHON"))
+        return true;
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         if (is(variable, wanted[i]))
             return false;

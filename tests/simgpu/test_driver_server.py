@@ -132,6 +132,11 @@ def test_no_python_to_run_the_server(environment: dict[str, str], python: str) -
     assert python in result.stderr
 
 
+def test_server_ignores_home_of_another_python(environment: dict[str, str]) -> None:
+    result = run(environment, "import os\nos.environ['PYTHONHOME'] = '/no/such/home'\nsay(start())")
+    assert (result.stdout, result.stderr) == ("0\n", "")
+
+
 def test_a_python_without_tui_probe(environment: dict[str, str], tmp_path: Path) -> None:
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')  # without what an editable install finds
