@@ -196,6 +196,28 @@ def test_the_head_says_where_the_log_breaks_off(tmp_path: Path) -> None:
     assert cut not in run_report(open_trace(writer.directory), width=200), "killed, it could not write the last line"
 
 
+def test_head_counts_results_unsaved_at_end(tmp_path: Path) -> None:
+    unsaved = "at least 2 results not saved: the process was killed or exited past its exit handlers"
+    writer = TraceWriter(tmp_path / "trace")
+    writer.start()
+    writer.kernel(0, "fill")
+    for _ in range(4):
+        writer.launch(0)
+    (writer.directory / "result" / "0.001001.bin").write_bytes(b"a result that the log does not name")
+    (writer.directory / "result" / ".0.001002.bin").write_bytes(b"half a re")
+    writer.launch(0, status=1)
+    writer.pass_through(0, "launches not sampled")
+    writer.save(0, 0, b"a result")
+    assert "not saved" not in run_report(open_trace(writer.directory), width=200), "nobody says that it has ended"
+    for fields in ({"exit_status": 0}, {"exit_status": None, "signal": 9}, {"exit_status": None, "pid": 4_000_000}):
+        writer.run_json(**fields)
+        assert unsaved in run_report(open_trace(writer.directory), width=200)
+        assert head_record(open_trace(writer.directory))["run"]["results_unsaved"] == 2
+    writer.exit(dropped=3)
+    assert "not saved" not in run_report(open_trace(writer.directory), width=200), "its last line counts them"
+    assert head_record(open_trace(writer.directory))["run"]["results_unsaved"] is None
+
+
 def test_the_head_says_why_results_stopped_until_they_go_on(tmp_path: Path) -> None:
     writer = TraceWriter(tmp_path / "trace")
     writer.kernel(0, "fill")

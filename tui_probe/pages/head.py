@@ -25,6 +25,7 @@ NO_PTXAS: Final = (
     "no ptxas: spills are unknown, and registers are those that the driver reports; install the wheel"
     " nvidia-cuda-nvcc, or set CUDA_HOME to a CUDA toolkit"
 )
+_UNSAVED: Final = "the process was killed or exited past its exit handlers (help limits)"
 _HALTS: Final = ("save-full ", "save-paused ", "save-resumed ")
 _LABEL: Final = 10
 _LEAST: Final = 20
@@ -63,9 +64,8 @@ def _head(trace: Trace) -> Iterator[tuple[str, str]]:
         yield "" if place else "failed", words
     if state.context_failed is not None:
         yield "context", context_words(trace, state.context_failed)
-    if state.launches_dropped:
-        why = f": {safe(state.dropped_reason)}" if state.dropped_reason else ""
-        yield "", f"{units.counted(state.launches_dropped, 'result')} not kept{why}"
+    for words in _missing_results(trace):
+        yield "", words
     for words in budget_lines(trace):
         yield "", words
     if halted := _halted(trace):
@@ -74,10 +74,20 @@ def _head(trace: Trace) -> Iterator[tuple[str, str]]:
         yield "sources", f"{units.counted(len(names), 'file')} copied into the trace: {', '.join(map(safe, names))}"
 
 
+def _missing_results(trace: Trace) -> Iterator[str]:
+    """Numbers of probed launches without a result, with the reason."""
+    state = trace.state
+    if state.launches_dropped:
+        why = f": {safe(state.dropped_reason)}" if state.dropped_reason else ""
+        yield f"{units.counted(state.launches_dropped, 'result')} not kept{why}"
+    if unsaved := trace.results_unsaved:
+        yield f"at least {units.counted(unsaved, 'result')} not saved: {_UNSAVED}"
+
+
 def _cut_words(trace: Trace) -> str:
     """That the log is not whole, and how many results lie in the trace that it does not name."""
-    unnamed = sum(path.is_file() for path in (trace.directory / "result").glob("*.bin*")) - trace.state.results
-    results = f", among it {units.counted(unnamed, 'result')} in result/" if unnamed > 0 else ""
+    unnamed = trace.results_unnamed
+    results = f", among it {units.counted(unnamed, 'result')} in result/" if unnamed else ""
     return f"event.log breaks off before the program's end: what came after is not counted here{results}"
 
 
@@ -135,6 +145,7 @@ def head_record(trace: Trace) -> dict[str, Any]:
             "context_failed": None if state.context_failed is None else asdict(state.context_failed),
             "budgets": budget_record(trace),
             "sources": copied(trace.directory),
+            "results_unsaved": trace.results_unsaved,
         },
     }
 

@@ -140,7 +140,8 @@ class Kernel:
     def results_dropped(self) -> int:
         """Probed launches whose result is missing; 0 while the process runs, and where no result is saved."""
         state = self.trace.state
-        if state.running or state.launches_dropped == 0 or not (state.launches_dropped or self.result_rows):
+        unsaved = state.launches_dropped is None and self.trace.run_info is not None  # killed, perhaps before any
+        if state.running or state.launches_dropped == 0 or not (unsaved or state.launches_dropped or self.result_rows):
             return 0
         return max(0, self.launches_probed - len(self.result_rows))
 

@@ -135,6 +135,23 @@ class Run:
         ended = not state.running and state.exit_status is not None
         return ended and self.run_info is not None and state.launches_dropped is None
 
+    @property
+    def results_unsaved(self) -> int | None:
+        """Probed launches in the log without a result, of a process that ended without the log's last line.
+
+        None where the last line counts them, and where it is unknown whether there will be one.
+        """
+        state = self.state
+        if state.running or self.run_info is None or state.launches_dropped is not None:
+            return None
+        return max(0, state.launches_probed - state.results - self.results_unnamed)
+
+    @property
+    def results_unnamed(self) -> int:
+        """Results in ``result/`` beyond those that the log names."""
+        files = sum(path.is_file() for path in (self.directory / "result").glob("[!.]*.bin*"))
+        return max(0, files - self.state.results)
+
     def file(self, *names: str) -> Path | None:
         """A file of the trace, if it is there and no link leads out."""
         path = inside(self.directory, *names)
