@@ -35,18 +35,16 @@ class Rows:
     def __init__(self, codes: Mapping[str, str]) -> None:
         self._columns = {name: array(code) for name, code in codes.items()}
 
-    def __len__(self) -> int:
-        return len(next(iter(self._columns.values())))
-
     def add(self, *values: int) -> None:
         for column, value in zip(self._columns.values(), values, strict=True):
             column.append(value)
 
-    def columns(self) -> dict[str, NDArray[Any]]:
-        """The columns, which are no copies: no row may be added any more."""
+    def taken(self) -> dict[str, NDArray[Any]]:
+        """The columns, which are no copies and are not kept here: each goes when it is not used any more."""
+        columns, self._columns = self._columns, {}
         return {
             name: np.frombuffer(column, dtype=np.dtype(column.typecode)) if column else np.empty(0, column.typecode)
-            for name, column in self._columns.items()
+            for name, column in columns.items()
         }
 
 

@@ -26,11 +26,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tui_probe.nsight.importers.chrome_events import Collector, Rows
+    from tui_probe.nsight.importers.chrome_events import Collector
 
     Columns = dict[str, NDArray[Any]]
 
 _WHERE: Final = ("process", "device", "context", "stream")
+_AT_ONCE: Final = 1 << 16
+"""Calls that are looked up at a time."""
 _MADE_UP: Final = 1 << 23
 """Ids from here on are no process': they stand for one without a number of its own."""
 
@@ -38,12 +40,8 @@ _MADE_UP: Final = 1 << 23
 def report_of(files: Sequence[str], parts: Sequence[Collector]) -> NsysReport:
     """The profile; times are from the first thing that happened."""
     names, paths = _numbered([part.names for part in parts]), _numbered([part.paths for part in parts])
-    processes = [_Processes(part, several=len(parts) > 1) for part in parts]
-    kernels, copies, calls, ranges = (
-        _together([_columns(getattr(part, kind), part, own, names[i], paths[i])
-                   for i, (part, own) in enumerate(zip(parts, processes, strict=True))])
-        for kind in ("kernels", "copies", "calls", "ranges")
-    )  # fmt: skip
+    tables = [_read(part, names[i], paths[i], several=len(parts) > 1) for i, part in enumerate(parts)]
+    kernels, copies, calls, ranges = (_together([table.pop(kind) for table in tables]) for kind in _KINDS)
     _from_zero((kernels, copies, calls, ranges))
     kernels = _in_order(kernels, ("start", "end", *_WHERE, "correlation"))
     copies = _in_order(copies, ("start", "end"))
@@ -78,11 +76,28 @@ def _numbered(parts: Sequence[dict[Any, int]]) -> list[_Numbers]:
     return found
 
 
+_KINDS: Final = ("kernels", "copies", "calls", "ranges")
+
+
+def _read(part: Collector, names: _Numbers, paths: _Numbers, *, several: bool) -> dict[str, Columns]:
+    """The rows of one file with the numbers that names, threads and processes have in all files."""
+    rows: dict[str, Columns] = {kind: getattr(part, kind).taken() for kind in _KINDS}
+    own = _Processes(part, rows["calls"], several=several)
+    rows["kernels"]["process"] = own.of_kernels(rows["kernels"], rows["calls"])
+    rows["copies"]["process"] = np.full(len(rows["copies"]["start"]), own.alone)
+    for columns in rows.values():
+        for key in ("start", "end"):
+            columns[key] = columns[key] + part.base
+        for key, numbers in (("name", names.own), ("path", paths.own), ("thread", own.threads)):
+            if key in columns:
+                columns[key] = numbers[columns[key]] if len(columns[key]) else columns[key].astype(numbers.dtype)
+    return rows
+
+
 class _Processes:
     """Ids for the processes of one file, and which of them launched a kernel."""
 
-    def __init__(self, part: Collector, *, several: bool) -> None:
-        calls = part.calls.columns()
+    def __init__(self, part: Collector, calls: Columns, *, several: bool) -> None:
         self._calling = {[*part.threads][thread][0] for thread in np.unique(calls["thread"]).tolist()}
         self._ids: dict[object, int] = {}
         self._number = part.number
@@ -114,22 +129,6 @@ class _Processes:
         return np.where(known, pairs[first[places], 1], UNKNOWN)
 
 
-def _columns(rows: Rows, part: Collector, own: _Processes, names: _Numbers, paths: _Numbers) -> Columns:
-    """Rows of one file with the numbers that names, threads and processes have in all files."""
-    found = rows.columns()
-    found |= {key: found[key] + part.base for key in ("start", "end")}
-    if "device" in found:
-        calls = part.calls.columns()
-        of_kernels = own.of_kernels(found, calls) if "correlation" in found else None
-        found["process"] = np.full(len(rows), own.alone) if of_kernels is None else of_kernels
-    if "thread" in found:
-        found["thread"] = own.threads[found["thread"]] if len(rows) else found["thread"].astype(np.int64)
-    for key, numbers in (("name", names), ("path", paths)):
-        if key in found and len(rows):
-            found[key] = numbers.own[found[key]]
-    return found
-
-
 def _together(parts: list[Columns]) -> Columns:
     return parts[0] if len(parts) == 1 else {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
 
@@ -154,7 +153,9 @@ def _kernels(names: list[str], rows: Columns, copies: Columns, calls: Columns) -
     places, queue = distinct_rows([np.concatenate((rows[key], copies[key])) for key in _WHERE])
     copies["queue"] = queue[len(rows["start"]) :]
     keyed = CallsByKey(process_number(rows["process"]), rows["correlation"])
-    keyed.take(np.column_stack([calls[key] for key in ("thread", "start", "end", "correlation")]))
+    for begin in range(0, len(calls["start"]), _AT_ONCE):
+        some = (calls[key][begin : begin + _AT_ONCE] for key in ("thread", "start", "end", "correlation"))
+        keyed.take(np.column_stack([*some]))
     thread, launch_start, launch_end = keyed.columns()
     unknown = np.full(len(rows["start"]), UNKNOWN, dtype=np.int32)
     return Kernels(
