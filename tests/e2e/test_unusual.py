@@ -46,7 +46,7 @@ def test_an_error_of_a_kernel_is_told_as_the_programs(tool: Tool, program: Path)
     assert (profiled.returncode, profiled.stdout) == (alone.returncode, alone.stdout)
     report = tool("report", str(trace), "--width", "400").stdout
     (head,) = (line for line in report.splitlines() if line.startswith("context "))
-    assert "the GPU context failed with CUDA_ERROR_ILLEGAL_ADDRESS (700), and the program was told so" in head
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS (700) ended the GPU context, and the program received it" in head
     assert "launches of stray" in head or "launches of fill, stray" in head
     assert f"compute-sanitizer {' '.join(command)}" in head
     record = json.loads(tool("report", str(trace), "--format", "json").stdout)

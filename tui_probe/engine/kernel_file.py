@@ -25,7 +25,7 @@ from tui_probe.ptx.images import (
     ptx_targets,
 )
 from tui_probe.sass.cubin import is_cubin
-from tui_probe.trace.plain_file import read_plain, read_stream, read_within
+from tui_probe.trace.plain_file import read_plain, read_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -145,10 +145,7 @@ def read_kernel_file(path: Path) -> KernelFile:
 
 
 def _content(path: Path) -> bytes:
-    """All of a file or pipe. Raises OSError above the limit; ImageError for a large file of another kind."""
-    if not path.is_file():
-        with path.open("rb") as pipe:
-            return read_stream(pipe, path, KERNEL_FILE)
+    """All of a file. Raises OSError above the limit; ImageError for a large file of another kind."""
     size = path.stat().st_size
     if _HEAD < size <= KERNEL_FILE.most:
         image_kind(read_plain(path, _HEAD), size)

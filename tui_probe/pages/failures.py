@@ -14,6 +14,7 @@ from tui_probe.trace.text import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from tui_probe.trace.kernel import Kernel
 
@@ -29,9 +30,8 @@ def located_failures(kernel: Kernel) -> tuple[str, ...]:
 
 
 def failure_lines(kernels: Iterable[Kernel]) -> Iterator[str]:
-    """A line per kernel with failures, up to ``_MOST_LINES``; that of a failed context first."""
+    """A line per kernel with failures, up to ``_MOST_LINES``."""
     failed = [kernel for kernel in kernels if kernel.failures]
-    failed.sort(key=lambda kernel: not any("context" in text for text in kernel.failures))
     for kernel in failed[:_MOST_LINES]:
         words = "; ".join(located_failures(kernel))
         yield f"✘ #{kernel.index} {shorten(safe(kernel.demangled), _NAME)}: {words}"
@@ -41,14 +41,35 @@ def failure_lines(kernels: Iterable[Kernel]) -> Iterator[str]:
 
 def _located(kernel: Kernel, text: str) -> str:
     match = _LINE.search(text)
-    name = "probed.ptx" if kernel.status == "probed" else "original.ptx"
-    path = kernel.file(name)
-    if match is None or path is None:
+    if match is None:
         return text
+    sign = "[" if "address" in text else ""
+    names: dict[str, str] = {}
+    for name, path in _texts_that_ran(kernel):
+        place = _place(path, int(match[1]), sign)
+        if place is not None:
+            names.setdefault(place, name)
+    shown = " or".join(f" of {name}{place}" for place, name in names.items())
+    return text[: match.end()] + shown + text[match.end() :]
+
+
+def _texts_that_ran(kernel: Kernel) -> Iterator[tuple[str, Path]]:
+    """The PTX of each probe, and of launches that ran unprobed: the log does not name the probe of the last launch."""
+    for one in kernel.by_probe():
+        if one.status == "probed" and (path := one.file("probed.ptx")) is not None:
+            yield f"{one.probe}/probed.ptx" if len(kernel.probings) > 1 else "probed.ptx", path
+    if kernel.launches_probed < kernel.launches and (path := kernel.file("original.ptx")) is not None:
+        yield "original.ptx", path
+
+
+def _place(path: Path, number: int, sign: str) -> str | None:
+    """The line of source of a line of PTX, "" if it has none; None if that line does not have the sign."""
     try:
         ptx = text_of(read_within(path, PTX_TEXT))
     except OSError:
-        return text
-    place = lines_of_directives(ptx).get(int(match[1]))
-    shown = f" of {name}" + (f" ({place.file}:{place.line})" if place else "")
-    return text[: match.end()] + shown + text[match.end() :]
+        return None
+    lines = ptx.split("\n")
+    if number > len(lines) or sign not in lines[number - 1]:
+        return None
+    place = lines_of_directives(ptx).get(number)
+    return f" ({place.file}:{place.line})" if place else ""

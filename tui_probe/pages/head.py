@@ -12,12 +12,13 @@ from tui_probe.draw.table import safe
 from tui_probe.pages.budgets import budget_lines, budget_record
 from tui_probe.pages.failures import failure_lines
 from tui_probe.pages.launch_counts import launches_in_words
+from tui_probe.trace.failures import ended_context
 from tui_probe.trace.source_files import copied
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from tui_probe.trace.model import Trace
+    from tui_probe.trace.model import Kernel, Trace
     from tui_probe.trace.process_events import ContextFailed
 
 SIMULATED: Final = "simulated GPU: clocks and cycles come from a model, and nothing here is a time"
@@ -44,6 +45,7 @@ def head_lines(trace: Trace, cells: int | None = None) -> list[str]:
 
 def _head(trace: Trace) -> Iterator[tuple[str, str]]:
     state = trace.state
+    yield from _failed(kernel for kernel in trace.kernels if ended_context(kernel.failures))
     yield "trace", safe(str(trace.directory))
     yield "command", safe(state.command) or units.NOT_MEASURED
     yield "outcome", _outcome(trace)
@@ -60,8 +62,7 @@ def _head(trace: Trace) -> Iterator[tuple[str, str]]:
         yield "", NO_PTXAS
     if trace.log_cut:
         yield "log", _cut_words(trace)
-    for place, words in enumerate(failure_lines(trace.kernels)):
-        yield "" if place else "failed", words
+    yield from _failed(kernel for kernel in trace.kernels if not ended_context(kernel.failures))
     if state.context_failed is not None:
         yield "context", context_words(trace, state.context_failed)
     for words in _missing_results(trace):
@@ -91,6 +92,11 @@ def _cut_words(trace: Trace) -> str:
     return f"event.log breaks off before the program's end: what came after is not counted here{results}"
 
 
+def _failed(kernels: Iterable[Kernel]) -> Iterator[tuple[str, str]]:
+    for place, words in enumerate(failure_lines(kernels)):
+        yield "" if place else "failed", words
+
+
 def context_words(trace: Trace, failed: ContextFailed) -> str:
     """What is known of the error that ended the program's GPU context, and what finds its cause.
 
@@ -98,11 +104,11 @@ def context_words(trace: Trace, failed: ContextFailed) -> str:
     """
     known = len(trace.kernels)
     names = [shorten(safe(trace.kernels[index].demangled), _NAME) for index in failed.kernels if index < known]
-    which = f" of {', '.join(names)}" if names else ""
+    launched = f" Launched since the last result: {', '.join(names)}." if names else ""
+    command = safe(trace.state.command) or "PROGRAM"
     return (
-        f"the GPU context failed with {failed.name} ({failed.error}), and the program was told so. Since the last"
-        f" result there were launches{which}. A probe writes to its own maps alone, so the program's kernels are the"
-        f" first to suspect: compute-sanitizer {safe(trace.state.command) or 'PROGRAM'}"
+        f"{failed.name} ({failed.error}) ended the GPU context, and the program received it.{launched} Probes write"
+        f" only to their own maps; check the program's kernels: compute-sanitizer {command}"
     )
 
 

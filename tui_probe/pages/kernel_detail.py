@@ -76,11 +76,8 @@ def failure_lines(row: KernelRow, cells: int) -> list[Line]:
 def state_lines(row: KernelRow, cells: int) -> list[Line]:
     """Whether it was probed, why not, and what to do."""
     where = " in its machine code (graft)" if row.way == "graft" else ""
-    lines = list(
-        _field(
-            "status", f"{_GLYPHS.get(row.status, ' ')} {row.status}{where}", cells, "" if row.failures else row.status
-        )
-    )
+    glyph, role = ("✘", "failed") if row.failures else (_GLYPHS.get(row.status, " "), row.status)
+    lines = list(_field("status", f"{glyph} {row.status}{where}", cells, role))
     if row.reason:
         label = "note" if row.status == "probed" else "why"
         lines += _field(label, row.reason, cells, "bad" if row.status == "failed" else "")

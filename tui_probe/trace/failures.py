@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tui_probe.trace.process_events import ContextFailed
 
@@ -25,6 +25,12 @@ _NAMES: Final = {
     719: "CUDA_ERROR_LAUNCH_FAILED",
     720: "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE",
 }
+_ENDED: Final = " ended the GPU context"
+
+
+def ended_context(failures: Sequence[str]) -> bool:
+    """Whether a kernel with these failures ended the GPU context, or may have."""
+    return any(_ENDED in text for text in failures)
 
 
 def context_failure(failed: ContextFailed | None, index: int, name: str) -> str:
@@ -36,12 +42,12 @@ def context_failure(failed: ContextFailed | None, index: int, name: str) -> str:
         return ""
     culprit, colon, what = failed.fault.partition(": ")
     if colon:
-        return f"its launch ended the GPU context with {failed.name}: {what}" if culprit == name else ""
+        return f"{failed.name}{_ENDED}: {what}" if culprit == name else ""
     if index not in failed.kernels:
         return ""
     if len(failed.kernels) == 1:
-        return f"its launch ended the GPU context with {failed.name}"
-    return f"one of {len(failed.kernels)} kernels that may have ended the GPU context with {failed.name}"
+        return failed.name + _ENDED
+    return f"{failed.name}{_ENDED}; this kernel is one of {len(failed.kernels)} possible causes"
 
 
 def launch_failures(refused: int, status: int | None, dropped: int, reason: str | None) -> Iterator[str]:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.table import safe
 from tui_probe.pages.budgets import kept_of
 from tui_probe.pages.launch_counts import launches_told
+from tui_probe.trace.failures import ended_context
 
 if TYPE_CHECKING:
     from tui_probe.draw.spans import Line, Span
     from tui_probe.ui.feed import ProcessView, Snapshot
     from tui_probe.ui.recording import Recording
+
+_NAME: Final = 24
+"""Cells of a kernel's name."""
 
 
 def elapsed_line(snapshot: Snapshot, now: float) -> Line:
@@ -41,6 +47,8 @@ def state_line(
     ``remark`` is what is wrong with all kernels.
     """
     parts: list[Span] = []
+    if process is not None and (failed := _failed(process)):
+        parts.append((failed, "failed"))
     if snapshot.simulated:
         parts.append(("[simulated]", "simulated"))
     if snapshot.no_room:
@@ -63,6 +71,14 @@ def state_line(
         parts.append((launches_told(process.launches, process.launches_probed), ""))
         parts.append((f"{units.size(process.bytes_written)} written", ""))
     return tuple(span for part in parts for span in ((" · ", "dim"), part))
+
+
+def _failed(process: ProcessView) -> str:
+    """The kernel that ended the GPU context, or how many may have; "" for none."""
+    failed = [row for row in process.kernels if ended_context(row.failures)]
+    if len(failed) == 1:
+        return f"✘ #{failed[0].index} {shorten(safe(failed[0].demangled), _NAME)} failed"
+    return f"✘ {len(failed)} kernels may have failed" if failed else ""
 
 
 def _budgets_told(recording: Recording, process: ProcessView | None) -> str:

@@ -12,6 +12,7 @@ from tui_probe.draw.spans import Line, Span, pad, width, wrap
 from tui_probe.draw.table import safe
 from tui_probe.pages.kernel_row import KernelRow
 from tui_probe.pages.schema import NEWEST
+from tui_probe.trace.failures import ended_context
 from tui_probe.ui.arrange import GAP, Shown, arrange, fit_columns
 from tui_probe.ui.columns import COLUMNS, DATA_COLUMNS, PLACES, RANK, STATUSES, UNREAD, columns_of, status_text
 from tui_probe.ui.exports import write_lines
@@ -29,7 +30,9 @@ Rows = tuple[KernelRow, ...]
 
 @dataclass(frozen=True)
 class Order:
-    """How the table is sorted and filtered. Without a column the most GPU time comes first, else the first kernel."""
+    """How the table is sorted and filtered. Without a column kernels that ended the GPU context come first, then those
+    with most GPU time, or in the order in which they appeared.
+    """
 
     column: int | None = None
     reverse: bool = False
@@ -57,6 +60,8 @@ def arranged(rows: Rows, order: Order) -> tuple[Rows, dict[int, int]]:
     else:
         places = arrange(rows, None if plain else keep, value, reverse=order.reverse != ranks)
         shown = tuple(rows[place] for place in places)
+    if column is None and not order.reverse and any(row.failures for row in shown):
+        shown = tuple(sorted(shown, key=lambda row: not ended_context(row.failures)))
     return shown, {row.index: place for place, row in enumerate(shown)}
 
 
@@ -172,8 +177,8 @@ class KernelTable(View):
         self._select(index)
 
     def prefer_probed(self) -> None:
-        """Where no times say which kernel matters, select the first that was probed."""
-        probed = next((row for row in self.shown if row.status == "probed"), None)
+        """Where no times say which kernel matters, select the first that failed or was probed."""
+        probed = next((row for row in self.shown if row.failures or row.status == "probed"), None)
         if not self.ranked and not self._held and probed is not None:
             self._select(probed.index)
 
