@@ -42,7 +42,12 @@ def test_a_program_that_closes_all_descriptors_has_its_own_files(
     assert counts(run)["launches"] == 60
 
 
-AT_ONCE = 1.8  # seconds, on a busy machine; the hook takes less than one of them
+PATIENT = 40  # seconds that the hook may wait for what is left, where nothing keeps it from waiting
+
+
+def check_patience_was_not_used_up(run: Run) -> None:
+    """The hook gave up after less than it may wait, or had nothing to give up."""
+    assert all(0 < waited < PATIENT * 1000 for waited in run.milliseconds_given_up)
 
 
 def check_that_nothing_is_lost_silently(run: Run, *, others: int = 0) -> None:
@@ -57,27 +62,24 @@ def check_that_nothing_is_lost_silently(run: Run, *, others: int = 0) -> None:
 
 @pytest.mark.parametrize("microseconds", ["1000", "3100", "7300", "20000"])
 @pytest.mark.parametrize("interrupted", ["launch", "malloc", "threads"])
-def test_an_exit_in_a_handler_waits_for_no_lock(host: Host, start: Start, interrupted: str, microseconds: str) -> None:
-    process = start("exit_in_handler", interrupted, microseconds)
-    began = time.monotonic()
-    run = host.finish(process)
+def test_exit_in_handler_waits_for_no_lock(host: Host, start: Start, interrupted: str, microseconds: str) -> None:
+    run = host.finish(start("exit_in_handler", interrupted, microseconds, TUI_PROBE_EXIT_TIMEOUT=str(PATIENT)))
     assert (run.status, run.stderr) == (7, "")
-    assert time.monotonic() - began < AT_ONCE
+    check_patience_was_not_used_up(run)
     check_that_nothing_is_lost_silently(run, others=interrupted == "threads")
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.05, 0.3, 0.7])
 @pytest.mark.parametrize("way", ["exit", "_exit"])
 def test_a_signal_during_the_last_flush(host: Host, start: Start, slow_disk: str, way: str, delay: float) -> None:
-    process = start("ends_twice", way, "0", LD_PRELOAD=slow_disk, SLOW_DISK="20")
+    process = start("ends_twice", way, "0", LD_PRELOAD=slow_disk, SLOW_DISK="20", TUI_PROBE_EXIT_TIMEOUT=str(PATIENT))
     assert process.stdout
     assert process.stdout.readline() == "up\n"
     time.sleep(delay)
-    began = time.monotonic()
     process.send_signal(signal.SIGTERM)
     run = host.finish(process)
     assert run.status in {0, -signal.SIGTERM}
-    assert time.monotonic() - began < AT_ONCE
+    check_patience_was_not_used_up(run)
     check_that_nothing_is_lost_silently(run)
 
 
@@ -90,11 +92,8 @@ def test_two_threads_that_end_the_program(host: Host, start: Start, slow_disk: s
 
 
 def test_a_program_whose_first_thread_leaves_ends_with_its_last_one(host: Host, start: Start) -> None:
-    process = start("main_leaves")
-    began = time.monotonic()
-    run = host.finish(process)
+    run = host.finish(start("main_leaves"))
     assert (run.status, run.stdout, run.stderr) == (0, "done\n", "")
-    assert 0.5 <= time.monotonic() - began < 0.5 + AT_ONCE
     assert (counts(run), len(run.results)) == ({"launches": 30, "probed": 30, "dropped": 0}, 30)
 
 
@@ -104,11 +103,9 @@ DEATHS |= {str(number.value): number for number in (signal.SIGUSR1, signal.SIGAL
 
 @pytest.mark.parametrize("way", DEATHS)
 def test_what_is_left_is_saved_before_a_program_dies(host: Host, start: Start, way: str) -> None:
-    process = start("dies", way)
-    began = time.monotonic()
-    run = host.finish(process)
+    run = host.finish(start("dies", way))
     assert (run.status, run.stderr) == (-DEATHS[way], "")
-    assert time.monotonic() - began < AT_ONCE
+    assert run.milliseconds_given_up == []
     check_that_nothing_is_lost_silently(run)
     assert counts(run) == {"launches": 200, "probed": 200, "dropped": 0}
 

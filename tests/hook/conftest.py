@@ -269,6 +269,11 @@ class Run:
         found = (CODED.fullmatch(line) for line in self.written_log)
         return list(dict.fromkeys(match["code"] for match in found if match))
 
+    @property
+    def milliseconds_given_up(self) -> list[int]:
+        """How long the hook had waited each time it gave up waiting for records."""
+        return [int(line.split()[-2]) for line in self.lines(r"\[e\w+\] gave up waiting")]
+
     def lines(self, pattern: str) -> list[str]:
         """Lines of event.log that match from their start."""
         return [line for line in self.log if re.match(pattern, line)]
