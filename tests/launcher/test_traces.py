@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tui_probe.errors import LaunchError
 from tui_probe.launcher.notes import RunNotes
 from tui_probe.launcher.spool import Spool
 from tui_probe.launcher.watch import TRACE_NAME, TraceWatch, stamp_of
@@ -191,6 +192,11 @@ def test_run_notes_count_processes_without_trace(tmp_path: Path) -> None:
     notes.path.write_text("7 no-trace Permission denied\n8 no-trace Permission denied\n")
     assert notes.new_traces() == []
     assert notes.failures == {"Permission denied": [7, 8]}
+
+
+def test_spool_refuses_root_with_too_long_name(tmp_path: Path) -> None:
+    with pytest.raises(LaunchError, match="File name too long; choose another place with --tracedir"):
+        Spool(tmp_path / ("a" * 300))
 
 
 def test_logs_are_copied_where_links_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,11 +53,12 @@ class Spool:
 
     def __init__(self, trace_root: Path) -> None:
         self._root = trace_root
-        self._root_is_new = not trace_root.exists()
+        self._root_is_new = False
         self.problem: str | None = None
         """Why there will be no trace: nothing can be written there. The program runs all the same."""
         self.folder = trace_root / f"{NAME}{os.getpid()}"
         try:
+            self._root_is_new = not trace_root.exists()
             trace_root.mkdir(parents=True, exist_ok=True)
             look_at_root(trace_root)
             sweep(trace_root, NAME)
