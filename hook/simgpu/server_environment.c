@@ -103,6 +103,8 @@ char **server_environment(void)
     for (size_t i = 0; i < count; i++) {
         if (is_unwanted_setting(environ[i]))
             continue; /* PYTHONPATH comes at the end */
+        if (is(environ[i], "TUI_PROBE_LAUNCHER"))
+            continue; /* the server ends after the program, and is no process of the run */
         if (is(environ[i], "LD_PRELOAD"))
             copy[kept++] = without(environ[i], ": ", is_driver);
         else if (is(environ[i], "LD_AUDIT"))

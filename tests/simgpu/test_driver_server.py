@@ -182,6 +182,7 @@ def test_the_server_runs_without_the_hook(marked: tuple[dict[str, str], str], li
         **environment,
         "LD_PRELOAD": f"{library}:{other}",
         "LD_AUDIT": str(audit),
+        "TUI_PROBE_LAUNCHER": str(os.getpid()),
         "LD_LIBRARY_PATH": f"{library.parent}:{tmp_path}",
     }
     process = begin(preloaded, "start(); say('ready'); sys.stdin.read()")
@@ -193,6 +194,7 @@ def test_the_server_runs_without_the_hook(marked: tuple[dict[str, str], str], li
     process.communicate()
     assert variables[b"LD_PRELOAD"] == bytes(other)
     assert not variables[b"LD_AUDIT"]
+    assert b"TUI_PROBE_LAUNCHER" not in variables  # it would count as a process of the run
     assert variables[b"LD_LIBRARY_PATH"] == bytes(tmp_path)
 
 
