@@ -3,7 +3,8 @@
  * send NAME: it gives SIGTERM back to the system and sends it to itself by a function, or by `syscall` with a call of that
  * name. exit_group, exit, exit-first, exit-before, execve, execveat: it ends by `syscall`; with exit-first, when another
  * thread does, which launches five more, and with exit-before, that one alone launches. goes-on: it calls `syscall` for
- * what does not end it, and launches five more. */
+ * what does not end it, and launches five more. clones: it makes 100 children by `syscall`, each while results are on their way,
+ * which launch, too, and end by exit and _exit in turn; none of them takes the rest of the test's time. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sys/mman.h>
@@ -89,6 +90,30 @@ static void go_on(void)
     must(waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 4, "the child has not ended");
 }
 
+static void end_child(void *kernel, int n)
+{
+    alarm(20); /* one that hangs or spins is killed, and fails the parent */
+    signal(SIGALRM, SIG_DFL);
+    launch(kernel, 2);
+    free(malloc(100000));
+    if (n % 2)
+        exit(0);
+    _exit(0);
+}
+
+static void make_children(void *kernel)
+{
+    for (int n = 0; n < 100; n++) {
+        int status = 0;
+        launch(kernel, 20);
+        usleep((useconds_t)n * 50);
+        const pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+        if (child == 0)
+            end_child(kernel, n);
+        must(waitpid(child, &status, 0) == child && status == 0, "a child has not ended");
+    }
+}
+
 int main(int argc, char **argv)
 {
     char *const words[] = {"true", NULL};
@@ -108,6 +133,8 @@ int main(int argc, char **argv)
         syscall(SYS_execveat, AT_FDCWD, "/bin/true", words, environ, 0);
     else if (is(kind, "goes-on"))
         go_on();
+    else if (is(kind, "clones"))
+        make_children(kernel);
     else if (!is(kind, "exit"))
         must(pthread_create(&thread, NULL, end_last, kernel) == 0, "no thread");
     if (strncmp(kind, "exit", 4) == 0)

@@ -82,3 +82,8 @@ def test_syscall_keeps_arguments_and_errno(host: Host, start: Start) -> None:
     run = host.finish(start("raw_endings", "goes-on", "-"))
     assert (run.status, run.stderr, len(run.results)) == (3, "", 10)
     assert run.lines(r"\[exit\]")[-2:] == ["[exit] status 3", "[exit] launches 10 probed 10 dropped 0 reason -"]
+
+
+def test_raw_clones_of_traced_process_end(host: Host, start: Start) -> None:
+    run = host.finish(start("raw_endings", "clones", "-", TUI_PROBE_MAX_RESULT_FILES="none"))
+    check(run, 3, 2010)

@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -337,13 +338,15 @@ class Host:
 
     def start(self, command: list[str], **more: str) -> subprocess.Popen[str]:
         environment = self.environment(**more)
-        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
+        )
 
     def finish(self, process: subprocess.Popen[str]) -> Run:
         try:
             stdout, stderr = process.communicate(timeout=50)
         except subprocess.TimeoutExpired:
-            process.kill()  # or whichever test runs when it is collected would fail, too
+            os.killpg(process.pid, signal.SIGKILL)  # it and its children, which have its output open
             process.communicate()
             raise
         calls = self.log.read_text().splitlines() if self.log.exists() else []
