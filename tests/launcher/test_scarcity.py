@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import subprocess
+import sys
 
 import pytest
 
@@ -24,6 +25,12 @@ def test_few_descriptors_leave_the_program_running(tool: Runner) -> None:
     done = run_in_shell(tool, "ulimit -n 10", "sh", "-c", "echo hello; exit 3")
     assert (done.returncode, done.stdout) == (3, "hello\n")
     assert done.stderr == "tui-probe: nothing is recorded: Too many open files\n"
+
+
+def test_few_descriptors_leave_the_simulated_driver(tool: Runner) -> None:
+    start = "import ctypes; print(ctypes.CDLL('libcuda.so.1').cuInit(0))"
+    done = run_in_shell(tool, "ulimit -n 12", sys.executable, "-c", start)
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
 
 
 def test_soft_limit_of_descriptors_is_the_programs(tool: Runner) -> None:

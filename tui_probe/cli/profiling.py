@@ -91,7 +91,7 @@ def run_plainly(options: RunOptions, probes: Sequence[ChosenProbe], *, report: b
         if error.errno not in SCARCE or (session is not None and session.target is not None):
             raise
         tell_no_trace(error.strerror)
-        become_program(options.command, limits)
+        become_program(options, limits)
     tell_outcome(outcome)
     return exit_status(returncode) or (ExitStatus.FAILED if outcome.lost_output else ExitStatus.OK), outcome
 

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from tui_probe.errors import TargetError
 
+from .driver import find_driver
+from .environment import driver_choices
 from .target import NOT_EXECUTABLE, NOT_FOUND
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from .options import RunOptions
 
 OWN_DESCRIPTORS: Final = 4096
 
@@ -31,8 +33,11 @@ def give_back(limits: tuple[int, int]) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
-def become_program(command: Sequence[str], limits: tuple[int, int]) -> NoReturn:
+def become_program(options: RunOptions, limits: tuple[int, int]) -> NoReturn:
     """Run the command in the place of this process, without the hook. Raises TargetError if it cannot be executed."""
+    command = options.command
+    if options.simulated:
+        find_simulated_driver(options)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
         signal.signal(number, signal.SIG_DFL)
     give_back(limits)
@@ -41,3 +46,11 @@ def become_program(command: Sequence[str], limits: tuple[int, int]) -> NoReturn:
     except OSError as error:
         status = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
         raise TargetError(f"{command[0]}: {error.strerror}", status) from error
+
+
+def find_simulated_driver(options: RunOptions) -> None:
+    """Have the loader find the simulated driver, to which the hook leads otherwise."""
+    driver = find_driver(None, True, os.environ)
+    folders = [str(driver.path.parent), os.environ.get("LD_LIBRARY_PATH")]
+    os.environ["LD_LIBRARY_PATH"] = ":".join(folder for folder in folders if folder)
+    os.environ.update(driver_choices(driver, options))
