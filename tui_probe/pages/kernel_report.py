@@ -10,6 +10,7 @@ from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import Column, table
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.pages.covered import covered
+from tui_probe.pages.failures import located_failures
 from tui_probe.pages.launch_counts import probed_of
 from tui_probe.pages.time_columns import TABLE_COLUMNS, TIME_COLUMNS, by_share, columns_for, time_notes
 
@@ -99,7 +100,7 @@ KERNEL_COLUMNS: Final[tuple[Column[Kernel], ...]] = (
     Column("reason", lambda k: k.reason, "reason", lambda k: k.reason or "", False, 10, 24),
     Column("reason_code", lambda k: k.reason_code),
     *TIME_COLUMNS,
-    Column("failure", lambda k: "; ".join(k.failures) or None),
+    Column("failure", lambda k: "; ".join(located_failures(k)) or None),
     Column("probes", lambda k: [probed_record(one) for one in k.by_probe() if one.probe] or None, nested=True),
 )
 """JSON and CSV have the fields of the report schema; grids and blocks are [x, y, z], times milliseconds.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tui_probe.pages.failures import located_failures
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -100,9 +102,11 @@ _NONE = dict.fromkeys(_OF_FOLDER)
 
 
 def row_of(kernel: Kernel, device: Device | None) -> KernelRow:
-    """A copy of ``kernel`` as it is now. Reads its ``process.log`` the first time."""
+    """A copy of ``kernel`` as it is now. Reads its ``process.log`` the first time, and the PTX of a bad access."""
+    values = {name: getattr(kernel, name) for name in _COPIED}
+    values["failures"] = located_failures(kernel)
     return KernelRow(
-        **{name: getattr(kernel, name) for name in _COPIED},
+        **values,
         results=len(kernel.result_rows),
         device=device,
         folder=kernel.folder if has_folder(kernel) else None,

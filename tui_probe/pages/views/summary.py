@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
@@ -13,7 +12,6 @@ from tui_probe.draw.spans import pad
 from tui_probe.draw.table import in_data, safe
 from tui_probe.draw.view import Document
 from tui_probe.input_limits import PTX_TEXT
-from tui_probe.pages.failures import located_failures
 from tui_probe.pages.findings.found import find_all
 from tui_probe.pages.findings.lines import command_of, found_lines, limit_lines, question_lines
 from tui_probe.pages.findings.questions import open_questions
@@ -46,7 +44,7 @@ class Summary(Document):
         kernel = source.kernel
         self.title = f"Summary of {kernel.demangled}"
         self.kernel = kernel
-        self.row = replace(row_of(kernel, source.trace.state.device), failures=located_failures(kernel))
+        self.row = row_of(kernel, source.trace.state.device)
         self.simulated = source.trace.state.simulated
         self.sources = source_files(kernel)
         self.probes = [one for one in kernel.by_probe() if one.probe]

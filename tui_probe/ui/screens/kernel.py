@@ -147,11 +147,12 @@ class KernelScreen(PagedScreen):
             return ((" no kernel", "title"),), ()
         kernel = source.kernel
         newer = f", {keys.shown(_next_launch().keys[0])} newer" if self._has_newer() else ""
-        room = cells - len(kernel.status) - len(newer) - 10
+        status = (f"✘ {kernel.status}", "failed") if kernel.failures else (kernel.status, kernel.status)
+        room = cells - len(status[0]) - len(newer) - 10
         words = launch_words(source)
         if width(kernel.demangled) + width(words) > room:
             words = launch_words(source, brief=True)
-        right: Line = ((words, "dim"), (newer, "accent"), ("  ", ""), (kernel.status, kernel.status))
+        right: Line = ((words, "dim"), (newer, "accent"), ("  ", ""), status)
         name = shorten(kernel.demangled, max(10, room - width(words)))
         return ((f" #{kernel.index} ", "dim"), (name, "title")), right
 
