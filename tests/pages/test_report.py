@@ -76,7 +76,7 @@ def test_json_is_one_document_of_the_schema(example: Trace, page: str) -> None:
     document = json.loads(page_text(example, page, "json"))
     assert (document["schema"], document["version"], document["page"]) == ("tui-probe.report", 2, page)
     assert document["run"]["simulated"] is False
-    without = ("ranges", "graphs", "lines")
+    without = ("ranges", "sums", "graphs", "lines")
     assert bool(document[page]) is (page not in without), "the example is one of block_sched, without ranges and graphs"
 
 
