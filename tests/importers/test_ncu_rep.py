@@ -13,7 +13,9 @@ import pytest
 from tests.importers.fake_report import Action, Metric, Package, Place, launch
 from tests.importers.files import details, identity, write
 from tui_probe.errors import ImportFileError
+from tui_probe.nsight.analysis.source_counts import by_line
 from tui_probe.nsight.importers.ncu import read_ncu
+from tui_probe.nsight.importers.ncu_table import NcuTable
 from tui_probe.nsight.importers.which_tool import tool_of
 from tui_probe.nsight.pages import source_page
 from tui_probe.nsight.pages.ncu_pages import NcuReport
@@ -128,3 +130,38 @@ def test_csv_has_no_counters_of_instructions(tmp_path: Path) -> None:
     text = details([(identity(0, "f"), {("", TIME, "ns"): "1"})])
     page = ncu_page("lines", Sources(read_ncu([write(tmp_path, text)])))
     assert "--section SourceCounters" in "\n".join(page.words.notes)
+
+
+RECORDED = Path(__file__).parents[1] / "data" / "ncu"
+ON_PAPER = {
+    ("coalesced", 7): (256, 1024, 1024),
+    ("strided", 13): (256, 8192, 1024),
+    ("strided", 14): (256, 8192, 1024),
+    ("sums", 20): (256, 1024, 1024),
+    ("sums", 27): (32, 32, 32),
+}
+"""Requests, sectors and ideal sectors of each line of ``record/stores.cu`` that accesses global memory: 256 warps of 32
+lanes, of 4 bytes side by side or 32 bytes apart; ``sums`` stores one value per block."""
+
+
+def access_counts(table: NcuTable) -> dict[tuple[str, int | None], tuple[float | None, ...]]:
+    return {
+        (line.shape.kernel.partition("(")[0], line.line): (line.requests, line.sectors, line.ideal)
+        for line in by_line(table)
+        if line.requests is not None
+    }
+
+
+def test_lines_of_a_recorded_report_are_as_on_paper() -> None:
+    pytest.importorskip("ncu_report")
+    assert access_counts(read_ncu([RECORDED / "stores.ncu-rep"])) == ON_PAPER
+
+
+def test_recorded_report_without_lines_has_the_same_counts() -> None:
+    pytest.importorskip("ncu_report")
+    sums: dict[str, tuple[int, ...]] = {}
+    for (kernel, _), counts in ON_PAPER.items():
+        sums[kernel] = tuple(map(sum, zip(sums.get(kernel, (0, 0, 0)), counts, strict=True)))
+    found = access_counts(read_ncu([RECORDED / "plain.ncu-rep"]))
+    assert {kernel: counts for (kernel, _), counts in found.items()} == sums
+    assert {line for _, line in found} == {None}
