@@ -47,6 +47,22 @@ static void launch_in_the_next_context(void)
     printf("again %u\n", value_of(word));
 }
 
+static void launch_in_several_destroyed(void)
+{
+    void *functions[RELEASES], *contexts[RELEASES], *living, *module;
+    for (int i = 0; i < RELEASES; i++) {
+        CHECK(cuCtxCreate_v2(&contexts[i], 0, 0));
+        functions[i] = loaded(&module);
+    }
+    for (int i = 0; i < RELEASES; i++)
+        CHECK(cuCtxDestroy_v2(contexts[i]));
+    CHECK(cuCtxCreate_v2(&living, 0, 0));
+    const uint64_t word = new_word();
+    for (int i = 0; i < RELEASES; i++)
+        printf("%d ", launch(functions[i], NULL, word));
+    puts("");
+}
+
 static size_t used_memory(void)
 {
     size_t unused, total;
@@ -113,6 +129,7 @@ int main(int n, char **arguments)
         void (*run)(void);
     } programs[] = {{"stale", launch_stale},
                     {"next", launch_in_the_next_context},
+                    {"several", launch_in_several_destroyed},
                     {"releases", release_often},
                     {"threads", release_beside_threads}};
     CHECK(cuInit(0));

@@ -41,6 +41,12 @@ def test_kernel_of_a_destroyed_context_is_refused(tool: Tool, what: str, expecte
     assert (run.returncode, run.stdout) == (0, expected), run.stderr
 
 
+def test_kernels_of_destroyed_contexts_share_a_row(tool: Tool) -> None:
+    run, trace = tool.run([build(tool, "contexts"), "several"], "--launches", "all")
+    assert (run.returncode, run.stdout) == (0, "400 " * 12 + "\n"), run.stderr
+    assert event_log(trace).count("\n[kernel] ") == 1
+
+
 def test_primary_context_release_leaves_other_contexts_alone(tool: Tool) -> None:
     run, trace = tool.run([build(tool, "contexts"), "releases"], "--launches", "all")
     assert (run.returncode, run.stdout) == (0, "0 KiB more\n"), run.stderr

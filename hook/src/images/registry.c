@@ -256,12 +256,15 @@ static struct kernel *identify(struct instance *instance)
     const struct code *code = instance->code;
     CUdevice device;
     struct identity identity = {.options = code->options};
-    if (!code->image || !image_digest(code->image, &identity.image))
+    const bool is_stranger = !code->image && strcmp(instance->name, "?") == 0;
+    if (is_stranger)
+        identity.image.high = UINT64_MAX; /* handles of which nothing is known share a row */
+    else if (!code->image || !image_digest(code->image, &identity.image))
         identity.image = (struct digest){.high = code->serial}; /* the same as no other */
     if (REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) == CUDA_SUCCESS)
         identity.capability = device_capability(device);
     struct kernel *kernel = kernels_get(&identity, instance->name);
-    if (kernel && !code->image && strcmp(instance->name, "?") == 0)
+    if (kernel && is_stranger)
         atomic_store(&kernel->reason, reason(UNKNOWN_FUNCTION));
     atomic_store_explicit(&instance->kernel, kernel, memory_order_release);
     return kernel;
