@@ -44,5 +44,6 @@ static const char *started_with(const char *name)
 
 const char *given(const char *name)
 {
-    return getenv(always) ? getenv(name) : started_with(name);
+    const char *value = getenv(name);
+    return value || getenv(always) ? value : started_with(name);
 }
