@@ -34,9 +34,13 @@ def exported(driver: Driver, name: str) -> int | None:
     return ctypes.cast(getattr(driver.library, name), HANDLE).value
 
 
+PRIVATE = {"simgpu_counted_registers"}
+"""For the hook, which asks the simulated driver alone."""
+
+
 def test_exactly_the_names_of_the_real_driver_are_exported(library: Path) -> None:
     listing = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True)
-    assert {line.split()[-1] for line in listing.stdout.splitlines()} == SYMBOLS
+    assert {line.split()[-1] for line in listing.stdout.splitlines()} == SYMBOLS | PRIVATE
 
 
 def test_it_calls_itself_libcuda(library: Path) -> None:

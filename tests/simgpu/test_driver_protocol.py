@@ -29,7 +29,7 @@ messages = st.one_of(
     st.builds(protocol.Launch, u64, u32, dimensions, dimensions, u32, u64, dimensions, u64, st.binary()),
     st.builds(protocol.Unload, u64),
     st.builds(protocol.Loaded, u64, u32, st.lists(st.text()).map(tuple), st.lists(variables).map(tuple)),
-    st.builds(protocol.Described, u32, u32, u32, i32, dimensions, st.lists(parameters).map(tuple)),
+    st.builds(protocol.Described, u32, u32, u32, i32, u32, dimensions, st.lists(parameters).map(tuple)),
     st.builds(protocol.Executed, u64, u64),
     st.builds(protocol.Failure, st.text()),
     st.just(protocol.Done()),
