@@ -68,7 +68,7 @@ def run(folder: Path, source: str, *, tensors: bool, python: str = sys.executabl
         "PYTHONDONTWRITEBYTECODE": "1",
         "LD_PRELOAD": "libcuda.so.1",
         "TUI_PROBE_TRACE_ROOT": str(root),
-        "TUI_PROBE_STAMP": "Nov21_025649",
+        "TUI_PROBE_STAMP": "Nov21_025650",
     }
     done = subprocess.run(
         [python, str(program)], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False

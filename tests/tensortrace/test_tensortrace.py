@@ -130,6 +130,23 @@ with TensorTrace():
     assert run(tmp_path, source, tensors=False).names == ["inside"]
 
 
+def test_trace_begun_in_a_directory_made_by_the_launcher_is_used(tmp_path: Path) -> None:
+    """The directory of traces does not change then."""
+    source = """
+import torch
+root = os.environ["TUI_PROBE_TRACE_ROOT"]
+folder = f"{root}/{os.environ['TUI_PROBE_STAMP']}_{os.getpid()}"
+os.mkdir(folder)
+for each in (folder, root):
+    os.utime(each, (1, 1))
+before = torch.Tensor(0x1000, (4,))
+torch.use(before)
+launch()
+torch.use(before)
+"""
+    assert run(tmp_path, source, tensors=True).names == ["before"]
+
+
 @PYTHONS
 def test_attributes_of_self(tmp_path: Path, python: str) -> None:
     source = """

@@ -33,14 +33,17 @@ class TensorLines:
 
     def __init__(self, root: str) -> None:
         self._root = os.path.realpath(root)
+        self._stamp = os.environ.get("TUI_PROBE_STAMP", "")
         self._begin()
         atexit.register(self.flush)
 
     def _begin(self) -> None:
         self._pid = os.getpid()
         self._folder = ""
-        self._looked = 0
-        """When the folder of traces had changed last, as it was looked through; ns since 1970."""
+        self._watched = self._root, os.path.join(self._root, f"{self._stamp}_{self._pid}")
+        """What changes when the trace begins; the launcher makes the second, that of the run's first trace, before."""
+        self._looked: Tuple[int, ...] = ()
+        """When these had changed last, as the trace was looked for; ns since 1970."""
         self._waiting: Deque[str] = deque(maxlen=_WAITING)
         self._named: Dict[int, Tuple[object, Set[str]]] = {}
         self._left = MOST_BYTES
@@ -96,19 +99,24 @@ class TensorLines:
             os.close(file)
 
     def _has_trace(self) -> bool:
-        """Whether the process has a trace. Looks only if the directory of traces has changed since the last look."""
+        """Whether the process has a trace. Looks only if a directory of traces has changed since the last look."""
         if self._folder:
             return True
-        try:
-            changed = os.stat(self._root).st_mtime_ns
-        except OSError:
-            return False
+        changed = tuple(_changed(folder) for folder in self._watched)
         if changed == self._looked:
             return False
-        if time.time_ns() - changed > _TICK * 1e9:
+        if time.time_ns() - max(changed) > _TICK * 1e9:
             self._looked = changed
         self._folder = _trace_of_process(self._root)
         return bool(self._folder)
+
+
+def _changed(folder: str) -> int:
+    """When a directory changed last, in ns since 1970; 0 if it is not there."""
+    try:
+        return os.stat(folder).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _trace_of_process(root: str) -> str:
