@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tui_probe.engine.listening import listen_at
 from tui_probe.errors import LaunchError
-from tui_probe.launcher.engine import Engine
+from tui_probe.launcher.engine import PREFIX, Engine, short_folder
 from tui_probe.launcher.options import RunOptions
 from tui_probe.probe_files.choices import choose
 
@@ -102,6 +103,17 @@ def test_nothing_is_left_of_an_engine_that_cannot_start(
     with pytest.raises(LaunchError, match="no room"):
         engine(tmp_path / "engine.log")
     assert list(folder.iterdir()) == []
+
+
+def test_socket_fits_wherever_the_temporary_folder_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under the longest number of a process, too."""
+    monkeypatch.setattr(os, "getpid", lambda: 4194304)
+    for length in range(len(str(folder)) + 2, 110):
+        long = folder / ("x" * (length - len(str(folder)) - 1))
+        long.mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(long))
+        with tempfile.TemporaryDirectory(prefix=PREFIX, dir=short_folder()) as own:
+            listen_at(Path(own) / "engine").close()
 
 
 @pytest.mark.parametrize("probe", ["block_sched", "gmem_sectors"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ from .conftest import ROOT
 from .test_signals import wait_for_lines
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .conftest import Runner
 
 
@@ -27,16 +30,22 @@ def folder_of_dead_process(parent: Path, name: str) -> Path:
     return folder
 
 
-def test_next_run_removes_what_a_killed_launcher_left(tool: Runner) -> None:
-    (tool.folder / "tmp").mkdir()
-    tool.environment["TMPDIR"] = str(tool.folder / "tmp")
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """A temporary folder that engines use: under ``tmp_path`` the path of a socket may be too long."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        yield Path(name)
+
+
+def test_next_run_removes_what_a_killed_launcher_left(tool: Runner, short_folder: Path) -> None:
+    tool.environment["TMPDIR"] = str(short_folder)
     with tool.start(["sh", "-c", "echo up >>up; exec sleep 60"]) as process:
         wait_for_lines(tool.folder / "up", 1)
         process.kill()
-    left = [*(tool.folder / "tmp").iterdir(), *(tool.folder / "trace").iterdir()]
+    left = [*short_folder.iterdir(), *(tool.folder / "trace").iterdir()]
     assert len(left) == 3  # the engine's folder, the run's, and the empty trace
     assert tool.run(["true"]).returncode == 0
-    assert [*(tool.folder / "tmp").iterdir(), *(tool.folder / "trace").iterdir()] == []
+    assert [*short_folder.iterdir(), *(tool.folder / "trace").iterdir()] == []
 
 
 def test_folders_of_living_processes_stay(tmp_path: Path) -> None:

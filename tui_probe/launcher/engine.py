@@ -133,6 +133,7 @@ class Engine:
 
 
 def short_folder() -> str:
-    """Where a socket's path is short enough: the usual temporary folder, else /tmp."""
+    """Where a socket's path is short enough, also before it is ready: the usual temporary folder, else /tmp."""
     folder = tempfile.gettempdir()
-    return folder if len(os.fsencode(folder)) + len("/tui-probe-xxxxxxxx/engine") <= SOCKET_PATH_LIMIT else "/tmp"
+    rest = len("/tui-probe-xxxxxxxx/.engine.4194304")
+    return folder if len(os.fsencode(folder)) + rest <= SOCKET_PATH_LIMIT else "/tmp"
