@@ -17,13 +17,13 @@ class Support(NamedTuple):
     arch: int
     gpus: str
     entries: bool = True
-    """Probes of entries and exits, such as ``block_sched``."""
+    """Probes of entries and exits."""
     counts: bool = True
-    """Counts at instructions, such as ``gmem_sectors``."""
+    """Counts at instructions."""
     records: bool = True
-    """Records at instructions, such as ``dmat``."""
+    """Records at instructions."""
     blocks: bool = True
-    """Counts of basic blocks, such as ``inst_mix``."""
+    """Counts of basic blocks."""
 
 
 SUPPORT: Final = (

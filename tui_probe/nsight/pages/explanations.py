@@ -75,7 +75,7 @@ EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
         " samples, “why” the most frequent reason. A request is one warp instruction that accesses global memory,"
         " sectors are those of 32 bytes that it touches, and ideal the fewest that its bytes fit into.",
         "With --trace, requests and sectors that a probe counted of the same line stand beside those of ncu; ≠ marks"
-        " lines in which they differ. Probe with gmem_sectors_by_line, and build with -lineinfo.",
+        " lines in which they differ. Use a probe of sectors by line (tui-probe probes), and build with -lineinfo.",
     ),
     "sass": (
         "The same counters of every instruction, in the order of the code; the offset is from the first instruction"
