@@ -125,9 +125,9 @@ static const char *first_needed(const struct link_map *map)
     return names && needed ? names + needed->d_un.d_val : NULL;
 }
 
-/* LD_PRELOAD names the hook for loaders that know no audit libraries. Here the entry leads to the first library of the
- * program, which comes first anyway; where the system preloads libraries of its own, to one without content, so that the
- * order stays as it is. */
+/* LD_PRELOAD names the hook, as "/.HOOK", for loaders that know no audit libraries. Here the entry leads to the first
+ * library of the program, which comes first anyway; where the system preloads libraries of its own, to one without content,
+ * so that the order stays as it is. */
 static const char *instead_of_preload(const struct link_map *program)
 {
     const char *first = first_needed(program);
@@ -136,7 +136,7 @@ static const char *instead_of_preload(const struct link_map *program)
 
 static const char *choose(const char *name, const struct link_map *asker)
 {
-    if (starting && !*asker->l_name && text_equal(name, given.hook))
+    if (starting && !*asker->l_name && text_contains(name, given.hook))
         name = instead_of_preload(asker);
     if (text_equal(name, stand_in) && text_equal(asker->l_name, given.hook))
         return system_access(driver_path) == 0 ? driver_path : stand_in_path;

@@ -193,8 +193,7 @@ def test_unknown_handle(host: Host) -> None:
     script = """
 context()
 loaded, found = c_void_p(), c_void_p()
-os.symlink(os.environ["TUI_PROBE_DRIVER"], other := os.path.join(os.environ["TUI_PROBE_TRACE_ROOT"], "..", "other.so"))
-stub = ctypes.CDLL(other)  # under the driver's own name it is the hook
+stub = unseen_driver()
 stub.cuModuleLoadData(byref(loaded), PTX)
 stub.cuModuleGetFunction(byref(found), loaded, b"add__8")
 w = word()
@@ -209,8 +208,7 @@ def test_handle_without_a_name(host: Host) -> None:
     script = """
 context()
 loaded, found = c_void_p(), c_void_p()
-os.symlink(os.environ["TUI_PROBE_DRIVER"], other := os.path.join(os.environ["TUI_PROBE_TRACE_ROOT"], "..", "other.so"))
-stub = ctypes.CDLL(other)  # under the driver's own name it is the hook
+stub = unseen_driver()
 stub.cuModuleLoadData(byref(loaded), PTX)
 stub.cuModuleGetFunction(byref(found), loaded, b"add__8")
 w = word()

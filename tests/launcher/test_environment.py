@@ -38,11 +38,11 @@ def environment(base: dict[str, str], driver: Driver = REAL, **options: object) 
 def test_loading_keeps_the_users_libraries_before_ours() -> None:
     given = {"LD_PRELOAD": "/lib/asan.so /lib/b.so", "LD_AUDIT": "/lib/a.so", "LD_LIBRARY_PATH": "/opt/cuda"}
     result = environment({**given, "HOME": "/root"})
-    assert result["LD_PRELOAD"] == "/lib/asan.so /lib/b.so:/tool/hook/libcuda.so.1"
+    assert result["LD_PRELOAD"] == "/lib/asan.so /lib/b.so:/./tool/hook/libcuda.so.1"
     assert result["LD_AUDIT"] == "/lib/a.so:/tool/hook/libtui-probe-audit.so"
     assert result["LD_LIBRARY_PATH"] == "/tool/hook:/opt/cuda"
     assert result["HOME"] == "/root"
-    assert environment({})["LD_PRELOAD"] == "/tool/hook/libcuda.so.1"
+    assert environment({})["LD_PRELOAD"] == "/./tool/hook/libcuda.so.1"
     assert environment({"LD_LIBRARY_PATH": ""})["LD_LIBRARY_PATH"] == "/tool/hook"  # "" at the end would mean "."
 
 

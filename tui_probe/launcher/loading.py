@@ -32,10 +32,19 @@ def loading(base: Mapping[str, str], hook: Path) -> dict[str, str]:
         raise LaunchError(f"{CHOICE}={way}: not a way of loading; set it to {AUDIT} or {PRELOAD}, or unset it")
     variables = {"LD_LIBRARY_PATH": _with(base.get("LD_LIBRARY_PATH"), str(hook.parent), ":", first=True)}
     if way != AUDIT:
-        variables["LD_PRELOAD"] = _with(base.get("LD_PRELOAD"), str(hook), ": ")
+        variables["LD_PRELOAD"] = _with(base.get("LD_PRELOAD"), preloaded(hook), ": ")
     if way != PRELOAD:
         variables["LD_AUDIT"] = _with(base.get("LD_AUDIT"), str(hook.parent / AUDIT_LIBRARY), ":")
     return variables | {"TUI_PROBE_HOOK": str(hook)}
+
+
+def preloaded(hook: Path) -> str:
+    """The hook's entry in ``LD_PRELOAD``, a path that nobody opens.
+
+    Where the audit library drops the entry, glibc gives this name to the library that it gets instead. The name of the
+    hook stays free for who opens the hook itself, as NVTX does.
+    """
+    return f"/.{hook}"
 
 
 def _with(entries: str | None, ours: str, separators: str, *, first: bool = False) -> str:
