@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -44,7 +45,7 @@ PRELOADED = {"LD_AUDIT": ""}
     [("plain", {}), ("direct", {}), ("new", {}), ("plain", PRELOADED), ("present", PRELOADED)],
     ids=["plain", "direct", "new", "preload-plain", "preload-present"],
 )
-@pytest.mark.parametrize("name", ["libcuda.so", "libcuda.so.1", "libcuda.so.580.95.05", "{driver}", "{link}"])
+@pytest.mark.parametrize("name", ["libcuda.so", "libcuda.so.1", "libcuda.so.580.95.05", "{driver}", "{link}", "{hook}"])
 def test_every_name_of_the_driver_leads_to_the_hook(
     host: Host, program: Path, told: Path, way: str, loading: dict[str, str], name: str
 ) -> None:
@@ -52,8 +53,8 @@ def test_every_name_of_the_driver_leads_to_the_hook(
         pytest.skip("the loader asks nobody about a path in a new list")
     link = host.directory / "libcuda.so"
     link.symlink_to(host.built.stub)
-    run = opened(host, program, way, name.format(driver=host.built.stub, link=link), **loading)
-    assert (run.status, run.stdout) == (0, f"{host.built.hook}\n"), run.stderr
+    run = opened(host, program, way, name.format(driver=host.built.stub, link=link, hook=host.built.hook), **loading)
+    assert (run.status, os.path.normpath(run.stdout)) == (0, f"{host.built.hook}\n"), run.stderr
     assert len(run.results) == 1
     assert not told.exists()
 

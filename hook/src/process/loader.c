@@ -70,11 +70,14 @@ static bool stands_for_any_driver(void)
     return given("TUI_PROBE_SIM_PYTHON") != NULL;
 }
 
+/* LD_PRELOAD names the hook as "/.PATH". */
 const char *loader_own_path(void)
 {
     static const char anchor;
     Dl_info info;
-    return dladdr(&anchor, &info) ? info.dli_fname : NULL;
+    if (!dladdr(&anchor, &info))
+        return NULL;
+    return strncmp(info.dli_fname, "/./", 3) == 0 ? info.dli_fname + 2 : info.dli_fname;
 }
 
 /* A driver that opens itself, to look up its own functions, means itself. */
