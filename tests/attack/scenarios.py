@@ -104,8 +104,7 @@ context()
 f, w = function(module(), "add__8"), word()
 for _ in range(9): launch(f, w, grid=64)
 memory = c_uint64()
-library_ = ctypes.CDLL(None)
-for _ in range(3): library_.cuMemAlloc_v2(byref(memory), c_size_t(700 << 20))
+for _ in range(3): cuda.cuMemAlloc_v2(byref(memory), c_size_t(700 << 20))
 for _ in range(9): launch(f, w, grid=64)
 """
 UNUSUAL = """
