@@ -107,6 +107,36 @@ memory = c_uint64()
 for _ in range(3): cuda.cuMemAlloc_v2(byref(memory), c_size_t(700 << 20))
 for _ in range(9): launch(f, w, grid=64)
 """
+CONTEXTS = """
+import threading
+primary, attached, found = c_void_p(), c_void_p(), c_void_p()
+unseen_driver().cuDevicePrimaryCtxRetain(byref(primary), 0)
+call("cuDevicePrimaryCtxReset_v2", 0)
+call("cuDevicePrimaryCtxRetain", byref(primary), 0)
+call("cuCtxSetCurrent", primary)
+shared = kernel(library(), "add__8")
+unseen_driver().cuKernelGetFunction(byref(found), shared)
+w = word()
+for _ in range(3): launch(found, w), launch(shared, w)
+call("cuCtxAttach", byref(attached), 0)
+call("cuCtxDetach", attached)
+other = context()
+f, own = function(module(), "add__8"), word()
+for _ in range(3):
+    for here, launched, memory in ((other, f, own), (primary, found, w)):
+        call("cuCtxSetCurrent", here)
+        launch(launched, memory)
+    time.sleep(0.2)
+call("cuCtxDestroy_v2", other)
+call("cuDevicePrimaryCtxRelease_v2", 0)
+child = os.fork()
+if child == 0:
+    context()
+    launch(function(module(), "add__8"), word())
+    threading.Thread(target=time.sleep, args=(9,), daemon=True).start()
+    os.kill(os.getpid(), 15)
+os.waitpid(child, 0)
+"""
 UNUSUAL = """
 context()
 f, w, wide = function(module(), "add__8_2000"), word(), (c_uint64 * 250)()
@@ -239,4 +269,5 @@ SCENARIOS = (
     Scenario("managed variables", {"STUB_LIBRARY_VARIABLES": "2"}, _code, script=MACHINE_CODE),
     Scenario("unusual kernels", {"STUB_COUNTS_PARAMETERS": "1"}, script=UNUSUAL),
     Scenario("ranges", {"TUI_PROBE_SAMPLE": "1/2"}, script=NVTX),
+    Scenario("contexts", {"TUI_PROBE_NOTES": "/dev/null"}, script=CONTEXTS),
 )

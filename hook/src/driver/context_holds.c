@@ -65,13 +65,6 @@ bool primary_context_is_active(CUdevice device)
     return REAL_OR_NOT_FOUND(cuDevicePrimaryCtxGetState, device, &flags, &active) == CUDA_SUCCESS && active;
 }
 
-static CUresult release(CUdevice device)
-{
-    if (real()->cuDevicePrimaryCtxRelease_v2)
-        return real()->cuDevicePrimaryCtxRelease_v2(device);
-    return REAL_OR_NOT_FOUND(cuDevicePrimaryCtxRelease, device);
-}
-
 CUcontext primary_context_of(CUdevice device)
 {
     struct primary *primary = primary_of(device);
@@ -80,7 +73,7 @@ CUcontext primary_context_of(CUdevice device)
         return context;
     if (REAL_OR_NOT_FOUND(cuDevicePrimaryCtxRetain, &context, device) != CUDA_SUCCESS)
         return NULL;
-    release(device);
+    REAL_OR_NOT_FOUND(cuDevicePrimaryCtxRelease_v2, device);
     atomic_store(&primary->context, context);
     return context;
 }
