@@ -16,7 +16,7 @@ from tests.simgpu.driver import HANDLE, Code, Driver, fails
 HOOK = Path(__file__).parents[2] / "hook"
 SYMBOLS = set((HOOK / "symbols.txt").read_text().split())
 ENTRIES = re.findall(
-    r"^ENTRY\((\w+), (\d+), (\w+), (\w+)\)$", (HOOK / "simgpu" / "entry_points.def").read_text(), re.MULTILINE
+    r"^ENTRY\((\w+), (\d+), (\w+), (\w+)\)$", (HOOK / "simgpu" / "entry" / "entry_points.def").read_text(), re.MULTILINE
 )
 LEGACY, PER_THREAD = 1, 2
 FOUND, NOT_FOUND, VERSION_NOT_SUFFICIENT = 0, 1, 2

@@ -14,7 +14,7 @@ from tui_probe.errors import SimulationError
 from tui_probe.simgpu import protocol
 from tui_probe.simgpu.codec import pack, unpack
 
-HEADER = (Path(__file__).parents[2] / "hook" / "simgpu" / "protocol.h").read_text()
+HEADER = (Path(__file__).parents[2] / "hook" / "simgpu" / "server" / "protocol.h").read_text()
 
 u32 = st.integers(0, 2**32 - 1)
 i32 = st.integers(-(2**31), 2**31 - 1)

@@ -9,7 +9,7 @@ struct fault_table {
 
 void simulated_fault_words(char *text, size_t size)
 {
-    static const unsigned char NAME[16] = "tui-probe fault"; /* hook/simgpu/fault_words.c has the table */
+    static const unsigned char NAME[16] = "tui-probe fault"; /* hook/simgpu/server/fault_words.c has the table */
     const struct fault_table *table = NULL;
     text[0] = '\0';
     CUresult result = REAL_OR_NOT_FOUND(cuGetExportTable, (const void **)&table, NAME);
