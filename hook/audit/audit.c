@@ -43,8 +43,8 @@ static void read_variable(const char *variable)
         given.simulated = true;
 }
 
-/* The hook must be able to open the driver past this library: a path that nobody else writes, for the loader finds what it
- * has loaded by name before it asks. */
+/* The hook must be able to open the driver past this library: a path that nobody else writes, for the loader finds what
+ * it has loaded by name before it asks. */
 static void spell_paths(void)
 {
     const char *base = text_base(given.driver), *own = text_base(given.hook);
@@ -126,8 +126,8 @@ static const char *first_needed(const struct link_map *map)
 }
 
 /* LD_PRELOAD names the hook, as "/.HOOK", for loaders that know no audit libraries. Here the entry leads to the first
- * library of the program, which comes first anyway; where the system preloads libraries of its own, to one without content,
- * so that the order stays as it is. */
+ * library of the program, which comes first anyway; where the system preloads libraries of its own, to one without
+ * content, so that the order stays as it is. */
 static const char *instead_of_preload(const struct link_map *program)
 {
     const char *first = first_needed(program);
@@ -187,7 +187,8 @@ static void report_unseen(const char *path)
     system_close((int)file);
 }
 
-/* The hook alone opens the driver by this path, and a library that was opened by another is one that it does not call. */
+/* The hook alone opens the driver by this path, and a library that was opened by another is one that it does not
+ * call. */
 static bool is_unseen(const char *path)
 {
     const char *base = text_base(path);

@@ -5,8 +5,8 @@
 
 #include "system.h"
 
-/* With one audit library glibc reserves 288 bytes more than without, 144 each for the C library and for others; ours needs
- * none of them. Up to this sum, libraries that are opened later find about as much as they would without us. */
+/* With one audit library glibc reserves 288 bytes more than without, 144 each for the C library and for others; ours
+ * needs none of them. Up to this sum, libraries that are opened later find about as much as they would without us. */
 enum { MOST_BYTES = 512, MOST_HEADERS = 64 };
 
 static size_t needed;

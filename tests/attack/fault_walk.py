@@ -29,7 +29,7 @@ FOR_THE_PROGRAM = {
     "profiler_calls.c", "real.c", "stream_calls.c",
 }  # fmt: skip
 """Files whose calls of the driver are the program's."""
-UNCALLED = ("stepwise",)
+UNCALLED = ("legacy_launch",)
 """Files that nothing calls here: neither driver of the walks launches in steps."""
 OF_GRAPHS = ("graph", "executable.c", "gate.c")
 """Those that a program with graphs calls alone."""

@@ -26,31 +26,31 @@ static void kernel_info(const uint8_t *bytes, size_t size)
     int file = mkstemp(path);
     FILE *stream = file < 0 ? NULL : fdopen(file, "w");
     struct kernel kernel = {.name = (char *)"add"};
-    struct probing probing = {.kernel = &kernel};
+    struct kernel_probe probe = {.kernel = &kernel};
     if (!stream)
         exit(3);
     fwrite(bytes, 1, size, stream);
     fclose(stream);
-    const struct reason *reason = kernel_info_read(path, &probing);
+    const struct reason *reason = kernel_info_read(path, &probe);
     remove(path);
-    printf("%s %zu %zu %zu", reason ? "refused" : "read", kernel.n_parameters, probing.n_maps, probing.n_globals);
-    for (size_t i = 0; i < probing.n_patches; i++) {
-        const struct patch *patch = &probing.patches[i];
+    printf("%s %zu %zu %zu", reason ? "refused" : "read", kernel.n_parameters, probe.n_maps, probe.n_globals);
+    for (size_t i = 0; i < probe.n_patches; i++) {
+        const struct patch *patch = &probe.patches[i];
         printf(" %d:%llu:%lld:%s", patch->kind, (unsigned long long)patch->offset, (long long)patch->addend,
                patch->variable);
         free(patch->variable);
     }
-    for (size_t i = 0; i < probing.n_constants; i++) {
-        printf(" %s:%zu", probing.constants[i].variable, probing.constants[i].size);
-        free(probing.constants[i].variable);
+    for (size_t i = 0; i < probe.n_constants; i++) {
+        printf(" %s:%zu", probe.constants[i].variable, probe.constants[i].size);
+        free(probe.constants[i].variable);
     }
-    printf("%s\n", probing.way == WAY_GRAFT ? " graft" : "");
-    free(probing.patches);
-    free(probing.constants);
-    for (size_t i = 0; i < probing.n_globals; i++)
-        free(probing.globals[i]);
-    free(probing.globals);
-    free(probing.maps);
+    printf("%s\n", probe.way == WAY_GRAFT ? " graft" : "");
+    free(probe.patches);
+    free(probe.constants);
+    for (size_t i = 0; i < probe.n_globals; i++)
+        free(probe.globals[i]);
+    free(probe.globals);
+    free(probe.maps);
 }
 
 /* A compute capability, u32, and an image: what would be written of it for a device of that kind. */

@@ -34,17 +34,17 @@ static void launch_row(const struct row *row)
     memcpy(launch.grid, row->shape.grid, sizeof launch.grid);
     memcpy(launch.block, row->shape.block, sizeof launch.block);
     if (!row->count)
-        schedule_again(schedule_key(&kernels[row->kernel], &launch));
+        schedule_again(schedule_group(&kernels[row->kernel], &launch));
     for (unsigned long i = 0; i < row->count; i++) {
-        struct key *key = schedule_key(&kernels[row->kernel], &launch);
-        if (!key)
+        struct shape_group *group = schedule_group(&kernels[row->kernel], &launch);
+        if (!group)
             exit(3);
-        uint64_t nth = schedule_count(key);
-        int due = schedule_near(key, nth) && schedule_take(key, nth, heavy);
+        uint64_t nth = schedule_count(group);
+        int due = schedule_near(group, nth) && schedule_take(group, nth, heavy);
         if (n_threads == 1)
-            printf("%u %d\n", key->id, due);
+            printf("%u %d\n", group->id, due);
         else
-            atomic_fetch_add(&probed[key->id], (unsigned long)due);
+            atomic_fetch_add(&probed[group->id], (unsigned long)due);
     }
 }
 
@@ -55,9 +55,9 @@ static void *all_rows(void *unused)
     return unused;
 }
 
-static void tell(struct key *key)
+static void tell(struct shape_group *group)
 {
-    printf("%u %llu %lu\n", key->id, (unsigned long long)atomic_load(&key->launches), atomic_load(&probed[key->id]));
+    printf("%u %llu %lu\n", group->id, (unsigned long long)atomic_load(&group->launches), atomic_load(&probed[group->id]));
 }
 
 static int read_row(struct row *row)

@@ -35,7 +35,7 @@ def threaded_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def compiled(folder: Path, sanitizer: str) -> Path:
-    files = [HERE / "schedule_program.c", hook_source("schedule"), hook_source("pace")]
+    files = [HERE / "schedule_program.c", hook_source("schedule"), hook_source("backoff")]
     flags = ["-std=gnu17", "-Wall", "-Wextra", "-Werror", "-g", "-O1", f"-fsanitize={sanitizer}", *HOOK_INCLUDES]
     subprocess.run(["cc", *flags, "-o", folder / "schedule", *files, "-lpthread"], check=True)
     return folder / "schedule"

@@ -1,4 +1,5 @@
-/* The state of the simulated driver, and how an exported function begins and ends; current.h has what needs a context. */
+/* The state of the simulated driver, and how an exported function begins and ends; current.h has what needs a
+ * context. */
 #ifndef TUI_PROBE_SIMGPU_DRIVER_H
 #define TUI_PROBE_SIMGPU_DRIVER_H
 

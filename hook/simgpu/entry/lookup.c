@@ -18,7 +18,8 @@ struct entry_point {
     entry_function *address, *per_thread_address;
 };
 
-/* Names of the table's own for the exported functions: only their addresses are used, so their types are not declared. */
+/* Names of the table's own for the exported functions: only their addresses are used, so their types are not
+ * declared. */
 #define ENTRY(name, version, symbol, thread_symbol)             \
     extern entry_function address_of_##symbol __asm__(#symbol); \
     extern entry_function address_of_##thread_symbol __asm__(#thread_symbol);

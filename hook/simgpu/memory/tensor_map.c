@@ -25,7 +25,8 @@ struct tensor_map {
 };
 _Static_assert(sizeof(struct tensor_map) == 128, "as large as a CUtensorMap");
 
-/* PTX's number of each CUtensorMapDataType: u8, u16, u32, s32, u64, s64, f16, f32, f64, bf16, f32.ftz, tf32, tf32.ftz. */
+/* PTX's number of each CUtensorMapDataType: u8, u16, u32, s32, u64, s64, f16, f32, f64, bf16, f32.ftz, tf32,
+ * tf32.ftz. */
 static const uint32_t ELEMENT_TYPES[] = {0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 11, 12};
 
 static bool fits(uint32_t rank, const uint64_t *extents, const uint64_t *strides, const uint32_t *box,

@@ -15,7 +15,7 @@ static void free_module(struct module *module)
         handle_destroy(module->kernels[i].function_handle);
         handle_destroy(module->kernels[i].kernel_handle);
         free(module->kernels[i].parameters);
-        free(module->kernels[i].stepwise.parameters);
+        free(module->kernels[i].legacy_launch.parameters);
         free(module->kernels[i].name);
     }
     for (uint32_t i = 0; i < module->variable_count && module->variables; i++)

@@ -9,7 +9,7 @@ struct parameter {
 };
 
 /* What a program sets for launches by cuLaunchGrid. */
-struct stepwise {
+struct legacy_launch {
     unsigned block[3], shared_bytes;
     size_t parameter_bytes;
     uint8_t *parameters;
@@ -30,7 +30,7 @@ struct kernel {
     unsigned cluster[3];                     /* that the kernel asks for, all 0 for none */
     int max_dynamic_shared, shared_carveout; /* set by the program */
     int non_portable_cluster;
-    struct stepwise stepwise;
+    struct legacy_launch legacy_launch;
 };
 
 struct variable {

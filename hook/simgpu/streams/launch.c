@@ -1,6 +1,6 @@
 /* Launches run: the kernel runs in the server, and the call returns when it has ended. A kernel that fails breaks its
- * context, and later calls tell, as with the real driver; a kernel that the simulated GPU cannot execute fails its launch
- * and nothing else. */
+ * context, and later calls tell, as with the real driver; a kernel that the simulated GPU cannot execute fails its
+ * launch and nothing else. */
 
 #include <stdio.h>
 #include <stdlib.h>

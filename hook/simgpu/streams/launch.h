@@ -18,8 +18,8 @@ struct launch {
 /* Checks and packs it; the caller holds the driver's lock, and frees `call->packed`. */
 CUresult launch_pack(const struct launch *launch, struct kernel_call *call);
 
-/* The launch of a node of a graph; `parameters` and `extra` are the program's, and copied. The caller holds the driver's
- * lock. */
+/* The launch of a node of a graph; `parameters` and `extra` are the program's, and copied. The caller holds the
+ * driver's lock. */
 CUresult work_of_kernel(struct work *work, const CUkernelNode *node, bool cooperative);
 
 /* What a program of the older interface means. */

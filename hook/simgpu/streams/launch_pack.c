@@ -42,8 +42,8 @@ static CUresult check(const struct launch *launch, const struct kernel *kernel)
     return too_large ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
 }
 
-/* The parameters as one buffer that the program made: `extra`. It may end within the last one, the rest of which is zero
- * then, as it is in PACKED. */
+/* The parameters as one buffer that the program made: `extra`. It may end within the last one, the rest of which is
+ * zero then, as it is in PACKED. */
 static CUresult copy_buffer(void **extra, const struct kernel *kernel, uint8_t *packed)
 {
     const size_t packed_bytes = kernel->parameter_bytes;

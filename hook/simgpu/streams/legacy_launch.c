@@ -15,7 +15,7 @@ API cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsign
                    void **extra);
 
 /* Locks the driver and finds the kernel. Fails, without the lock, for a handle that is none. */
-static CUresult enter_stepwise(CUfunction function, struct kernel **kernel)
+static CUresult enter_legacy(CUfunction function, struct kernel **kernel)
 {
     struct context *context;
     CUresult result = enter(&context);
@@ -28,51 +28,51 @@ static CUresult enter_stepwise(CUfunction function, struct kernel **kernel)
 API cuFuncSetBlockShape(CUfunction function, int x, int y, int z)
 {
     struct kernel *kernel;
-    CUresult result = enter_stepwise(function, &kernel);
+    CUresult result = enter_legacy(function, &kernel);
     if (result)
         return result;
     bool fits = x > 0 && y > 0 && z > 0 && x <= BLOCK_MAX_X && y <= BLOCK_MAX_Y && z <= BLOCK_MAX_Z;
     if (!fits || (int64_t)x * y * z > BLOCK_MAX_THREADS)
         return leave(CUDA_ERROR_INVALID_VALUE);
-    kernel->stepwise.block[0] = (unsigned)x;
-    kernel->stepwise.block[1] = (unsigned)y;
-    kernel->stepwise.block[2] = (unsigned)z;
+    kernel->legacy_launch.block[0] = (unsigned)x;
+    kernel->legacy_launch.block[1] = (unsigned)y;
+    kernel->legacy_launch.block[2] = (unsigned)z;
     return leave(CUDA_SUCCESS);
 }
 
 API cuFuncSetSharedSize(CUfunction function, unsigned bytes)
 {
     struct kernel *kernel;
-    CUresult result = enter_stepwise(function, &kernel);
+    CUresult result = enter_legacy(function, &kernel);
     if (result)
         return result;
-    kernel->stepwise.shared_bytes = bytes;
+    kernel->legacy_launch.shared_bytes = bytes;
     return leave(CUDA_SUCCESS);
 }
 
 API cuParamSetSize(CUfunction function, unsigned bytes)
 {
     struct kernel *kernel;
-    CUresult result = enter_stepwise(function, &kernel);
+    CUresult result = enter_legacy(function, &kernel);
     if (result)
         return result;
     if (bytes > PARAMETER_BYTES)
         return leave(CUDA_ERROR_INVALID_VALUE);
-    kernel->stepwise.parameter_bytes = bytes;
+    kernel->legacy_launch.parameter_bytes = bytes;
     return leave(CUDA_SUCCESS);
 }
 
 static CUresult set_parameter(CUfunction function, int offset, const void *value, size_t bytes)
 {
     struct kernel *kernel;
-    CUresult result = enter_stepwise(function, &kernel);
+    CUresult result = enter_legacy(function, &kernel);
     if (result)
         return result;
     if (!value || offset < 0 || offset > PARAMETER_BYTES || bytes > PARAMETER_BYTES - (size_t)offset)
         return leave(CUDA_ERROR_INVALID_VALUE);
-    if (!kernel->stepwise.parameters && !(kernel->stepwise.parameters = calloc(1, PARAMETER_BYTES)))
+    if (!kernel->legacy_launch.parameters && !(kernel->legacy_launch.parameters = calloc(1, PARAMETER_BYTES)))
         return leave(CUDA_ERROR_OUT_OF_MEMORY);
-    memcpy(kernel->stepwise.parameters + offset, value, bytes);
+    memcpy(kernel->legacy_launch.parameters + offset, value, bytes);
     return leave(CUDA_SUCCESS);
 }
 
@@ -94,10 +94,10 @@ API cuParamSetv(CUfunction function, int offset, void *value, unsigned bytes)
 API cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream)
 {
     struct kernel *kernel;
-    CUresult result = enter_stepwise(function, &kernel);
+    CUresult result = enter_legacy(function, &kernel);
     if (result)
         return result;
-    const struct stepwise set = kernel->stepwise;
+    const struct legacy_launch set = kernel->legacy_launch;
     uint8_t parameters[PARAMETER_BYTES] = {0};
     size_t bytes = set.parameter_bytes;
     if (set.parameters)

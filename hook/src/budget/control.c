@@ -28,8 +28,8 @@ static bool is_shared;
 static _Atomic(struct control_process *) mine;
 static struct control_process no_place; /* where there are more processes than the page has places for */
 
-/* Only memory of this user's, of the whole size, that nobody can make shorter: to use a page that lies behind the end of
- * its file would end the program. */
+/* Only memory of this user's, of the whole size, that nobody can make shorter: to use a page that lies behind the end
+ * of its file would end the program. */
 static bool is_ours(int file)
 {
     struct stat status;
@@ -146,7 +146,7 @@ bool control_log_has_reserve(void)
     return has_reserve(&control->log_bytes) && has_reserve(&control->trace_bytes);
 }
 
-uint64_t control_left_beside_log(void)
+uint64_t control_left_without_log(void)
 {
     uint64_t limit = atomic_load(&control->trace_bytes.limit), left = control_left(&control->trace_bytes);
     if (limit == CONTROL_NO_LIMIT)

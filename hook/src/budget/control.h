@@ -20,7 +20,7 @@ struct control_budget {
     _Atomic uint64_t refused; /* how often something found no room */
 };
 
-/* A process of the run: what it has booked and not yet written. Where it was killed, others give that back. */
+/* A process of the run: what it has reserved and not yet written. Where it was killed, others give that back. */
 struct control_process {
     _Atomic uint64_t pid; /* 0: nobody's */
     _Atomic uint64_t bytes, files;
@@ -42,7 +42,7 @@ struct control {
     _Atomic uint64_t over_share; /* launches that were refused for their share alone */
     _Atomic uint64_t launcher_bytes; /* of trace_bytes: what the launcher wrote, which alone stores it */
     _Atomic uint64_t write_rate; /* bytes per second of results, where launches are sampled */
-    _Atomic uint64_t written_until; /* when what was booked is written at that rate: nanoseconds of CLOCK_MONOTONIC */
+    _Atomic uint64_t written_until; /* when what was reserved is written at that rate: nanoseconds of CLOCK_MONOTONIC */
     _Atomic uint64_t over_rate; /* launches that were refused for that */
     uint64_t reserved[10];
     struct control_process processes[CONTROL_PROCESSES]; /* more than these count, and are not given back */
@@ -93,11 +93,11 @@ void control_use(struct control_budget *budget, uint64_t amount);
 
 void control_return(struct control_budget *budget, uint64_t amount);
 
-/* Notes that this process has booked BYTES and FILES that are to be given back if it is killed, or with negative numbers
- * that they are written or given back. */
+/* Notes that this process has reserved BYTES and FILES that are to be given back if it is killed, or with negative
+ * numbers that they are written or given back. */
 void control_hold(int64_t bytes, int64_t files);
 
-/* Gives back what processes that are no more had booked. Looks once a second at most. */
+/* Gives back what processes that are no more had reserved. Looks once a second at most. */
 void control_reclaim(void);
 
 /* In a forked child, which holds nothing. */
@@ -110,6 +110,6 @@ bool control_log_is_open(void);
 bool control_log_has_reserve(void);
 
 /* What is left of the trace for anything but event.log, which keeps a part: a full trace can still say why. */
-uint64_t control_left_beside_log(void);
+uint64_t control_left_without_log(void);
 
 #endif

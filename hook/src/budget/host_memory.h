@@ -1,5 +1,5 @@
-/* The memory of this process that grows with what the program does: records that wait to be written, and copies of images
- * with PTX. One limit for all of it. */
+/* The memory of this process that grows with what the program does: records that wait to be written, and copies of
+ * images with PTX. One limit for all of it. */
 #ifndef TUI_PROBE_HOST_MEMORY_H
 #define TUI_PROBE_HOST_MEMORY_H
 

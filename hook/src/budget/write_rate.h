@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether what was booked so far is more than can be written soon. */
+/* Whether what was reserved so far is more than can be written soon. */
 bool write_rate_is_over(void);
 
-/* Books BYTES, or takes back what was booked and is not written. */
+/* Reserves BYTES, or takes back what was reserved and is not written. */
 void write_rate_use(uint64_t bytes);
 void write_rate_return(uint64_t bytes);
 

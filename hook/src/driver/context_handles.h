@@ -1,5 +1,5 @@
-/* Handles that are good in one context only, and lead to something that outlives it: functions and modules of libraries.
- * The caller holds the registry's lock. */
+/* Handles that are good in one context only, and lead to something that outlives it: functions and modules of
+ * libraries. The caller holds the registry's lock. */
 #ifndef TUI_PROBE_CONTEXT_HANDLES_H
 #define TUI_PROBE_CONTEXT_HANDLES_H
 

@@ -7,8 +7,8 @@
 
 #include "cuda_abi.h"
 
-/* One thread at a time retains, releases or resets the primary context of DEVICE: the driver may use the handle of one that
- * is gone for the next one. */
+/* One thread at a time retains, releases or resets the primary context of DEVICE: the driver may use the handle of one
+ * that is gone for the next one. */
 void primary_context_lock(CUdevice device);
 void primary_context_unlock(CUdevice device);
 

@@ -1,14 +1,14 @@
-/* Wrappers of the functions that hold contexts and destroy them: records that lie there are fetched first, and nothing of
- * ours outlives the context. The driver may give the handle of one that is gone to the next one at once, on any thread, so
- * that the old one is forgotten in two steps: before the call its handle leads to nothing of ours, and after it what it led
- * to is freed, or found again if the context is still there. */
+/* Wrappers of the functions that hold contexts and destroy them: records that lie there are fetched first, and nothing
+ * of ours outlives the context. The driver may give the handle of one that is gone to the next one at once, on any
+ * thread, so that the old one is forgotten in two steps: before the call its handle leads to nothing of ours, and after
+ * it what it led to is freed, or found again if the context is still there. */
 #include "allocations.h"
 #include "background.h"
 #include "buffers.h"
 #include "context_holds.h"
 #include "drain.h"
 #include "event_log.h"
-#include "graph_twin.h"
+#include "graph_probed_copy.h"
 #include "hook_state.h"
 #include "memory_pressure.h"
 #include "real.h"
@@ -32,7 +32,7 @@ static void leave_context(CUcontext context, bool certain)
     signals_hold();
     background_leave_context(context);
     fetch_records(context);
-    twins_leave(context, certain);
+    probed_copies_leave(context, certain);
     timers_leave(context);
     variants_leave(context);
     registry_leave_context(context);
@@ -47,7 +47,7 @@ static void settle_context(CUcontext context, bool gone)
     signals_hold();
     if (gone) {
         context_holds_forget(context);
-        twins_forget(context);
+        probed_copies_forget(context);
     }
     variants_settle(context, gone);
     unloading_settle_context(context, gone);

@@ -26,8 +26,8 @@ static bool is_ourselves(const char *path)
     return own && loader_is_same_file(path, own);
 }
 
-/* By a path that nobody else writes, the same as in audit.c: the loader may know us by the usual one, since a program that
- * opened that got us. */
+/* By a path that nobody else writes, the same as in audit.c: the loader may know us by the usual one, since a program
+ * that opened that got us. */
 static void *open_past_us(const char *path)
 {
     char spelled[PATH_MAX];

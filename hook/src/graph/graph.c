@@ -38,10 +38,10 @@ bool graph_node_set_kernel(struct graph_node *node, const CUDA_KERNEL_NODE_PARAM
     launch->shared = parameters->sharedMemBytes;
     const struct instance *instance = registry_instance(function);
     node->kernel = instance ? atomic_load_explicit(&instance->kernel, memory_order_relaxed) : NULL;
-    node->key = node->kernel ? schedule_key(node->kernel, launch) : NULL;
-    if (!node->key)
+    node->group = node->kernel ? schedule_group(node->kernel, launch) : NULL;
+    if (!node->group)
         return false;
-    launch->key = node->key;
+    launch->group = node->group;
     kernels_number(node->kernel);
     if (atomic_load_explicit(&node->kernel->status, memory_order_relaxed) == KERNEL_NEW)
         atomic_store_explicit(&node->kernel->unprepared, reason(GRAPH_NOT_PROBED), memory_order_relaxed);

@@ -9,7 +9,7 @@ enum { GRAPH_TOP = UINT32_MAX };
 
 struct graph_node {
     CUgraphNode handle; /* the program's */
-    CUgraphNode twin; /* the clone's; NULL: there is none */
+    CUgraphNode probed_copy; /* the clone's; NULL: there is none */
     enum graph_node_type type;
     uint32_t parent; /* the child graph's node that it is in, by index; GRAPH_TOP: none */
     uint32_t *before, n_before; /* those that it waits for, by index */
@@ -17,14 +17,15 @@ struct graph_node {
 
     /* Of a kernel. */
     struct kernel *kernel;
-    struct key *key;
+    struct shape_group *group;
     struct launch launch; /* its shape; the parameters are the clone's, and the instance is looked up for each replay */
     CUlaunchConfig config;
     CUlaunchAttribute attributes[2];
     int64_t captured; /* the launch that it was captured from, by number; GRAPH_NOT_CAPTURED */
-    const struct reason *refused; /* why the twin cannot have it probed; NULL */
+    const struct reason *refused; /* why the probed copy cannot have it probed; NULL */
     bool disabled; /* by the program, in its executable */
-    bool stale; /* in the twin it is not what it is in the clone: probed for an earlier replay, or changed since */
+    bool
+        stale; /* in the probed copy it is not what it is in the clone: probed for an earlier replay, or changed since */
     bool taken; /* it is probed in the replay that is being made */
     bool recorded; /* in some replay */
 };
@@ -57,7 +58,8 @@ bool graph_match(struct graph *graph, CUgraph clone);
 /* What a kernel's node does from now on; false without memory. */
 bool graph_node_set_kernel(struct graph_node *node, const CUDA_KERNEL_NODE_PARAMS *parameters);
 
-/* The handles of the N nodes of one graph, without those in child graphs; to be freed. NULL if the driver does not say. */
+/* The handles of the N nodes of one graph, without those in child graphs; to be freed. NULL if the driver does
+ * not say. */
 CUgraphNode *graph_handles(CUgraph handle, size_t *n);
 
 /* By whichever form of the function the driver has. */

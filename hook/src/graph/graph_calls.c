@@ -1,8 +1,8 @@
 /* Wrappers of the functions that instantiate, replay and destroy graphs. */
 #include "executable.h"
 #include "graph_log.h"
+#include "graph_probed_copy.h"
 #include "graph_replay.h"
-#include "graph_twin.h"
 #include "hook_state.h"
 #include "memory_pressure.h"
 #include "real.h"
@@ -19,7 +19,7 @@ static CUresult instantiated(CUresult result, const CUgraphExec *handle, CUgraph
     struct executable *executable = executables_add(*handle, graph, flags);
     if (executable) {
         graph_log_nodes(executable);
-        twin_clone(executable, graph);
+        probed_copy_clone(executable, graph);
     }
     capture_mode_restore(mode);
     signals_release();
@@ -74,8 +74,8 @@ static CUresult replay(CUresult (*launch)(CUgraphExec, CUstream), CUgraphExec ha
     struct executable *executable = executables_find(handle);
     if (!executable || stream_is_capturing(stream))
         return launch(handle, passed);
-    if (!hook_active()) { /* the trace is complete, yet the twin may be at work */
-        graph_wait_for_twin(executable, stream);
+    if (!hook_active()) { /* the trace is complete, yet the probed copy may be at work */
+        graph_wait_for_probed_copy(executable, stream);
         return launch(handle, passed);
     }
     signals_hold();
@@ -95,13 +95,13 @@ CUresult cuGraphLaunch_ptsz(CUgraphExec handle, CUstream stream)
     return replay(launch_per_thread, handle, stream, stream ? stream : CU_STREAM_PER_THREAD);
 }
 
-/* The twin goes first: it holds what the graph holds, and the program may wait for that to be let go. */
+/* The probed copy goes first: it holds what the graph holds, and the program may wait for that to be let go. */
 CUresult cuGraphExecDestroy(CUgraphExec handle)
 {
     struct executable *executable = executables_find(handle);
     if (executable) {
         signals_hold();
-        twin_drop(executable, NULL);
+        probed_copy_drop(executable, NULL);
         graph_log_destroyed(executable);
         if (executable->event)
             REAL_OR_NOT_FOUND(cuEventDestroy_v2, executable->event);

@@ -1,12 +1,12 @@
-/* Wrappers of the functions that change executables. What the driver accepted for the program's is done in the clone of its
- * graph, and in the twin, too; where that cannot be, the twin is given up. */
+/* Wrappers of the functions that change executables. What the driver accepted for the program's is done in the clone of
+ * its graph, and in the probed copy, too; where that cannot be, the probed copy is given up. */
 #include <string.h>
 
 #include "executable.h"
 #include "graph_child.h"
 #include "graph_log.h"
+#include "graph_probed_copy.h"
 #include "graph_replay.h"
-#include "graph_twin.h"
 #include "hook_state.h"
 #include "memory_pressure.h"
 #include "real.h"
@@ -14,7 +14,7 @@
 #include "signals.h"
 #include "streams.h"
 
-/* The executable behind a handle if there is a twin to be kept like it, or may be. */
+/* The executable behind a handle if there is a probed copy to be kept like it, or may be. */
 static struct executable *with_clone(CUgraphExec handle)
 {
     struct executable *executable = hook_active() ? executables_find(handle) : NULL;
@@ -23,7 +23,7 @@ static struct executable *with_clone(CUgraphExec handle)
 
 static void follow_not(struct executable *executable)
 {
-    twin_drop(executable, reason(GRAPH_CHANGED));
+    probed_copy_drop(executable, reason(GRAPH_CHANGED));
 }
 
 /* A change that the clone cannot follow. */
@@ -35,19 +35,21 @@ static CUresult lost(CUgraphExec handle, CUresult result)
     return result;
 }
 
-/* Does IN_CLONE to the clone's node, and IN_TWIN to the twin's, with `node` and `executable` as their names. */
-#define FOLLOW(handle, program_node, result, in_clone, in_twin)                                                      \
-    do {                                                                                                             \
-        struct executable *executable = (result) == CUDA_SUCCESS ? with_clone(handle) : NULL;                        \
-        struct graph_node *node = executable ? graph_find(executable->graph, program_node) : NULL;                   \
-        if (!executable)                                                                                             \
-            return result;                                                                                           \
-        twins_lock();                                                                                                \
-        const bool follows = node && (in_clone) == CUDA_SUCCESS && (!executable->twin || (in_twin) == CUDA_SUCCESS); \
-        twins_unlock();                                                                                              \
-        if (!follows)                                                                                                \
-            follow_not(executable);                                                                                  \
-        return result;                                                                                               \
+/* Does IN_CLONE to the clone's node, and IN_PROBED_COPY to the probed copy's, with `node` and `executable` as their
+ * names. */
+#define FOLLOW(handle, program_node, result, in_clone, in_probed_copy)                                            \
+    do {                                                                                                          \
+        struct executable *executable = (result) == CUDA_SUCCESS ? with_clone(handle) : NULL;                     \
+        struct graph_node *node = executable ? graph_find(executable->graph, program_node) : NULL;                \
+        if (!executable)                                                                                          \
+            return result;                                                                                        \
+        probed_copies_lock();                                                                                     \
+        const bool follows =                                                                                      \
+            node && (in_clone) == CUDA_SUCCESS && (!executable->probed_copy || (in_probed_copy) == CUDA_SUCCESS); \
+        probed_copies_unlock();                                                                                   \
+        if (!follows)                                                                                             \
+            follow_not(executable);                                                                               \
+        return result;                                                                                            \
     } while (0)
 
 /* Nodes have become other kernels: they are told of anew. */
@@ -61,10 +63,10 @@ static CUresult changed_kernel(struct executable *executable, struct graph_node 
                                const CUDA_KERNEL_NODE_PARAMS *parameters)
 {
     const struct kernel *before = node->kernel;
-    const CUresult result = REAL_OR_NOT_FOUND(cuGraphKernelNodeSetParams_v2, node->twin, parameters);
+    const CUresult result = REAL_OR_NOT_FOUND(cuGraphKernelNodeSetParams_v2, node->probed_copy, parameters);
     if (result != CUDA_SUCCESS || !graph_node_set_kernel(node, parameters))
         return result == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : result;
-    node->stale = true; /* the twin's next replay takes it over */
+    node->stale = true; /* the probed copy's next replay takes it over */
     node->refused = NULL;
     if (node->kernel != before)
         tell_anew(executable);
@@ -105,37 +107,39 @@ CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec handle, CUgraphNode program_
                                         CUcontext context)
 {
     CUresult result = REAL_OR_NOT_FOUND(cuGraphExecMemcpyNodeSetParams, handle, program_node, copy, context);
-    FOLLOW(handle, program_node, result, REAL_OR_NOT_FOUND(cuGraphMemcpyNodeSetParams, node->twin, copy),
-           REAL_OR_NOT_FOUND(cuGraphExecMemcpyNodeSetParams, executable->twin, node->twin, copy, context));
+    FOLLOW(handle, program_node, result, REAL_OR_NOT_FOUND(cuGraphMemcpyNodeSetParams, node->probed_copy, copy),
+           REAL_OR_NOT_FOUND(cuGraphExecMemcpyNodeSetParams, executable->probed_copy, node->probed_copy, copy,
+                             context));
 }
 
 CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec handle, CUgraphNode program_node,
                                         const CUDA_MEMSET_NODE_PARAMS *fill, CUcontext context)
 {
     CUresult result = REAL_OR_NOT_FOUND(cuGraphExecMemsetNodeSetParams, handle, program_node, fill, context);
-    FOLLOW(handle, program_node, result, REAL_OR_NOT_FOUND(cuGraphMemsetNodeSetParams, node->twin, fill),
-           REAL_OR_NOT_FOUND(cuGraphExecMemsetNodeSetParams, executable->twin, node->twin, fill, context));
+    FOLLOW(handle, program_node, result, REAL_OR_NOT_FOUND(cuGraphMemsetNodeSetParams, node->probed_copy, fill),
+           REAL_OR_NOT_FOUND(cuGraphExecMemsetNodeSetParams, executable->probed_copy, node->probed_copy, fill,
+                             context));
 }
 
 CUresult cuGraphExecHostNodeSetParams(CUgraphExec handle, CUgraphNode program_node, const CUDA_HOST_NODE_PARAMS *host)
 {
     CUresult result = REAL_OR_NOT_FOUND(cuGraphExecHostNodeSetParams, handle, program_node, host);
-    FOLLOW(handle, program_node, result, REAL_OR_NOT_FOUND(cuGraphHostNodeSetParams, node->twin, host),
-           REAL_OR_NOT_FOUND(cuGraphExecHostNodeSetParams, executable->twin, node->twin, host));
+    FOLLOW(handle, program_node, result, REAL_OR_NOT_FOUND(cuGraphHostNodeSetParams, node->probed_copy, host),
+           REAL_OR_NOT_FOUND(cuGraphExecHostNodeSetParams, executable->probed_copy, node->probed_copy, host));
 }
 
 CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec handle, CUgraphNode program_node, CUevent event)
 {
     CUresult result = REAL_OR_NOT_FOUND(cuGraphExecEventRecordNodeSetEvent, handle, program_node, event);
-    FOLLOW(handle, program_node, result, REAL_OR_NOT_FOUND(cuGraphEventRecordNodeSetEvent, node->twin, event),
-           REAL_OR_NOT_FOUND(cuGraphExecEventRecordNodeSetEvent, executable->twin, node->twin, event));
+    FOLLOW(handle, program_node, result, REAL_OR_NOT_FOUND(cuGraphEventRecordNodeSetEvent, node->probed_copy, event),
+           REAL_OR_NOT_FOUND(cuGraphExecEventRecordNodeSetEvent, executable->probed_copy, node->probed_copy, event));
 }
 
 CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec handle, CUgraphNode program_node, CUevent event)
 {
     CUresult result = REAL_OR_NOT_FOUND(cuGraphExecEventWaitNodeSetEvent, handle, program_node, event);
-    FOLLOW(handle, program_node, result, REAL_OR_NOT_FOUND(cuGraphEventWaitNodeSetEvent, node->twin, event),
-           REAL_OR_NOT_FOUND(cuGraphExecEventWaitNodeSetEvent, executable->twin, node->twin, event));
+    FOLLOW(handle, program_node, result, REAL_OR_NOT_FOUND(cuGraphEventWaitNodeSetEvent, node->probed_copy, event),
+           REAL_OR_NOT_FOUND(cuGraphExecEventWaitNodeSetEvent, executable->probed_copy, node->probed_copy, event));
 }
 
 /* Whether a node is enabled belongs to an executable, not to its graph. */
@@ -149,7 +153,7 @@ CUresult cuGraphNodeSetEnabled(CUgraphExec handle, CUgraphNode program_node, uns
 {
     CUresult result = REAL_OR_NOT_FOUND(cuGraphNodeSetEnabled, handle, program_node, enabled);
     FOLLOW(handle, program_node, result, note_enabled(node, enabled),
-           REAL_OR_NOT_FOUND(cuGraphNodeSetEnabled, executable->twin, node->twin, enabled));
+           REAL_OR_NOT_FOUND(cuGraphNodeSetEnabled, executable->probed_copy, node->probed_copy, enabled));
 }
 
 static CUresult changed_child(struct executable *executable, struct graph_node *node, CUgraph child)
@@ -191,14 +195,14 @@ static CUresult updated(CUgraphExec handle, CUresult result, CUgraph graph)
         return result;
     signals_hold();
     int mode = capture_mode_relax();
-    twin_drop(executable, NULL);
+    probed_copy_drop(executable, NULL);
     executable->updated = true;
     executable->refused = reason(GRAPH_UPDATED);
     if (graph_replay_is_near(executable)) {
         graph_log_all_replays(executable);
         executable_read(executable, graph);
         graph_log_nodes(executable);
-        twin_clone(executable, graph);
+        probed_copy_clone(executable, graph);
     }
     capture_mode_restore(mode);
     signals_release();

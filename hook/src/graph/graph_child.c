@@ -10,7 +10,7 @@ static CUresult follow_kernel(struct graph_node *node, CUgraphNode from, bool *c
     const struct kernel *before = node->kernel;
     CUresult result = graph_kernel_parameters(from, &parameters);
     if (result == CUDA_SUCCESS)
-        result = REAL_OR_NOT_FOUND(cuGraphKernelNodeSetParams_v2, node->twin, &parameters);
+        result = REAL_OR_NOT_FOUND(cuGraphKernelNodeSetParams_v2, node->probed_copy, &parameters);
     if (result != CUDA_SUCCESS)
         return result;
     node->refused = NULL;
@@ -24,21 +24,21 @@ static CUresult follow_copy(const struct graph_node *node, CUgraphNode from)
 {
     CUDA_MEMCPY3D copy;
     CUresult result = REAL_OR_NOT_FOUND(cuGraphMemcpyNodeGetParams, from, &copy);
-    return result == CUDA_SUCCESS ? REAL_OR_NOT_FOUND(cuGraphMemcpyNodeSetParams, node->twin, &copy) : result;
+    return result == CUDA_SUCCESS ? REAL_OR_NOT_FOUND(cuGraphMemcpyNodeSetParams, node->probed_copy, &copy) : result;
 }
 
 static CUresult follow_fill(const struct graph_node *node, CUgraphNode from)
 {
     CUDA_MEMSET_NODE_PARAMS fill;
     CUresult result = REAL_OR_NOT_FOUND(cuGraphMemsetNodeGetParams, from, &fill);
-    return result == CUDA_SUCCESS ? REAL_OR_NOT_FOUND(cuGraphMemsetNodeSetParams, node->twin, &fill) : result;
+    return result == CUDA_SUCCESS ? REAL_OR_NOT_FOUND(cuGraphMemsetNodeSetParams, node->probed_copy, &fill) : result;
 }
 
 static CUresult follow_host(const struct graph_node *node, CUgraphNode from)
 {
     CUDA_HOST_NODE_PARAMS host;
     CUresult result = REAL_OR_NOT_FOUND(cuGraphHostNodeGetParams, from, &host);
-    return result == CUDA_SUCCESS ? REAL_OR_NOT_FOUND(cuGraphHostNodeSetParams, node->twin, &host) : result;
+    return result == CUDA_SUCCESS ? REAL_OR_NOT_FOUND(cuGraphHostNodeSetParams, node->probed_copy, &host) : result;
 }
 
 static CUresult follow(struct graph_node *node, CUgraphNode from, bool *changed)
@@ -73,14 +73,15 @@ static CUresult follow_all(const struct graph *graph, uint32_t parent, const CUg
     return result == CUDA_SUCCESS && place != n ? CUDA_ERROR_INVALID_VALUE : result;
 }
 
-/* In the twin they are all what they are in the clone then: without probes. */
+/* In the probed copy they are all what they are in the clone then: without probes. */
 static CUresult renew(const struct executable *executable, uint32_t parent)
 {
     CUgraph child;
-    CUresult result = REAL_OR_NOT_FOUND(cuGraphChildGraphNodeGetGraph, executable->graph->nodes[parent].twin, &child);
+    CUresult result =
+        REAL_OR_NOT_FOUND(cuGraphChildGraphNodeGetGraph, executable->graph->nodes[parent].probed_copy, &child);
     if (result == CUDA_SUCCESS)
-        result = REAL_OR_NOT_FOUND(cuGraphExecChildGraphNodeSetParams, executable->twin,
-                                   executable->graph->nodes[parent].twin, child);
+        result = REAL_OR_NOT_FOUND(cuGraphExecChildGraphNodeSetParams, executable->probed_copy,
+                                   executable->graph->nodes[parent].probed_copy, child);
     for (size_t i = 0; i < executable->graph->n_nodes; i++)
         if (executable->graph->nodes[i].parent == parent)
             executable->graph->nodes[i].stale = false;
@@ -94,5 +95,5 @@ CUresult graph_child_follow(struct executable *executable, struct graph_node *no
     CUgraphNode *nodes = graph_handles(from, &n);
     CUresult result = nodes ? follow_all(executable->graph, parent, nodes, n, changed) : CUDA_ERROR_OUT_OF_MEMORY;
     free(nodes);
-    return result == CUDA_SUCCESS && executable->twin ? renew(executable, parent) : result;
+    return result == CUDA_SUCCESS && executable->probed_copy ? renew(executable, parent) : result;
 }

@@ -55,7 +55,7 @@ static bool add_ends(const struct making *making)
         const struct graph_node *node = &graph->nodes[index];
         if (node->parent != GRAPH_TOP)
             continue;
-        if (!add_event(making, &node->twin, 1, &making->behind[index]))
+        if (!add_event(making, &node->probed_copy, 1, &making->behind[index]))
             return false;
         making->clock->kernels[i].end = making->behind[index].event;
     }
@@ -69,7 +69,7 @@ static bool hold_back(const struct making *making)
     for (size_t i = 0; i < graph->n_nodes; i++)
         for (uint32_t k = 0; k < graph->nodes[i].n_before; k++) {
             CUgraphNode from = making->behind[graph->nodes[i].before[k]].node;
-            if (from && !add_edge(making, from, graph->nodes[i].twin))
+            if (from && !add_edge(making, from, graph->nodes[i].probed_copy))
                 return false;
         }
     return true;
@@ -82,11 +82,11 @@ static bool add_start(const struct making *making, const struct graph_node *node
     struct behind made = {0};
     for (uint32_t k = 0; after && k < node->n_before; k++) {
         const uint32_t before = node->before[k];
-        after[k] =
-            making->behind[before].node ? making->behind[before].node : making->executable->graph->nodes[before].twin;
+        after[k] = making->behind[before].node ? making->behind[before].node
+                                               : making->executable->graph->nodes[before].probed_copy;
     }
     const bool done =
-        after && add_event(making, after, node->n_before, &made) && add_edge(making, made.node, node->twin);
+        after && add_event(making, after, node->n_before, &made) && add_edge(making, made.node, node->probed_copy);
     free(after);
     *start = made.event;
     return done;
@@ -193,7 +193,7 @@ static void note(const struct executable *executable, uint64_t first, uint64_t w
             continue;
         clock->timed[clock->n_timed++] = (struct timed_node){
             .events = clock->kernels[i],
-            .launch = {.key = node->key, .number = first + i, .weight = weight},
+            .launch = {.group = node->group, .number = first + i, .weight = weight},
             .probed = node->taken,
         };
     }

@@ -5,7 +5,8 @@
 
 static bool match_level(struct graph *graph, CUgraph clone, uint32_t parent);
 
-/* Child graphs are copies, too, whose nodes the driver may not find by those of the original: then their order tells. */
+/* Child graphs are copies, too, whose nodes the driver may not find by those of the original: then their order
+ * tells. */
 static CUgraphNode counterpart(CUgraphNode handle, CUgraph clone, const CUgraphNode *in_order, size_t place)
 {
     CUgraphNode found = NULL;
@@ -14,16 +15,17 @@ static CUgraphNode counterpart(CUgraphNode handle, CUgraph clone, const CUgraphN
     return in_order ? in_order[place] : NULL;
 }
 
-static bool match_node(struct graph *graph, uint32_t index, CUgraphNode twin)
+static bool match_node(struct graph *graph, uint32_t index, CUgraphNode probed_copy)
 {
     struct graph_node *node = &graph->nodes[index];
     CUgraph child;
     int type;
-    if (!twin || REAL_OR_NOT_FOUND(cuGraphNodeGetType, twin, &type) != CUDA_SUCCESS || type != (int)node->type)
+    if (!probed_copy || REAL_OR_NOT_FOUND(cuGraphNodeGetType, probed_copy, &type) != CUDA_SUCCESS ||
+        type != (int)node->type)
         return false;
-    node->twin = twin;
+    node->probed_copy = probed_copy;
     return node->type != CU_GRAPH_NODE_GRAPH ||
-           (REAL_OR_NOT_FOUND(cuGraphChildGraphNodeGetGraph, twin, &child) == CUDA_SUCCESS &&
+           (REAL_OR_NOT_FOUND(cuGraphChildGraphNodeGetGraph, probed_copy, &child) == CUDA_SUCCESS &&
             match_level(graph, child, index));
 }
 

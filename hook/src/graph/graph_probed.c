@@ -2,16 +2,16 @@
 
 #include <stdlib.h>
 
-#include "booking.h"
 #include "graph_clock.h"
 #include "graph_log.h"
-#include "graph_twin.h"
+#include "graph_probed_copy.h"
 #include "launch_counts.h"
 #include "launch_log.h"
 #include "probed_launch.h"
 #include "real.h"
 #include "reasons.h"
 #include "registry.h"
+#include "reservations.h"
 #include "settings.h"
 #include "shared_variables.h"
 #include "streams.h"
@@ -21,7 +21,7 @@
 struct entry {
     struct graph_node *node;
     struct launch launch;
-    struct holding holding;
+    struct launch_resources resources;
 };
 
 /* What one replay has of them. */
@@ -35,8 +35,8 @@ static CUresult set_kernel(const struct executable *executable, const struct gra
                            const CUDA_KERNEL_NODE_PARAMS *parameters)
 {
     if (real()->cuGraphExecKernelNodeSetParams_v2)
-        return real()->cuGraphExecKernelNodeSetParams_v2(executable->twin, node->twin, parameters);
-    return REAL_OR_NOT_FOUND(cuGraphExecKernelNodeSetParams, executable->twin, node->twin, parameters);
+        return real()->cuGraphExecKernelNodeSetParams_v2(executable->probed_copy, node->probed_copy, parameters);
+    return REAL_OR_NOT_FOUND(cuGraphExecKernelNodeSetParams, executable->probed_copy, node->probed_copy, parameters);
 }
 
 static struct launch launch_of(const struct executable *executable, const struct replay *replay, size_t ordinal,
@@ -51,20 +51,20 @@ static struct launch launch_of(const struct executable *executable, const struct
     return launch;
 }
 
-/* The twin's node does what it would with the probe in it, and with memory for this replay's records. */
+/* The probed copy's node does what it would with the probe in it, and with memory for this replay's records. */
 static const struct reason *exchange_with(const struct executable *executable, struct entry *entry,
                                           CUDA_KERNEL_NODE_PARAMS *parameters, struct arguments *arguments)
 {
-    const struct holding *holding = &entry->holding;
-    const struct reason *reason =
-        arguments ? arguments_fill(arguments, &entry->launch, holding->probing, holding->variant, holding->claim.memory)
-                  : reason(HOST_MEMORY);
+    const struct launch_resources *resources = &entry->resources;
+    const struct reason *reason = arguments ? arguments_fill(arguments, &entry->launch, resources->probe,
+                                                             resources->variant, resources->claim.memory)
+                                            : reason(HOST_MEMORY);
     if (reason)
         return reason;
-    CUresult result = shared_copy_constants(holding->probing, holding->variant, entry->launch.stream);
+    CUresult result = shared_copy_constants(resources->probe, resources->variant, entry->launch.stream);
     if (result != CUDA_SUCCESS)
         return reason_with(CONSTANTS_NOT_COPIED, reason_error_name(result));
-    parameters->func = holding->variant->function;
+    parameters->func = resources->variant->function;
     parameters->kern = NULL;
     parameters->kernelParams = arguments->pointers;
     parameters->extra = NULL;
@@ -113,7 +113,7 @@ static const struct reason *take(const struct executable *executable, const stru
     const struct reason *reason = unprobed(node->kernel);
     if (reason)
         return reason;
-    CUresult result = graph_kernel_parameters(node->twin, &parameters);
+    CUresult result = graph_kernel_parameters(node->probed_copy, &parameters);
     if (result != CUDA_SUCCESS)
         return node->refused = reason_with(GRAPH_NODE_REFUSED, reason_error_name(result));
     struct instance *instance = registry_find_of(node->kernel, node->launch.function);
@@ -125,14 +125,14 @@ static const struct reason *take(const struct executable *executable, const stru
     entry->launch = launch_of(executable, replay, ordinal, &parameters);
     entry->launch.instance = instance;
     entry->launch.replayed = !first;
-    reason = probed_take_in_turn(&entry->holding, &entry->launch, node->kernel, executable->context);
+    reason = probed_take_in_turn(&entry->resources, &entry->launch, node->kernel, executable->context);
     if (reason) {
-        booking_refused(reason);
+        budget_refused(reason);
         return reason;
     }
     reason = exchange(executable, entry, &parameters);
     if (reason)
-        holding_launched(&entry->holding, &entry->launch, CUDA_ERROR_INVALID_VALUE);
+        launch_resources_launched(&entry->resources, &entry->launch, CUDA_ERROR_INVALID_VALUE);
     return reason;
 }
 
@@ -170,7 +170,7 @@ static CUresult restore(const struct executable *executable)
         CUDA_KERNEL_NODE_PARAMS parameters;
         if (!node->stale || node->taken)
             continue;
-        CUresult result = graph_kernel_parameters(node->twin, &parameters);
+        CUresult result = graph_kernel_parameters(node->probed_copy, &parameters);
         if (result == CUDA_SUCCESS)
             result = set_kernel(executable, node, &parameters);
         if (result != CUDA_SUCCESS)
@@ -204,7 +204,7 @@ static CUresult launch(struct executable *executable, const struct replay *repla
     struct timer *timer = probed ? timing_begin_replay(executable->times, true, replay->n, &timed) : NULL;
     if (timer)
         timer_start(timer, replay->stream);
-    const CUresult result = REAL_OR_NOT_FOUND(cuGraphLaunch, executable->twin, replay->stream);
+    const CUresult result = REAL_OR_NOT_FOUND(cuGraphLaunch, executable->probed_copy, replay->stream);
     if (timer)
         timer_stop(timer, replay->stream, true, result);
     timer_give(timer, &timed);
@@ -213,7 +213,7 @@ static CUresult launch(struct executable *executable, const struct replay *repla
 
 static void launched(struct executable *executable, const struct replay *replay)
 {
-    executable->launched = executable->twin_last = true;
+    executable->launched = executable->probed_copy_last = true;
     executable->stream = replay->stream;
     record_event(executable, replay->stream);
 }
@@ -225,10 +225,10 @@ static void give(const struct entries *entries, CUresult result)
         entry->node->taken = false;
         if (result == CUDA_SUCCESS) {
             entry->node->recorded = true;
-            launch_log_probed(&entry->launch, entry->holding.probing, entry->launch.parameters, result);
+            launch_log_probed(&entry->launch, entry->resources.probe, entry->launch.parameters, result);
             launch_count_probed();
         }
-        holding_launched(&entry->holding, &entry->launch, result);
+        launch_resources_launched(&entry->resources, &entry->launch, result);
     }
 }
 
@@ -239,11 +239,11 @@ static void log_replay(struct executable *executable, const struct replay *repla
     graph_log_probed(executable, replay->n, replay->first, replay->time, entries->nodes, entries->n);
 }
 
-/* The lock of the twins is held. */
-static const struct reason *replay_twin(struct executable *executable, const struct replay *replay,
-                                        struct entries *entries, CUresult *result)
+/* The lock of the probed copies is held. */
+static const struct reason *replay_probed_copy(struct executable *executable, const struct replay *replay,
+                                               struct entries *entries, CUresult *result)
 {
-    const struct reason *reason = twin_ready(executable);
+    const struct reason *reason = probed_copy_ready(executable);
     if (reason)
         return reason;
     if (graph_clock_is_unread(executable))
@@ -273,17 +273,17 @@ const struct reason *graph_probed(struct executable *executable, const struct re
     const size_t n = executable->graph->n_kernels;
     struct entries entries = {.of = calloc(n, sizeof *entries.of), .nodes = calloc(n, sizeof(struct graph_node *))};
     const struct reason *reason = reason(HOST_MEMORY);
-    if (entries.of && entries.nodes && !twins_try_lock()) {
+    if (entries.of && entries.nodes && !probed_copies_try_lock()) {
         reason = reason(GRAPH_BEING_TWINNED);
     } else if (entries.of && entries.nodes) {
         int mode = capture_mode_relax();
-        reason = replay_twin(executable, replay, &entries, result);
-        twins_unlock();
+        reason = replay_probed_copy(executable, replay, &entries, result);
+        probed_copies_unlock();
         capture_mode_restore(mode);
     }
     free(entries.of);
     free(entries.nodes);
     if (reason && reason->code == REASON_GRAPH_TWIN_FAILED)
-        twin_drop(executable, reason);
+        probed_copy_drop(executable, reason);
     return reason;
 }

@@ -1,4 +1,4 @@
-/* A replay by the twin, with kernels probed in as many nodes as there is room for. */
+/* A replay by the probed copy, with kernels probed in as many nodes as there is room for. */
 #ifndef TUI_PROBE_GRAPH_PROBED_H
 #define TUI_PROBE_GRAPH_PROBED_H
 

@@ -6,7 +6,7 @@
 #include "gate.h"
 #include "graph_log.h"
 #include "graph_probed.h"
-#include "graph_twin.h"
+#include "graph_probed_copy.h"
 #include "launch_counts.h"
 #include "nvtx.h"
 #include "prepare.h"
@@ -55,8 +55,8 @@ static bool is_due(struct executable *executable, uint64_t n)
         return false;
     if (executable->refused || gate_closed())
         return false;
-    return !settings.scheduled || pace_due(&executable->probes, place_of(executable, n), executable->id,
-                                           settings.heavy ? HEAVY_DIVISOR : LIGHT_DIVISOR);
+    return !settings.scheduled || backoff_due(&executable->probes, place_of(executable, n), executable->id,
+                                              settings.heavy ? HEAVY_DIVISOR : LIGHT_DIVISOR);
 }
 
 static bool is_prepared(struct graph_node *node)
@@ -106,11 +106,11 @@ static void ask_for_rest(struct executable *executable)
         atomic_store_explicit(&executable->probes.next, 0, memory_order_relaxed);
 }
 
-/* The driver keeps replays of one executable in order, but knows nothing of the twin: what comes behind that in another
- * stream waits for its event. */
-void graph_wait_for_twin(const struct executable *executable, CUstream stream)
+/* The driver keeps replays of one executable in order, but knows nothing of the probed copy: what comes behind that in
+ * another stream waits for its event. */
+void graph_wait_for_probed_copy(const struct executable *executable, CUstream stream)
 {
-    if (executable->twin_last && executable->stream != stream)
+    if (executable->probed_copy_last && executable->stream != stream)
         REAL_OR_NOT_FOUND(cuStreamWaitEvent, stream, executable->event, 0);
 }
 
@@ -118,7 +118,7 @@ static CUresult replay_original(struct executable *executable, struct replay *re
                                 CUresult (*launch)(CUgraphExec, CUstream), CUstream passed)
 {
     struct timed_launch timed;
-    graph_wait_for_twin(executable, replay->stream);
+    graph_wait_for_probed_copy(executable, replay->stream);
     struct timer *timer = timing_begin_replay(executable->times, false, replay->n, &timed);
     if (timer)
         timer_start(timer, replay->stream);
@@ -128,19 +128,19 @@ static CUresult replay_original(struct executable *executable, struct replay *re
     timer_give(timer, &timed);
     if (result == CUDA_SUCCESS) {
         executable->launched = true;
-        executable->twin_last = false;
+        executable->probed_copy_last = false;
         executable->stream = replay->stream;
     }
     return result;
 }
 
-/* Why the twin cannot take this replay; NULL: it did, and *RESULT is what the program gets. */
+/* Why the probed copy cannot take this replay; NULL: it did, and *RESULT is what the program gets. */
 static const struct reason *replay_probed(struct executable *executable, struct replay *replay, CUresult *result)
 {
     CUcontext context = NULL;
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || context != executable->context)
         return reason(GRAPH_OTHER_CONTEXT);
-    if (executable->launched && !executable->twin_last && executable->stream != replay->stream)
+    if (executable->launched && !executable->probed_copy_last && executable->stream != replay->stream)
         return reason(GRAPH_OTHER_STREAM);
     if (!prepare_nodes(executable->graph))
         return reason(GRAPH_NONE_PREPARED);

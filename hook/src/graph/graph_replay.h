@@ -1,4 +1,4 @@
-/* One replay of an executable, by itself or by its probed twin. */
+/* One replay of an executable, by itself or by its probed copy. */
 #ifndef TUI_PROBE_GRAPH_REPLAY_H
 #define TUI_PROBE_GRAPH_REPLAY_H
 
@@ -8,8 +8,8 @@
 CUresult graph_replay(struct executable *executable, CUresult (*launch)(CUgraphExec, CUstream), CUstream passed,
                       CUstream stream);
 
-/* Before a replay of the executable itself in STREAM: it comes behind a replay of the twin. */
-void graph_wait_for_twin(const struct executable *executable, CUstream stream);
+/* Before a replay of the executable itself in STREAM: it comes behind a replay of the probed copy. */
+void graph_wait_for_probed_copy(const struct executable *executable, CUstream stream);
 
 /* Whether the next replay is to be probed, if it can be. */
 bool graph_replay_is_near(struct executable *executable);

@@ -1,8 +1,8 @@
-/* Executables: graphs that were instantiated, how often they were replayed, and the probed twin of each.
+/* Executables: graphs that were instantiated, how often they were replayed, and the probed copy of each.
  *
  * The program's graph and executable are its own. Beside them there is a clone of the graph, made when the executable is,
  * and once a replay is to be probed a second executable, of the clone, whose kernels are then exchanged. The program calls
- * nothing on one executable at a time from several threads; the lock guards the twins, which others may take back. */
+ * nothing on one executable at a time from several threads; the lock guards the probed copies, which others may take back. */
 #ifndef TUI_PROBE_EXECUTABLE_H
 #define TUI_PROBE_EXECUTABLE_H
 
@@ -24,23 +24,23 @@ struct executable {
     uint64_t told, told_at; /* replays that the log knows of, and when it was told */
     uint64_t generation;    /* of the switch */
     uint64_t begun;         /* replays before the schedule began anew */
-    struct pace probes;
+    struct backoff probes;
     unsigned extras; /* replays that were due because one before had no room for all nodes */
 
-    const struct reason *refused; /* why it has no twin; NULL: it may have one */
+    const struct reason *refused; /* why it has no probed copy; NULL: it may have one */
     const struct reason *passed;  /* what the log was told last of a replay that was due */
     CUgraph clone;    /* NULL: there is none */
-    CUgraphExec twin; /* NULL: there is none now */
-    struct graph_clock *clock; /* what times the kernels of the twin; NULL: nothing does */
+    CUgraphExec probed_copy; /* NULL: there is none now */
+    struct graph_clock *clock; /* what times the kernels of the probed copy; NULL: nothing does */
     uint64_t used;    /* when it was last, by the count of uses */
     size_t window;    /* the kernel node that the next probed replay begins with */
 
     bool updated;     /* since it was instantiated: the next replay may be the only one that is as the clone is */
-    bool awaited;     /* a thread of ours makes the twin */
+    bool awaited;     /* a thread of ours makes the probed copy */
 
     bool launched;
     _Atomic(CUstream) stream; /* of the last replay; STREAM_GONE once that is destroyed, by any thread */
-    bool twin_last;           /* that was the twin's, and the event is behind it */
+    bool probed_copy_last;           /* that was the probed copy's, and the event is behind it */
     CUevent event;
 };
 

@@ -81,7 +81,8 @@ bool handle_table_put(struct handle_table *table, const void *handle, void *valu
     return true;
 }
 
-/* A dead slot before an empty one is at the end of every chain that it is in: it becomes empty, and so the one before. */
+/* A dead slot before an empty one is at the end of every chain that it is in: it becomes empty, and so the one
+ * before. */
 static void empty_dead_slots(struct handle_table *table, struct handle_slots *slots)
 {
     const size_t mask = slots->capacity - 1;

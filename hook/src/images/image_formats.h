@@ -19,8 +19,8 @@ size_t fatbin_size(const void *bytes, size_t limit);
 #define FATBIN_PTX 0x80000000u
 #define FATBIN_ANY_CODE 0x7fffffffu
 
-/* Size of a container that holds only what is KEPT of this one, 0 if that is nothing; and that container, entries copied
- * as they are (compressed ones stay compressed). */
+/* Size of a container that holds only what is KEPT of this one, 0 if that is nothing; and that container, entries
+ * copied as they are (compressed ones stay compressed). */
 size_t fatbin_kept_size(const void *bytes, size_t size, unsigned kept);
 void fatbin_copy(const void *bytes, size_t size, unsigned kept, void *copy);
 

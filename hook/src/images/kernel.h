@@ -1,5 +1,6 @@
 /* Loads of images, their kernels, and the probed functions of these. A handle of the program leads to an instance: a
- * kernel of one load. Instances of equal content are one kernel, which has the prepared image, the schedule and the row. */
+ * kernel of one load. Instances of equal content are one kernel, which has the prepared image, the schedule and the
+ * row. */
 #ifndef TUI_PROBE_KERNEL_H
 #define TUI_PROBE_KERNEL_H
 
@@ -7,10 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "backoff.h"
 #include "cuda_abi.h"
 #include "digest.h"
 #include "image.h"
-#include "pace.h"
 #include "reasons.h"
 #include "sampling.h"
 
@@ -39,7 +40,7 @@ struct instance {
     struct code *code;
     char *name;
     CUkernel library_kernel; /* its handle as a library kernel, if it has one */
-    struct stepwise *stepwise; /* what was set for a launch in steps; NULL: nothing */
+    struct legacy_launch *legacy_launch; /* what was set for a launch in steps; NULL: nothing */
     _Atomic(struct kernel *) kernel; /* NULL before its first launch */
     _Atomic(struct variant *) variants[]; /* for each probe of the run, in their order */
 };
@@ -88,7 +89,7 @@ struct constant {
 /* The probed function of a kernel in one context. */
 struct variant {
     struct variant *next;
-    bool sampled; /* the sampled form of a probing that has both */
+    bool sampled; /* the sampled form of a probe that has both */
     _Atomic(CUcontext) context; /* NULL while that may be about to go, and once it is gone */
     CUcontext left;             /* which one may be about to go */
     CUdevice device;
@@ -98,7 +99,7 @@ struct variant {
     size_t *global_sizes;
     struct constant_copy {
         CUdeviceptr from, to;
-    } *constants; /* of the constants of its probing */
+    } *constants; /* of the constants of its probe */
     _Atomic(struct residency *) residency; /* how many blocks are on the device at once; see residency.h */
     atomic_uint changes; /* that the program has made to the function's limits and preferences */
     struct pool *pool;
@@ -107,8 +108,8 @@ struct variant {
 
 enum { KERNEL_TURNS = 16 };
 
-/* The same kernel with the same probe, made to measure only some blocks: for launches whose records would take too much.
- * It is asked for when the first such launch comes. */
+/* The same kernel with the same probe, made to measure only some blocks: for launches whose records would take too
+ * much. It is asked for when the first such launch comes. */
 struct sampled_form {
     char *load_path;
     _Atomic(const struct reason *) reason; /* why there is none */
@@ -117,9 +118,9 @@ struct sampled_form {
 };
 
 /* What one probe makes of a kernel: set while that is prepared, constant once it is KERNEL_PROBED. */
-struct probing {
+struct kernel_probe {
     struct kernel *kernel;
-    const char *probe; /* its name, where the run has several */
+    const char *name; /* of the probe, where the run has several */
     struct sampling sampling; /* which blocks are to measure */
     size_t n_maps;
     struct map *maps;
@@ -142,15 +143,15 @@ struct probing {
     atomic_uint served[KERNEL_TURNS]; /* which launch had it last, by the kernel's turns; 0: none */
 };
 
-/* Which launches of a key are timed. */
+/* Which launches of a group are timed. */
 struct timed {
     struct timed_kind {
         atomic_uint_fast64_t launches;
         atomic_uint_fast64_t counted; /* those that times stand for */
         atomic_uint_fast64_t typical; /* ns of late, smoothed; 0: none known */
-        struct pace pace;
+        struct backoff backoff;
     } of[2];                /* originals, probed */
-    atomic_bool beside;     /* a probed launch was the last one: the next original shows what the probe costs */
+    atomic_bool after_probed;     /* a probed launch was the last one: the next original shows what the probe costs */
     atomic_bool overlapped; /* by programmatic dependent launches: never timed again */
 };
 
@@ -171,7 +172,7 @@ struct kernel {
     atomic_uint_fast64_t held_bytes, held_files; /* of the trace's budgets */
     atomic_uint_fast64_t unlisted; /* launches for which event.log had no room */
     _Atomic(const struct reason *) unprepared; /* why it has not been prepared so far */
-    _Atomic(struct key_table *) keys; /* of its launches; see schedule.h */
+    _Atomic(struct group_table *) groups; /* of its launches; see schedule.h */
 
     /* Set while it is prepared, constant once it is KERNEL_PROBED. */
     bool parameters_known;
@@ -181,8 +182,8 @@ struct kernel {
     unsigned block_threads;          /* of the launch that it was prepared for */
     char *folder;                    /* in the trace; NULL: none was made */
     atomic_uint turns[KERNEL_TURNS]; /* launches that had a turn, by a hash of their shape */
-    size_t n_probings; /* one for each probe of the run, in their order; constant */
-    struct probing probings[];
+    size_t n_probes; /* one for each probe of the run, in their order; constant */
+    struct kernel_probe probes[];
 };
 
 #endif

@@ -33,17 +33,17 @@ static struct kernel **bucket_of(const struct identity *identity, const char *na
 static struct kernel *make(const struct identity *identity, const char *name)
 {
     const size_t n = settings.n_probes;
-    struct kernel *kernel = calloc(1, sizeof *kernel + n * sizeof *kernel->probings);
+    struct kernel *kernel = calloc(1, sizeof *kernel + n * sizeof *kernel->probes);
     if (!kernel || !(kernel->name = strdup(name))) {
         free(kernel);
         return NULL;
     }
     for (size_t i = 0; i < n; i++) {
-        kernel->probings[i].kernel = kernel;
-        kernel->probings[i].probe = settings.probes[i].name;
-        kernel->probings[i].sampling = settings.probes[i].sampling;
+        kernel->probes[i].kernel = kernel;
+        kernel->probes[i].name = settings.probes[i].name;
+        kernel->probes[i].sampling = settings.probes[i].sampling;
     }
-    kernel->n_probings = n;
+    kernel->n_probes = n;
     kernel->identity = *identity;
     kernel->index = KERNEL_NO_INDEX;
     kernel->older = newest;

@@ -36,8 +36,8 @@ struct machine_code {
     char *closed; /* the closed library of NVIDIA's that it belongs to; NULL: none that is known */
 };
 
-/* What is needed of the machine code at BYTES, a container or a cubin of SIZE bytes: a note of its place where it lies in a
- * file, else a copy, within bounds. NULL without memory, or if there is no machine code. */
+/* What is needed of the machine code at BYTES, a container or a cubin of SIZE bytes: a note of its place where it lies
+ * in a file, else a copy, within bounds. NULL without memory, or if there is no machine code. */
 struct machine_code *machine_code_keep(const void *bytes, size_t size, bool is_fatbin, const struct origin *origin);
 
 /* Whether BYTES are in a file that the dynamic linker has mapped. */
@@ -48,10 +48,12 @@ bool machine_code_place(const struct machine_code *code, struct digest *digest);
 
 void machine_code_free(struct machine_code *code);
 
-/* The closed library that a kernel of this name is of where it was linked into another file; NULL: none that is known. */
+/* The closed library that a kernel of this name is of where it was linked into another file; NULL: none that is
+ * known. */
 const char *machine_code_closed_name(const char *kernel);
 
-/* Reads it again, or lends the copy. Returns why that cannot be done, or NULL; then machine_code_leave gives it back. */
+/* Reads it again, or lends the copy. Returns why that cannot be done, or NULL; then machine_code_leave gives it
+ * back. */
 const struct reason *machine_code_read(const struct machine_code *code, const uint8_t **bytes);
 void machine_code_leave(const struct machine_code *code, const uint8_t *bytes);
 

@@ -106,7 +106,7 @@ void registry_free_code(struct code *code)
     while (code->instances) {
         struct instance *instance = code->instances;
         code->instances = instance->next;
-        free(instance->stepwise);
+        free(instance->legacy_launch);
         free(instance->name);
         free(instance);
     }
@@ -204,8 +204,8 @@ static bool is_function_of(const struct instance *instance, CUfunction function,
            REAL_OR_NOT_FOUND(cuKernelGetFunction, &here, instance->library_kernel) == CUDA_SUCCESS && here == function;
 }
 
-/* The kernel of a library whose function in the current context this is: the program has its handle as a library kernel,
- * and the driver may tell of it by the function. */
+/* The kernel of a library whose function in the current context this is: the program has its handle as a library
+ * kernel, and the driver may tell of it by the function. */
 static struct instance *instance_of_library(CUfunction function, const char *name)
 {
     struct instance *match = NULL;

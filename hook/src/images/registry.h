@@ -4,8 +4,8 @@
 
 #include "kernel.h"
 
-/* Registers a load with the hash of its OPTIONS. Takes over the caller's reference to IMAGE (NULL: an image that was not
- * seen). HANDLE leads to no other load any more: see registry_forget_code. */
+/* Registers a load with the hash of its OPTIONS. Takes over the caller's reference to IMAGE (NULL: an image that was
+ * not seen). HANDLE leads to no other load any more: see registry_forget_code. */
 struct code *registry_add_code(struct image *image, void *handle, bool is_library, uint64_t options);
 
 /* Another handle for the same load: the module of a library in some context. */
@@ -24,8 +24,8 @@ void registry_forget_code(struct code *code);
 /* CONTEXT may be about to go: what is loaded from here on under its handle is another's. */
 void registry_leave_context(CUcontext context);
 
-/* It is GONE, with all that was loaded in it and all handles of libraries in it; or it is not. Returns the loads that are
- * gone, forgotten and linked by OLDER. */
+/* It is GONE, with all that was loaded in it and all handles of libraries in it; or it is not. Returns the loads that
+ * are gone, forgotten and linked by OLDER. */
 struct code *registry_settle_context(CUcontext context, bool gone);
 
 /* Frees the record of a forgotten load, whose variants are freed. */

@@ -41,10 +41,10 @@ static void write_value(uint8_t *at, enum patch_kind kind, uint64_t value)
         memcpy(at, &half, sizeof half);
 }
 
-const struct reason *shared_patch(const struct probing *probing, const struct code *code, uint8_t *file, size_t size)
+const struct reason *shared_patch(const struct kernel_probe *probe, const struct code *code, uint8_t *file, size_t size)
 {
-    for (size_t i = 0; i < probing->n_patches; i++) {
-        const struct patch *patch = &probing->patches[i];
+    for (size_t i = 0; i < probe->n_patches; i++) {
+        const struct patch *patch = &probe->patches[i];
         CUdeviceptr address;
         size_t bytes;
         if (patch->offset > size || size - patch->offset < width_of(patch->kind))
@@ -57,14 +57,14 @@ const struct reason *shared_patch(const struct probing *probing, const struct co
     return NULL;
 }
 
-const struct reason *shared_find_constants(const struct probing *probing, const struct code *code,
+const struct reason *shared_find_constants(const struct kernel_probe *probe, const struct code *code,
                                            struct variant *variant)
 {
-    variant->constants = calloc(probing->n_constants + 1, sizeof *variant->constants);
+    variant->constants = calloc(probe->n_constants + 1, sizeof *variant->constants);
     if (!variant->constants)
         return reason(HOST_MEMORY);
-    for (size_t i = 0; i < probing->n_constants; i++) {
-        const struct constant *constant = &probing->constants[i];
+    for (size_t i = 0; i < probe->n_constants; i++) {
+        const struct constant *constant = &probe->constants[i];
         struct constant_copy *copy = &variant->constants[i];
         size_t from = 0, to = 0;
         const struct reason *reason = shared_variable(code, constant->variable, &copy->from, &from);
@@ -78,12 +78,12 @@ const struct reason *shared_find_constants(const struct probing *probing, const 
     return NULL;
 }
 
-CUresult shared_copy_constants(const struct probing *probing, const struct variant *variant, CUstream stream)
+CUresult shared_copy_constants(const struct kernel_probe *probe, const struct variant *variant, CUstream stream)
 {
     CUresult result = CUDA_SUCCESS;
-    for (size_t i = 0; i < probing->n_constants && result == CUDA_SUCCESS; i++) {
+    for (size_t i = 0; i < probe->n_constants && result == CUDA_SUCCESS; i++) {
         const struct constant_copy *copy = &variant->constants[i];
-        result = REAL_OR_NOT_FOUND(cuMemcpyDtoDAsync_v2, copy->to, copy->from, probing->constants[i].size, stream);
+        result = REAL_OR_NOT_FOUND(cuMemcpyDtoDAsync_v2, copy->to, copy->from, probe->constants[i].size, stream);
     }
     return result;
 }

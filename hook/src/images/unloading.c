@@ -6,8 +6,8 @@
 #include "registry.h"
 #include "variants.h"
 
-/* A thread of the program may be using a record that another one unloads under it. Records are freed once as many others
- * came behind them, so that such a program meets nothing worse than without us. */
+/* A thread of the program may be using a record that another one unloads under it. Records are freed once as many
+ * others came behind them, so that such a program meets nothing worse than without us. */
 enum { RETIRED = 64 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -11,7 +11,7 @@ static _Thread_local struct arguments *spare __attribute__((tls_model("initial-e
 static pthread_key_t key; /* frees it with the thread */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void make_key(void)
+static void make_group(void)
 {
     if (pthread_key_create(&key, free) != 0)
         key = (pthread_key_t)-1; /* the room of a thread that ends is lost */
@@ -32,13 +32,13 @@ void arguments_give(struct arguments *arguments)
         return;
     }
     spare = arguments;
-    pthread_once(&once, make_key);
+    pthread_once(&once, make_group);
     if (pthread_getspecific(key) != arguments)
         pthread_setspecific(key, arguments);
 }
 
-/* A parameter of which the program's buffer has the beginning alone; what it leaves out is zero. NULL: there is no room.
- * NCCL passes as much of a large structure as its kernels will read. */
+/* A parameter of which the program's buffer has the beginning alone; what it leaves out is zero. NULL: there is no
+ * room. NCCL passes as much of a large structure as its kernels will read. */
 static void *completed(struct arguments *arguments, const struct parameter *parameter, const char *begun, size_t given)
 {
     if (parameter->size > sizeof arguments->completed)
@@ -93,10 +93,10 @@ static const struct reason *originals(struct arguments *arguments, const struct 
 }
 
 /* Which blocks measure. Returns how many values that takes. */
-static size_t sampling(const struct launch *launch, const struct probing *probing, uint64_t *values)
+static size_t sampling(const struct launch *launch, const struct kernel_probe *probe, uint64_t *values)
 {
     struct extent extent;
-    if (!layout_extent(&extent, probing, launch->capacities, launch->grid, launch->block) || !extent.is_sample)
+    if (!layout_extent(&extent, probe, launch->capacities, launch->grid, launch->block) || !extent.is_sample)
         return 0;
     sampling_parameters(&extent.sampled, values);
     return SAMPLING_PARAMETERS;
@@ -112,26 +112,26 @@ static CUdeviceptr flat_warps(const struct map *map, const struct launch *launch
 }
 
 const struct reason *arguments_fill(struct arguments *arguments, const struct launch *launch,
-                                    const struct probing *probing, const struct variant *variant, CUdeviceptr memory)
+                                    const struct kernel_probe *probe, const struct variant *variant, CUdeviceptr memory)
 {
-    const struct kernel *kernel = probing->kernel;
+    const struct kernel *kernel = probe->kernel;
     size_t n = kernel->n_parameters, added = 0;
     const struct reason *reason = originals(arguments, launch, kernel);
     if (reason)
         return reason;
-    for (size_t i = 0; i < probing->n_maps; i++) {
+    for (size_t i = 0; i < probe->n_maps; i++) {
         size_t size = 0;
-        if (probing->maps[i].layout == MAP_COUNTS)
+        if (probe->maps[i].layout == MAP_COUNTS)
             continue;
-        arguments->addresses[added++] = memory | flat_warps(&probing->maps[i], launch);
-        layout_device_map(probing, i, launch->capacities, launch->grid, launch->block, &size);
+        arguments->addresses[added++] = memory | flat_warps(&probe->maps[i], launch);
+        layout_device_map(probe, i, launch->capacities, launch->grid, launch->block, &size);
         memory += size;
     }
-    for (size_t i = 0; i < probing->n_maps; i++)
-        if (!probing->maps[i].cap)
+    for (size_t i = 0; i < probe->n_maps; i++)
+        if (!probe->maps[i].cap)
             arguments->addresses[added++] = launch->capacities->of[i];
-    added += sampling(launch, probing, arguments->addresses + added);
-    for (size_t i = 0; i < probing->n_globals; i++)
+    added += sampling(launch, probe, arguments->addresses + added);
+    for (size_t i = 0; i < probe->n_globals; i++)
         arguments->addresses[added++] = variant->globals[i];
     for (size_t i = 0; i < added; i++)
         arguments->pointers[n + i] = &arguments->addresses[i];

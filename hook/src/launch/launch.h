@@ -28,8 +28,8 @@ struct launch {
     const struct capacities *capacities; /* of a probed launch with dynamic maps; else NULL */
     struct timer *timer;  /* around the driver's call that launches; NULL: not timed */
     uint64_t nth;         /* launches of the kernel before this one, if some are to be selected */
-    struct key *key;      /* launches that are counted together with this one */
-    uint64_t nth_of_key;  /* launches of the key before this one */
+    struct shape_group *group;      /* launches that are counted together with this one */
+    uint64_t nth_of_group;  /* launches of the group before this one */
 };
 
 /* The stream that the launch goes to, with the per-thread default stream spelled out. */

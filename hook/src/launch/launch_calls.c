@@ -49,7 +49,7 @@ static const struct reason *not_yet(const struct launch *launch, struct kernel *
  * whether the turn is theirs. One that the log has no room for leaves it to the next. */
 static bool is_left_out(const struct launch *launch)
 {
-    return settings.scheduled && (!schedule_near(launch->key, launch->nth_of_key) || launch_log_is_full());
+    return settings.scheduled && (!schedule_near(launch->group, launch->nth_of_group) || launch_log_is_full());
 }
 
 /* It does not run: it becomes a node of a graph, which the log names by the number. The schedule does not count it. */
@@ -71,14 +71,14 @@ static CUresult follow(struct launch *launch)
     if (!launch->function || !hook_launching() || !(launch->instance = registry_instance(launch->function)))
         return launch_enqueue(launch, launch->function, NULL);
     struct kernel *kernel = atomic_load_explicit(&launch->instance->kernel, memory_order_relaxed);
-    if (!(launch->key = schedule_key(kernel, launch)))
+    if (!(launch->group = schedule_group(kernel, launch)))
         return launch_enqueue(launch, launch->function, NULL);
     if (stream_is_capturing(launch_stream(launch)))
         return capture(launch, kernel);
     launch->time = clock_now();
     launch->number = launch_count_next();
     nvtx_launched(launch->number, 1);
-    launch->nth_of_key = schedule_count(launch->key);
+    launch->nth_of_group = schedule_count(launch->group);
     if (settings.n_launches)
         launch->nth = atomic_fetch_add_explicit(&kernel->launches, 1, memory_order_relaxed);
     enum kernel_status status = atomic_load_explicit(&kernel->status, memory_order_acquire);
@@ -110,8 +110,8 @@ CUresult launch_intercept(struct launch *launch)
         return launch_enqueue(launch, launch->function, NULL);
     signals_hold();
     CUresult result = follow(launch);
-    if (streams_any_capture() && result == CUDA_SUCCESS && launch->key)
-        graph_captured_note(launch_stream(launch), launch->key->kernel, launch->number);
+    if (streams_any_capture() && result == CUDA_SUCCESS && launch->group)
+        graph_captured_note(launch_stream(launch), launch->group->kernel, launch->number);
     signals_release();
     return result;
 }

@@ -41,11 +41,11 @@ bool parameters_read(CUfunction function, CUkernel kernel, struct parameter **li
 }
 
 /* As arguments_fill adds them. */
-static size_t added(const struct probing *probing, const struct variant *variant)
+static size_t added(const struct kernel_probe *probe, const struct variant *variant)
 {
-    size_t n = probing->n_globals + (probing->sampled || variant->sampled ? SAMPLING_PARAMETERS : 0);
-    for (size_t i = 0; i < probing->n_maps; i++)
-        n += (probing->maps[i].layout != MAP_COUNTS) + (probing->maps[i].cap == 0);
+    size_t n = probe->n_globals + (probe->sampled || variant->sampled ? SAMPLING_PARAMETERS : 0);
+    for (size_t i = 0; i < probe->n_maps; i++)
+        n += (probe->maps[i].layout != MAP_COUNTS) + (probe->maps[i].cap == 0);
     return n;
 }
 
@@ -66,14 +66,14 @@ static const struct reason *compared(const struct parameter *probed, size_t n, c
     return NULL;
 }
 
-const struct reason *parameters_agree(const struct probing *probing, const struct variant *variant)
+const struct reason *parameters_agree(const struct kernel_probe *probe, const struct variant *variant)
 {
     struct parameter *probed;
     size_t n;
     if (!parameters_read(variant->function, NULL, &probed, &n))
         return NULL;
-    const struct kernel *kernel = probing->kernel;
-    const struct reason *reason = compared(probed, n, kernel, kernel->n_parameters + added(probing, variant));
+    const struct kernel *kernel = probe->kernel;
+    const struct reason *reason = compared(probed, n, kernel, kernel->n_parameters + added(probe, variant));
     free(probed);
     return reason;
 }

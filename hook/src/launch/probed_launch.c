@@ -1,15 +1,15 @@
 #include "probed_launch.h"
 
-#include "booking.h"
 #include "launch_counts.h"
 #include "launch_log.h"
 #include "prepare.h"
 #include "real.h"
 #include "reasons.h"
+#include "reservations.h"
+#include "rotation.h"
 #include "schedule.h"
 #include "settings.h"
 #include "shared_variables.h"
-#include "turns.h"
 
 bool error_is_sticky(CUresult result)
 {
@@ -32,24 +32,24 @@ bool error_is_sticky(CUresult result)
     }
 }
 
-CUresult probed_log_launch(const struct launch *launch, const struct probing *probing,
+CUresult probed_log_launch(const struct launch *launch, const struct kernel_probe *probe,
                            const struct arguments *arguments, CUresult result)
 {
-    launch_log_probed(launch, probing, arguments->pointers, result);
+    launch_log_probed(launch, probe, arguments->pointers, result);
     if (result == CUDA_SUCCESS)
         launch_count_probed();
     return result;
 }
 
 /* The probed kernel needs more than the device gives, or the launch itself is wrong: the original decides. */
-static CUresult launch_original(const struct launch *launch, const struct holding *holding, CUresult error)
+static CUresult launch_original(const struct launch *launch, const struct launch_resources *resources, CUresult error)
 {
     const struct reason *reason = reason_with(LAUNCH_FAILED, reason_error_name(error));
     CUresult result = launch_pass(launch, reason);
-    if (result == CUDA_SUCCESS && holding->variant->sampled)
-        prepare_give_up_sampled(holding->probing, reason);
+    if (result == CUDA_SUCCESS && resources->variant->sampled)
+        prepare_give_up_sampled(resources->probe, reason);
     else if (result == CUDA_SUCCESS)
-        prepare_give_up(holding->probing, launch, reason);
+        prepare_give_up(resources->probe, launch, reason);
     return result;
 }
 
@@ -58,70 +58,70 @@ static const struct reason *refusal(const struct launch *launch, CUcontext *cont
 {
     if (!settings_selects_launch(launch->nth))
         return reason(NOT_SELECTED);
-    if (settings.scheduled && !schedule_take(launch->key, launch->nth_of_key, settings.heavy))
+    if (settings.scheduled && !schedule_take(launch->group, launch->nth_of_group, settings.heavy))
         return reason(NOT_SAMPLED);
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, context) != CUDA_SUCCESS || !*context)
         return reason(NO_CONTEXT);
     return NULL;
 }
 
-const struct reason *probed_take_in_turn(struct holding *holding, struct launch *launch, struct kernel *kernel,
-                                         CUcontext context)
+const struct reason *probed_take_in_turn(struct launch_resources *resources, struct launch *launch,
+                                         struct kernel *kernel, CUcontext context)
 {
-    struct probing *order[MOST_PROBES];
-    const size_t n = turns_order(kernel, launch, order);
+    struct kernel_probe *order[MOST_PROBES];
+    const size_t n = rotation_order(kernel, launch, order);
     const struct reason *first = NULL;
     for (size_t i = 0; i < n; i++) {
-        const struct reason *reason = holding_take(holding, launch, order[i], context);
+        const struct reason *reason = launch_resources_take(resources, launch, order[i], context);
         if (!reason) {
-            turns_served(order[i], launch);
+            rotation_served(order[i], launch);
             return NULL;
         }
         first = first ? first : reason;
     }
-    return first ? first : atomic_load(&kernel->probings[0].reason);
+    return first ? first : atomic_load(&kernel->probes[0].reason);
 }
 
-static const struct reason *share_constants(const struct launch *launch, const struct probing *probing,
+static const struct reason *share_constants(const struct launch *launch, const struct kernel_probe *probe,
                                             const struct variant *variant)
 {
-    const CUresult result = shared_copy_constants(probing, variant, launch_stream(launch));
+    const CUresult result = shared_copy_constants(probe, variant, launch_stream(launch));
     return result == CUDA_SUCCESS ? NULL : reason_with(CONSTANTS_NOT_COPIED, reason_error_name(result));
 }
 
-/* The probed kernel with the memory of HOLDING. */
-static CUresult launch_with(struct launch *launch, struct holding *holding, struct arguments *arguments)
+/* The probed kernel with the memory of RESOURCES. */
+static CUresult launch_with(struct launch *launch, struct launch_resources *resources, struct arguments *arguments)
 {
     const struct reason *reason =
-        arguments ? arguments_fill(arguments, launch, holding->probing, holding->variant, holding->claim.memory)
+        arguments ? arguments_fill(arguments, launch, resources->probe, resources->variant, resources->claim.memory)
                   : reason(HOST_MEMORY);
     if (!reason)
-        reason = share_constants(launch, holding->probing, holding->variant);
+        reason = share_constants(launch, resources->probe, resources->variant);
     if (reason) {
-        holding_launched(holding, launch, CUDA_ERROR_INVALID_VALUE);
+        launch_resources_launched(resources, launch, CUDA_ERROR_INVALID_VALUE);
         return launch_pass(launch, reason);
     }
-    CUresult result = launch_enqueue(launch, holding->variant->function, arguments->pointers);
-    probed_log_launch(launch, holding->probing, arguments, result);
-    holding_launched(holding, launch, result);
+    CUresult result = launch_enqueue(launch, resources->variant->function, arguments->pointers);
+    probed_log_launch(launch, resources->probe, arguments, result);
+    launch_resources_launched(resources, launch, result);
     if (result == CUDA_SUCCESS || error_is_sticky(result))
         return result;
-    return launch_original(launch, holding, result);
+    return launch_original(launch, resources, result);
 }
 
 CUresult launch_probed(struct launch *launch, struct kernel *kernel)
 {
-    struct holding holding;
+    struct launch_resources resources;
     CUcontext context = NULL;
     const struct reason *reason = refusal(launch, &context);
     if (!reason)
-        reason = probed_take_in_turn(&holding, launch, kernel, context);
+        reason = probed_take_in_turn(&resources, launch, kernel, context);
     if (reason) {
-        booking_refused(reason);
+        budget_refused(reason);
         return launch_pass(launch, reason);
     }
     struct arguments *arguments = arguments_take();
-    const CUresult result = launch_with(launch, &holding, arguments);
+    const CUresult result = launch_with(launch, &resources, arguments);
     arguments_give(arguments);
     return result;
 }

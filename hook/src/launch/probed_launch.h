@@ -2,9 +2,9 @@
 #ifndef TUI_PROBE_PROBED_LAUNCH_H
 #define TUI_PROBE_PROBED_LAUNCH_H
 
-#include "holding.h"
 #include "kernel_info.h"
 #include "launch.h"
+#include "launch_resources.h"
 
 /* The arguments of one probed launch: the original's, then one address per map, the cap of each dynamic one, which
  * blocks measure, and one address per global. */
@@ -21,21 +21,23 @@ void arguments_give(struct arguments *arguments);
 
 /* Puts them together for a launch whose records begin at MEMORY. Returns why that cannot be done, or NULL. */
 const struct reason *arguments_fill(struct arguments *arguments, const struct launch *launch,
-                                    const struct probing *probing, const struct variant *variant, CUdeviceptr memory);
+                                    const struct kernel_probe *probe, const struct variant *variant,
+                                    CUdeviceptr memory);
 
 /* Takes what LAUNCH needs with the first probe in turn that finds room. Returns why the first of all found none, or
  * NULL. */
-const struct reason *probed_take_in_turn(struct holding *holding, struct launch *launch, struct kernel *kernel,
-                                         CUcontext context);
+const struct reason *probed_take_in_turn(struct launch_resources *resources, struct launch *launch,
+                                         struct kernel *kernel, CUcontext context);
 
 /* Logs a launch of a probed kernel, with RESULT; returns it. */
-CUresult probed_log_launch(const struct launch *launch, const struct probing *probing,
+CUresult probed_log_launch(const struct launch *launch, const struct kernel_probe *probe,
                            const struct arguments *arguments, CUresult result);
 
 /* An error that is the context's, whoever launches what in it. */
 bool error_is_sticky(CUresult result);
 
-/* Launches it with the probe whose turn it is, or the original with a reason in the log. The result is the program's. */
+/* Launches it with the probe whose turn it is, or the original with a reason in the log. The result is the
+ * program's. */
 CUresult launch_probed(struct launch *launch, struct kernel *kernel);
 
 #endif

@@ -24,7 +24,8 @@ struct resident {
     const struct reason *reason; /* for launches between the two; made once, since launches are many */
 };
 
-/* Answers by a hash of their shapes. One that gives way to another stays in memory, since a launch may be reading it. */
+/* Answers by a hash of their shapes. One that gives way to another stays in memory, since a launch may be
+ * reading it. */
 struct residency {
     _Atomic(const struct resident *) of[SLOTS];
     /* Guarded by the mutex. */
@@ -179,10 +180,10 @@ static struct resident find(struct variant *variant, const struct launch *launch
     return answer;
 }
 
-const struct reason *residency_refuses(struct variant *variant, const struct probing *probing,
+const struct reason *residency_refuses(struct variant *variant, const struct kernel_probe *probe,
                                        const struct launch *launch)
 {
-    if (probing->independent && !launch_is_cooperative(launch))
+    if (probe->independent && !launch_is_cooperative(launch))
         return NULL;
     const uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     const struct resident resident = find(variant, launch);

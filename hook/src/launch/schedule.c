@@ -6,16 +6,16 @@
 
 enum { LIGHT_DIVISOR = 8, HEAVY_DIVISOR = 1, MOST_EXTRAS = 2 };
 
-/* The keys of one kernel. Launching threads read without a lock: entries are only added, and published last. */
-struct key_table {
+/* The groups of one kernel. Launching threads read without a lock: entries are only added, and published last. */
+struct group_table {
     atomic_uint n_shapes;
-    struct shape shapes[KEY_SHAPES]; /* beside one another, since each launch goes through them */
-    struct key *keys[KEY_SHAPES];
-    _Atomic(struct key *) orders[KEY_ORDERS];
+    struct shape shapes[GROUP_SHAPES]; /* beside one another, since each launch goes through them */
+    struct shape_group *groups[GROUP_SHAPES];
+    _Atomic(struct shape_group *) orders[GROUP_ORDERS];
 };
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* held while a key is added */
-static _Atomic(struct key *) newest;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* held while a group is added */
+static _Atomic(struct shape_group *) newest;
 static uint32_t n_keys;
 
 static void read_cluster(const struct launch *launch, struct shape *shape)
@@ -40,11 +40,12 @@ static unsigned order_of(const struct shape *shape)
     uint64_t blocks = 1;
     for (int i = 0; i < 3; i++)
         if (__builtin_mul_overflow(blocks, (uint64_t)shape->grid[i], &blocks))
-            return KEY_ORDERS - 1; /* the driver refuses such a grid */
+            return GROUP_ORDERS - 1; /* the driver refuses such a grid */
     return blocks ? 63 - (unsigned)__builtin_clzll(blocks) : 0;
 }
 
-/* Word by word: what was written just now as single words cannot be read as larger ones without waiting for the cache. */
+/* Word by word: what was written just now as single words cannot be read as larger ones without waiting for the
+ * cache. */
 static inline bool same(const struct shape *a, const struct shape *b)
 {
     return a->grid[0] == b->grid[0] && a->grid[1] == b->grid[1] && a->grid[2] == b->grid[2] &&
@@ -53,18 +54,18 @@ static inline bool same(const struct shape *a, const struct shape *b)
            a->cluster[2] == b->cluster[2];
 }
 
-static struct key *find(const struct key_table *table, const struct shape *shape)
+static struct shape_group *find(const struct group_table *table, const struct shape *shape)
 {
     const unsigned n = atomic_load_explicit(&table->n_shapes, memory_order_acquire);
     for (unsigned i = 0; i < n; i++)
         if (same(&table->shapes[i], shape))
-            return table->keys[i];
-    if (n < KEY_SHAPES)
+            return table->groups[i];
+    if (n < GROUP_SHAPES)
         return NULL;
     return atomic_load_explicit(&table->orders[order_of(shape)], memory_order_acquire);
 }
 
-/* From its name and the key's place among its keys: the same in each run of a program. */
+/* From its name and the group's place among its groups: the same in each run of a program. */
 static uint64_t seed_of(const struct kernel *kernel, uint64_t place)
 {
     uint64_t seed = 0xcbf29ce484222325ull; /* FNV-1a */
@@ -73,83 +74,83 @@ static uint64_t seed_of(const struct kernel *kernel, uint64_t place)
     return seed + place;
 }
 
-static struct key *make_key(struct kernel *kernel, const struct shape *shape, uint64_t place)
+static struct shape_group *make_group(struct kernel *kernel, const struct shape *shape, uint64_t place)
 {
-    struct key *key = aligned_alloc(_Alignof(struct key), sizeof *key);
-    if (!key)
+    struct shape_group *group = aligned_alloc(_Alignof(struct shape_group), sizeof *group);
+    if (!group)
         return NULL;
-    memset(key, 0, sizeof *key);
-    key->kernel = kernel;
-    key->id = n_keys++;
-    key->shares = place >= KEY_SHAPES;
-    key->order = order_of(shape);
-    key->shape = *shape;
-    key->seed = seed_of(kernel, place);
-    key->older = atomic_load_explicit(&newest, memory_order_relaxed);
-    atomic_store_explicit(&newest, key, memory_order_release);
-    return key;
+    memset(group, 0, sizeof *group);
+    group->kernel = kernel;
+    group->id = n_keys++;
+    group->shares = place >= GROUP_SHAPES;
+    group->order = order_of(shape);
+    group->shape = *shape;
+    group->seed = seed_of(kernel, place);
+    group->older = atomic_load_explicit(&newest, memory_order_relaxed);
+    atomic_store_explicit(&newest, group, memory_order_release);
+    return group;
 }
 
-static struct key *add(struct kernel *kernel, struct key_table *table, const struct shape *shape)
+static struct shape_group *add(struct kernel *kernel, struct group_table *table, const struct shape *shape)
 {
     const unsigned n = atomic_load_explicit(&table->n_shapes, memory_order_relaxed);
-    if (n == KEY_SHAPES) {
+    if (n == GROUP_SHAPES) {
         const unsigned order = order_of(shape);
-        struct key *key = make_key(kernel, shape, KEY_SHAPES + order);
-        atomic_store_explicit(&table->orders[order], key, memory_order_release);
-        return key;
+        struct shape_group *group = make_group(kernel, shape, GROUP_SHAPES + order);
+        atomic_store_explicit(&table->orders[order], group, memory_order_release);
+        return group;
     }
-    struct key *key = make_key(kernel, shape, n);
-    if (!key)
+    struct shape_group *group = make_group(kernel, shape, n);
+    if (!group)
         return NULL;
     table->shapes[n] = *shape;
-    table->keys[n] = key;
+    table->groups[n] = group;
     atomic_store_explicit(&table->n_shapes, n + 1, memory_order_release);
-    return key;
+    return group;
 }
 
-static struct key *find_or_add(struct kernel *kernel, const struct shape *shape)
+static struct shape_group *find_or_add(struct kernel *kernel, const struct shape *shape)
 {
-    struct key_table *table = atomic_load_explicit(&kernel->keys, memory_order_relaxed);
+    struct group_table *table = atomic_load_explicit(&kernel->groups, memory_order_relaxed);
     if (!table) {
         if (!(table = calloc(1, sizeof *table)))
             return NULL;
-        atomic_store_explicit(&kernel->keys, table, memory_order_release);
+        atomic_store_explicit(&kernel->groups, table, memory_order_release);
     }
-    struct key *key = find(table, shape);
-    return key ? key : add(kernel, table, shape);
+    struct shape_group *group = find(table, shape);
+    return group ? group : add(kernel, table, shape);
 }
 
-struct key *schedule_key(struct kernel *kernel, const struct launch *launch)
+struct shape_group *schedule_group(struct kernel *kernel, const struct launch *launch)
 {
     const struct shape shape = shape_of(launch);
-    const struct key_table *table = atomic_load_explicit(&kernel->keys, memory_order_acquire);
-    struct key *key = table ? find(table, &shape) : NULL;
-    if (key)
-        return key;
+    const struct group_table *table = atomic_load_explicit(&kernel->groups, memory_order_acquire);
+    struct shape_group *group = table ? find(table, &shape) : NULL;
+    if (group)
+        return group;
     pthread_mutex_lock(&mutex);
-    key = find_or_add(kernel, &shape);
+    group = find_or_add(kernel, &shape);
     pthread_mutex_unlock(&mutex);
-    return key;
+    return group;
 }
 
-bool schedule_take(struct key *key, uint64_t nth, bool heavy)
+bool schedule_take(struct shape_group *group, uint64_t nth, bool heavy)
 {
-    return pace_due(&key->probes, schedule_place(key, nth), key->seed, heavy ? HEAVY_DIVISOR : LIGHT_DIVISOR);
+    return backoff_due(&group->probes, schedule_place(group, nth), group->seed, heavy ? HEAVY_DIVISOR : LIGHT_DIVISOR);
 }
 
-void schedule_again(struct key *key)
+void schedule_again(struct shape_group *group)
 {
-    if (atomic_fetch_add_explicit(&key->extras, 1, memory_order_relaxed) < MOST_EXTRAS)
-        atomic_store_explicit(&key->probes.next, 0, memory_order_relaxed);
+    if (atomic_fetch_add_explicit(&group->extras, 1, memory_order_relaxed) < MOST_EXTRAS)
+        atomic_store_explicit(&group->probes.next, 0, memory_order_relaxed);
 }
 
-static void renew(struct key *key)
+static void renew(struct shape_group *group)
 {
-    const uint64_t launches = atomic_load(&key->launches); /* with the one that finds the switch turned */
-    atomic_store_explicit(&key->begun, launches ? launches - 1 : 0, memory_order_relaxed);
-    atomic_store_explicit(&key->probes.next, 0, memory_order_relaxed);
-    atomic_store_explicit(&key->extras, 0, memory_order_relaxed);
+    const uint64_t launches = atomic_load(&group->launches); /* with the one that finds the switch turned */
+    atomic_store_explicit(&group->begun, launches ? launches - 1 : 0, memory_order_relaxed);
+    atomic_store_explicit(&group->probes.next, 0, memory_order_relaxed);
+    atomic_store_explicit(&group->extras, 0, memory_order_relaxed);
 }
 
 void schedule_renew(void)
@@ -157,10 +158,10 @@ void schedule_renew(void)
     schedule_each(renew);
 }
 
-void schedule_each(void (*visit)(struct key *key))
+void schedule_each(void (*visit)(struct shape_group *group))
 {
-    for (struct key *key = atomic_load_explicit(&newest, memory_order_acquire); key; key = key->older)
-        visit(key);
+    for (struct shape_group *group = atomic_load_explicit(&newest, memory_order_acquire); group; group = group->older)
+        visit(group);
 }
 
 void schedule_reset(void)

@@ -43,10 +43,10 @@ static void parameters_line(const struct launch_record *r)
 /* Returns the bytes of the map's records. */
 static ull map_line(const struct launch_record *r, size_t index)
 {
-    const struct map *map = &r->probing->maps[index];
+    const struct map *map = &r->probe->maps[index];
     struct extent extent;
-    layout_extent(&extent, r->probing, r->capacities, r->grid, r->block);
-    ull slots = layout_slots(map, &extent), bytes = layout_slot(map, layout_cap(r->probing, index, r->capacities));
+    layout_extent(&extent, r->probe, r->capacities, r->grid, r->block);
+    ull slots = layout_slots(map, &extent), bytes = layout_slot(map, layout_cap(r->probe, index, r->capacities));
     ull total = extent.blocks * slots * bytes + layout_sites(map);
     log_file_append("[exec] grid %llu %s %llu probe %llu total %llu\n", (ull)extent.blocks,
                     map->level == MAP_WARP ? "warp " : "block", slots, bytes, total);
@@ -57,7 +57,7 @@ static ull map_line(const struct launch_record *r, size_t index)
 static ull map_lines(const struct launch_record *r)
 {
     ull total = 0;
-    for (size_t i = 0; i < r->probing->n_maps; i++)
+    for (size_t i = 0; i < r->probe->n_maps; i++)
         total += map_line(r, i);
     return total;
 }
@@ -67,8 +67,8 @@ static void size_lines(const struct launch_record *r)
 {
     size_t device = 0;
     const ull total = map_lines(r);
-    layout_device_size(r->probing, r->capacities, r->grid, r->block, &device);
-    const char *probe = r->probing->probe;
+    layout_device_size(r->probe, r->capacities, r->grid, r->block, &device);
+    const char *probe = r->probe->name;
     log_file_append("[exec] probe-mem %llu (bytes) device %zu launch %llu%s%s\n", total, device, (ull)r->number,
                     probe ? " probe " : "", probe ? probe : "");
 }
@@ -128,7 +128,7 @@ void launch_lines(const struct launch_record *r)
                     r->kernel->index, (ull)r->number, (ull)r->time, r->reason->written);
     if (r->result)
         log_file_append("[exec] failed %d\n", r->result);
-    else if (r->probing)
+    else if (r->probe)
         size_lines(r);
 }
 

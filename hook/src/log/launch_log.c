@@ -35,7 +35,7 @@ struct slot {
     _Atomic(uint32_t) published; /* position + 1 once the record is complete */
     uint32_t number;             /* low half */
     uint64_t time;
-    struct key *key;
+    struct shape_group *group;
     const struct reason *reason;
     uint32_t grid[3], block[3], shared;
     int32_t result;
@@ -45,7 +45,7 @@ _Static_assert(sizeof(struct slot) == SLOT_BYTES, "a record of a passed launch i
 
 /* What follows the first slot of a probed or a sized launch. */
 struct tail_start {
-    const struct probing *probing;
+    const struct kernel_probe *probe;
     uint64_t stream;
     const struct capacities *capacities;
     uint8_t *heap; /* the parameters, if there are too many bytes of them; else NULL */
@@ -146,7 +146,7 @@ static void publish(size_t position, const struct launch *launch, const struct r
     struct slot *slot = slot_at(position);
     slot->number = (uint32_t)launch->number;
     slot->time = launch->time;
-    slot->key = launch->key;
+    slot->group = launch->group;
     slot->reason = reason;
     memcpy(slot->grid, launch->grid, sizeof slot->grid);
     memcpy(slot->block, launch->block, sizeof slot->block);
@@ -159,9 +159,9 @@ static void publish(size_t position, const struct launch *launch, const struct r
 }
 
 /* What there is no room for is counted: no launch that the schedule leaves out waits for a disk. */
-static void lose(struct key *key)
+static void lose(struct shape_group *group)
 {
-    atomic_fetch_add_explicit(&key->lost, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&group->lost, 1, memory_order_relaxed);
     atomic_store_explicit(&any_lost, true, memory_order_release);
 }
 
@@ -173,7 +173,7 @@ void launch_log_passed(const struct launch *launch, const struct reason *reason,
     else if (try_claim(1, &position))
         publish(position, launch, reason, result);
     else if (launch_reason_has_run(reason))
-        lose(launch->key);
+        lose(launch->group);
 }
 
 /* Whether a launch with this reason is told of with the memory that its records would take. */
@@ -197,11 +197,11 @@ static uint8_t *copy_on_heap(const struct kernel *kernel, void *const *values)
 }
 
 /* What the calling thread has of the tail on its stack is the part before the parameters. */
-static void publish_with_tail(const struct launch *launch, const struct probing *probing, void *const *values,
+static void publish_with_tail(const struct launch *launch, const struct kernel_probe *probe, void *const *values,
                               const struct reason *reason, int32_t result)
 {
-    const struct kernel *kernel = probing->kernel;
-    struct tail_start start = {probing, (uint64_t)(uintptr_t)launch->stream, launch->capacities, NULL, 0};
+    const struct kernel *kernel = probe->kernel;
+    struct tail_start start = {probe, (uint64_t)(uintptr_t)launch->stream, launch->capacities, NULL, 0};
     size_t size = sizeof start, bytes = values && kernel->parameters_known ? kernel->parameter_bytes : 0;
     if (bytes > INLINE_PARAMETERS && !(start.heap = copy_on_heap(kernel, values)))
         bytes = 0;
@@ -213,15 +213,16 @@ static void publish_with_tail(const struct launch *launch, const struct probing 
     publish(position, launch, reason, result);
 }
 
-void launch_log_probed(const struct launch *launch, const struct probing *probing, void *const *values, int32_t result)
+void launch_log_probed(const struct launch *launch, const struct kernel_probe *probe, void *const *values,
+                       int32_t result)
 {
-    publish_with_tail(launch, probing, values, NULL, result);
+    publish_with_tail(launch, probe, values, NULL, result);
 }
 
-void launch_log_sized(const struct launch *launch, const struct probing *probing, const struct reason *reason,
+void launch_log_sized(const struct launch *launch, const struct kernel_probe *probe, const struct reason *reason,
                       int32_t result)
 {
-    publish_with_tail(launch, probing, NULL, reason, result);
+    publish_with_tail(launch, probe, NULL, reason, result);
 }
 
 static uint64_t number_of(const struct slot *slot)
@@ -230,11 +231,11 @@ static uint64_t number_of(const struct slot *slot)
     return count - (uint32_t)((uint32_t)count - slot->number);
 }
 
-/* Whether it is told of by its key alone, and is. The first launch of a key has lines of its own. */
+/* Whether it is told of by its group alone, and is. The first launch of a group has lines of its own. */
 static bool is_packed(const struct slot *slot)
 {
-    return settings.scheduled && !has_tail(slot) && slot->result == 0 && slot->key->recorded && control_log_is_open() &&
-           packed_log_add(slot->key, slot->reason, number_of(slot), slot->time);
+    return settings.scheduled && !has_tail(slot) && slot->result == 0 && slot->group->recorded &&
+           control_log_is_open() && packed_log_add(slot->group, slot->reason, number_of(slot), slot->time);
 }
 
 /* Formats the record at POSITION; returns how many slots it has. The lock is held. */
@@ -243,7 +244,7 @@ static size_t format(size_t position, const struct slot *slot)
     static struct tail tail; /* a launching thread that waits for room formats, too, and may have no stack for it */
     if (is_packed(slot))
         return 1;
-    struct launch_record record = {.time = slot->time, .kernel = slot->key->kernel, .reason = slot->reason};
+    struct launch_record record = {.time = slot->time, .kernel = slot->group->kernel, .reason = slot->reason};
     size_t size = 0;
     record.number = number_of(slot);
     memcpy(record.grid, slot->grid, sizeof record.grid);
@@ -255,15 +256,15 @@ static size_t format(size_t position, const struct slot *slot)
         copy_tail(position + 1, 0, &tail, sizeof *start, false);
         size = sizeof *start + (start->heap ? 0 : start->size);
         copy_tail(position + 1, 0, &tail, size, false);
-        record.probing = start->probing;
+        record.probe = start->probe;
         record.stream = start->stream;
         record.capacities = start->capacities;
         record.parameters = !start->size ? NULL : start->heap ? start->heap : tail.bytes;
     }
     packed_log_end(); /* lines are in the order of launches */
     launch_lines(&record);
-    slot->key->recorded = true;
-    if (!record.probing)
+    slot->group->recorded = true;
+    if (!record.probe)
         return 1;
     free(tail.start.heap);
     return slots_for(size);

@@ -8,7 +8,7 @@
 
 struct capacities;
 struct kernel;
-struct probing;
+struct kernel_probe;
 struct launch;
 struct reason;
 
@@ -20,7 +20,7 @@ struct launch_record {
     const struct reason *reason; /* why it was passed through; NULL for a probed launch */
     uint32_t grid[3], block[3], shared;
     int32_t result;
-    const struct probing *probing; /* of a probed launch or a sized one, as all that follows; else NULL */
+    const struct kernel_probe *probe; /* of a probed launch or a sized one, as all that follows; else NULL */
     uint64_t stream;           /* which it was launched in */
     const struct capacities *capacities; /* of its dynamic maps */
     const uint8_t *parameters; /* values one after another; NULL: not known */
@@ -29,12 +29,13 @@ struct launch_record {
 /* The original ran for REASON. Where the schedule decides what is probed, this never waits. */
 void launch_log_passed(const struct launch *launch, const struct reason *reason, int32_t result);
 
-/* The kernel of PROBING ran probed; VALUES are pointers to its parameters. */
-void launch_log_probed(const struct launch *launch, const struct probing *probing, void *const *values, int32_t result);
+/* The kernel of PROBE ran probed; VALUES are pointers to its parameters. */
+void launch_log_probed(const struct launch *launch, const struct kernel_probe *probe, void *const *values,
+                       int32_t result);
 
 /* Something else than a probed launch ran for REASON, of which the records would take what the launch's capacities
  * say; REASON must be one that has_size knows. */
-void launch_log_sized(const struct launch *launch, const struct probing *probing, const struct reason *reason,
+void launch_log_sized(const struct launch *launch, const struct kernel_probe *probe, const struct reason *reason,
                       int32_t result);
 
 /* Whether a probed launch would have to wait for room. */

@@ -15,7 +15,7 @@ static struct {
     char items[LINE_BYTES];
     size_t used;
     uint64_t first, time, last_time;
-    const struct key *key; /* NULL: there is no line */
+    const struct shape_group *group; /* NULL: there is no line */
     const struct reason *reason;
     uint64_t next, times; /* the number of the launch after the last; how many there are of the last kind */
 } line;
@@ -40,15 +40,15 @@ static void put(char before, uint64_t value)
     put_number(value);
 }
 
-void packed_log_key(struct key *key)
+void packed_log_group(struct shape_group *group)
 {
-    const struct shape *s = &key->shape;
-    if (key->named)
+    const struct shape *s = &group->shape;
+    if (group->named)
         return;
-    key->named = true;
-    log_file_append("[key] %u kernel %u ", key->id, key->kernel->index);
-    if (key->shares) {
-        log_file_append("blocks %llu %llu\n", 1ull << key->order, (2ull << key->order) - 1);
+    group->named = true;
+    log_file_append("[key] %u kernel %u ", group->id, group->kernel->index);
+    if (group->shares) {
+        log_file_append("blocks %llu %llu\n", 1ull << group->order, (2ull << group->order) - 1);
         return;
     }
     log_file_append("grid %u %u %u block %u %u %u shared %u", s->grid[0], s->grid[1], s->grid[2], s->block[0],
@@ -78,7 +78,7 @@ static bool is_default(const struct reason *reason)
 
 static void end_item(void)
 {
-    put(' ', line.key->id);
+    put(' ', line.group->id);
     if (!is_default(line.reason))
         put('/', (uint64_t)number_of(line.reason));
     if (line.times > 1)
@@ -95,12 +95,12 @@ static void put_jump(uint64_t number)
 
 void packed_log_end(void)
 {
-    if (!line.key)
+    if (!line.group)
         return;
     end_item();
     log_file_append("[passed] %llu %llu %llu%.*s\n", (ull)line.first, (ull)line.time, (ull)(line.last_time - line.time),
                     (int)line.used, line.items);
-    line.key = NULL;
+    line.group = NULL;
 }
 
 static bool is_old(uint64_t now)
@@ -110,7 +110,7 @@ static bool is_old(uint64_t now)
 
 void packed_log_end_old(void)
 {
-    if (line.key && is_old(clock_now()))
+    if (line.group && is_old(clock_now()))
         packed_log_end();
 }
 
@@ -122,20 +122,20 @@ static void begin(uint64_t number, uint64_t time)
     line.times = 0;
 }
 
-bool packed_log_add(struct key *key, const struct reason *reason, uint64_t number, uint64_t time)
+bool packed_log_add(struct shape_group *group, const struct reason *reason, uint64_t number, uint64_t time)
 {
-    packed_log_key(key);
+    packed_log_group(group);
     if (!is_default(reason) && number_of(reason) == UNNUMBERED)
         return false;
-    if (line.key && (line.used > LINE_BYTES - ITEM_BYTES || is_old(time)))
+    if (line.group && (line.used > LINE_BYTES - ITEM_BYTES || is_old(time)))
         packed_log_end();
-    if (!line.key)
+    if (!line.group)
         begin(number, time);
-    else if (key != line.key || reason != line.reason || number != line.next)
+    else if (group != line.group || reason != line.reason || number != line.next)
         end_item();
     if (number != line.next)
         put_jump(number);
-    line.key = key;
+    line.group = group;
     line.reason = reason;
     line.next = number + 1;
     line.times++;
@@ -143,22 +143,22 @@ bool packed_log_add(struct key *key, const struct reason *reason, uint64_t numbe
     return true;
 }
 
-void packed_log_lost(struct key *key)
+void packed_log_lost(struct shape_group *group)
 {
-    const uint64_t lost = atomic_exchange_explicit(&key->lost, 0, memory_order_relaxed);
+    const uint64_t lost = atomic_exchange_explicit(&group->lost, 0, memory_order_relaxed);
     if (!lost)
         return;
     if (!control_log_is_open()) {
         atomic_fetch_add(&control->log_bytes.refused, lost);
-        atomic_fetch_add(&key->kernel->unlisted, lost);
+        atomic_fetch_add(&group->kernel->unlisted, lost);
         return;
     }
-    packed_log_key(key);
-    log_file_append("[passed] lost %u %llu\n", key->id, (ull)lost);
+    packed_log_group(group);
+    log_file_append("[passed] lost %u %llu\n", group->id, (ull)lost);
 }
 
 void packed_log_reset(void)
 {
-    line.key = NULL;
+    line.group = NULL;
     n_reasons = 0;
 }

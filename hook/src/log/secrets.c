@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* The twin of this in Python is trace/secrets.py. */
+/* The same in Python is trace/secrets.py. */
 
 enum { LEAST_TOKEN = 16 };
 

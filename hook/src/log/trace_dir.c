@@ -10,13 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "booking.h"
 #include "clock.h"
 #include "device.h"
 #include "event_log.h"
 #include "log_file.h"
 #include "own_file.h"
 #include "real.h"
+#include "reservations.h"
 #include "run_notes.h"
 #include "secrets.h"
 #include "settings.h"
@@ -39,8 +39,8 @@ static void stamp_of(uint64_t time, char *stamp, size_t size)
              local.tm_sec);
 }
 
-/* Takes the directory, whose name stands there: whoever makes the folder "kernel" in it has it. The launcher has made an
- * empty one for its own child; other processes may have the same second and number. */
+/* Takes the directory, whose name stands there: whoever makes the folder "kernel" in it has it. The launcher has made
+ * an empty one for its own child; other processes may have the same second and number. */
 static bool take_directory(void)
 {
     if (!own_folder_create(AT_FDCWD, directory, 0700) && errno != EEXIST)
@@ -159,7 +159,7 @@ static bool create(void)
     if (!make_directory() || !own_folder_create(trace_dir_fd(), "result", 0777))
         return false;
     copy_probes();
-    booking_count_folder(&(struct booking_folder){.path = directory});
+    budget_count_folder(&(struct budget_folder){.path = directory});
     return open_log();
 }
 

@@ -17,7 +17,7 @@ enum { WAIT_NANOSECONDS = 500000000, WAIT_PART = 20 };
 struct job {
     struct job *next;
     struct kernel *kernel;
-    struct probing *form; /* whose sampled form is wanted; NULL: the kernel is */
+    struct kernel_probe *form; /* whose sampled form is wanted; NULL: the kernel is */
     struct launch launch; /* its shape and function; nothing that points into the program */
     CUcontext context;
 };
@@ -43,7 +43,7 @@ static void unlock(void)
     signals_release();
 }
 
-static atomic_bool *awaited(struct kernel *kernel, struct probing *form)
+static atomic_bool *awaited(struct kernel *kernel, struct kernel_probe *form)
 {
     return form ? &form->sampled_form.awaited : &kernel->awaited;
 }
@@ -101,7 +101,7 @@ static bool is_patient(void)
 }
 
 /* The lock is held. False if it cannot be done. */
-static bool submit(struct kernel *kernel, struct probing *form, const struct launch *launch)
+static bool submit(struct kernel *kernel, struct kernel_probe *form, const struct launch *launch)
 {
     CUcontext context = NULL;
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
@@ -122,7 +122,7 @@ static bool submit(struct kernel *kernel, struct probing *form, const struct lau
     return true;
 }
 
-static bool takes(struct kernel *kernel, struct probing *form, const struct launch *launch)
+static bool takes(struct kernel *kernel, struct kernel_probe *form, const struct launch *launch)
 {
     const atomic_bool *is_awaited = awaited(kernel, form);
     if (!settings.scheduled || settings.patient)
@@ -140,9 +140,9 @@ bool background_takes(struct kernel *kernel, const struct launch *launch)
     return takes(kernel, NULL, launch);
 }
 
-bool background_takes_form(struct probing *probing, const struct launch *launch)
+bool background_takes_form(struct kernel_probe *probe, const struct launch *launch)
 {
-    return takes(probing->kernel, probing, launch);
+    return takes(probe->kernel, probe, launch);
 }
 
 void background_waited(uint64_t nanoseconds)

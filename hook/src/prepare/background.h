@@ -14,8 +14,8 @@
 /* Whether a thread of ours prepares KERNEL, which is new, so that this launch passes; if not, the caller does. */
 bool background_takes(struct kernel *kernel, const struct launch *launch);
 
-/* The same for the sampled form of PROBING, which is not ready. */
-bool background_takes_form(struct probing *probing, const struct launch *launch);
+/* The same for the sampled form of PROBE, which is not ready. */
+bool background_takes_form(struct kernel_probe *probe, const struct launch *launch);
 
 /* A launching thread has waited for a kernel to be prepared. */
 void background_waited(uint64_t nanoseconds);

@@ -8,8 +8,8 @@
 /* Starts the thread, once. To be called before the program may have a sandbox. False if it cannot be started. */
 bool errand_start(void);
 
-/* Calls WORK with ARGUMENT on that thread, in the calling thread's context, and returns when it has returned. On a thread
- * of ours, and where there is no such thread, it is called here. The caller holds no lock that WORK takes. */
+/* Calls WORK with ARGUMENT on that thread, in the calling thread's context, and returns when it has returned. On a
+ * thread of ours, and where there is no such thread, it is called here. The caller holds no lock that WORK takes. */
 void errand_run(void (*work)(void *argument), void *argument);
 
 /* In a forked child, which has no such thread. */

@@ -75,7 +75,7 @@ static bool is_fault(CUresult error)
 static bool was_before(const struct chunk *chunk, size_t piece)
 {
     for (size_t i = 0; i < piece; i++)
-        if (chunk->pieces[i].probing->kernel == chunk->pieces[piece].probing->kernel && !chunk->pieces[i].void_launch)
+        if (chunk->pieces[i].probe->kernel == chunk->pieces[piece].probe->kernel && !chunk->pieces[i].void_launch)
             return true;
     return false;
 }
@@ -98,12 +98,12 @@ void graft_faults_note(const struct chunk *chunk, CUresult error)
         return;
     for (size_t i = 0; i < chunk->n_pieces; i++) {
         const struct piece *piece = &chunk->pieces[i];
-        if (piece->void_launch || piece->probing->way != WAY_GRAFT || was_before(chunk, i))
+        if (piece->void_launch || piece->probe->way != WAY_GRAFT || was_before(chunk, i))
             continue;
         if (file.number < 0)
             own_file_take(&file, open(settings.graft_faults, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
         if (file.number >= 0)
-            write_name(&file, piece->probing->kernel->name, error);
+            write_name(&file, piece->probe->kernel->name, error);
     }
     own_file_close(&file);
 }

@@ -67,7 +67,7 @@ static bool become_sites(struct map *map, unsigned long copies)
 }
 
 /* What follows "storage ": "INDEX LAYOUT record BYTES cap N", of sites with "copies N", or "INDEX counts". */
-static bool read_storage(const char *text, struct probing *probing)
+static bool read_storage(const char *text, struct kernel_probe *probe)
 {
     static const char *const names[] = {"plain", "marked", "rows", "queue", "counts", "sites"};
     enum { LAYOUTS = sizeof names / sizeof *names, LARGEST_RECORD = 4096 };
@@ -77,9 +77,9 @@ static bool read_storage(const char *text, struct probing *probing)
     size_t layout = 0;
     while (layout < LAYOUTS && strcmp(names[layout], name) != 0)
         layout++;
-    if (found < 2 || index >= probing->n_maps || layout == LAYOUTS)
+    if (found < 2 || index >= probe->n_maps || layout == LAYOUTS)
         return false;
-    struct map *map = &probing->maps[index];
+    struct map *map = &probe->maps[index];
     const bool no_bytes = map->record == 0;
     map->layout = (enum map_layout)layout;
     if (map->layout == MAP_COUNTS)
@@ -92,47 +92,47 @@ static bool read_storage(const char *text, struct probing *probing)
 }
 
 /* What follows "reduce ": "INDEX " and what reduction_parse reads. It comes behind the storage line of its map. */
-static bool read_reduction(const char *text, struct probing *probing)
+static bool read_reduction(const char *text, struct kernel_probe *probe)
 {
     unsigned long index;
     int length = 0;
-    if (sscanf(text, "%lu %n", &index, &length) != 1 || !length || index >= probing->n_maps)
+    if (sscanf(text, "%lu %n", &index, &length) != 1 || !length || index >= probe->n_maps)
         return false;
-    struct map *map = &probing->maps[index];
+    struct map *map = &probe->maps[index];
     const bool may = (map->layout == MAP_PLAIN || map->layout == MAP_MARKED) && map->cap == 1 && !map->reduction;
     map->reduction = may ? reduction_parse(text + length, map->record) : NULL;
     return map->reduction && (map->reduction->level != REDUCE_WARP || map->level == MAP_THREAD);
 }
 
 /* Counts stand behind the map that they are of, and only there; no other map may be dynamic. */
-static bool maps_make_sense(const struct probing *probing)
+static bool maps_make_sense(const struct kernel_probe *probe)
 {
-    for (size_t i = 0; i < probing->n_maps; i++) {
-        const struct map *map = &probing->maps[i], *next = i + 1 < probing->n_maps ? map + 1 : NULL;
+    for (size_t i = 0; i < probe->n_maps; i++) {
+        const struct map *map = &probe->maps[i], *next = i + 1 < probe->n_maps ? map + 1 : NULL;
         bool counted = map->layout == MAP_ROWS || map->layout == MAP_QUEUE;
         if (counted != (next && next->layout == MAP_COUNTS) || (counted && next->level != map->level) ||
             (!counted && !map->cap) || (map->layout == MAP_ROWS && map->level != MAP_THREAD) ||
             (map->layout == MAP_QUEUE && map->level != MAP_WARP) || !map->record)
             return false;
     }
-    return !probing->n_maps || probing->maps[0].layout != MAP_COUNTS;
+    return !probe->n_maps || probe->maps[0].layout != MAP_COUNTS;
 }
 
-static bool add_global(struct probing *probing, const char *name)
+static bool add_global(struct kernel_probe *probe, const char *name)
 {
-    char **grown = realloc(probing->globals, (probing->n_globals + 1) * sizeof *grown);
+    char **grown = realloc(probe->globals, (probe->n_globals + 1) * sizeof *grown);
     if (!grown)
         return false;
-    probing->globals = grown;
-    grown[probing->n_globals] = strdup(name);
-    return grown[probing->n_globals++] != NULL;
+    probe->globals = grown;
+    grown[probe->n_globals] = strdup(name);
+    return grown[probe->n_globals++] != NULL;
 }
 
-static bool read_way(const char *text, struct probing *probing)
+static bool read_way(const char *text, struct kernel_probe *probe)
 {
     const bool is_graft = strcmp(text, way_name(WAY_GRAFT)) == 0;
     if (is_graft)
-        probing->way = WAY_GRAFT;
+        probe->way = WAY_GRAFT;
     return is_graft || strcmp(text, way_name(WAY_PTX)) == 0;
 }
 
@@ -150,7 +150,7 @@ static bool read_number(const char **text, uint64_t *number)
 }
 
 /* What follows "patch ": "KIND FILE_OFFSET ADDEND NAME". The addend may be below 0. */
-static bool read_patch(const char *text, struct probing *probing)
+static bool read_patch(const char *text, struct kernel_probe *probe)
 {
     static const char *const names[] = {"abs64", "abs32lo", "abs32hi"};
     enum { KINDS = sizeof names / sizeof *names };
@@ -169,69 +169,69 @@ static bool read_patch(const char *text, struct probing *probing)
         return false;
     patch.kind = (enum patch_kind)kind;
     patch.addend = negative ? -patch.addend : patch.addend;
-    struct patch *grown = realloc(probing->patches, (probing->n_patches + 1) * sizeof *grown);
+    struct patch *grown = realloc(probe->patches, (probe->n_patches + 1) * sizeof *grown);
     if (!grown)
         return false;
-    probing->patches = grown;
+    probe->patches = grown;
     if (!(patch.variable = strdup(text)))
         return false;
-    grown[probing->n_patches++] = patch;
+    grown[probe->n_patches++] = patch;
     return true;
 }
 
 /* What follows "constant ": "NAME SIZE". */
-static bool read_constant(const char *text, struct probing *probing)
+static bool read_constant(const char *text, struct kernel_probe *probe)
 {
     enum { CONSTANT_BANK = 64 << 10 };
     const char *blank = strchr(text, ' '), *number = blank ? blank + 1 : "";
     uint64_t size;
     if (!blank || blank == text || !read_number(&number, &size) || *number || !size || size > CONSTANT_BANK)
         return false;
-    struct constant *grown = realloc(probing->constants, (probing->n_constants + 1) * sizeof *grown);
+    struct constant *grown = realloc(probe->constants, (probe->n_constants + 1) * sizeof *grown);
     if (!grown)
         return false;
-    probing->constants = grown;
-    grown[probing->n_constants] = (struct constant){strndup(text, (size_t)(blank - text)), (size_t)size};
-    return grown[probing->n_constants++].variable != NULL;
+    probe->constants = grown;
+    grown[probe->n_constants] = (struct constant){strndup(text, (size_t)(blank - text)), (size_t)size};
+    return grown[probe->n_constants++].variable != NULL;
 }
 
 /* Lines of kernels without PTX. Returns what is wrong with it, or NULL. */
-static const char *read_code_line(const char *line, struct probing *probing)
+static const char *read_code_line(const char *line, struct kernel_probe *probe)
 {
-    if (strncmp(line, "way ", 4) == 0 && !read_way(line + 4, probing))
+    if (strncmp(line, "way ", 4) == 0 && !read_way(line + 4, probe))
         return "names a way that this hook does not know";
-    if (strncmp(line, "patch ", 6) == 0 && !read_patch(line + 6, probing))
+    if (strncmp(line, "patch ", 6) == 0 && !read_patch(line + 6, probe))
         return "has a patch line that this hook does not understand";
-    if (strncmp(line, "constant ", 9) == 0 && !read_constant(line + 9, probing))
+    if (strncmp(line, "constant ", 9) == 0 && !read_constant(line + 9, probe))
         return "has a constant line that this hook does not understand";
     return NULL;
 }
 
-static const struct reason *read_rest(struct reader *reader, struct probing *probing)
+static const struct reason *read_rest(struct reader *reader, struct kernel_probe *probe)
 {
     char *line;
     while ((line = next_line(reader))) {
-        if (strncmp(line, "storage ", 8) == 0 && !read_storage(line + 8, probing))
+        if (strncmp(line, "storage ", 8) == 0 && !read_storage(line + 8, probe))
             return reason_with(KERNEL_INFO, "has a storage line that this hook does not understand");
-        if (strncmp(line, "reduce ", 7) == 0 && !read_reduction(line + 7, probing))
+        if (strncmp(line, "reduce ", 7) == 0 && !read_reduction(line + 7, probe))
             return reason_with(KERNEL_INFO, "has a reduce line that this hook does not understand");
-        const char *fault = read_code_line(line, probing);
+        const char *fault = read_code_line(line, probe);
         if (fault)
             return reason_with(KERNEL_INFO, fault);
-        if (strncmp(line, "global ", 7) == 0 && !add_global(probing, line + 7))
+        if (strncmp(line, "global ", 7) == 0 && !add_global(probe, line + 7))
             return reason(HOST_MEMORY);
         if (strcmp(line, "blocks sampled") == 0)
-            probing->sampled = true;
+            probe->sampled = true;
         if (strcmp(line, "blocks independent") == 0)
-            probing->independent = true;
-        if (strncmp(line, "note ", 5) == 0 && !probing->note)
-            probing->note = reason_read(line + 5);
-        if (strncmp(line, "no-replay ", 10) == 0 && !probing->no_replay)
-            probing->no_replay = reason_read(line + 10);
+            probe->independent = true;
+        if (strncmp(line, "note ", 5) == 0 && !probe->note)
+            probe->note = reason_read(line + 5);
+        if (strncmp(line, "no-replay ", 10) == 0 && !probe->no_replay)
+            probe->no_replay = reason_read(line + 10);
     }
-    if (!maps_make_sense(probing))
+    if (!maps_make_sense(probe))
         return reason_with(KERNEL_INFO, "has maps and storage lines that do not go together");
-    return capacities_begin(probing) ? NULL : reason(HOST_MEMORY);
+    return capacities_begin(probe) ? NULL : reason(HOST_MEMORY);
 }
 
 static const struct reason *parameters_differ(size_t described, size_t known)
@@ -246,46 +246,46 @@ static const struct reason *too_many_parameters(void)
     return reason_with(TOO_MANY_PARAMETERS, reason_number(limit, KERNEL_ARGUMENTS_LIMIT));
 }
 
-static const struct reason *read_all(struct reader *reader, struct probing *probing)
+static const struct reason *read_all(struct reader *reader, struct kernel_probe *probe)
 {
-    struct kernel *kernel = probing->kernel;
+    struct kernel *kernel = probe->kernel;
     size_t parameters;
     const char *name = next_line(reader);
     if (!name || strcmp(name, kernel->name) != 0)
         return reason_with(KERNEL_INFO, "is about another kernel");
-    if (!next_count(reader, &parameters) || !next_count(reader, &probing->n_maps))
+    if (!next_count(reader, &parameters) || !next_count(reader, &probe->n_maps))
         return reason_with(KERNEL_INFO, "has no counts");
     if (kernel->parameters_known && kernel->n_parameters != parameters)
         return parameters_differ(parameters, kernel->n_parameters);
     if (kernel->n_parameters != parameters)
         kernel->n_parameters = parameters;
-    probing->detail = settings.detail;
-    probing->maps = calloc(probing->n_maps + 1, sizeof *probing->maps);
-    if (!probing->maps)
+    probe->detail = settings.detail;
+    probe->maps = calloc(probe->n_maps + 1, sizeof *probe->maps);
+    if (!probe->maps)
         return reason(HOST_MEMORY);
-    for (size_t i = 0; i < probing->n_maps; i++)
-        if (!read_map(next_line(reader), &probing->maps[i]))
+    for (size_t i = 0; i < probe->n_maps; i++)
+        if (!read_map(next_line(reader), &probe->maps[i]))
             return reason_with(KERNEL_INFO, "has a map that is not type,bytes");
-    const struct reason *reason = read_rest(reader, probing);
+    const struct reason *reason = read_rest(reader, probe);
     if (reason)
         return reason;
-    if (parameters + probing->n_maps + SAMPLING_PARAMETERS + probing->n_globals >= KERNEL_ARGUMENTS_LIMIT)
+    if (parameters + probe->n_maps + SAMPLING_PARAMETERS + probe->n_globals >= KERNEL_ARGUMENTS_LIMIT)
         return too_many_parameters();
     return NULL;
 }
 
-const struct reason *kernel_info_read(const char *path, struct probing *probing)
+const struct reason *kernel_info_read(const char *path, struct kernel_probe *probe)
 {
     struct reader reader = {.file = fopen(path, "re")};
     if (!reader.file)
         return reason_of_file(path, errno);
-    const struct reason *reason = read_all(&reader, probing);
+    const struct reason *reason = read_all(&reader, probe);
     free(reader.line);
     fclose(reader.file);
     return reason;
 }
 
-static bool are_equal(const struct probing *a, const struct probing *b)
+static bool are_equal(const struct kernel_probe *a, const struct kernel_probe *b)
 {
     bool equal = b->sampled && a->n_maps == b->n_maps && a->n_globals == b->n_globals;
     for (size_t i = 0; i < a->n_maps && equal; i++) {
@@ -298,22 +298,22 @@ static bool are_equal(const struct probing *a, const struct probing *b)
     return equal;
 }
 
-static void let_go(struct probing *probing)
+static void let_go(struct kernel_probe *probe)
 {
-    for (size_t i = 0; i < probing->n_maps && probing->maps; i++)
-        free(probing->maps[i].reduction);
-    for (size_t i = 0; i < probing->n_globals; i++)
-        free(probing->globals[i]);
-    free(probing->globals);
-    free(probing->maps);
-    free(atomic_load(&probing->capacities));
+    for (size_t i = 0; i < probe->n_maps && probe->maps; i++)
+        free(probe->maps[i].reduction);
+    for (size_t i = 0; i < probe->n_globals; i++)
+        free(probe->globals[i]);
+    free(probe->globals);
+    free(probe->maps);
+    free(atomic_load(&probe->capacities));
 }
 
-const struct reason *kernel_info_agrees(const char *path, const struct probing *probing)
+const struct reason *kernel_info_agrees(const char *path, const struct kernel_probe *probe)
 {
-    struct probing sampled = {.kernel = probing->kernel};
+    struct kernel_probe sampled = {.kernel = probe->kernel};
     const struct reason *reason = kernel_info_read(path, &sampled);
-    if (!reason && !are_equal(probing, &sampled))
+    if (!reason && !are_equal(probe, &sampled))
         reason = reason_with(KERNEL_INFO, "of the form for samples is about other maps");
     let_go(&sampled);
     return reason;

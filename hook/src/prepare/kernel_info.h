@@ -13,10 +13,10 @@ enum { KERNEL_ARGUMENTS_LIMIT = 512 };
 /* As kernel.info and event.log spell it. */
 const char *way_name(enum way way);
 
-/* Reads PATH into the maps and globals of PROBING, and the parameter count of its kernel. On failure returns why. */
-const struct reason *kernel_info_read(const char *path, struct probing *probing);
+/* Reads PATH into the maps and globals of PROBE, and the parameter count of its kernel. On failure returns why. */
+const struct reason *kernel_info_read(const char *path, struct kernel_probe *probe);
 
-/* Why what PATH says of the sampled form of PROBING does not go with PROBING; NULL if it does. */
-const struct reason *kernel_info_agrees(const char *path, const struct probing *probing);
+/* Why what PATH says of the sampled form of PROBE does not go with PROBE; NULL if it does. */
+const struct reason *kernel_info_agrees(const char *path, const struct kernel_probe *probe);
 
 #endif

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "booking.h"
 #include "device.h"
 #include "engine_client.h"
 #include "errand.h"
@@ -23,6 +22,7 @@
 #include "real.h"
 #include "reasons.h"
 #include "registry.h"
+#include "reservations.h"
 #include "sandbox.h"
 #include "settings.h"
 #include "streams.h"
@@ -30,30 +30,30 @@
 #include "variants.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct booking_folder last_folder;
+static struct budget_folder last_folder;
 
 void prepare_count_last(void)
 {
     if (sandbox_is_deadly() || pthread_mutex_trylock(&mutex) != 0)
         return; /* the end of the program does not wait for the engine */
-    booking_count_folder(&last_folder);
+    budget_count_folder(&last_folder);
     pthread_mutex_unlock(&mutex);
 }
 
 /* What became of a kernel; STATUS as the log spells it. */
-struct fate {
+struct prepare_result {
     const char *status;
     const struct reason *reason; /* NULL: probed */
 };
 
-static struct fate skipped(const struct reason *reason)
+static struct prepare_result skipped(const struct reason *reason)
 {
-    return (struct fate){"skipped", reason};
+    return (struct prepare_result){"skipped", reason};
 }
 
-static struct fate failed(const struct reason *reason)
+static struct prepare_result failed(const struct reason *reason)
 {
-    return (struct fate){"failed", reason};
+    return (struct prepare_result){"failed", reason};
 }
 
 static void read_parameters(struct kernel *kernel, const struct launch *launch)
@@ -114,76 +114,77 @@ static const struct reason *save_image(struct image *image, unsigned kept, const
     return NULL;
 }
 
-static const struct reason *read_info(struct probing *probing, const char *directory)
+static const struct reason *read_info(struct kernel_probe *probe, const char *directory)
 {
     char *path;
     if (asprintf(&path, "%s/kernel.info", directory) < 0)
         return reason(HOST_MEMORY);
-    const struct reason *reason = kernel_info_read(path, probing);
+    const struct reason *reason = kernel_info_read(path, probe);
     if (!reason)
-        event_log("[probe] read %s name %s n_param %zu n_probe %zu\n", path, probing->kernel->name,
-                  probing->kernel->n_parameters, probing->n_maps);
+        event_log("[probe] read %s name %s n_param %zu n_probe %zu\n", path, probe->kernel->name,
+                  probe->kernel->n_parameters, probe->n_maps);
     free(path);
     return reason;
 }
 
-static struct fate read_answer(struct probing *probing, const char *directory, const struct engine_answer *answer)
+static struct prepare_result read_answer(struct kernel_probe *probe, const char *directory,
+                                         const struct engine_answer *answer)
 {
     if (!*answer->text || strchr(answer->text, '/'))
         return failed(reason_with(ENGINE_FILE, answer->text));
-    const struct reason *reason = read_info(probing, directory);
+    const struct reason *reason = read_info(probe, directory);
     if (reason)
         return failed(reason);
-    if (probing->sampled != (probing->sampling.kind != SAMPLE_ALL))
+    if (probe->sampled != (probe->sampling.kind != SAMPLE_ALL))
         return failed(reason(SAMPLE_DISAGREES));
-    if (asprintf(&probing->load_path, "%s/%s", directory, answer->text) < 0)
+    if (asprintf(&probe->load_path, "%s/%s", directory, answer->text) < 0)
         return failed(reason(HOST_MEMORY));
-    return (struct fate){"probed", NULL};
+    return (struct prepare_result){"probed", NULL};
 }
 
 /* Loads what the engine made for one probe, in DIRECTORY. */
-static struct fate make_probing(struct probing *probing, const struct launch *launch, const char *directory,
-                                const struct engine_answer *answer)
+static struct prepare_result make_probe(struct kernel_probe *probe, const struct launch *launch, const char *directory,
+                                        const struct engine_answer *answer)
 {
     CUcontext context = NULL;
     if (answer->outcome == ENGINE_SKIPPED)
         return skipped(answer->reason);
     if (answer->outcome == ENGINE_FAILED)
         return failed(answer->reason);
-    struct fate fate = read_answer(probing, directory, answer);
-    if (fate.reason)
-        return fate;
+    struct prepare_result result = read_answer(probe, directory, answer);
+    if (result.reason)
+        return result;
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) != CUDA_SUCCESS || !context)
         return failed(reason(NO_CONTEXT));
     const struct reason *reason;
-    return variants_get(probing, launch, context, false, &reason) ? fate : failed(reason);
+    return variants_get(probe, launch, context, false, &reason) ? result : failed(reason);
 }
 
 /* The files of one probe among several are in a folder of its own. */
-static struct fate follow_answer(struct probing *probing, const struct launch *launch, const char *directory,
-                                 const struct engine_answer *answer)
+static struct prepare_result follow_answer(struct kernel_probe *probe, const struct launch *launch,
+                                           const char *directory, const struct engine_answer *answer)
 {
     static const char *const outcomes[] = {"ok", "skipped", "failed"};
     char *own = NULL;
     event_log("[probe] engine %s %s\n", outcomes[answer->outcome],
               answer->outcome == ENGINE_OK ? answer->text : answer->reason->written);
-    const bool named = !probing->probe || asprintf(&own, "%s/%s", directory, probing->probe) >= 0;
-    struct fate fate =
-        named ? make_probing(probing, launch, probing->probe ? own : directory, answer) : failed(reason(HOST_MEMORY));
+    const bool named = !probe->name || asprintf(&own, "%s/%s", directory, probe->name) >= 0;
+    struct prepare_result result =
+        named ? make_probe(probe, launch, probe->name ? own : directory, answer) : failed(reason(HOST_MEMORY));
     if (named)
         free(own);
-    atomic_store(&probing->reason, fate.reason);
-    return fate;
+    atomic_store(&probe->reason, result.reason);
+    return result;
 }
 
-/* What each probe makes of KERNEL; returns the fate of the first that is in it, else that of the first. */
-static struct fate ask_engine(struct kernel *kernel, const struct launch *launch, const char *directory,
-                              struct fate *fates)
+/* What each probe makes of KERNEL; returns the result of the first that is in it, else that of the first. */
+static struct prepare_result ask_engine(struct kernel *kernel, const struct launch *launch, const char *directory,
+                                        struct prepare_result *results)
 {
     char architecture[16];
     CUdevice device;
-    struct engine_answer *answers = calloc(kernel->n_probings, sizeof *answers);
-    struct fate fate = {0};
+    struct engine_answer *answers = calloc(kernel->n_probes, sizeof *answers);
+    struct prepare_result result = {0};
     if (!answers)
         return failed(reason(HOST_MEMORY));
     if (REAL_OR_NOT_FOUND(cuCtxGetDevice, &device) != CUDA_SUCCESS ||
@@ -192,27 +193,28 @@ static struct fate ask_engine(struct kernel *kernel, const struct launch *launch
         return failed(reason(NO_DEVICE));
     }
     kernel->block_threads = launch->block[0] * launch->block[1] * launch->block[2];
-    engine_prepare(directory, architecture, kernel->name, kernel->block_threads, answers, kernel->n_probings);
-    for (size_t i = 0; i < kernel->n_probings; i++) {
-        fates[i] = follow_answer(&kernel->probings[i], launch, directory, &answers[i]);
-        if (i == 0 || (fate.reason && !fates[i].reason))
-            fate = fates[i];
+    engine_prepare(directory, architecture, kernel->name, kernel->block_threads, answers, kernel->n_probes);
+    for (size_t i = 0; i < kernel->n_probes; i++) {
+        results[i] = follow_answer(&kernel->probes[i], launch, directory, &answers[i]);
+        if (i == 0 || (result.reason && !results[i].reason))
+            result = results[i];
     }
     free(answers);
-    return fate;
+    return result;
 }
 
 /* Counts what is in a kernel's folder, which this takes. The engine goes on writing there for a moment: the folder
  * before this one is looked at again. */
 static void count_folder(char *directory, bool has_image)
 {
-    booking_count_folder(&last_folder);
+    budget_count_folder(&last_folder);
     free(last_folder.path);
-    last_folder = (struct booking_folder){.path = directory, .has_image = has_image};
-    booking_count_folder(&last_folder);
+    last_folder = (struct budget_folder){.path = directory, .has_image = has_image};
+    budget_count_folder(&last_folder);
 }
 
-static struct fate make_probed(struct kernel *kernel, const struct launch *launch, unsigned kept, struct fate *fates)
+static struct prepare_result make_probed(struct kernel *kernel, const struct launch *launch, unsigned kept,
+                                         struct prepare_result *results)
 {
     struct image *image = launch->instance->code->image;
     const struct reason *reason;
@@ -223,13 +225,13 @@ static struct fate make_probed(struct kernel *kernel, const struct launch *launc
     if (!directory)
         return failed(reason_of_file("no directory for the kernel", errno));
     reason = save_image(image, kept, directory, &written);
-    struct fate fate = reason ? failed(reason) : ask_engine(kernel, launch, directory, fates);
+    struct prepare_result result = reason ? failed(reason) : ask_engine(kernel, launch, directory, results);
     kernel->folder = strdup(directory);
     count_folder(directory, written);
-    if (!fate.reason)
+    if (!result.reason)
         event_log("[probe] finish %p name %s n_param %zu n_probe %zu\n", (void *)launch->function, kernel->name,
-                  kernel->n_parameters, kernel->probings[0].n_maps);
-    return fate;
+                  kernel->n_parameters, kernel->probes[0].n_maps);
+    return result;
 }
 
 /* Why the machine code of a kernel is left alone; NULL: it is not. */
@@ -244,8 +246,8 @@ static const struct reason *code_refused(const struct kernel *kernel, const stru
     return code->lost ? code->lost : graft_faults_refuse(kernel->name);
 }
 
-/* What of its image is written for KERNEL, as FATBIN_PTX and a compute capability. PTX wins where the device can run it.
- * Returns why it is nothing, or NULL. */
+/* What of its image is written for KERNEL, as FATBIN_PTX and a compute capability. PTX wins where the device can run
+ * it. Returns why it is nothing, or NULL. */
 static const struct reason *choose_part(const struct kernel *kernel, const struct image *image, unsigned *kept)
 {
     CUdevice device;
@@ -264,7 +266,7 @@ static const struct reason *choose_part(const struct kernel *kernel, const struc
 }
 
 /* FATES[i].status is set where probe i came so far as to have one of its own. */
-static struct fate decide(struct kernel *kernel, const struct launch *launch, struct fate *fates)
+static struct prepare_result decide(struct kernel *kernel, const struct launch *launch, struct prepare_result *results)
 {
     const struct image *image = launch->instance->code->image;
     const struct reason *reason = atomic_load(&kernel->reason);
@@ -273,7 +275,7 @@ static struct fate decide(struct kernel *kernel, const struct launch *launch, st
         return skipped(reason);
     reason = settings_filter(kernel->name);
     if (reason)
-        return (struct fate){"filtered", reason};
+        return (struct prepare_result){"filtered", reason};
     if (settings.under_ncu)
         return skipped(reason(UNDER_NCU));
     if (sandbox_is_deadly())
@@ -283,56 +285,56 @@ static struct fate decide(struct kernel *kernel, const struct launch *launch, st
     if (!image->ptx && image->ptx_size)
         return failed(image->is_too_large ? reason(HOST_LIMIT) : reason(HOST_MEMORY));
     reason = choose_part(kernel, image, &kept);
-    return reason ? skipped(reason) : make_probed(kernel, launch, kept, fates);
+    return reason ? skipped(reason) : make_probed(kernel, launch, kept, results);
 }
 
 /* The first probe that the kernel can have, else the first. */
-static const struct probing *first_usable(const struct kernel *kernel)
+static const struct kernel_probe *first_usable(const struct kernel *kernel)
 {
-    for (size_t i = 0; i < kernel->n_probings; i++)
-        if (!atomic_load(&kernel->probings[i].reason))
-            return &kernel->probings[i];
-    return &kernel->probings[0];
+    for (size_t i = 0; i < kernel->n_probes; i++)
+        if (!atomic_load(&kernel->probes[i].reason))
+            return &kernel->probes[i];
+    return &kernel->probes[0];
 }
 
 /* What became of one probe among several in its kernel. */
-static void log_probing(const struct probing *probing, const struct launch *launch, struct fate fate)
+static void log_probe(const struct kernel_probe *probe, const struct launch *launch, struct prepare_result result)
 {
     char figures[FIGURES_SIZE];
-    const struct variant *variant = fate.reason ? NULL : variants_newest(launch->instance, probing);
-    const struct reason *told = fate.reason ? fate.reason : probing->note;
+    const struct variant *variant = result.reason ? NULL : variants_newest(launch->instance, probe);
+    const struct reason *told = result.reason ? result.reason : probe->note;
     figures_of(variant ? variant->function : NULL, launch, figures);
-    event_log("[probing] %u %s %s probe %s reason %s\n", probing->kernel->index, fate.status, figures, probing->probe,
+    event_log("[probing] %u %s %s probe %s reason %s\n", probe->kernel->index, result.status, figures, probe->name,
               told ? told->written : "-");
 }
 
 const struct reason *prepare_refused(const struct kernel *kernel, const struct launch *launch)
 {
     const struct image *image = launch->instance->code->image;
-    const struct reason *reason = booking_refuses_folder(image ? image_most(image) : 0);
+    const struct reason *reason = budget_refuses_folder(image ? image_most(image) : 0);
     const bool has_folder =
         reason && image && (image->ptx || !code_refused(kernel, image)) && !atomic_load(&kernel->reason);
     if (!has_folder || settings_filter(kernel->name))
         return NULL;
-    booking_refused(reason);
+    budget_refused(reason);
     return reason;
 }
 
-/* The kernel's registers, memory and occupancy belong to its fate, PTX or not. */
-static void log_fate(const struct kernel *kernel, const struct launch *launch, struct fate fate)
+/* The kernel's registers, memory and occupancy belong to the result, PTX or not. */
+static void log_result(const struct kernel *kernel, const struct launch *launch, struct prepare_result result)
 {
-    const struct probing *probing = first_usable(kernel);
+    const struct kernel_probe *probe = first_usable(kernel);
     char figures[FIGURES_SIZE];
     figures_of(registry_function(launch->instance, launch->function), launch, figures);
-    const struct reason *told = fate.reason ? fate.reason : probing->note;
-    event_log("[kernel] %u %s %s name %s reason %s\n", kernel->index, fate.status, figures, kernel->name,
+    const struct reason *told = result.reason ? result.reason : probe->note;
+    event_log("[kernel] %u %s %s name %s reason %s\n", kernel->index, result.status, figures, kernel->name,
               told ? told->written : "-");
-    if (!fate.reason) {
-        const struct variant *variant = variants_newest(launch->instance, probing);
+    if (!result.reason) {
+        const struct variant *variant = variants_newest(launch->instance, probe);
         figures_of(variant->function, launch, figures);
-        event_log("[kernel] %u probed-function %s way %s\n", kernel->index, figures, way_name(probing->way));
+        event_log("[kernel] %u probed-function %s way %s\n", kernel->index, figures, way_name(probe->way));
     }
-    event_log("[exec] funcmap-find %p %s\n", (void *)launch->function, fate.reason ? "fail" : "success");
+    event_log("[exec] funcmap-find %p %s\n", (void *)launch->function, result.reason ? "fail" : "success");
 }
 
 static enum kernel_status prepare_here(struct kernel *kernel, const struct launch *launch)
@@ -344,26 +346,26 @@ static enum kernel_status prepare_here(struct kernel *kernel, const struct launc
         event_log("[exec] funcmap-not-find %p\n", (void *)launch->function);
         trace_dir_note_device();
         read_parameters(kernel, launch);
-        struct fate fates[MOST_PROBES] = {0};
-        struct fate fate = decide(kernel, launch, fates);
-        log_fate(kernel, launch, fate);
-        for (size_t i = 0; i < kernel->n_probings; i++)
-            if (fates[i].status && kernel->probings[i].probe)
-                log_probing(&kernel->probings[i], launch, fates[i]);
+        struct prepare_result results[MOST_PROBES] = {0};
+        struct prepare_result result = decide(kernel, launch, results);
+        log_result(kernel, launch, result);
+        for (size_t i = 0; i < kernel->n_probes; i++)
+            if (results[i].status && kernel->probes[i].name)
+                log_probe(&kernel->probes[i], launch, results[i]);
         capture_mode_restore(mode);
-        status = fate.reason ? KERNEL_PASSED : KERNEL_PROBED;
-        atomic_store(&kernel->reason, fate.reason);
+        status = result.reason ? KERNEL_PASSED : KERNEL_PROBED;
+        atomic_store(&kernel->reason, result.reason);
         atomic_store_explicit(&kernel->status, status, memory_order_release);
     }
     pthread_mutex_unlock(&mutex);
     return status;
 }
 
-/* What is to be prepared: the kernel for a launch, or the sampled form of a probing. */
+/* What is to be prepared: the kernel for a launch, or the sampled form of a probe. */
 struct preparation {
     struct kernel *kernel;
     const struct launch *launch;
-    struct probing *form;
+    struct kernel_probe *form;
     enum kernel_status status;
 };
 
@@ -381,16 +383,16 @@ enum kernel_status prepare_kernel(struct kernel *kernel, const struct launch *la
 }
 
 /* The engine makes its files in a folder of the probe's. */
-static char *sampled_folder(const struct probing *probing)
+static char *sampled_folder(const struct kernel_probe *probe)
 {
-    const char *probe = probing->probe ? probing->probe : "", *slash = *probe ? "/" : "";
+    const char *name = probe->name ? probe->name : "", *slash = *name ? "/" : "";
     char *path = NULL;
-    if (!probing->kernel->folder || asprintf(&path, "%s/%s%ssampled", probing->kernel->folder, probe, slash) < 0)
+    if (!probe->kernel->folder || asprintf(&path, "%s/%s%ssampled", probe->kernel->folder, name, slash) < 0)
         return NULL;
     return path;
 }
 
-static const struct reason *read_sampled(struct probing *probing, const char *folder,
+static const struct reason *read_sampled(struct kernel_probe *probe, const char *folder,
                                          const struct engine_answer *answer)
 {
     char *info = NULL;
@@ -398,18 +400,18 @@ static const struct reason *read_sampled(struct probing *probing, const char *fo
         return answer->reason;
     if (!*answer->text || strchr(answer->text, '/'))
         return reason_with(ENGINE_FILE, answer->text);
-    if (asprintf(&probing->sampled_form.load_path, "%s/%s", folder, answer->text) < 0 ||
+    if (asprintf(&probe->sampled_form.load_path, "%s/%s", folder, answer->text) < 0 ||
         asprintf(&info, "%s/kernel.info", folder) < 0)
         return reason(HOST_MEMORY);
-    const struct reason *reason = kernel_info_agrees(info, probing);
+    const struct reason *reason = kernel_info_agrees(info, probe);
     free(info);
     return reason;
 }
 
-static const struct reason *make_sampled(struct probing *probing)
+static const struct reason *make_sampled(struct kernel_probe *probe)
 {
-    const struct kernel *kernel = probing->kernel;
-    char architecture[16], *folder = sampled_folder(probing);
+    const struct kernel *kernel = probe->kernel;
+    char architecture[16], *folder = sampled_folder(probe);
     struct engine_answer answer;
     CUdevice device;
     if (!folder)
@@ -421,53 +423,53 @@ static const struct reason *make_sampled(struct probing *probing)
     }
     count_folder(NULL, false); /* without this one, which is counted by itself */
     engine_prepare_sampled(kernel->folder, architecture, kernel->name, kernel->block_threads,
-                           (size_t)(probing - kernel->probings), &answer);
-    const struct reason *reason = read_sampled(probing, folder, &answer);
+                           (size_t)(probe - kernel->probes), &answer);
+    const struct reason *reason = read_sampled(probe, folder, &answer);
     count_folder(folder, false);
     return reason;
 }
 
 static void prepare_form_errand(void *argument)
 {
-    struct probing *probing = ((struct preparation *)argument)->form;
-    struct sampled_form *form = &probing->sampled_form;
+    struct kernel_probe *probe = ((struct preparation *)argument)->form;
+    struct sampled_form *form = &probe->sampled_form;
     pthread_mutex_lock(&mutex);
-    if (!atomic_load(&form->ready) && !booking_refuses_folder(0)) {
+    if (!atomic_load(&form->ready) && !budget_refuses_folder(0)) {
         int mode = capture_mode_relax();
-        const struct reason *reason = make_sampled(probing);
+        const struct reason *reason = make_sampled(probe);
         capture_mode_restore(mode);
-        event_log("[probe] sampled kernel %u probe %s reason %s\n", probing->kernel->index,
-                  probing->probe ? probing->probe : "-", reason ? reason->written : "-");
+        event_log("[probe] sampled kernel %u probe %s reason %s\n", probe->kernel->index,
+                  probe->name ? probe->name : "-", reason ? reason->written : "-");
         atomic_store(&form->reason, reason);
         atomic_store_explicit(&form->ready, true, memory_order_release);
     }
     pthread_mutex_unlock(&mutex);
 }
 
-void prepare_sampled_form(struct probing *probing)
+void prepare_sampled_form(struct kernel_probe *probe)
 {
-    errand_run(prepare_form_errand, &(struct preparation){.form = probing});
+    errand_run(prepare_form_errand, &(struct preparation){.form = probe});
 }
 
-void prepare_give_up_sampled(struct probing *probing, const struct reason *reason)
+void prepare_give_up_sampled(struct kernel_probe *probe, const struct reason *reason)
 {
-    if (!atomic_exchange(&probing->sampled_form.reason, reason))
-        event_log("[probe] sampled kernel %u probe %s reason %s\n", probing->kernel->index,
-                  probing->probe ? probing->probe : "-", reason->written);
+    if (!atomic_exchange(&probe->sampled_form.reason, reason))
+        event_log("[probe] sampled kernel %u probe %s reason %s\n", probe->kernel->index,
+                  probe->name ? probe->name : "-", reason->written);
 }
 
-void prepare_give_up(struct probing *probing, const struct launch *launch, const struct reason *reason)
+void prepare_give_up(struct kernel_probe *probe, const struct launch *launch, const struct reason *reason)
 {
-    struct kernel *kernel = probing->kernel;
+    struct kernel *kernel = probe->kernel;
     pthread_mutex_lock(&mutex);
-    if (!atomic_load(&probing->reason) && atomic_load(&kernel->status) == KERNEL_PROBED) {
-        atomic_store(&probing->reason, reason);
-        if (probing->probe)
-            log_probing(probing, launch, failed(reason));
+    if (!atomic_load(&probe->reason) && atomic_load(&kernel->status) == KERNEL_PROBED) {
+        atomic_store(&probe->reason, reason);
+        if (probe->name)
+            log_probe(probe, launch, failed(reason));
         if (atomic_load(&first_usable(kernel)->reason)) {
             atomic_store(&kernel->reason, reason);
             atomic_store_explicit(&kernel->status, KERNEL_PASSED, memory_order_release);
-            log_fate(kernel, launch, failed(reason));
+            log_result(kernel, launch, failed(reason));
         }
     }
     pthread_mutex_unlock(&mutex);
@@ -509,5 +511,5 @@ void prepare_log_unlisted(void)
 void prepare_reset(void)
 {
     pthread_mutex_init(&mutex, NULL);
-    last_folder = (struct booking_folder){0};
+    last_folder = (struct budget_folder){0};
 }

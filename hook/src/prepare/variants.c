@@ -19,15 +19,15 @@
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* The list of the variants of PROBING for INSTANCE. */
-static _Atomic(struct variant *) *list_of(struct instance *instance, const struct probing *probing)
+/* The list of the variants of PROBE for INSTANCE. */
+static _Atomic(struct variant *) *list_of(struct instance *instance, const struct kernel_probe *probe)
 {
-    return &instance->variants[probing - probing->kernel->probings];
+    return &instance->variants[probe - probe->kernel->probes];
 }
 
-const struct variant *variants_newest(const struct instance *instance, const struct probing *probing)
+const struct variant *variants_newest(const struct instance *instance, const struct kernel_probe *probe)
 {
-    return atomic_load(&instance->variants[probing - probing->kernel->probings]);
+    return atomic_load(&instance->variants[probe - probe->kernel->probes]);
 }
 
 static struct variant *find(_Atomic(struct variant *) *list, CUcontext context, bool sampled)
@@ -51,16 +51,16 @@ static void copy_attributes(CUfunction original, CUfunction probed)
     }
 }
 
-static const struct reason *find_globals(const struct probing *probing, const struct code *code,
+static const struct reason *find_globals(const struct kernel_probe *probe, const struct code *code,
                                          struct variant *variant)
 {
-    variant->globals = calloc(probing->n_globals + 1, sizeof *variant->globals);
-    variant->global_sizes = calloc(probing->n_globals + 1, sizeof *variant->global_sizes);
+    variant->globals = calloc(probe->n_globals + 1, sizeof *variant->globals);
+    variant->global_sizes = calloc(probe->n_globals + 1, sizeof *variant->global_sizes);
     if (!variant->globals || !variant->global_sizes)
         return reason(HOST_MEMORY);
-    for (size_t i = 0; i < probing->n_globals; i++) {
+    for (size_t i = 0; i < probe->n_globals; i++) {
         const struct reason *reason =
-            shared_variable(code, probing->globals[i], &variant->globals[i], &variant->global_sizes[i]);
+            shared_variable(code, probe->globals[i], &variant->globals[i], &variant->global_sizes[i]);
         if (reason)
             return reason;
     }
@@ -86,14 +86,15 @@ static uint8_t *read_file(const char *path, size_t *length)
     return bytes;
 }
 
-static const struct reason *load_module(const struct probing *probing, const struct code *code, struct variant *variant)
+static const struct reason *load_module(const struct kernel_probe *probe, const struct code *code,
+                                        struct variant *variant)
 {
-    const char *path = variant->sampled ? probing->sampled_form.load_path : probing->load_path;
+    const char *path = variant->sampled ? probe->sampled_form.load_path : probe->load_path;
     size_t size;
     uint8_t *image = read_file(path, &size);
     if (!image)
         return reason_with(PROBED_UNREADABLE, path);
-    const struct reason *reason = shared_patch(probing, code, image, size);
+    const struct reason *reason = shared_patch(probe, code, image, size);
     if (reason) {
         free(image);
         return reason;
@@ -104,20 +105,20 @@ static const struct reason *load_module(const struct probing *probing, const str
         variant->module = NULL;
         return reason_with(DRIVER_REFUSED, path, reason_error_name(result));
     }
-    result = REAL_OR_NOT_FOUND(cuModuleGetFunction, &variant->function, variant->module, probing->kernel->name);
+    result = REAL_OR_NOT_FOUND(cuModuleGetFunction, &variant->function, variant->module, probe->kernel->name);
     return result == CUDA_SUCCESS ? NULL : reason_with(KERNEL_MISSING, reason_error_name(result));
 }
 
-static const struct reason *load(const struct probing *probing, const struct launch *launch, struct variant *variant)
+static const struct reason *load(const struct kernel_probe *probe, const struct launch *launch, struct variant *variant)
 {
     const struct code *code = launch->instance->code;
-    const struct reason *reason = load_module(probing, code, variant);
+    const struct reason *reason = load_module(probe, code, variant);
     if (!reason)
-        reason = parameters_agree(probing, variant);
+        reason = parameters_agree(probe, variant);
     if (!reason)
-        reason = find_globals(probing, code, variant);
+        reason = find_globals(probe, code, variant);
     if (!reason)
-        reason = shared_find_constants(probing, code, variant);
+        reason = shared_find_constants(probe, code, variant);
     if (reason) {
         variant->function = NULL;
         return reason;
@@ -128,7 +129,7 @@ static const struct reason *load(const struct probing *probing, const struct lau
     return NULL;
 }
 
-static struct variant *make(struct probing *probing, const struct launch *launch, CUcontext context, bool sampled)
+static struct variant *make(struct kernel_probe *probe, const struct launch *launch, CUcontext context, bool sampled)
 {
     struct variant *variant = calloc(1, sizeof *variant);
     if (!variant)
@@ -138,13 +139,13 @@ static struct variant *make(struct probing *probing, const struct launch *launch
     CUresult result = REAL_OR_NOT_FOUND(cuCtxGetDevice, &variant->device);
     int mode = capture_mode_relax();
     if (result == CUDA_SUCCESS)
-        variant->reason = load(probing, launch, variant);
+        variant->reason = load(probe, launch, variant);
     else
         variant->reason = reason_of_driver(result);
     if (!variant->reason && !(variant->pool = buffers_pool(context)))
         variant->reason = reason(NO_STREAM);
     capture_mode_restore(mode);
-    _Atomic(struct variant *) *list = list_of(launch->instance, probing);
+    _Atomic(struct variant *) *list = list_of(launch->instance, probe);
     variant->next = atomic_load_explicit(list, memory_order_relaxed);
     atomic_store_explicit(list, variant, memory_order_release);
     return variant;
@@ -152,7 +153,7 @@ static struct variant *make(struct probing *probing, const struct launch *launch
 
 /* What is to be made, and then what was. */
 struct wanted {
-    struct probing *probing;
+    struct kernel_probe *probe;
     const struct launch *launch;
     CUcontext context;
     bool sampled;
@@ -163,19 +164,19 @@ static void make_wanted(void *argument)
 {
     struct wanted *wanted = argument;
     pthread_mutex_lock(&mutex);
-    wanted->variant = find(list_of(wanted->launch->instance, wanted->probing), wanted->context, wanted->sampled);
+    wanted->variant = find(list_of(wanted->launch->instance, wanted->probe), wanted->context, wanted->sampled);
     if (!wanted->variant)
-        wanted->variant = make(wanted->probing, wanted->launch, wanted->context, wanted->sampled);
+        wanted->variant = make(wanted->probe, wanted->launch, wanted->context, wanted->sampled);
     pthread_mutex_unlock(&mutex);
 }
 
-struct variant *variants_get(struct probing *probing, const struct launch *launch, CUcontext context, bool sampled,
+struct variant *variants_get(struct kernel_probe *probe, const struct launch *launch, CUcontext context, bool sampled,
                              const struct reason **reason)
 {
-    _Atomic(struct variant *) *list = list_of(launch->instance, probing);
+    _Atomic(struct variant *) *list = list_of(launch->instance, probe);
     struct variant *variant = find(list, context, sampled);
     if (!variant) {
-        struct wanted wanted = {probing, launch, context, sampled, NULL};
+        struct wanted wanted = {probe, launch, context, sampled, NULL};
         errand_run(make_wanted, &wanted);
         variant = wanted.variant;
     }

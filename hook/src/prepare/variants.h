@@ -5,13 +5,13 @@
 #include "kernel.h"
 #include "launch.h"
 
-/* The variant of PROBING for the launch's instance in the current CONTEXT, loaded on first use; NULL if that failed, and
+/* The variant of PROBE for the launch's instance in the current CONTEXT, loaded on first use; NULL if that failed, and
  * *REASON says why. The load path, maps and globals are set. SAMPLED: its sampled form, which is ready. */
-struct variant *variants_get(struct probing *probing, const struct launch *launch, CUcontext context, bool sampled,
+struct variant *variants_get(struct kernel_probe *probe, const struct launch *launch, CUcontext context, bool sampled,
                              const struct reason **reason);
 
-/* The variant of PROBING that was loaded last for INSTANCE; NULL: none. */
-const struct variant *variants_newest(const struct instance *instance, const struct probing *probing);
+/* The variant of PROBE that was loaded last for INSTANCE; NULL: none. */
+const struct variant *variants_newest(const struct instance *instance, const struct kernel_probe *probe);
 
 /* The program unloads CODE: so do we with what was made of it. */
 void variants_unload(struct code *code);

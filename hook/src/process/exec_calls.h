@@ -6,8 +6,8 @@
 
 enum { EXEC_FUNCTIONS = 9 };
 
-/* Each of them calls LEAVE first, and STAY if it has failed. LIST receives their names, and the functions that stand before
- * those of the C library. */
+/* Each of them calls LEAVE first, and STAY if it has failed. LIST receives their names, and the functions that stand
+ * before those of the C library. */
 void exec_calls_watch(void (*leave)(void), void (*stay)(void), struct reference list[EXEC_FUNCTIONS]);
 
 #endif

@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* COPIED: this is a child, and has not noticed yet. OFF is for good; WAITING: no kernel has been launched yet; ON: there
- * is a trace; ENDING: its last records are being saved, and later launches are none of its business. */
+/* COPIED: this is a child, and has not noticed yet. OFF is for good; WAITING: no kernel has been launched yet; ON:
+ * there is a trace; ENDING: its last records are being saved, and later launches are none of its business. */
 enum state { COPIED, OFF, WAITING, ON, ENDING };
 
 /* In memory that the system fills with zeros in a child, whoever makes it: a program may do so by a system call of its

@@ -13,8 +13,8 @@ bool hook_launching(void);
 /* Whether there is a trace that still takes records. */
 bool hook_is_on(void);
 
-/* The first launch shall call BEGIN; if that returns false, the process is not traced. A child calls IN_CHILD, which ends
- * with hook_state_reset, when it asks for the first time whether it is traced: unless it was called before. */
+/* The first launch shall call BEGIN; if that returns false, the process is not traced. A child calls IN_CHILD, which
+ * ends with hook_state_reset, when it asks for the first time whether it is traced: unless it was called before. */
 void hook_state_wait(bool (*begin)(void), void (*in_child)(void));
 
 /* The last records are being saved, and later launches are none of the trace's business. False but for the first

@@ -1,5 +1,5 @@
-/* A program whose first thread leaves with pthread_exit ends with the last of its other threads. Ours never end, so one of
- * them ends it then. Threads of the driver count as the program's: it ends when it would without us. */
+/* A program whose first thread leaves with pthread_exit ends with the last of its other threads. Ours never end, so one
+ * of them ends it then. Threads of the driver count as the program's: it ends when it would without us. */
 #ifndef TUI_PROBE_LAST_THREAD_H
 #define TUI_PROBE_LAST_THREAD_H
 
@@ -9,11 +9,12 @@
  * once. */
 void last_thread_watch(void (*end)(int status));
 
-/* The calling thread leaves by the system call, of which the C library sees nothing. Where it is the first one, the process
- * ends with STATUS as its last thread does. BEGUN: threads of ours run. */
+/* The calling thread leaves by the system call, of which the C library sees nothing. Where it is the first one, the
+ * process ends with STATUS as its last thread does. BEGUN: threads of ours run. */
 void last_thread_leaves(int status, bool begun);
 
-/* To be called before threads of ours run: a first thread of which the system says nothing is looked at now and then. */
+/* To be called before threads of ours run: a first thread of which the system says nothing is looked at now and
+ * then. */
 void last_thread_begin(void);
 
 #endif

@@ -12,13 +12,12 @@
 #include "allocations.h"
 #include "background.h"
 #include "benchmark.h"
-#include "beside.h"
-#include "booking.h"
 #include "buffers.h"
 #include "capacities.h"
 #include "clock.h"
 #include "context_holds.h"
 #include "control.h"
+#include "deadline.h"
 #include "drain.h"
 #include "drain_dropped.h"
 #include "engine_client.h"
@@ -28,25 +27,26 @@
 #include "executable.h"
 #include "graph_captured.h"
 #include "graph_log.h"
-#include "graph_twin.h"
+#include "graph_probed_copy.h"
 #include "hook_state.h"
 #include "host_memory.h"
 #include "kernels.h"
 #include "last_thread.h"
 #include "launch_counts.h"
 #include "launch_log.h"
+#include "legacy_launch.h"
 #include "loader.h"
 #include "log_file.h"
 #include "memusage.h"
 #include "nvtx.h"
 #include "own_file.h"
 #include "packed_log.h"
-#include "patience.h"
 #include "prepare.h"
 #include "raw_calls.h"
 #include "reasons.h"
 #include "references.h"
 #include "registry.h"
+#include "reservations.h"
 #include "result.h"
 #include "run_notes.h"
 #include "sandbox.h"
@@ -54,13 +54,13 @@
 #include "settings.h"
 #include "signal_calls.h"
 #include "signals.h"
-#include "stepwise.h"
 #include "streams.h"
 #include "system_call.h"
 #include "threads.h"
 #include "timing.h"
 #include "trace_dir.h"
 #include "unloading.h"
+#include "unseen_drivers.h"
 
 enum {
     GIVE_UP_MILLISECONDS = 200,
@@ -112,7 +112,7 @@ static void last_words(void)
 {
     const struct reason *reason = NULL;
     if (!sandbox_is_deadly())
-        beside_tell();
+        unseen_drivers_report();
     if (!atomic_load(&gave_up_after) || !atomic_load(&interrupted))
         what_is_left();
     uint64_t dropped = drain_dropped_count(&reason);
@@ -181,8 +181,8 @@ static bool finish(bool here)
 }
 
 /* Ends the trace, once; later launches pass through unseen. False if a thread of ours hangs and has not said the last
- * words. HERE: the thread that ends the process is the calling one. Takes no lock and allocates nothing, for it may run in
- * a signal handler. */
+ * words. HERE: the thread that ends the process is the calling one. Takes no lock and allocates nothing, for it may run
+ * in a signal handler. */
 static bool end(bool here)
 {
     if (getpid() != owner)
@@ -190,7 +190,7 @@ static bool end(bool here)
     const bool taken_over = !here && hook_state_is_ending(); /* from a thread that a signal has stopped */
     if (!hook_state_end() && !taken_over) {
         if (!hook_state_is_ending())
-            beside_tell();
+            unseen_drivers_report();
         return wait_for_other();
     }
     const uint64_t began = clock_now(), before = atomic_load(&waited_since);
@@ -248,7 +248,7 @@ static void save_with_status(int status, void *unused)
 
 static void end_at_signal(void)
 {
-    patience_shorten();
+    deadline_shorten();
     if (!end(false)) {
         signals_let_go(); /* they may have the locks that telling takes */
         tell();
@@ -306,7 +306,7 @@ static void begin_in_child(void)
     kernels_reset();
     unloading_reset();
     prepare_reset();
-    booking_reset();
+    budget_reset();
     control_reset();
     host_memory_reset();
     background_reset();
@@ -317,11 +317,11 @@ static void begin_in_child(void)
     memusage_reset();
     capacities_reset();
     drain_reset();
-    stepwise_reset();
+    legacy_launch_reset();
     streams_reset();
     timing_reset();
     executables_reset();
-    twins_reset();
+    probed_copies_reset();
     graph_captured_reset();
     engine_reset();
     errand_reset();
@@ -330,8 +330,8 @@ static void begin_in_child(void)
     threads_reset();
     launch_counts_reset();
     nvtx_reset();
-    patience_reset();
-    beside_reset();
+    deadline_reset();
+    unseen_drivers_reset();
     clock_start();
     hook_state_reset();
 }

@@ -1,5 +1,5 @@
-/* How programs ask the dynamic loader for the driver. What they name libcuda.so.1 is us already, by our SONAME; `dlopen`
- * and `dlmopen` are interposed (loader_entry.S) for the other names and paths. */
+/* How programs ask the dynamic loader for the driver. What they name libcuda.so.1 is us already, by our SONAME;
+ * `dlopen` and `dlmopen` are interposed (loader_entry.S) for the other names and paths. */
 #ifndef TUI_PROBE_LOADER_H
 #define TUI_PROBE_LOADER_H
 
@@ -21,8 +21,8 @@ void *loader_open(const char *path, int flags);
 const char *loader_name(const char *name, const void *caller);
 const char *loader_name_in(long list, const char *name, const void *caller);
 
-/* The functions that ours stand before. They tell whom to open a library for by their return address, so they are jumped
- * to and not called. */
+/* The functions that ours stand before. They tell whom to open a library for by their return address, so they are
+ * jumped to and not called. */
 void *loader_next_dlopen(void);
 void *loader_next_dlmopen(void);
 

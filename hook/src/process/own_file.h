@@ -21,8 +21,8 @@ struct own_file {
  * errno, if there is none. */
 bool own_file_take(struct own_file *file, int number);
 
-/* Creates the file PATH in FOLDER and takes it, with FLAGS besides. Its owner may read and write it, and those of a folder
- * look into it, whatever umask the program has: others of the run read it. */
+/* Creates the file PATH in FOLDER and takes it, with FLAGS besides. Its owner may read and write it, and those of a
+ * folder look into it, whatever umask the program has: others of the run read it. */
 bool own_file_create(struct own_file *file, int folder, const char *path, int flags);
 bool own_folder_create(int folder, const char *path, mode_t mode);
 

@@ -4,8 +4,8 @@
 
 #include "references.h"
 
-/* END comes before the process ends with a status, END_THREAD before the calling thread does; LEAVE before another program
- * takes its place, and STAY where that has failed. */
+/* END comes before the process ends with a status, END_THREAD before the calling thread does; LEAVE before another
+ * program takes its place, and STAY where that has failed. */
 struct raw_call_ends {
     void (*end)(int status);
     void (*end_thread)(int status);

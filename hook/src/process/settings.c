@@ -169,7 +169,7 @@ void settings_read(void)
     settings.probe = text("TUI_PROBE_PROBE");
     settings.ending = text("TUI_PROBE_ENDING");
     settings.notes = text("TUI_PROBE_NOTES");
-    settings.beside = text("TUI_PROBE_BESIDE");
+    settings.unseen_drivers = text("TUI_PROBE_BESIDE");
     settings.probe_folder = text("TUI_PROBE_PROBE_FOLDER");
     settings.only = substrings("TUI_PROBE_KERNELS");
     settings.never = substrings("TUI_PROBE_FILTER");

@@ -65,7 +65,7 @@ struct settings {
     unsigned engine_timeout; /* seconds to wait for the engine */
     const char *ending;      /* a file that is there once the run is asked to end; NULL: nobody tells */
     const char *notes;       /* a file for lines to the launcher, see run_notes.h; NULL: nobody reads them */
-    const char *beside;      /* a file for lines about drivers that are not called by us; NULL: nobody asks */
+    const char *unseen_drivers;      /* a file for lines about drivers that are not called by us; NULL: nobody asks */
     unsigned exit_timeout;   /* seconds that the end of the program may wait for its kernels */
     const char *control;       /* path of the run's control page; NULL: there is none */
     uint64_t max_write_rate; /* bytes per second, where launches are sampled; CONTROL_NO_LIMIT: any */

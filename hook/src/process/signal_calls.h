@@ -1,5 +1,5 @@
-/* The functions by which a program sends itself a signal: it may have given that back to the system, which would end the
- * process before its results are saved. */
+/* The functions by which a program sends itself a signal: it may have given that back to the system, which would end
+ * the process before its results are saved. */
 #ifndef TUI_PROBE_SIGNAL_CALLS_H
 #define TUI_PROBE_SIGNAL_CALLS_H
 

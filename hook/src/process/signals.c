@@ -130,7 +130,8 @@ static void stop(int thread, void *signal_number)
         system_call(SYS_tgkill, getpid(), thread, *(int *)signal_number);
 }
 
-/* The system would have ended all threads of the program with the signal: none of them goes on while records are saved. */
+/* The system would have ended all threads of the program with the signal: none of them goes on while records are
+ * saved. */
 static void stop_all(void)
 {
     int signal_number = stopping_signal();

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* SIGTERM, SIGINT, SIGHUP and the like, where the program leaves them to the system, first call END on a thread of
- * ours and then end the process as they would have. All threads of the program stop meanwhile. TELL is for signals_tell. */
+/* SIGTERM, SIGINT, SIGHUP and the like, where the program leaves them to the system, first call END on a thread of ours
+ * and then end the process as they would have. All threads of the program stop meanwhile. TELL is for signals_tell. */
 void signals_watch(void (*end)(void), void (*tell)(void));
 
 /* Has that thread call TELL. Safe in a signal handler. */
@@ -30,8 +30,9 @@ void signals_stop_here(void);
 /* The stopped threads go on: one of them may have been stopped with a lock that saving the records waits for. */
 void signals_let_go(void);
 
-/* The program is about to send itself this signal, which it may have given back to the system since. Where that would end
- * the process, it is watched again; one that is blocked stays as it is, and so does what the program does with it. */
+/* The program is about to send itself this signal, which it may have given back to the system since. Where that would
+ * end the process, it is watched again; one that is blocked stays as it is, and so does what the program does
+ * with it. */
 void signals_expect(int signal_number);
 
 /* The signal that has come and ends the process; 0 before. */

@@ -141,7 +141,8 @@ static struct chunk *chunk_at_hand(struct pool *pool, size_t size)
     return chunk_at_hand(pool, size);
 }
 
-/* The same, waiting a moment for the draining thread if there is something to wait for, and no other launch to record. */
+/* The same, waiting a moment for the draining thread if there is something to wait for, and no other launch to
+ * record. */
 static struct chunk *find_chunk(struct pool *pool, size_t size, bool may_wait, const struct reason **reason)
 {
     struct timespec deadline = clock_deadline(WAIT_MILLISECONDS);
@@ -162,13 +163,13 @@ static struct chunk *find_chunk(struct pool *pool, size_t size, bool may_wait, c
     return NULL;
 }
 
-static void fill_piece(struct piece *piece, const struct launch *launch, struct probing *probing, size_t offset)
+static void fill_piece(struct piece *piece, const struct launch *launch, struct kernel_probe *probe, size_t offset)
 {
     piece->stamp = result_stamp(launch->time);
     piece->number = launch->number;
-    piece->probing = probing;
+    piece->probe = probe;
     piece->capacities = launch->capacities;
-    piece->key = launch->key;
+    piece->group = launch->group;
     piece->offset = offset;
     memcpy(piece->grid, launch->grid, sizeof piece->grid);
     memcpy(piece->block, launch->block, sizeof piece->block);
@@ -194,13 +195,14 @@ static const struct reason *too_large(size_t needed, size_t limit)
     return reason_with(LAUNCH_TOO_LARGE, reason_number(texts[0], needed), reason_number(texts[1], limit));
 }
 
-/* Where only some launches are probed there is another; and nodes of a graph hold chunks until the last has its piece. */
+/* Where only some launches are probed there is another; and nodes of a graph hold chunks until the last has its
+ * piece. */
 static bool may_wait(const struct launch *launch)
 {
     return !settings.scheduled && !launch->replayed;
 }
 
-struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struct probing *probing, size_t size,
+struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struct kernel_probe *probe, size_t size,
                            struct claim *claim, const struct reason **reason)
 {
     size = (size + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT;
@@ -219,7 +221,7 @@ struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struc
             chunk->begun = launch->time;
         claim->piece = chunk->n_pieces++;
         claim->memory = chunk->memory + chunk->used;
-        fill_piece(&chunk->pieces[claim->piece], launch, probing, chunk->used);
+        fill_piece(&chunk->pieces[claim->piece], launch, probe, chunk->used);
         chunk->used += size;
         chunk->in_flight++;
         claim->chunk = chunk;

@@ -20,9 +20,9 @@ enum { BUFFER_ALIGNMENT = 256, IDLE_MILLISECONDS = 50, OLD_MILLISECONDS = 250 };
 struct piece {
     uint64_t stamp;  /* microseconds since the zero of the trace, unique: the result's name */
     uint64_t number; /* of the launch */
-    struct probing *probing;
+    struct kernel_probe *probe;
     const struct capacities *capacities;
-    struct key *key; /* of the launch; NULL: no launch follows from this one */
+    struct shape_group *group; /* of the launch; NULL: no launch follows from this one */
     size_t offset;
     uint32_t grid[3], block[3], shared;
     bool void_launch; /* the probed launch failed: nothing to save */
@@ -86,7 +86,7 @@ struct claim {
 };
 
 /* Takes SIZE bytes for LAUNCH. On failure returns NULL and why. */
-struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struct probing *probing, size_t size,
+struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struct kernel_probe *probe, size_t size,
                            struct claim *claim, const struct reason **reason);
 
 /* To be called once the launch has returned. */
@@ -95,8 +95,8 @@ void buffers_launched(struct chunk *chunk, const struct claim *claim, const stru
 /* Whether records wait for launches under way, which other threads make. Takes no lock. */
 bool buffers_wait_for_launches(void);
 
-/* What the calling thread holds, for a handler of a signal that ends the process in the middle of a launch; NULL if that
- * is nothing. */
+/* What the calling thread holds, for a handler of a signal that ends the process in the middle of a launch; NULL if
+ * that is nothing. */
 struct claim *buffers_own_claim(void);
 
 /* Its launch will never return: what it holds is not waited for. The lock is held; CLAIM may be NULL. */

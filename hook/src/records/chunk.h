@@ -25,7 +25,7 @@ CUresult chunk_wait(struct chunk *chunk);
 /* Pieces whose results would be written. */
 size_t chunk_results(const struct chunk *chunk);
 
-/* Its results will not be written, for REASON: counts them as dropped, and gives back what is booked for them. */
+/* Its results will not be written, for REASON: counts them as dropped, and gives back what is reserved for them. */
 void chunk_lose(const struct chunk *chunk, const struct reason *reason);
 
 /* Takes *LINK out of its list, counts its results as dropped, and frees it. */

@@ -10,15 +10,15 @@
 #include "buffers.h"
 #include "chunk.h"
 #include "clock.h"
+#include "deadline.h"
 #include "disk.h"
 #include "drain_dropped.h"
 #include "drain_wake.h"
 #include "event_log.h"
 #include "graft_faults.h"
-#include "graph_twin.h"
+#include "graph_probed_copy.h"
 #include "liveness.h"
 #include "outside.h"
-#include "patience.h"
 #include "pool.h"
 #include "real.h"
 #include "reasons.h"
@@ -127,7 +127,7 @@ static CUresult save_results(struct chunk *chunk)
 static bool was_before(const struct chunk *chunk, size_t piece)
 {
     for (size_t i = 0; i < piece; i++)
-        if (!chunk->pieces[i].void_launch && chunk->pieces[i].probing->kernel == chunk->pieces[piece].probing->kernel)
+        if (!chunk->pieces[i].void_launch && chunk->pieces[i].probe->kernel == chunk->pieces[piece].probe->kernel)
             return true;
     return false;
 }
@@ -140,7 +140,7 @@ static void list_kernels(const struct chunk *chunk, char *text, size_t size)
     for (size_t i = 0; i < chunk->n_pieces && used + 12 < size; i++)
         if (!chunk->pieces[i].void_launch && !was_before(chunk, i))
             used += (size_t)snprintf(text + used, size - used, "%s%u", used ? "," : "",
-                                     chunk->pieces[i].probing->kernel->index);
+                                     chunk->pieces[i].probe->kernel->index);
 }
 
 /* Afterwards the context is of no use for probing: an error of the program's own kernels, as a rule. */
@@ -290,7 +290,7 @@ static unsigned time_to_rest(bool flushed, bool pending, bool waiting)
 static unsigned drain_round(struct flush *flush)
 {
     timers_collect();
-    twins_read_times();
+    probed_copies_read_times();
     buffers_lock();
     begin_flush(flush);
     buffers_seal_waiting(clock_now());
@@ -360,7 +360,7 @@ static bool flush_all(unsigned milliseconds, bool (*stuck)(struct liveness *seen
     const unsigned ticket = atomic_fetch_add(&flush_asked, 1) + 1;
     drain_wake();
     while (!is_done(ticket)) {
-        if (patience_is_over(began, milliseconds) || (stuck && stuck(&seen)))
+        if (deadline_passed(began, milliseconds) || (stuck && stuck(&seen)))
             return false;
         nap();
     }
@@ -374,7 +374,7 @@ bool drain_flush(unsigned milliseconds)
 
 static bool is_waited_for(CUcontext context, uint64_t began)
 {
-    return buffers_draining(context) || (timers_pending_in(context) && !patience_is_over(began, TIMES_MILLISECONDS));
+    return buffers_draining(context) || (timers_pending_in(context) && !deadline_passed(began, TIMES_MILLISECONDS));
 }
 
 bool drain_context(CUcontext context, unsigned milliseconds)
@@ -388,7 +388,7 @@ bool drain_context(CUcontext context, unsigned milliseconds)
     drain_wake();
     while (drained && is_waited_for(context, began)) {
         nap();
-        drained = !patience_is_over(began, milliseconds);
+        drained = !deadline_passed(began, milliseconds);
     }
     atomic_fetch_sub(&hurried, 1);
     return drained;
@@ -406,7 +406,7 @@ static bool release(uint64_t began, unsigned milliseconds)
     const unsigned ticket = atomic_fetch_add(&release_asked, 1) + 1;
     drain_wake();
     while ((int)(atomic_load(&release_done) - ticket) < 0) {
-        if (patience_is_over(began, milliseconds))
+        if (deadline_passed(began, milliseconds))
             return false;
         nap();
     }
@@ -422,7 +422,7 @@ void drain_give_back(bool used, unsigned milliseconds)
     if (used)
         buffers_seal(NULL);
     drain_wake();
-    while (used && buffers_draining(NULL) && !patience_is_over(began, milliseconds)) {
+    while (used && buffers_draining(NULL) && !deadline_passed(began, milliseconds)) {
         nap();
         buffers_seal(NULL);
     }
@@ -444,7 +444,8 @@ bool drain_finish(unsigned milliseconds)
     return flush_all(milliseconds, let_go_if_stuck);
 }
 
-/* A thread that launches may wait for what the interrupted one holds. Where that is not known, it has a little more time. */
+/* A thread that launches may wait for what the interrupted one holds. Where that is not known, it has a little more
+ * time. */
 static bool is_stuck(struct liveness *seen)
 {
     const bool held = signals_is_held();

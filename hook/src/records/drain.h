@@ -12,15 +12,15 @@ bool drain_start(void (*last_words)(void));
 /* Asks for everything to be drained and waits until it is, at most this long. False if time ran out. */
 bool drain_flush(unsigned milliseconds);
 
-/* Has the records of CONTEXT copied off the device, and its times read. Waits for it, at most this long, and not for work of
- * other contexts. False if time ran out. */
+/* Has the records of CONTEXT copied off the device, and its times read. Waits for it, at most this long, and not for
+ * work of other contexts. False if time ran out. */
 bool drain_context(CUcontext context, unsigned milliseconds);
 
 /* Returns when the thread reads no memory of a context that buffers_leave was called for. */
 void drain_leave_memory(void);
 
-/* Frees what probes hold of memory: what is unused, and with USED what launches have written, once it is copied. Waits at
- * most this long. */
+/* Frees what probes hold of memory: what is unused, and with USED what launches have written, once it is copied. Waits
+ * at most this long. */
 void drain_give_back(bool used, unsigned milliseconds);
 
 /* The same as drain_flush for the last time. Takes no lock and allocates nothing. */

@@ -2,7 +2,7 @@
 
 #include "buffers.h"
 
-bool layout_extent(struct extent *extent, const struct probing *probing, const struct capacities *capacities,
+bool layout_extent(struct extent *extent, const struct kernel_probe *probe, const struct capacities *capacities,
                    const uint32_t grid[3], const uint32_t block[3])
 {
     const struct sampling spread = {SAMPLE_SPREAD, 0, capacities ? capacities->sample : 0};
@@ -10,9 +10,9 @@ bool layout_extent(struct extent *extent, const struct probing *probing, const s
     extent->warps = (extent->threads + WARP_THREADS - 1) / WARP_THREADS;
     if (__builtin_mul_overflow((uint64_t)grid[0] * grid[1], (uint64_t)grid[2], &extent->blocks))
         return false;
-    extent->sampled = sampling_of(spread.last ? &spread : &probing->sampling, extent->blocks);
-    extent->is_sample = probing->sampled || spread.last;
-    extent->whole = probing->detail && !(capacities && capacities->reduced);
+    extent->sampled = sampling_of(spread.last ? &spread : &probe->sampling, extent->blocks);
+    extent->is_sample = probe->sampled || spread.last;
+    extent->whole = probe->detail && !(capacities && capacities->reduced);
     extent->blocks = extent->sampled.count;
     return true;
 }
@@ -100,46 +100,46 @@ static size_t aligned(size_t size)
     return (size + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT;
 }
 
-bool layout_device_map(const struct probing *probing, size_t map, const struct capacities *capacities,
+bool layout_device_map(const struct kernel_probe *probe, size_t map, const struct capacities *capacities,
                        const uint32_t grid[3], const uint32_t block[3], size_t *size)
 {
     struct extent extent;
     uint64_t file, device;
-    uint32_t cap = layout_cap(probing, map, capacities);
-    if (!layout_extent(&extent, probing, capacities, grid, block) ||
-        !layout_file_bytes(&probing->maps[map], cap, &extent, &file) ||
-        !device_bytes(&probing->maps[map], cap, &extent, &device))
+    uint32_t cap = layout_cap(probe, map, capacities);
+    if (!layout_extent(&extent, probe, capacities, grid, block) ||
+        !layout_file_bytes(&probe->maps[map], cap, &extent, &file) ||
+        !device_bytes(&probe->maps[map], cap, &extent, &device))
         return false;
     *size = aligned((size_t)device);
     return true;
 }
 
-bool layout_device_size(const struct probing *probing, const struct capacities *capacities, const uint32_t grid[3],
+bool layout_device_size(const struct kernel_probe *probe, const struct capacities *capacities, const uint32_t grid[3],
                         const uint32_t block[3], size_t *size)
 {
     *size = 0;
-    for (size_t i = 0; i < probing->n_maps; i++) {
+    for (size_t i = 0; i < probe->n_maps; i++) {
         size_t map;
-        if (!layout_device_map(probing, i, capacities, grid, block, &map) || *size > SIZE_MAX / 2)
+        if (!layout_device_map(probe, i, capacities, grid, block, &map) || *size > SIZE_MAX / 2)
             return false;
         *size += map;
     }
     return true;
 }
 
-bool layout_saved_size(const struct probing *probing, const struct capacities *capacities, const uint32_t grid[3],
+bool layout_saved_size(const struct kernel_probe *probe, const struct capacities *capacities, const uint32_t grid[3],
                        const uint32_t block[3], size_t *size)
 {
     struct extent extent;
-    if (!layout_extent(&extent, probing, capacities, grid, block))
+    if (!layout_extent(&extent, probe, capacities, grid, block))
         return false;
     *size = 0;
-    for (size_t i = 0; i < probing->n_maps; i++) {
-        const struct map *map = &probing->maps[i];
+    for (size_t i = 0; i < probe->n_maps; i++) {
+        const struct map *map = &probe->maps[i];
         size_t bytes;
         if (layout_reduces(map, &extent))
             bytes = (size_t)layout_reduced(map, &extent) + REDUCED_ABOUT_BYTES;
-        else if (!layout_device_map(probing, i, capacities, grid, block, &bytes))
+        else if (!layout_device_map(probe, i, capacities, grid, block, &bytes))
             return false;
         *size += bytes;
     }

@@ -35,12 +35,12 @@ enum { REDUCED_ABOUT_BYTES = 32 }; /* at most what a file says of a reduced map 
 /* How much one launch records; constant, never freed. */
 struct capacities {
     struct capacities *next;
-    uint64_t sample; /* blocks that are measured, spread over the grid; 0: those of the probing */
+    uint64_t sample; /* blocks that are measured, spread over the grid; 0: those of the probe */
     bool reduced;    /* maps that can be reduced are, with --detail as well */
     uint32_t of[];   /* records per slot of each map */
 };
 
-/* A grid, as the maps of a probing see it: the blocks that are measured, and the threads and warps of each. */
+/* A grid, as the maps of a probe see it: the blocks that are measured, and the threads and warps of each. */
 struct extent {
     uint64_t blocks, threads, warps;
     struct sampled sampled; /* which blocks of the grid those are */
@@ -49,13 +49,13 @@ struct extent {
 };
 
 /* False if it does not fit 64 bits. */
-bool layout_extent(struct extent *extent, const struct probing *probing, const struct capacities *capacities,
+bool layout_extent(struct extent *extent, const struct kernel_probe *probe, const struct capacities *capacities,
                    const uint32_t grid[3], const uint32_t block[3]);
 
 /* Records per slot. */
-static inline uint32_t layout_cap(const struct probing *probing, size_t map, const struct capacities *capacities)
+static inline uint32_t layout_cap(const struct kernel_probe *probe, size_t map, const struct capacities *capacities)
 {
-    return probing->maps[map].cap ? probing->maps[map].cap : capacities->of[map];
+    return probe->maps[map].cap ? probe->maps[map].cap : capacities->of[map];
 }
 
 /* Bytes of a slot in the file, unless the map is reduced. */
@@ -94,14 +94,14 @@ bool layout_file_bytes(const struct map *map, uint32_t cap, const struct extent 
 
 /* Bytes on the device of one map's records for a launch, aligned, and of all maps together. False if they fit no
  * memory, or places in a map not the 32 bits that kernels count in. */
-bool layout_device_map(const struct probing *probing, size_t map, const struct capacities *capacities,
+bool layout_device_map(const struct kernel_probe *probe, size_t map, const struct capacities *capacities,
                        const uint32_t grid[3], const uint32_t block[3], size_t *size);
-bool layout_device_size(const struct probing *probing, const struct capacities *capacities, const uint32_t grid[3],
+bool layout_device_size(const struct kernel_probe *probe, const struct capacities *capacities, const uint32_t grid[3],
                         const uint32_t block[3], size_t *size);
 
 /* The most that the file of a launch has behind its header: as much as lies on the device, but for reduced maps. False
  * where the other is. */
-bool layout_saved_size(const struct probing *probing, const struct capacities *capacities, const uint32_t grid[3],
+bool layout_saved_size(const struct kernel_probe *probe, const struct capacities *capacities, const uint32_t grid[3],
                        const uint32_t block[3], size_t *size);
 
 #endif

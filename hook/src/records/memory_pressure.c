@@ -2,7 +2,7 @@
 
 #include "buffers.h"
 #include "drain.h"
-#include "graph_twin.h"
+#include "graph_probed_copy.h"
 #include "hook_state.h"
 #include "signals.h"
 #include "streams.h"
@@ -16,7 +16,7 @@ bool memory_press(void)
         return false;
     signals_hold();
     buffers_press();
-    twins_give_back();
+    probed_copies_give_back();
     drain_give_back(!streams_any_capture(), PATIENCE_MILLISECONDS);
     signals_release();
     return true;

@@ -6,8 +6,8 @@
 
 #include "real.h"
 
-/* Frees all that probes hold and can do without. Launches take no memory until memory_relieve. False: nothing of this process
- * is probed, and there is nothing to free. */
+/* Frees all that probes hold and can do without. Launches take no memory until memory_relieve. False: nothing of this
+ * process is probed, and there is nothing to free. */
 bool memory_press(void);
 void memory_relieve(void);
 

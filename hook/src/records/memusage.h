@@ -1,5 +1,5 @@
-/* Memory of probes without probing: what the records of each launch would take is computed from its geometry. Where only
- * the kernel can tell how many there are, a probed kernel that keeps none counts them. */
+/* Memory of probes without probing: what the records of each launch would take is computed from its geometry. Where
+ * only the kernel can tell how many there are, a probed kernel that keeps none counts them. */
 #ifndef TUI_PROBE_MEMUSAGE_H
 #define TUI_PROBE_MEMUSAGE_H
 

@@ -28,8 +28,8 @@ void pool_free(struct chunk *chunks);
 /* Where records come back to; made anew if it was freed. NULL without memory. */
 uint8_t *pool_staging(struct pool *pool);
 
-/* The context is gone, and with it all that the pool held on the device: drops its chunks that are in no list of buffers.h.
- * The lock is held. */
+/* The context is gone, and with it all that the pool held on the device: drops its chunks that are in no list of
+ * buffers.h. The lock is held. */
 void pool_abandon(struct pool *pool);
 
 /* No launch and no thread of ours has a chunk of an abandoned pool: another context may have it. The lock is held. */

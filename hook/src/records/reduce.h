@@ -1,5 +1,6 @@
-/* How the records of a map become fewer when they are saved: one for a warp's threads, for a block or for a launch, whose
- * fields are sums, least or largest values of those of the records that were saved. Not known here: where records are. */
+/* How the records of a map become fewer when they are saved: one for a warp's threads, for a block or for a launch,
+ * whose fields are sums, least or largest values of those of the records that were saved. Not known here: where records
+ * are. */
 #ifndef TUI_PROBE_REDUCE_H
 #define TUI_PROBE_REDUCE_H
 
@@ -32,8 +33,9 @@ struct reduction {
     struct reduced_field fields[];
 };
 
-/* What follows "reduce INDEX ": "LEVEL record BYTES FIELD …", a field "OPERATION:TO:FROM" or "span:TO:FROM:BASE", a place
- * "u64@OFFSET" or "u32@OFFSET"; of records of SIZE bytes. NULL if it is not that, or without memory; else from malloc. */
+/* What follows "reduce INDEX ": "LEVEL record BYTES FIELD …", a field "OPERATION:TO:FROM" or "span:TO:FROM:BASE", a
+ * place "u64@OFFSET" or "u32@OFFSET"; of records of SIZE bytes. NULL if it is not that, or without memory; else from
+ * malloc. */
 struct reduction *reduction_parse(const char *text, uint32_t size);
 
 /* The group at hand. */

@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "booking.h"
 #include "budget.h"
 #include "buffers.h"
 #include "capacities.h"
@@ -20,11 +19,12 @@
 #include "event_log.h"
 #include "own_file.h"
 #include "reasons.h"
+#include "reservations.h"
+#include "rotation.h"
 #include "sandbox.h"
 #include "schedule.h"
 #include "settings.h"
 #include "trace_dir.h"
-#include "turns.h"
 #include "write_rate.h"
 
 static atomic_uint_fast64_t last_stamp;
@@ -50,9 +50,9 @@ uint64_t result_stamp(uint64_t time)
     return stamp;
 }
 
-static uint64_t booking(const struct probing *probing, size_t saved_size)
+static uint64_t booking(const struct kernel_probe *probe, size_t saved_size)
 {
-    return HEADER_BYTES + MAP_BYTES * probing->n_maps + saved_size;
+    return HEADER_BYTES + MAP_BYTES * probe->n_maps + saved_size;
 }
 
 /* Some descriptors are the program's now: whoever looks for others of ours finds them, too. */
@@ -65,23 +65,23 @@ static const struct reason *stop_for_good(void)
     return reason(DESCRIPTORS_CLOSED);
 }
 
-const struct reason *result_reserve(const struct probing *probing, size_t saved_size)
+const struct reason *result_reserve(const struct kernel_probe *probe, size_t saved_size)
 {
     const struct reason *reason = atomic_load_explicit(&stopped, memory_order_relaxed);
     if (!reason && own_file_any_lost())
         reason = stop_for_good();
-    return reason ? reason : booking_take(probing->kernel, booking(probing, saved_size));
+    return reason ? reason : budget_reserve(probe->kernel, booking(probe, saved_size));
 }
 
-size_t result_room(const struct probing *probing)
+size_t result_room(const struct kernel_probe *probe)
 {
-    const uint64_t room = booking_room(probing->kernel), about = budget_disk_bytes(booking(probing, 0));
+    const uint64_t room = budget_room(probe->kernel), about = budget_disk_bytes(booking(probe, 0));
     return room > about ? (size_t)(room - about) : 0;
 }
 
-void result_unreserve(const struct probing *probing, size_t saved_size)
+void result_unreserve(const struct kernel_probe *probe, size_t saved_size)
 {
-    booking_return(probing->kernel, booking(probing, saved_size));
+    budget_release(probe->kernel, booking(probe, saved_size));
 }
 
 const struct reason *result_stopped(void)
@@ -140,7 +140,7 @@ struct saving {
 
 static uint32_t device_cap(const struct saving *s, size_t map)
 {
-    return layout_cap(s->piece->probing, map, s->piece->capacities);
+    return layout_cap(s->piece->probe, map, s->piece->capacities);
 }
 
 static uint32_t cap_of(const struct saving *s, size_t map)
@@ -151,25 +151,25 @@ static uint32_t cap_of(const struct saving *s, size_t map)
 static size_t device_bytes(const struct saving *s, size_t map)
 {
     size_t size = 0;
-    layout_device_map(s->piece->probing, map, s->piece->capacities, s->piece->grid, s->piece->block, &size);
+    layout_device_map(s->piece->probe, map, s->piece->capacities, s->piece->grid, s->piece->block, &size);
     return size;
 }
 
 static uint64_t file_bytes(const struct saving *s, size_t map)
 {
     uint64_t bytes = 0;
-    layout_file_bytes(&s->piece->probing->maps[map], cap_of(s, map), &s->extent, &bytes);
+    layout_file_bytes(&s->piece->probe->maps[map], cap_of(s, map), &s->extent, &bytes);
     return bytes;
 }
 
 static bool is_reduced(const struct saving *s, size_t map)
 {
-    return layout_reduces(&s->piece->probing->maps[map], &s->extent);
+    return layout_reduces(&s->piece->probe->maps[map], &s->extent);
 }
 
 static uint64_t marks_bytes(const struct saving *s, size_t map)
 {
-    const struct map *m = &s->piece->probing->maps[map];
+    const struct map *m = &s->piece->probe->maps[map];
     if (is_reduced(s, map))
         return layout_reduced(m, &s->extent);
     if (m->layout == MAP_SITES)
@@ -179,13 +179,13 @@ static uint64_t marks_bytes(const struct saving *s, size_t map)
 
 static void measure(struct saving *s)
 {
-    const size_t n = s->piece->probing->n_maps;
+    const size_t n = s->piece->probe->n_maps;
     uint64_t marks = 0, end = HEADER_BYTES + MAP_BYTES * n;
     bool plain = true;
     for (size_t i = 0; i < n; i++) {
         end += file_bytes(s, i);
         marks += marks_bytes(s, i);
-        plain = plain && s->piece->probing->maps[i].layout == MAP_PLAIN && !is_reduced(s, i);
+        plain = plain && s->piece->probe->maps[i].layout == MAP_PLAIN && !is_reduced(s, i);
     }
     s->size = end;
     if (plain && !s->extent.is_sample)
@@ -202,19 +202,19 @@ static void measure(struct saving *s)
 static bool write_header(struct saving *s)
 {
     const struct piece *piece = s->piece;
-    const struct probing *probing = piece->probing;
+    const struct kernel_probe *probe = piece->probe;
     const uint32_t row[3] = {(uint32_t)s->extent.blocks, 1, 1}, *grid = s->extent.is_sample ? row : piece->grid;
     uint32_t header[8] = {grid[0],         grid[1],         grid[2],       piece->block[0],
-                          piece->block[1], piece->block[2], piece->shared, (uint32_t)probing->n_maps};
-    uint64_t offset = HEADER_BYTES + MAP_BYTES * probing->n_maps;
+                          piece->block[1], piece->block[2], piece->shared, (uint32_t)probe->n_maps};
+    uint64_t offset = HEADER_BYTES + MAP_BYTES * probe->n_maps;
     if (!output_append(&s->records, header, sizeof header))
         return false;
-    for (size_t i = 0; i < probing->n_maps; i++) {
+    for (size_t i = 0; i < probe->n_maps; i++) {
         struct {
             uint32_t bytes, threads;
             uint64_t offset;
-        } entry = {is_reduced(s, i) ? 0 : (uint32_t)layout_slot(&probing->maps[i], cap_of(s, i)),
-                   probing->maps[i].level == MAP_WARP ? WARP_THREADS : 1, offset};
+        } entry = {is_reduced(s, i) ? 0 : (uint32_t)layout_slot(&probe->maps[i], cap_of(s, i)),
+                   probe->maps[i].level == MAP_WARP ? WARP_THREADS : 1, offset};
         if (!output_append(&s->records, &entry, sizeof entry))
             return false;
         offset += file_bytes(s, i);
@@ -241,16 +241,16 @@ static uint32_t kind_of(const struct map *map)
 
 static bool write_about(struct saving *s)
 {
-    const struct probing *probing = s->piece->probing;
+    const struct kernel_probe *probe = s->piece->probe;
     s->second.at = s->about_at;
     if (!s->about_at)
         return true;
     bool written = output_append(&s->second, ABOUT_MAGIC, sizeof ABOUT_MAGIC - 1);
-    for (size_t i = 0; i < probing->n_maps && written; i++) {
-        struct about_map about = {kind_of(&probing->maps[i]), probing->maps[i].record, marks_bytes(s, i)};
+    for (size_t i = 0; i < probe->n_maps && written; i++) {
+        struct about_map about = {kind_of(&probe->maps[i]), probe->maps[i].record, marks_bytes(s, i)};
         if (is_reduced(s, i)) {
             about.kind = ABOUT_REDUCED;
-            about.record = probing->maps[i].reduction->record;
+            about.record = probe->maps[i].reduction->record;
         }
         written = output_append(&s->second, &about, sizeof about);
     }
@@ -270,7 +270,7 @@ static bool write_sample(struct saving *s)
 
 static struct conversion conversion_of(struct saving *s, size_t map, uint64_t from)
 {
-    return (struct conversion){.map = &s->piece->probing->maps[map],
+    return (struct conversion){.map = &s->piece->probe->maps[map],
                                .cap = device_cap(s, map),
                                .file_cap = cap_of(s, map),
                                .extent = s->extent,
@@ -283,14 +283,14 @@ static struct conversion conversion_of(struct saving *s, size_t map, uint64_t fr
 /* Without memory for it the file becomes larger than it need be. */
 static bool find_kept(struct saving *s)
 {
-    const struct probing *probing = s->piece->probing;
-    uint32_t *kept = probing->dynamic ? malloc(probing->n_maps * sizeof *kept) : NULL;
+    const struct kernel_probe *probe = s->piece->probe;
+    uint32_t *kept = probe->dynamic ? malloc(probe->n_maps * sizeof *kept) : NULL;
     uint64_t from = s->piece->offset;
     bool known = true;
-    for (size_t i = 0; kept && i < probing->n_maps && known; i++) {
+    for (size_t i = 0; kept && i < probe->n_maps && known; i++) {
         struct conversion conversion = conversion_of(s, i, from);
         kept[i] = conversion.cap;
-        known = probing->maps[i].cap || convert_count(&conversion, &kept[i]);
+        known = probe->maps[i].cap || convert_count(&conversion, &kept[i]);
         from += device_bytes(s, i);
     }
     s->kept = kept;
@@ -300,28 +300,28 @@ static bool find_kept(struct saving *s)
 /* Counts are those of the map before them, and written with it. */
 static bool write_map(struct saving *s, size_t map, uint64_t from, uint64_t marks_at)
 {
-    struct probing *probing = s->piece->probing;
+    struct kernel_probe *probe = s->piece->probe;
     const bool marked =
-        probing->maps[map].layout == MAP_MARKED || probing->maps[map].layout == MAP_SITES || is_reduced(s, map);
+        probe->maps[map].layout == MAP_MARKED || probe->maps[map].layout == MAP_SITES || is_reduced(s, map);
     const uint64_t end = s->records.at + s->records.used + file_bytes(s, map);
     struct conversion conversion = conversion_of(s, map, from);
     s->second.at = marked ? marks_at : end;
     if (!convert_map(&conversion) || !output_flush(&s->second))
         return false;
-    if (!probing->maps[map].cap && conversion.most > conversion.cap && capacities_grow(probing, map, conversion.most) &&
-        s->piece->key) {
-        turns_first(probing, s->piece->grid, s->piece->block, s->piece->shared);
-        schedule_again(s->piece->key);
+    if (!probe->maps[map].cap && conversion.most > conversion.cap && capacities_grow(probe, map, conversion.most) &&
+        s->piece->group) {
+        rotation_first(probe, s->piece->grid, s->piece->block, s->piece->shared);
+        schedule_again(s->piece->group);
     }
     return true;
 }
 
 static bool write_maps(struct saving *s)
 {
-    const struct probing *probing = s->piece->probing;
+    const struct kernel_probe *probe = s->piece->probe;
     uint64_t from = s->piece->offset, marks_at = s->marks_at;
-    for (size_t i = 0; i < probing->n_maps; i++) {
-        if (probing->maps[i].layout == MAP_COUNTS) {
+    for (size_t i = 0; i < probe->n_maps; i++) {
+        if (probe->maps[i].layout == MAP_COUNTS) {
             if (!output_flush(&s->records))
                 return false;
             s->records.at += file_bytes(s, i);
@@ -350,7 +350,7 @@ static bool begin(struct saving *s, const struct own_file *file, const struct pi
                   const struct result_source *source)
 {
     *s = (struct saving){.file = file, .piece = piece, .source = source};
-    layout_extent(&s->extent, piece->probing, piece->capacities, piece->grid, piece->block);
+    layout_extent(&s->extent, piece->probe, piece->capacities, piece->grid, piece->block);
     bool known = find_kept(s);
     measure(s);
     return known;
@@ -372,12 +372,12 @@ static bool write_file(const struct own_file *file, const struct piece *piece, c
 static void settle(const struct piece *piece, bool written, uint64_t on_disk)
 {
     size_t saved = 0;
-    layout_saved_size(piece->probing, piece->capacities, piece->grid, piece->block, &saved);
-    uint64_t booked = booking(piece->probing, saved);
+    layout_saved_size(piece->probe, piece->capacities, piece->grid, piece->block, &saved);
+    uint64_t booked = booking(piece->probe, saved);
     if (written)
-        booking_settle(piece->probing->kernel, booked, on_disk);
+        budget_commit(piece->probe->kernel, booked, on_disk);
     else
-        booking_return(piece->probing->kernel, booked);
+        budget_release(piece->probe->kernel, booked);
 }
 
 void result_drop(const struct piece *piece)
@@ -449,7 +449,7 @@ bool result_write(const struct piece *piece, const struct result_source *source)
     uint64_t size = 0, on_disk = 0;
     snprintf(name, sizeof name, "result/%llu.%06llu.bin", (unsigned long long)(piece->stamp / 1000000),
              (unsigned long long)(piece->stamp % 1000000));
-    const char *probe = piece->probing->probe;
+    const char *probe = piece->probe->name;
     const uint64_t began = clock_now();
     const struct reason *before = NULL;
     if (sandbox_is_deadly())
@@ -461,7 +461,7 @@ bool result_write(const struct piece *piece, const struct result_source *source)
     write_rate_saw(on_disk, clock_now() - began);
     atomic_fetch_add(&saved, 1);
     event_log("[exec] save %s size %llu kernel %u launch %llu%s%s\n", name, (unsigned long long)size,
-              piece->probing->kernel->index, (unsigned long long)piece->number, probe ? " probe " : "",
+              piece->probe->kernel->index, (unsigned long long)piece->number, probe ? " probe " : "",
               probe ? probe : "");
     return true;
 }

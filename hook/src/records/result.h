@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct probing;
+struct kernel_probe;
 struct piece;
 struct reason;
 
@@ -21,19 +21,20 @@ struct result_source {
 /* A name for the result of a launch at TIME: microseconds since the zero of the trace, never twice the same. */
 uint64_t result_stamp(uint64_t time);
 
-/* Books a launch's file, of layout_saved_size(), against the budgets of the run. Returns why it must not be, or NULL. */
-const struct reason *result_reserve(const struct probing *probing, size_t saved_size);
+/* Reserves a launch's file, of layout_saved_size(), against the budgets of the run. Returns why it must not be, or
+ * NULL. */
+const struct reason *result_reserve(const struct kernel_probe *probe, size_t saved_size);
 
 /* The most that the file of a launch may have behind its header, by its share of what is left. */
-size_t result_room(const struct probing *probing);
+size_t result_room(const struct kernel_probe *probe);
 
 /* There will be no file after all. */
-void result_unreserve(const struct probing *probing, size_t saved_size);
+void result_unreserve(const struct kernel_probe *probe, size_t saved_size);
 
 /* Writes the file and logs it. False if it failed. */
 bool result_write(const struct piece *piece, const struct result_source *source);
 
-/* It will not be written: what is booked for it is free. */
+/* It will not be written: what is reserved for it is free. */
 void result_drop(const struct piece *piece);
 
 /* Lets dynamic maps grow by what the launch wanted to keep, and leaves no file. */

@@ -16,7 +16,8 @@ uint8_t *writer_room(size_t size);
 /* They are not written after all. Accepts NULL. */
 void writer_give_back(uint8_t *bytes, size_t size);
 
-/* Hands over the records of a chunk, SIZE bytes of writer_room, and its pieces; both are freed once they are written. */
+/* Hands over the records of a chunk, SIZE bytes of writer_room, and its pieces; both are freed once they are
+ * written. */
 bool writer_submit(uint8_t *bytes, size_t size, struct piece *pieces, size_t n);
 
 /* Hand-overs so far, and whether the first N of them are written. */

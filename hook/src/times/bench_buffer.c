@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "booking.h"
 #include "buffers.h"
 #include "capacities.h"
 #include "drain_dropped.h"
 #include "drain_wake.h"
-#include "probed_size.h"
 #include "real.h"
 #include "reasons.h"
+#include "record_bytes.h"
+#include "reservations.h"
 #include "result.h"
 #include "variants.h"
 
@@ -23,19 +23,19 @@ static const struct reason *allocate(struct bench_buffer *buffer)
     return NULL;
 }
 
-const struct reason *bench_buffer_make(struct bench_buffer *buffer, struct launch *launch, struct probing *probing,
+const struct reason *bench_buffer_make(struct bench_buffer *buffer, struct launch *launch, struct kernel_probe *probe,
                                        struct variant *variant)
 {
     *buffer = (struct bench_buffer){0};
-    const struct reason *reason = probed_size(launch, probing, variant, &buffer->size);
+    const struct reason *reason = record_bytes(launch, probe, variant, &buffer->size);
     return reason ? reason : allocate(buffer);
 }
 
 const struct reason *bench_buffer_make_sized(struct bench_buffer *buffer, const struct launch *launch,
-                                             const struct probing *probing)
+                                             const struct kernel_probe *probe)
 {
     *buffer = (struct bench_buffer){0};
-    if (!layout_device_size(probing, launch->capacities, launch->grid, launch->block, &buffer->size))
+    if (!layout_device_size(probe, launch->capacities, launch->grid, launch->block, &buffer->size))
         return reason(TOO_MANY_RECORDS);
     return allocate(buffer);
 }
@@ -72,10 +72,10 @@ static const void *read_window(void *argument, size_t offset, size_t size)
     return w->bytes + (offset - w->from);
 }
 
-static struct piece piece_of(const struct launch *launch, struct probing *probing)
+static struct piece piece_of(const struct launch *launch, struct kernel_probe *probe)
 {
     struct piece piece = {.number = launch->number,
-                          .probing = probing,
+                          .probe = probe,
                           .capacities = launch->capacities,
                           .shared = launch->shared};
     memcpy(piece.grid, launch->grid, sizeof piece.grid);
@@ -83,33 +83,33 @@ static struct piece piece_of(const struct launch *launch, struct probing *probin
     return piece;
 }
 
-bool bench_buffer_learn(const struct bench_buffer *buffer, const struct launch *launch, struct probing *probing)
+bool bench_buffer_learn(const struct bench_buffer *buffer, const struct launch *launch, struct kernel_probe *probe)
 {
     struct window window = {.buffer = buffer, .stream = launch_stream(launch)};
     struct result_source source = {.read = read_window, .argument = &window, .window = WINDOW_BYTES};
-    const struct piece piece = piece_of(launch, probing);
-    if (!probing->dynamic || !buffer->size || !(window.bytes = malloc(WINDOW_BYTES)))
+    const struct piece piece = piece_of(launch, probe);
+    if (!probe->dynamic || !buffer->size || !(window.bytes = malloc(WINDOW_BYTES)))
         return false;
     result_learn(&piece, &source);
     free(window.bytes);
     return !window.result;
 }
 
-bool bench_buffer_overflowed(const struct bench_buffer *buffer, const struct launch *launch, struct probing *probing,
+bool bench_buffer_overflowed(const struct bench_buffer *buffer, const struct launch *launch, struct kernel_probe *probe,
                              const struct variant *variant)
 {
-    return bench_buffer_learn(buffer, launch, probing) &&
-           capacities_choose(probing, launch->grid, launch->block, probed_memory(variant)) != launch->capacities;
+    return bench_buffer_learn(buffer, launch, probe) &&
+           capacities_choose(probe, launch->grid, launch->block, record_bytes_limit(variant)) != launch->capacities;
 }
 
-void bench_buffer_save(const struct bench_buffer *buffer, const struct launch *launch, struct probing *probing)
+void bench_buffer_save(const struct bench_buffer *buffer, const struct launch *launch, struct kernel_probe *probe)
 {
     struct window window = {.buffer = buffer, .stream = launch_stream(launch)};
     struct result_source source = {.read = read_window, .argument = &window, .window = WINDOW_BYTES};
-    struct piece piece = piece_of(launch, probing);
+    struct piece piece = piece_of(launch, probe);
     size_t saved = buffer->size;
-    layout_saved_size(probing, launch->capacities, launch->grid, launch->block, &saved);
-    const struct reason *reason = result_reserve(probing, saved);
+    layout_saved_size(probe, launch->capacities, launch->grid, launch->block, &saved);
+    const struct reason *reason = result_reserve(probe, saved);
     if (!reason && !(window.bytes = malloc(WINDOW_BYTES)))
         reason = reason(HOST_MEMORY);
     if (!reason) {
@@ -118,7 +118,7 @@ void bench_buffer_save(const struct bench_buffer *buffer, const struct launch *l
             reason = window.result ? reason_of_driver(window.result) : result_stopped();
     }
     if (reason) {
-        booking_refused(reason);
+        budget_refused(reason);
         drain_dropped(1, reason);
         drain_wake(); /* that thread looks when the disk has room again */
     }

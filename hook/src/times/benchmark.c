@@ -78,12 +78,12 @@ static void log_sample(const struct kernel *kernel, uint64_t launch, const struc
 }
 
 /* One launch of the probed kernel with its times. */
-static CUresult run_probed(const struct launch *launch, const struct probing *probing, const struct variant *variant,
+static CUresult run_probed(const struct launch *launch, const struct kernel_probe *probe, const struct variant *variant,
                            struct arguments *arguments, const struct bench_buffer *buffer, struct sample *sample)
 {
     CUstream stream = launch_stream(launch);
     sample->prologue = buffer->size ? stopwatch_clear(buffer->memory, buffer->size, stream) : 0;
-    CUresult result = shared_copy_constants(probing, variant, stream);
+    CUresult result = shared_copy_constants(probe, variant, stream);
     if (result == CUDA_SUCCESS)
         result = stopwatch_launch(launch, variant->function, arguments->pointers, &sample->probed);
     if (result == CUDA_SUCCESS)
@@ -94,7 +94,7 @@ static CUresult run_probed(const struct launch *launch, const struct probing *pr
 /* Everything a measurement of a probed kernel needs. */
 struct bench {
     struct launch *launch;
-    struct probing *probing;
+    struct kernel_probe *probe;
     struct timings *timings;
     struct variant *variant;
     struct bench_buffer buffer;
@@ -105,17 +105,16 @@ struct bench {
 static void note_failure(const struct bench *bench, CUresult result)
 {
     if (!error_is_sticky(result))
-        prepare_give_up(bench->probing, bench->launch, reason_with(LAUNCH_FAILED, reason_error_name(result)));
+        prepare_give_up(bench->probe, bench->launch, reason_with(LAUNCH_FAILED, reason_error_name(result)));
 }
 
 /* Memory and arguments for a probed launch. Returns why there are none, or NULL. */
 static const struct reason *equip(struct bench *bench)
 {
     bench_buffer_free(&bench->buffer);
-    const struct reason *reason = bench_buffer_make(&bench->buffer, bench->launch, bench->probing, bench->variant);
-    return reason
-               ? reason
-               : arguments_fill(bench->arguments, bench->launch, bench->probing, bench->variant, bench->buffer.memory);
+    const struct reason *reason = bench_buffer_make(&bench->buffer, bench->launch, bench->probe, bench->variant);
+    return reason ? reason
+                  : arguments_fill(bench->arguments, bench->launch, bench->probe, bench->variant, bench->buffer.memory);
 }
 
 /* The probed launch whose records may be saved. It is not timed: a dynamic map may have to grow, and the launch to be
@@ -125,17 +124,17 @@ static CUresult record(struct bench *bench, const struct snapshot *snapshot, con
     CUstream stream = launch_stream(bench->launch);
     struct sample sample;
     CUresult result =
-        run_probed(bench->launch, bench->probing, bench->variant, bench->arguments, &bench->buffer, &sample);
+        run_probed(bench->launch, bench->probe, bench->variant, bench->arguments, &bench->buffer, &sample);
     snapshot_restore(snapshot, stream);
     if (result == CUDA_SUCCESS &&
-        bench_buffer_overflowed(&bench->buffer, bench->launch, bench->probing, bench->variant)) {
+        bench_buffer_overflowed(&bench->buffer, bench->launch, bench->probe, bench->variant)) {
         if ((*reason = equip(bench)))
             return CUDA_SUCCESS;
-        result = run_probed(bench->launch, bench->probing, bench->variant, bench->arguments, &bench->buffer, &sample);
+        result = run_probed(bench->launch, bench->probe, bench->variant, bench->arguments, &bench->buffer, &sample);
         snapshot_restore(snapshot, stream);
     }
     if (result == CUDA_SUCCESS && settings.save_results)
-        bench_buffer_save(&bench->buffer, bench->launch, bench->probing);
+        bench_buffer_save(&bench->buffer, bench->launch, bench->probe);
     return result;
 }
 
@@ -153,8 +152,8 @@ static CUresult replay(struct bench *bench, const struct snapshot *snapshot)
         if (result != CUDA_SUCCESS)
             return result;
         snapshot_restore(snapshot, stream);
-        result = run_probed(bench->launch, bench->probing, bench->variant, bench->arguments, &bench->buffer, &sample);
-        log_sample(bench->probing->kernel, bench->launch->number, &sample, result);
+        result = run_probed(bench->launch, bench->probe, bench->variant, bench->arguments, &bench->buffer, &sample);
+        log_sample(bench->probe->kernel, bench->launch->number, &sample, result);
         snapshot_restore(snapshot, stream);
     }
     if (result == CUDA_SUCCESS)
@@ -163,7 +162,7 @@ static CUresult replay(struct bench *bench, const struct snapshot *snapshot)
         note_failure(bench, result);
     if (error_is_sticky(result))
         return result;
-    return probed_log_launch(bench->launch, bench->probing, bench->arguments,
+    return probed_log_launch(bench->launch, bench->probe, bench->arguments,
                              launch_enqueue(bench->launch, bench->launch->function, NULL));
 }
 
@@ -187,13 +186,13 @@ static CUresult time_probed(struct bench *bench)
     struct timings *t = bench->timings;
     struct sample sample = {-1, -1, -1, t->waiting};
     CUresult result =
-        run_probed(bench->launch, bench->probing, bench->variant, bench->arguments, &bench->buffer, &sample);
+        run_probed(bench->launch, bench->probe, bench->variant, bench->arguments, &bench->buffer, &sample);
     t->n_probed++;
     t->waiting = -1;
-    log_sample(bench->probing->kernel, bench->launch->number, &sample, result);
-    probed_log_launch(bench->launch, bench->probing, bench->arguments, result);
+    log_sample(bench->probe->kernel, bench->launch->number, &sample, result);
+    probed_log_launch(bench->launch, bench->probe, bench->arguments, result);
     if (result == CUDA_SUCCESS && settings.save_results)
-        bench_buffer_save(&bench->buffer, bench->launch, bench->probing);
+        bench_buffer_save(&bench->buffer, bench->launch, bench->probe);
     if (result == CUDA_SUCCESS || error_is_sticky(result))
         return result;
     CUresult original = launch_pass(bench->launch, reason_with(LAUNCH_FAILED, reason_error_name(result)));
@@ -207,10 +206,10 @@ static CUresult alternate(struct bench *bench, const struct reason *obstacle)
 {
     struct timings *t = bench->timings;
     if (t->n_original == 0)
-        event_log("[benchmark] alternate kernel %u reason %s\n", bench->probing->kernel->index, obstacle->written);
+        event_log("[benchmark] alternate kernel %u reason %s\n", bench->probe->kernel->index, obstacle->written);
     if (t->n_original > t->n_probed)
         return time_probed(bench);
-    CUresult result = time_original(bench->launch, bench->probing->kernel, t);
+    CUresult result = time_original(bench->launch, bench->probe->kernel, t);
     launch_log_passed(bench->launch, reason(TIMED_AS_ORIGINAL), result);
     return result;
 }
@@ -222,8 +221,8 @@ static CUresult measure(struct bench *bench)
     if (!obstacle && bench->timings->n_original)
         obstacle = reason(BY_TURNS);
     if (!obstacle)
-        obstacle = replay_obstacle(bench->launch, bench->probing, bench->arguments->pointers);
-    if (!obstacle && !(snapshot = snapshot_take(bench->probing, bench->variant, launch_stream(bench->launch))))
+        obstacle = replay_obstacle(bench->launch, bench->probe, bench->arguments->pointers);
+    if (!obstacle && !(snapshot = snapshot_take(bench->probe, bench->variant, launch_stream(bench->launch))))
         obstacle = reason(NO_SNAPSHOT);
     if (obstacle)
         return alternate(bench, obstacle);
@@ -232,13 +231,13 @@ static CUresult measure(struct bench *bench)
     return result;
 }
 
-static CUresult measure_probed(struct launch *launch, struct probing *probing, struct timings *t)
+static CUresult measure_probed(struct launch *launch, struct kernel_probe *probe, struct timings *t)
 {
-    struct bench bench = {.launch = launch, .probing = probing, .timings = t};
+    struct bench bench = {.launch = launch, .probe = probe, .timings = t};
     CUcontext context = NULL;
     const struct reason *reason = reason(NO_CONTEXT);
     if (REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) == CUDA_SUCCESS && context)
-        bench.variant = variants_get(probing, launch, context, false, &reason);
+        bench.variant = variants_get(probe, launch, context, false, &reason);
     if (bench.variant)
         reason = (bench.arguments = arguments_take()) ? equip(&bench) : reason(HOST_MEMORY);
     CUresult result = reason ? launch_pass(launch, reason) : measure(&bench);
@@ -278,7 +277,7 @@ CUresult benchmark_launch(struct launch *launch, struct kernel *kernel)
     else if (t->n_original >= SAMPLES && (!probed || t->n_probed >= SAMPLES))
         result = launch_pass(launch, probed ? reason(MEASURED) : atomic_load(&kernel->reason));
     else if (probed)
-        result = measure_probed(launch, &kernel->probings[0], t);
+        result = measure_probed(launch, &kernel->probes[0], t);
     else
         result = measure_passed(launch, kernel, t);
     capture_mode_restore(mode);

@@ -12,7 +12,8 @@ void clock_start(void);
 uint64_t clock_now(void);
 uint64_t clock_zero(void);
 
-/* Nanoseconds since some moment, some milliseconds late, for a quarter of the time that the other clock takes to read. */
+/* Nanoseconds since some moment, some milliseconds late, for a quarter of the time that the other clock takes to
+ * read. */
 uint64_t clock_coarse(void);
 
 /* A deadline for waits against CLOCK_MONOTONIC, MILLISECONDS from now. */

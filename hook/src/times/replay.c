@@ -80,12 +80,12 @@ static const struct reason *unsafe_parameter(const struct kernel *kernel, void *
     return reason;
 }
 
-const struct reason *replay_obstacle(const struct launch *launch, const struct probing *probing,
+const struct reason *replay_obstacle(const struct launch *launch, const struct kernel_probe *probe,
                                      void *const *parameters)
 {
-    const struct kernel *kernel = probing->kernel;
-    if (probing->no_replay)
-        return probing->no_replay;
+    const struct kernel *kernel = probe->kernel;
+    if (probe->no_replay)
+        return probe->no_replay;
     if (streams_any_capture()) /* which waiting for the whole context would end */
         return reason(CAPTURE_ELSEWHERE);
     if (launch_is_cooperative(launch))
@@ -111,15 +111,15 @@ static bool add_region(struct snapshot *snapshot, CUdeviceptr memory, size_t siz
     return true;
 }
 
-static bool list_regions(struct snapshot *snapshot, const struct allocation *allocations, const struct probing *probing,
-                         const struct variant *variant)
+static bool list_regions(struct snapshot *snapshot, const struct allocation *allocations,
+                         const struct kernel_probe *probe, const struct variant *variant)
 {
     CUcontext context = NULL;
     bool listed = REAL_OR_NOT_FOUND(cuCtxGetCurrent, &context) == CUDA_SUCCESS;
     for (const struct allocation *a = allocations; a && listed; a = a->next)
         if (a->kind == ALLOCATION_DEVICE && a->context == context)
             listed = add_region(snapshot, a->memory, a->size);
-    for (size_t i = 0; i < probing->n_globals && listed; i++)
+    for (size_t i = 0; i < probe->n_globals && listed; i++)
         listed = add_region(snapshot, variant->globals[i], variant->global_sizes[i]);
     return listed;
 }
@@ -146,15 +146,14 @@ static bool copy_regions(struct snapshot *snapshot, CUstream stream)
     return REAL_OR_NOT_FOUND(cuStreamSynchronize, stream) == CUDA_SUCCESS;
 }
 
-struct snapshot *snapshot_take(const struct probing *probing, const struct variant *variant, CUstream stream)
+struct snapshot *snapshot_take(const struct kernel_probe *probe, const struct variant *variant, CUstream stream)
 {
     /* First of all, for what is under way may need the other threads before it ends. */
     struct snapshot *snapshot =
         REAL_OR_NOT_FOUND(cuCtxSynchronize) == CUDA_SUCCESS ? calloc(1, sizeof *snapshot) : NULL;
     if (!snapshot)
         return NULL;
-    if (list_regions(snapshot, allocations_lock(), probing, variant) && fits(snapshot) &&
-        copy_regions(snapshot, stream))
+    if (list_regions(snapshot, allocations_lock(), probe, variant) && fits(snapshot) && copy_regions(snapshot, stream))
         return snapshot;
     snapshot_free(snapshot);
     return NULL;

@@ -9,12 +9,12 @@
 struct snapshot;
 
 /* Why this launch must not be run twice, or NULL. */
-const struct reason *replay_obstacle(const struct launch *launch, const struct probing *probing,
+const struct reason *replay_obstacle(const struct launch *launch, const struct kernel_probe *probe,
                                      void *const *parameters);
 
 /* Copies all of the program's memory in the current context, once it is at rest. NULL if it does not fit.
  * Until the snapshot is freed other threads wait to free what it would put back. */
-struct snapshot *snapshot_take(const struct probing *probing, const struct variant *variant, CUstream stream);
+struct snapshot *snapshot_take(const struct kernel_probe *probe, const struct variant *variant, CUstream stream);
 
 /* Puts it all back, in the order of STREAM. */
 CUresult snapshot_restore(const struct snapshot *snapshot, CUstream stream);

@@ -67,7 +67,8 @@ static bool are_unused(const struct timers *timers)
     return true;
 }
 
-/* Timers of a context that is gone, or new ones. Their handle is set last: whoever finds them by it finds them complete. */
+/* Timers of a context that is gone, or new ones. Their handle is set last: whoever finds them by it finds them
+ * complete. */
 static struct timers *adopt(CUcontext context)
 {
     struct timers *timers = atomic_load(&all);
@@ -209,17 +210,17 @@ static void log_time(const struct timer *timer, uint64_t nanoseconds)
     if (timer->host)
         snprintf(host, sizeof host, " host %llu", (unsigned long long)timer->called);
     log_file_lock();
-    packed_log_key(launch->key);
+    packed_log_group(launch->group);
     log_file_unlock();
-    event_log("[time] launch %llu kernel %u key %u %s ns %llu for %llu%s\n", number, launch->key->kernel->index,
-              launch->key->id, kind, took, weight, host);
+    event_log("[time] launch %llu kernel %u key %u %s ns %llu for %llu%s\n", number, launch->group->kernel->index,
+              launch->group->id, kind, took, weight, host);
 }
 
 /* What launches of this shape take of late: it decides how many of them are timed. */
 static void learn(const struct timer *timer, uint64_t nanoseconds)
 {
     const uint64_t host = timer->host ? timer->called : 0, took = nanoseconds > host ? nanoseconds - host : 0;
-    struct timed *timed = timer->launch.graph ? &timer->launch.graph->timed : &timer->launch.key->timed;
+    struct timed *timed = timer->launch.graph ? &timer->launch.graph->timed : &timer->launch.group->timed;
     struct timed_kind *kind = &timed->of[timer->probed];
     const uint64_t before = atomic_load_explicit(&kind->typical, memory_order_relaxed);
     atomic_store_explicit(&kind->typical, before ? (3 * before + took) / 4 : took, memory_order_relaxed);

@@ -12,12 +12,12 @@
 #include "empty_pair.h"
 
 struct graph_times;
-struct key;
+struct shape_group;
 struct timer;
 
 /* What a timed launch is of, and how many launches, itself included, it stands for; or a replay of a graph. */
 struct timed_launch {
-    struct key *key;           /* NULL for a replay */
+    struct shape_group *group;           /* NULL for a replay */
     struct graph_times *graph; /* NULL for a launch */
     uint64_t number, weight;
 };

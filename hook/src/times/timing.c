@@ -5,15 +5,15 @@
 #include "settings.h"
 #include "streams.h"
 
-/* A launch without the probe costs two events in some 2 500 ns; one with it costs more than that anyway. So the longer a
- * kernel takes, the more of its launches are timed: they may differ, though they are of one shape, and what a kernel of
- * 100 us and more does not show in 1 024 launches costs it at most 2.5 % of them, once. */
+/* A launch without the probe costs two events in some 2 500 ns; one with it costs more than that anyway. So the longer
+ * a kernel takes, the more of its launches are timed: they may differ, though they are of one shape, and what a kernel
+ * of 100 us and more does not show in 1 024 launches costs it at most 2.5 % of them, once. */
 enum { ORIGINAL_DIVISOR = 8, PROBED_DIVISOR = 32, MOST_DIVISOR = 1024, NS_PER_DIVISOR = 100 };
 
 static const uint64_t SEED = 0x7469;
 
 /* What this thread launched last, which a programmatic dependent launch may overlap with. */
-static _Thread_local struct key *before __attribute__((tls_model("initial-exec")));
+static _Thread_local struct shape_group *before __attribute__((tls_model("initial-exec")));
 
 static bool is_programmatic(const struct launch *launch)
 {
@@ -32,8 +32,8 @@ static bool stands_alone(const struct launch *launch)
     const bool programmatic = is_programmatic(launch);
     if (programmatic && before)
         atomic_store_explicit(&before->timed.overlapped, true, memory_order_relaxed);
-    before = launch->key;
-    return !programmatic && !atomic_load_explicit(&launch->key->timed.overlapped, memory_order_relaxed);
+    before = launch->group;
+    return !programmatic && !atomic_load_explicit(&launch->group->timed.overlapped, memory_order_relaxed);
 }
 
 static unsigned int divisor_of(struct timed_kind *kind, bool probed)
@@ -47,11 +47,11 @@ static unsigned int divisor_of(struct timed_kind *kind, bool probed)
 static bool is_due(struct timed *timed, uint64_t seed, bool probed, uint64_t n, unsigned int divisor)
 {
     struct timed_kind *kind = &timed->of[probed];
-    const bool due = pace_due(&kind->pace, n, SEED + seed, divisor);
+    const bool due = backoff_due(&kind->backoff, n, SEED + seed, divisor);
     if (probed)
-        atomic_store_explicit(&timed->beside, true, memory_order_relaxed);
-    else if (atomic_load_explicit(&timed->beside, memory_order_relaxed))
-        return atomic_exchange_explicit(&timed->beside, false, memory_order_relaxed) || due;
+        atomic_store_explicit(&timed->after_probed, true, memory_order_relaxed);
+    else if (atomic_load_explicit(&timed->after_probed, memory_order_relaxed))
+        return atomic_exchange_explicit(&timed->after_probed, false, memory_order_relaxed) || due;
     return due;
 }
 
@@ -68,13 +68,13 @@ struct timer *timing_begin(const struct launch *launch, bool probed, struct time
 {
     if (!settings.times)
         return NULL;
-    struct key *key = launch->key;
-    struct timed_kind *kind = &key->timed.of[probed];
+    struct shape_group *group = launch->group;
+    struct timed_kind *kind = &group->timed.of[probed];
     const uint64_t n = atomic_fetch_add_explicit(&kind->launches, 1, memory_order_relaxed);
     const bool alone = stands_alone(launch);
-    if (!is_due(&key->timed, key->seed, probed, n, divisor_of(kind, probed)) || !alone || streams_any_capture())
+    if (!is_due(&group->timed, group->seed, probed, n, divisor_of(kind, probed)) || !alone || streams_any_capture())
         return NULL;
-    *timed = (struct timed_launch){.key = key, .number = launch->number};
+    *timed = (struct timed_launch){.group = group, .number = launch->number};
     return take(kind, n, timed);
 }
 

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "beside.h"
+#include "unseen_drivers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ static bool in_our_folder(const char *path, const char *own)
 
 /* Whether a driver that begins at START is one that nobody of us calls. A copy of this library in another list of
  * libraries calls the same file at another place, and which that is only the copy knows. */
-static bool is_beside(const char *path, uintptr_t start, const struct scan *scan)
+static bool is_unseen(const char *path, uintptr_t start, const struct scan *scan)
 {
     if (start == real_base())
         return false;
@@ -52,7 +52,7 @@ static void tell_of(const char *path)
     static char line[LINE_SIZE];
     int length = snprintf(line, sizeof line, "%d %s\n", (int)getpid(), path);
     struct own_file file;
-    if (!own_file_take(&file, open(settings.beside, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)))
+    if (!own_file_take(&file, open(settings.unseen_drivers, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)))
         return;
     if (length > 0 && (size_t)length < sizeof line && !own_file_write_all(&file, line, (size_t)length))
         errno = 0; /* a full disk: then it is not told */
@@ -70,7 +70,7 @@ static void look_at_line(char *line, struct scan *scan)
         strtoull(permissions + strlen(" r--p "), NULL, 16) != 0)
         return;
     scan->copies += !scan->telling && strcmp(path, scan->own) == 0;
-    if (scan->telling && !in_our_folder(path, scan->own) && is_beside(path, start, scan))
+    if (scan->telling && !in_our_folder(path, scan->own) && is_unseen(path, start, scan))
         tell_of(path);
 }
 
@@ -101,10 +101,10 @@ static void look_at_maps(struct scan *scan)
         close(maps);
 }
 
-void beside_tell(void)
+void unseen_drivers_report(void)
 {
     const char *own = loader_own_path();
-    if (!settings.beside || !own || atomic_flag_test_and_set(&told))
+    if (!settings.unseen_drivers || !own || atomic_flag_test_and_set(&told))
         return;
     const int kept = errno;
     struct scan scan = {.own = own};
@@ -114,7 +114,7 @@ void beside_tell(void)
     errno = kept;
 }
 
-void beside_reset(void)
+void unseen_drivers_reset(void)
 {
     atomic_flag_clear(&told);
 }

@@ -1,4 +1,4 @@
-#include "graph_twin.h"
+#include "graph_probed_copy.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,29 +13,29 @@
 #include "threads.h"
 #include "timers.h"
 
-enum { MOST_TWINS = 8 };
+enum { MOST_PROBED_COPIES = 8 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct executable *with_twin[MOST_TWINS];
+static struct executable *with_probed_copy[MOST_PROBED_COPIES];
 static uint64_t uses;
-static struct executable *wanted[MOST_TWINS]; /* that a thread of ours makes twins of */
+static struct executable *wanted[MOST_PROBED_COPIES]; /* that a thread of ours makes probed copies of */
 static size_t n_wanted;
 static bool running; /* there is the thread */
 static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
 
-void twins_lock(void)
+void probed_copies_lock(void)
 {
     signals_hold();
     pthread_mutex_lock(&mutex);
 }
 
-void twins_unlock(void)
+void probed_copies_unlock(void)
 {
     pthread_mutex_unlock(&mutex);
     signals_release();
 }
 
-bool twins_lock_if_free(void)
+bool probed_copies_lock_if_free(void)
 {
     signals_hold();
     if (pthread_mutex_trylock(&mutex) == 0)
@@ -44,11 +44,11 @@ bool twins_lock_if_free(void)
     return false;
 }
 
-bool twins_try_lock(void)
+bool probed_copies_try_lock(void)
 {
     if (settings.scheduled && !settings.patient)
-        return twins_lock_if_free();
-    twins_lock();
+        return probed_copies_lock_if_free();
+    probed_copies_lock();
     return true;
 }
 
@@ -103,34 +103,34 @@ static const struct reason *clone_timed(struct executable *executable, CUgraph g
         drop_clone(executable);
         return clone(executable, graph);
     }
-    twins_lock(); /* the draining thread looks at every executable */
+    probed_copies_lock(); /* the draining thread looks at every executable */
     executable->clock = clock;
-    twins_unlock();
+    probed_copies_unlock();
     return NULL;
 }
 
-void twin_clone(struct executable *executable, CUgraph graph)
+void probed_copy_clone(struct executable *executable, CUgraph graph)
 {
     executable->refused = refused(executable->graph, executable->flags);
     if (!executable->refused)
         executable->refused = clone_timed(executable, graph);
     if (executable->refused)
-        twin_drop(executable, executable->refused);
+        probed_copy_drop(executable, executable->refused);
 }
 
 /* The lock is held. */
 static void destroy(struct executable *executable)
 {
-    for (int i = 0; i < MOST_TWINS; i++)
-        if (with_twin[i] == executable)
-            with_twin[i] = NULL;
+    for (int i = 0; i < MOST_PROBED_COPIES; i++)
+        if (with_probed_copy[i] == executable)
+            with_probed_copy[i] = NULL;
     for (size_t i = 0; i < n_wanted; i++)
         if (wanted[i] == executable)
             wanted[i--] = wanted[--n_wanted];
     executable->awaited = false;
-    if (executable->twin)
-        REAL_OR_NOT_FOUND(cuGraphExecDestroy, executable->twin);
-    executable->twin = NULL;
+    if (executable->probed_copy)
+        REAL_OR_NOT_FOUND(cuGraphExecDestroy, executable->probed_copy);
+    executable->probed_copy = NULL;
 }
 
 static void log_untwinned(const struct executable *executable)
@@ -148,43 +148,44 @@ static void drop(struct executable *executable, const struct reason *reason)
         log_untwinned(executable);
 }
 
-void twin_drop(struct executable *executable, const struct reason *reason)
+void probed_copy_drop(struct executable *executable, const struct reason *reason)
 {
     int mode = capture_mode_relax();
-    twins_lock();
+    probed_copies_lock();
     drop(executable, reason);
-    twins_unlock();
+    probed_copies_unlock();
     capture_mode_restore(mode);
 }
 
-/* A place for one more twin: one that is free, or that of the twin that has not been used for longest. */
+/* A place for one more probed copy: one that is free, or that of the probed copy that has not been used for longest. */
 static int make_room(void)
 {
     int oldest = 0;
-    for (int i = 0; i < MOST_TWINS; i++) {
-        if (!with_twin[i])
+    for (int i = 0; i < MOST_PROBED_COPIES; i++) {
+        if (!with_probed_copy[i])
             return i;
-        if (with_twin[i]->used < with_twin[oldest]->used)
+        if (with_probed_copy[i]->used < with_probed_copy[oldest]->used)
             oldest = i;
     }
-    destroy(with_twin[oldest]);
+    destroy(with_probed_copy[oldest]);
     return oldest;
 }
 
 static CUresult set_disabled(const struct executable *executable, const struct graph_node *node)
 {
-    return node->disabled ? REAL_OR_NOT_FOUND(cuGraphNodeSetEnabled, executable->twin, node->twin, 0) : CUDA_SUCCESS;
+    return node->disabled ? REAL_OR_NOT_FOUND(cuGraphNodeSetEnabled, executable->probed_copy, node->probed_copy, 0)
+                          : CUDA_SUCCESS;
 }
 
 /* Everything in a new executable is as it is in the clone, but for what the program has disabled in its own. */
 static CUresult instantiate(struct executable *executable)
 {
-    CUgraphExec twin = NULL;
+    CUgraphExec probed_copy = NULL;
     const unsigned long long flags = executable->flags & ~CU_GRAPH_INSTANTIATE_UPLOAD;
-    CUresult result = REAL_OR_NOT_FOUND(cuGraphInstantiateWithFlags, &twin, executable->clone, flags);
+    CUresult result = REAL_OR_NOT_FOUND(cuGraphInstantiateWithFlags, &probed_copy, executable->clone, flags);
     if (result != CUDA_SUCCESS)
         return result;
-    executable->twin = twin;
+    executable->probed_copy = probed_copy;
     for (size_t i = 0; i < executable->graph->n_nodes && result == CUDA_SUCCESS; i++) {
         executable->graph->nodes[i].stale = false;
         result = set_disabled(executable, &executable->graph->nodes[i]);
@@ -202,12 +203,12 @@ static const struct reason *make(struct executable *executable)
         log_untwinned(executable);
         return executable->refused;
     }
-    with_twin[place] = executable;
+    with_probed_copy[place] = executable;
     return NULL;
 }
 
-/* With the lock held all along, so that no executable goes while its twin is made. */
-static void *make_twins(void *unused)
+/* With the lock held all along, so that no executable goes while its probed copy is made. */
+static void *make_probed_copies(void *unused)
 {
     (void)unused;
     capture_mode_relax();
@@ -230,7 +231,7 @@ static bool is_left_to_thread(struct executable *executable)
         return false;
     if (executable->awaited)
         return true;
-    if (n_wanted == MOST_TWINS || (!running && !(running = thread_start(make_twins))))
+    if (n_wanted == MOST_PROBED_COPIES || (!running && !(running = thread_start(make_probed_copies))))
         return false;
     wanted[n_wanted++] = executable;
     executable->awaited = true;
@@ -238,26 +239,26 @@ static bool is_left_to_thread(struct executable *executable)
     return true;
 }
 
-const struct reason *twin_ready(struct executable *executable)
+const struct reason *probed_copy_ready(struct executable *executable)
 {
     executable->used = ++uses;
-    if (executable->twin)
+    if (executable->probed_copy)
         return NULL;
     return is_left_to_thread(executable) ? reason(GRAPH_BEING_TWINNED) : make(executable);
 }
 
-bool twins_give_back(void)
+bool probed_copies_give_back(void)
 {
     bool any = false;
     int mode = capture_mode_relax();
-    twins_lock();
-    for (int i = 0; i < MOST_TWINS; i++)
-        if (with_twin[i]) {
-            event_log_often("[graph] %u twin given back\n", with_twin[i]->id);
-            destroy(with_twin[i]);
+    probed_copies_lock();
+    for (int i = 0; i < MOST_PROBED_COPIES; i++)
+        if (with_probed_copy[i]) {
+            event_log_often("[graph] %u twin given back\n", with_probed_copy[i]->id);
+            destroy(with_probed_copy[i]);
             any = true;
         }
-    twins_unlock();
+    probed_copies_unlock();
     capture_mode_restore(mode);
     return any;
 }
@@ -266,13 +267,13 @@ bool twins_give_back(void)
 static void read_times(struct executable *executable, const void *unused)
 {
     (void)unused;
-    if (!twins_lock_if_free())
+    if (!probed_copies_lock_if_free())
         return;
     graph_clock_read(executable);
-    twins_unlock();
+    probed_copies_unlock();
 }
 
-void twins_read_times(void)
+void probed_copies_read_times(void)
 {
     if (settings.node_times && timers_pending())
         executables_each(read_times, NULL);
@@ -283,25 +284,26 @@ struct leaving {
     bool certain;
 };
 
-/* Replays of the program's own that come behind the last one of the twin wait for its event: they must not without it. */
+/* Replays of the program's own that come behind the last one of the probed copy wait for its event: they must not
+ * without it. */
 static void leave(struct executable *executable, const void *argument)
 {
     const struct leaving *leaving = argument;
     if (executable->context != leaving->context)
         return;
-    twins_lock();
+    probed_copies_lock();
     destroy(executable);
     if (leaving->certain && executable->clone)
         drop(executable, reason(GRAPH_CONTEXT_GONE));
     if (leaving->certain && executable->event) {
         REAL_OR_NOT_FOUND(cuEventDestroy_v2, executable->event);
         executable->event = NULL;
-        executable->launched = executable->twin_last = false;
+        executable->launched = executable->probed_copy_last = false;
     }
-    twins_unlock();
+    probed_copies_unlock();
 }
 
-void twins_leave(CUcontext context, bool certain)
+void probed_copies_leave(CUcontext context, bool certain)
 {
     const struct leaving leaving = {context, certain};
     CUcontext before = NULL;
@@ -319,8 +321,8 @@ static void forget(struct executable *executable, const void *context)
 {
     if (executable->context != context)
         return;
-    twins_lock();
-    executable->twin = NULL;
+    probed_copies_lock();
+    executable->probed_copy = NULL;
     executable->event = NULL;
     if (executable->clone) {
         executable->clone = NULL;
@@ -328,21 +330,21 @@ static void forget(struct executable *executable, const void *context)
         drop(executable, reason(GRAPH_CONTEXT_GONE));
     }
     executable->context = NULL;
-    executable->launched = executable->twin_last = false;
-    twins_unlock();
+    executable->launched = executable->probed_copy_last = false;
+    probed_copies_unlock();
 }
 
-void twins_forget(CUcontext context)
+void probed_copies_forget(CUcontext context)
 {
     executables_each(forget, context);
 }
 
-void twins_reset(void)
+void probed_copies_reset(void)
 {
     pthread_mutex_init(&mutex, NULL);
     pthread_cond_init(&arrived, NULL);
     n_wanted = 0;
     running = false;
-    for (int i = 0; i < MOST_TWINS; i++)
-        with_twin[i] = NULL;
+    for (int i = 0; i < MOST_PROBED_COPIES; i++)
+        with_probed_copy[i] = NULL;
 }

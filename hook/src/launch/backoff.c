@@ -1,4 +1,4 @@
-#include "pace.h"
+#include "backoff.h"
 
 /* The finishing step of SplitMix64: neighbouring numbers get unrelated values. */
 static uint64_t scatter(uint64_t value)
@@ -9,12 +9,12 @@ static uint64_t scatter(uint64_t value)
     return value ^ value >> 31;
 }
 
-bool pace_due(struct pace *pace, uint64_t n, uint64_t seed, unsigned divisor)
+bool backoff_due(struct backoff *backoff, uint64_t n, uint64_t seed, unsigned divisor)
 {
-    uint64_t next = atomic_load_explicit(&pace->next, memory_order_relaxed);
+    uint64_t next = atomic_load_explicit(&backoff->next, memory_order_relaxed);
     if (n < next)
         return false;
     const uint64_t step = 1 + n / divisor;
-    return atomic_compare_exchange_strong_explicit(&pace->next, &next, n + step + scatter(seed ^ n) % step,
+    return atomic_compare_exchange_strong_explicit(&backoff->next, &next, n + step + scatter(seed ^ n) % step,
                                                    memory_order_relaxed, memory_order_relaxed);
 }

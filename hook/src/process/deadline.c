@@ -1,4 +1,4 @@
-#include "patience.h"
+#include "deadline.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@ enum { LOOK_MILLISECONDS = 20 };
 static atomic_uint_fast64_t asked; /* when the program was asked to end; 0: it was not */
 static atomic_uint_fast64_t looked;
 
-void patience_shorten(void)
+void deadline_shorten(void)
 {
     uint_fast64_t never = 0;
     atomic_compare_exchange_strong(&asked, &never, clock_now());
@@ -24,15 +24,15 @@ void patience_shorten(void)
 static void look(uint64_t now)
 {
     if (atomic_load_explicit(&control->ending, memory_order_relaxed))
-        patience_shorten();
+        deadline_shorten();
     if (control_is_shared() || !settings.ending || now < atomic_load(&looked) + LOOK_MILLISECONDS * NS_PER_MS)
         return;
     atomic_store(&looked, now);
     if (access(settings.ending, F_OK) == 0)
-        patience_shorten();
+        deadline_shorten();
 }
 
-bool patience_is_over(uint64_t began, unsigned milliseconds)
+bool deadline_passed(uint64_t began, unsigned milliseconds)
 {
     const uint64_t now = clock_now();
     if (!atomic_load(&asked))
@@ -43,7 +43,7 @@ bool patience_is_over(uint64_t began, unsigned milliseconds)
     return hurried && now > (hurried > began ? hurried : began) + HURRIED_MILLISECONDS * NS_PER_MS;
 }
 
-void patience_reset(void)
+void deadline_reset(void)
 {
     atomic_store(&asked, 0);
     atomic_store(&looked, 0);

@@ -3,14 +3,14 @@
 #include <stdlib.h>
 
 #include "launch_intercept.h"
+#include "legacy_launch.h"
 #include "real.h"
-#include "stepwise.h"
 
 CUresult cuFuncSetBlockShape(CUfunction function, int x, int y, int z)
 {
     const CUresult result = REAL_OR_NOT_FOUND(cuFuncSetBlockShape, function, x, y, z);
     if (result == CUDA_SUCCESS)
-        stepwise_note_block(function, x, y, z);
+        legacy_launch_note_block(function, x, y, z);
     return result;
 }
 
@@ -18,7 +18,7 @@ CUresult cuFuncSetSharedSize(CUfunction function, unsigned int bytes)
 {
     const CUresult result = REAL_OR_NOT_FOUND(cuFuncSetSharedSize, function, bytes);
     if (result == CUDA_SUCCESS)
-        stepwise_note_shared(function, bytes);
+        legacy_launch_note_shared(function, bytes);
     return result;
 }
 
@@ -26,7 +26,7 @@ CUresult cuParamSetSize(CUfunction function, unsigned int bytes)
 {
     const CUresult result = REAL_OR_NOT_FOUND(cuParamSetSize, function, bytes);
     if (result == CUDA_SUCCESS)
-        stepwise_note_size(function, bytes);
+        legacy_launch_note_size(function, bytes);
     return result;
 }
 
@@ -34,7 +34,7 @@ CUresult cuParamSeti(CUfunction function, int offset, unsigned int value)
 {
     const CUresult result = REAL_OR_NOT_FOUND(cuParamSeti, function, offset, value);
     if (result == CUDA_SUCCESS)
-        stepwise_note_values(function, offset, &value, sizeof value);
+        legacy_launch_note_values(function, offset, &value, sizeof value);
     return result;
 }
 
@@ -42,7 +42,7 @@ CUresult cuParamSetf(CUfunction function, int offset, float value)
 {
     const CUresult result = REAL_OR_NOT_FOUND(cuParamSetf, function, offset, value);
     if (result == CUDA_SUCCESS)
-        stepwise_note_values(function, offset, &value, sizeof value);
+        legacy_launch_note_values(function, offset, &value, sizeof value);
     return result;
 }
 
@@ -50,11 +50,11 @@ CUresult cuParamSetv(CUfunction function, int offset, void *values, unsigned int
 {
     const CUresult result = REAL_OR_NOT_FOUND(cuParamSetv, function, offset, values, bytes);
     if (result == CUDA_SUCCESS)
-        stepwise_note_values(function, offset, values, bytes);
+        legacy_launch_note_values(function, offset, values, bytes);
     return result;
 }
 
-static CUresult launch_set(CUfunction function, int width, int height, CUstream stream, struct stepwise *set)
+static CUresult launch_set(CUfunction function, int width, int height, CUstream stream, struct legacy_launch *set)
 {
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, set->values, CU_LAUNCH_PARAM_BUFFER_SIZE, &set->size,
                      CU_LAUNCH_PARAM_END};
@@ -70,7 +70,7 @@ static CUresult launch_set(CUfunction function, int width, int height, CUstream 
 
 CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream)
 {
-    struct stepwise *set = width > 0 && height > 0 ? stepwise_get(function) : NULL;
+    struct legacy_launch *set = width > 0 && height > 0 ? legacy_launch_get(function) : NULL;
     if (!set)
         return REAL_OR_NOT_FOUND(cuLaunchGridAsync, function, width, height, stream);
     const CUresult result = launch_set(function, width, height, stream, set);

@@ -1,14 +1,15 @@
 /* How much device memory the records of a launch take. */
-#ifndef TUI_PROBE_PROBED_SIZE_H
-#define TUI_PROBE_PROBED_SIZE_H
+#ifndef TUI_PROBE_RECORD_BYTES_H
+#define TUI_PROBE_RECORD_BYTES_H
 
 #include "launch.h"
 
 /* Settles the number of records of a launch, and the SIZE of them all in bytes. Returns why it cannot be probed, or
  * NULL. */
-const struct reason *probed_size(struct launch *launch, struct probing *probing, struct variant *variant, size_t *size);
+const struct reason *record_bytes(struct launch *launch, struct kernel_probe *probe, struct variant *variant,
+                                  size_t *size);
 
 /* What one launch may take where that can be chosen: another finds room beside it. */
-size_t probed_memory(const struct variant *variant);
+size_t record_bytes_limit(const struct variant *variant);
 
 #endif

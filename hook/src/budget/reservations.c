@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "booking.h"
+#include "reservations.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -76,7 +76,7 @@ static const struct reason *refuse(struct refusal *refusal, const struct control
 
 static struct budget_amount all_left(void)
 {
-    return (struct budget_amount){control_left_beside_log(), control_left(&control->result_files)};
+    return (struct budget_amount){control_left_without_log(), control_left(&control->result_files)};
 }
 
 /* The last files are for kernels of which there is none: of a model with hundreds of kernels each has a record. */
@@ -88,7 +88,7 @@ static struct budget_amount share_of(const struct kernel *kernel, struct budget_
     return budget_share(left, held, !held.files);
 }
 
-uint64_t booking_room(const struct kernel *kernel)
+uint64_t budget_room(const struct kernel *kernel)
 {
     const struct budget_amount share = share_of(kernel, all_left());
     return share.files ? share.bytes : 0;
@@ -104,7 +104,7 @@ static bool is_within_share(const struct kernel *kernel, uint64_t bytes)
     return bytes <= share.bytes && share.files;
 }
 
-const struct reason *booking_take(struct kernel *kernel, uint64_t size)
+const struct reason *budget_reserve(struct kernel *kernel, uint64_t size)
 {
     const uint64_t bytes = budget_disk_bytes(size);
     if (!is_within_share(kernel, bytes))
@@ -113,7 +113,7 @@ const struct reason *booking_take(struct kernel *kernel, uint64_t size)
         return refuse_rate();
     if (!control_take(&control->result_files, 1))
         return refuse(&no_files, &control->result_files);
-    if (bytes > control_left_beside_log() ||
+    if (bytes > control_left_without_log() ||
         !control_take(&control->trace_bytes, bytes)) { /* a smaller one may still fit */
         control_return(&control->result_files, 1);
         return refuse(&no_bytes, &control->trace_bytes);
@@ -125,7 +125,7 @@ const struct reason *booking_take(struct kernel *kernel, uint64_t size)
     return NULL;
 }
 
-void booking_return(struct kernel *kernel, uint64_t size)
+void budget_release(struct kernel *kernel, uint64_t size)
 {
     const uint64_t bytes = budget_disk_bytes(size);
     control_return(&control->trace_bytes, bytes);
@@ -136,7 +136,7 @@ void booking_return(struct kernel *kernel, uint64_t size)
     atomic_fetch_sub(&kernel->held_files, 1);
 }
 
-void booking_settle(struct kernel *kernel, uint64_t size, uint64_t on_disk)
+void budget_commit(struct kernel *kernel, uint64_t size, uint64_t on_disk)
 {
     const uint64_t booked = budget_disk_bytes(size), taken = budget_disk_bytes(on_disk);
     control_use(&control->trace_bytes, taken);
@@ -146,16 +146,16 @@ void booking_settle(struct kernel *kernel, uint64_t size, uint64_t on_disk)
     atomic_fetch_add(&kernel->held_bytes, taken - booked);
 }
 
-const struct reason *booking_refuses_folder(uint64_t size)
+const struct reason *budget_refuses_folder(uint64_t size)
 {
     if (!control_left(&control->result_files))
         return refuse(&no_files, &control->result_files);
-    if (control_left_beside_log() / 2 <= size + FOLDER_BYTES / 2)
+    if (control_left_without_log() / 2 <= size + FOLDER_BYTES / 2)
         return refuse(&no_bytes, &control->trace_bytes);
     return NULL;
 }
 
-void booking_refused(const struct reason *reason)
+void budget_refused(const struct reason *reason)
 {
     if (reason->code == REASON_RESULTS_FULL)
         atomic_fetch_add(&control->result_files.refused, 1);
@@ -192,7 +192,7 @@ static uint64_t folder_bytes(int parent, const char *name, const char *image, in
     return bytes;
 }
 
-void booking_count_folder(struct booking_folder *folder)
+void budget_count_folder(struct budget_folder *folder)
 {
     if (!folder->path)
         return;
@@ -202,7 +202,7 @@ void booking_count_folder(struct booking_folder *folder)
     folder->counted = bytes;
 }
 
-void booking_reset(void)
+void budget_reset(void)
 {
     struct refusal *const all[] = {&no_bytes, &no_files, &no_share, &no_rate};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -1,7 +1,7 @@
 /* How long the program's end may wait for what is left to write: as long as is allowed, or less than a second once
  * somebody asked the program to end. */
-#ifndef TUI_PROBE_PATIENCE_H
-#define TUI_PROBE_PATIENCE_H
+#ifndef TUI_PROBE_DEADLINE_H
+#define TUI_PROBE_DEADLINE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,13 +9,13 @@
 enum { HURRIED_MILLISECONDS = 800 };
 
 /* The program was asked to end. Safe in a signal handler. */
-void patience_shorten(void);
+void deadline_shorten(void);
 
 /* Whether somebody who has waited since BEGAN (of clock_now), and may do so for MILLISECONDS, must stop: a wait lasts
- * HURRIED_MILLISECONDS at most from the moment on in which the program was asked to end. Looks from time to time whether
- * the launcher was: programs that handle the signal themselves end without our seeing it. */
-bool patience_is_over(uint64_t began, unsigned milliseconds);
+ * HURRIED_MILLISECONDS at most from the moment on in which the program was asked to end. Looks from time to time
+ * whether the launcher was: programs that handle the signal themselves end without our seeing it. */
+bool deadline_passed(uint64_t began, unsigned milliseconds);
 
-void patience_reset(void);
+void deadline_reset(void);
 
 #endif

@@ -1,4 +1,4 @@
-#include "stepwise.h"
+#include "legacy_launch.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -9,20 +9,20 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* What is set for FUNCTION, made on first sight; NULL without memory. The caller holds the lock. */
-static struct stepwise *of(CUfunction function)
+static struct legacy_launch *of(CUfunction function)
 {
     struct instance *instance = registry_find(function);
     if (!instance)
         instance = registry_adopt(function);
-    if (instance && !instance->stepwise)
-        instance->stepwise = calloc(1, sizeof *instance->stepwise);
-    return instance ? instance->stepwise : NULL;
+    if (instance && !instance->legacy_launch)
+        instance->legacy_launch = calloc(1, sizeof *instance->legacy_launch);
+    return instance ? instance->legacy_launch : NULL;
 }
 
-void stepwise_note_block(CUfunction function, int x, int y, int z)
+void legacy_launch_note_block(CUfunction function, int x, int y, int z)
 {
     pthread_mutex_lock(&lock);
-    struct stepwise *set = of(function);
+    struct legacy_launch *set = of(function);
     if (set) {
         set->block[0] = (uint32_t)x;
         set->block[1] = (uint32_t)y;
@@ -31,49 +31,50 @@ void stepwise_note_block(CUfunction function, int x, int y, int z)
     pthread_mutex_unlock(&lock);
 }
 
-void stepwise_note_shared(CUfunction function, unsigned int bytes)
+void legacy_launch_note_shared(CUfunction function, unsigned int bytes)
 {
     pthread_mutex_lock(&lock);
-    struct stepwise *set = of(function);
+    struct legacy_launch *set = of(function);
     if (set)
         set->shared = bytes;
     pthread_mutex_unlock(&lock);
 }
 
-void stepwise_note_size(CUfunction function, unsigned int bytes)
+void legacy_launch_note_size(CUfunction function, unsigned int bytes)
 {
     pthread_mutex_lock(&lock);
-    struct stepwise *set = of(function);
+    struct legacy_launch *set = of(function);
     if (set)
         set->size = bytes;
     pthread_mutex_unlock(&lock);
 }
 
-void stepwise_note_values(CUfunction function, int offset, const void *values, unsigned int bytes)
+void legacy_launch_note_values(CUfunction function, int offset, const void *values, unsigned int bytes)
 {
-    if (!values || offset < 0 || offset > STEPWISE_BYTES || bytes > STEPWISE_BYTES - (unsigned int)offset)
+    if (!values || offset < 0 || offset > LEGACY_PARAMETER_BYTES ||
+        bytes > LEGACY_PARAMETER_BYTES - (unsigned int)offset)
         return;
     pthread_mutex_lock(&lock);
-    struct stepwise *set = of(function);
+    struct legacy_launch *set = of(function);
     if (set)
         memcpy(set->values + offset, values, bytes);
     pthread_mutex_unlock(&lock);
 }
 
-struct stepwise *stepwise_get(CUfunction function)
+struct legacy_launch *legacy_launch_get(CUfunction function)
 {
-    struct stepwise *copy = NULL;
+    struct legacy_launch *copy = NULL;
     pthread_mutex_lock(&lock);
     const struct instance *instance = registry_find(function);
-    const struct stepwise *set = instance ? instance->stepwise : NULL;
-    const bool is_known = set && set->block[0] && set->size <= STEPWISE_BYTES;
+    const struct legacy_launch *set = instance ? instance->legacy_launch : NULL;
+    const bool is_known = set && set->block[0] && set->size <= LEGACY_PARAMETER_BYTES;
     if (is_known && (copy = malloc(sizeof *copy)))
         *copy = *set;
     pthread_mutex_unlock(&lock);
     return copy;
 }
 
-void stepwise_reset(void)
+void legacy_launch_reset(void)
 {
     pthread_mutex_init(&lock, NULL);
 }

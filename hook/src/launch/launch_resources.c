@@ -1,0 +1,104 @@
+#include "launch_resources.h"
+
+#include "background.h"
+#include "capacities.h"
+#include "clock.h"
+#include "prepare.h"
+#include "reasons.h"
+#include "record_bytes.h"
+#include "residency.h"
+#include "result.h"
+#include "variants.h"
+
+/* With the launch's capacities. */
+static const struct reason *take(struct launch_resources *resources, const struct launch *launch)
+{
+    struct kernel_probe *probe = resources->probe;
+    const struct reason *reason;
+    if (!layout_device_size(probe, launch->capacities, launch->grid, launch->block, &resources->size) ||
+        !layout_saved_size(probe, launch->capacities, launch->grid, launch->block, &resources->saved))
+        return reason(TOO_MANY_RECORDS);
+    if ((reason = result_reserve(probe, resources->saved)))
+        return reason;
+    resources->chunk =
+        buffers_take(resources->variant->pool, launch, probe, resources->size, &resources->claim, &reason);
+    if (!resources->chunk)
+        result_unreserve(probe, resources->saved);
+    return resources->chunk ? NULL : reason;
+}
+
+/* Whether less of the launch might be recorded. */
+static bool is_too_dear(const struct reason *reason)
+{
+    switch (reason->code) {
+    case REASON_TRACE_SHARE:
+    case REASON_TRACE_FULL:
+    case REASON_LAUNCH_TOO_LARGE:
+    case REASON_TOO_MANY_RECORDS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool take_reduced(struct launch_resources *resources, struct launch *launch)
+{
+    const struct capacities *reduced = capacities_reduced(resources->probe, launch->capacities);
+    if (!reduced)
+        return false;
+    launch->capacities = reduced;
+    return !take(resources, launch);
+}
+
+/* Asks for the sampled form if this is the first launch that needs it. */
+static bool has_sampled_form(struct kernel_probe *probe, const struct launch *launch)
+{
+    struct sampled_form *form = &probe->sampled_form;
+    if (!atomic_load_explicit(&form->ready, memory_order_acquire) && !background_takes_form(probe, launch)) {
+        const uint64_t began = clock_now();
+        prepare_sampled_form(probe);
+        background_waited(clock_now() - began);
+    }
+    return atomic_load_explicit(&form->ready, memory_order_acquire) && !atomic_load(&form->reason);
+}
+
+static bool take_sample(struct launch_resources *resources, struct launch *launch, CUcontext context)
+{
+    const struct sampling spread = {SAMPLE_SPREAD, 0, 1};
+    struct kernel_probe *probe = resources->probe;
+    const struct reason *unused;
+    if (probe->sampling.kind != SAMPLE_ALL || probe->way == WAY_GRAFT || /* whose patches are at other places */
+        sampling_refuses(&spread, (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2]))
+        return false;
+    const struct capacities *sample = capacities_sample(probe, launch->grid, launch->block,
+                                                        record_bytes_limit(resources->variant), result_room(probe));
+    if (!sample || !has_sampled_form(probe, launch) ||
+        !(resources->variant = variants_get(probe, launch, context, true, &unused)) ||
+        residency_refuses(resources->variant, probe, launch))
+        return false;
+    launch->capacities = sample;
+    return !take(resources, launch);
+}
+
+const struct reason *launch_resources_take(struct launch_resources *resources, struct launch *launch,
+                                           struct kernel_probe *probe, CUcontext context)
+{
+    const struct reason *reason;
+    size_t unused;
+    *resources = (struct launch_resources){.probe = probe};
+    if (!(resources->variant = variants_get(probe, launch, context, false, &reason)))
+        return reason;
+    reason = record_bytes(launch, probe, resources->variant, &unused);
+    if (!reason)
+        reason = take(resources, launch);
+    if (reason && is_too_dear(reason) && (take_reduced(resources, launch) || take_sample(resources, launch, context)))
+        return NULL;
+    return reason;
+}
+
+void launch_resources_launched(const struct launch_resources *resources, const struct launch *launch, CUresult result)
+{
+    if (result != CUDA_SUCCESS)
+        result_unreserve(resources->probe, resources->saved);
+    buffers_launched(resources->chunk, &resources->claim, launch, result);
+}

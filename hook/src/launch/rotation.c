@@ -1,0 +1,59 @@
+#include "rotation.h"
+
+#include "control.h"
+
+static unsigned slot_of_shape(const uint32_t grid[3], const uint32_t block[3], uint32_t shared)
+{
+    uint32_t hash = 2166136261u;
+    for (int i = 0; i < 3; i++)
+        hash = ((hash ^ grid[i]) * 16777619u ^ block[i]) * 16777619u;
+    hash = (hash ^ shared) * 16777619u;
+    return (hash ^ hash >> 16) % KERNEL_TURNS;
+}
+
+static unsigned slot_of(const struct launch *launch)
+{
+    return slot_of_shape(launch->grid, launch->block, launch->shared);
+}
+
+static unsigned last_of(const struct kernel_probe *probe, unsigned slot)
+{
+    return atomic_load_explicit(&probe->served[slot], memory_order_relaxed);
+}
+
+size_t rotation_order(struct kernel *kernel, const struct launch *launch, struct kernel_probe *order[])
+{
+    const uint64_t only = atomic_load_explicit(&control->only_probe, memory_order_relaxed);
+    const unsigned slot = slot_of(launch);
+    size_t n = 0;
+    if (only && only <= kernel->n_probes) {
+        order[0] = &kernel->probes[only - 1];
+        return 1;
+    }
+    for (size_t i = 0; i < kernel->n_probes; i++) {
+        struct kernel_probe *probe = &kernel->probes[i];
+        size_t at = n;
+        if (atomic_load_explicit(&probe->reason, memory_order_relaxed))
+            continue;
+        for (; at && last_of(order[at - 1], slot) > last_of(probe, slot); at--)
+            order[at] = order[at - 1];
+        order[at] = probe;
+        n++;
+    }
+    return n;
+}
+
+void rotation_served(struct kernel_probe *probe, const struct launch *launch)
+{
+    struct kernel *kernel = probe->kernel;
+    const unsigned slot = slot_of(launch);
+    if (kernel->n_probes > 1)
+        atomic_store_explicit(&probe->served[slot],
+                              atomic_fetch_add_explicit(&kernel->turns[slot], 1, memory_order_relaxed) + 1,
+                              memory_order_relaxed);
+}
+
+void rotation_first(struct kernel_probe *probe, const uint32_t grid[3], const uint32_t block[3], uint32_t shared)
+{
+    atomic_store_explicit(&probe->served[slot_of_shape(grid, block, shared)], 0, memory_order_relaxed);
+}

@@ -1,0 +1,21 @@
+/* The probes of a kernel take turns over the launches that may be probed: the next one is that whose last launch is
+ * longest ago. One that cannot have a launch leaves it to the others, and is the first to be asked of the next.
+ * Launches of one shape have turns of their own: shapes that alternate would else meet the same probe each time. */
+#ifndef TUI_PROBE_ROTATION_H
+#define TUI_PROBE_ROTATION_H
+
+#include <stddef.h>
+
+#include "kernel.h"
+#include "launch.h"
+
+/* Those of KERNEL in the order in which LAUNCH may have them. Returns how many. */
+size_t rotation_order(struct kernel *kernel, const struct launch *launch, struct kernel_probe *order[]);
+
+/* LAUNCH has this one. */
+void rotation_served(struct kernel_probe *probe, const struct launch *launch);
+
+/* The next launch of such a shape may have this one before others. */
+void rotation_first(struct kernel_probe *probe, const uint32_t grid[3], const uint32_t block[3], uint32_t shared);
+
+#endif
