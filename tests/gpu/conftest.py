@@ -11,7 +11,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,12 +42,23 @@ def missing_gpu() -> str:
     return ""
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Share the GPU with the tests of other workers; a test marked ``exclusive`` waits until no other one uses it.
+
+    The lock covers the fixtures, too: ncu fails (LaunchFailed) in a fixture as in a test if another program uses the
+    GPU's counters or leaves no memory.
+    """
+    path = Path(tempfile.gettempdir()) / f"tui-probe-gpu-{os.getuid()}.lock"
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX if item.get_closest_marker("exclusive") else fcntl.LOCK_SH)
+        return (yield)
+
+
 @pytest.fixture(autouse=True)
-def gpu_in_use(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Share the GPU with the tests of other workers, or have it to itself if the test is marked ``times``."""
-    with (tmp_path_factory.getbasetemp().parent / "gpu.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX if request.node.get_closest_marker("times") else fcntl.LOCK_SH)
-        yield
+def gpu_memory_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep JAX from allocating three quarters of the GPU's memory, which other tests need."""
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 
 @dataclass(frozen=True)

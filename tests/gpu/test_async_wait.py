@@ -47,7 +47,7 @@ def waits_of(kernel: Kernel, result: Path) -> CountsByLine[AsyncWaits]:
 
 
 @pytest.mark.parametrize("cycles", [20_000, 200_000])
-@pytest.mark.times
+@pytest.mark.exclusive
 def test_waits_are_what_the_program_measures_itself(
     cycles: int, slow_producer: str, runner: Runner, tmp_path: Path
 ) -> None:

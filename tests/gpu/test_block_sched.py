@@ -14,7 +14,7 @@ from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 
 from .conftest import Runner
-from .test_counts import counters_to_itself, ncu_rows
+from .test_counts import ncu_rows
 
 LARGEST = 524288
 COUNTERS = "sm__cycles_active.max,sm__cycles_elapsed.max"
@@ -34,7 +34,7 @@ def cycles_of(schedules: list[BlockSchedule]) -> float:
     return median(float(schedule.running + schedule.scheduling) for schedule in schedules)
 
 
-@pytest.mark.times
+@pytest.mark.exclusive
 def test_running_and_scheduling_fill_the_duration_of_a_zero_fill(built: Path, runner: Runner) -> None:
     """Events also see what no SM's clock sees, some 12 000 cycles per launch: so the longest fill is compared."""
     output = runner.folder / "timing"
@@ -53,15 +53,14 @@ def test_running_and_scheduling_fill_the_duration_of_a_zero_fill(built: Path, ru
             assert abs(cycles - measured) <= 0.10 * measured
 
 
-@pytest.mark.times
+@pytest.mark.exclusive
 def test_running_and_scheduling_fill_the_cycles_that_the_counters_count(built: Path, runner: Runner) -> None:
     """The SM that is busy longest: its active cycles, from the hardware, and its running and scheduling cycles."""
     if shutil.which("ncu") is None:
         pytest.skip("no ncu on this machine to read the hardware's counters with")
     command = [str(built / "zero_fill"), str(built / "kernels.ptx"), str(runner.folder / "timing")]
     options = ["--csv", "--clock-control", "none", "--metrics", COUNTERS, "-k", "zero_fill"]
-    with counters_to_itself():
-        counted = runner.alone(["ncu", *options, *command]).stdout
+    counted = runner.alone(["ncu", *options, *command]).stdout
     if "ERR_NVGPUCTRPERM" in counted:
         pytest.skip("no permission to read the hardware's counters")
     counters: dict[tuple[int, str], list[float]] = {}

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import fcntl
 import importlib.util
-import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import pytest
 
@@ -52,14 +47,6 @@ def patterns(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(program)
 
 
-@contextlib.contextmanager
-def counters_to_itself() -> Iterator[None]:
-    """Keep other workers from the counters: of two programs that read them at once, one fails (LaunchFailed)."""
-    with (Path(tempfile.gettempdir()) / f"tui-probe-counters-{os.getuid()}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 def ncu_rows(text: str) -> Iterator[dict[str, str]]:
     """Read the rows of ncu's CSV, which follow what the program prints."""
     lines = text.splitlines()
@@ -69,8 +56,7 @@ def ncu_rows(text: str) -> Iterator[dict[str, str]]:
 def counters_of(command: list[str], *options: str, metrics: Mapping[str, str] = METRICS) -> list[tuple[str, Counted]]:
     """The hardware's counters of each launch of a program, with the kernel's name, by ncu, named by ``metrics``."""
     ncu = [tool("ncu"), "--csv", "--clock-control", "none", "--metrics", ",".join(metrics), *options]
-    with counters_to_itself():
-        done = subprocess.run([*ncu, *command], capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run([*ncu, *command], capture_output=True, text=True, check=False, timeout=300)
     if "ERR_NVGPUCTRPERM" in done.stdout + done.stderr:
         pytest.skip("no permission to read the GPU's counters (ERR_NVGPUCTRPERM)")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -87,16 +73,17 @@ def counters(patterns: str) -> dict[str, Counted]:
     return dict(counters_of([patterns]))
 
 
+@pytest.mark.exclusive
 def test_nsight_compute_counts_no_kernel_of_ours(patterns: str, runner: Runner) -> None:
     ncu = [tool("ncu"), "--csv", "--clock-control", "none", "--metrics", next(iter(METRICS))]
-    with counters_to_itself():
-        alone, profiled = runner.alone([*ncu, patterns]), runner.profiled([*ncu, patterns], "-p", "gmem_sectors")
+    alone, profiled = runner.alone([*ncu, patterns]), runner.profiled([*ncu, patterns], "-p", "gmem_sectors")
     names = [[row["Kernel Name"] for row in ncu_rows(text)] for text in (alone.stdout, profiled.outcome.stdout)]
     assert alone.status == profiled.outcome.status == 0, profiled.outcome.stderr
     assert names[0] == names[1] != []
     assert {kernel.reason_code for kernel in open_trace(profiled.trace).kernels} == {"under-ncu"}
 
 
+@pytest.mark.exclusive
 def test_requests_and_sectors_equal_the_counters(patterns: str, counters: dict[str, Counted], runner: Runner) -> None:
     alone = runner.alone([patterns])
     profiled = runner.profiled([patterns], "-p", "gmem_sectors")

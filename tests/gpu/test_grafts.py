@@ -50,7 +50,7 @@ def schedules_of(trace: Path, way: str) -> dict[str, list[BlockSchedule]]:
 
 
 @pytest.mark.parametrize("name", PROGRAM_NAMES)
-@pytest.mark.times
+@pytest.mark.exclusive
 def test_both_ways_see_the_same_blocks(name: str, both_ways: dict[str, tuple[Path, Path]], runner: Runner) -> None:
     with_ptx, without = both_ways[name]
     alone = runner.alone([str(with_ptx)])

@@ -132,7 +132,7 @@ def test_compute_sanitizer_finds_nothing(runner: Runner) -> None:
 TIMED = r"^\[time\] launch (\d+) kernel \d+ key (\d+) original ns (\d+) for"
 
 
-@pytest.mark.times
+@pytest.mark.exclusive
 def test_nodes_take_the_time_that_launches_take(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each shape of each kernel, launched by itself first. On an H100 events between kernels of a graph add 1 to 5
     us to each, so they have to be asked for.

@@ -228,6 +228,7 @@ def leaves_out(kernel: TracedKernel) -> int:
     return sum(gmem_sectors.analyse(read_result(path)).generic_accesses for path in kernel.results)
 
 
+@pytest.mark.exclusive
 def test_access_patterns_equal_the_counters(without_ptx: str, runner: Runner) -> None:
     alone = runner.alone([without_ptx])
     profiled = runner.profiled([without_ptx], "-p", "gmem_sectors")
@@ -324,6 +325,7 @@ def test_what_limits_counts_what_other_probes_do(program: str, images: dict[str,
         assert left == native or kernel in UNORDERED
 
 
+@pytest.mark.exclusive
 def test_instructions_and_operations_equal_the_counters(tmp_path: Path, runner: Runner) -> None:
     """Of kernels that are limited by different units, branches that part lanes among them."""
     program = built(tmp_path, str(ARCH), alone=True)
@@ -365,6 +367,7 @@ def profiled_library(runner: Runner, what: str, probe: str) -> tuple[str, list[T
     return profiled.outcome.stdout, [each for each in kernels if each.status == "probed" and each.results]
 
 
+@pytest.mark.exclusive
 def test_kernels_of_libraries_equal_the_counters(runner: Runner) -> None:
     _, kernels = profiled_library(runner, "counts", "gmem_sectors")
     command = [sys.executable, str(PROGRAMS / "library_kernels.py"), "counts"]
