@@ -112,6 +112,16 @@ os._exit(0)
     assert in_shell(launching, ">file", script(source)).returncode == 5
 
 
+def test_file_size_limit_of_the_shell_leaves_the_program_running(launching: Runner) -> None:
+    """The limit of one block is too small even for the control page."""
+    command = launching.command("run", "--sim", "--no-report", "--", "sh", "-c", "echo out; exit 3")
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -S -f 1; "$@"', "sh", *command],
+        cwd=launching.folder, env=launching.environment, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (3, "out\n"), done.stderr
+
+
 def test_reader_that_left_fails_the_next_write(launching: Runner) -> None:
     """Not only the write after the next one: the program waits for the reader to leave, and then writes once."""
     gate = launching.folder / "gate"

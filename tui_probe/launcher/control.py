@@ -10,6 +10,7 @@ It holds the switch and the budgets. The layout is here and in ``hook/src/budget
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import mmap
 import os
@@ -233,7 +234,8 @@ def _sealed_memory() -> int:
     descriptor = os.memfd_create("tui-probe-control", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         os.fchmod(descriptor, 0o600)
-        os.pwrite(descriptor, bytes(BYTES), 0)
+        if os.pwrite(descriptor, bytes(BYTES), 0) < BYTES:  # ulimit -f
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
         fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
     except OSError:
         os.close(descriptor)
