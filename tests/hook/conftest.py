@@ -76,12 +76,6 @@ HOOK_SOURCES = ROOT / "hook" / "src"
 HOOK_INCLUDES = [f"-I{directory}" for directory in sorted(HOOK_SOURCES.iterdir())]
 
 
-def hook_source(name: str) -> Path:
-    """Return the file ``NAME.c`` of the hook, in whichever directory it is."""
-    (path,) = HOOK_SOURCES.glob(f"*/{name}.c")
-    return path
-
-
 def compile_c(source: Path, output: Path, *flags: str) -> None:
     """Compiles one C file, without warnings."""
     command = ["cc", "-std=gnu17", "-Wall", "-Wextra", "-Werror", "-g", "-O1", "-fPIC", "-Wl,-Bsymbolic"]

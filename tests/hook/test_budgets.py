@@ -11,7 +11,8 @@ import pytest
 
 from tui_probe.launcher.control import BUDGETS, BYTES, FIELDS, NO_LIMIT, ControlPage
 
-from .conftest import HOOK_INCLUDES, Host, Run, hook_source
+from .conftest import Build, Host, Run
+from .object_files import compile_with_hook
 from .test_images import elf
 
 HERE = Path(__file__).resolve().parent
@@ -42,10 +43,9 @@ def disk_bytes(folder: Path) -> int:
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program(built: Build, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("control") / "control"
-    command = ["cc", "-std=gnu17", "-Wall", "-Wextra", "-Werror", *HOOK_INCLUDES, "-o", path]
-    subprocess.run([*command, HERE / "control_program.c", hook_source("budget")], check=True)
+    compile_with_hook(built, HERE / "control_program.c", path)
     return path
 
 

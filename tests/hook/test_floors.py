@@ -6,49 +6,21 @@ So one can be read without those above.
 from __future__ import annotations
 
 import graphlib
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from .conftest import Build
-
-STUBS = "stubs.c"  # of the simulated GPU: a definition of every exported function
-GLOBAL = "ABCDGRSTVW"  # what nm says of a symbol that other files can refer to
-
-
-def symbols(units: list[Path]) -> dict[str, tuple[set[str], set[str]]]:
-    """What each object file defines for others, and what it takes from them."""
-    if shutil.which("nm") is None:
-        pytest.skip("needs nm")
-    found: dict[str, tuple[set[str], set[str]]] = {unit.stem: (set(), set()) for unit in units}
-    listed = subprocess.run(["nm", "-A", "-P", *units], check=True, capture_output=True, text=True).stdout
-    for line in listed.splitlines():
-        file, _, symbol = line.partition(": ")
-        name, kind, *_ = symbol.split()
-        defined, taken = found[Path(file).stem]
-        if kind in GLOBAL:
-            defined.add(name)
-        if kind in "Uw":
-            taken.add(name)
-    return found
-
-
-def references(units: list[Path]) -> dict[str, set[str]]:
-    """Which files each of these refers to, itself left out."""
-    known = symbols(units)
-    stubs_first = sorted(known.items(), key=lambda item: item[0] != STUBS)  # its definitions are weak: others win
-    home = {symbol: name for name, (defined, _) in stubs_first for symbol in defined}
-    return {name: {home[symbol] for symbol in taken & home.keys()} - {name} for name, (_, taken) in known.items()}
+from .object_files import references
 
 
 def circle(units: list[Path]) -> list[str]:
-    """The files of one circle, the first of them last again; none if there is no circle."""
+    """Return the files of one circle, the first of them last again; none if there is no circle."""
     try:
         graphlib.TopologicalSorter(references(units)).prepare()
     except graphlib.CycleError as error:
-        return list(error.args[1])
+        return [unit.stem for unit in error.args[1]]
     return []
 
 
@@ -65,7 +37,7 @@ def test_object_files_have_no_call_cycle(
 ) -> None:
     units = sorted((built.hook.parent.parent / directory).rglob("*.o"))
     assert some <= {unit.stem for unit in units}
-    graph = references(units)
+    graph = {unit.stem: {other.stem for other in others} for unit, others in references(units).items()}
     assert reference[1] in graph[reference[0]]
     assert circle(units) == []
 

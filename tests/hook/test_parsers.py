@@ -10,12 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from .conftest import HOOK_INCLUDES, hook_source
+from .conftest import Build
+from .object_files import compile_with_hook
 from .test_images import CODE, PACKED, PLAIN, PTX, elf, fatbin
 
 HERE = Path(__file__).resolve().parent
-SOURCES = ["image", "elf_image", "fatbin_image", "kernel_info", "capacities", "layout", "reasons", "real", "sampling"]
-SOURCES += ["host_memory", "reduce", "settings", "machine_code", "loader", "given", "digest", "sha1"]
 ELSEWHERE = struct.pack("<HHIQIIHHI", 2, 1, 64, 4, 0, 0, 0, 0, 90).ljust(64, b"\0") + b"code"
 SEEDS = [
     fatbin(ELSEWHERE, PLAIN),
@@ -27,12 +26,10 @@ SEEDS = [
 
 
 @pytest.fixture(scope="module")
-def parsers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def parsers(built: Build, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("parsers") / "parsers"
-    files = [str(hook_source(name)) for name in SOURCES]
-    flags = ["-std=gnu17", "-Wall", "-Wextra", "-Werror", "-g", "-O1", "-fsanitize=address,undefined"]
-    flags += ["-fno-sanitize-recover=all", *HOOK_INCLUDES]
-    subprocess.run(["cc", *flags, "-o", path, HERE / "parsers_program.c", *files, "-lpthread", "-ldl"], check=True)
+    flags = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    compile_with_hook(built, HERE / "parsers_program.c", path, *flags)
     return path
 
 

@@ -15,19 +15,18 @@ from hypothesis import strategies as st
 from tests.reasons.values import reasons
 from tui_probe.reasons import Reason, because, because_of_file, listed_reasons, read_reason
 
-from .conftest import HOOK_INCLUDES, HOOK_SOURCES, ROOT, hook_source
+from .conftest import HOOK_INCLUDES, HOOK_SOURCES, ROOT, Build
+from .object_files import compile_with_hook
 
 HERE = Path(__file__).resolve().parent
 FLAGS = ["-std=gnu17", "-Wall", "-Wextra", "-Werror", *HOOK_INCLUDES]
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program(built: Build, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("reasons") / "reasons"
-    files = [str(hook_source(name)) for name in ("reasons", "real", "loader", "given")]
-    sanitizer = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    command = ["cc", *FLAGS, *sanitizer, "-o", str(path), str(HERE / "reasons_program.c"), *files, "-lpthread", "-ldl"]
-    subprocess.run(command, check=True)
+    flags = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    compile_with_hook(built, HERE / "reasons_program.c", path, *flags)
     return path
 
 

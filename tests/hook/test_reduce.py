@@ -16,21 +16,18 @@ from hypothesis import strategies as st
 from tests.engine.reduced_maps import reduced_bytes, reduced_size
 from tui_probe.engine.model import FIELD_BYTES, GROUPS, OPERATIONS, Field, ReducedField, Reduction
 
-from .conftest import HOOK_INCLUDES, hook_source
+from .conftest import Build
+from .object_files import compile_with_hook
 
 HERE = Path(__file__).resolve().parent
-SOURCES = ["convert", "convert_reduced", "layout", "output", "reduce", "reasons", "real", "loader", "sampling"]
-SOURCES += ["own_file", "liveness", "outside", "clock", "threads", "given"]
 REFUSED = 0xFFFFFFFF
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program(built: Build, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("reduce") / "reduce"
-    files = [str(hook_source(name)) for name in SOURCES]
-    flags = ["-std=gnu17", "-Wall", "-Wextra", "-Werror", "-g", "-O1", "-fsanitize=address,undefined"]
-    flags += ["-fno-sanitize-recover=all", *HOOK_INCLUDES]
-    subprocess.run(["cc", *flags, "-o", path, HERE / "reduce_program.c", *files, "-lpthread", "-ldl"], check=True)
+    flags = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    compile_with_hook(built, HERE / "reduce_program.c", path, *flags)
     return path
 
 

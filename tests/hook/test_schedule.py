@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from .conftest import HOOK_INCLUDES, hook_source
+from .conftest import Build
+from .object_files import compile_with_hook
 
 HERE = Path(__file__).resolve().parent
 WORD = (1 << 64) - 1
@@ -25,19 +26,18 @@ Row = tuple[int, int, Shape]
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("schedule"), "address,undefined")
+def program(built: Build, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(built, tmp_path_factory.mktemp("schedule"), "address,undefined")
 
 
 @pytest.fixture(scope="module")
-def threaded_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("schedule"), "thread")
+def threaded_program(built: Build, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(built, tmp_path_factory.mktemp("schedule"), "thread")
 
 
-def compiled(folder: Path, sanitizer: str) -> Path:
-    files = [HERE / "schedule_program.c", hook_source("schedule"), hook_source("backoff")]
-    flags = ["-std=gnu17", "-Wall", "-Wextra", "-Werror", "-g", "-O1", f"-fsanitize={sanitizer}", *HOOK_INCLUDES]
-    subprocess.run(["cc", *flags, "-o", folder / "schedule", *files, "-lpthread"], check=True)
+def compiled(built: Build, folder: Path, sanitizer: str) -> Path:
+    program = HERE / "schedule_program.c"
+    compile_with_hook(built, program, folder / "schedule", "-g", "-O1", f"-fsanitize={sanitizer}")
     return folder / "schedule"
 
 

@@ -129,12 +129,10 @@ bool disk_admits(uint64_t size, _Atomic(const struct reason *) *gate)
     const struct reason *before = NULL;
     if (!settings.min_free.bytes && !settings.min_free.percent)
         return true;
-    signals_hold();
-    pthread_mutex_lock(&mutex);
+    signals_lock(&mutex);
     const bool enough = take(size);
     const struct look found = last;
-    pthread_mutex_unlock(&mutex);
-    signals_release();
+    signals_unlock(&mutex);
     if (!enough && atomic_compare_exchange_strong(gate, &before, disk_reason()))
         tell_pause(&found, size);
     return enough;

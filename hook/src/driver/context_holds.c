@@ -34,14 +34,12 @@ static struct primary *primary_of(CUdevice device)
 
 void primary_context_lock(CUdevice device)
 {
-    signals_hold();
-    pthread_mutex_lock(&primary_of(device)->mutex);
+    signals_lock(&primary_of(device)->mutex);
 }
 
 void primary_context_unlock(CUdevice device)
 {
-    pthread_mutex_unlock(&primary_of(device)->mutex);
-    signals_release();
+    signals_unlock(&primary_of(device)->mutex);
 }
 
 void primary_context_retained(CUdevice device, CUcontext context)

@@ -7,6 +7,7 @@
 #include "buffers.h"
 #include "context_holds.h"
 #include "drain.h"
+#include "drain_chunk.h"
 #include "event_log.h"
 #include "graph_probed_copy.h"
 #include "hook_state.h"

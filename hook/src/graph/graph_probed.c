@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "errors.h"
 #include "graph_clock.h"
 #include "graph_log.h"
 #include "graph_probed_copy.h"

@@ -25,14 +25,12 @@ static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
 
 void probed_copies_lock(void)
 {
-    signals_hold();
-    pthread_mutex_lock(&mutex);
+    signals_lock(&mutex);
 }
 
 void probed_copies_unlock(void)
 {
-    pthread_mutex_unlock(&mutex);
-    signals_release();
+    signals_unlock(&mutex);
 }
 
 bool probed_copies_lock_if_free(void)

@@ -14,18 +14,6 @@ static size_t n_all, capacity;
 static atomic_bool any; /* were instantiated so far */
 static uint32_t last_id;
 
-static void lock(void)
-{
-    signals_hold();
-    pthread_mutex_lock(&mutex);
-}
-
-static void unlock(void)
-{
-    pthread_mutex_unlock(&mutex);
-    signals_release();
-}
-
 struct executable *executables_find(CUgraphExec handle)
 {
     return handle_table_get(&by_handle, handle);
@@ -47,7 +35,7 @@ static bool has_room(void)
 
 static bool list(struct executable *executable)
 {
-    lock();
+    signals_lock(&mutex);
     executable->id = last_id;
     bool done = has_room() && handle_table_put(&by_handle, executable->handle, executable);
     if (done) {
@@ -55,7 +43,7 @@ static bool list(struct executable *executable)
         atomic_store_explicit(&any, true, memory_order_relaxed);
         last_id++;
     }
-    unlock();
+    signals_unlock(&mutex);
     return done;
 }
 
@@ -101,21 +89,21 @@ static bool is_this(const void *value, const void *wanted)
 
 void executables_remove(struct executable *executable)
 {
-    lock();
+    signals_lock(&mutex);
     handle_table_remove(&by_handle, is_this, executable);
     for (size_t i = 0; i < n_all; i++)
         if (all[i] == executable)
             all[i--] = all[--n_all];
-    unlock();
+    signals_unlock(&mutex);
     release(executable);
 }
 
 void executables_each(void (*visit)(struct executable *executable, const void *argument), const void *argument)
 {
-    lock();
+    signals_lock(&mutex);
     for (size_t i = 0; i < n_all; i++)
         visit(all[i], argument);
-    unlock();
+    signals_unlock(&mutex);
 }
 
 static void leave_stream(struct executable *executable, const void *stream)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "image_formats.h"
+#include "transfer.h"
 
 #define MOST_OF_ONE ((size_t)64 << 20)
 #define MOST_OF_ALL ((size_t)256 << 20)
@@ -199,17 +200,16 @@ static bool is_as_it_was(int file, const struct machine_code *code)
            now.st_mtim.tv_nsec == code->modified.tv_nsec;
 }
 
-static bool read_at(int file, uint8_t *bytes, size_t size, off_t offset)
+struct file_range {
+    int file;
+    uint8_t *bytes;
+    off_t offset;
+};
+
+static ssize_t read_part(const void *argument, size_t done, size_t left)
 {
-    for (size_t done = 0; done < size;) {
-        ssize_t n = pread(file, bytes + done, size - done, offset + (off_t)done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        done += (size_t)n;
-    }
-    return true;
+    const struct file_range *range = argument;
+    return pread(range->file, range->bytes + done, left, range->offset + (off_t)done);
 }
 
 static bool has_same_content(const struct machine_code *code, const uint8_t *bytes)
@@ -223,8 +223,9 @@ static const struct reason *read_file(const struct machine_code *code, uint8_t *
     int file = open(code->path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return reason_of_file(code->path, errno);
+    const struct file_range range = {file, bytes, code->offset};
     const struct reason *reason = NULL;
-    if (!is_as_it_was(file, code) || !read_at(file, bytes, code->size, code->offset) || !has_same_content(code, bytes))
+    if (!is_as_it_was(file, code) || !transfer_all(read_part, &range, code->size) || !has_same_content(code, bytes))
         reason = reason_with(CODE_CHANGED, code->path);
     close(file);
     return reason;

@@ -8,6 +8,7 @@
 #include "record_bytes.h"
 #include "residency.h"
 #include "result.h"
+#include "sampled_form.h"
 #include "variants.h"
 
 /* With the launch's capacities. */
@@ -56,7 +57,7 @@ static bool has_sampled_form(struct kernel_probe *probe, const struct launch *la
     struct sampled_form *form = &probe->sampled_form;
     if (!atomic_load_explicit(&form->ready, memory_order_acquire) && !background_takes_form(probe, launch)) {
         const uint64_t began = clock_now();
-        prepare_sampled_form(probe);
+        sampled_form_prepare(probe);
         background_waited(clock_now() - began);
     }
     return atomic_load_explicit(&form->ready, memory_order_acquire) && !atomic_load(&form->reason);

@@ -1,5 +1,6 @@
 #include "probed_launch.h"
 
+#include "errors.h"
 #include "launch_counts.h"
 #include "launch_log.h"
 #include "prepare.h"
@@ -7,30 +8,10 @@
 #include "reasons.h"
 #include "reservations.h"
 #include "rotation.h"
+#include "sampled_form.h"
 #include "schedule.h"
 #include "settings.h"
 #include "shared_variables.h"
-
-bool error_is_sticky(CUresult result)
-{
-    switch (result) {
-    case CUDA_ERROR_DEINITIALIZED:
-    case CUDA_ERROR_ECC_UNCORRECTABLE:
-    case CUDA_ERROR_ILLEGAL_ADDRESS:
-    case CUDA_ERROR_LAUNCH_TIMEOUT:
-    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
-    case CUDA_ERROR_ASSERT:
-    case CUDA_ERROR_HARDWARE_STACK_ERROR:
-    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
-    case CUDA_ERROR_MISALIGNED_ADDRESS:
-    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
-    case CUDA_ERROR_INVALID_PC:
-    case CUDA_ERROR_LAUNCH_FAILED:
-        return true;
-    default:
-        return false;
-    }
-}
 
 CUresult probed_log_launch(const struct launch *launch, const struct kernel_probe *probe,
                            const struct arguments *arguments, CUresult result)
@@ -47,7 +28,7 @@ static CUresult launch_original(const struct launch *launch, const struct launch
     const struct reason *reason = reason_with(LAUNCH_FAILED, reason_error_name(error));
     CUresult result = launch_pass(launch, reason);
     if (result == CUDA_SUCCESS && resources->variant->sampled)
-        prepare_give_up_sampled(resources->probe, reason);
+        sampled_form_give_up(resources->probe, reason);
     else if (result == CUDA_SUCCESS)
         prepare_give_up(resources->probe, launch, reason);
     return result;

@@ -33,9 +33,6 @@ const struct reason *probed_take_in_turn(struct launch_resources *resources, str
 CUresult probed_log_launch(const struct launch *launch, const struct kernel_probe *probe,
                            const struct arguments *arguments, CUresult result);
 
-/* An error that is the context's, whoever launches what in it. */
-bool error_is_sticky(CUresult result);
-
 /* Launches it with the probe whose turn it is, or the original with a reason in the log. The result is the
  * program's. */
 CUresult launch_probed(struct launch *launch, struct kernel *kernel);

@@ -54,18 +54,6 @@ static atomic_uint started_inside; /* started ranges that are asked for */
 static uint64_t last_id;
 static _Thread_local struct thread *mine __attribute__((tls_model("initial-exec")));
 
-static void lock(void)
-{
-    signals_hold();
-    pthread_mutex_lock(&mutex);
-}
-
-static void unlock(void)
-{
-    pthread_mutex_unlock(&mutex);
-    signals_release();
-}
-
 static void write_runs(const struct range *range, char *to, size_t size)
 {
     size_t used = 0;
@@ -124,7 +112,7 @@ static struct thread *this_thread(void)
 static void push(const struct nvtx_domain *domain, char *text)
 {
     struct range *range = new_range(domain, text);
-    lock();
+    signals_lock(&mutex);
     struct thread *thread = range ? this_thread() : NULL;
     if (thread) {
         const struct range *outer = thread->open;
@@ -137,7 +125,7 @@ static void push(const struct nvtx_domain *domain, char *text)
         thread->open = range;
         thread->inside += range->asked_for;
     }
-    unlock();
+    signals_unlock(&mutex);
     if (!thread && range)
         free_range(range);
 }
@@ -154,7 +142,7 @@ static void finish(struct range *range)
 static void pop(const struct nvtx_domain *domain)
 {
     struct range *range = NULL;
-    lock();
+    signals_lock(&mutex);
     for (struct range **link = mine ? &mine->open : NULL; link && *link; link = &(*link)->next) {
         if ((*link)->domain != domain)
             continue;
@@ -163,7 +151,7 @@ static void pop(const struct nvtx_domain *domain)
         mine->inside -= range->asked_for;
         break;
     }
-    unlock();
+    signals_unlock(&mutex);
     finish(range);
 }
 
@@ -172,13 +160,13 @@ static uint64_t start(const struct nvtx_domain *domain, char *text)
     struct range *range = new_range(domain, text);
     if (!range)
         return 0;
-    lock();
+    signals_lock(&mutex);
     uint64_t id = range->id = ++last_id;
     range->before = launch_count();
     range->next = started;
     started = range;
     atomic_fetch_add(&started_inside, range->asked_for);
-    unlock();
+    signals_unlock(&mutex);
     return id;
 }
 
@@ -193,7 +181,7 @@ static void count_started(struct range *range)
 static void end(uint64_t id)
 {
     struct range *range = NULL;
-    lock();
+    signals_lock(&mutex);
     for (struct range **link = &started; *link; link = &(*link)->next) {
         if ((*link)->id != id)
             continue;
@@ -203,7 +191,7 @@ static void end(uint64_t id)
         atomic_fetch_sub(&started_inside, range->asked_for);
         break;
     }
-    unlock();
+    signals_unlock(&mutex);
     finish(range);
 }
 
@@ -226,10 +214,10 @@ void nvtx_launched(uint64_t first, uint64_t n)
 {
     if (!mine || !mine->open || !n)
         return;
-    lock();
+    signals_lock(&mutex);
     for (struct range *range = mine->open; range; range = range->next)
         add_launches(range, first, first + n - 1);
-    unlock();
+    signals_unlock(&mutex);
 }
 
 bool nvtx_is_inside(void)
@@ -239,7 +227,7 @@ bool nvtx_is_inside(void)
 
 void nvtx_flush(void)
 {
-    lock();
+    signals_lock(&mutex);
     for (struct thread *thread = threads; thread; thread = thread->next)
         for (struct range *range = thread->open; range; range = range->next)
             log_range(range, 0);
@@ -248,7 +236,7 @@ void nvtx_flush(void)
         log_range(range, 0);
         range->n_runs = 0;
     }
-    unlock();
+    signals_unlock(&mutex);
 }
 
 void nvtx_reset(void)

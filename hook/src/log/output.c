@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "own_file.h"
+#include "transfer.h"
 
 enum { WRITE_BYTES = 1 << 20 }; /* a slow disk takes them while whoever waits is still patient */
 
@@ -28,24 +29,27 @@ void output_end(struct output *output)
     output->bytes = NULL;
 }
 
+struct file_part {
+    const struct own_file *file;
+    const char *bytes;
+    uint64_t at;
+};
+
+/* With errno 0 where nothing is written any more. */
+static ssize_t write_part(const void *argument, size_t done, size_t left)
+{
+    const struct file_part *part = argument;
+    if (atomic_load_explicit(&given_up, memory_order_relaxed)) {
+        errno = 0;
+        return -1;
+    }
+    return own_file_write(part->file, part->bytes + done, left < WRITE_BYTES ? left : WRITE_BYTES,
+                          (off_t)(part->at + done));
+}
+
 bool output_write(const struct own_file *file, uint64_t at, const void *bytes, size_t size)
 {
-    const char *from = bytes;
-    while (size) {
-        if (atomic_load_explicit(&given_up, memory_order_relaxed)) {
-            errno = 0;
-            return false;
-        }
-        ssize_t n = own_file_write(file, from, size < WRITE_BYTES ? size : WRITE_BYTES, (off_t)at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        from += n;
-        at += (uint64_t)n;
-        size -= (size_t)n;
-    }
-    return true;
+    return transfer_all(write_part, &(struct file_part){file, bytes, at}, size);
 }
 
 bool output_flush(struct output *output)

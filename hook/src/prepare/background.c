@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "prepare.h"
 #include "real.h"
+#include "sampled_form.h"
 #include "settings.h"
 #include "signals.h"
 #include "threads.h"
@@ -31,18 +32,6 @@ static CUcontext preparing_in;
 static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
 static atomic_uint_fast64_t waited; /* nanoseconds */
 
-static void lock(void)
-{
-    signals_hold();
-    pthread_mutex_lock(&mutex);
-}
-
-static void unlock(void)
-{
-    pthread_mutex_unlock(&mutex);
-    signals_release();
-}
-
 static atomic_bool *awaited(struct kernel *kernel, struct kernel_probe *form)
 {
     return form ? &form->sampled_form.awaited : &kernel->awaited;
@@ -59,7 +48,7 @@ static void prepare(struct job *job)
     if (REAL_OR_NOT_FOUND(cuCtxSetCurrent, job->context) != CUDA_SUCCESS)
         return;
     if (job->form)
-        prepare_sampled_form(job->form);
+        sampled_form_prepare(job->form);
     else
         prepare_kernel(job->kernel, &job->launch);
 }
@@ -129,9 +118,9 @@ static bool takes(struct kernel *kernel, struct kernel_probe *form, const struct
         return false;
     if (atomic_load(is_awaited))
         return true;
-    lock();
+    signals_lock(&mutex);
     bool takes = atomic_load(is_awaited) || (!is_patient() && submit(kernel, form, launch));
-    unlock();
+    signals_unlock(&mutex);
     return takes;
 }
 
@@ -178,20 +167,20 @@ static void drop(bool (*matches)(const struct job *job, const void *wanted), con
 
 void background_leave(const struct code *code)
 {
-    lock();
+    signals_lock(&mutex);
     drop(is_of_code, code);
     while (preparing)
         pthread_cond_wait(&done, &mutex);
-    unlock();
+    signals_unlock(&mutex);
 }
 
 void background_leave_context(CUcontext context)
 {
-    lock();
+    signals_lock(&mutex);
     drop(is_of_context, context);
     while (preparing && preparing_in == context)
         pthread_cond_wait(&done, &mutex);
-    unlock();
+    signals_unlock(&mutex);
 }
 
 void background_reset(void)

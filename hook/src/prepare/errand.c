@@ -51,12 +51,10 @@ bool errand_start(void)
 {
     if (atomic_load_explicit(&running, memory_order_acquire))
         return true;
-    signals_hold();
-    pthread_mutex_lock(&mutex);
+    signals_lock(&mutex);
     if (!atomic_load(&running))
         atomic_store_explicit(&running, start(), memory_order_release);
-    pthread_mutex_unlock(&mutex);
-    signals_release();
+    signals_unlock(&mutex);
     return atomic_load(&running);
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "errors.h"
 #include "event_log.h"
 #include "own_file.h"
 #include "settings.h"
@@ -54,24 +55,6 @@ const struct reason *graft_faults_refuse(const char *kernel)
     return NULL;
 }
 
-/* What a kernel does wrong. A context that is destroyed or an assertion of the program's is none of it. */
-static bool is_fault(CUresult error)
-{
-    switch (error) {
-    case CUDA_ERROR_ILLEGAL_ADDRESS:
-    case CUDA_ERROR_LAUNCH_TIMEOUT:
-    case CUDA_ERROR_HARDWARE_STACK_ERROR:
-    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
-    case CUDA_ERROR_MISALIGNED_ADDRESS:
-    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
-    case CUDA_ERROR_INVALID_PC:
-    case CUDA_ERROR_LAUNCH_FAILED:
-        return true;
-    default:
-        return false;
-    }
-}
-
 static bool was_before(const struct chunk *chunk, size_t piece)
 {
     for (size_t i = 0; i < piece; i++)
@@ -94,7 +77,7 @@ static void write_name(const struct own_file *file, const char *name, CUresult e
 void graft_faults_note(const struct chunk *chunk, CUresult error)
 {
     struct own_file file = NO_OWN_FILE;
-    if (!settings.graft_faults || !is_fault(error))
+    if (!settings.graft_faults || !error_is_fault(error))
         return;
     for (size_t i = 0; i < chunk->n_pieces; i++) {
         const struct piece *piece = &chunk->pieces[i];

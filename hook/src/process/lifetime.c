@@ -30,6 +30,7 @@
 #include "graph_probed_copy.h"
 #include "hook_state.h"
 #include "host_memory.h"
+#include "kernel_folder.h"
 #include "kernels.h"
 #include "last_thread.h"
 #include "launch_counts.h"
@@ -42,6 +43,7 @@
 #include "own_file.h"
 #include "packed_log.h"
 #include "prepare.h"
+#include "prepare_log.h"
 #include "raw_calls.h"
 #include "reasons.h"
 #include "references.h"
@@ -102,7 +104,7 @@ static void what_is_left(void)
     graph_log_end();
     prepare_log_unprepared();
     prepare_log_unlisted();
-    prepare_count_last();
+    kernel_folder_count_last();
     benchmark_end();
     nvtx_flush();
     event_log_dropped();

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "outside.h"
+#include "transfer.h"
 
 /* The kernel's table of descriptors has an entry for each number below the highest: not too high. */
 enum { HIGHEST = 4096, ROOM = 64 };
@@ -127,17 +128,20 @@ ssize_t own_file_write(const struct own_file *file, const void *bytes, size_t si
     return n;
 }
 
+struct own_range {
+    const struct own_file *file;
+    const char *bytes;
+};
+
+static ssize_t write_part(const void *argument, size_t done, size_t left)
+{
+    const struct own_range *range = argument;
+    return own_file_write(range->file, range->bytes + done, left, OWN_FILE_END);
+}
+
 bool own_file_write_all(const struct own_file *file, const void *bytes, size_t size)
 {
-    for (size_t done = 0; done < size;) {
-        const ssize_t n = own_file_write(file, (const char *)bytes + done, size - done, OWN_FILE_END);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        done += (size_t)n;
-    }
-    return true;
+    return transfer_all(write_part, &(struct own_range){file, bytes}, size);
 }
 
 bool own_file_resize(const struct own_file *file, off_t size)

@@ -2,6 +2,7 @@
 #ifndef TUI_PROBE_SIGNALS_H
 #define TUI_PROBE_SIGNALS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 
 /* SIGTERM, SIGINT, SIGHUP and the like, where the program leaves them to the system, first call END on a thread of ours
@@ -56,6 +57,19 @@ static inline void signals_release(void)
 static inline bool signals_is_held(void)
 {
     return *(volatile int *)&signal_state.held > 0;
+}
+
+/* Locks a mutex that END may need, too. */
+static inline void signals_lock(pthread_mutex_t *mutex)
+{
+    signals_hold();
+    pthread_mutex_lock(mutex);
+}
+
+static inline void signals_unlock(pthread_mutex_t *mutex)
+{
+    pthread_mutex_unlock(mutex);
+    signals_release();
 }
 
 #endif

@@ -12,46 +12,30 @@
 #include "real.h"
 #include "reasons.h"
 #include "result.h"
+#include "sealed_chunks.h"
 #include "settings.h"
 #include "signals.h"
 
 enum { WAIT_MILLISECONDS = 1000 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t returned;
-static pthread_once_t returned_once = PTHREAD_ONCE_INIT;
 static struct pool *pools;
-static struct chunk *sealed;  /* oldest first */
-static struct chunk *leaving; /* sealed, but a launch is still under way */
-static atomic_int n_leaving;
-static uint64_t sealed_count;
 static unsigned pressed; /* threads of the program that want the memory */
 static _Thread_local struct claim own __attribute__((tls_model("initial-exec")));
 
-static void make_condition(void)
-{
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&returned, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
-
 void buffers_lock(void)
 {
-    signals_hold();
-    pthread_mutex_lock(&mutex);
+    signals_lock(&mutex);
 }
 
 void buffers_unlock(void)
 {
-    pthread_mutex_unlock(&mutex);
-    signals_release();
+    signals_unlock(&mutex);
 }
 
 struct pool *buffers_pool(CUcontext context)
 {
-    pthread_once(&returned_once, make_condition);
+    sealed_start();
     buffers_lock();
     struct pool *pool = pools;
     while (pool && (pool->context != context || pool->leaving))
@@ -69,68 +53,13 @@ struct pool *buffers_pool(CUcontext context)
     return pool;
 }
 
-/* One chunk of the pool fewer is sealed. */
-static void settled(struct pool *pool)
-{
-    pool->busy--;
-    pool->starved = false;
-    if (!pool->context && !pool->busy)
-        pool_retire(pool);
-    pthread_cond_broadcast(&returned);
-}
-
-/* Nobody launches into it any more: the draining thread may have it. */
-static void hand_over(struct chunk *chunk)
-{
-    struct chunk **end = &sealed;
-    struct pool *pool = chunk->pool;
-    if (!pool->context) { /* destroyed while that launch was under way */
-        chunk_drop(&chunk);
-        settled(pool);
-        return;
-    }
-    chunk_record_events(chunk);
-    while (*end)
-        end = &(*end)->next;
-    chunk->next = NULL;
-    *end = chunk;
-    drain_wake();
-}
-
-/* Takes the chunk out of use; whoever is last to leave it hands it over. */
-static void seal(struct pool *pool)
-{
-    struct chunk *chunk = pool->current;
-    pool->current = NULL;
-    pool->busy++;
-    chunk->sealed = true;
-    chunk->serial = ++sealed_count;
-    if (!chunk->in_flight) {
-        hand_over(chunk);
-        return;
-    }
-    chunk->next = leaving;
-    leaving = chunk;
-    atomic_fetch_add(&n_leaving, 1);
-}
-
-static void left(struct chunk *chunk)
-{
-    struct chunk **at = &leaving;
-    while (*at != chunk)
-        at = &(*at)->next;
-    *at = chunk->next;
-    atomic_fetch_sub(&n_leaving, 1);
-    hand_over(chunk);
-}
-
 /* The chunk for a piece of SIZE if there is, or can be, one without waiting. */
 static struct chunk *chunk_at_hand(struct pool *pool, size_t size)
 {
     if (pool->current && pool->current->capacity - pool->current->used >= size)
         return pool->current;
     if (pool->current)
-        seal(pool);
+        sealed_put(pool);
     struct chunk *chunk = pool_take_ready(pool, size);
     if (!chunk)
         chunk = pool_grow(pool, size, &mutex);
@@ -157,7 +86,7 @@ static struct chunk *find_chunk(struct pool *pool, size_t size, bool may_wait, c
             return NULL;
         }
         drain_wake();
-        pool->starved = pthread_cond_timedwait(&returned, &mutex, &deadline) != 0;
+        pool->starved = !sealed_wait(&mutex, &deadline);
     }
     *reason = pool->fault ? pool->fault : reason(PROBE_MEMORY);
     return NULL;
@@ -243,14 +172,14 @@ void buffers_launched(struct chunk *chunk, const struct claim *claim, const stru
     else
         chunk->pieces[claim->piece].void_launch = true;
     if (chunk->sealed && !chunk->in_flight)
-        left(chunk);
+        sealed_left(chunk);
     buffers_unlock();
     drain_expect();
 }
 
 bool buffers_wait_for_launches(void)
 {
-    return atomic_load(&n_leaving) > 0;
+    return sealed_launching();
 }
 
 struct claim *buffers_own_claim(void)
@@ -265,15 +194,12 @@ void buffers_leave_claim(const struct claim *claim)
         return;
     chunk->pieces[claim->piece].void_launch = true;
     if (!--chunk->in_flight)
-        left(chunk);
+        sealed_left(chunk);
 }
 
 static void each_chunk(void (*visit)(struct chunk *chunk, CUstream stream), CUstream stream)
 {
-    for (struct chunk *chunk = sealed; chunk; chunk = chunk->next)
-        visit(chunk, stream);
-    for (struct chunk *chunk = leaving; chunk; chunk = chunk->next)
-        visit(chunk, stream);
+    sealed_each(visit, stream);
     for (struct pool *pool = pools; pool; pool = pool->next)
         if (pool->current)
             visit(pool->current, stream);
@@ -303,14 +229,8 @@ void buffers_leave(CUcontext context)
 static void abandon(struct pool *pool)
 {
     if (pool->current && pool->current->in_flight)
-        seal(pool);
-    for (struct chunk **queued = &sealed; *queued;)
-        if ((*queued)->pool == pool) {
-            chunk_drop(queued);
-            pool->busy--;
-        } else {
-            queued = &(*queued)->next;
-        }
+        sealed_put(pool);
+    sealed_drop(pool);
     pool_abandon(pool);
     if (!pool->busy)
         pool_retire(pool);
@@ -345,32 +265,10 @@ void buffers_seal_waiting(uint64_t now)
             continue;
         bool old = is_older(chunk->begun, now, OLD_MILLISECONDS);
         if ((!chunk->in_flight && is_older(chunk->touched, now, IDLE_MILLISECONDS)) || (old && pool->ready))
-            seal(pool);
+            sealed_put(pool);
         else if (old)
             pool->wanting = true;
     }
-}
-
-/* Work of one context may be held up by the program until another's is over: of several contexts a chunk that can be
- * drained at once goes first. */
-static bool is_alone(const struct pool *pool)
-{
-    for (const struct chunk *chunk = sealed; chunk; chunk = chunk->next)
-        if (chunk->pool != pool)
-            return false;
-    return true;
-}
-
-struct chunk *buffers_next_sealed(void)
-{
-    for (struct chunk **at = &sealed; *at; at = &(*at)->next) {
-        struct chunk *chunk = *at;
-        if (!chunk_record_events(chunk) || !(is_alone(chunk->pool) || chunk_is_done(chunk)))
-            continue;
-        *at = chunk->next;
-        return chunk;
-    }
-    return NULL;
 }
 
 static void give(struct pool *pool, struct chunk *chunk)
@@ -388,7 +286,7 @@ void buffers_return(struct chunk *chunk)
         give(pool, chunk);
     else
         chunk_free(chunk);
-    settled(pool);
+    sealed_settled(pool);
 }
 
 void buffers_grow_ahead(void)
@@ -422,7 +320,7 @@ void buffers_press(void)
 {
     buffers_lock();
     pressed++;
-    pthread_cond_broadcast(&returned);
+    sealed_wake();
     buffers_unlock();
 }
 
@@ -437,7 +335,7 @@ static void seal_used(CUcontext context)
 {
     for (struct pool *pool = pools; pool; pool = pool->next)
         if ((!context || pool->context == context) && pool->current && pool->current->n_pieces)
-            seal(pool);
+            sealed_put(pool);
 }
 
 void buffers_seal(CUcontext context)
@@ -467,12 +365,7 @@ bool buffers_draining(CUcontext context)
 uint64_t buffers_seal_all(void)
 {
     seal_used(NULL);
-    return sealed_count;
-}
-
-bool buffers_any_sealed(void)
-{
-    return sealed != NULL;
+    return sealed_count();
 }
 
 bool buffers_may_copy(const struct chunk *chunk)
@@ -488,25 +381,13 @@ bool buffers_pending(void)
     for (struct pool *pool = pools; pool; pool = pool->next)
         if (pool->current && pool->current->n_pieces)
             return true;
-    return sealed || leaving;
-}
-
-bool buffers_sealed_until(uint64_t serial)
-{
-    for (struct chunk *chunk = leaving; chunk; chunk = chunk->next)
-        if (chunk->serial <= serial)
-            return true;
-    for (struct chunk *chunk = sealed; chunk; chunk = chunk->next)
-        if (chunk->serial <= serial)
-            return true;
-    return false;
+    return sealed_any() || sealed_launching();
 }
 
 void buffers_reset(void)
 {
     pthread_mutex_init(&mutex, NULL);
     pools = NULL;
-    sealed = leaving = NULL;
-    atomic_store(&n_leaving, 0);
+    sealed_reset();
     pressed = 0;
 }

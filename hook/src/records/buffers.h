@@ -129,12 +129,9 @@ void buffers_relieve(void);
 void buffers_seal_waiting(uint64_t now); /* idle chunks, and old ones if another is ready: launches never wait for it */
 uint64_t buffers_seal_all(void);
 void buffers_grow_ahead(void); /* readies a chunk where one will soon be asked for; releases the lock meanwhile */
-struct chunk *buffers_next_sealed(void);
 void buffers_return(struct chunk *chunk);
 struct chunk *buffers_take_unused(void); /* all that no launch has taken, to be freed without the lock */
-bool buffers_any_sealed(void); /* there is one that could not be had: its launches are running, or a capture is */
 bool buffers_pending(void); /* there are launches to be saved */
-bool buffers_sealed_until(uint64_t serial); /* a chunk sealed so far is still to be drained */
 
 /* Whether the context of a chunk that is being drained stays for now. The lock is not held. */
 bool buffers_may_copy(const struct chunk *chunk);

@@ -16,9 +16,6 @@ bool drain_flush(unsigned milliseconds);
  * work of other contexts. False if time ran out. */
 bool drain_context(CUcontext context, unsigned milliseconds);
 
-/* Returns when the thread reads no memory of a context that buffers_leave was called for. */
-void drain_leave_memory(void);
-
 /* Frees what probes hold of memory: what is unused, and with USED what launches have written, once it is copied. Waits
  * at most this long. */
 void drain_give_back(bool used, unsigned milliseconds);

@@ -4,6 +4,7 @@
 
 #include "bench_buffer.h"
 #include "capacities.h"
+#include "errors.h"
 #include "launch_log.h"
 #include "prepare.h"
 #include "probed_launch.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bench_buffer.h"
+#include "errors.h"
 #include "event_log.h"
 #include "launch_log.h"
 #include "prepare.h"

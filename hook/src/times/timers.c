@@ -96,12 +96,10 @@ static struct timers *of_current_context(void)
     struct timers *timers = find(context);
     if (timers)
         return timers;
-    signals_hold();
-    pthread_mutex_lock(&reading);
+    signals_lock(&reading);
     if (!(timers = find(context)))
         timers = adopt(context);
-    pthread_mutex_unlock(&reading);
-    signals_release();
+    signals_unlock(&reading);
     return timers;
 }
 

@@ -1,0 +1,28 @@
+/* The folders of kernels in the trace: the part of an image that the engine reads, and what they take of the
+ * budgets. */
+#ifndef TUI_PROBE_KERNEL_FOLDER_H
+#define TUI_PROBE_KERNEL_FOLDER_H
+
+#include <stdbool.h>
+
+#include "image.h"
+#include "reasons.h"
+
+/* One thread at a time prepares a kernel, and with it a folder. */
+void kernel_folder_lock(void);
+void kernel_folder_unlock(void);
+
+/* Writes the part of IMAGE that is KEPT (see image.h) to DIRECTORY, or links to a folder that has it. WRITTEN: it was
+ * written now. Returns the reason of a failure, or NULL. The lock is held. */
+const struct reason *kernel_folder_save(const char *directory, struct image *image, unsigned kept, bool *written);
+
+/* Counts the bytes in DIRECTORY, which this takes, and again those of the one before; NULL: only those. The lock is
+ * held. */
+void kernel_folder_count(char *directory, bool has_image);
+
+/* Counts those of the last folder again, unless a kernel is being prepared: for the end of the program. */
+void kernel_folder_count_last(void);
+
+void kernel_folder_reset(void);
+
+#endif
