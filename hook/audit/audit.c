@@ -172,7 +172,7 @@ static char *add_number(char *at, const char *end, unsigned long number)
     return text_add(at, end, first);
 }
 
-/* What is launched through this driver is not seen: a line "PID PATH" for the launcher. */
+/* A driver whose launches are not seen: a line "PID PATH" for the launcher. */
 static void report_unseen(const char *path)
 {
     char line[LINE_SIZE];

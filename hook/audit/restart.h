@@ -2,7 +2,7 @@
 #ifndef TUI_PROBE_AUDIT_RESTART_H
 #define TUI_PROBE_AUDIT_RESTART_H
 
-/* Where the environment preloads HOOK, executes the program anew without this library. Returns where that is not so, or
+/* If the environment preloads HOOK, executes the program anew without this library. Returns where that is not so, or
  * the system refuses. */
 void restart_preloaded(char **arguments, char **environment, const char *hook);
 

@@ -29,7 +29,7 @@ static inline bool text_contains(const char *text, const char *part)
     return false;
 }
 
-/* What follows the last slash of PATH; NULL if it has none. */
+/* The last component of PATH; NULL if it has no slash. */
 static inline const char *text_base(const char *path)
 {
     const char *base = NULL;

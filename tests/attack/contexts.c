@@ -12,7 +12,7 @@ static void *retained(void)
     return context;
 }
 
-/* What the driver says of launches of functions whose context is gone, and of a kernel that no context owns. */
+/* Answers of the driver to launches of functions whose context is gone, and of a kernel that no context owns. */
 static void launch_stale(void)
 {
     void *context = retained(), *module, *library, *kernel, *in_library;

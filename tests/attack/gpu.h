@@ -1,4 +1,4 @@
-/* What the programs here need of the driver: a context, kernels by their names, launches. */
+/* The driver as the programs here need it: a context, kernels by their names, launches. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>

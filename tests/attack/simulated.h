@@ -1,4 +1,4 @@
-/* What programs here need of the driver that run on the simulated GPU. */
+/* The driver as programs here need it that run on the simulated GPU. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -117,7 +117,7 @@ static struct stream *stream_of(void *handle)
     return handle == (void *)2 ? &thread_stream : handle;
 }
 
-/* What a capture in the strictest mode forbids. */
+/* Calls that a capture in the strictest mode forbids. */
 static int forbidden(const char *what)
 {
     if (atomic_load(&strict_captures) == 0 || capture_mode == 2)

@@ -1,4 +1,4 @@
-/* What can be asked of a context and set on it. */
+/* Properties of contexts that programs read and set. */
 
 #include "current.h"
 

@@ -53,7 +53,7 @@ void driver_unlock(void);
 /* Locks the driver. Fails, without the lock, before cuInit and in a forked child. */
 CUresult enter_driver(void);
 
-/* Whether the device has the memory that the driver itself takes for a context, a module, a stream, an event or an
+/* True if the device has the memory that the driver itself takes for a context, a module, a stream, an event or an
  * executable while it makes one. */
 bool driver_has_room(void);
 

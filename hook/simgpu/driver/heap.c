@@ -34,7 +34,7 @@ static bool split(struct block *block, uint64_t size)
     return true;
 }
 
-/* What lies before an aligned address in a free block. */
+/* Bytes before an aligned address in a free block. */
 static uint64_t gap_before(const struct block *block, uint64_t size)
 {
     uint64_t alignment = size >= HEAP_LARGE_ALIGNMENT ? HEAP_LARGE_ALIGNMENT : HEAP_ALIGNMENT;

@@ -41,7 +41,7 @@ void heap_release(struct heap *heap, struct block *block);
 /* Releases every block of `owner`. */
 void heap_release_owner(struct heap *heap, const void *owner);
 
-/* Whether as many bytes in one piece are free. */
+/* True if as many bytes in one piece are free. */
 bool heap_has_room(const struct heap *heap, uint64_t bytes);
 
 #endif

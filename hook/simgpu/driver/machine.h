@@ -30,7 +30,7 @@ enum {
     CLUSTER_MAX_BLOCKS_NON_PORTABLE = 16, /* FUNCTION_NON_PORTABLE_CLUSTER set */
 };
 
-/* What differs between the GPUs that are simulated. */
+/* The differences between the GPUs that are simulated. */
 struct generation {
     const char *name; /* as nvcc calls it */
     int major, minor;

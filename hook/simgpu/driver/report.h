@@ -1,4 +1,4 @@
-/* What the simulated driver has to say to a person. */
+/* Messages of the simulated driver to the user. */
 #ifndef TUI_PROBE_SIMGPU_REPORT_H
 #define TUI_PROBE_SIMGPU_REPORT_H
 

@@ -1,4 +1,4 @@
-/* What the simulated GPU does not have, and programs ask for by name: a word on what to do instead, not only a code. */
+/* Functions that the simulated GPU lacks and programs look up by name: each call reports an alternative. */
 
 #include "driver.h"
 #include "report.h"

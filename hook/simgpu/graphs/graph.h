@@ -43,7 +43,7 @@ void node_remove(struct graph_node *node);
 /* The node that was cloned from NODE, child graphs included; NULL if there is none. */
 struct graph_node *graph_find_clone(const struct graph *graph, const struct graph_node *node);
 
-/* Whether some node, child graphs included, allocates memory. */
+/* True if some node, child graphs included, allocates memory. */
 bool graph_has_memory(const struct graph *graph);
 
 #endif

@@ -17,7 +17,7 @@ enum node_type {
     NODE_MEMORY_FREE = 11,
 };
 
-/* What older programs pass ends with `extra`. */
+/* Structures of older programs end with `extra`. */
 typedef struct {
     CUfunction function;
     unsigned grid[3], block[3], shared_bytes;

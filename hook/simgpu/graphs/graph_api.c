@@ -106,7 +106,7 @@ API cuGraphNodeGetType(CUgraphNode handle, int *type)
     return leave(CUDA_SUCCESS);
 }
 
-/* How an array of N handles is given to a program: all that it has room for, and NULL for the rest. */
+/* Copies N handles to an array of the program's, as many as fit, and NULL to the rest of it. */
 static void give(CUgraphNode *to, size_t *room, struct graph_node *const *nodes, size_t n)
 {
     for (size_t i = 0; to && i < *room; i++)

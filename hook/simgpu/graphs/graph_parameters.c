@@ -1,4 +1,4 @@
-/* What nodes of graphs do, as programs set it and ask for it. */
+/* Parameters of graph nodes, as programs set and read them. */
 
 #include <stdlib.h>
 #include <string.h>

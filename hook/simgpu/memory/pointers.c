@@ -1,4 +1,4 @@
-/* What a pointer points to. */
+/* Attributes of pointers. */
 
 #include <string.h>
 

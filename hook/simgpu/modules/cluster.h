@@ -10,7 +10,7 @@ void cluster_of_config(const CUlaunchConfig *config, unsigned cluster[3]);
 /* The most blocks of a cluster of the kernel, 1 on a GPU without clusters. */
 unsigned cluster_limit(const struct kernel *kernel);
 
-/* Whether a grid is made of whole clusters that the GPU takes; all 0 are none. */
+/* True if a grid is made of whole clusters that the GPU takes; all 0 are none. */
 bool cluster_is_valid(const struct kernel *kernel, const unsigned cluster[3], const unsigned grid[3]);
 
 #endif

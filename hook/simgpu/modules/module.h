@@ -8,7 +8,7 @@ struct parameter {
     uint32_t offset, size;
 };
 
-/* What a program sets for launches by cuLaunchGrid. */
+/* Settings of a program for launches by cuLaunchGrid. */
 struct legacy_launch {
     unsigned block[3], shared_bytes;
     size_t parameter_bytes;

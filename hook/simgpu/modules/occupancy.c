@@ -1,4 +1,4 @@
-/* How many blocks of a kernel an SM holds. The simulated machine has no register allocation, so registers are no
+/* Resident blocks of a kernel per SM. The simulated machine has no register allocation, so registers are no
  * limit. */
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What the last kernel that failed did, for a profiler: real drivers do not say it. */
+/* The fault of the last kernel that failed, for a profiler: real drivers do not report it. */
 #ifndef TUI_PROBE_SIMGPU_FAULT_WORDS_H
 #define TUI_PROBE_SIMGPU_FAULT_WORDS_H
 

@@ -1,4 +1,4 @@
-/* What the driver and its server say to each other over a stream socket. tui_probe/simgpu/protocol.py says the same.
+/* The protocol of the driver and its server over a stream socket. tui_probe/simgpu/protocol.py has the same.
  *
  * Integers are little-endian and unsigned unless said otherwise. TEXT and BYTES are a u32 length and that many bytes.
  *

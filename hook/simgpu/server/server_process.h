@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What the server is told when it starts. */
+/* Settings of the server, passed when it starts. */
 struct server_setup {
     int memory_file;
     uint64_t memory_address, memory_bytes; /* of the whole mapping */

@@ -63,7 +63,7 @@ static bool waits_for(const struct graph_node *node, const struct graph_node *wa
     return node == wanted;
 }
 
-/* Whether all that other streams did has been joined by the origin. */
+/* True if all that other streams did has been joined by the origin. */
 static bool is_joined(struct capture_point *point, const void *argument)
 {
     const struct capture *capture = argument;

@@ -1,4 +1,4 @@
-/* Where a stream, or an event recorded in it, is in a capture. */
+/* The position of a stream, or of an event recorded in it, in a capture. */
 #ifndef TUI_PROBE_SIMGPU_CAPTURE_POINT_H
 #define TUI_PROBE_SIMGPU_CAPTURE_POINT_H
 

@@ -55,7 +55,7 @@ static struct work work_of_copy(CUdeviceptr target, CUdeviceptr source, size_t b
                                      .depth = 1}};
 }
 
-/* Whether a copy for this stream became a node of a graph; *RESULT is then what the call returns. */
+/* True if a copy for this stream became a node of a graph; *RESULT is then what the call returns. */
 static bool is_captured(CUstream stream, CUdeviceptr target, CUdeviceptr source, size_t bytes, CUresult *result)
 {
     driver_lock();

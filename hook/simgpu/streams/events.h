@@ -22,7 +22,7 @@ void events_destroy_owner(const struct context *owner);
 /* NULL for no event. */
 struct event *event_of(CUevent handle);
 
-/* What an event marks of a capture; NULL for no event. */
+/* The position in a capture that an event marks; NULL for no event. */
 struct capture_point *event_capture(CUevent handle);
 
 /* Calls VISIT for every event, until one returns false. */

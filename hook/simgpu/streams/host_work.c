@@ -24,7 +24,7 @@ static CUresult check(CUstream stream)
     return leave(stream_exists(stream) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
 }
 
-/* What came before on the stream has ended, so the function runs now, without the driver's lock. */
+/* Earlier work of the stream has ended, so the function runs now, without the driver's lock. */
 API cuLaunchHostFunc(CUstream stream, host_function *function, void *data)
 {
     CUresult result = check(stream);

@@ -31,14 +31,14 @@ static void build(const struct kernel_call *call, const struct kernel *kernel, u
     message_put_bytes(request, call->packed, call->packed_bytes);
 }
 
-/* Whether a result that the server told is a failure of the kernel itself. The real driver would not know of it when
+/* True if a result that the server sent is a failure of the kernel itself. The real driver would not know of it when
  * the launch returns. */
 static bool is_fault(CUresult result)
 {
     return result >= CUDA_ERROR_ILLEGAL_ADDRESS && result <= CUDA_ERROR_LAUNCH_FAILED;
 }
 
-/* What kernels print goes where the program's own output goes, in order with that. */
+/* Output of kernels goes where the program's own output goes, in order with that. */
 static void print(const uint8_t *text, size_t bytes)
 {
     if (!text || !bytes)

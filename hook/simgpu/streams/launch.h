@@ -22,7 +22,7 @@ CUresult launch_pack(const struct launch *launch, struct kernel_call *call);
  * driver's lock. */
 CUresult work_of_kernel(struct work *work, const CUkernelNode *node, bool cooperative);
 
-/* What a program of the older interface means. */
+/* Converts parameters of the older interface. */
 CUkernelNode kernel_node_upgraded(const CUkernelNode *older);
 
 #endif

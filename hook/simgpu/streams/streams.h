@@ -20,14 +20,14 @@ CUresult stream_create(struct context *owner, unsigned flags, int priority, CUst
 void stream_destroy(struct stream *stream);
 void streams_destroy_owner(const struct context *owner);
 
-/* Whether a handle names a live stream or one of the default streams. */
+/* True if a handle names a live stream or one of the default streams. */
 bool stream_exists(CUstream handle);
 bool stream_is_default(CUstream handle);
 
 /* NULL for a default stream and for none. */
 struct stream *stream_of(CUstream handle);
 
-/* What a stream has to do with a capture; NULL for a default stream and for none. */
+/* The position of a stream in a capture; NULL for a default stream and for no stream. */
 struct capture_point *stream_capture(CUstream handle);
 
 /* Calls VISIT for every stream, until one returns false; returns the last answer. */

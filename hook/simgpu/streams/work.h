@@ -1,4 +1,4 @@
-/* What a node of a graph does when it runs, with copies of all that it needs. */
+/* Work of a node of a graph, with copies of all that it needs to run. */
 #ifndef TUI_PROBE_SIMGPU_WORK_H
 #define TUI_PROBE_SIMGPU_WORK_H
 

@@ -13,7 +13,7 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* What the kernel may still take so that as much is left as it holds. */
+/* The bytes that the kernel may still take so that as much is left as it holds. */
 static uint64_t quota(uint64_t left, uint64_t held)
 {
     return left > held ? (left - held) / 2 : 0;

@@ -26,7 +26,7 @@ struct control_process {
     _Atomic uint64_t bytes, files;
 };
 
-/* What launches read is on a line of its own, for the rest is written often. */
+/* Fields that launches read are on a cache line of their own: the others are written often. */
 struct control {
     char magic[8];
     uint64_t version;
@@ -53,7 +53,7 @@ _Static_assert(sizeof(struct control) <= CONTROL_BYTES, "it is one page");
 
 extern struct control *control;
 
-/* Why launches of this process pass through while the switch of the run is on: bits of control_closed. */
+/* Causes for launches of this process to pass through while the switch of the run is on: bits of control_closed. */
 enum control_gate { CONTROL_CAPTURE_RANGE = 1 };
 
 extern atomic_uint control_closed;
@@ -62,13 +62,13 @@ extern atomic_uint control_opened; /* how often this process opened the last of 
 /* Maps the page of the run, or makes one. False: the run's cannot be used, and this process counts alone. */
 bool control_start(void);
 
-/* Whether that is the page of the run, which the launcher writes to. */
+/* True if that is the page of the run, which the launcher writes to. */
 bool control_is_shared(void);
 
 /* Opens or closes a gate of this process. */
 void control_gate(enum control_gate gate, bool open);
 
-/* Whether launches may be probed. */
+/* True if launches may be probed. */
 static inline bool control_is_on(void)
 {
     return atomic_load_explicit(&control->on, memory_order_relaxed) != 0 &&
@@ -82,7 +82,7 @@ static inline uint64_t control_generation(void)
            atomic_load_explicit(&control_opened, memory_order_relaxed);
 }
 
-/* What is left of a budget; CONTROL_NO_LIMIT if it has no limit. */
+/* The rest of a budget; CONTROL_NO_LIMIT if it has no limit. */
 uint64_t control_left(const struct control_budget *budget);
 
 /* Takes AMOUNT, if so much is left. */
@@ -103,13 +103,13 @@ void control_reclaim(void);
 /* In a forked child, which holds nothing. */
 void control_reset(void);
 
-/* Whether lines of calls that a program makes often still go into event.log. */
+/* True if lines of calls that a program makes often still go into event.log. */
 bool control_log_is_open(void);
 
-/* Whether lines that sum up others, and those of new kernels, still do: an eighth more is kept for them. */
+/* True if lines that sum up others, and those of new kernels, still do: an eighth more is kept for them. */
 bool control_log_has_reserve(void);
 
-/* What is left of the trace for anything but event.log, which keeps a part: a full trace can still say why. */
+/* The rest of the trace's budget for anything but event.log, which keeps a part: a full trace can still say why. */
 uint64_t control_left_without_log(void);
 
 #endif

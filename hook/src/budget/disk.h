@@ -8,17 +8,17 @@
 
 struct reason;
 
-/* How old what is known of the disk may get. */
+/* The maximum age of a look at the disk. */
 enum { DISK_MILLISECONDS = 100 };
 
-/* Why results are not saved meanwhile. */
+/* The reason why results are not saved meanwhile. */
 const struct reason *disk_reason(void);
 
-/* Whether a file of SIZE bytes leaves enough of the disk free. If not, GATE is shut: it is set to the reason,
+/* True if a file of SIZE bytes leaves enough of the disk free. If not, GATE is shut: it is set to the reason,
  * unless it holds one already. */
 bool disk_admits(uint64_t size, _Atomic(const struct reason *) *gate);
 
-/* Whether GATE is still shut for want of room; opens it where there is room again. While it is shut, to be called
+/* True if GATE is still shut for want of room; opens it where there is room again. While it is shut, to be called
  * every DISK_MILLISECONDS by a thread that the program does not wait for. */
 bool disk_still_short(_Atomic(const struct reason *) *gate);
 

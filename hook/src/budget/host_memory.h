@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What it is taken for. Copies of images, which are kept as long as the program keeps the images, get half at most. */
+/* Uses of host memory. Copies of images, which are kept as long as the program keeps the images, get half at most. */
 enum host_use { HOST_RECORDS, HOST_IMAGES, HOST_USES };
 
 /* False where it would be more than the limit. */

@@ -18,7 +18,7 @@
 
 enum { BLOCK_UNIT = 512, FOLDERS_DEEP = 4, FOLDER_BYTES = 64 << 10, RESERVED_PART = 16 };
 
-/* What is said of launches beyond a limit, made once per limit. */
+/* Reasons of launches beyond a limit, made once per limit. */
 struct refusal {
     const char *name, *option;
     _Atomic uint64_t limit; /* that the reason tells of */

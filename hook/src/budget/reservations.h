@@ -1,4 +1,5 @@
-/* What this process takes of the budgets of the run: for the records of a launch, and for files of any other kind. */
+/* Reservations of this process in the budgets of the run: for the records of a launch, and for files of any
+ * other kind. */
 #ifndef TUI_PROBE_RESERVATIONS_H
 #define TUI_PROBE_RESERVATIONS_H
 
@@ -17,7 +18,8 @@ void budget_release(struct kernel *kernel, uint64_t size);
 /* The file is written and takes ON_DISK bytes of blocks. */
 void budget_commit(struct kernel *kernel, uint64_t size, uint64_t on_disk);
 
-/* Why no folder should be made with an image of SIZE bytes and what the engine makes of it; NULL if it may be. */
+/* The reason why no folder should be made with an image of SIZE bytes and what the engine makes of it; NULL if it may
+ * be. */
 const struct reason *budget_refuses_folder(uint64_t size);
 
 /* The most bytes on disk that a launch of KERNEL may take by its share of what is left. */

@@ -1,12 +1,12 @@
-/* How fast results may be written where launches are sampled: as fast as the user allows, and half as fast as this
- * process was seen to write. All processes of a run together; a second's worth may be ahead of it. */
+/* The rate at which results may be written where launches are sampled: as fast as the user allows, and half as fast as
+ * this process was seen to write. All processes of a run together; a second's worth may be ahead of it. */
 #ifndef TUI_PROBE_WRITE_RATE_H
 #define TUI_PROBE_WRITE_RATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether what was reserved so far is more than can be written soon. */
+/* True if what was reserved so far is more than can be written soon. */
 bool write_rate_is_over(void);
 
 /* Reserves BYTES, or takes back what was reserved and is not written. */

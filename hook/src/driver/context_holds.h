@@ -1,4 +1,4 @@
-/* How often the program holds contexts that several of its libraries may hold: the primary context of each device, and
+/* References of the program to contexts that several of its libraries may hold: the primary context of each device, and
  * contexts that were attached to. */
 #ifndef TUI_PROBE_CONTEXT_HOLDS_H
 #define TUI_PROBE_CONTEXT_HOLDS_H
@@ -19,13 +19,13 @@ void primary_context_released(CUdevice device);
 /* The primary context of DEVICE, whoever retained it; NULL: there is none. The lock of the device is held. */
 CUcontext primary_context_of(CUdevice device);
 
-/* Whether a release by the program may be the last one. The lock of the device is held. */
+/* True if a release by the program may be the last one. The lock of the device is held. */
 bool primary_context_is_held_once(CUdevice device);
 
-/* Whether it is there at all, as the driver says. */
+/* True if it is there at all, as the driver says. */
 bool primary_context_is_active(CUdevice device);
 
-/* Whether CONTEXT is the primary context of a device, as far as it was retained through us. */
+/* True if CONTEXT is the primary context of a device, as far as it was retained through us. */
 bool context_is_primary(CUcontext context);
 
 /* The program has attached to CONTEXT once more. */

@@ -142,7 +142,7 @@ static CUresult released(CUdevice device, CUcontext context, CUresult result)
     return result;
 }
 
-/* What was in it is gone, whoever holds it. */
+/* All that was in it is gone, whoever holds it. */
 static CUresult was_reset(CUdevice device, CUcontext context, CUresult result)
 {
     if (context)

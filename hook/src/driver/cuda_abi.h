@@ -128,7 +128,7 @@ enum graph_node_type {
 #define CU_GRAPH_INSTANTIATE_UPLOAD 2ull
 #define CU_GRAPH_INSTANTIATE_DEVICE_LAUNCH 4ull
 
-/* What older programs pass ends before KERN. */
+/* Structures of older programs end before KERN. */
 typedef struct {
     CUfunction func;
     unsigned int grid[3], block[3], sharedMemBytes;
@@ -173,7 +173,7 @@ typedef struct {
     long long reserved_too;
 } CUgraphNodeParams;
 
-/* What a context has of a device; newer drivers may fill more of it. */
+/* Device resources of a context; newer drivers may fill more of it. */
 typedef struct {
     int type;
     unsigned char internal[92];

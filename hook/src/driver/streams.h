@@ -1,4 +1,4 @@
-/* What the hook must know about the program's streams: which are in capture, and when one goes. */
+/* The program's streams: captures in progress, and calls before one goes. */
 #ifndef TUI_PROBE_STREAMS_H
 #define TUI_PROBE_STREAMS_H
 
@@ -6,10 +6,10 @@
 
 #include "cuda_abi.h"
 
-/* Whether any stream of the process may be in capture. Costs nothing. */
+/* True if any stream of the process may be in capture. Costs nothing. */
 bool streams_any_capture(void);
 
-/* Whether work for this stream would be captured, or be an error. Asks the driver only during captures. */
+/* True if work for this stream would be captured, or be an error. Asks the driver only during captures. */
 bool stream_is_capturing(CUstream stream);
 
 /* Allows this thread calls that a capture elsewhere would forbid; returns what to restore. */

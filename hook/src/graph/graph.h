@@ -1,4 +1,4 @@
-/* What a graph consists of, as it was when an executable was made of it: read once, so that nothing is asked when it is
+/* The contents of a graph, as it was when an executable was made of it: read once, so that nothing is asked when it is
  * replayed, nor of a graph that the program has destroyed. */
 #ifndef TUI_PROBE_GRAPH_H
 #define TUI_PROBE_GRAPH_H
@@ -24,8 +24,7 @@ struct graph_node {
     int64_t captured; /* the launch that it was captured from, by number; GRAPH_NOT_CAPTURED */
     const struct reason *refused; /* why the probed copy cannot have it probed; NULL */
     bool disabled; /* by the program, in its executable */
-    bool
-        stale; /* in the probed copy it is not what it is in the clone: probed for an earlier replay, or changed since */
+    bool stale; /* in the probed copy not as in the clone: probed for an earlier replay, or changed since */
     bool taken; /* it is probed in the replay that is being made */
     bool recorded; /* in some replay */
 };
@@ -55,7 +54,7 @@ bool graph_read_edges(struct graph *graph, CUgraph handle);
 /* Finds every node in CLONE; false if one is not there. */
 bool graph_match(struct graph *graph, CUgraph clone);
 
-/* What a kernel's node does from now on; false without memory. */
+/* Sets the launch of a kernel's node from now on; false without memory. */
 bool graph_node_set_kernel(struct graph_node *node, const CUDA_KERNEL_NODE_PARAMS *parameters);
 
 /* The handles of the N nodes of one graph, without those in child graphs; to be freed. NULL if the driver does

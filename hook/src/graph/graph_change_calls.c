@@ -142,7 +142,7 @@ CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec handle, CUgraphNode progra
            REAL_OR_NOT_FOUND(cuGraphExecEventWaitNodeSetEvent, executable->probed_copy, node->probed_copy, event));
 }
 
-/* Whether a node is enabled belongs to an executable, not to its graph. */
+/* Nodes are enabled in an executable, not in its graph. */
 static CUresult note_enabled(struct graph_node *node, bool enabled)
 {
     node->disabled = !enabled;

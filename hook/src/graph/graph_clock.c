@@ -62,7 +62,7 @@ static bool add_ends(const struct making *making)
     return true;
 }
 
-/* What waits for a kernel waits for the event behind it, which shows no later work then. */
+/* Nodes that wait for a kernel wait for the event behind it, which shows no later work then. */
 static bool hold_back(const struct making *making)
 {
     const struct graph *graph = making->executable->graph;
@@ -183,7 +183,7 @@ bool graph_clock_is_unread(const struct executable *executable)
     return executable->clock && executable->clock->n_timed && executable->clock->is_original;
 }
 
-/* Which kernels are timed in a replay that stands for WEIGHT of them. */
+/* Chooses the kernels to time in a replay that stands for WEIGHT replays. */
 static void note(const struct executable *executable, uint64_t first, uint64_t weight)
 {
     struct graph_clock *clock = executable->clock;

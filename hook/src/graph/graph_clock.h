@@ -17,11 +17,11 @@ void graph_clock_drop(struct executable *executable);
 /* The same, where its events are gone with their context. */
 void graph_clock_forget(struct executable *executable);
 
-/* Whether the next replay of the probed copy should have no probe in it, so that times are those of the kernels
+/* True if the next replay of the probed copy should have no probe in it, so that times are those of the kernels
  * themselves. */
 bool graph_clock_wants_originals(const struct executable *executable);
 
-/* Whether times of such a replay are still to be read: the next replay of the probed copy would write over them. */
+/* True if times of such a replay are still to be read: the next replay of the probed copy would write over them. */
 bool graph_clock_is_unread(const struct executable *executable);
 
 /* The probed copy was launched for REPLAY, with its nodes that are taken PROBED; behind it is the executable's

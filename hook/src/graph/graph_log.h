@@ -1,4 +1,4 @@
-/* What event.log tells of graphs. */
+/* Lines of event.log about graphs. */
 #ifndef TUI_PROBE_GRAPH_LOG_H
 #define TUI_PROBE_GRAPH_LOG_H
 

@@ -25,7 +25,7 @@ struct entry {
     struct launch_resources resources;
 };
 
-/* What one replay has of them. */
+/* The entries of one replay. */
 struct entries {
     struct entry *of;
     struct graph_node **nodes;
@@ -84,7 +84,8 @@ static const struct reason *exchange(const struct executable *executable, struct
     return reason;
 }
 
-/* Why a kernel is not probed, or NULL. One that could not be prepared so far has no reason of its own yet. */
+/* The reason why a kernel is not probed, or NULL. One that could not be prepared so far has no reason of its own
+ * yet. */
 static const struct reason *unprobed(const struct kernel *kernel)
 {
     const struct reason *reason;
@@ -99,7 +100,7 @@ static const struct reason *unprobed(const struct kernel *kernel)
     }
 }
 
-/* Why a node is not probed in this replay, or NULL. */
+/* The reason why a node is not probed in this replay, or NULL. */
 static const struct reason *take(const struct executable *executable, const struct replay *replay, size_t ordinal,
                                  bool first, struct entry *entry)
 {
@@ -162,7 +163,7 @@ static const struct reason *take_window(struct executable *executable, const str
     return first;
 }
 
-/* What an earlier replay had probed, and what the program has changed since, is what the clone says. */
+/* Nodes that an earlier replay had probed, or that the program has changed since, become as in the clone. */
 static CUresult restore(const struct executable *executable)
 {
     const struct graph *graph = executable->graph;

@@ -55,7 +55,7 @@ static bool can_be_twice(enum graph_node_type type)
     return type <= CU_GRAPH_NODE_EXT_SEMAS_WAIT || type == CU_GRAPH_NODE_BATCH_MEM_OP;
 }
 
-/* Why a graph with these nodes and flags cannot be there twice; NULL: it can. */
+/* The reason why a graph with these nodes and flags cannot be there twice; NULL: it can. */
 static const struct reason *refused(const struct graph *graph, unsigned long long flags)
 {
     if (settings.benchmark || settings.memusage)

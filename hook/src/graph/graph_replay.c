@@ -37,7 +37,7 @@ bool graph_replay_is_near(struct executable *executable)
            place_of(executable, n) >= atomic_load_explicit(&executable->probes.next, memory_order_relaxed);
 }
 
-/* Where launches are named one by one, each node counts as one of its kernel. */
+/* If launches are selected by number, each node counts as one of its kernel. */
 static bool selects_node(const struct graph *graph)
 {
     bool any = false;
@@ -80,7 +80,7 @@ static bool is_prepared(struct graph_node *node)
     return status == KERNEL_PROBED;
 }
 
-/* Whether any node's kernel has a probe; prepares those that are new. */
+/* True if any node's kernel has a probe; prepares those that are new. */
 static bool prepare_nodes(const struct graph *graph)
 {
     bool any = false;
@@ -89,7 +89,7 @@ static bool prepare_nodes(const struct graph *graph)
     return any;
 }
 
-/* Whether a node can be probed, and never was. */
+/* True if a node can be probed, and never was. */
 static bool is_missing(const struct graph_node *node)
 {
     return !node->recorded && !node->disabled && !node->refused &&
@@ -134,7 +134,7 @@ static CUresult replay_original(struct executable *executable, struct replay *re
     return result;
 }
 
-/* Why the probed copy cannot take this replay; NULL: it did, and *RESULT is what the program gets. */
+/* The reason why the probed copy cannot take this replay; NULL: it did, and *RESULT is what the program gets. */
 static const struct reason *replay_probed(struct executable *executable, struct replay *replay, CUresult *result)
 {
     CUcontext context = NULL;

@@ -11,7 +11,7 @@ CUresult graph_replay(struct executable *executable, CUresult (*launch)(CUgraphE
 /* Before a replay of the executable itself in STREAM: it comes behind a replay of the probed copy. */
 void graph_wait_for_probed_copy(const struct executable *executable, CUstream stream);
 
-/* Whether the next replay is to be probed, if it can be. */
+/* True if the next replay is to be probed, if it can be. */
 bool graph_replay_is_near(struct executable *executable);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which replays of an executable are timed, and what is known of it. Times are read after a replay is over, when its
+/* Timed replays of executables, and their results. Times are read after a replay is over, when its
  * executable may be gone: this lives as long as either needs it. */
 #ifndef TUI_PROBE_GRAPH_TIMES_H
 #define TUI_PROBE_GRAPH_TIMES_H

@@ -62,7 +62,7 @@ size_t elf_size(const void *bytes, size_t limit)
     return end;
 }
 
-/* Whether a name is this one, or begins so before a dot: a cubin that was linked from several has numbered sections. */
+/* True if a name is this one, or begins so before a dot: a cubin that was linked from several has numbered sections. */
 static bool name_is(const char *names, size_t size, uint64_t at, const char *name)
 {
     size_t length = strlen(name);

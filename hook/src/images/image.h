@@ -37,13 +37,13 @@ struct image *image_capture(const void *code, size_t size, const struct origin *
 /* The same for the contents of a file; NULL if it cannot be read. */
 struct image *image_capture_file(const char *path);
 
-/* Whether a device of this compute capability (90 for 9.0) can run its PTX; see fatbin_ptx_for. */
+/* True if a device of this compute capability (90 for 9.0) can run its PTX; see fatbin_ptx_for. */
 enum fatbin_ptx image_ptx_for(const struct image *image, unsigned device);
 
 /* Bytes to be written for a kernel of it, at most. */
 size_t image_most(const struct image *image);
 
-/* What a folder keeps of an image: of PTX the copy, and of machine code what a device can run. */
+/* The parts of an image in a folder: of PTX the copy, and of machine code what a device can run. */
 struct image_part {
     const uint8_t *bytes;
     size_t size;

@@ -14,7 +14,7 @@ bool elf_has_section(const void *bytes, size_t size, const char *name);
 bool fatbin_is(const void *bytes, size_t limit);
 size_t fatbin_size(const void *bytes, size_t limit);
 
-/* What is kept of a container: PTX, and machine code. Code of one device is named by its compute capability, 90 for
+/* The parts kept of a container: PTX, and machine code. Code of one device is named by its compute capability, 90 for
  * 9.0: what that device can run. */
 #define FATBIN_PTX 0x80000000u
 #define FATBIN_ANY_CODE 0x7fffffffu
@@ -30,7 +30,7 @@ uint64_t fatbin_fingerprint(const void *bytes, size_t size);
 /* Bytes of the largest machine code in it. */
 size_t fatbin_largest_code(const void *bytes, size_t size);
 
-/* Whether a device can run PTX of the container: there is none, it is for newer ones, only its text tells, it can. */
+/* Answers for PTX of the container on a device: there is none, it is for newer ones, only its text tells, it can. */
 enum fatbin_ptx { FATBIN_PTX_NONE, FATBIN_PTX_NEWER, FATBIN_PTX_MAY_RUN, FATBIN_PTX_RUNS };
 enum fatbin_ptx fatbin_ptx_for(const void *bytes, size_t size, unsigned device);
 

@@ -58,7 +58,7 @@ struct parameter {
 
 enum map_level { MAP_THREAD = 0, MAP_WARP = 1 };
 
-/* How its records lie on the device; see layout.h. */
+/* The layout of its records on the device; see layout.h. */
 enum map_layout { MAP_PLAIN, MAP_MARKED, MAP_ROWS, MAP_QUEUE, MAP_COUNTS, MAP_SITES };
 
 struct map {
@@ -70,7 +70,7 @@ struct map {
     struct reduction *reduction; /* what is saved of its records; NULL: all of them. See reduce.h */
 };
 
-/* How a probe is in a kernel: its PTX was assembled anew, or code was grafted into the machine code. */
+/* The form of a probe in a kernel: its PTX was assembled anew, or code was grafted into the machine code. */
 enum way { WAY_PTX, WAY_GRAFT };
 
 /* A place in a file of machine code that gets the address of a variable of the original's module. */
@@ -117,7 +117,7 @@ struct sampled_form {
     atomic_bool awaited; /* a thread of ours prepares it */
 };
 
-/* What one probe makes of a kernel: set while that is prepared, constant once it is KERNEL_PROBED. */
+/* A kernel under one probe: set while that is prepared, constant once it is KERNEL_PROBED. */
 struct kernel_probe {
     struct kernel *kernel;
     const char *name; /* of the probe, where the run has several */
@@ -143,7 +143,7 @@ struct kernel_probe {
     atomic_uint served[KERNEL_TURNS]; /* which launch had it last, by the kernel's turns; 0: none */
 };
 
-/* Which launches of a group are timed. */
+/* The choice of timed launches of a group. */
 struct timed {
     struct timed_kind {
         atomic_uint_fast64_t launches;

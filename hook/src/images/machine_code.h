@@ -10,7 +10,7 @@
 #include "digest.h"
 #include "reasons.h"
 
-/* How an image came to the driver. */
+/* The path of an image to the driver. */
 struct origin {
     const char *path;   /* the file that was loaded; NULL: from memory */
     const void *caller; /* who asked the driver to load it; NULL: not known */
@@ -36,14 +36,14 @@ struct machine_code {
     char *closed; /* the closed library of NVIDIA's that it belongs to; NULL: none that is known */
 };
 
-/* What is needed of the machine code at BYTES, a container or a cubin of SIZE bytes: a note of its place where it lies
- * in a file, else a copy, within bounds. NULL without memory, or if there is no machine code. */
+/* The parts needed of the machine code at BYTES, a container or a cubin of SIZE bytes: a note of its place where it
+ * lies in a file, else a copy, within bounds. NULL without memory, or if there is no machine code. */
 struct machine_code *machine_code_keep(const void *bytes, size_t size, bool is_fatbin, const struct origin *origin);
 
-/* Whether BYTES are in a file that the dynamic linker has mapped. */
+/* True if BYTES are in a file that the dynamic linker has mapped. */
 bool machine_code_is_mapped(const void *bytes, size_t size);
 
-/* Where it is in its file, and how that file was, as a number. False if it is in none. */
+/* A number for its place in its file and the state of that file. False if it is in no file. */
 bool machine_code_place(const struct machine_code *code, struct digest *digest);
 
 void machine_code_free(struct machine_code *code);

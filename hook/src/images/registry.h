@@ -1,4 +1,4 @@
-/* What the program has loaded: images, and the kernels that its handles stand for. */
+/* Images that the program has loaded, and the kernels that its handles stand for. */
 #ifndef TUI_PROBE_REGISTRY_H
 #define TUI_PROBE_REGISTRY_H
 

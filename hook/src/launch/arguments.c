@@ -6,7 +6,7 @@
 #include "probed_launch.h"
 #include "reasons.h"
 
-/* What the thread has for its next launch. NULL where it has none yet, or a launch is under way. */
+/* Room of the thread for its next launch. NULL where it has none yet, or a launch is under way. */
 static _Thread_local struct arguments *spare __attribute__((tls_model("initial-exec")));
 static pthread_key_t key; /* frees it with the thread */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -92,7 +92,7 @@ static const struct reason *originals(struct arguments *arguments, const struct 
     return launch->extra ? from_buffer(arguments, launch, kernel) : reason(PARAMETERS_MISSING);
 }
 
-/* Which blocks measure. Returns how many values that takes. */
+/* Writes the choice of blocks that measure. Returns how many values that takes. */
 static size_t sampling(const struct launch *launch, const struct kernel_probe *probe, uint64_t *values)
 {
     struct extent extent;
@@ -102,7 +102,7 @@ static size_t sampling(const struct launch *launch, const struct kernel_probe *p
     return SAMPLING_PARAMETERS;
 }
 
-/* What the low bits of the address of a marked map of warps tell: the warps of a block of a flat launch, else 0. */
+/* The value in the low bits of the address of a marked map of warps: the warps of a block of a flat launch, else 0. */
 static CUdeviceptr flat_warps(const struct map *map, const struct launch *launch)
 {
     const uint32_t *grid = launch->grid, *block = launch->block;

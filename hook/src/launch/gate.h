@@ -1,10 +1,10 @@
-/* Whether launches may be probed now, whatever their kernel. */
+/* The switch that launches of all kernels pass. */
 #ifndef TUI_PROBE_GATE_H
 #define TUI_PROBE_GATE_H
 
 #include "reasons.h"
 
-/* Why no launch may be probed now; NULL if it may. */
+/* The reason why no launch may be probed now; NULL if it may. */
 const struct reason *gate_closed(void);
 
 #endif

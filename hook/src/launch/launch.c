@@ -41,7 +41,7 @@ static CUresult enqueue(const struct launch *l, CUfunction function, void **para
                              l->block[2], l->shared, l->stream, parameters, extra);
 }
 
-/* What the program launches is launched once more if it lacked memory. */
+/* Launches once more if the program's launch lacked memory. */
 static CUresult enqueue_with_memory(const struct launch *launch, CUfunction function, void **parameters)
 {
     CUresult result = enqueue(launch, function, parameters);

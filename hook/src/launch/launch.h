@@ -38,7 +38,7 @@ static inline CUstream launch_stream(const struct launch *launch)
     return launch->per_thread && !launch->stream ? CU_STREAM_PER_THREAD : launch->stream;
 }
 
-/* Whether all blocks must be resident at once. */
+/* True if all blocks must be resident at once. */
 bool launch_is_cooperative(const struct launch *launch);
 
 /* Enqueues FUNCTION with the launch's geometry and PARAMETERS (NULL: exactly as passed). */

@@ -45,7 +45,7 @@ static const struct reason *not_yet(const struct launch *launch, struct kernel *
     return reason;
 }
 
-/* Where the schedule decides, it decides here for nearly all launches; the rest see when they are about to be probed
+/* The schedule, if there is one, decides here for nearly all launches; the rest see when they are about to be probed
  * whether the turn is theirs. One that the log has no room for leaves it to the next. */
 static bool is_left_out(const struct launch *launch)
 {

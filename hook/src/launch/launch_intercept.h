@@ -1,4 +1,4 @@
-/* Where the wrappers of all functions that launch meet. */
+/* The entry of the wrappers of all functions that launch. */
 #ifndef TUI_PROBE_LAUNCH_INTERCEPT_H
 #define TUI_PROBE_LAUNCH_INTERCEPT_H
 

@@ -28,7 +28,7 @@ static const struct reason *take(struct launch_resources *resources, const struc
     return resources->chunk ? NULL : reason;
 }
 
-/* Whether less of the launch might be recorded. */
+/* True if less of the launch might be recorded. */
 static bool is_too_dear(const struct reason *reason)
 {
     switch (reason->code) {

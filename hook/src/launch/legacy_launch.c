@@ -8,7 +8,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* What is set for FUNCTION, made on first sight; NULL without memory. The caller holds the lock. */
+/* The settings of FUNCTION, made on first sight; NULL without memory. The caller holds the lock. */
 static struct legacy_launch *of(CUfunction function)
 {
     struct instance *instance = registry_find(function);

@@ -1,4 +1,4 @@
-/* What a program has set on functions for launches as before CUDA 4: a shape, then parameters, then cuLaunchGrid. The
+/* Settings of functions for launches as before CUDA 4: a shape, then parameters, then cuLaunchGrid. The
  * driver does not tell it, so it is noted as it is set. */
 #ifndef TUI_PROBE_LEGACY_LAUNCH_H
 #define TUI_PROBE_LEGACY_LAUNCH_H

@@ -8,7 +8,7 @@
 #include "reasons.h"
 #include "sampling.h"
 
-/* How many there are, for drivers that say (13.1 and later); others refuse the one beyond the last. */
+/* The number of parameters, for drivers that say (13.1 and later); others refuse the one beyond the last. */
 static size_t parameters_count(CUfunction function, CUkernel kernel)
 {
     size_t n;

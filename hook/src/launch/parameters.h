@@ -8,12 +8,12 @@
 #include "cuda_abi.h"
 #include "kernel.h"
 
-/* Where each parameter lies: of FUNCTION, or of a library's KERNEL if that is not NULL. LIST is to be freed. False if
+/* The place of each parameter: of FUNCTION, or of a library's KERNEL if that is not NULL. LIST is to be freed. False if
  * the driver does not tell, or there is no memory. */
 bool parameters_read(CUfunction function, CUkernel kernel, struct parameter **list, size_t *n);
 
-/* Why the parameters of the probed form of a kernel are not those of the kernel and the ones that each launch adds;
- * NULL if they are, or the driver does not tell. */
+/* The reason why the parameters of the probed form of a kernel are not those of the kernel and the ones that each
+ * launch adds; NULL if they are, or the driver does not tell. */
 const struct reason *parameters_agree(const struct kernel_probe *probe, const struct variant *variant);
 
 #endif

@@ -34,7 +34,7 @@ static CUresult launch_original(const struct launch *launch, const struct launch
     return result;
 }
 
-/* Why this launch must not be probed, whatever the probe; NULL if it may be, in CONTEXT. */
+/* The reason why this launch must not be probed, whatever the probe; NULL if it may be, in CONTEXT. */
 static const struct reason *refusal(const struct launch *launch, CUcontext *context)
 {
     if (!settings_selects_launch(launch->nth))

@@ -16,7 +16,7 @@ struct block_shape {
     uint32_t block[3], shared, cluster[3], changes;
 };
 
-/* What the driver says of a shape; constant. 0: it does not say. */
+/* The driver's answer for a shape; constant. 0: it has none. */
 struct resident {
     struct resident *older; /* of the same residency */
     struct block_shape shape;

@@ -1,4 +1,4 @@
-/* How many blocks of a launch are on the device at once, with and without the probe. Blocks that wait for one another
+/* Resident blocks of a launch, with and without the probe. Blocks that wait for one another
  * may rely on all being there; where the probe takes room away, so that they no longer are, such a kernel would never
  * end. The engine tells whose blocks cannot wait. */
 #ifndef TUI_PROBE_RESIDENCY_H
@@ -7,8 +7,8 @@
 #include "kernel.h"
 #include "launch.h"
 
-/* Why LAUNCH must not have the probe of VARIANT: all its blocks fit without it, and do not with it, and they may wait
- * for one another. NULL: it may. */
+/* The reason why LAUNCH must not have the probe of VARIANT: all its blocks fit without it, and do not with it, and they
+ * may wait for one another. NULL: it may. */
 const struct reason *residency_refuses(struct variant *variant, const struct kernel_probe *probe,
                                        const struct launch *launch);
 

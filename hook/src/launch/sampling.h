@@ -1,4 +1,4 @@
-/* Which blocks of a grid are measured, where the run takes a sample of them. */
+/* The sample of blocks of a grid that are measured. */
 #ifndef TUI_PROBE_SAMPLING_H
 #define TUI_PROBE_SAMPLING_H
 
@@ -9,7 +9,7 @@ struct reason;
 
 enum sampling_kind { SAMPLE_ALL, SAMPLE_ONE_IN, SAMPLE_RANGE, SAMPLE_SPREAD };
 
-/* What the user asked for. */
+/* The choice of the user. */
 struct sampling {
     enum sampling_kind kind;
     uint64_t first, last; /* of a range: blocks; else LAST is how many: one in so many, or so many in all */
@@ -26,7 +26,7 @@ bool sampling_parse(const char *text, struct sampling *sampling);
 /* Those of a grid of BLOCKS. None if it has none of a range. */
 struct sampled sampling_of(const struct sampling *sampling, uint64_t blocks);
 
-/* Why the blocks of this grid cannot be measured, or NULL. */
+/* The reason why the blocks of this grid cannot be measured, or NULL. */
 const struct reason *sampling_refuses(const struct sampling *sampling, uint64_t blocks);
 
 enum { SAMPLING_PARAMETERS = 2 };

@@ -1,5 +1,5 @@
-/* Which launches are probed where not all are. The launches of a kernel that have the same shape are one shape group;
- * its first launch is probed, and then ever fewer, as the probe's weight says (backoff.h). */
+/* The choice of launches to probe where not all are. The launches of a kernel that have the same shape are one shape
+ * group; its first launch is probed, and then ever fewer, as the probe's weight says (backoff.h). */
 #ifndef TUI_PROBE_SCHEDULE_H
 #define TUI_PROBE_SCHEDULE_H
 
@@ -32,7 +32,7 @@ struct shape_group {
     bool named;    /* it has the line that says what it is */
     bool recorded; /* some launch of it has lines of its own */
 
-    /* What launching threads write, away from what the log's thread reads. */
+    /* Fields that launching threads write, away from those that the log's thread reads. */
     _Alignas(64) atomic_uint_fast64_t launches;
     atomic_uint_fast64_t begun; /* launches before the schedule began anew */
     struct backoff probes;
@@ -57,7 +57,7 @@ static inline uint64_t schedule_place(const struct shape_group *group, uint64_t 
     return nth > begun ? nth - begun : 0;
 }
 
-/* Whether it may be the turn of launch NTH of GROUP to be probed. */
+/* True if it may be the turn of launch NTH of GROUP to be probed. */
 static inline bool schedule_near(const struct shape_group *group, uint64_t nth)
 {
     return schedule_place(group, nth) >= atomic_load_explicit(&group->probes.next, memory_order_relaxed);
@@ -66,7 +66,7 @@ static inline bool schedule_near(const struct shape_group *group, uint64_t nth)
 /* Lets every group begin anew with its next launch: recording was switched on. */
 void schedule_renew(void);
 
-/* Whether it is its turn, which is taken thereby. HEAVY probes have fewer. */
+/* True if it is its turn, which is taken thereby. HEAVY probes have fewer. */
 bool schedule_take(struct shape_group *group, uint64_t nth, bool heavy);
 
 /* A launch of GROUP had no room for all of its records, and the next will have: it is due at once. Twice for a group at

@@ -31,7 +31,7 @@ static inline uint64_t launch_count_many(uint64_t n)
     return atomic_fetch_add_explicit(&launch_counts.all, n, memory_order_relaxed);
 }
 
-/* Whether a launch that passed for REASON ran: a captured one becomes a node of a graph, which replays run. */
+/* True if a launch that passed for REASON ran: a captured one becomes a node of a graph, which replays run. */
 static inline bool launch_reason_has_run(const struct reason *reason)
 {
     return reason->code != REASON_CAPTURING;

@@ -62,7 +62,7 @@ static ull map_lines(const struct launch_record *r)
     return total;
 }
 
-/* What the records of a launch that was not probed would take. */
+/* The bytes that the records of a launch that was not probed would take. */
 static void size_lines(const struct launch_record *r)
 {
     size_t device = 0;
@@ -103,7 +103,7 @@ static void tell_limit(void)
                     name, (ull)atomic_load(&budget->limit), (ull)atomic_load(&budget->used), name);
 }
 
-/* What was recorded is listed: there are no more of those than result files. */
+/* Recorded launches are listed: there are no more of those than result files. */
 static bool is_listed(const struct launch_record *r)
 {
     if (!r->reason || control_log_is_open())

@@ -43,7 +43,7 @@ struct slot {
 
 _Static_assert(sizeof(struct slot) == SLOT_BYTES, "a record of a passed launch is one cache line");
 
-/* What follows the first slot of a probed or a sized launch. */
+/* The slots after the first one of a probed or a sized launch. */
 struct tail_start {
     const struct kernel_probe *probe;
     uint64_t stream;
@@ -73,7 +73,7 @@ static size_t slots_for(size_t tail_bytes)
     return 1 + (tail_bytes + TAIL_BYTES - 1) / TAIL_BYTES;
 }
 
-/* Whether N slots from POSITION on are free. Asks for the head, which is in another core's cache, only where
+/* True if N slots from POSITION on are free. Asks for the head, which is in another core's cache, only where
  * the past one does not tell. */
 static bool is_free(size_t position, size_t n)
 {
@@ -158,7 +158,7 @@ static void publish(size_t position, const struct launch *launch, const struct r
     fetch_for_writing(slot_at(position + 1));
 }
 
-/* What there is no room for is counted: no launch that the schedule leaves out waits for a disk. */
+/* Launches without room are counted: no launch that the schedule leaves out waits for a disk. */
 static void lose(struct shape_group *group)
 {
     atomic_fetch_add_explicit(&group->lost, 1, memory_order_relaxed);
@@ -176,7 +176,7 @@ void launch_log_passed(const struct launch *launch, const struct reason *reason,
         lose(launch->group);
 }
 
-/* Whether a launch with this reason is told of with the memory that its records would take. */
+/* True if the log gives the memory that the records of a launch with this reason would take. */
 static bool has_size(const struct reason *reason)
 {
     return reason->code == REASON_ONLY_SIZED || reason->code == REASON_ONLY_COUNTED;
@@ -196,7 +196,7 @@ static uint8_t *copy_on_heap(const struct kernel *kernel, void *const *values)
     return copy;
 }
 
-/* What the calling thread has of the tail on its stack is the part before the parameters. */
+/* The calling thread has on its stack the part of the tail before the parameters. */
 static void publish_with_tail(const struct launch *launch, const struct kernel_probe *probe, void *const *values,
                               const struct reason *reason, int32_t result)
 {
@@ -231,7 +231,7 @@ static uint64_t number_of(const struct slot *slot)
     return count - (uint32_t)((uint32_t)count - slot->number);
 }
 
-/* Whether it is told of by its group alone, and is. The first launch of a group has lines of its own. */
+/* Logs a launch by its group alone, if it may; false if not. The first launch of a group has lines of its own. */
 static bool is_packed(const struct slot *slot)
 {
     return settings.scheduled && !has_tail(slot) && slot->result == 0 && slot->group->recorded &&

@@ -38,7 +38,7 @@ void launch_log_probed(const struct launch *launch, const struct kernel_probe *p
 void launch_log_sized(const struct launch *launch, const struct kernel_probe *probe, const struct reason *reason,
                       int32_t result);
 
-/* Whether a probed launch would have to wait for room. */
+/* True if a probed launch would have to wait for room. */
 bool launch_log_is_full(void);
 
 /* Formats all records that wait, whole lines; the lock of the log's file is held. */

@@ -85,7 +85,7 @@ void log_file_write(void)
     used = 0;
 }
 
-/* What is in the file, or soon will be. */
+/* The bytes in the file, or that soon will be. */
 static void count(size_t bytes)
 {
     control_use(&control->log_bytes, bytes);

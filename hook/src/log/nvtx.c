@@ -249,7 +249,7 @@ void nvtx_reset(void)
     mine = NULL;
 }
 
-/* What NVTX calls in our place of its own functions. */
+/* The functions that NVTX calls in place of its own. */
 
 static int range_push(const char *text)
 {

@@ -11,7 +11,7 @@
 /* To be called for each launch, or N of consecutive numbers, on the launching thread. */
 void nvtx_launched(uint64_t first, uint64_t n);
 
-/* Whether the calling thread is in a range with the text of settings.nvtx, pushed by itself or started by any. */
+/* True if the calling thread is in a range with the text of settings.nvtx, pushed by itself or started by any. */
 bool nvtx_is_inside(void);
 
 /* Logs the ranges that are still open, at the end of the trace. */

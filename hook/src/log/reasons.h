@@ -1,4 +1,4 @@
-/* Why something was not probed: codes of the list that Python reads too, each with its sentence. A record may refer to
+/* Reasons: codes of the list that Python reads too, each with its sentence. A record may refer to
  * a reason at any later time, so none is ever freed; equal ones are kept once. */
 #ifndef TUI_PROBE_REASONS_H
 #define TUI_PROBE_REASONS_H
@@ -16,7 +16,7 @@ enum reason_code {
     REASON_CODES
 };
 
-/* How many parameters each sentence has. */
+/* The number of parameters of each sentence. */
 enum {
 #define REASON(name, code, parameters, sentence, older, advice) REASON_##name##_PARAMETERS = REASON_COUNT parameters,
 #include "../../../tui_probe/reasons/reasons.def"
@@ -45,7 +45,7 @@ extern const struct reason reasons_plain[REASON_CODES];
 
 const struct reason *reason_fill(enum reason_code code, const char *const *parameters);
 
-/* Why the file at PATH could not be written or read, by errno. */
+/* The reason why the file at PATH could not be written or read, by errno. */
 const struct reason *reason_of_file(const char *path, int error);
 
 /* An error of the driver. */

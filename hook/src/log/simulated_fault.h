@@ -1,4 +1,4 @@
-/* What a kernel did that made a context fail, where the driver is the simulated one, which can say it. */
+/* The fault of a kernel that made a context fail: only the simulated driver reports it. */
 #ifndef TUI_PROBE_SIMULATED_FAULT_H
 #define TUI_PROBE_SIMULATED_FAULT_H
 

@@ -12,7 +12,7 @@
 #include "signals.h"
 #include "threads.h"
 
-/* What launches may wait in all: half a second, and a twentieth of the time since the start. */
+/* The time that launches may wait in all: half a second, and a twentieth of the time since the start. */
 enum { WAIT_NANOSECONDS = 500000000, WAIT_PART = 20 };
 
 struct job {

@@ -11,7 +11,7 @@
 #include "kernel.h"
 #include "launch.h"
 
-/* Whether a thread of ours prepares KERNEL, which is new, so that this launch passes; if not, the caller does. */
+/* True if a thread of ours prepares KERNEL, which is new, so that this launch passes; if not, the caller does. */
 bool background_takes(struct kernel *kernel, const struct launch *launch);
 
 /* The same for the sampled form of PROBE, which is not ready. */

@@ -118,7 +118,7 @@ const struct capacities *capacities_reduced(struct kernel_probe *probe, const st
     return found;
 }
 
-/* What a launch may take. */
+/* The bytes that a launch may take. */
 struct room {
     size_t device, saved;
 };

@@ -1,5 +1,5 @@
-/* How much each launch records. A slot of a dynamic map keeps an estimate of records, and more after a launch that had
- * more; a launch whose records would take too much keeps them of some blocks, or reduced. */
+/* Capacities: the records of each launch. A slot of a dynamic map keeps an estimate of records, and more after a launch
+ * that had more; a launch whose records would take too much keeps them of some blocks, or reduced. */
 #ifndef TUI_PROBE_CAPACITIES_H
 #define TUI_PROBE_CAPACITIES_H
 

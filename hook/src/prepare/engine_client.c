@@ -128,7 +128,7 @@ static bool run_gave_up(bool now)
     return true;
 }
 
-/* Whether the engine answers a first message. */
+/* True if the engine answers a first message. */
 static bool greet(const struct timespec *deadline)
 {
     char line[LINE_LIMIT];

@@ -7,7 +7,7 @@
 #include "cuda_abi.h"
 #include "reasons.h"
 
-/* Why a kernel of this name is left alone, or NULL. */
+/* The reason why a kernel of this name is left alone, or NULL. */
 const struct reason *graft_faults_refuse(const char *kernel);
 
 /* The launches of CHUNK ended with an error of their context: writes down which of their kernels had a graft. */

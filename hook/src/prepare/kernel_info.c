@@ -66,7 +66,8 @@ static bool become_sites(struct map *map, unsigned long copies)
     return map->level == MAP_WARP && copies && copies <= MOST_COPIES && map->record % sizeof(uint64_t) == 0;
 }
 
-/* What follows "storage ": "INDEX LAYOUT record BYTES cap N", of sites with "copies N", or "INDEX counts". */
+/* Reads the rest of a line behind "storage ": "INDEX LAYOUT record BYTES cap N", of sites with "copies N", or "INDEX
+ * counts". */
 static bool read_storage(const char *text, struct kernel_probe *probe)
 {
     static const char *const names[] = {"plain", "marked", "rows", "queue", "counts", "sites"};
@@ -91,7 +92,8 @@ static bool read_storage(const char *text, struct kernel_probe *probe)
     return map->layout == MAP_SITES ? no_bytes && become_sites(map, copies) : found == 4;
 }
 
-/* What follows "reduce ": "INDEX " and what reduction_parse reads. It comes behind the storage line of its map. */
+/* Reads the rest of a line behind "reduce ": "INDEX " and what reduction_parse reads. It comes behind the storage line
+ * of its map. */
 static bool read_reduction(const char *text, struct kernel_probe *probe)
 {
     unsigned long index;
@@ -149,7 +151,7 @@ static bool read_number(const char **text, uint64_t *number)
     return ends && !errno;
 }
 
-/* What follows "patch ": "KIND FILE_OFFSET ADDEND NAME". The addend may be below 0. */
+/* Reads the rest of a line behind "patch ": "KIND FILE_OFFSET ADDEND NAME". The addend may be below 0. */
 static bool read_patch(const char *text, struct kernel_probe *probe)
 {
     static const char *const names[] = {"abs64", "abs32lo", "abs32hi"};
@@ -179,7 +181,7 @@ static bool read_patch(const char *text, struct kernel_probe *probe)
     return true;
 }
 
-/* What follows "constant ": "NAME SIZE". */
+/* Reads the rest of a line behind "constant ": "NAME SIZE". */
 static bool read_constant(const char *text, struct kernel_probe *probe)
 {
     enum { CONSTANT_BANK = 64 << 10 };

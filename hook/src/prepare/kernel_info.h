@@ -16,7 +16,7 @@ const char *way_name(enum way way);
 /* Reads PATH into the maps and globals of PROBE, and the parameter count of its kernel. On failure returns why. */
 const struct reason *kernel_info_read(const char *path, struct kernel_probe *probe);
 
-/* Why what PATH says of the sampled form of PROBE does not go with PROBE; NULL if it does. */
+/* The reason why what PATH says of the sampled form of PROBE does not go with PROBE; NULL if it does. */
 const struct reason *kernel_info_agrees(const char *path, const struct kernel_probe *probe);
 
 #endif

@@ -99,7 +99,7 @@ static struct prepare_result follow_answer(struct kernel_probe *probe, const str
     return result;
 }
 
-/* What each probe makes of KERNEL; returns the result of the first that is in it, else that of the first. */
+/* Prepares each probe of KERNEL; returns the result of the first that is in it, else that of the first. */
 static struct prepare_result ask_engine(struct kernel *kernel, const struct launch *launch, const char *directory,
                                         struct prepare_result *results)
 {
@@ -146,7 +146,7 @@ static struct prepare_result make_probed(struct kernel *kernel, const struct lau
     return result;
 }
 
-/* Why the machine code of a kernel is left alone; NULL: it is not. */
+/* The reason why the machine code of a kernel is left alone; NULL: it is not. */
 static const struct reason *code_refused(const struct kernel *kernel, const struct image *image)
 {
     const struct machine_code *code = image->code;
@@ -158,8 +158,8 @@ static const struct reason *code_refused(const struct kernel *kernel, const stru
     return code->lost ? code->lost : graft_faults_refuse(kernel->name);
 }
 
-/* What of its image is written for KERNEL, as FATBIN_PTX and a compute capability. PTX wins where the device can run
- * it. Returns why it is nothing, or NULL. */
+/* Chooses the parts of its image to write for KERNEL, as FATBIN_PTX and a compute capability. PTX wins where the device
+ * can run it. Returns why it is nothing, or NULL. */
 static const struct reason *choose_part(const struct kernel *kernel, const struct image *image, unsigned *kept)
 {
     CUdevice device;

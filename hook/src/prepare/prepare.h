@@ -1,4 +1,4 @@
-/* What happens at the first launch of a kernel. */
+/* Preparation of a kernel at its first launch. */
 #ifndef TUI_PROBE_PREPARE_H
 #define TUI_PROBE_PREPARE_H
 
@@ -8,7 +8,7 @@
 /* Decides whether the kernel is probed, with the engine's help, and logs it. Other threads that launch it wait. */
 enum kernel_status prepare_kernel(struct kernel *kernel, const struct launch *launch);
 
-/* Why a new kernel is not to be prepared now; NULL if it may be. */
+/* The reason why a new kernel is not to be prepared now; NULL if it may be. */
 const struct reason *prepare_refused(const struct kernel *kernel, const struct launch *launch);
 
 /* A kernel turns out not to be launchable with a probe: from now on it has the others, or the original runs. */

@@ -151,7 +151,7 @@ static struct variant *make(struct kernel_probe *probe, const struct launch *lau
     return variant;
 }
 
-/* What is to be made, and then what was. */
+/* The request for a variant, and then the result. */
 struct wanted {
     struct kernel_probe *probe;
     const struct launch *launch;
@@ -285,7 +285,7 @@ void variants_settle(CUcontext context, bool gone)
     pthread_mutex_unlock(&mutex);
 }
 
-/* What the program sets on functions of a device, or of all (-1). */
+/* Settings of the program on functions of a device, or of all (-1). */
 struct setting {
     int attribute, value;
     CUdevice device;

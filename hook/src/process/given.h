@@ -1,4 +1,4 @@
-/* What the launcher gave the process, by the names of environment variables. */
+/* Variables that the launcher gave the process, by their names. */
 #ifndef TUI_PROBE_GIVEN_H
 #define TUI_PROBE_GIVEN_H
 

@@ -1,16 +1,16 @@
-/* Whether this process is traced: from when it is loaded until its last records are saved. */
+/* The state of tracing in this process: from when it is loaded until its last records are saved. */
 #ifndef TUI_PROBE_HOOK_STATE_H
 #define TUI_PROBE_HOOK_STATE_H
 
 #include <stdbool.h>
 
-/* Whether this process is traced, or will be once it launches a kernel. */
+/* True if this process is traced, or will be once it launches a kernel. */
 bool hook_active(void);
 
 /* To be called by every launch: the first one makes the trace. False: pass the call on. */
 bool hook_launching(void);
 
-/* Whether there is a trace that still takes records. */
+/* True if there is a trace that still takes records. */
 bool hook_is_on(void);
 
 /* The first launch shall call BEGIN; if that returns false, the process is not traced. A child calls IN_CHILD, which
@@ -21,7 +21,7 @@ void hook_state_wait(bool (*begin)(void), void (*in_child)(void));
  * call after the trace was begun. */
 bool hook_state_end(void);
 
-/* Whether that is so: the last records are not saved yet. */
+/* True until the last records are saved. */
 bool hook_state_is_ending(void);
 
 /* For good: nothing more is logged. */

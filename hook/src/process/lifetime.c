@@ -72,7 +72,7 @@ enum {
     STEP_MICROSECONDS = 1000
 };
 
-/* What the process said that its exit status would be; less than 0 before it did. */
+/* The exit status that the process has given; less than 0 before it did. */
 static atomic_int exit_status = -1;
 static atomic_uint gave_up_after; /* milliseconds; 0: everything was drained in time */
 static atomic_uint_fast64_t waited_since; /* a flush at exit has waited already, in vain; 0: none has */
@@ -91,7 +91,7 @@ void hook_flush(void)
         event_log("[exec] gave up waiting for records after %u ms\n", patience());
 }
 
-/* Where a thread of ours hangs, in the driver or in the disk, it cannot count what it holds. */
+/* A thread of ours that hangs, in the driver or in the disk, cannot count what it holds. */
 static uint64_t unsaved_count(uint64_t dropped)
 {
     uint64_t known = result_saved_count() + dropped, probed = launch_probed_count();
@@ -208,7 +208,7 @@ static void tell(void)
         last_words();
 }
 
-/* Where a signal handler may have called: another thread has the locks that telling takes. */
+/* For calls that may be in a signal handler: another thread has the locks that telling takes. */
 static void end_anywhere(unsigned milliseconds)
 {
     if (end(true))
@@ -224,7 +224,7 @@ static void end_at_exit(void)
     end_anywhere(TELL_AT_EXIT_MILLISECONDS);
 }
 
-/* What was launched so far is saved before the runtime libraries take their contexts down. The trace goes on: handlers
+/* Saves the launches so far before the runtime libraries take their contexts down. The trace goes on: handlers
  * that were registered before, and destructors, may launch, too. */
 static void save_at_exit(void)
 {

@@ -1,4 +1,4 @@
-/* When the hook begins to work in a process, and how it ends with it. */
+/* Start and end of the hook in a process. */
 #ifndef TUI_PROBE_LIFETIME_H
 #define TUI_PROBE_LIFETIME_H
 

@@ -8,7 +8,7 @@
 void outside_begin(void);
 void outside_end(void);
 
-/* Whether any thread is between the two. */
+/* True if any thread is between the two. */
 bool outside_any(void);
 
 void outside_reset(void);

@@ -43,7 +43,7 @@ bool own_file_resize(const struct own_file *file, off_t size);
 /* False, with errno, where writing has failed late. A descriptor that the program has got meanwhile stays open. */
 bool own_file_close(struct own_file *file);
 
-/* Whether the program has closed a descriptor of ours that was in use. */
+/* True if the program has closed a descriptor of ours that was in use. */
 bool own_file_any_lost(void);
 void own_file_reset(void);
 

@@ -1,4 +1,4 @@
-/* What a program asks for by `syscall` that ends the process or may: it is treated as the function of the same name. */
+/* Calls by `syscall` that end the process or may: each is treated as the function of the same name. */
 #ifndef TUI_PROBE_RAW_CALLS_H
 #define TUI_PROBE_RAW_CALLS_H
 

@@ -22,7 +22,7 @@ static struct own_file status = NO_OWN_FILE;
 static atomic_long tried; /* how many filters there were when the calls were tried */
 static atomic_bool deadly;
 
-/* How many filters the thread has. */
+/* The number of filters of the thread. */
 static long count_filters(void)
 {
     char text[STATUS_BYTES];

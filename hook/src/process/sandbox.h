@@ -9,7 +9,7 @@
  * and what the program gives to all threads. */
 void sandbox_begin(void);
 
-/* Whether a call that files, sockets and threads of ours need would end the process. To be asked before such work, on a
+/* True if a call that files, sockets and threads of ours need would end the process. To be asked before such work, on a
  * thread of ours. */
 bool sandbox_is_deadly(void);
 

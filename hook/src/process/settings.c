@@ -128,7 +128,7 @@ static void read_min_free(const char *value)
         settings.min_free = (struct min_free){DEFAULT_MIN_FREE_BYTES, DEFAULT_MIN_FREE_PERCENT};
 }
 
-/* Whether a name can be that of a folder, and one word of a line. */
+/* True if a name can be that of a folder, and one word of a line. */
 static bool is_plain(const char *name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+-";

@@ -1,4 +1,4 @@
-/* What the launcher asked for, read from the environment once when the hook is loaded. */
+/* Settings of the launcher, read from the environment once when the hook is loaded. */
 #ifndef TUI_PROBE_SETTINGS_H
 #define TUI_PROBE_SETTINGS_H
 
@@ -13,13 +13,13 @@ struct launch_range {
     uint64_t first, last;
 };
 
-/* What results leave free of the trace's disk: both hold. */
+/* The space that results leave free on the trace's disk: both limits hold. */
 struct min_free {
     uint64_t bytes;
     unsigned percent; /* of its size */
 };
 
-/* Which machine code is probed where a kernel has no PTX. */
+/* The choice of machine code to probe where a kernel has no PTX. */
 enum machine_code_choice {
     MACHINE_CODE_AUTO,
     MACHINE_CODE_ALL,
@@ -80,10 +80,10 @@ extern struct settings settings;
 
 void settings_read(void);
 
-/* Why a kernel of this name is not to be probed, or NULL. */
+/* The reason why a kernel of this name is not to be probed, or NULL. */
 const struct reason *settings_filter(const char *kernel_name);
 
-/* Whether the n-th launch (from 0) of a kernel is to be probed. */
+/* True if the n-th launch (from 0) of a kernel is to be probed. */
 bool settings_selects_launch(uint64_t n);
 
 #endif

@@ -169,7 +169,7 @@ static void watch(int signal_number, struct sigaction ours)
         sigaction(signal_number, &ours, NULL);
 }
 
-/* Whether the system ends a process for it, where nobody handles it. */
+/* True if the system ends a process for it, where nobody handles it. */
 static bool is_deadly(int signal_number)
 {
     switch (signal_number) {

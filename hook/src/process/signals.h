@@ -17,7 +17,7 @@ void signals_tell(void);
 static inline void signals_hold(void);
 static inline void signals_release(void);
 
-/* Whether the calling thread is between the two: a handler of a signal then runs in the middle of a launch. */
+/* True if the calling thread is between the two: a handler of a signal then runs in the middle of a launch. */
 static inline bool signals_is_held(void);
 
 struct signal_state {

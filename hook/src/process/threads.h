@@ -7,7 +7,7 @@
 /* Starts a detached thread with all signals blocked: the program's handlers must not run on it. */
 bool thread_start(void *(*body)(void *));
 
-/* Whether the calling thread was started by thread_start: it has a large stack, and no caller of the program's. */
+/* True if the calling thread was started by thread_start: it has a large stack, and no caller of the program's. */
 bool thread_is_ours(void);
 
 /* The state of a thread of the process, as the system writes it: S asleep, R running, Z ended; 0 if there is none.
@@ -22,7 +22,7 @@ char thread_state_read(int file);
  * allocates nothing. */
 bool threads_each_other(void (*visit)(int id, void *argument), void *argument);
 
-/* Whether there is no thread but ours, apart from the process's first. */
+/* True if there is no thread but ours, apart from the process's first. */
 bool threads_are_alone(void);
 
 void threads_reset(void);

@@ -36,7 +36,7 @@ static bool in_our_folder(const char *path, const char *own)
     return length && strncmp(path, own, length) == 0 && !strchr(path + length, '/');
 }
 
-/* Whether a driver that begins at START is one that nobody of us calls. A copy of this library in another list of
+/* True if a driver that begins at START is one that nobody of us calls. A copy of this library in another list of
  * libraries calls the same file at another place, and which that is only the copy knows. */
 static bool is_unseen(const char *path, uintptr_t start, const struct scan *scan)
 {

@@ -124,7 +124,7 @@ static const struct reason *too_large(size_t needed, size_t limit)
     return reason_with(LAUNCH_TOO_LARGE, reason_number(texts[0], needed), reason_number(texts[1], limit));
 }
 
-/* Where only some launches are probed there is another; and nodes of a graph hold chunks until the last has its
+/* If only some launches are probed there is another; and nodes of a graph hold chunks until the last has its
  * piece. */
 static bool may_wait(const struct launch *launch)
 {

@@ -78,7 +78,7 @@ void buffers_unlock(void);
 /* The pool of a context, which must be current; made on first use. NULL if the driver refuses. */
 struct pool *buffers_pool(CUcontext context);
 
-/* What a launch holds of a chunk while it is under way. */
+/* The part of a chunk that a launch under way holds. */
 struct claim {
     struct chunk *chunk;
     size_t piece;
@@ -92,10 +92,10 @@ struct chunk *buffers_take(struct pool *pool, const struct launch *launch, struc
 /* To be called once the launch has returned. */
 void buffers_launched(struct chunk *chunk, const struct claim *claim, const struct launch *launch, CUresult result);
 
-/* Whether records wait for launches under way, which other threads make. Takes no lock. */
+/* True if records wait for launches under way, which other threads make. Takes no lock. */
 bool buffers_wait_for_launches(void);
 
-/* What the calling thread holds, for a handler of a signal that ends the process in the middle of a launch; NULL if
+/* The claim of the calling thread, for a handler of a signal that ends the process in the middle of a launch; NULL if
  * that is nothing. */
 struct claim *buffers_own_claim(void);
 
@@ -117,7 +117,7 @@ void buffers_settle(CUcontext context, bool gone);
 /* Seals what CONTEXT has in use, or with NULL every context. */
 void buffers_seal(CUcontext context);
 
-/* Whether chunks of CONTEXT, or with NULL of any, are sealed and not yet drained; but for one that the calling thread
+/* True if chunks of CONTEXT, or with NULL of any, are sealed and not yet drained; but for one that the calling thread
  * launches into. */
 bool buffers_draining(CUcontext context);
 
@@ -133,7 +133,7 @@ void buffers_return(struct chunk *chunk);
 struct chunk *buffers_take_unused(void); /* all that no launch has taken, to be freed without the lock */
 bool buffers_pending(void); /* there are launches to be saved */
 
-/* Whether the context of a chunk that is being drained stays for now. The lock is not held. */
+/* True if the context of a chunk that is being drained stays for now. The lock is not held. */
 bool buffers_may_copy(const struct chunk *chunk);
 
 void buffers_reset(void);

@@ -96,7 +96,7 @@ static bool put_count(struct conversion *c, uint32_t count, uint32_t more)
     return output_append(c->second, &attempts, sizeof attempts);
 }
 
-/* Where the number is unknown all records stay as they are, zeros where there are none. */
+/* If the number is unknown all records stay as they are, zeros where there are none. */
 static uint32_t kept_of(const struct conversion *c, uint32_t count)
 {
     return count && count - 1 < c->cap ? count - 1 : c->cap;
@@ -227,7 +227,7 @@ static bool convert_rows(struct conversion *c)
     return true;
 }
 
-/* How many records there are at most in the slots of a warp; -1 if the source refuses. */
+/* The maximum number of records in the slots of a warp; -1 if the source refuses. */
 
 static int64_t most_in_queue(struct conversion *c, uint64_t at)
 {

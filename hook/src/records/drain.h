@@ -30,7 +30,7 @@ bool drain_finish_here(unsigned milliseconds);
 /* The same, and the last words are not said: the process goes on for a moment. */
 bool drain_flush_here(unsigned milliseconds);
 
-/* Whether such threads were waited for in vain. */
+/* True if such threads were waited for in vain. */
 bool drain_was_stuck(void);
 
 /* Gives up what is still to be drained: all of it counts as dropped. Waits until the thread has said its last words, at

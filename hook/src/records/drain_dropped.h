@@ -10,7 +10,7 @@ struct reason;
 /* Counts some. */
 void drain_dropped(size_t results, const struct reason *reason);
 
-/* How many, and why the last ones; NULL if there are none. */
+/* Returns how many, and why the last ones; NULL if there are none. */
 uint64_t drain_dropped_count(const struct reason **last_reason);
 
 void drain_dropped_reset(void);

@@ -1,4 +1,4 @@
-/* How the records of a map lie on the device, and how many bytes that is. What the engine calls by these names:
+/* The layout of the records of a map on the device, and its size. The engine's names:
  *
  * plain    slot after slot, as in the result file.
  * marked   slot = a record, and behind it a u32 that is 1 once it was written (padded to the record's unit).
@@ -32,7 +32,7 @@
 enum { WARP_THREADS = 32, QUEUE_HEADER_BYTES = 16, SITE_PITCH = 256, REDUCED_HEAD_BYTES = 8 };
 enum { REDUCED_ABOUT_BYTES = 32 }; /* at most what a file says of a reduced map besides */
 
-/* How much one launch records; constant, never freed. */
+/* Capacities of one launch; constant, never freed. */
 struct capacities {
     struct capacities *next;
     uint64_t sample; /* blocks that are measured, spread over the grid; 0: those of the probe */
@@ -76,7 +76,7 @@ static inline uint64_t layout_slots(const struct map *map, const struct extent *
     return map->level == MAP_WARP ? extent->warps : extent->threads;
 }
 
-/* Whether less than all of its records is saved of a map: where that takes less room. */
+/* True if less than all of its records is saved of a map: where that takes less room. */
 bool layout_reduces(const struct map *map, const struct extent *extent);
 
 /* Records that are left of a reduced map, bytes of a bit for each, and bytes of it all. */

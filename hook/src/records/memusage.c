@@ -36,7 +36,7 @@ static const struct reason *size_up(struct launch *launch, struct kernel_probe *
                : reason(TOO_MANY_RECORDS);
 }
 
-/* What a launch that counts needs. */
+/* Resources of a launch that counts. */
 struct counting {
     struct variant *variant;
     struct bench_buffer buffer;
@@ -85,7 +85,7 @@ static CUresult launch_original(struct launch *launch, struct kernel_probe *prob
     return result;
 }
 
-/* Why the memory of a launch that has counted is not known, or NULL. */
+/* The reason why the memory of a launch that has counted is not known, or NULL. */
 static const struct reason *learn(const struct counting *counting, struct launch *launch, struct kernel_probe *probe)
 {
     return bench_buffer_learn(&counting->buffer, launch, probe) ? size_up(launch, probe) : reason(HOST_MEMORY);

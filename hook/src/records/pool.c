@@ -35,7 +35,7 @@ void pool_retire(struct pool *pool)
     pthread_mutex_unlock(&retired_mutex);
 }
 
-/* What stays free of a device for the program, which may want it at any moment; less of a small one. */
+/* The memory that stays free of a device for the program, which may want it at any moment; less of a small one. */
 static size_t left_to_program(size_t total)
 {
     return total / SMALL_PARTS < LEFT_BYTES ? total / SMALL_PARTS : LEFT_BYTES;

@@ -25,7 +25,7 @@ struct chunk *pool_take_unused(struct pool *pool, struct chunk *list);
 /* Frees a list of chunks. The lock is not held. */
 void pool_free(struct chunk *chunks);
 
-/* Where records come back to; made anew if it was freed. NULL without memory. */
+/* The memory that records are copied to; made anew if it was freed. NULL without memory. */
 uint8_t *pool_staging(struct pool *pool);
 
 /* The context is gone, and with it all that the pool held on the device: drops its chunks that are in no list of

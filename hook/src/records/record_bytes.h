@@ -1,4 +1,4 @@
-/* How much device memory the records of a launch take. */
+/* The device memory that the records of a launch take. */
 #ifndef TUI_PROBE_RECORD_BYTES_H
 #define TUI_PROBE_RECORD_BYTES_H
 
@@ -9,7 +9,7 @@
 const struct reason *record_bytes(struct launch *launch, struct kernel_probe *probe, struct variant *variant,
                                   size_t *size);
 
-/* What one launch may take where that can be chosen: another finds room beside it. */
+/* The bytes that one launch may take where that can be chosen: another still finds room. */
 size_t record_bytes_limit(const struct variant *variant);
 
 #endif

@@ -1,4 +1,4 @@
-/* How the records of a map become fewer when they are saved: one for a warp's threads, for a block or for a launch,
+/* Reduction of the records of a map when they are saved: one for a warp's threads, for a block or for a launch,
  * whose fields are sums, least or largest values of those of the records that were saved. Not known here: where records
  * are. */
 #ifndef TUI_PROBE_REDUCE_H
@@ -25,7 +25,7 @@ struct reduced_field {
     struct place to, from, base;
 };
 
-/* What the engine says of a map; constant. */
+/* The engine's description of a map; constant. */
 struct reduction {
     enum reduce_level level;
     uint32_t record; /* bytes that are left of a group */
@@ -33,9 +33,9 @@ struct reduction {
     struct reduced_field fields[];
 };
 
-/* What follows "reduce INDEX ": "LEVEL record BYTES FIELD …", a field "OPERATION:TO:FROM" or "span:TO:FROM:BASE", a
- * place "u64@OFFSET" or "u32@OFFSET"; of records of SIZE bytes. NULL if it is not that, or without memory; else from
- * malloc. */
+/* Reads the text behind "reduce INDEX ": "LEVEL record BYTES FIELD …", a field "OPERATION:TO:FROM" or
+ * "span:TO:FROM:BASE", a place "u64@OFFSET" or "u32@OFFSET"; of records of SIZE bytes. NULL if it is not that, or
+ * without memory; else from malloc. */
 struct reduction *reduction_parse(const char *text, uint32_t size);
 
 /* The group at hand. */
@@ -61,7 +61,7 @@ struct slots {
 void reduce_begin(struct reducing *reducing);
 void reduce_add(struct reducing *reducing, const struct slots *slots);
 
-/* What the group has become: zeros if nothing was saved. */
+/* The result of the group: zeros if nothing was saved. */
 void reduce_end(const struct reducing *reducing, uint8_t *record);
 
 #endif

@@ -111,7 +111,8 @@ bool result_paused(void)
     return disk_still_short(&stopped);
 }
 
-/* What a file says of each map behind the last one, aligned to 8 bytes, unless all are plain; the marks follow. */
+/* The trailer of a file about each map, behind the last one, aligned to 8 bytes, unless all are plain; the marks
+ * follow. */
 struct about_map {
     uint32_t kind; /* ABOUT_… */
     uint32_t record;
@@ -120,7 +121,7 @@ struct about_map {
 
 enum { ABOUT_PLAIN, ABOUT_MARKED, ABOUT_COUNTED, ABOUT_COUNTS, ABOUT_SITES, ABOUT_REDUCED };
 
-/* What a file says last where only some blocks were measured, aligned to 8 bytes: the grid in its header is a row of
+/* The end of a file where only some blocks were measured, aligned to 8 bytes: the grid in its header is a row of
  * these alone. */
 struct about_sample {
     char magic[sizeof SAMPLE_MAGIC - 1];

@@ -10,7 +10,7 @@ struct kernel_probe;
 struct piece;
 struct reason;
 
-/* Where the records of a piece come from. */
+/* The source of the records of a piece. */
 struct result_source {
     /* SIZE bytes (at most the window) at OFFSET of the chunk; NULL on failure. */
     const void *(*read)(void *argument, size_t offset, size_t size);
@@ -46,13 +46,13 @@ void result_give_up(void);
 /* Files written so far. */
 uint64_t result_saved_count(void);
 
-/* Why a result was not written that its source did not refuse. */
+/* The reason why a result was not written that its source did not refuse. */
 const struct reason *result_stopped(void);
 
 /* Results are not saved from the start where the disk is nearly full. */
 void result_start(void);
 
-/* Whether results are not saved until the disk has room again; looks whether it has. */
+/* True if results are not saved until the disk has room again; looks whether it has. */
 bool result_paused(void);
 
 #endif

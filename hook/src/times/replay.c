@@ -24,7 +24,7 @@ struct snapshot {
 
 enum { MARGIN_BYTES = 64 << 20 };
 
-/* Whether kernels reach all memory of the process, of which the driver then knows nothing. */
+/* True if kernels reach all memory of the process, of which the driver then knows nothing. */
 static bool kernels_reach_host(void)
 {
     CUdevice device;

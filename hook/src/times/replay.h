@@ -8,7 +8,7 @@
 
 struct snapshot;
 
-/* Why this launch must not be run twice, or NULL. */
+/* The reason why this launch must not be run twice, or NULL. */
 const struct reason *replay_obstacle(const struct launch *launch, const struct kernel_probe *probe,
                                      void *const *parameters);
 

@@ -56,7 +56,7 @@ static struct timers *find(CUcontext context)
     return timers;
 }
 
-/* Whether no context and no launch has any of them. */
+/* True if no context and no launch has any of them. */
 static bool are_unused(const struct timers *timers)
 {
     if (atomic_load(&timers->context) || timers->left)
@@ -179,7 +179,7 @@ static void settle(struct timer *timer)
     atomic_fetch_sub(&pending, 1);
 }
 
-/* What the call that launched took is told in any case: a replay is one call for many kernels. */
+/* The time of the call that launched is logged in any case: a replay is one call for many kernels. */
 static void log_replay_time(const struct timer *timer, uint64_t nanoseconds)
 {
     const struct timed_launch *replay = &timer->launch;
@@ -214,7 +214,7 @@ static void log_time(const struct timer *timer, uint64_t nanoseconds)
               launch->group->id, kind, took, weight, host);
 }
 
-/* What launches of this shape take of late: it decides how many of them are timed. */
+/* The recent time of launches of this shape: it decides how many of them are timed. */
 static void learn(const struct timer *timer, uint64_t nanoseconds)
 {
     const uint64_t host = timer->host ? timer->called : 0, took = nanoseconds > host ? nanoseconds - host : 0;

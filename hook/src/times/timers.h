@@ -15,7 +15,7 @@ struct graph_times;
 struct shape_group;
 struct timer;
 
-/* What a timed launch is of, and how many launches, itself included, it stands for; or a replay of a graph. */
+/* The origin of a timed launch, and how many launches, itself included, it stands for; or a replay of a graph. */
 struct timed_launch {
     struct shape_group *group;           /* NULL for a replay */
     struct graph_times *graph; /* NULL for a launch */
@@ -52,10 +52,10 @@ void timers_collect(void);
 /* The same, where the program lacks memory: frees what is needed no more. */
 void timers_free_memory(void);
 
-/* Whether times are waited for. */
+/* True if times are waited for. */
 bool timers_pending(void);
 
-/* Whether times of CONTEXT are. */
+/* True if times of CONTEXT are. */
 bool timers_pending_in(CUcontext context);
 
 /* CONTEXT may be about to go: its times are waited for no longer, and its handle leads to its pairs no longer. */

@@ -12,7 +12,7 @@ enum { ORIGINAL_DIVISOR = 8, PROBED_DIVISOR = 32, MOST_DIVISOR = 1024, NS_PER_DI
 
 static const uint64_t SEED = 0x7469;
 
-/* What this thread launched last, which a programmatic dependent launch may overlap with. */
+/* The last launch of this thread, which a programmatic dependent launch may overlap with. */
 static _Thread_local struct shape_group *before __attribute__((tls_model("initial-exec")));
 
 static bool is_programmatic(const struct launch *launch)

@@ -1,5 +1,5 @@
-/* Which launches are timed: of each group the first ones, then ever fewer, and one without the probe right after each
- * with it. Launches in a capture are not, nor those that overlap with their neighbours by programmatic dependent
+/* The choice of timed launches: of each group the first ones, then ever fewer, and one without the probe right after
+ * each with it. Launches in a capture are not, nor those that overlap with their neighbours by programmatic dependent
  * launch: an event between the two would end that. */
 #ifndef TUI_PROBE_TIMING_H
 #define TUI_PROBE_TIMING_H
