@@ -20,7 +20,9 @@ from tui_probe.nsight.importers.which_tool import tool_of
 from tui_probe.nsight.pages import source_page
 from tui_probe.nsight.pages.ncu_pages import NcuReport
 from tui_probe.nsight.pages.ncu_report import Sources, ncu_page
+from tui_probe.nsight.pages.source_page import lines_page, probed_lines
 from tui_probe.probekit.lines import LineRow
+from tui_probe.trace.follow import open_trace
 from tui_probe.trace.source_lines import SourceLine
 
 TIME, BYTES = "gpu__time_duration.sum", "dram__bytes.sum"
@@ -165,3 +167,16 @@ def test_recorded_report_without_lines_has_the_same_counts() -> None:
     found = access_counts(read_ncu([RECORDED / "plain.ncu-rep"]))
     assert {kernel: counts for (kernel, _), counts in found.items()} == sums
     assert {line for _, line in found} == {None}
+
+
+def test_lines_of_a_report_and_a_trace_of_one_program_are_equal() -> None:
+    """The trace and the report are of one program and one GPU; only the report counts what probes do not."""
+    pytest.importorskip("ncu_report")
+    trace = open_trace(RECORDED / "stores_trace")
+    counted = {(kernel, line): tuple(counts) for (kernel, _, line), counts in probed_lines([trace]).items()}
+    table = read_ncu([RECORDED / "stores.ncu-rep"])
+    assert counted == {line: counts[:2] for line, counts in access_counts(table).items()}
+    page = lines_page(NcuReport(table), [trace])
+    assert page.words.found == ["5 lines beside a probe, 0 of them differ"]
+    sectors = ncu_page("sectors", Sources(table, [trace])).record()["sectors"]
+    assert [row["differences"] for row in sectors] == [[]] * 6
