@@ -111,7 +111,7 @@ def test_counters_of_lines_and_instructions(monkeypatch: pytest.MonkeyPatch, rep
 
 def test_counts_of_a_probe_stand_beside_those_of_ncu(monkeypatch: pytest.MonkeyPatch, report: Path) -> None:
     def lines_of(_: object) -> Iterator[object]:
-        kernel = SimpleNamespace(demangled="k(int)")
+        kernel = SimpleNamespace(demangled="k(int)", index=0)
         for line, requests, sectors in ((6, 8, 32), (6, 8, 64), (5, 8, 1)):
             found = {"requests": requests, "sectors": sectors}
             yield SimpleNamespace(kernel=kernel, row=LineRow(1, SourceLine("elsewhere/k.cu", line), found))
@@ -126,6 +126,24 @@ def test_counts_of_a_probe_stand_beside_those_of_ncu(monkeypatch: pytest.MonkeyP
     ]
     assert page.words.found == ["2 lines beside a probe, 1 of them differ"]
     assert "≠ sectors" in "\n".join(page.text(160))
+
+
+def test_probe_counts_of_template_instances_and_of_repeated_traces_stay_apart(
+    monkeypatch: pytest.MonkeyPatch, report: Path
+) -> None:
+    def lines_of(_: object) -> Iterator[object]:
+        for index, (name, sectors) in enumerate((("void k<int>(int*)", 96), ("void k<long>(long*)", 7))):
+            found = {"requests": 8, "sectors": sectors}
+            kernel = SimpleNamespace(demangled=name, index=index)
+            yield SimpleNamespace(kernel=kernel, row=LineRow(1, SourceLine("/src/k.cu", 6), found))
+
+    monkeypatch.setattr(source_page, "kernel_lines", lines_of)
+    launches = [replace(counted(), kernel=name) for name in ("void k<int>(int *)", "void k<long>(long *)")]
+    recorded(monkeypatch, Package(launches))
+    traces = [SimpleNamespace(), SimpleNamespace()]
+    page = source_page.lines_page(NcuReport(read_ncu([report])), traces)  # type: ignore[arg-type]
+    compared = [(row.counts.shape.kernel, row.probed and row.probed.sectors) for row in page.rows if row.probed]
+    assert sorted(compared) == [("void k<int>(int *)", 96), ("void k<long>(long *)", 7)]
 
 
 def test_csv_has_no_counters_of_instructions(tmp_path: Path) -> None:
@@ -173,7 +191,8 @@ def test_lines_of_a_report_and_a_trace_of_one_program_are_equal() -> None:
     """The trace and the report are of one program and one GPU; only the report counts what probes do not."""
     pytest.importorskip("ncu_report")
     trace = open_trace(RECORDED / "stores_trace")
-    counted = {(kernel, line): tuple(counts) for (kernel, _, line), counts in probed_lines([trace]).items()}
+    found = probed_lines([trace])
+    counted = {(place.kernel.partition("(")[0], place.line): tuple(counts) for place, counts in found.items()}
     table = read_ncu([RECORDED / "stores.ncu-rep"])
     assert counted == {line: counts[:2] for line, counts in access_counts(table).items()}
     page = lines_page(NcuReport(table), [trace])

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tui_probe.draw import units
 from tui_probe.draw.shorten import cut_middle, shorten
 from tui_probe.draw.table import Column
-from tui_probe.nsight.analysis.kernel_names import function_of
+from tui_probe.nsight.analysis.kernel_names import matched
+from tui_probe.nsight.analysis.launch_groups import Shape
 from tui_probe.nsight.analysis.source_counts import SourceCounts, by_instruction, by_line
 from tui_probe.nsight.pages.explanations import EXPLANATIONS
 from tui_probe.nsight.pages.figures import mean_count
@@ -30,6 +31,14 @@ _NO_COUNTERS: Final = (
     "no counters of instructions: they are in reports alone, of programs built with -lineinfo: ncu -o FILE --section"
     " SourceCounters --import-source yes COMMAND"
 )
+
+
+class Place(NamedTuple):
+    """A line of a kernel; ``file`` is the name without directories."""
+
+    kernel: str | None
+    file: str
+    line: int | None
 
 
 class Probed(NamedTuple):
@@ -64,8 +73,7 @@ class SourceRow:
 
 def lines_page(report: NcuReport, traces: Sequence[Trace]) -> TablePage[SourceRow]:
     """Every line of source, the one at which warps waited most first."""
-    probed = probed_lines(traces)
-    rows = [SourceRow(each, _probed(each, probed)) for each in by_line(report.table)]
+    rows = _with_probed(by_line(report.table), probed_lines(traces))
     rows.sort(key=lambda row: (-row.counts.samples, -(row.counts.sectors or 0), row.place or "", row.counts.offset))
     return _page("lines", "Lines of source", report, rows)
 
@@ -86,27 +94,36 @@ def _page(name: str, title: str, report: NcuReport, rows: list[SourceRow]) -> Ta
     return TablePage(name, title, names_told_apart(columns, (row.counts.shape.kernel for row in rows)), rows, words)
 
 
-def probed_lines(traces: Iterable[Trace]) -> dict[tuple[str, str, int], Probed]:
-    """Requests and sectors that probes counted, by function, name of the file, and line."""
-    sums: dict[tuple[str, str, int], dict[str, float]] = {}
+def probed_lines(traces: Iterable[Trace]) -> dict[Place, Probed]:
+    """Requests and sectors that probes counted, by kernel, name of the file, and line; the first trace that has a line
+    counts. Lines of PTX add up to a line of source; launches and kernels do not."""
+    found: dict[Place, Probed] = {}
     for trace in traces:
+        sums: dict[tuple[int, Place], dict[str, float]] = {}
         for line in kernel_lines(trace):
             source = line.row.source
             if source is None or "sectors" not in line.row.found:
                 continue
-            key = (function_of(line.kernel.demangled), PurePath(source.file).name, source.line)
-            own = sums.setdefault(key, {})
+            place = Place(line.kernel.demangled, PurePath(source.file).name, source.line)
+            own = sums.setdefault((line.kernel.index, place), {})
             for name in Probed._fields:
                 value = line.row.found.get(name)
                 if isinstance(value, int | float):
                     own[name] = own.get(name, 0.0) + value
-    return {key: Probed(own.get("requests"), own.get("sectors")) for key, own in sums.items()}
+        for (_, place), own in sums.items():
+            found.setdefault(place, Probed(own.get("requests"), own.get("sectors")))
+    return found
 
 
-def _probed(counts: SourceCounts, probed: Mapping[tuple[str, str, int], Probed]) -> Probed | None:
-    if counts.file is None or counts.line is None:
-        return None
-    return probed.get((function_of(counts.shape.kernel), PurePath(counts.file).name, counts.line))
+def _with_probed(lines: Sequence[SourceCounts], probed: Mapping[Place, Probed]) -> list[SourceRow]:
+    """Each line with the counts of the same line of the same kernel; tools write names of kernels differently."""
+    kernels = [*{counts.shape.kernel: None for counts in lines}], [*{place.kernel: None for place in probed}]
+    partner = dict(matched(*kernels, lambda kernel: Shape(kernel, None, None)))
+    rows = []
+    for counts in lines:
+        place = Place(partner[counts.shape.kernel], PurePath(counts.file or "").name, counts.line)
+        rows.append(SourceRow(counts, probed.get(place)))
+    return rows
 
 
 def _compared(row: SourceRow) -> str:
