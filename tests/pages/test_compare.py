@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 
 import tui_probe.evals
+from tests.formats import check_csv
 from tests.golden import golden
 from tests.pages.before_after import write_pair
 from tests.pages.example import write_example
-from tests.pages.timelines.drawing import EVERY_FORM
+from tests.pages.timelines.drawing import golden_sizes
 from tests.recorded import H200, SIMULATED, unpacked
+from tests.sizes import golden_widths
 from tests.trace.make import TraceWriter
 from tui_probe.cli.main import main
 from tui_probe.draw.spans import plain
@@ -113,14 +115,28 @@ SIDES = {
 @pytest.mark.usefixtures("pair")
 @pytest.mark.parametrize("name", SIDES)
 def test_what_is_written(name: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """As text in all widths, Unicode and ASCII, and as Markdown and CSV."""
+    """As text in all widths, Unicode and ASCII."""
     sides, status = SIDES[name], int(name == "h200-traces")  # which have no kernel in common
-    for width in WIDTHS:
-        for ascii_only in (False, True):
-            text = told(capfd, *sides, "--width", str(width), *(["--ascii"] if ascii_only else []), status=status)
-            golden(f"compare/{name}.txt", text, f"{width}", ascii_only=ascii_only, width=width)
-    for form in ("md", "csv"):
-        golden(f"compare/{name}.{form}", told(capfd, *sides, "--format", form, status=status))
+
+    def shown(width: int, ascii_only: bool) -> str:
+        return told(capfd, *sides, "--width", str(width), *(["--ascii"] if ascii_only else []), status=status)
+
+    golden_widths(f"compare/{name}.txt", shown, WIDTHS)
+
+
+@pytest.mark.usefixtures("pair")
+@pytest.mark.parametrize("name", SIDES)
+def test_csv_has_the_figures_of_the_document(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    sides, status = SIDES[name], int(name == "h200-traces")
+    found = json.loads(told(capfd, *sides, "--format", "json", status=status))
+    rows = [{**row, "warning": found["warning"]} for row in found["figures"]]
+    check_csv(told(capfd, *sides, "--format", "csv", status=status), rows)
+
+
+@pytest.mark.usefixtures("pair")
+@pytest.mark.parametrize("name", ["h200-traces", "kernels", "shapes"])
+def test_markdown(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    golden(f"compare/{name}.md", told(capfd, *SIDES[name], "--format", "md", status=int(name == "h200-traces")))
 
 
 @pytest.mark.usefixtures("pair")
@@ -410,20 +426,17 @@ DRAWN = {
 }
 
 
-@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
 @pytest.mark.parametrize("name", DRAWN)
-def test_drawings_side_by_side(
-    name: str,
-    size: tuple[int, int],
-    ascii_only: bool,
-    unpacked_traces: Path,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_drawings_side_by_side(name: str, unpacked_traces: Path, capfd: pytest.CaptureFixture[str]) -> None:
     before, after = DRAWN[name]
-    words = ["--view", name, "--width", str(size[0]), "--height", str(size[1]), *(["--ascii"] if ascii_only else [])]
-    text = told(capfd, str(unpacked_traces / before), after, *words)
-    assert text.count("\n") == size[1]
-    golden(f"compare/{name}.txt", text, f"{size[0]}x{size[1]}", ascii_only=ascii_only, width=size[0])
+
+    def shown(size: tuple[int, int], ascii_only: bool) -> str:
+        words = ["--width", str(size[0]), "--height", str(size[1]), *(["--ascii"] if ascii_only else [])]
+        text = told(capfd, str(unpacked_traces / before), after, "--view", name, *words)
+        assert text.count("\n") == size[1]
+        return text
+
+    golden_sizes(f"compare/{name}", shown, is_drawing=True)
 
 
 def test_a_drawing_that_there_is_not_has_exit_status_2(capfd: pytest.CaptureFixture[str]) -> None:

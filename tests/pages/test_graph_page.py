@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from tests.golden import golden
 from tests.pages.graphs import graphs_trace, replays
+from tests.sizes import document_text, golden_widths
 from tests.trace.make import TraceWriter
 from tui_probe.analysis.graph_nodes import figures_of, schedule
 from tui_probe.pages.graph_page import graph_page
 from tui_probe.pages.report import report_lines
-from tui_probe.pages.views.output import text_lines, view_lines
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.graph_events import GraphNodeTold
 from tui_probe.trace.graphs import Place
@@ -99,13 +99,10 @@ def test_nodes_begin_after_those_they_wait_for(nodes: list[GraphNodeTold], lengt
             assert all(ends[one] <= begins[node.index] for one in node.after)
 
 
-@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("width", [80, 120, 200])
-def test_the_page_as_text(trace: Trace, width: int, ascii_only: bool) -> None:
+def test_the_page_as_text(trace: Trace) -> None:
     page = graph_page(trace)
     page.explained = True
-    lines = [line.rstrip() for line in text_lines(view_lines(page, width, None, ascii_only=ascii_only))]
-    golden("graph-page.txt", "\n".join(lines) + "\n", f"{width}", ascii_only=ascii_only, width=width)
+    golden_widths("graph-page.txt", lambda width, ascii_only: document_text(page, width, ascii_only=ascii_only))
 
 
 def test_the_report_has_the_same_rows(trace: Trace) -> None:

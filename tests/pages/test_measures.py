@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pages.measured_example import COALESCED, NEVER, STORED, STRIDED, write_measured
-from tests.pages.timelines.drawing import EVERY_FORM, golden_view
+from tests.pages.timelines.drawing import golden_view
 from tui_probe.draw.spans import plain
 from tui_probe.draw.view import Document, no_progress
 from tui_probe.engine.toolchain import Tool
@@ -58,11 +58,10 @@ def opened(trace: Trace, name: str, commands: str = "") -> Document:
     return view
 
 
-@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
 @pytest.mark.parametrize("page", ["ptx", "ptx-level", "diff", "diff-level", "sass", "sass-level", "lines"])
-def test_goldens(trace: Trace, page: str, size: tuple[int, int], ascii_only: bool) -> None:
+def test_goldens(trace: Trace, page: str) -> None:
     name, _, command = page.partition("-")
-    golden_view(f"measures/{page}", opened(trace, name, command), size, ascii_only=ascii_only)
+    golden_view(f"measures/{page}", opened(trace, name, command))
 
 
 @pytest.mark.parametrize("probe", ["gmem_sectors_by_line", "dmat"])

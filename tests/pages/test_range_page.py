@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.golden import golden
 from tests.pages.ranges import LINE, MS, ranges_trace
+from tests.sizes import document_text, golden_widths
 from tests.trace.make import EPOCH_NS, TraceWriter
 from tui_probe.analysis.range_tree import range_tree, without
 from tui_probe.pages.range_page import range_page
 from tui_probe.pages.range_totals import key_of, range_totals_page
 from tui_probe.pages.report import report_lines
-from tui_probe.pages.views.output import text_lines, view_lines
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
@@ -154,23 +153,21 @@ def test_launches_without_others(runs: list[tuple[int, int]], others: list[tuple
     assert not disjoint or len(numbers(left)) == sum(last - first + 1 for first, last in left)
 
 
-@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("width", [80, 120, 200])
 @pytest.mark.parametrize("together", [False, True], ids=["each", "together"])
-def test_the_page_as_text(trace: Trace, width: int, ascii_only: bool, together: bool) -> None:
+def test_the_page_as_text(trace: Trace, together: bool) -> None:
     page = range_page(trace, together=together)
     page.explained = True
-    lines = [line.rstrip() for line in text_lines(view_lines(page, width, None, ascii_only=ascii_only))]
     name = f"range-page{'-together' if together else ''}.txt"
-    golden(name, "\n".join(lines) + "\n", f"{width}", ascii_only=ascii_only, width=width)
+    golden_widths(name, lambda width, ascii_only: document_text(page, width, ascii_only=ascii_only))
 
 
-@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("width", [80, 120, 200])
-def test_the_report_as_text(trace: Trace, width: int, ascii_only: bool) -> None:
-    lines = [line.rstrip() for line in report_lines(trace, "ranges", width=width, ascii_only=ascii_only)]
-    table = lines[next(number for number, line in enumerate(lines) if line.startswith("range")) :]
-    golden("range-report.txt", "\n".join(table) + "\n", f"{width}", ascii_only=ascii_only, width=width)
+def test_the_report_as_text(trace: Trace) -> None:
+    def shown(width: int, ascii_only: bool) -> str:
+        lines = [line.rstrip() for line in report_lines(trace, "ranges", width=width, ascii_only=ascii_only)]
+        table = lines[next(number for number, line in enumerate(lines) if line.startswith("range")) :]
+        return "\n".join(table) + "\n"
+
+    golden_widths("range-report.txt", shown)
 
 
 def test_the_page_as_data(trace: Trace) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages.timelines.drawing import EVERY_FORM, after, golden_view, text_of
+from tests.pages.timelines.drawing import after, golden_view, text_of
 from tests.recorded import H200, SIMULATED, unpacked
 from tui_probe.cli.main import main
 from tui_probe.draw.view import View, no_progress
@@ -68,19 +68,15 @@ def test_every_view_that_is_no_probes_has_goldens_of_both() -> None:
     assert shared - set(OF_H200) - {"timeline", "explain"} <= beside, "a walk through the files of one trace is enough"
 
 
-@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
 @pytest.mark.parametrize("name", PLANTED)
-def test_of_a_simulated_gpu(name: str, size: tuple[int, int], ascii_only: bool, folder: Path) -> None:
-    golden_view(f"simulated/{name}", planted(name, folder), size, ascii_only=ascii_only)
+def test_of_a_simulated_gpu(name: str, folder: Path) -> None:
+    golden_view(f"simulated/{name}", planted(name, folder))
 
 
-@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
 @pytest.mark.parametrize("name", OF_H200)
-def test_of_an_h200(name: str, size: tuple[int, int], ascii_only: bool, folder: Path) -> None:
+def test_of_an_h200(name: str, folder: Path) -> None:
     trace, kernel = OF_H200[name]
-    golden_view(
-        f"h200/{name}", opened(name, source_of(H200 / trace, folder, kernel, None)), size, ascii_only=ascii_only
-    )
+    golden_view(f"h200/{name}", opened(name, source_of(H200 / trace, folder, kernel, None)))
 
 
 def test_a_drawing_has_a_largest_size(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.pages.measured_example import COALESCED, STORED, STRIDED, write_measured
-from tests.pages.timelines.drawing import EVERY_FORM, golden_view
+from tests.pages.timelines.drawing import golden_view
 from tui_probe.draw.view import no_progress
 from tui_probe.pages.source_measures import over_rows
 from tui_probe.pages.views import kind_of
@@ -58,10 +58,9 @@ def opened(trace: Trace, commands: str = "") -> SourceView:
     return view
 
 
-@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
 @pytest.mark.parametrize("name", ["folded", "whole"])
-def test_goldens(trace: Trace, name: str, size: tuple[int, int], ascii_only: bool) -> None:
-    golden_view(f"source/{name}", opened(trace, "fold" if name == "whole" else ""), size, ascii_only=ascii_only)
+def test_goldens(trace: Trace, name: str) -> None:
+    golden_view(f"source/{name}", opened(trace, "fold" if name == "whole" else ""))
 
 
 def shown(view: SourceView) -> dict[int, str]:

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 import tui_probe
+from tests.formats import check_formats
 from tests.golden import golden
+from tests.sizes import WIDTHS, golden_widths
 from tests.trace.make import TraceWriter
 from tui_probe.draw.spans import plain
 from tui_probe.pages.choices import Format
@@ -59,19 +61,19 @@ def text_of(trace: Trace, form: Format = "table", **options: Any) -> str:
     return "".join(f"{line}\n" for line in report_lines(trace, "kernels", form, **options))
 
 
-@pytest.mark.parametrize("width", [80, 120, 200])
-def test_kernels_rank_by_their_share(timed: Trace, width: int) -> None:
-    golden("timed-kernels.txt", text_of(timed, width=width), f"{width}", width=width)
-    assert list(run_report(timed, width=width).splitlines()[:5]) == text_of(timed, width=width).splitlines()[:5]
+def test_kernels_rank_by_their_share(timed: Trace) -> None:
+    golden_widths("timed-kernels.txt", lambda width, ascii_only: text_of(timed, width=width, ascii_only=ascii_only))
+    for width in WIDTHS:
+        assert list(run_report(timed, width=width).splitlines()[:5]) == text_of(timed, width=width).splitlines()[:5]
 
 
 def test_the_exit_report_ranks_them_too(timed: Trace) -> None:
     assert text_of(timed, width=120) in run_report(timed, width=120)
 
 
-@pytest.mark.parametrize("form", ["json", "csv", "md"])
-def test_other_formats(timed: Trace, form: Format) -> None:
-    golden(f"timed-kernels.{form}", text_of(timed, form))
+def test_timed_kernels_have_the_same_cells_in_all_formats(timed: Trace) -> None:
+    golden("timed-kernels.json", text_of(timed, "json"))
+    check_formats(lambda form: text_of(timed, form, width=400), "kernels")
 
 
 def test_shares_add_up_and_unknown_doubts_are_null(timed: Trace) -> None:

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.golden import golden
 from tests.pages.example import write_example
-from tests.pages.timelines.drawing import EVERY_FORM, SIZES
+from tests.pages.timelines.drawing import golden_sizes
 from tests.trace.make import EPOCH_NS, TraceWriter
 from tui_probe.cli.main import main
 from tui_probe.draw.spans import plain
@@ -68,17 +67,18 @@ def first_screen(view: View, size: tuple[int, int], *, ascii_only: bool = False)
     return "".join(f"{line}\n" for line in lines)
 
 
-@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
+def golden_first_screen(name: str, view: View) -> None:
+    golden_sizes(name, lambda size, ascii_only: first_screen(view, size, ascii_only=ascii_only), is_drawing=False)
+
+
 @pytest.mark.parametrize("name", OF_KERNELS)
-def test_a_view(recorded: Trace, name: str, size: tuple[int, int], ascii_only: bool) -> None:
-    text = first_screen(opened(recorded, name, OF_KERNELS[name]), size, ascii_only=ascii_only)
-    golden(f"views/{name}.txt", text, f"{size[0]}x{size[1]}", ascii_only=ascii_only, width=size[0])
+def test_a_view(recorded: Trace, name: str) -> None:
+    golden_first_screen(f"views/{name}", opened(recorded, name, OF_KERNELS[name]))
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-def test_the_summary_of_a_kernel_that_was_timed(benchmarked: Trace, size: tuple[int, int]) -> None:
+def test_the_summary_of_a_kernel_that_was_timed(benchmarked: Trace) -> None:
     view = opened(benchmarked, "summary", "0")
-    golden("views/summary-timed.txt", first_screen(view, size), f"{size[0]}x{size[1]}")
+    golden_first_screen("views/summary-timed", view)
     percentiles = view.record()["distributions"]["slowdown"]
     assert (percentiles["count"], percentiles["p0"], percentiles["p50"], percentiles["p100"]) == pytest.approx(
         (7, 1.05, 1.2, 1.35)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from tests.golden import golden
+from tests.pages.timelines.drawing import golden_view
 from tests.trace.make import TraceWriter
 from tui_probe.cli.main import main
 from tui_probe.draw.view import Document, no_progress
@@ -87,11 +87,9 @@ def opened(trace: Trace, name: str, kernel: str) -> Document:
 
 
 @pytest.mark.usefixtures("_told")
-@pytest.mark.parametrize("size", BOTH, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize(("kernel", "name"), [("0", "grafted"), ("1", "original")])
-def test_the_machine_code(trace: Trace, kernel: str, name: str, size: tuple[int, int]) -> None:
-    text = "\n".join(text_lines(view_lines(opened(trace, "sass", kernel), *size))) + "\n"
-    golden(f"without_ptx/{name}.txt", text, f"{size[0]}x{size[1]}", width=size[0])
+def test_the_machine_code(trace: Trace, kernel: str, name: str) -> None:
+    golden_view(f"without_ptx/{name}", opened(trace, "sass", kernel))
 
 
 @pytest.mark.usefixtures("_told")

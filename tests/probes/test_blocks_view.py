@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.pages.timelines import planted
-from tests.pages.timelines.drawing import EVERY_FORM, golden_view, text_of
+from tests.pages.timelines.drawing import golden_view, text_of
 from tui_probe.draw.charts import cdf_chart
 from tui_probe.draw.view import no_progress
 from tui_probe.pages.views.output import data_csv
@@ -32,15 +32,13 @@ def view(tmp_path: Path) -> Blocks:
     return opened(planted.write_planted(tmp_path / "t"))
 
 
-@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
-def test_goldens(view: Blocks, size: tuple[int, int], ascii_only: bool) -> None:
-    golden_view("blocks", view, size, ascii_only=ascii_only)
+def test_goldens(view: Blocks) -> None:
+    golden_view("blocks", view)
 
 
-@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
-def test_goldens_of_an_h200(size: tuple[int, int], ascii_only: bool) -> None:
+def test_goldens_of_an_h200() -> None:
     trace = open_trace(RECORDED / "torch_compile")
-    golden_view("blocks-torch_compile", opened(Source(trace, trace.kernels[4])), size, ascii_only=ascii_only)
+    golden_view("blocks-torch_compile", opened(Source(trace, trace.kernels[4])))
 
 
 def test_the_straggler_is_the_longest_block_and_its_sm_the_longest_bar(view: Blocks) -> None:

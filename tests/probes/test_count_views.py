@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages.timelines.drawing import EVERY_FORM, golden_view, text_of
+from tests.pages.timelines.drawing import golden_view, text_of
 from tests.probes.test_report import Writer
 from tui_probe.draw.view import no_progress
 from tui_probe.pages.views import kind_of
@@ -49,10 +49,9 @@ def opened(kind: Kind, trace: Trace, kernel: int, launch: int | None = None) -> 
     return view
 
 
-@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
 @pytest.mark.parametrize(("kind", "kernel"), [(MEMORY, 0), (SECTORS, 1)], ids=["memory", "sectors"])
-def test_goldens(trace: Trace, kind: Kind, kernel: int, size: tuple[int, int], ascii_only: bool) -> None:
-    golden_view(kind.name, opened(kind, trace, kernel), size, ascii_only=ascii_only)
+def test_goldens(trace: Trace, kind: Kind, kernel: int) -> None:
+    golden_view(kind.name, opened(kind, trace, kernel))
 
 
 def test_the_strided_store_touches_twice_the_sectors(trace: Trace) -> None:

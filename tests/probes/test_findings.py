@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.golden import golden
 from tests.probes.specimens import add_specimen
+from tests.sizes import golden_widths
 from tests.trace.make import TraceWriter
 from tui_probe.draw.spans import plain, to_ascii
 from tui_probe.pages.findings.found import Found, find, find_all
@@ -59,12 +59,13 @@ def test_every_built_in_probe_has_findings(traces: dict[str, Trace]) -> None:
     assert all(found_of(traces, probe).findings for probe in PROBES)
 
 
-@pytest.mark.parametrize("width", [80, 120, 200])
 @pytest.mark.parametrize("probe", PROBES)
-def test_all_findings_as_text(traces: dict[str, Trace], probe: str, width: int) -> None:
-    lines = [plain(line).rstrip() for line in found_lines(found_of(traces, probe), width)]
-    assert max(map(len, map(to_ascii, lines))) <= width
-    golden(f"findings/{probe}.txt", "".join(f"{line}\n" for line in lines), f"{width}", width=width)
+def test_all_findings_as_text(traces: dict[str, Trace], probe: str) -> None:
+    def shown(width: int, ascii_only: bool) -> str:
+        text = "".join(f"{plain(line).rstrip()}\n" for line in found_lines(found_of(traces, probe), width))
+        return to_ascii(text) if ascii_only else text
+
+    golden_widths(f"findings/{probe}.txt", shown)
 
 
 def test_each_finding_is_data(traces: dict[str, Trace]) -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.golden import golden
 from tests.probes.specimens import add_specimen
+from tests.sizes import document_text, golden_widths
 from tests.trace.make import TraceWriter
 from tui_probe.draw.view import no_progress
 from tui_probe.pages.views import kind_of
 from tui_probe.pages.views.lines import LinesView
-from tui_probe.pages.views.output import data_csv, text_lines, view_lines
+from tui_probe.pages.views.output import data_csv
 from tui_probe.probekit.kind import Source
 from tui_probe.probekit.measured import all_measured
 from tui_probe.trace.follow import open_trace
@@ -46,14 +46,10 @@ def opened(trace: Trace, probe: str) -> LinesView:
     return view
 
 
-@pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-def test_goldens(trace: Trace, ascii_only: bool) -> None:
-    """All probes at 80, 120 and 200 cells."""
-    for probe in RUNS:
-        view = opened(trace, probe)
-        for width in (80, 120, 200):
-            text = "".join(f"{line}\n" for line in text_lines(view_lines(view, width, None, ascii_only=ascii_only)))
-            golden(f"lines/{probe}.txt", text, f"{width}", ascii_only=ascii_only, width=width)
+@pytest.mark.parametrize("probe", RUNS)
+def test_goldens(trace: Trace, probe: str) -> None:
+    view = opened(trace, probe)
+    golden_widths(f"lines/{probe}.txt", lambda width, ascii_only: document_text(view, width, ascii_only=ascii_only))
 
 
 def test_the_instruction_that_does_not_coalesce(trace: Trace) -> None:

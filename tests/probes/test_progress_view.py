@@ -11,7 +11,7 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
-from tests.pages.timelines.drawing import EVERY_FORM, after, golden_view, text_of
+from tests.pages.timelines.drawing import after, golden_view, text_of
 from tests.probes.running import result_of
 from tests.probes.test_warp_progress import HEAD, TEXT
 from tests.trace.make import TraceWriter, result_bytes
@@ -98,9 +98,8 @@ def write_known(directory: Path) -> Source:
     return Source(trace, trace.kernels[0])
 
 
-@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
-def test_goldens(tmp_path: Path, size: tuple[int, int], ascii_only: bool) -> None:
-    golden_view("progress", PROGRESS.open(write_known(tmp_path / "t"), no_progress), size, ascii_only=ascii_only)
+def test_goldens(tmp_path: Path) -> None:
+    golden_view("progress", PROGRESS.open(write_known(tmp_path / "t"), no_progress))
 
 
 def test_sms_are_aligned_by_the_timer_and_the_rate_is_measured(tmp_path: Path) -> None:

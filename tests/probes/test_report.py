@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from tests.formats import check_formats
 from tests.golden import golden
 from tests.trace.make import TraceWriter, result_bytes
-from tui_probe.pages.choices import FORMATS, Format
+from tui_probe.pages.choices import Format
 from tui_probe.pages.report import report_lines
 from tui_probe.pages.summary import run_report
 from tui_probe.probes.gmem_bytes import analysis as gmem_bytes
@@ -66,10 +67,17 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
     return open_trace("example")
 
 
-@pytest.mark.parametrize("form", FORMATS)
+def results_text(trace: Trace, form: Format, width: int) -> str:
+    return "".join(f"{line}\n" for line in report_lines(trace, "results", form, width=width))
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
 def test_the_page_of_results(trace: Trace, form: Format) -> None:
-    text = "".join(f"{line}\n" for line in report_lines(trace, "results", form, width=100))
-    golden(f"results.{'txt' if form == 'table' else form}", text)
+    golden(f"results.{'txt' if form == 'table' else form}", results_text(trace, form, 100))
+
+
+def test_results_have_the_same_cells_in_all_formats(trace: Trace) -> None:
+    check_formats(lambda form: results_text(trace, form, 400), "results", has_table=False)
 
 
 def test_counts_in_the_report_of_a_run(trace: Trace) -> None:

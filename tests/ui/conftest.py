@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from tests.fixed_probes import fixed_probes
 from tests.golden import golden
+from tests.sizes import lost, widest
 from tests.ui.synthetic import FakeTarget, TraceWriter, example
 from tui_probe.ui import Appearance
 from tui_probe.ui.app import ProbeApp
@@ -72,6 +74,9 @@ def _no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 def trace(tmp_path: Path) -> TraceWriter:
     """The example trace, with the process still running."""
     return example(tmp_path / "Nov21_101010_4242")
+
+
+AXIS = re.compile(r"[▲┬+^][─-]{5}")
 
 
 class Stage:
@@ -138,6 +143,34 @@ def golden_screen(name: str, stage: Stage, part: str = "", *, text: str | None =
     part = part or f"{size.width}x{size.height}"
     golden(f"{name}.txt", "".join(f"{line}\n" for line in page), part, ascii_only=ascii_only, width=size.width)
     golden("hints.txt", f"{hints}\n", f"{name} {part}", ascii_only=ascii_only, width=size.width)
+
+
+async def golden_sizes(name: str, stage: Stage) -> None:
+    """Compare the screen with its golden; at other sizes it must fit, and show the same cells where there is no chart.
+
+    The lines of keys of all sizes are goldens: what leads on must be named in the smallest, too.
+    """
+    size, ascii_only = stage.app.size, stage.app.appearance.ascii_only
+    golden_screen(name, stage)
+    bodies = [body(stage)]
+    for columns, rows in ((80, 24), (200, 50)):
+        await stage.resize(columns, rows)
+        *page, hints = stage.text.split("\n")
+        assert len(page) == rows - 1
+        assert widest(stage.text) <= columns
+        assert stage.text.isascii() or not ascii_only
+        golden("hints.txt", f"{hints}\n", f"{name} {columns}x{rows}", ascii_only=ascii_only, width=columns)
+        bodies.append(body(stage))
+    text, narrow, wide = bodies
+    if not AXIS.search(text):
+        assert lost(narrow, text) == []
+        assert lost(text, wide) == []
+    await stage.resize(size.width, size.height)
+
+
+def body(stage: Stage) -> str:
+    """Return what a screen shows between its tabs and its keys, without the place in a page: they differ by size."""
+    return re.sub(r"\d+[–-]\d+ of \d+", "", "\n".join(stage.text.split("\n")[2:-2]))
 
 
 def no_gpu() -> GpuSampler:

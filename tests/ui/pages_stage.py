@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.ui.conftest import Stage, golden_screen, no_gpu
+from tests.ui.conftest import Stage, golden_sizes, no_gpu
 from tui_probe.pages.imported import Imported
 from tui_probe.ui import Appearance
 from tui_probe.ui.app import ProbeApp
 from tui_probe.ui.feed import Session
 
-SIZES = ((80, 24), (120, 40), (200, 50))
+SIZE = (120, 40)
 
 
 @asynccontextmanager
@@ -33,4 +33,4 @@ async def check_pages(stage: Stage, name: str, keys: dict[str, str]) -> None:
     """Compare each page, which a key shows, with its golden."""
     for page, key in keys.items():
         await stage.press(key)
-        golden_screen(f"{name}-{page}", stage)
+        await golden_sizes(f"{name}-{page}", stage)

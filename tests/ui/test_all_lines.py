@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.pages.example import write_example
-from tests.ui.conftest import golden_screen, on_stage
+from tests.ui.conftest import golden_sizes, on_stage
 from tui_probe.ui import Appearance
 from tui_probe.ui.feed import Session
 from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.kernel import KernelScreen
 
 RECORDED = Path(__file__).parents[1] / "data" / "h200" / "attention_sectors"
-SIZES = ((80, 24), (120, 40), (200, 50))
 
 
 @pytest.fixture
@@ -23,12 +22,11 @@ def trace(tmp_path: Path) -> Path:
     return Path(shutil.copytree(RECORDED, tmp_path / "attention"))
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-async def test_the_screen(trace: Path, size: tuple[int, int], ascii_only: bool) -> None:
-    async with on_stage(Session(traces=(trace,)), size, Appearance(ascii_only=ascii_only)) as stage:
+async def test_the_screen(trace: Path, ascii_only: bool) -> None:
+    async with on_stage(Session(traces=(trace,)), (120, 40), Appearance(ascii_only=ascii_only)) as stage:
         await stage.press("0", "z")
-        golden_screen("all-lines", stage)
+        await golden_sizes("all-lines", stage)
 
 
 async def test_enter_goes_to_the_line_in_the_code_and_q_comes_back(trace: Path) -> None:

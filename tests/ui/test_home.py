@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.pages.before_after import write_pair
-from tests.ui.conftest import Stage, golden_screen, no_gpu
+from tests.ui.conftest import Stage, golden_sizes, no_gpu
 from tui_probe.cli.home import form_of_demo, open_path, options_of, plain_path
 from tui_probe.cli.main import main
 from tui_probe.pages.run_verdict import RunVerdict
@@ -118,20 +118,18 @@ def screen(stage: Stage) -> HomeScreen:
     return stage.app.screen
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-async def test_as_text(size: tuple[int, int], ascii_only: bool) -> None:
-    async with at_home(home_of(), size, Appearance(ascii_only=ascii_only)) as stage:
+async def test_as_text(ascii_only: bool) -> None:
+    async with at_home(home_of(), (120, 40), Appearance(ascii_only=ascii_only)) as stage:
         assert stage.text.isascii() == ascii_only
-        golden_screen("home", stage)
+        await golden_sizes("home", stage)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_older_runs_as_text(size: tuple[int, int]) -> None:
-    async with at_home(home_of([*TRACES, *AGAIN]), size) as stage:
+async def test_older_runs_as_text() -> None:
+    async with at_home(home_of([*TRACES, *AGAIN]), (120, 40)) as stage:
         await stage.press("down", "c")
         await verdicts_read(stage)
-        golden_screen("home-older-runs", stage)
+        await golden_sizes("home-older-runs", stage)
 
 
 # -- keys

@@ -11,7 +11,7 @@ from tests.importers.export import call, kernel, span, tables, write_export
 from tests.importers.files import real
 from tests.ui.conftest import Stage
 from tests.ui.fakes import Gate
-from tests.ui.pages_stage import SIZES, check_pages, showing
+from tests.ui.pages_stage import SIZE, check_pages, showing
 from tests.ui.test_kernel_screen import let_run
 from tui_probe.errors import ImportFileError
 from tui_probe.nsight.analysis.chosen_launches import Plan
@@ -37,16 +37,14 @@ def attention(folder: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_pages_of_ncu(tmp_path: Path, size: tuple[int, int], ascii_only: bool) -> None:
-    async with shown(attention(tmp_path), size, ascii_only) as stage:
+async def test_pages_of_ncu(tmp_path: Path, ascii_only: bool) -> None:
+    async with shown(attention(tmp_path), SIZE, ascii_only) as stage:
         await check_pages(stage, "imported-ncu", NCU)
 
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_pages_of_nsys(tmp_path: Path, size: tuple[int, int], ascii_only: bool) -> None:
-    async with shown([real(tmp_path, "nsys/sample.sqlite")], size, ascii_only) as stage:
+async def test_pages_of_nsys(tmp_path: Path, ascii_only: bool) -> None:
+    async with shown([real(tmp_path, "nsys/sample.sqlite")], SIZE, ascii_only) as stage:
         await check_pages(stage, "imported-nsys", NSYS)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.ui.conftest import Stage, golden_screen, on_stage
+from tests.ui.conftest import Stage, golden_sizes, on_stage
 from tests.ui.fakes import FakeDrawing, Gate, show_fakes, show_pages
 from tui_probe.draw.view import Document
 from tui_probe.pages.views import FIXED, kind_of
@@ -68,14 +68,13 @@ async def let_run(stage: Stage) -> None:
         await asyncio.sleep(0.01)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("page", ["1", "3", "6"])
-async def test_the_screen(recorded: Session, size: tuple[int, int], page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_screen(recorded: Session, page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     show_pages(monkeypatch, others=False)  # what else there is has goldens of its own
-    async with on_stage(recorded, size) as stage:
+    async with on_stage(recorded, (120, 40)) as stage:
         stage.live.table.select(4)
         await stage.press("enter", page)
-        golden_screen(f"kernel-{screen_of(stage).current}", stage)
+        await golden_sizes(f"kernel-{screen_of(stage).current}", stage)
 
 
 async def test_steps_keep_page_and_place(recorded: Session) -> None:

@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.recorded import SIMULATED, unpacked
-from tests.ui.conftest import golden_screen, on_stage
+from tests.ui.conftest import golden_sizes, on_stage
 from tui_probe.ui import Appearance
 from tui_probe.ui.feed import Session
 from tui_probe.ui.screens.compare import CompareScreen
 from tui_probe.ui.screens.kernel import KernelScreen
 
-SIZES = ((80, 24), (120, 40), (200, 50))
 LIVE = {"results": "6", "gpu": "7"}
 
 
@@ -23,28 +22,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_every_page(
-    size: tuple[int, int], ascii_only: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_every_page(ascii_only: bool, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     trace = unpacked(SIMULATED / "block_sched", Path())
-    async with on_stage(Session(traces=(trace,)), size, Appearance(ascii_only=ascii_only)) as stage:
+    async with on_stage(Session(traces=(trace,)), (120, 40), Appearance(ascii_only=ascii_only)) as stage:
         for name, key in LIVE.items():
             await stage.press(key)
             await stage.refresh()
-            golden_screen(f"pages/live-{name}", stage)
+            await golden_sizes(f"pages/live-{name}", stage)
         await stage.press("q", "enter")
         kernel = stage.app.screen
         assert isinstance(kernel, KernelScreen)
         for tab in [tab for tab in kernel.tabs if not tab.empty]:
             await kernel.run_action(f"page('{tab.id}')")
             await stage.settle()
-            golden_screen(f"pages/{tab.id}", stage)
+            await golden_sizes(f"pages/{tab.id}", stage)
         await stage.press("left_curly_bracket", "C", "right_curly_bracket", "C")
         comparison = stage.app.screen
         assert isinstance(comparison, CompareScreen)
         for tab in comparison.tabs:
             comparison.action_page(tab.id)
             await stage.settle()
-            golden_screen(f"pages/compare-{tab.id}", stage)
+            await golden_sizes(f"pages/compare-{tab.id}", stage)

@@ -10,7 +10,7 @@ from tests.bandwidth.made_up import write_result
 from tests.importers.export import call, kernel, tables, write_export
 from tests.pages.test_roofline import write_trace
 from tests.trace.make import TraceWriter
-from tests.ui.pages_stage import SIZES, check_pages, showing
+from tests.ui.pages_stage import SIZE, check_pages, showing
 from tui_probe.analysis.roofline import Point, Roof
 from tui_probe.nsight.pages.opening import open_imported
 from tui_probe.pages.roofline_pages import open_roofline
@@ -28,15 +28,13 @@ POINTS = [
     Point("copy", "copy_kernel(float*, int)", 1.07e9, 0, 252e-6, None),
     Point("norm", "layer_norm", 67e6, None, None, "not measured: operations (-p tensorop_count), time (--benchmark)"),
 ]
-sizes = pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 both = pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
 
 
 @both
-@sizes
-async def test_a_saved_bandwidth_result(tmp_path: Path, size: tuple[int, int], ascii_only: bool) -> None:
+async def test_a_saved_bandwidth_result(tmp_path: Path, ascii_only: bool) -> None:
     imported = open_imported([write_result(tmp_path / "bw.json")])
-    async with showing(imported, size, ascii_only=ascii_only) as stage:
+    async with showing(imported, SIZE, ascii_only=ascii_only) as stage:
         pages = {"figures": "1", "bars": "2", "blocks": "3"}
         await check_pages(stage, "bandwidth", pages)
 
@@ -65,9 +63,8 @@ async def test_keys_of_a_bandwidth_result(tmp_path: Path) -> None:
 
 
 @both
-@sizes
-async def test_a_roofline(size: tuple[int, int], ascii_only: bool) -> None:
-    async with showing(open_roofline(POINTS, ROOF, "roofline of a, b"), size, ascii_only=ascii_only) as stage:
+async def test_a_roofline(ascii_only: bool) -> None:
+    async with showing(open_roofline(POINTS, ROOF, "roofline of a, b"), SIZE, ascii_only=ascii_only) as stage:
         await check_pages(stage, "roofline", {"chart": "1", "kernels": "2"})
 
 
@@ -147,13 +144,10 @@ def beside(tmp_path: Path) -> tuple[Path, Path, Path]:
 
 
 @both
-@sizes
-async def test_a_profile_beside_traces(
-    beside: tuple[Path, Path, Path], size: tuple[int, int], ascii_only: bool
-) -> None:
+async def test_a_profile_beside_traces(beside: tuple[Path, Path, Path], ascii_only: bool) -> None:
     profile, *directories = beside
     imported = open_imported([profile], traces=[open_trace(path) for path in directories])
-    async with showing(imported, size, ascii_only=ascii_only, traces=directories) as stage:
+    async with showing(imported, SIZE, ascii_only=ascii_only, traces=directories) as stage:
         await check_pages(stage, "imported-nsys-traced", {"kernels": "1"})
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.pages.timelines import planted
-from tests.pages.timelines.drawing import EVERY_FORM, golden_view
+from tests.pages.timelines.drawing import golden_view
 from tests.trace.test_recorded import unpacked
 from tui_probe.draw.view import no_progress
 from tui_probe.pages.findings.found import find, find_all
@@ -74,9 +74,8 @@ def test_the_main_loop_of_attention_is_named(tmp_path: Path) -> None:
     assert found["warps"].words.startswith("1 024, median 83 658 cycles")
 
 
-@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
 @pytest.mark.parametrize("name", ["planted", "attention_blocks"])
-def test_goldens(source: Source, name: str, size: tuple[int, int], ascii_only: bool) -> None:
+def test_goldens(source: Source, name: str) -> None:
     shown = source if name == "planted" else recorded(name, 1)
     view = kind_of("summary").open(shown, no_progress)
-    golden_view(f"summary-{name}", view, size, ascii_only=ascii_only)
+    golden_view(f"summary-{name}", view)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.pages.timelines import planted
-from tests.pages.timelines.drawing import EVERY_FORM, golden_view, text_of
+from tests.pages.timelines.drawing import golden_view, text_of
 from tests.probes.test_report import Writer
 from tests.trace.make import result_bytes
 from tui_probe.draw.view import no_progress
@@ -52,14 +52,12 @@ def opened(source: Source) -> Latency:
     return view
 
 
-@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
-def test_goldens(tmp_path: Path, size: tuple[int, int], ascii_only: bool) -> None:
-    golden_view("latency", opened(write(tmp_path / "t")), size, ascii_only=ascii_only)
+def test_goldens(tmp_path: Path) -> None:
+    golden_view("latency", opened(write(tmp_path / "t")))
 
 
-@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
-def test_goldens_of_blocks(tmp_path: Path, size: tuple[int, int], ascii_only: bool) -> None:
-    golden_view("latency-blocks", opened(planted.write_planted(tmp_path / "t")), size, ascii_only=ascii_only)
+def test_goldens_of_blocks(tmp_path: Path) -> None:
+    golden_view("latency-blocks", opened(planted.write_planted(tmp_path / "t")))
 
 
 def test_what_a_launch_exposes(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pages.timelines import planted
-from tests.pages.timelines.drawing import EVERY_FORM, after, golden_view, read_timeline, text_of
+from tests.pages.timelines.drawing import after, golden_view, read_timeline, text_of
 from tests.trace.make import TraceWriter, block_sched_result
 from tui_probe.draw.spot import Spot
 from tui_probe.draw.view import COMMANDS, no_progress
@@ -74,18 +74,16 @@ def line_of(lines: list[str], label: str) -> str:
     return found
 
 
-@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
 @pytest.mark.parametrize("level", ["SM", "slot", "warp"])
-def test_goldens(view: Timeline, level: str, size: tuple[int, int], ascii_only: bool) -> None:
+def test_goldens(view: Timeline, level: str) -> None:
     while view.choice.level != level:
         view.press("level")
-    golden_view(f"timeline-{level}", view, size, ascii_only=ascii_only)
+    golden_view(f"timeline-{level}", view)
 
 
-@pytest.mark.parametrize(("size", "ascii_only"), EVERY_FORM)
 @pytest.mark.parametrize(("name", "kernel"), [("demo", 6), ("torch_compile", 4)])
-def test_goldens_of_an_h200(name: str, kernel: int, size: tuple[int, int], ascii_only: bool) -> None:
-    golden_view(f"timeline-{name}", recorded(name, kernel), size, ascii_only=ascii_only)
+def test_goldens_of_an_h200(name: str, kernel: int) -> None:
+    golden_view(f"timeline-{name}", recorded(name, kernel))
 
 
 def test_the_idle_sm_is_an_empty_row(view: Timeline) -> None:
