@@ -93,7 +93,7 @@ def _csv_cell(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
-        return _csv_text("x".join(str(item) for item in value))
+        return _csv_text("x".join(map(_csv_cell, value))) if any(item is not None for item in value) else ""
     return _csv_text(value) if isinstance(value, str) else str(value)
 
 
