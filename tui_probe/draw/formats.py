@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
-import io
+import itertools
 import re
+from collections import deque
+from functools import lru_cache
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tui_probe.draw.printable import dump_json, printable
@@ -54,14 +57,18 @@ def as_json(
 def as_csv(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator[str]:
     """Headings and one line per row; what was not measured is empty, a grid is ``8x1x1``."""
     data = [column for column in in_data(columns) if not column.nested]
-    yield _csv_line([column.key for column in data])
-    for row in rows:
-        yield _csv_line([_csv_cell(column.value(row)) for column in data if column.value is not None])
+    values = [column.value for column in data if column.value is not None]
+    cells = ([value(row) for value in values] for row in rows)
+    return csv_lines(itertools.chain([[column.key for column in data]], cells))
 
 
 def csv_lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
     """Rows as CSV; None is an empty cell."""
-    return (_csv_line([_csv_cell(value) for value in row]) for row in rows)
+    lines: deque[str] = deque()
+    writer = csv.writer(SimpleNamespace(write=lines.append), lineterminator="")
+    for row in rows:
+        writer.writerow(map(_csv_cell, row))
+        yield lines.popleft()
 
 
 def as_markdown(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator[str]:
@@ -81,22 +88,22 @@ def fenced(lines: Iterable[str]) -> list[str]:
     return [f"{fence}text", *text, fence]
 
 
-def _csv_line(cells: list[str]) -> str:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow(cells)
-    return line.getvalue()
-
-
-def _csv_cell(value: object) -> str:
-    if value is None:
-        return ""
+def _csv_cell(value: object) -> str | int | None:
+    """Integers and None stay: the writer knows them."""
+    kind = type(value)
+    if kind is int or value is None:
+        return value  # type: ignore[return-value]
+    if kind is str:
+        return _csv_text(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
-        return _csv_text("x".join(map(_csv_cell, value))) if any(item is not None for item in value) else ""
+        parts = ["" if item is None else str(_csv_cell(item)) for item in value]
+        return _csv_text("x".join(parts)) if any(parts) else ""
     return _csv_text(value) if isinstance(value, str) else str(value)
 
 
+@lru_cache(1024)
 def _csv_text(text: str) -> str:
     """Text that a spreadsheet takes for text: what would be a formula gets an apostrophe in front; numbers stay."""
     shown = printable(text)
