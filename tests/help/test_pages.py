@@ -107,7 +107,9 @@ def test_run_json_lists_every_key() -> None:
     example = json.loads(blocks("run-json", "json")[0])
     assert parse_run_info(example).cwd == "/home/ada/demo"
     listed = set(re.findall(r"`(\w+)`", "\n".join(line for line in page.splitlines() if line.startswith("|"))))
-    for path in DATA.glob("*/*/run.json"):
+    paths = [*DATA.glob("*/*/run.json")]
+    assert paths
+    for path in paths:
         record = json.loads(path.read_text())
         assert set(record) <= set(example)
         assert set(record) | set(record["options"]) | set(record["driver"]) <= listed
