@@ -35,6 +35,7 @@ def test_files_exist(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     linked = re.findall(r"\]\(([\w/.-]+)\)", text)
     named = re.findall(r"`((?:[\w.-]+/)*[\w.-]+\.(?:py|c|h|md|toml|def|txt|sh))`", text) if page != "README.md" else []
-    for path in (*linked, *named):
-        if "NAME" not in path and path not in MADE:
-            assert (ROOT / path).is_file() or any(file.endswith(f"/{path}") for file in FILES), path
+    paths = [path for path in (*linked, *named) if "NAME" not in path and path not in MADE]
+    assert paths
+    for path in paths:
+        assert (ROOT / path).is_file() or any(file.endswith(f"/{path}") for file in FILES), path

@@ -114,6 +114,52 @@ def test_subcommands_do_not_know_what_dispatches_them(found: dict[str, set[str]]
     assert knowing == {"tui_probe.entry"}
 
 
+GLOBS = ("glob", "rglob", "iterdir")
+
+
+def checks(statements: list[ast.stmt]) -> bool:
+    """Return whether running these statements asserts something in any case; a loop is taken to run."""
+    return any(_checks(statement) for statement in statements)
+
+
+def _checks(node: ast.stmt) -> bool:
+    match node:
+        case ast.Assert():
+            return True
+        case ast.If():
+            return checks(node.body) and checks(node.orelse)
+        case ast.Try():
+            caught = node.handlers and all(checks(handler.body) for handler in node.handlers)
+            return checks(node.finalbody) or checks([*node.body, *node.orelse]) or bool(caught and checks(node.orelse))
+        case ast.With() | ast.AsyncWith():
+            return checks(node.body) or any("raises" in ast.unparse(item) for item in node.items)
+        case ast.For() | ast.AsyncFor() | ast.While():
+            return checks(node.body)
+        case ast.Expr():  # such as golden(..), check_formats(..)
+            return "golden" in (text := ast.unparse(node)) or "check" in text
+    return False
+
+
+def globs(node: ast.stmt) -> bool:
+    """Return whether this is a loop over files, of which there may be none, that asserts something of each."""
+    if not isinstance(node, ast.For) or not checks(node.body):
+        return False
+    calls = [call.func for call in ast.walk(node.iter) if isinstance(call, ast.Call)]
+    return any(isinstance(call, ast.Attribute) and call.attr in GLOBS for call in calls)
+
+
+def test_tests_assert_in_any_case() -> None:
+    """Asserts that an ``if`` guards may never run; what loops over files asserts first that there are some."""
+    vain = []
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+                has_assert = any(isinstance(part, ast.Assert) for part in ast.walk(node))
+                if (has_assert and not checks(node.body)) or any(globs(part) for part in ast.walk(node)):
+                    vain.append(f"{path.relative_to(ROOT)}::{node.name}")
+    assert vain == []
+
+
 def _parts(target: str) -> tuple[str, ...]:
     """``tui_probe.probes.dmat`` and ``probes.dmat``, but not ``tui_probe.cli.probes``."""
     return tuple(target.removeprefix("tui_probe.").split(".")[:1])

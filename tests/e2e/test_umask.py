@@ -14,7 +14,7 @@ def test_run_with_strict_umask_leaves_usable_trace(tool: Tool) -> None:
     words = f'umask 0777; exec {sys.executable} -m tui_probe run --sim --no-report --tracedir trace -- sh -c "$1"'
     done = tool._run(["sh", "-c", words, "sh", program], tool.environment)
     assert done.stdout.splitlines()[0] == "0777"
-    for trace in (tool.folder / "trace").iterdir():
-        assert trace.stat().st_mode & 0o777 == 0o700
-        assert (trace / "run.json").stat().st_mode & 0o777 == 0o600
-        assert json.loads((trace / "run.json").read_text())["exit_status"] == 0
+    (trace,) = (tool.folder / "trace").iterdir()
+    assert trace.stat().st_mode & 0o777 == 0o700
+    assert (trace / "run.json").stat().st_mode & 0o777 == 0o600
+    assert json.loads((trace / "run.json").read_text())["exit_status"] == 0

@@ -167,10 +167,12 @@ def test_snippets_write_no_register_of_the_kernel(arch: int, cubins: dict[int, C
     made = grafted("gmem_bytes", cubins[arch])
     target = Target.of(cubins[arch], "mixed")
     original = set(texts(cubins[arch].image, tmp_path).values())
-    for at, text in texts(made.probed, tmp_path).items():
-        match = re.match(r"(?:@!?U?P\d )?[A-Z][\w.]* (?:P\d, )?R(\d+)", text)
-        if at >= made.grafted.start and match and text not in original:
-            assert int(match[1]) >= target.registers - RESERVED or text.startswith(("RED", "R2P", "ST")), text
+    added = [text for at, text in texts(made.probed, tmp_path).items() if at >= made.grafted.start]
+    matches = (re.match(r"(?:@!?U?P\d )?[A-Z][\w.]* (?:P\d, )?R(\d+)", text) for text in added if text not in original)
+    written = {match.string: int(match[1]) for match in matches if match}
+    assert written
+    for text, register in written.items():
+        assert register >= target.registers - RESERVED or text.startswith(("RED", "R2P", "ST")), text
 
 
 def test_each_instruction_has_a_record_of_its_own(cubins: dict[int, Cubin]) -> None:

@@ -48,6 +48,7 @@ def test_runs_can_be_given_on_the_command_line(name: str, simulated: bool) -> No
 @pytest.mark.parametrize("name", NAMES)
 def test_no_other_module_names_an_evaluation(name: str) -> None:
     others = [path for path in ROOT.rglob("*.py") if ROOT / "evals" / name not in path.parents]
+    assert others
     assert not [path for path in others if f"tui_probe.evals.{name}" in path.read_text(encoding="utf-8")]
 
 

@@ -69,7 +69,9 @@ def test_running_and_scheduling_fill_the_cycles_that_the_counters_count(built: P
         counters.setdefault((blocks, row["Metric Name"]), []).append(float(row["Metric Value"].replace(",", "")))
 
     profiled = runner.profiled(command, "-k", "zero_fill")
-    for blocks, schedules in sorted(schedules_of(profiled.trace).items()):
+    by_blocks = schedules_of(profiled.trace)
+    assert max(by_blocks) >= 32768
+    for blocks, schedules in sorted(by_blocks.items()):
         active = median(counters[blocks, "sm__cycles_active.max"])
         elapsed = median(counters[blocks, "sm__cycles_elapsed.max"])
         cycles = cycles_of(schedules)

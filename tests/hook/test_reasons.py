@@ -104,7 +104,9 @@ def test_the_compiler_knows_the_list(tmp_path: Path, made: str, compiles: bool) 
 
 def test_reasons_are_made_of_the_list_alone() -> None:
     """Only reasons.c makes one; nothing else in the hook writes the words of one into the log."""
-    for file in sorted(HOOK_SOURCES.glob("*/*.c")):
+    files = sorted(HOOK_SOURCES.rglob("*.c"))
+    assert "reasons.c" in {file.name for file in files}
+    for file in files:
         text = file.read_text()
         if file.name != "reasons.c":
             assert not re.search(r"\(struct reason\)|struct reason \w+ =", text), file.name
@@ -117,7 +119,7 @@ def test_every_reason_is_used() -> None:
     """What nothing makes is no reason, but those of earlier versions, which say so, and ``disk-low``, which is there
     for who watches the disk.
     """
-    hook = "".join(file.read_text() for file in HOOK_SOURCES.glob("*/*.c"))
+    hook = "".join(file.read_text() for file in HOOK_SOURCES.rglob("*.c"))
     python = "".join(file.read_text() for file in (ROOT / "tui_probe").rglob("*.py"))
     for listed in listed_reasons().values():
         in_hook = re.search(rf"\breason(?:_with)?\({listed.name}\b", hook)

@@ -82,9 +82,13 @@ def test_order_of_instructions_does_not_matter() -> None:
 
 def test_the_corpus() -> None:
     """Stores that name a type keep it; nothing fails."""
-    for file in CORPUS:
-        for kernel in parse(file.read_text()).entries():
-            types = ValueTypes(kernel)
-            for one in instructions_in(kernel.body or []):
-                if one.opcode == "st" and "f32" in one.modifiers:
-                    assert {elements for _, elements in types.of_stored(one)} <= {("f32",)}
+    kernels = [kernel for file in CORPUS for kernel in parse(file.read_text()).entries()]
+    found = {
+        elements
+        for kernel in kernels
+        for types in [ValueTypes(kernel)]
+        for instruction in instructions_in(kernel.body or [])
+        if instruction.opcode == "st" and "f32" in instruction.modifiers
+        for _, elements in types.of_stored(instruction)
+    }
+    assert found == {("f32",)}

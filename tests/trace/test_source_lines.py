@@ -131,6 +131,8 @@ def test_a_damaged_cubin_gives_tables_or_a_clean_error(place: int, noise: bytes)
     image = (DATA / "triton_add.sm_90a.cubin").read_bytes()
     place %= len(image)
     try:
-        line_tables(image[:place] + noise + image[place + len(noise) :])
+        tables = line_tables(image[:place] + noise + image[place + len(noise) :])
     except ImageError as error:
         assert str(error)  # noqa: PT017
+    else:
+        assert len(tables) <= 1, "the cubin has one function"

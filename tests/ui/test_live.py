@@ -302,6 +302,7 @@ async def test_keys_act_while_results_are_analysed(session: Session, monkeypatch
         await stage.until(entered.is_set, "no result was analysed")
         await stage.pilot.press("3")
         await stage.until(lambda: "[exec]" in stage.text, "the log does not come")
+        assert not gate.is_set(), "the analysis is still under way"
         gate.set()
 
 
