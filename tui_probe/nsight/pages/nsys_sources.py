@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.draw import units
+from tui_probe.nsight.analysis.enclosure import enclosed, ranges_within
 from tui_probe.nsight.analysis.kernel_names import function_of
 from tui_probe.nsight.analysis.name_search import names_meant
 from tui_probe.nsight.analysis.projection import innermost, project, within
@@ -86,9 +87,9 @@ class NsysSources:
         whole = None if self.only is None else self.only.key
         if isinstance(whole, str):
             named = [each for each in self.projected if each.name == whole]
-            return [each for each in self._ranges_searched if any(is_in(each, other) for other in named)]
+            return ranges_within(self._ranges_searched, named)
         if isinstance(whole, ProjectedRange):
-            return [each for each in self._ranges_searched if each.stream == whole.stream and is_in(each, whole)]
+            return [each for each in ranges_within(self._ranges_searched, [whole]) if each.stream == whole.stream]
         return self._ranges_searched
 
     @cached_property
@@ -96,7 +97,7 @@ class NsysSources:
         if not self.search:
             return self.projected
         named = [each for each in self.projected if each.name in self.ranges_meant]
-        return [each for each in self.projected if any(is_in(each, other) for other in named)]
+        return ranges_within(self.projected, named)
 
     @cached_property
     def found(self) -> NDArray[np.bool_]:
@@ -114,8 +115,7 @@ class NsysSources:
         if isinstance(only.key, str):  # all ranges of a name
             if ranges is not None:
                 return within(kernels, ranges, of_name(ranges, only.key))
-            rows = [self._in_range(each) for each in self.projected if each.name == only.key]
-            return np.logical_or.reduce(rows) if rows else np.zeros(len(kernels), dtype=np.bool_)
+            return self._in_times([each for each in self.projected if each.name == only.key])
         assert isinstance(only.key, ProjectedRange)
         return self._in_range(only.key)
 
@@ -123,11 +123,20 @@ class NsysSources:
         """The kernels that a range launched on its stream; by time in a file without the calls that launched them."""
         kernels, ranges = self.report.kernels, self.report.ranges
         if ranges is None or whole.row is None:
-            inside = np.asarray((whole.start <= kernels.start) & (kernels.end <= whole.end))
-            return inside if whole.queue is None else inside & (kernels.queue == whole.queue)
+            return self._in_times([whole])
         chosen = np.zeros(len(ranges), dtype=np.bool_)
         chosen[whole.row] = True
         return np.asarray(within(kernels, ranges, chosen) & (kernels.queue == whole.queue))
+
+    def _in_times(self, rows: Sequence[ProjectedRange]) -> NDArray[np.bool_]:
+        """The kernels that ran within one of the ranges on its stream, or on any stream where a file does not say."""
+        kernels = self.report.kernels
+        found = np.zeros(len(kernels), dtype=np.bool_)
+        for queue in {row.queue for row in rows}:
+            own = np.flatnonzero(kernels.queue == queue) if queue is not None else np.arange(len(kernels))
+            times = np.array([(row.start, row.end) for row in rows if row.queue == queue], dtype=np.int64)
+            found[own] |= enclosed(kernels.start[own], kernels.end[own], times[:, 0], times[:, 1])
+        return found
 
     def _searched(self) -> NDArray[np.bool_]:
         """The kernels that the search means: by their names, or since they ran within a range of that name."""
@@ -160,14 +169,6 @@ class NsysSources:
 def _same(kernel: Kernel, name: str, mangled: str) -> bool:
     """Equal mangled names, or where a file has none, the same function."""
     return kernel.name == mangled if mangled else function_of(kernel.demangled) == function_of(name)
-
-
-def is_in(row: ProjectedRange, other: ProjectedRange) -> bool:
-    """Whether a range is another, or one within it on the same thread, as the host saw them; else as its stream did."""
-    if row.host_start is None or row.host_end is None or other.host_start is None or other.host_end is None:
-        return row.stream == other.stream and other.start <= row.start and row.end <= other.end
-    same = row.thread == other.thread and row.level >= other.level
-    return same and other.host_start <= row.host_start and row.host_end <= other.host_end
 
 
 def nsys_head(sources: NsysSources, *, timed: bool = True) -> list[tuple[str, str]]:

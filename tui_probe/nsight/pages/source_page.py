@@ -36,7 +36,7 @@ _NO_COUNTERS: Final = (
 class Place(NamedTuple):
     """A line of a kernel; ``file`` is the name without directories."""
 
-    kernel: str | None
+    kernel: str
     file: str
     line: int | None
 
@@ -117,8 +117,9 @@ def probed_lines(traces: Iterable[Trace]) -> dict[Place, Probed]:
 
 def _with_probed(lines: Sequence[SourceCounts], probed: Mapping[Place, Probed]) -> list[SourceRow]:
     """Each line with the counts of the same line of the same kernel; tools write names of kernels differently."""
-    kernels = [*{counts.shape.kernel: None for counts in lines}], [*{place.kernel: None for place in probed}]
-    partner = dict(matched(*kernels, lambda kernel: Shape(kernel, None, None)))
+    kernels, others = {counts.shape.kernel for counts in lines}, {place.kernel for place in probed}
+    pairs = matched(sorted(kernels), sorted(others), lambda kernel: Shape(kernel, None, None))
+    partner = {kernel: other or "" for kernel, other in pairs if kernel is not None}
     rows = []
     for counts in lines:
         place = Place(partner[counts.shape.kernel], PurePath(counts.file or "").name, counts.line)
