@@ -3,16 +3,6 @@
 #include "machine.h"
 #include "module.h"
 
-/* Locks the driver and finds a kernel by either kind of handle. Fails, without the lock, for a handle that is none. */
-static CUresult enter_kernel(const void *handle, struct kernel **kernel)
-{
-    CUresult result = enter_driver();
-    if (result)
-        return result;
-    *kernel = kernel_of(handle);
-    return *kernel ? CUDA_SUCCESS : leave(CUDA_ERROR_INVALID_HANDLE);
-}
-
 static int constant_bytes(const struct module *module)
 {
     uint64_t bytes = 0;

@@ -12,6 +12,15 @@ struct kernel *kernel_of(const void *handle)
     return kernel ? kernel : handle_object(HANDLE_KERNEL, handle);
 }
 
+CUresult enter_kernel(const void *handle, struct kernel **kernel)
+{
+    CUresult result = enter_driver();
+    if (result)
+        return result;
+    *kernel = kernel_of(handle);
+    return *kernel ? CUDA_SUCCESS : leave(CUDA_ERROR_INVALID_HANDLE);
+}
+
 static CUresult read_description(struct kernel *kernel, struct reader *reader)
 {
     kernel->static_shared_bytes = reader_u32(reader);

@@ -134,7 +134,7 @@ API cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary handle, co
     return leave(CUDA_SUCCESS);
 }
 
-static CUresult enter_kernel(CUkernel handle, const struct kernel **kernel)
+static CUresult enter_library_kernel(CUkernel handle, const struct kernel **kernel)
 {
     CUresult result = enter_driver();
     if (result)
@@ -146,7 +146,7 @@ static CUresult enter_kernel(CUkernel handle, const struct kernel **kernel)
 API cuKernelGetFunction(CUfunction *function, CUkernel handle)
 {
     const struct kernel *kernel;
-    CUresult result = enter_kernel(handle, &kernel);
+    CUresult result = enter_library_kernel(handle, &kernel);
     if (result)
         return result;
     if (!function)
@@ -158,7 +158,7 @@ API cuKernelGetFunction(CUfunction *function, CUkernel handle)
 API cuKernelGetLibrary(CUlibrary *library, CUkernel handle)
 {
     const struct kernel *kernel;
-    CUresult result = enter_kernel(handle, &kernel);
+    CUresult result = enter_library_kernel(handle, &kernel);
     if (result)
         return result;
     if (!library)

@@ -51,7 +51,7 @@ struct module {
     struct module *next;
 };
 
-/* All of these: the caller holds the driver's lock. */
+/* The caller holds the driver's lock, in all but enter_kernel. */
 
 /* Loads an image of at most `limit` bytes into a context, or as a library for NULL. `error` receives a text to be
  * freed, or NULL. */
@@ -67,6 +67,9 @@ struct variable *module_variable(struct module *module, const char *name);
 
 /* The kernel behind a CUfunction, or behind a CUkernel used as one. NULL if it is neither. */
 struct kernel *kernel_of(const void *handle);
+
+/* Locks the driver and finds such a kernel. Fails, without the lock, for a handle that is none. */
+CUresult enter_kernel(const void *handle, struct kernel **kernel);
 
 /* Has the server compile the kernel and say what it is, once. */
 CUresult kernel_describe(struct kernel *kernel);

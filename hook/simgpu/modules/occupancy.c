@@ -33,12 +33,10 @@ unsigned kernel_blocks_per_sm(const struct kernel *kernel, unsigned threads, siz
 
 static CUresult answer(int *blocks, const void *handle, int threads, size_t dynamic_shared_bytes)
 {
-    CUresult result = enter_driver();
+    struct kernel *kernel;
+    CUresult result = enter_kernel(handle, &kernel);
     if (result)
         return result;
-    struct kernel *kernel = kernel_of(handle);
-    if (!kernel)
-        return leave(CUDA_ERROR_INVALID_HANDLE);
     if (!blocks || threads <= 0)
         return leave(CUDA_ERROR_INVALID_VALUE);
     result = kernel_describe(kernel);
@@ -87,15 +85,13 @@ static struct potential best_block(const struct kernel *kernel, shared_of_thread
 API cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction handle, shared_of_threads shared,
                                               size_t bytes, int limit, unsigned flags)
 {
-    CUresult result = enter_driver();
+    struct kernel *found;
+    CUresult result = enter_kernel(handle, &found);
     if (result)
         return result;
-    const struct kernel *found = kernel_of(handle);
-    if (!found)
-        return leave(CUDA_ERROR_INVALID_HANDLE);
     if (!grid || !block || limit < 0 || flags > 1)
         return leave(CUDA_ERROR_INVALID_VALUE);
-    result = kernel_describe(kernel_of(handle));
+    result = kernel_describe(found);
     const struct kernel kernel = *found;
     leave(result); /* the program's function may call us */
     if (result)
@@ -114,12 +110,10 @@ API cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction handle, s
 
 API cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction handle, int blocks, int threads)
 {
-    CUresult result = enter_driver();
+    struct kernel *kernel;
+    CUresult result = enter_kernel(handle, &kernel);
     if (result)
         return result;
-    struct kernel *kernel = kernel_of(handle);
-    if (!kernel)
-        return leave(CUDA_ERROR_INVALID_HANDLE);
     if (!bytes || blocks <= 0 || threads <= 0)
         return leave(CUDA_ERROR_INVALID_VALUE);
     result = kernel_describe(kernel);
@@ -137,12 +131,10 @@ API cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction handle, in
 /* Clusters of the shape that a configuration asks for, or the kernel itself. */
 API cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, const CUlaunchConfig *config)
 {
-    CUresult result = enter_driver();
+    struct kernel *kernel;
+    CUresult result = enter_kernel(handle, &kernel);
     if (result)
         return result;
-    struct kernel *kernel = kernel_of(handle);
-    if (!kernel)
-        return leave(CUDA_ERROR_INVALID_HANDLE);
     if (!clusters || !config || (config->attribute_count && !config->attributes))
         return leave(CUDA_ERROR_INVALID_VALUE);
     result = kernel_describe(kernel);
@@ -162,12 +154,10 @@ API cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, const CUlaunc
 
 API cuOccupancyMaxPotentialClusterSize(int *blocks, CUfunction handle, const CUlaunchConfig *config)
 {
-    CUresult result = enter_driver();
+    struct kernel *kernel;
+    CUresult result = enter_kernel(handle, &kernel);
     if (result)
         return result;
-    struct kernel *kernel = kernel_of(handle);
-    if (!kernel)
-        return leave(CUDA_ERROR_INVALID_HANDLE);
     if (!blocks || !config)
         return leave(CUDA_ERROR_INVALID_VALUE);
     result = kernel_describe(kernel);

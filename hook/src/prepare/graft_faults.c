@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "chunk.h"
 #include "errors.h"
 #include "event_log.h"
 #include "own_file.h"
@@ -55,14 +56,6 @@ const struct reason *graft_faults_refuse(const char *kernel)
     return NULL;
 }
 
-static bool was_before(const struct chunk *chunk, size_t piece)
-{
-    for (size_t i = 0; i < piece; i++)
-        if (chunk->pieces[i].probe->kernel == chunk->pieces[piece].probe->kernel && !chunk->pieces[i].void_launch)
-            return true;
-    return false;
-}
-
 static void write_name(const struct own_file *file, const char *name, CUresult error)
 {
     char *line;
@@ -81,7 +74,7 @@ void graft_faults_note(const struct chunk *chunk, CUresult error)
         return;
     for (size_t i = 0; i < chunk->n_pieces; i++) {
         const struct piece *piece = &chunk->pieces[i];
-        if (piece->void_launch || piece->probe->way != WAY_GRAFT || was_before(chunk, i))
+        if (piece->void_launch || piece->probe->way != WAY_GRAFT || chunk_had_kernel(chunk, i))
             continue;
         if (file.number < 0)
             own_file_take(&file, open(settings.graft_faults, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));

@@ -180,3 +180,11 @@ bool chunk_is_done(const struct chunk *chunk)
             return false;
     return true;
 }
+
+bool chunk_had_kernel(const struct chunk *chunk, size_t piece)
+{
+    for (size_t i = 0; i < piece; i++)
+        if (!chunk->pieces[i].void_launch && chunk->pieces[i].probe->kernel == chunk->pieces[piece].probe->kernel)
+            return true;
+    return false;
+}

@@ -25,6 +25,9 @@ CUresult chunk_wait(struct chunk *chunk);
 /* Pieces whose results would be written. */
 size_t chunk_results(const struct chunk *chunk);
 
+/* True if a piece before this one is of the same kernel. */
+bool chunk_had_kernel(const struct chunk *chunk, size_t piece);
+
 /* Its results will not be written, for REASON: counts them as dropped, and gives back what is reserved for them. */
 void chunk_lose(const struct chunk *chunk, const struct reason *reason);
 

@@ -103,21 +103,13 @@ static CUresult save_results(struct chunk *chunk)
     return result == CUDA_SUCCESS ? write_through(chunk) : result;
 }
 
-static bool was_before(const struct chunk *chunk, size_t piece)
-{
-    for (size_t i = 0; i < piece; i++)
-        if (!chunk->pieces[i].void_launch && chunk->pieces[i].probe->kernel == chunk->pieces[piece].probe->kernel)
-            return true;
-    return false;
-}
-
 /* The numbers of the kernels that were launched into the chunk, each once: "3,0", as many as fit, or "-". */
 static void list_kernels(const struct chunk *chunk, char *text, size_t size)
 {
     size_t used = 0;
     snprintf(text, size, "-");
     for (size_t i = 0; i < chunk->n_pieces && used + 12 < size; i++)
-        if (!chunk->pieces[i].void_launch && !was_before(chunk, i))
+        if (!chunk->pieces[i].void_launch && !chunk_had_kernel(chunk, i))
             used += (size_t)snprintf(text + used, size - used, "%s%u", used ? "," : "",
                                      chunk->pieces[i].probe->kernel->index);
 }
