@@ -22,7 +22,7 @@ _RANGES: Final = frozenset({"cpu_op", "operator", "user_annotation"})
 _MODULE: Final = "nn.Module: "
 """The beginning of the name of a module among the functions of Python, which are too many to be ranges."""
 _GPU: Final = re.compile(r"/device:GPU:(\d{1,6})")
-_STREAM: Final = re.compile(r"Stream #(\d{1,9})")
+_STREAM: Final = re.compile(r"Stream #?(\d{1,9})")
 _DETAIL: Final = re.compile(r"(\w+):(\S+)")
 _LATEST: Final = 1 << 62
 """Ns from which on a time is none; with the base of a file, which is half of it at most, it has 64 bits."""
@@ -109,9 +109,9 @@ class Collector:
         details = details if isinstance(details, dict) else {}
         process, thread = _key(event.get("pid")), _key(event.get("tid"))
         if category in _KERNELS:
-            self._kernel(name, start, end, details, _whole(details.get("device"), 0), _whole(thread))
+            self._kernel(name, start, end, details, _whole(details.get("device"), 0), self._stream(process, thread))
         elif category in _COPIES:
-            self._copy(start, end, details, _whole(thread))
+            self._copy(start, end, details, self._stream(process, thread))
         elif category in _CALLS:
             self._call(start, end, self._thread(process, thread), details.get("correlation"))
         elif category in _RANGES or (category == "python_function" and name.startswith(_MODULE)):
@@ -131,6 +131,11 @@ class Collector:
         if event.get("name") == "thread_name":
             match = _STREAM.search(name)
             self._streams[process, _key(event.get("tid"))] = int(match[1]) if match else None
+
+    def _stream(self, process: object, thread: object) -> int:
+        """The stream that a thread of a GPU stands for: that of its name, else its number."""
+        named = self._streams.get((process, thread))
+        return _whole(thread) if named is None else named
 
     def _thread(self, process: object, thread: object) -> int:
         return self.threads.setdefault((process, thread), len(self.threads))
@@ -180,9 +185,13 @@ class Collector:
         )
 
     def _host_of_jax(self, name: str, start: int, end: int, thread: int, details: Mapping[str, Any]) -> None:
-        if name.startswith("cu") and "correlation_id" in details:
-            self._call(start, end, thread, details["correlation_id"])
-        else:
+        """A call has the name of the API's function or of the kernel; names of Python's functions begin with ``$``.
+
+        Ranges have another clock than calls, which may seem to end later: a call is in the range in which it starts.
+        """
+        if "correlation_id" in details:
+            self._call(start, start, thread, details["correlation_id"])
+        elif not name.startswith("$"):
             self._range(name, start, end, thread)
 
     def _copy(self, start: int, end: int, details: Mapping[str, Any], thread: int) -> None:

@@ -20,6 +20,7 @@ from tui_probe.nsight.importers.nsys_model import (
     process_number,
     thread_number,
 )
+from tui_probe.trace.demangle import demangle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,7 +48,8 @@ def report_of(files: Sequence[str], parts: Sequence[Collector]) -> NsysReport:
     copies = _in_order(copies, ("start", "end"))
     ranges["rank"] = ranks([*names[-1]])[ranges["name"]]
     ranges = _in_order(ranges, ("thread", "start", "-end", "rank"))
-    found = _kernels([*names[-1]], kernels, copies, calls)
+    readable = _demangled(kernels, [*names[-1]])
+    found = _kernels(readable, kernels, copies, calls)
     host = HostRanges(found.names, ranges["start"], ranges["end"], ranges["thread"], ranges["name"])
     usable = len(host) and (found.thread != UNKNOWN).any()
     projected = () if usable else scopes(found, kernels["path"], [*paths[-1]])
@@ -148,6 +150,18 @@ def _in_order(rows: Columns, keys: Sequence[str]) -> Columns:
     return {key: rows.pop(key)[order] for key in [*rows]}
 
 
+def _demangled(kernels: Columns, names: list[str]) -> list[str]:
+    """All names, with those of mangled kernels as they were written in C++ behind them; Proton writes mangled names."""
+    codes = {name: code for code, name in enumerate(names)}
+    readable = np.arange(len(names), dtype=np.int32)
+    for code in np.unique(kernels["name"]).tolist():
+        readable[code] = codes.setdefault(demangle(names[code]), len(codes))
+    found = readable[kernels["name"]]
+    kernels["mangled"] = np.where(found == kernels["name"], np.int32(UNKNOWN), kernels["name"])
+    kernels["name"] = found
+    return [*codes]
+
+
 def _kernels(names: list[str], rows: Columns, copies: Columns, calls: Columns) -> Kernels:
     """The kernels with their streams and the calls that launched them; ``copies`` get their streams, too."""
     places, queue = distinct_rows([np.concatenate((rows[key], copies[key])) for key in _WHERE])
@@ -165,7 +179,7 @@ def _kernels(names: list[str], rows: Columns, copies: Columns, calls: Columns) -
         end=rows["end"],
         queue=queue[: len(rows["start"])],
         name=rows["name"],
-        mangled=unknown,
+        mangled=rows["mangled"],
         shape=np.stack([rows[side] for side in SHAPE], axis=1),
         registers=rows["registers"],
         shared=rows["shared"],
