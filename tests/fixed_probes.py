@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.pages.findings.questions import questions
+from tui_probe.pages.findings_page import all_questions
 from tui_probe.pages.views import kinds
 from tui_probe.probe_files.folders import built_in_files
 
@@ -42,4 +42,4 @@ def fixed_probes() -> Iterator[None]:
 def _forget() -> None:
     """What was read of the probes that are known."""
     kinds.cache_clear()
-    questions.cache_clear()
+    all_questions.cache_clear()

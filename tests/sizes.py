@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from tests.golden import golden
 from tui_probe.draw.spans import to_ascii
 from tui_probe.draw.view import View
-from tui_probe.pages.views.output import text_lines, view_lines
+from tui_probe.pages.view_output import text_lines, view_lines
 
 WIDTHS = (80, 120, 200)
 RULE = re.compile(r"─[─ ]*")

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 import tui_probe
-from tui_probe.engine.kernel_file import read_kernel_file
+from tui_probe.engine.image_kernels import read_kernel_file
 from tui_probe.errors import ProbeError, TraceError
-from tui_probe.evals.collected import FILE, read_collected
-from tui_probe.evals.latency.calls import read_table
-from tui_probe.evals.opening import evaluate
+from tui_probe.evals.dmat.page_map import read_page_map
+from tui_probe.evals.evaluation import evaluate
+from tui_probe.evals.inputs import COLLECTED_FILE, read_collected
+from tui_probe.evals.latency.answer import read_median_table
 from tui_probe.input_limits import ACCESSES, LIMITS
 from tui_probe.launcher.control import page_of_trace
-from tui_probe.trace.kernels import read_kernel_info
-from tui_probe.trace.page_map import read_page_map
-from tui_probe.ui.help_pages import page_of
+from tui_probe.trace.kernel_files import read_kernel_info
+from tui_probe.ui.help_text import help_page
 
 PACKAGE = Path(tui_probe.__file__).parent
 READING = ("analysis", "api", "evals", "nsight", "pages", "probekit", "trace", "ui")
@@ -28,9 +28,9 @@ READING = ("analysis", "api", "evals", "nsight", "pages", "probekit", "trace", "
 UNBOUNDED = {"read_bytes", "read_text", "readlines", "decompress", "fromfile"}
 EXCEPTIONS = {
     "evals/critical/answer.py": "read",  # of a Program, not of a file
-    "trace/process.py": "read_bytes",  # of /proc
-    "trace/state_folder.py": "read_text",  # our own file
-    "trace/trace_folder.py": "read",  # what this run wrote
+    "trace/run_info.py": "read_bytes",  # of /proc
+    "trace/user_state.py": "read_text",  # our own file
+    "trace/plain_file.py": "read",  # what this run wrote
     "ui/app.py": "read",  # of a mark on the screen
 }
 FIVE_GB = 5 << 30
@@ -39,8 +39,8 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "kernels": ("x.so", read_kernel_file),
     "page map": ("x.dmat", read_page_map),
     "kernel.info": ("kernel.info", read_kernel_info),
-    "collection": (FILE, lambda path: read_collected(path.parent)),
-    "medians": ("x.csv", read_table),
+    "collection": (COLLECTED_FILE, lambda path: read_collected(path.parent)),
+    "medians": ("x.csv", read_median_table),
     "accesses": ("x.json", lambda path: evaluate("dmat", path)),
 }
 
@@ -60,7 +60,7 @@ def test_check_refuses_large_file_of_other_kind_by_its_start(tmp_path: Path, mon
     path = tmp_path / "x.so"
     with path.open("wb") as sparse:
         sparse.truncate(1 << 30)
-    monkeypatch.setattr("tui_probe.engine.kernel_file.read_within", None)  # which would take 1 GiB
+    monkeypatch.setattr("tui_probe.engine.image_kernels.read_within", None)  # which would take 1 GiB
     with pytest.raises(ProbeError, match=r"x\.so: the image \(1073741824 bytes, .* is no cubin, fatbin or PTX"):
         read_kernel_file(path)
 
@@ -81,7 +81,7 @@ def test_packed_accesses_are_unpacked_up_to_limit(tmp_path: Path, monkeypatch: p
 
 
 def test_help_lists_all_limits() -> None:
-    page = page_of("formats")
+    page = help_page("formats")
     assert len(LIMITS) > 20
     for limit in LIMITS:
         assert f"| {limit.subject} | {limit.size} | {limit.above} |" in page

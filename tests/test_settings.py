@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_probe.cli import run_options
-from tui_probe.probe_files.folders import DEFAULT
+from tui_probe.probe_files.folders import DEFAULT_PROBE
 from tui_probe.settings import SETTINGS, Settings, read_settings, readme_section, settings_path
 from tui_probe.ui import keys
 
@@ -34,7 +34,7 @@ def test_all_settings_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     settings = read_settings(write(tmp_path, text))
     assert settings.problems == ()
     assert (settings.palette, settings.ascii, settings.low_bandwidth, settings.mouse) == ("light", True, True, False)
-    assert (settings.trace_dir, settings.probe) == (Path("/home/ada/traces"), DEFAULT)
+    assert (settings.trace_dir, settings.probe) == (Path("/home/ada/traces"), DEFAULT_PROBE)
     assert settings.keys == {"sort": ("ctrl+s",)}
 
 
@@ -136,7 +136,7 @@ def test_the_readme_section_names_every_setting() -> None:
 
 def test_limits_of_a_run_come_from_the_command_line_before_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(max_trace_bytes="2G", max_result_files="none", max_log_bytes="0", max_write_rate="30M")
-    monkeypatch.setattr(run_options, "chosen_settings", lambda: settings)
+    monkeypatch.setattr(run_options, "user_settings", lambda: settings)
     names = (
         "max_trace_bytes", "max_result_files", "max_log_bytes", "max_write_rate", "max_probe_memory", "max_host_memory",
     )  # fmt: skip
@@ -145,5 +145,5 @@ def test_limits_of_a_run_come_from_the_command_line_before_the_settings(monkeypa
         "max_trace_bytes": 2 << 30, "max_result_files": 7, "max_log_bytes": 0, "max_write_rate": 30 << 20,
         "shares": False,
     }  # fmt: skip
-    monkeypatch.setattr(run_options, "chosen_settings", Settings)
+    monkeypatch.setattr(run_options, "user_settings", Settings)
     assert run_options.limits_of(argparse.Namespace(**dict.fromkeys(names))) == {"shares": True}

@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("tui_probe", "probes")
 FRONT_ENDS = ("tui_probe.cli.", "tui_probe.ui.")
-ARRAYS_IN_FRONT_ENDS = {"tui_probe.ui.log_reading"}  # the numbers of the lines that a filter of a log chose
+ARRAYS_IN_FRONT_ENDS = {"tui_probe.ui.views.log"}  # the numbers of the lines that a filter of a log chose
 
 
 def imports(root: Path) -> dict[str, set[str]]:

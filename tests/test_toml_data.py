@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from tests.attack.test_memory import bounded
 from tui_probe.errors import ProbeFileError
-from tui_probe.input_limits import PROBE_FILE, TOML_KEY
+from tui_probe.input_limits import PROBE_FILE, TOML_KEY, parse_toml
 from tui_probe.probe_files.loading import load_probe
-from tui_probe.toml_data import parse_toml
 
 PARTS = 100_000
 WORDS = st.text(st.sampled_from("ab_-.\"'\\ \t\n=[]{}#,1é"), max_size=60)

@@ -21,11 +21,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from tui_probe.api.evaluations import evaluate
     from tui_probe.api.kernels import Kernel
     from tui_probe.api.launches import Launch
     from tui_probe.api.results import Result
-    from tui_probe.api.traces import Trace
+    from tui_probe.api.traces import Trace, evaluate
     from tui_probe.api.traces import open_trace as open  # noqa: A004 - tui_probe.open, as gzip.open
     from tui_probe.errors import ChoiceError, ProbeError, TraceError
 
@@ -51,7 +50,7 @@ _PLACES: Final = {
     "Result": ("tui_probe.api.results", "Result"),
     "Trace": ("tui_probe.api.traces", "Trace"),
     "TraceError": ("tui_probe.errors", "TraceError"),
-    "evaluate": ("tui_probe.api.evaluations", "evaluate"),
+    "evaluate": ("tui_probe.api.traces", "evaluate"),
     "open": ("tui_probe.api.traces", "open_trace"),
 }
 """Where public names are. They are imported when they are first asked for: the command line needs none of them, and

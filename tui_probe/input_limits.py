@@ -1,4 +1,4 @@
-"""Limits of readers: the most that one file from elsewhere may cost.
+"""Limits of readers: the most that one file from elsewhere may cost; JSON and TOML are parsed within them.
 
 Readers of traces, probes, settings and files of other profilers take their limits from here; the others stream.
 ``tui-probe help formats`` lists all of ``LIMITS``.
@@ -6,7 +6,10 @@ Readers of traces, probes, settings and files of other profilers take their limi
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+import json
+import re
+import tomllib
+from typing import Any, Final, NamedTuple
 
 _UNITS: Final = ((20, "GiB"), (10, "MiB"), (0, "KiB"))
 
@@ -69,3 +72,30 @@ def markdown_table() -> str:
     """All limits, for the help."""
     rows = [f"| {limit.subject} | {limit.size} | {limit.above} |" for limit in LIMITS]
     return "\n".join(["| Input | Limit | Above it |", "|---|---|---|", *rows])
+
+
+def parse_json(text: str | bytes) -> Any:
+    """As ``json.loads``. Raises ValueError for all that is no JSON, and for what nests deeper than Python follows."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it nests too deep") from None
+
+
+_KEY_PART: Final = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.){0,64}+"|'[^'\n]{0,64}+')[ \t]{0,64}+"""
+"""Of quoted parts the short ones: there are few of the others in a file, and a search for their ends costs time."""
+_LONG_KEY: Final = re.compile(rf"(?<![\w-])(?:{_KEY_PART}\.[ \t]{{0,64}}+){{{TOML_KEY.most}}}")
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """As ``tomllib.loads``. Raises ValueError for all that is not TOML, nests too deep, or has a key of too many parts.
+
+    The time that ``tomllib`` takes for a key grows with the square of its parts.
+    """
+    if long_key := _LONG_KEY.search(text):
+        line = text.count("\n", 0, long_key.start()) + 1
+        raise ValueError(f"line {line}: a key with more than {TOML_KEY.most} parts")
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it nests too deep") from None

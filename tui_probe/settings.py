@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tui_probe.input_limits import PROBE_FILE
-from tui_probe.probe_files.folders import DEFAULT
-from tui_probe.toml_data import parse_toml
+from tui_probe.input_limits import PROBE_FILE, parse_toml
+from tui_probe.probe_files.folders import DEFAULT_PROBE
 from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:
@@ -96,7 +95,8 @@ SETTINGS = (
             "use the mouse (selecting text then needs Shift)", "mouse = false"),
     Setting("trace_dir", Path, "`./trace`", "folder in which `run` makes traces, and where `watch` and the home screen "
             "look for them", 'trace_dir = "~/traces"'),
-    Setting("probe", str, f"`{DEFAULT}`", "probe of `run` and of the home screen's form", f'probe = "{DEFAULT}"'),
+    Setting("probe", str, f"`{DEFAULT_PROBE}`", "probe of `run` and of the home screen's form",
+            f'probe = "{DEFAULT_PROBE}"'),
     Setting("launches", str, "`auto`", "launches of each kernel that `run` probes: `auto`, `all`, or a list such as "
             "`0-9,20`", 'launches = "all"'),
     Setting("bandwidth", Path, "none", "what `tui-probe bandwidth --format json` wrote on this machine, for `roofline`",

@@ -2,15 +2,171 @@
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
+from tui_probe.draw import units
+from tui_probe.probekit.finding import Finding
+from tui_probe.probekit.lines import LineMeasure, LineRows, LineSpec, longest_waits, ranked_rows
+from tui_probe.probekit.metric import Metric, metrics_by_line, where_known
 from tui_probe.probekit.probe import Probe, Question
+from tui_probe.probekit.probe_results import cycles_text
+from tui_probe.probekit.result_tables import count_kind
+from tui_probe.records.counter_sums import CountsByLine, line_sums, line_totals, ratio, site_dtype, worst_line
 
-from .analysis import analyse
-from .findings import findings
-from .lines import LINES
-from .metrics import METRICS
-from .view import WAITS, notes
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from tui_probe.probekit.lines import LineValue
+    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.records.counter_sums import LineSums
+    from tui_probe.trace.results import Result
+
+# Waits for asynchronous work: the cycles that warps spend at each place where they wait for it.
+#
+#     waited          sum over warps of (clock after - clock before)                       SM clock cycles
+#     waits           how often warps came through, each counted once per warp
+#     cycles per wait = waited / waits
+#
+# What is waited for is told by the instruction: phases of an ``mbarrier``, groups of ``cp.async``, of
+# ``cp.async.bulk``, of ``wgmma``.
+
+SITE: Final = site_dtype("waited", "waits")
+"""What ``async_wait`` keeps for each place."""
+KINDS: Final = {"mbarrier": "mbarrier", "cp.async.bulk": "bulk", "cp.async": "cp_async", "wgmma": "wgmma"}
+"""What is waited for, by how the opcode begins; the first that fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncWaits:
+    """Cycles and waits of one launch or place. ``by_kind`` has the cycles of each kind that the kernel waits for."""
+
+    waited: int
+    waits: int
+    by_kind: dict[str, int]
+    threads_missing: int = 0
+
+    @property
+    def cycles_per_wait(self) -> float | None:
+        """Mean wait."""
+        return ratio(self.waited, self.waits)
+
+
+def kind_of(opcode: str | None) -> str | None:
+    """What an instruction waits for, one of ``KINDS``; None if its opcode is not known."""
+    return next((kind for begin, kind in KINDS.items() if f"{opcode}.".startswith(f"{begin}.")), None)
+
+
+def analyse(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[AsyncWaits]:
+    """The waits of a launch by line; see :func:`by_line.line_sums`. Raises TraceError."""
+    lines = line_sums(result, SITE, "async_wait", sites, folder)
+    by_kind: dict[str, int] = {}
+    for line in lines:
+        if (kind := kind_of(line.opcode)) is not None:
+            by_kind[kind] = by_kind.get(kind, 0) + line.sums["waited"]
+    whole = AsyncWaits(**line_totals(lines, SITE), by_kind=by_kind)
+    return CountsByLine(whole, lines, worst_line(lines, lambda line: line.sums["waited"] or None))
+
+
+def of_line(line: LineSums) -> AsyncWaits:
+    """The waits at one place."""
+    kind = kind_of(line.opcode)
+    return AsyncWaits(**line.sums, by_kind={kind: line.sums["waited"]} if kind else {})
+
+
+_TITLES: Final = {
+    "mbarrier": "at mbarriers",
+    "bulk": "for bulk copies",
+    "cp_async": "for cp.async",
+    "wgmma": "for wgmma",
+}
+
+
+def _waited_for(kind: str) -> Callable[[AsyncWaits], int | None]:
+    return lambda found: found.by_kind.get(kind)
+
+
+_LAUNCH_METRICS: Final = (
+    Metric("waits", "waits"),
+    Metric("cycles_per_wait", "cycles per wait", better="lower", over_launches="mean", clocked=True),
+    Metric("waited", "waited", "cycles", better="lower"),
+    *(
+        Metric(f"waited_{kind}", _TITLES[kind], "cycles", better="lower", read=_waited_for(kind), shown=where_known)
+        for kind in KINDS.values()
+    ),
+)
+METRICS: Final = metrics_by_line(_LAUNCH_METRICS, "most cycles")
+
+
+def findings(of: ProbeResult, found: CountsByLine[AsyncWaits]) -> Iterator[Finding]:
+    """The place that costs most, then all."""
+    if found.worst is not None:
+        line = found.worst[0]
+        mean = of_line(line).cycles_per_wait
+        values = {"cycles_per_wait": mean}
+        yield longest_waits("worst_wait", "longest waits", line, found.whole.waited, mean, values)
+    yield _all_waits(of, found.whole)
+
+
+def _all_waits(of: ProbeResult, found: AsyncWaits) -> Finding:
+    words = "no warp waited for asynchronous work"
+    if found.waits:
+        mean = cycles_text(found.cycles_per_wait or 0, of.clock_khz)
+        words = f"{units.count(found.waits)} by warps, {mean} each on average"
+    values = {"waited": found.waited, "waits": found.waits}
+    return Finding("async_waits", "waits", words, "", values=values)
+
+
+def _rows(of: ProbeResult, counted: CountsByLine[AsyncWaits]) -> LineRows:
+    del of
+    rows = ranked_rows(counted.lines, lambda line: of_line(line).waited, _line_values)
+    return LineRows(rows, ["cycles of all warps together, from reaching a wait to coming through"])
+
+
+def _line_values(line: LineSums) -> dict[str, LineValue]:
+    each = of_line(line)
+    return {
+        "cycles": each.waited,
+        "waits": each.waits,
+        "cycles per wait": each.cycles_per_wait,
+        "for": kind_of(line.opcode),
+    }
+
+
+LINES: Final = LineSpec(
+    (
+        LineMeasure("share"),
+        LineMeasure("cycles", "sum"),
+        LineMeasure("waits", "sum", better="neither"),
+        LineMeasure("cycles per wait", "ratio", ("cycles", "waits")),
+        LineMeasure("for", "first", better="neither"),
+    ),
+    "cycles",
+    _rows,
+)
+
+
+def notes(found: CountsByLine[AsyncWaits]) -> list[str]:
+    """The newest launch in words."""
+    if not found.whole.waits:
+        return ["newest launch: no warp waited for asynchronous work"]
+    mean = f"{found.whole.cycles_per_wait or 0:.0f}"
+    return [f"newest launch: {units.counted(found.whole.waits, 'wait')} by warps, {mean} cycles each on average"]
+
+
+WAITS: Final = count_kind(
+    "waits",
+    "Waits",
+    "cycles that warps waited for copies, mbarriers and wgmma",
+    (
+        "Cycles from reaching a wait to coming through, summed over warps: at mbarriers, for groups of cp.async and of"
+        " bulk copies, for wgmma. Little is good: then copies and products are there when warps ask for them. A wait"
+        " takes some tens of cycles even where all is there already.",
+    ),
+    order=60,
+)
+
 
 PROBES: Final = (
     Probe(

@@ -2,15 +2,185 @@
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
-from tui_probe.probekit.probe import Probe, Question
+import numpy as np
 
-from .analysis import analyse, analyse_lines
-from .findings import findings, findings_by_line
-from .lines import LINES
-from .metrics import BY_LINE, METRICS
-from .waits import waits
+from tui_probe.draw import units
+from tui_probe.probekit.finding import Finding
+from tui_probe.probekit.lines import LineMeasure, LineRows, LineSpec, longest_waits, ranked_rows
+from tui_probe.probekit.metric import Metric, metrics_by_line, where_known
+from tui_probe.probekit.probe import Probe, Question, Waits
+from tui_probe.probekit.probe_results import cycles_text
+from tui_probe.probekit.record_counts import DETAIL_ADVICE, sampled_blocks_text
+from tui_probe.records.counter_sums import (
+    CountsByLine,
+    line_sums,
+    line_totals,
+    ratio,
+    site_dtype,
+    sum_records,
+    sums_dtype,
+    warp_records,
+    worst_line,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from tui_probe.draw.view import Progress
+    from tui_probe.probekit.lines import LineValue
+    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.records.counter_sums import LineSums
+    from tui_probe.trace.results import Result
+
+# Barrier waits: the cycles that warps spend at barriers.
+#
+#     waited          sum over warps and barriers of (clock after - clock before)          SM clock cycles
+#     barriers        barriers that warps came through, each counted once per warp
+#     cycles per barrier = waited / barriers
+#     most of a warp  the largest ``waited`` of one warp
+#
+# A warp that is last at every barrier waits little: what the others wait tells how uneven the work is.
+
+_PROBE: Final = "barrier_wait"
+RECORD: Final = np.dtype([("waited", "<u8"), ("barriers", "<u4"), ("threads", "<u4")])
+"""What ``barrier_wait`` saves for each warp."""
+REDUCED: Final = sums_dtype(RECORD, "longest")
+"""What is kept of a launch: sums, and the most that one warp waited."""
+SITE: Final = site_dtype("waited", "barriers")
+"""What ``barrier_wait_by_line`` keeps for each barrier."""
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierWaits:
+    """Cycles and barriers of one launch.
+
+    ``longest`` is the most that one warp waited in all; None if it was counted by barrier and not by warp.
+    """
+
+    waited: int
+    barriers: int
+    longest: int | None
+    threads_missing: int
+
+    @property
+    def cycles_per_barrier(self) -> float | None:
+        """Mean wait."""
+        return ratio(self.waited, self.barriers)
+
+
+def analyse(result: Result) -> BarrierWaits:
+    """The waits of one launch; TraceError if map 0 holds no records of ``barrier_wait``."""
+    sums = sum_records(result, RECORD, _PROBE, REDUCED)
+    left = result.reduced(0, REDUCED)
+    by_warp = warp_records(result, RECORD, _PROBE)["waited"] if left is None else left.records["longest"]
+    longest = int(by_warp.max())
+    return BarrierWaits(**sums.totals, longest=longest, threads_missing=sums.threads_missing)
+
+
+def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[BarrierWaits]:
+    """The same by line, of ``barrier_wait_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
+    lines = line_sums(result, SITE, "barrier_wait_by_line", sites, folder)
+    whole = BarrierWaits(**line_totals(lines, SITE), longest=None, threads_missing=0)
+    return CountsByLine(whole, lines, worst_line(lines, lambda line: line.sums["waited"] or None))
+
+
+def of_line(line: LineSums) -> BarrierWaits:
+    """The waits at one barrier."""
+    return BarrierWaits(**line.sums, longest=None, threads_missing=0)
+
+
+METRICS: Final = (
+    Metric("barriers", "barriers"),
+    Metric("cycles_per_barrier", "cycles per barrier", better="lower", over_launches="mean", clocked=True),
+    Metric("waited", "waited", "cycles", better="lower"),
+    Metric("longest", "most of a warp", "cycles", better="lower", over_launches="largest", shown=where_known),
+)
+BY_LINE: Final = metrics_by_line(METRICS, "most cycles")
+
+
+def findings(of: ProbeResult, found: BarrierWaits) -> Iterator[Finding]:
+    """All barriers together."""
+    yield _all_barriers(of, found, "latency", "barriers" if found.barriers else "")
+
+
+def findings_by_line(of: ProbeResult, found: CountsByLine[BarrierWaits]) -> Iterator[Finding]:
+    """The barrier that costs most, then all."""
+    if found.worst is not None:
+        line = found.worst[0]
+        mean = of_line(line).cycles_per_barrier
+        values = {"cycles_per_barrier": mean}
+        yield longest_waits("worst_barrier", "worst barrier", line, found.whole.waited, mean, values)
+    yield _all_barriers(of, found.whole, "", "")
+
+
+def _all_barriers(of: ProbeResult, found: BarrierWaits, page: str, asks: str) -> Finding:
+    words = "no barrier was executed"
+    if found.barriers:
+        mean = cycles_text(found.cycles_per_barrier or 0, of.clock_khz)
+        words = f"{units.count(found.barriers)} passed by warps, {mean} waited at each on average"
+    values = {"waited": found.waited, "barriers": found.barriers, "longest": found.longest}
+    return Finding("barriers", "barriers", words, page, asks=asks, values=values)
+
+
+def _rows(of: ProbeResult, counted: CountsByLine[BarrierWaits]) -> LineRows:
+    del of
+    rows = ranked_rows(counted.lines, lambda line: of_line(line).waited, _line_values)
+    return LineRows(rows, ["cycles from reaching a barrier to passing it, summed over all warps"])
+
+
+def _line_values(line: LineSums) -> dict[str, LineValue]:
+    each = of_line(line)
+    return {
+        "cycles": each.waited,
+        "waits": each.barriers,
+        "cycles per wait": each.cycles_per_barrier,
+    }
+
+
+LINES: Final = LineSpec(
+    (
+        LineMeasure("share"),
+        LineMeasure("cycles", "sum"),
+        LineMeasure("waits", "sum", better="neither"),
+        LineMeasure("cycles per wait", "ratio", ("cycles", "waits")),
+    ),
+    "cycles",
+    _rows,
+)
+
+
+_LABELS: Final = ("one warp", "one barrier")
+
+
+def waits(of: ProbeResult, progress: Progress) -> Waits:
+    """Cycles that each warp waited in all, and on average at a barrier; not known of a launch whose sums were kept."""
+    progress(0.0)
+    if of.result.group(0) is not None:
+        return _of_sums(of)
+    records = warp_records(of.result, RECORD, of.probe)
+    left = records[records["threads"] > 0]
+    waited, barriers = left["waited"].astype(np.int64), left["barriers"].astype(np.int64)
+    met = barriers > 0
+    values = dict(zip(_LABELS, (waited, waited[met] // barriers[met]), strict=True))
+    words = f"{units.counted(len(left), 'warp')}, {units.counted(int(barriers.sum()), 'barrier')}"
+    missing = of.result.threads - int(left["threads"].sum(dtype=np.int64))
+    return Waits(of.which, values, words + _left_out(of, missing))
+
+
+def _of_sums(of: ProbeResult) -> Waits:
+    found = analyse(of.result)
+    words = units.counted(found.barriers, "barrier") + _left_out(of, found.threads_missing)
+    return Waits(of.which, {}, f"{words}; of each warp: {DETAIL_ADVICE}", _LABELS)
+
+
+def _left_out(of: ProbeResult, threads_missing: int) -> str:
+    words = f", excluding {units.counted(threads_missing, 'thread')} that did not exit" if threads_missing else ""
+    return words + (f"; {sampled_blocks_text(of.result.sample)}" if of.result.sample else "")
+
 
 PROBES: Final = (
     Probe(

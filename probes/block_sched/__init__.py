@@ -1,19 +1,117 @@
-"""Block scheduling: how long the block slots of each SM ran a block, and how long they waited for the next one."""
+"""Block scheduling: the probe, its metrics and its findings."""
 
 from __future__ import annotations
 
-from typing import Final
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
 
+from tui_probe.draw import units
+from tui_probe.probekit.finding import Finding, Gain
+from tui_probe.probekit.metric import Metric, where_any
 from tui_probe.probekit.probe import Probe, Question
-from tui_probe.probekit.timelines.waits import timeline_waits
+from tui_probe.probekit.probe_results import cycles_text
+from tui_probe.probekit.timelines.findings import idle_sms_findings, tail_finding, timeline_waits
+from tui_probe.probekit.timelines.launch import launch_timeline
+from tui_probe.records.block_times import SLOT_TIME_LABELS
+from tui_probe.records.distribution import distribution
 
-from .analysis import analyse
-from .findings import findings
-from .metrics import METRICS
-from .report import REPORT
-from .timeline import of_launch
-from .view import BLOCKS
-from .words import schedule_line
+from .analysis import analyse, of_launch, timeline_of
+from .view import BLOCKS, REPORT, schedule_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.records.timeline import Timeline
+
+    from .analysis import BlockSchedule
+
+_EXCLUDED_COUNTS: Final = (
+    ("warps_missing", "warps without a record"),
+    ("blocks_missing", "blocks without a record"),
+    ("blocks_astray", "blocks that changed SM"),
+)
+
+
+def _cycles(name: str) -> Metric:
+    read = attrgetter(name)
+    alone = f"{SLOT_TIME_LABELS[name]} cycles"
+    return Metric(f"{name}_cycles", SLOT_TIME_LABELS[name], "cycles", "lower", "mean", read=read, alone=alone)
+
+
+METRICS: Final = (
+    *map(_cycles, SLOT_TIME_LABELS),
+    Metric(
+        "span_cycles",
+        "span",
+        "cycles",
+        better="lower",
+        over_launches="mean",
+        quantity="launch cycles",
+        read=attrgetter("span"),
+    ),
+    *(Metric(key, words, shown=where_any) for key, words in _EXCLUDED_COUNTS),
+)
+
+
+_FLAGGED_SHARE: Final = 0.05
+"""The part of a launch from which on what scheduling costs stands out."""
+_FLAGGED_RATIO: Final = 1.25
+"""Times the median from which on the slowest block is worth a look."""
+
+
+def findings(of: ProbeResult, schedule: BlockSchedule) -> Iterator[Finding]:
+    """All of it, in this order."""
+    timeline = timeline_of(of.result, device_sms=of.sms, one_clock=of.simulated)
+    yield _slots(of, schedule)
+    yield from tail_finding(timeline, "stragglers")
+    yield from _slowest_block(of, timeline)
+    yield from idle_sms_findings(timeline)
+    yield from _waves(of, timeline)
+
+
+def _slots(of: ProbeResult, schedule: BlockSchedule) -> Finding:
+    span = schedule.span or 1.0
+    parts = {name: getattr(schedule, name) / span for name in SLOT_TIME_LABELS}
+    both = parts["ramp"] + parts["tail"]
+    running, scheduling, idle = units.percents((parts["running"], parts["scheduling"], both))
+    words = f"running {running}, scheduling {scheduling}, filling and emptying {idle}"
+    words += f" of {cycles_text(schedule.span, of.clock_khz)} per SM"
+    much = parts["scheduling"] > _FLAGGED_SHARE
+    values = {**parts, "cycles": schedule.span}
+    lost = schedule.scheduling + schedule.tail
+    gain = Gain(lost, span, "cycles") if lost > 0 else None
+    return Finding("slots", "block slots", words, "blocks", stands_out=much, values=values, gain=gain)
+
+
+def _slowest_block(of: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
+    blocks, lengths = timeline.blocks, distribution(timeline.blocks.duration)
+    if lengths is None or not lengths.median:
+        return
+    worst = int(blocks.duration.argmax())
+    times = float(blocks.duration[worst]) / lengths.median
+    name = launch_timeline(of, timeline).block_words
+    words = f"all of {cycles_text(lengths.median, of.clock_khz)}"
+    if lengths.most > lengths.least:
+        words = f"{name(int(blocks.block[worst]))} on SM {blocks.sm[worst]}, {times:.2f}× the median of "
+        words += cycles_text(lengths.median, of.clock_khz)
+    values = {"block": int(blocks.block[worst]), "cycles": int(blocks.duration[worst]), "median": lengths.median}
+    label = "slowest block" if lengths.most > lengths.least else "blocks"
+    late = lengths.most > max(lengths.fence, _FLAGGED_RATIO * lengths.median)
+    asks = "stragglers" if late else ""
+    block = int(blocks.block[worst]) if lengths.most > lengths.least else None
+    yield Finding("slowest_block", label, words, "timeline", None, late, asks, values, block=block)
+
+
+def _waves(of: ProbeResult, timeline: Timeline) -> Iterator[Finding]:
+    """How often the blocks of the grid fill the GPU: the last wave is seldom full."""
+    at_once = of.kernel.blocks_per_sm_probed or of.kernel.blocks_per_sm
+    if not at_once or not of.sms:
+        return
+    waves = timeline.grid_blocks / (at_once * of.sms)
+    words = f"{waves:.2f}: {units.counted(timeline.grid_blocks, 'block')}, {at_once} at once on each of {of.sms} SMs"
+    yield Finding("waves", "waves", words, values={"waves": waves})
+
 
 PROBES: Final = (
     Probe(

@@ -34,18 +34,24 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 import numpy as np
 
-from tui_probe.analysis import slots
-from tui_probe.analysis.slots import slot_reuse
-from tui_probe.analysis.sms import sms_of
 from tui_probe.errors import TraceError
+from tui_probe.probekit.timelines.launch import launch_timeline
+from tui_probe.records import block_times
+from tui_probe.records.block_times import slot_reuse
+from tui_probe.records.sm_clocks import clock_domains, distinct_sms, shared_clock
+from tui_probe.records.timeline import timeline, timeline_of_blocks
+from tui_probe.trace.result_file import Reduced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
-    from tui_probe.analysis.slots import BlockTimes
-    from tui_probe.trace.result_reduced import Reduced
+    from tui_probe.draw.view import Progress
+    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.probekit.timelines.launch import LaunchTimeline
+    from tui_probe.records.block_times import BlockTimes
+    from tui_probe.records.timeline import Timeline
     from tui_probe.trace.results import Result
 
 RECORD: Final = np.dtype([("start", "<u8"), ("elapsed", "<u4"), ("sm", "<u4")])
@@ -160,7 +166,7 @@ def _tally(result: Result, parts: Iterable[BlockTimes]) -> _Sms:
         ran = np.concatenate((numbers, part.sm[part.valid]))
         each = np.concatenate((blocks, np.ones(len(ran) - len(numbers), "i8")))
         try:
-            found, which = sms_of(ran)
+            found, which = distinct_sms(ran)
         except TraceError as error:
             raise TraceError(f"{result.path}: {error}") from None
         numbers = found.astype("u4")
@@ -206,14 +212,14 @@ def block_times_in_parts(result: Result, map_index: int = 0) -> Iterator[BlockTi
     counted."""
     left = result.reduced(map_index, RECORD) if result.maps else _no_maps(result)
     if left is not None:
-        return slots.block_times_in_parts(_of_blocks(result, left))
+        return block_times.reduced_block_times_in_batches(_of_blocks(result, left))
     records = result.one_record(map_index, RECORD)
-    return slots.times_in_parts(records["start"], records["elapsed"], records["sm"])
+    return block_times.warp_block_times_in_batches(records["start"], records["elapsed"], records["sm"])
 
 
 def blocks_of(result: Result, left: Reduced) -> BlockTimes:
     """Start, end and SM of each block where one record per block was kept, as probe.toml says."""
-    return slots.times_of_blocks(_of_blocks(result, left))
+    return block_times.block_times_from_reduced(_of_blocks(result, left))
 
 
 def _of_blocks(result: Result, left: Reduced) -> Reduced:
@@ -244,3 +250,29 @@ def _schedule_of_sm(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> tuple
         ]
     )
     return (taken, *(cycles / taken))
+
+
+def timeline_of(result: Result, *, device_sms: int | None = None, one_clock: bool = False) -> Timeline:
+    """The timeline of a ``block_sched`` result. Raises TraceError if the result holds nothing of that probe.
+
+    ``device_sms`` is how many SMs the device has, None if the trace does not tell; ``one_clock`` says that all SMs
+    count with one clock, as those of the simulated GPU do.
+    """
+    if not result.maps:
+        raise TraceError(f"{result.path}: it has no map, so no records of block_sched")
+    found = result.reduced(0, RECORD) or result.one_record(0, RECORD)
+    clocks = shared_clock if one_clock else clock_domains
+    try:
+        if isinstance(found, Reduced):
+            return timeline_of_blocks(blocks_of(result, found), clocks, device_sms=device_sms, sample=result.sample)
+        return timeline(
+            found["start"], found["elapsed"], found["sm"], clocks, device_sms=device_sms, sample=result.sample
+        )
+    except TraceError as error:
+        raise TraceError(f"{result.path}: {error}") from error
+
+
+def of_launch(of: ProbeResult, progress: Progress) -> LaunchTimeline:
+    """The timeline of a launch, and what is known of it besides."""
+    progress(0.0)
+    return launch_timeline(of, timeline_of(of.result, device_sms=of.sms, one_clock=of.simulated))

@@ -1,41 +1,191 @@
-"""How block slots spent a launch: the distribution of block times and of gaps, and a bar for each SM."""
+"""The block schedule of a launch as text and as a page: a bar per SM, distributions, the report of a trace."""
 
 from __future__ import annotations
 
-from itertools import groupby
+from itertools import chain, groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.analysis.distribution import distribution
-from tui_probe.analysis.slots import PARTS
 from tui_probe.draw import units
 from tui_probe.draw.charts import cdf_chart
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.spans import wrap
+from tui_probe.draw.spans import hang_line, pad, width, wrap
+from tui_probe.draw.table import Column, safe
+from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document
 from tui_probe.probekit import probe_results
-from tui_probe.probekit.distributions import distribution_head, distribution_row
-from tui_probe.probekit.probe_results import cycles_words
-from tui_probe.probekit.timelines.waits import gaps
-from tui_probe.probekit.views import probe_view
+from tui_probe.probekit.measured import analyse_result, analyse_results, known_probe
+from tui_probe.probekit.page_kinds import TracePage
+from tui_probe.probekit.probe_results import cycles_text
+from tui_probe.probekit.probe_view import probe_view
+from tui_probe.probekit.result_tables import distribution_head, distribution_row, kernel_result_lines
+from tui_probe.probekit.timelines.findings import slot_gaps
+from tui_probe.records.block_times import SLOT_TIME_LABELS
+from tui_probe.records.distribution import distribution
 
-from .analysis import analyse
-from .timeline import timeline_of
-from .words import IDLE, LEGEND, RUNNING, SCHEDULING, schedule_line, sm_lines, sm_record
+from .analysis import analyse, timeline_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
-    from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.measured import AnalysedResult
+    from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.trace.model import Kernel, Trace
+
+    from .analysis import BlockSchedule
+
+RUNNING, SCHEDULING, IDLE = "█", "▒", "░"
+LEGEND: Final = f"{RUNNING} running, {SCHEDULING} scheduling, {IDLE} filling and emptying"
+_SM_COLUMNS: Final = ("SM", "blocks", "slots", *SLOT_TIME_LABELS.values())
+_MIN_BAR_CELLS: Final = 10
+
+
+def schedule_line(schedule: BlockSchedule) -> str:
+    """``64 blocks, running 120 cycles per slot, scheduling 0``, and what it leaves out."""
+    counts = (
+        (schedule.warps_missing, "warp", "without a record left out"),
+        (schedule.blocks_missing, "block", "without a record left out"),
+        (schedule.blocks_astray, "block", "that changed SM left out"),
+    )
+    left_out = [f"{units.counted(count, noun)} {why}" for count, noun, why in counts if count]
+    running, scheduling = (units.count(round(cycles)) for cycles in (schedule.running, schedule.scheduling))
+    words = f"{units.counted(schedule.blocks, 'block')}, running {running} cycles per slot, scheduling {scheduling}"
+    return "; ".join([words, *left_out])
+
+
+def sm_lines(schedule: BlockSchedule, cells: int) -> list[str]:
+    """One line per SM: blocks, slots, cycles per slot, and a bar of these on the scale of the SM that took longest."""
+    rows = [
+        [f"{number}" for number in numbers[:3]] + [f"{cycles:.0f}" for cycles in numbers[3:]]
+        for numbers in zip(
+            schedule.sm.tolist(),
+            schedule.sm_blocks.tolist(),
+            schedule.sm_slots.tolist(),
+            schedule.sm_running.tolist(),
+            schedule.sm_scheduling.tolist(),
+            schedule.sm_ramp.tolist(),
+            schedule.sm_tail.tolist(),
+            strict=True,
+        )
+    ]
+    widths = [max(width(row[i]) for row in [list(_SM_COLUMNS), *rows]) for i in range(len(_SM_COLUMNS))]
+    room = cells - sum(widths) - 2 * len(widths)
+    longest = float(schedule.sm_span.max())
+    lines = [_joined(_SM_COLUMNS, widths)]
+    idle = schedule.sm_ramp + schedule.sm_tail
+    for row, *parts in zip(rows, schedule.sm_running, schedule.sm_scheduling, idle, strict=True):
+        drawn = bar([float(part) for part in parts], longest, room) if room >= _MIN_BAR_CELLS else ""
+        lines.append(f"{_joined(row, widths)}  {drawn}".rstrip())
+    return lines
+
+
+def bar(parts: list[float], whole: float, cells: int) -> str:
+    """Running, scheduling and idle cycles one after another, ``whole`` cycles being all ``cells``.
+
+    Ends are rounded, not lengths, so that the whole bar is as long as the sum asks for.
+    """
+    drawn, total, begin = "", 0.0, 0
+    for part, sign in zip(parts, (RUNNING, SCHEDULING, IDLE), strict=True):
+        total += part
+        end = round(total / whole * cells) if whole else 0
+        drawn += sign * (end - begin)
+        begin = end
+    return drawn
+
+
+def sm_record(schedule: BlockSchedule) -> dict[str, list[float]]:
+    """The SMs as data, one list per SM for each figure; cycles are means over the slots of an SM."""
+    return {
+        "sm": schedule.sm.tolist(),
+        "blocks": schedule.sm_blocks.tolist(),
+        "slots": schedule.sm_slots.tolist(),
+        "running": schedule.sm_running.tolist(),
+        "scheduling": schedule.sm_scheduling.tolist(),
+        "ramp": schedule.sm_ramp.tolist(),
+        "tail": schedule.sm_tail.tolist(),
+    }
+
+
+def _joined(texts: list[str] | tuple[str, ...], widths: list[int]) -> str:
+    return "  ".join(pad(text, cells, right=True) for text, cells in zip(texts, widths, strict=True))
+
+
+_CYCLE_COLUMNS: Final = {**SLOT_TIME_LABELS, "span": "span"}
+_COUNT_COLUMNS: Final = ("warps_missing", "blocks_missing", "blocks_astray")
+
+
+def _kernels(trace: Trace) -> list[Kernel]:
+    """Those that this probe has results of."""
+    kernels = chain.from_iterable(kernel.by_probe() for kernel in trace.kernels)
+    return [kernel for kernel in kernels if kernel.result_rows and _is_shown(kernel)]
+
+
+def _is_shown(kernel: Kernel) -> bool:
+    return any(page.name == REPORT.name for page in known_probe(kernel).pages)
+
+
+def _report_lines(trace: Trace, cells: int) -> Iterator[str]:
+    kernels = _kernels(trace)
+    if not kernels:
+        yield "No kernel has block schedules: run with -p block_sched."
+    for kernel in kernels:
+        yield f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 8)}"
+        yield from kernel_result_lines(trace, kernel, cells, len(kernels))
+        last = _latest_result(trace, kernel)
+        if last is not None:
+            yield ""
+            yield from hang_line(f"  SMs of {last.label}, cycles per slot: {LEGEND}", cells)
+            yield from (f"  {line}" for line in sm_lines(last.analysis, cells - 2))
+        yield ""
+
+
+def _latest_result(trace: Trace, kernel: Kernel) -> AnalysedResult | None:
+    """The newest result that can be read."""
+    results = (analyse_result(trace, kernel, row) for row in reversed(kernel.result_rows))
+    return next((result for result in results if result.analysis), None)
+
+
+def _report_rows(trace: Trace) -> Iterator[AnalysedResult]:
+    return chain.from_iterable(analyse_results(trace, kernel) for kernel in _kernels(trace))
+
+
+def _analysis_value(key: str) -> Callable[[AnalysedResult], Any]:
+    read = attrgetter(key)
+    return lambda result: None if result.analysis is None else read(result.analysis)
+
+
+def _cycles_text(key: str) -> Callable[[AnalysedResult], str]:
+    value = _analysis_value(key)
+    return lambda result: NOT_MEASURED if result.analysis is None else f"{value(result):.0f}"
+
+
+_REPORT_COLUMNS: Final[tuple[Column[AnalysedResult], ...]] = (
+    Column("kernel", lambda r: r.kernel.index, "#", lambda r: str(r.kernel.index)),
+    Column("name", lambda r: r.kernel.name),
+    Column("demangled", lambda r: r.kernel.demangled, "kernel", lambda r: r.kernel.demangled, False, 0, 16, shorten),
+    Column("launch", lambda r: r.launch.number if r.launch else None, "launch", lambda r: r.label, False),
+    Column("result", lambda r: f"result/{r.file}"),
+    Column("blocks", _analysis_value("blocks"), "blocks", _cycles_text("blocks")),
+    *(Column(key, _analysis_value(key), words, _cycles_text(key)) for key, words in _CYCLE_COLUMNS.items()),
+    *(Column(key, _analysis_value(key)) for key in _COUNT_COLUMNS),
+    Column("simulated", lambda r: r.kernel.trace.state.simulated),
+    Column("problem", lambda r: r.problem, "problem", lambda r: r.problem or "", False, 1, 20),
+    Column("sms", lambda r: None if r.analysis is None else sm_record(r.analysis), nested=True),
+)
+"""Cycles are means over the slots of an SM, and for a whole launch over SMs; ``sms`` has a list, one number per SM."""
+
+REPORT: Final = TracePage("blocks", _report_lines, _REPORT_COLUMNS, _report_rows)
+
 
 _ROLES: Final = {RUNNING: "hue0", SCHEDULING: "hue1", IDLE: "dim"}
 _CHART_ROWS: Final = 12
-_WIDEST_CHART: Final = 120
+_MAX_CHART_CELLS: Final = 120
 
 
 class Blocks(Document):
@@ -46,7 +196,7 @@ class Blocks(Document):
         self.found = found
         self.schedule = analyse(found.result)
         timeline = timeline_of(found.result, device_sms=found.sms, one_clock=found.simulated)
-        self.cycles, self.gaps = timeline.blocks.duration, gaps(timeline.blocks)
+        self.cycles, self.gaps = timeline.blocks.duration, slot_gaps(timeline.blocks)
         self.idle_sms = timeline.idle_sms
 
     def lines(self, width: int) -> Sequence[Line]:
@@ -69,7 +219,7 @@ class Blocks(Document):
         for label, values in (("one block", self.cycles), ("one gap", self.gaps), ("one SM", self.schedule.sm_span)):
             found = distribution(values)
             if found is not None:
-                lines.append(distribution_row(label, found, _whole))
+                lines.append(distribution_row(label, found, _whole_cycles))
         return lines
 
     def _line(self) -> str:
@@ -77,15 +227,15 @@ class Blocks(Document):
 
     def _shares(self) -> str:
         schedule = self.schedule
-        parts = units.percents([getattr(schedule, name) for name in PARTS], decimals=1)
-        shares = ", ".join(f"{words} {part}" for words, part in zip(PARTS.values(), parts, strict=True))
-        words = f"{cycles_words(schedule.span, self.found.clock_khz)} per SM: {shares}"
+        parts = units.percents([getattr(schedule, name) for name in SLOT_TIME_LABELS], decimals=1)
+        shares = ", ".join(f"{words} {part}" for words, part in zip(SLOT_TIME_LABELS.values(), parts, strict=True))
+        words = f"{cycles_text(schedule.span, self.found.clock_khz)} per SM: {shares}"
         if self.idle_sms:
             words += f"; {units.counted(len(self.idle_sms), 'SM')} ran nothing"
         return words
 
     def _chart(self, width: int) -> list[str]:
-        return cdf_chart(self.cycles, min(width, _WIDEST_CHART), _CHART_ROWS, "cycles of a block")
+        return cdf_chart(self.cycles, min(width, _MAX_CHART_CELLS), _CHART_ROWS, "cycles of a block")
 
     def _sms(self, width: int) -> list[Line]:
         head: list[Line] = [((part, "dim"),) for part in wrap(f"SMs, cycles per slot: {LEGEND}", width)]
@@ -94,13 +244,13 @@ class Blocks(Document):
     def record(self) -> dict[str, Any]:
         """Totals (means over SMs, cycles per slot), distributions in cycles, and the SMs in columns."""
         schedule = self.schedule
-        names = ("blocks", *PARTS, "span")
+        names = ("blocks", *SLOT_TIME_LABELS, "span")
         counts = ("warps_missing", "blocks_missing", "blocks_astray")
         return {
             **{name: getattr(schedule, name) for name in (*names, *counts)},
             "idle_sms": self.idle_sms,
-            "block_cycles": _record(self.cycles),
-            "gap_cycles": _record(self.gaps),
+            "block_cycles": _distribution_record(self.cycles),
+            "gap_cycles": _distribution_record(self.gaps),
             "sms": sm_record(schedule),
         }
 
@@ -115,18 +265,18 @@ def _in_colour(line: str) -> Line:
     return tuple(("".join(signs), role) for role, signs in groupby(line, lambda sign: _ROLES.get(sign, "")))
 
 
-def _whole(cycles: float) -> str:
+def _whole_cycles(cycles: float) -> str:
     return units.count(round(cycles))
 
 
-def _record(values: NDArray[np.int64]) -> dict[str, float] | None:
+def _distribution_record(values: NDArray[np.int64]) -> dict[str, float] | None:
     found = distribution(values)
     return None if found is None else found.record()
 
 
-def _open(source: Source, progress: Progress) -> Blocks:
+def _open(source: ViewSource, progress: Progress) -> Blocks:
     progress(0.0)
-    return Blocks(probe_results.read(source))
+    return Blocks(probe_results.read_result(source))
 
 
 BLOCKS: Final = probe_view(

@@ -2,14 +2,180 @@
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
+from tui_probe.probekit.finding import Finding, place
+from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
+from tui_probe.probekit.metric import Metric, metrics_by_line, never
 from tui_probe.probekit.probe import Probe, Question
+from tui_probe.records.counter_sums import (
+    CountsByLine,
+    line_sums,
+    line_totals,
+    ratio,
+    site_dtype,
+    sum_records,
+    worst_line,
+)
+from tui_probe.trace.launch_shape import WARP_SIZE
 
-from .analysis import analyse, analyse_lines
-from .findings import findings, findings_by_line
-from .lines import LINES
-from .metrics import BY_LINE, METRICS
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from tui_probe.probekit.lines import LineValue
+    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.records.counter_sums import LineSums
+    from tui_probe.trace.results import Result
+
+# Divergence: how many lanes of a warp are active at its branches and at its accesses to memory.
+#
+#     branches, accesses    executed by a warp, once for each group of lanes that comes to it apart
+#     lanes per branch      sum of the active lanes / branches       32 where every warp is whole and stays together
+#     lanes per access      sum of the active lanes / accesses
+#
+# Unit: lanes. The last warp of a block whose size is no multiple of 32 has fewer from the start.
+
+RECORD: Final = np.dtype(
+    {
+        "names": ["branch_lanes", "access_lanes", "branches", "accesses", "threads"],
+        "formats": ["<u8"] * 2 + ["<u4"] * 3,
+        "offsets": [0, 8, 16, 20, 24],
+        "itemsize": 32,
+    }
+)
+"""What ``divergence`` saves for each warp: sums over its lanes."""
+SITE: Final = site_dtype("branches", "branch_lanes", "accesses", "access_lanes")
+"""What ``divergence_by_line`` keeps for each instruction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """Executions and active lanes of one launch."""
+
+    branch_lanes: int
+    access_lanes: int
+    branches: int
+    accesses: int
+    threads_missing: int
+
+    @property
+    def lanes_per_branch(self) -> float | None:
+        """Mean number of active lanes at a branch."""
+        return ratio(self.branch_lanes, self.branches)
+
+    @property
+    def lanes_per_access(self) -> float | None:
+        """Mean number of active lanes at an access."""
+        return ratio(self.access_lanes, self.accesses)
+
+
+def analyse(result: Result) -> Divergence:
+    """The lanes of one launch; TraceError if map 0 holds no records of ``divergence``."""
+    sums = sum_records(result, RECORD, "divergence")
+    return Divergence(**sums.totals, threads_missing=sums.threads_missing)
+
+
+def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[Divergence]:
+    """The same by line, of ``divergence_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
+    lines = line_sums(result, SITE, "divergence_by_line", sites, folder)
+    whole = Divergence(**line_totals(lines, SITE), threads_missing=0)
+    return CountsByLine(whole, lines, worst_line(lines, lanes_per_execution, lowest=True))
+
+
+def executions_and_lanes(line: LineSums) -> tuple[int, int]:
+    """How often warps executed a line, and with how many active lanes in all."""
+    return line.total("branches", "accesses"), line.total("branch_lanes", "access_lanes")
+
+
+def lanes_per_execution(line: LineSums) -> float | None:
+    """Mean number of active lanes of one line; None if it was never executed."""
+    executions, lanes = executions_and_lanes(line)
+    return ratio(lanes, executions)
+
+
+METRICS: Final = (
+    Metric("branches", "branches"),
+    Metric("lanes_per_branch", "lanes per branch", better="higher", over_launches="mean"),
+    Metric("accesses", "accesses"),
+    Metric("lanes_per_access", "lanes per access", better="higher", over_launches="mean"),
+    Metric("branch_lanes", "lanes at branches", shown=never),
+    Metric("access_lanes", "lanes at accesses", shown=never),
+)
+BY_LINE: Final = metrics_by_line(METRICS, "fewest lanes")
+
+
+_FLAGGED_SHARE: Final = 0.1
+"""The part of all lanes from which on idle ones stand out."""
+
+
+def findings(of: ProbeResult, found: Divergence) -> Iterator[Finding]:
+    """How many lanes are active."""
+    del of
+    yield _active_lanes(found, "divergence")
+
+
+def findings_by_line(of: ProbeResult, found: CountsByLine[Divergence]) -> Iterator[Finding]:
+    """The worst line, then all."""
+    del of
+    whole = found.whole
+    worst = max(found.lines, key=_idle_lanes, default=None)
+    if worst is not None and _idle_lanes(worst):
+        everything = WARP_SIZE * (whole.branches + whole.accesses)
+        words = f"{place(worst.line, worst.source, worst.opcode)}, {lanes_per_execution(worst) or 0:.1f} of "
+        words += f"{WARP_SIZE} lanes active"
+        values = {"lanes_per_execution": lanes_per_execution(worst), "idle_lanes": _idle_lanes(worst)}
+        much = _idle_lanes(worst) > _FLAGGED_SHARE * everything
+        yield Finding("worst_line", "most idle lanes", words, "lines", worst.line, much, values=values)
+    yield _active_lanes(whole, "")
+
+
+def _idle_lanes(line: LineSums) -> int:
+    executions, lanes = executions_and_lanes(line)
+    return WARP_SIZE * executions - lanes
+
+
+def _active_lanes(found: Divergence, asks: str) -> Finding:
+    means = (("per branch", found.lanes_per_branch), ("per access", found.lanes_per_access))
+    parts = [f"{mean:.1f} of {WARP_SIZE} {words}" for words, mean in means if mean is not None]
+    executions, lanes = found.branches + found.accesses, found.branch_lanes + found.access_lanes
+    much = lanes < (1 - _FLAGGED_SHARE) * WARP_SIZE * executions
+    asks = asks if lanes < WARP_SIZE * executions else ""
+    values = {"lanes_per_branch": found.lanes_per_branch, "lanes_per_access": found.lanes_per_access}
+    words = ", ".join(parts) or "no branch and no access was executed"
+    return Finding("lanes", "active lanes", words, stands_out=much, asks=asks, values=values)
+
+
+def _rows(of: ProbeResult, counted: CountsByLine[Divergence]) -> LineRows:
+    del of
+    rows = []
+    for each in counted.lines:
+        executions, lanes = executions_and_lanes(each)
+        found: dict[str, LineValue] = {
+            "lanes per execution": lanes_per_execution(each),
+            "executions": executions,
+            "idle lanes": WARP_SIZE * executions - lanes,
+            "lanes": lanes,
+        }
+        rows.append((lanes - WARP_SIZE * executions, LineRow(each.line, each.source, found)))
+    rows.sort(key=lambda pair: pair[0])
+    return LineRows([row for _, row in rows], ["idle lanes: those of 32 that were not active, of all executions"])
+
+
+LINES: Final = LineSpec(
+    (
+        LineMeasure("lanes per execution", "ratio", ("lanes", "executions"), better="higher"),
+        LineMeasure("executions", "sum", better="neither"),
+        LineMeasure("idle lanes", "sum"),
+        LineMeasure("lanes", "sum", better="neither"),
+    ),
+    "lanes per execution",
+    _rows,
+)
+
 
 PROBES: Final = (
     Probe(name="divergence", analyse=lambda of: analyse(of.result), metrics=METRICS, findings=findings),

@@ -1,29 +1,207 @@
-"""Memory accesses over time: which addresses, when, by whom, and which instruction does not coalesce.
+"""Memory accesses over time: the probe, its metrics, findings and lines.
 
 The compact twin takes half the memory and names no instruction.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from tui_probe.draw import units
+from tui_probe.probekit.finding import Finding, Gain, place
+from tui_probe.probekit.lines import IDEAL_SECTORS_NOTE, LineMeasure, LineRow, LineRows, LineSpec, ShareValue
+from tui_probe.probekit.metric import Metric, metric_values, where_known
 from tui_probe.probekit.probe import Probe, Question, Stamps
+from tui_probe.records.counter_sums import ratio
 
 from .accesses import COMPACT_NAME, accesses_of, began_ns
-from .findings import findings, findings_of_compact
-from .lines import LINES
-from .metrics import METRICS, figures
-from .table import summary
+from .coalescing import SECTOR, AccessCount, AccessTable, by_line, table_or_count, worst_access
 from .view import DMAT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui_probe.probekit.metric import MetricValue
     from tui_probe.probekit.probe_results import ProbeResult
 
-    from .table import AccessCount, AccessTable
+    from .coalescing import LineAccesses
+
+
+def _sectors_per_request(found: AccessTable) -> float | None:
+    return ratio(found.sectors, found.requests)
+
+
+def _worst_line(found: AccessTable) -> int | None:
+    return found.worst.line if found.worst else None
+
+
+def _worst_value(found: AccessTable) -> float | None:
+    return found.worst.sectors_per_request if found.worst else None
+
+
+def _per_thread(found: AccessCount) -> float | None:
+    return None if found.accesses is None else ratio(found.accesses, found.threads)
+
+
+def _where_incomplete(found: AccessTable, value: Any) -> bool:
+    del value
+    return found.kept != found.accesses
+
+
+_TABLE_METRICS: Final = (
+    Metric("accesses", "accesses"),
+    Metric("kept", "kept", shown=_where_incomplete),
+    Metric("requests", "requests", better="lower"),
+    Metric("sectors", "sectors", better="lower"),
+    Metric(
+        "sectors_per_request", "sectors per request", better="lower", over_launches="mean", read=_sectors_per_request
+    ),
+    Metric("footprint", "touched", "B", over_launches="mean", quantity="footprint", shown=where_known, page="dmat"),
+    Metric(
+        "worst_line", "most per request at PTX line", place=True, over_launches="none", read=_worst_line,
+        shown=where_known,
+    ),
+    Metric(
+        "worst_sectors_per_request", "with", better="lower", over_launches="largest", read=_worst_value,
+        shown=where_known,
+    ),
+)  # fmt: skip
+_COUNT_METRICS: Final = (
+    Metric("accesses", "accesses"),
+    Metric("accesses_per_thread", "per thread", over_launches="mean", read=_per_thread),
+    Metric("capacity", "records per thread", over_launches="largest"),
+)
+METRICS: Final = (*_TABLE_METRICS, *_COUNT_METRICS[1:])
+
+
+def figures(found: AccessTable | AccessCount) -> tuple[MetricValue, ...]:
+    """Those that there are."""
+    return metric_values(_TABLE_METRICS if isinstance(found, AccessTable) else _COUNT_METRICS, found)
+
+
+_FLAGGED_SHARE: Final = 0.1
+"""The part of all sectors from which on what is wasted stands out."""
+
+
+def findings(of: ProbeResult, found: AccessTable | AccessCount) -> Iterator[Finding]:
+    """Of the table, or of the count."""
+    del of
+    if isinstance(found, AccessCount):
+        yield _access_count(found, "")
+        return
+    yield from _worst_access(found)
+    yield _all_accesses(found)
+
+
+def findings_of_compact(of: ProbeResult, found: AccessTable | AccessCount) -> Iterator[Finding]:
+    """How many there were: which are not coalesced another probe tells."""
+    del of
+    if isinstance(found, AccessCount):
+        yield _access_count(found, "coalescing")
+
+
+def _access_count(found: AccessCount, asks: str) -> Finding:
+    words = f"{units.count(found.accesses)}, at most {units.count(found.capacity)} kept per thread"
+    return Finding("accesses", "accesses", words, "dmat", asks=asks, values={"accesses": found.accesses})
+
+
+def _worst_access(found: AccessTable) -> Iterator[Finding]:
+    found_worst = worst_access(found.rows)
+    sectors = found.sectors
+    if found_worst is None:
+        if sectors and all(row.used is not None for row in found.rows):
+            yield Finding(
+                "coalesced", "coalesced", "all loads and stores use the sectors that they move in full", "lines"
+            )
+        return
+    worst, wasted = found_worst
+    needed = ((worst.ideal or 0) / worst.requests) if worst.requests else 0.0
+    words = f"{_where(worst)}, {worst.sectors_per_request or 0:.1f} sectors per request"
+    words += f", {units.tenths(needed)} would do"
+    values = {
+        "sectors_per_request": worst.sectors_per_request,
+        "used": worst.used,
+        "sectors_needed": needed,
+        "wasted_share": wasted / sectors,
+    }
+    gain = Gain(SECTOR * wasted, SECTOR * sectors, "B")
+    much = wasted > _FLAGGED_SHARE * sectors
+    yield Finding("worst_access", "worst access", words, "lines", worst.line, much, values=values, gain=gain)
+
+
+def _where(row: LineAccesses) -> str:
+    return place(row.line, row.code.source if row.code else None, row.code.opcode if row.code else None)
+
+
+def _all_accesses(found: AccessTable) -> Finding:
+    requests, sectors = found.requests, found.sectors
+    words = units.count(found.accesses) if found.accesses is not None else f"{units.count(found.kept)} kept"
+    words += f" in {units.counted(requests, 'request')}"
+    if requests:
+        words += f", {sectors / requests:.1f} sectors per request"
+    if found.kept != found.accesses:
+        words += f"; kept: the first {units.count(found.capacity)} of each thread, {units.count(found.kept)} in all"
+    values = {"accesses": found.accesses, "kept": found.kept, "requests": requests, "sectors": sectors}
+    return Finding("accesses", "accesses", words, "dmat", values=values)
+
+
+def _rows(of: ProbeResult, found: AccessTable | AccessCount) -> LineRows:
+    """Who asks for the table waits for that of a large result."""
+    table = by_line(accesses_of(of), of.kernel.folder) if isinstance(found, AccessCount) else found
+    rows = [
+        LineRow(
+            each.line,
+            each.code.source if each.code else None,
+            {
+                "wasted sectors": each.wasted,
+                "wasted": _share(each),
+                "sectors": each.sectors,
+                "ideal": each.ideal,
+                "requests": each.requests,
+                "sectors per request": each.sectors_per_request,
+                "access": _access(each),
+                "accesses": each.accesses,
+                "bytes": each.bytes,
+            },
+        )
+        for each in sorted(table.rows, key=lambda row: (-(row.wasted or 0), -row.sectors, row.line))
+    ]
+    notes = [IDEAL_SECTORS_NOTE]
+    if table.kept != table.accesses:
+        notes.append(f"of the first {table.capacity} accesses of each thread only")
+    return LineRows(rows, notes, table.silent)
+
+
+def _share(row: LineAccesses) -> ShareValue | None:
+    return None if row.wasted is None or not row.sectors else ShareValue(row.wasted / row.sectors)
+
+
+def _access(row: LineAccesses) -> str | None:
+    """``load 4 B``."""
+    if row.code is None:
+        return None
+    return row.code.kind + ("" if row.code.bytes is None else f" {row.code.bytes} B")
+
+
+LINES: Final = LineSpec(
+    (
+        LineMeasure("wasted sectors", "sum"),
+        LineMeasure("wasted", "share", ("wasted sectors", "sectors")),
+        LineMeasure("sectors", "sum"),
+        LineMeasure("ideal", "sum"),
+        LineMeasure("requests", "sum"),
+        LineMeasure("sectors per request", "ratio", ("sectors", "requests")),
+        LineMeasure("access", "first", better="neither"),
+        LineMeasure("accesses", "sum", better="neither"),
+        LineMeasure("bytes", "sum"),
+    ),
+    "wasted sectors",
+    _rows,
+)
 
 
 def _analyse(of: ProbeResult) -> AccessTable | AccessCount:
-    return summary(accesses_of(of), of.kernel.folder)
+    return table_or_count(accesses_of(of), of.kernel.folder)
 
 
 PROBES: Final = (

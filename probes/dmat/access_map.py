@@ -1,4 +1,4 @@
-"""Everything that a picture of a launch's accesses is made from, read once.
+"""All accesses of a launch, read once: a survey of time and memory, bands, and a fine grid for large results.
 
 A small result is counted anew for each picture. Of a large one, all accesses are counted on one fine grid first, from
 which pictures of much of it are made; its memory in use is found from a sample of threads, and where that turns out to
@@ -8,41 +8,139 @@ miss some accesses, from all of them.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tui_probe.errors import TraceError
 
 from .accesses import SECTOR
-from .address_space import Band, bands_of
-from .density import Grid, Pyramid, raster
-from .survey import NEVER, merged_runs, survey
+from .axes import Band, bands_of
+from .density import MAX_PARTS_IN_MEMORY, Grid, Pyramid, each_part, raster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from tui_probe.trace.allocations import LaunchMemory
-    from tui_probe.trace.tensors import Tensor
+    from tui_probe.trace.device_memory import LaunchMemory, Tensor
 
-    from .accesses import Accesses, Part, Selection
-    from .survey import Survey
+    from .accesses import Accesses, RecordPart, Selection
 
-SMALL: Final = 4 << 20
+_MAX_RUNS: Final = 1 << 12
+_SECTOR_BITS: Final = np.uint64(5)
+_LONG_CYCLES: Final = 1 << 31
+NO_TIMES: Final = (1 << 62, -1)
+"""The times of a part without accesses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """``end`` is one past the last cycle; ``runs`` (u8, shape (runs, 2)) the memory in use, from to before, ascending.
+
+    ``part_times`` (i8, shape (parts, 2)) are the first and the last cycle of each part of the whole grid; of a part
+    without records the first is after the last.
+    """
+
+    kept: int
+    end: int
+    runs: NDArray[np.uint64]
+    part_times: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class _PartSurvey:
+    kept: int
+    times: tuple[int, int]
+    latest: int
+    """Of the records looked at: clocks that went round stand out, as they lie anywhere."""
+    runs: NDArray[np.uint64]
+
+
+def survey(accesses: Accesses, progress: Callable[[float], None], sample: int = 1) -> tuple[Accesses, Survey]:
+    """Look at all records, or for memory and times only at those of one in ``sample`` threads.
+
+    The accesses come back marked as long where warps ran so long that it matters.
+    """
+    parts = accesses.parts()
+
+    def look(part: RecordPart) -> _PartSurvey:
+        seen = _survey_part(part, sample)
+        if len(parts) > MAX_PARTS_IN_MEMORY:
+            part.release()
+        return seen
+
+    seen = list(each_part(parts, look, progress))
+    if max((each.latest for each in seen), default=0) > _LONG_CYCLES and not accesses.long:
+        return survey(accesses.unwrapped(), progress, sample)
+    end = max((each.times[1] for each in seen), default=-1) + 1
+    runs = merged_runs(np.concatenate([each.runs for each in seen]) if seen else np.zeros((0, 2), np.uint64))
+    times = np.array([each.times for each in seen], dtype=np.int64).reshape(-1, 2)
+    return accesses, Survey(sum(each.kept for each in seen), end, runs, times)
+
+
+def _survey_part(part: RecordPart, sample: int) -> _PartSurvey:
+    looked_at = part if sample == 1 else part.sample(sample)
+    times = looked_at.first_and_last() or NO_TIMES
+    runs, latest = [np.zeros((0, 2), dtype=np.uint64)], times[1]
+    for piece in looked_at.pieces():
+        addresses = piece.addresses()
+        if len(addresses):
+            runs.append(used_runs(addresses))
+            latest = max(latest, int(piece.times().max()))
+    return _PartSurvey(part.kept, times, latest, merged_runs(np.concatenate(runs)))
+
+
+def used_runs(addresses: NDArray[Any]) -> NDArray[np.uint64]:
+    """The sectors that hold some addresses (u8), as runs: shape (runs, 2), from to before, ascending and apart.
+
+    Where there are very many runs, the nearest are taken together.
+    """
+    base = addresses.min() & ~np.uint64(SECTOR - 1)
+    addresses = addresses - base
+    addresses >>= _SECTOR_BITS
+    if int(addresses.max()) < 1 << 32:
+        addresses = addresses.astype(np.uint32)  # sorted in half the time
+    addresses.sort()
+    edges = np.flatnonzero(np.diff(addresses) > 1)
+    ends = addresses[np.append(edges, len(addresses) - 1)].astype(np.uint64) + np.uint64(1)
+    runs = np.stack((addresses[np.append(0, edges + 1)].astype(np.uint64), ends), axis=1)
+    return _fewer((runs << _SECTOR_BITS) + base)
+
+
+def _fewer(runs: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Runs taken together over small gaps, until there are at most ``_MAX_RUNS``."""
+    gap = np.uint64(SECTOR)
+    while len(runs) > _MAX_RUNS:
+        gap *= np.uint64(2)
+        apart = runs[1:, 0] - runs[:-1, 1] > gap
+        runs = np.stack((runs[np.append(True, apart), 0], runs[np.append(apart, True), 1]), axis=1)
+    return runs
+
+
+def merged_runs(runs: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Runs that overlap or touch as one: shape (runs, 2), ascending and apart; if very many, the nearest together."""
+    if not len(runs):
+        return runs.reshape(0, 2)
+    runs = runs[np.argsort(runs[:, 0], kind="stable")]
+    ends = np.maximum.accumulate(runs[:, 1])
+    begins = np.append(True, runs[1:, 0] > ends[:-1])
+    return _fewer(np.stack((runs[begins, 0], ends[np.append(begins[1:], True)]), axis=1))
+
+
+MAX_RECOUNTED_RECORDS: Final = 4 << 20
 """Records that are counted anew for each picture."""
 _SAMPLE: Final = 64
-_FIRST: Final = 0.15
+_SAMPLE_TIME_SHARE: Final = 0.15
 """The part of the time that the sample takes."""
 _COLUMNS, _ROWS = 1024, 512
-_LATER: Final = 1.05
+_END_MARGIN: Final = 1.05
 """How much later than the sample's the last access may be."""
-_LARGEST_TABLE: Final = 1 << 21
+_MAX_TABLE_ENTRIES: Final = 1 << 21
 _MARGIN: Final = 64 << 10
-_LATEST: Final = 1 << 48
+_MAX_CYCLES: Final = 1 << 48
 """Cycles: more than a day."""
-_HIGHEST: Final = 1 << 57
+_MAX_ADDRESS: Final = 1 << 57
 """Where the addresses of GPUs end."""
 
 
@@ -60,7 +158,7 @@ class AccessMap:
         """One past the last cycle, at least 1."""
         return max(self.survey.end, 1)
 
-    def parts(self, selection: Selection, start: int, end: int) -> list[Part]:
+    def parts(self, selection: Selection, start: int, end: int) -> list[RecordPart]:
         """The parts that may have accesses of a selection from cycle ``start`` to before ``end``."""
         parts = self.accesses.parts(selection)
         if len(parts) != len(self.survey.part_times) or selection.block is not None:
@@ -76,7 +174,7 @@ def read_map(
 
     TraceError if there are clocks or addresses that cannot be.
     """
-    small = accesses.records.size <= SMALL
+    small = accesses.records.size <= MAX_RECOUNTED_RECORDS
     if small:
         accesses, seen = survey(accesses, progress)
         _believable(accesses, seen)
@@ -96,19 +194,21 @@ def _from_sample(
     accesses: Accesses, memory: LaunchMemory, tensors: Sequence[Tensor], progress: Callable[[float], None]
 ) -> tuple[Accesses, Survey, Pyramid]:
     """A pyramid around what a sample of threads touched; it may lack some accesses."""
-    accesses, seen = survey(accesses, lambda share: progress(share * _FIRST), _SAMPLE)
+    accesses, seen = survey(accesses, lambda share: progress(share * _SAMPLE_TIME_SHARE), _SAMPLE)
     _believable(accesses, seen)
     ranges = _widened(bands_of(seen.runs, memory, tensors))
-    later = int(seen.end * _LATER)
-    return accesses, *_pyramid(accesses, seen, ranges, later, lambda share: progress(_FIRST + share * (1 - _FIRST)))
+    later = int(seen.end * _END_MARGIN)
+    return accesses, *_pyramid(
+        accesses, seen, ranges, later, lambda share: progress(_SAMPLE_TIME_SHARE + share * (1 - _SAMPLE_TIME_SHARE))
+    )
 
 
 def _believable(accesses: Accesses, seen: Survey) -> None:
     """TraceError if there are clocks or addresses that no GPU has: the file is damaged."""
     path = accesses.result.path
-    if seen.end > _LATEST:
+    if seen.end > _MAX_CYCLES:
         raise TraceError(f"{path}: accesses {seen.end} cycles after the first warp began: the file is damaged")
-    if len(seen.runs) and int(seen.runs[-1, 1]) > _HIGHEST:
+    if len(seen.runs) and int(seen.runs[-1, 1]) > _MAX_ADDRESS:
         raise TraceError(f"{path}: accesses at address {int(seen.runs[-1, 0]):#x}: the file is damaged")
 
 
@@ -119,7 +219,7 @@ def _pyramid(
     width = 1 << max((max(end, 1) - 1).bit_length() - (_COLUMNS.bit_length() - 1), 0)
     grid = Grid(0, width * _COLUMNS, _COLUMNS, *_rows(ranges))
     parts = accesses.parts()
-    extents = np.tile(np.array(NEVER, dtype=np.int64), (len(parts), 1))
+    extents = np.tile(np.array(NO_TIMES, dtype=np.int64), (len(parts), 1))
     counts = raster(parts, grid, progress, extents=extents)
     found = replace(seen, end=int(extents[:, 1].max(initial=-1)) + 1, part_times=extents)
     return found, Pyramid(grid, counts)
@@ -140,7 +240,7 @@ def _rows(ranges: list[tuple[int, int]]) -> tuple[NDArray[np.uint64], NDArray[np
     """Rows of a power of two bytes, the same for all of a range, as many of each range: lows and highs, u8."""
     if not ranges:
         return np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.uint64)
-    least = max((ranges[-1][1] - ranges[0][0]) // _LARGEST_TABLE, SECTOR)
+    least = max((ranges[-1][1] - ranges[0][0]) // _MAX_TABLE_ENTRIES, SECTOR)
     most = _ROWS // len(ranges)
     lows, highs = [], []
     at = 0

@@ -1,4 +1,4 @@
-"""The records of ``dmat`` and ``dmat_compact``: who touched which address when, part by part.
+"""The records of ``dmat`` and ``dmat_compact``: which thread accessed which address when, part by part.
 
 A record is an access of one thread. Results may be larger than memory, so they are read in parts of whole blocks. A
 part gives its records as flat arrays, those of a thread one after another.
@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tui_probe.analysis.sm_clocks import align
-from tui_probe.analysis.sms import sms_of
-from tui_probe.analysis.timeline_clocks import Clocks, clock_domains, shared_clock
 from tui_probe.errors import TraceError
-from tui_probe.trace.allocations import LaunchMemory
-from tui_probe.trace.result_layout import WARP_SIZE
+from tui_probe.records.sm_clocks import ClockAxis, align_clocks, clock_domains, distinct_sms, shared_clock
+from tui_probe.trace.device_memory import LaunchMemory
+from tui_probe.trace.launch_shape import WARP_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,9 +37,9 @@ UNKNOWN: Final = np.uint32(0xFFFFFFFF)
 """The attempts of a thread that ended without telling them."""
 SECTOR: Final = 32
 """Bytes."""
-_PART: Final = 1 << 21
+_PART_RECORDS: Final = 1 << 21
 """Records of a part, about; 32 MB of a file."""
-_PIECE: Final = 1 << 16
+_PIECE_RECORDS: Final = 1 << 16
 _HIGH: Final = 37
 """The bits of an address that a compact record holds: 32 of its sector's number, and 5 within the sector."""
 
@@ -92,7 +90,7 @@ class Records:
             return self._read(first, last)[:, threads]
         chosen = range(*threads.indices(self.shape[1]))
         found = np.empty((max(last - first, 0), len(chosen), self.shape[2]), self.dtype)
-        step = max(_PIECE // max(self.shape[1] * self.shape[2], 1), 1)
+        step = max(_PIECE_RECORDS // max(self.shape[1] * self.shape[2], 1), 1)
         for at in range(first, last, step):  # all of them at once would be many times what is kept
             end = min(at + step, last)
             found[at - first : end - first] = self._read(at, end)[:, threads]
@@ -117,7 +115,7 @@ class Accesses:
     attempts: NDArray[np.uint32] | None
     entry: NDArray[np.int64]
     start: NDArray[np.uint64]
-    clocks: Clocks
+    clocks: ClockAxis
     cycles_per_ns: float | None
     """The clock rate as the warps' clocks and timers tell; None where they do not."""
     memory: LaunchMemory
@@ -141,17 +139,19 @@ class Accesses:
         """Records that a thread may save."""
         return int(self.records.shape[2])
 
-    def parts(self, selection: Selection = Selection()) -> list[Part]:
+    def parts(self, selection: Selection = Selection()) -> list[RecordPart]:
         """The records of a selection, in parts that cover it once."""
         blocks, threads = self.records.shape[:2]
         if selection.block is not None:
             lanes = slice(0, threads)
             if selection.warp is not None:
                 lanes = slice(selection.warp * WARP_SIZE, min((selection.warp + 1) * WARP_SIZE, threads))
-            return [Part(self, slice(selection.block, selection.block + 1), lanes, selection.line)]
-        step = max(_PART // max(threads * self.capacity, 1), 1)
+            return [RecordPart(self, slice(selection.block, selection.block + 1), lanes, selection.line)]
+        step = max(_PART_RECORDS // max(threads * self.capacity, 1), 1)
         whole = slice(0, threads)
-        return [Part(self, slice(at, min(at + step, blocks)), whole, selection.line) for at in range(0, blocks, step)]
+        return [
+            RecordPart(self, slice(at, min(at + step, blocks)), whole, selection.line) for at in range(0, blocks, step)
+        ]
 
     def unwrapped(self) -> Accesses:
         """The same, for warps that run for a long time."""
@@ -159,7 +159,7 @@ class Accesses:
 
 
 @dataclass(slots=True)
-class Part:
+class RecordPart:
     """The records of some threads of some blocks: new arrays of one element per record that was kept."""
 
     accesses: Accesses
@@ -175,18 +175,18 @@ class Part:
         """The most records that there may be."""
         return _length(self.blocks) * _length(self.threads) * self.accesses.capacity
 
-    def pieces(self) -> Iterator[Part]:
+    def pieces(self) -> Iterator[RecordPart]:
         """The part in pieces that fit the caches of a processor."""
-        step = max(_PIECE * _length(self.blocks) // max(self.room, 1), 1)
+        step = max(_PIECE_RECORDS * _length(self.blocks) // max(self.room, 1), 1)
         for at in range(self.blocks.start, self.blocks.stop, step):
-            yield Part(self.accesses, slice(at, min(at + step, self.blocks.stop)), self.threads, self.line)
+            yield RecordPart(self.accesses, slice(at, min(at + step, self.blocks.stop)), self.threads, self.line)
 
-    def sample(self, share: int) -> Part:
+    def sample(self, share: int) -> RecordPart:
         """The records of one in ``share`` threads of a block, one at least; in each part others."""
         share = min(share, _length(self.threads))
         offset = self.blocks.start * 3 % share
         threads = slice(self.threads.start + offset, self.threads.stop, share)
-        return Part(self.accesses, self.blocks, threads, self.line)
+        return RecordPart(self.accesses, self.blocks, threads, self.line)
 
     def release(self) -> None:
         """Let go of the records that were read for this part."""
@@ -359,14 +359,14 @@ def accesses_of(of: ProbeResult, memory: LaunchMemory | None = None) -> Accesses
 
 def _entries(
     begun: NDArray[Any], *, simulated: bool, clock_khz: int | None
-) -> tuple[Clocks, NDArray[np.int64], float | None]:
+) -> tuple[ClockAxis, NDArray[np.int64], float | None]:
     """When each warp began, in cycles from the first on, how SMs were put beside each other, and the clock rate."""
     start, sm = begun["start"].reshape(-1), begun["sm"].reshape(-1)
     ran = start > 0
     entry = np.zeros(start.shape, dtype=np.int64)
     if not ran.any():
-        return Clocks(np.zeros(0, dtype=np.int64), 0, "shared", 0), entry.reshape(begun.shape), None
-    found, place = sms_of(sm[ran])
+        return ClockAxis(np.zeros(0, dtype=np.int64), 0, "shared", 0), entry.reshape(begun.shape), None
+    found, place = distinct_sms(sm[ran])
     numbers = found.astype(np.int32)
     first = np.full(len(numbers), np.iinfo(np.uint64).max, dtype=np.uint64)
     np.minimum.at(first, place, start[ran])
@@ -375,7 +375,7 @@ def _entries(
         clocks = shared_clock(numbers, first)
     else:
         clocks = clock_domains(numbers, first)
-        by_timer = align(sm[ran], start[ran], begun["time"].reshape(-1)[ran], clock_khz)
+        by_timer = align_clocks(sm[ran], start[ran], begun["time"].reshape(-1)[ran], clock_khz)
         if by_timer is not None:
             clocks = min(clocks, by_timer.clocks(), key=_unsure)
             rate = None if by_timer.rate_error is None else 1 / by_timer.ns_per_cycle
@@ -383,6 +383,6 @@ def _entries(
     return clocks, entry.reshape(begun.shape), rate
 
 
-def _unsure(clocks: Clocks) -> float:
+def _unsure(clocks: ClockAxis) -> float:
     """The error, as large as can be where it is not known."""
     return np.inf if clocks.error is None else clocks.error

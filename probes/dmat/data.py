@@ -11,9 +11,9 @@ from .frame import DOTS_ACROSS, DOTS_DOWN
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .address_space import Band
+    from .axes import Band
     from .frame import Frame
-    from .state import State
+    from .moves import PictureState
 
 _HEADINGS: Final = (
     "band", "address", "address_end", "cycle", "cycle_end", "accesses", "loads", "stores", "sectors_per_request",
@@ -22,7 +22,7 @@ _MAPS: Final = ("Blues", "Oranges", "Greens", "Purples", "YlOrBr", "Reds", "PuBu
 """Colour maps of matplotlib in the order of the hues on the screen."""
 
 
-def record(view: State, frame: Frame | None) -> dict[str, Any]:
+def record(view: PictureState, frame: Frame | None) -> dict[str, Any]:
     """Axes, bands, and the accesses of each cell, row by row. Addresses are in bytes, times in cycles."""
     accesses, survey = view.map.accesses, view.map.survey
     clocks, place = accesses.clocks, view.selection.block
@@ -65,12 +65,12 @@ def _band(band: Band) -> dict[str, Any]:
     }
 
 
-def _name(view: State, address: int) -> str | None:
+def _name(view: PictureState, address: int) -> str | None:
     number = view.space.band_of(address)
     return None if number is None else view.map.bands[number].name
 
 
-def _row(view: State, frame: Frame, row: int) -> dict[str, Any]:
+def _row(view: PictureState, frame: Frame, row: int) -> dict[str, Any]:
     low, high = frame.addresses(row)
     sectors = None if frame.sectors is None else frame.sectors[row].tolist()
     return {
@@ -84,7 +84,7 @@ def _row(view: State, frame: Frame, row: int) -> dict[str, Any]:
     }
 
 
-def cells(view: State, frame: Frame | None) -> Iterator[Sequence[object]]:
+def cells(view: PictureState, frame: Frame | None) -> Iterator[Sequence[object]]:
     """One row per cell that has accesses, the headings first."""
     yield _HEADINGS
     if frame is None:
@@ -96,7 +96,7 @@ def cells(view: State, frame: Frame | None) -> Iterator[Sequence[object]]:
         yield (_name(view, low), low, high, *frame.times(column), int(counts[row, column]), *rest)
 
 
-def plot(view: State, frame: Frame, axes: Any) -> None:
+def plot(view: PictureState, frame: Frame, axes: Any) -> None:
     """A picture a band, one below the other, on one scale of density."""
     most, at = float(np.log1p(frame.counts.max(initial=1))), 0
     for strip in frame.strips:

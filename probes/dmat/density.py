@@ -1,4 +1,4 @@
-"""Accesses counted on a grid of time × address, in parts, so that memory stays bounded whatever the file's size."""
+"""Accesses counted on a grid of time × address, in parts, so that memory stays bounded whatever the file size."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from .accesses import Part
+    from .accesses import RecordPart
 
 Item = TypeVar("Item")
-Found = TypeVar("Found")
-_LARGEST_TABLE: Final = 1 << 22
-MANY: Final = 8
+PartResult = TypeVar("PartResult")
+_MAX_TABLE_ENTRIES: Final = 1 << 22
+MAX_PARTS_IN_MEMORY: Final = 8
 """Parts that may stay in memory."""
 _WORKERS: Final = min(os.cpu_count() or 1, 4)
 
@@ -68,7 +68,7 @@ class Finder:
         offsets = self._edges - self._base
         together = int(np.bitwise_or.reduce(offsets)) if len(offsets) else 0
         shift = np.uint64(max((together & -together).bit_length() - 1, 0))
-        if not shift or int(offsets[-1] >> shift) >= _LARGEST_TABLE:
+        if not shift or int(offsets[-1] >> shift) >= _MAX_TABLE_ENTRIES:
             return None, shift
         lengths = np.diff(offsets >> shift).astype(np.int64)
         return np.append(np.repeat(self._rows[1:-1], lengths), self._rows[-1]), shift
@@ -118,10 +118,10 @@ def _intervals(grid: Grid, stride: int) -> tuple[NDArray[np.uint64], NDArray[np.
 
 
 def raster(
-    parts: Sequence[Part],
+    parts: Sequence[RecordPart],
     grid: Grid,
     progress: Callable[[float], None],
-    weigh: Callable[[Part], NDArray[Any]] | None = None,
+    weigh: Callable[[RecordPart], NDArray[Any]] | None = None,
     extents: NDArray[np.int64] | None = None,
 ) -> NDArray[Any]:
     """The accesses of ``parts`` in each cell of ``grid``: shape (rows, columns), i8.
@@ -134,7 +134,7 @@ def raster(
     room = max((part.room for part in parts), default=0)
     own = threading.local()
 
-    def count(numbered: tuple[int, Part]) -> NDArray[Any]:
+    def count(numbered: tuple[int, RecordPart]) -> NDArray[Any]:
         number, part = numbered
         if not hasattr(own, "places"):
             own.places = np.empty(room, dtype=np.int64)
@@ -152,7 +152,7 @@ def raster(
                     found = found[weights.pop()]
             places[end : end + len(found)] = found
             end += len(found)
-        if len(parts) > MANY:
+        if len(parts) > MAX_PARTS_IN_MEMORY:
             part.release()
         return np.bincount(places[:end], np.concatenate(weights) if weights else None, minlength=finder.cells)
 
@@ -163,8 +163,8 @@ def raster(
 
 
 def each_part(
-    parts: Sequence[Item], work: Callable[[Item], Found], progress: Callable[[float], None]
-) -> Iterator[Found]:
+    parts: Sequence[Item], work: Callable[[Item], PartResult], progress: Callable[[float], None]
+) -> Iterator[PartResult]:
     """``work`` of each part, in order, a few at a time; ``progress`` hears the share done and may raise to stop it."""
     if len(parts) < 2:
         yield from map(work, parts)

@@ -1,4 +1,4 @@
-"""Counts for one picture, and what is under the cursor; made aside, as it may take seconds."""
+"""Counts for one picture, and what is under the cursor; computed on a worker, as it may take seconds."""
 
 from __future__ import annotations
 
@@ -10,38 +10,36 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from .accesses import Selection
+from .axes import row_edges
+from .coalescing import asked_by_lanes, moved_shares, sectors_by_request, sectors_of_requests, wasted_shares
 from .density import Grid, each_part, raster
-from .requests import sectors_by_request, sectors_of_requests
-from .space import row_edges
-from .waste import asked_by_lanes, moved_shares, wasted_shares
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from tui_probe.analysis.access_lines import AccessLine
+    from tui_probe.records.probed_sites import AccessLine
 
     from .access_map import AccessMap
-    from .accesses import Part
-    from .space import Space, Strip
-    from .window import Window
+    from .accesses import RecordPart
+    from .axes import AddressAxis, Strip, Window
 
 Colouring = Literal["bands", "density", "sectors", "kinds"]
 DOTS_DOWN, DOTS_ACROSS = 4, 2
 """Dots of a cell, as Braille has them."""
 _LOADS: Final = ("load", "copy", "atomic")
 _STORES: Final = ("store", "atomic")
-_ANY: Final = 1e-6
+_MIN_WASTE: Final = 1e-6
 """Wasted sectors that are more than what adding up shares leaves."""
-_AT_ONCE: Final = 1 << 20
+_MAX_RECORDS_PER_KEY: Final = 1 << 20
 """Records that are read while a key waits."""
 _MOST_PARTS: Final = 8
 """Parts of a large result that are read again for what is under the cursor."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class FrameRequest:
     """A picture: ``cells`` × ``rows`` of a window. ``sectors`` and ``kinds`` need more counting than the others."""
 
     window: Window
@@ -51,7 +49,7 @@ class Wish:
     colouring: Colouring
 
     @property
-    def counted(self) -> Wish:
+    def counted(self) -> FrameRequest:
         """The same, whatever is coloured by counts alone."""
         return self if self.colouring in ("sectors", "kinds") else replace(self, colouring="bands")
 
@@ -63,7 +61,7 @@ class Frame:
     ``exact`` is False for one seen through the pyramid, in which an access may be in a neighbouring cell.
     """
 
-    wish: Wish
+    wish: FrameRequest
     strips: tuple[Strip, ...]
     grid: Grid
     counts: NDArray[np.int64]
@@ -112,7 +110,7 @@ def _by_cell(dots: NDArray[Any]) -> NDArray[Any]:
 class Painter:
     """Makes frames of one launch. ``code`` tells what the lines of its PTX do."""
 
-    def __init__(self, source: AccessMap, space: Space, code: Mapping[int, AccessLine]) -> None:
+    def __init__(self, source: AccessMap, space: AddressAxis, code: Mapping[int, AccessLine]) -> None:
         self.map, self.space, self.code = source, space, code
         self._is_load, self._is_store = self._kinds(_LOADS), self._kinds(_STORES)
         self._asked = asked_by_lanes(code)
@@ -134,7 +132,7 @@ class Painter:
         accesses = self.map.accesses
         if not self.knows_kinds:
             return []
-        if accesses.records.size > _AT_ONCE:
+        if accesses.records.size > _MAX_RECORDS_PER_KEY:
             return sorted(line for line, each in self.code.items() if "global" in each.spaces)
         found: set[int] = set()
         for part in accesses.parts():
@@ -142,14 +140,14 @@ class Painter:
             found.update([] if lines is None else np.flatnonzero(np.bincount(lines)).tolist())
         return [self.code[line].line if line in self.code else line for line in sorted(found)]
 
-    def _outline(self, wish: Wish) -> tuple[tuple[Strip, ...], Grid]:
+    def _outline(self, wish: FrameRequest) -> tuple[tuple[Strip, ...], Grid]:
         strips = tuple(self.space.strips(wish.window.low, wish.window.high, wish.rows))
         low, high = row_edges(strips, DOTS_DOWN)
         start = int(wish.window.start)
         columns = wish.cells * DOTS_ACROSS
         return strips, Grid(start, max(round(wish.window.end), start + columns), columns, low, high)
 
-    def coarse(self, wish: Wish) -> Frame | None:
+    def coarse(self, wish: FrameRequest) -> Frame | None:
         """What the pyramid shows of a window, at once; None where it cannot."""
         if self.map.pyramid is None or wish.selection != Selection() or wish.counted.colouring != "bands":
             return None
@@ -160,7 +158,7 @@ class Painter:
         """Whether a coarse frame is as good as can be seen."""
         return self.map.pyramid is not None and self.map.pyramid.fine_enough(frame.grid)
 
-    def paint(self, wish: Wish, progress: Callable[[float], None]) -> Frame:
+    def paint(self, wish: FrameRequest, progress: Callable[[float], None]) -> Frame:
         """Count the accesses of a window. ``progress`` may raise to stop it."""
         strips, grid = self._outline(wish)
         parts = self.map.parts(wish.selection, grid.start, grid.end)
@@ -175,7 +173,7 @@ class Painter:
             return replace(frame, loads=loads, stores=stores)
         return frame
 
-    def _with_sectors(self, frame: Frame, parts: Sequence[Part], progress: Callable[[float], None]) -> Frame:
+    def _with_sectors(self, frame: Frame, parts: Sequence[RecordPart], progress: Callable[[float], None]) -> Frame:
         """Sectors per request, and where the records name instructions, how many of them are wasted."""
         sums = _by_cell(raster(parts, frame.grid, progress, sectors_of_requests))
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -197,7 +195,7 @@ class Painter:
         if not self.knows_kinds:
             lost = lost / np.maximum(frame.cell_counts, 1)
         row, column = divmod(int(lost.argmax()), lost.shape[1])
-        return (row, column) if lost[row, column] > _ANY else None
+        return (row, column) if lost[row, column] > _MIN_WASTE else None
 
     def find(
         self, selection: Selection, near: float | None, progress: Callable[[float], None]
@@ -210,13 +208,15 @@ class Painter:
         found = [each for each in each_part(parts, partial(_nearest, near=near or 0.0), progress) if each is not None]
         return min(found, default=None, key=lambda access: abs(access[0] - (near or 0.0)))
 
-    def look(self, wish: Wish, spot: Patch, progress: Callable[[float], None]) -> Detail | None:
+    def look(self, wish: FrameRequest, spot: Patch, progress: Callable[[float], None]) -> CellDetail | None:
         """What the accesses of a spot are; None where too much of a large result would have to be read."""
         parts = self.map.parts(wish.selection, spot.start, spot.end)
         if len(parts) > _MOST_PARTS:
             return None
-        found = [each for each in each_part(parts, lambda part: _look(part, spot), progress) if each.accesses]
-        return Detail(
+        found = [
+            each for each in each_part(parts, lambda part: _accesses_in_patch(part, spot), progress) if each.accesses
+        ]
+        return CellDetail(
             accesses=sum(each.accesses for each in found),
             first=min((each.first for each in found), default=None, key=lambda first: first or (0, 0)),
             lines=sum((each.lines for each in found), Counter()),
@@ -226,7 +226,7 @@ class Painter:
         )
 
 
-def _nearest(part: Part, near: float) -> tuple[int, int] | None:
+def _nearest(part: RecordPart, near: float) -> tuple[int, int] | None:
     """The cycle and address of the access of a part that is nearest to a cycle."""
     best: tuple[int, int] | None = None
     for piece in part.pieces():
@@ -239,7 +239,7 @@ def _nearest(part: Part, near: float) -> tuple[int, int] | None:
     return best
 
 
-def _chosen(kinds: NDArray[np.bool_], part: Part) -> NDArray[np.bool_]:
+def _chosen(kinds: NDArray[np.bool_], part: RecordPart) -> NDArray[np.bool_]:
     """Which records are of lines that ``kinds`` chooses."""
     lines = part.lines()
     if lines is None:
@@ -258,7 +258,7 @@ class Patch:
 
 
 @dataclass(frozen=True, slots=True)
-class Detail:
+class CellDetail:
     """The accesses of a spot: the cycle and address of the first, how many each line and each warp made.
 
     ``sectors`` is the sum over accesses of the sectors of their requests, ``moved`` that of their shares of them.
@@ -272,8 +272,8 @@ class Detail:
     moved: float
 
 
-def _look(part: Part, spot: Patch) -> Detail:
-    found = Detail(0, None, Counter(), Counter(), 0.0, 0.0)
+def _accesses_in_patch(part: RecordPart, spot: Patch) -> CellDetail:
+    found = CellDetail(0, None, Counter(), Counter(), 0.0, 0.0)
     for piece in part.pieces():
         times = piece.times()
         soon = np.flatnonzero((times >= spot.start) & (times < spot.end))
@@ -288,7 +288,7 @@ def _look(part: Part, spot: Patch) -> Detail:
         times, addresses = times[here], addresses[here]
         earliest = int(times.argmin())
         first = (int(times[earliest]), int(addresses[earliest]))
-        found = Detail(
+        found = CellDetail(
             found.accesses + len(times),
             first if found.first is None else min(found.first, first),
             found.lines + _counted(lines[soon][here] if lines is not None else times[:0]),

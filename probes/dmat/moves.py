@@ -1,30 +1,71 @@
-"""What the commands do to a picture of accesses."""
+"""Commands on a picture of accesses, and the state that they move."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
 from tui_probe.draw import units
 
 from .accesses import Selection
+from .axes import MIN_ROW_BYTES, Window
 from .frame import DOTS_ACROSS
-from .space import LEAST_BYTES
-from .window import Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .frame import Colouring
-    from .state import State
+    from tui_probe.probekit.probe_results import ProbeResult
 
-    Move = Callable[[State], str | None]
+    from .access_map import AccessMap
+    from .axes import AddressAxis
+    from .frame import Colouring, Frame, FrameRequest, Painter
+    from .readout import ReadOut
+
+
+class PictureState(Protocol):
+    """The window, the cursor, the choices, and the picture that is shown."""
+
+    title: str
+    found: ProbeResult
+    map: AccessMap
+    space: AddressAxis
+    painter: Painter
+    window: Window
+    time: float
+    address: int
+    end: float
+    selection: Selection
+    colouring: Colouring
+    unit: str
+    marks: list[tuple[float, int]]
+    seeking: bool
+    frame: Frame | None
+    wish: FrameRequest | None
+
+    def units_known(self) -> list[str]:
+        """The units that the axes can have."""
+
+    def block_number(self, place: int) -> int:
+        """The number in the grid of the block at a place among those that were measured."""
+
+    def read_out(self, frame: Frame) -> ReadOut:
+        """What is under the cursor."""
+
+    def selection_text(self) -> str:
+        """The selection in words."""
+
+    def busiest_warp(self) -> int:
+        """The warp, counted through the grid, that made most accesses under the cursor; 0 where that is not known."""
+
+
+if TYPE_CHECKING:
+    Move = Callable[[PictureState], str | None]
 
 _ZOOM: Final = 0.5
 _PAGE: Final = 0.5
-_FARTHEST: Final = "this is as far as it goes"
+_LIMIT_REACHED: Final = "this is as far as it goes"
 COLOURINGS: Final[dict[Colouring, str]] = {
     "bands": "one colour per band, dots for density",
     "density": "one colour, shades for density",
@@ -34,7 +75,7 @@ COLOURINGS: Final[dict[Colouring, str]] = {
 
 
 def _along(cells: int) -> Move:
-    def move(view: State) -> None:
+    def move(view: PictureState) -> None:
         frame = view.frame
         if frame is None:
             return
@@ -48,19 +89,19 @@ def _along(cells: int) -> Move:
     return move
 
 
-def _middle(view: State, column: int) -> float:
+def _middle(view: PictureState, column: int) -> float:
     """The time in the middle of a column of the window, of which no dot is finer than a cycle."""
     cells = 1 if view.frame is None else view.frame.wish.cells
     return view.window.start + (column + 0.5) * max(view.window.cycles, _finest(view)) / cells
 
 
-def _finest(view: State) -> int:
+def _finest(view: PictureState) -> int:
     """The cycles that fill the picture where each column of dots is one cycle; 0 before there is a picture."""
     return 0 if view.frame is None else view.frame.wish.cells * DOTS_ACROSS
 
 
 def _across(rows: int) -> Move:
-    def move(view: State) -> None:
+    def move(view: PictureState) -> None:
         frame = view.frame
         if frame is None or not frame.grid.rows:
             return
@@ -75,7 +116,7 @@ def _across(rows: int) -> Move:
     return move
 
 
-def _shift(view: State, cells: float, memory: float) -> None:
+def _shift(view: PictureState, cells: float, memory: float) -> None:
     """The window elsewhere, the cursor with it."""
     frame = view.frame
     before = view.window
@@ -88,7 +129,7 @@ def _shift(view: State, cells: float, memory: float) -> None:
 
 
 def _page(cycles: int, memory: int) -> Move:
-    def move(view: State) -> str | None:
+    def move(view: PictureState) -> str | None:
         before, cells = view.window, 1 if view.frame is None else view.frame.wish.cells
         _shift(view, cycles * _PAGE * cells, memory * _PAGE * (before.high - before.low))
         return None if view.window != before else "there is nothing further"
@@ -97,36 +138,36 @@ def _page(cycles: int, memory: int) -> Move:
 
 
 def _zoom(factor: float) -> Move:
-    def move(view: State) -> str | None:
+    def move(view: PictureState) -> str | None:
         if factor < 1 and view.window.cycles <= max(_finest(view), 2):
-            return _FARTHEST
+            return _LIMIT_REACHED
         before = view.window
         view.window = before.zoomed(factor, view.time).inside(view.end)
-        return None if view.window != before else _FARTHEST
+        return None if view.window != before else _LIMIT_REACHED
 
     return move
 
 
 def _zoom_rows(factor: float) -> Move:
-    def move(view: State) -> str | None:
+    def move(view: PictureState) -> str | None:
         frame = view.frame
         shown = 0 if frame is None else sum(strip.high - strip.low for strip in frame.strips)
         rows = 1 if frame is None else frame.wish.rows
-        if factor < 1 and shown <= rows * LEAST_BYTES:
-            return _FARTHEST
+        if factor < 1 and shown <= rows * MIN_ROW_BYTES:
+            return _LIMIT_REACHED
         before = view.window
         view.window = before.zoomed_rows(factor, view.space.place(view.address)).inside(view.end)
-        return None if view.window != before else _FARTHEST
+        return None if view.window != before else _LIMIT_REACHED
 
     return move
 
 
-def _fit(view: State) -> None:
+def _fit(view: PictureState) -> None:
     view.window = Window(0, view.end)
 
 
 def _end(at_end: bool) -> Move:
-    def move(view: State) -> None:
+    def move(view: PictureState) -> None:
         view.time = view.end - 1.0 if at_end else 0.0
         middle = view.window.cycles / 2
         if not view.window.start <= view.time < view.window.end:
@@ -136,7 +177,7 @@ def _end(at_end: bool) -> Move:
 
 
 def _to_access(direction: int) -> Move:
-    def move(view: State) -> str | None:
+    def move(view: PictureState) -> str | None:
         frame = view.frame
         if frame is None or not frame.grid.rows:
             return None
@@ -151,12 +192,12 @@ def _to_access(direction: int) -> Move:
     return move
 
 
-def _worst(view: State) -> str:
+def _worst(view: PictureState) -> str:
     view.seeking, view.colouring = True, "sectors"
     return "where most sectors are wasted" if view.painter.knows_kinds else "where a request touches most sectors"
 
 
-def _mark(view: State) -> str:
+def _mark(view: PictureState) -> str:
     here = (view.time, view.address)
     view.marks = [*view.marks, here] if len(view.marks) < 2 else [here]
     if len(view.marks) < 2:
@@ -165,16 +206,16 @@ def _mark(view: State) -> str:
     return f"{units.count(round(abs(later - time)))} cycles, {units.size(abs(other - address))} between the marks"
 
 
-def _colour(view: State) -> str:
+def _colour(view: PictureState) -> str:
     known = [each for each in COLOURINGS if each != "kinds" or view.painter.knows_kinds]
     view.colouring = known[(known.index(view.colouring) + 1) % len(known)]
     return COLOURINGS[view.colouring]
 
 
-def _level(view: State) -> str:
+def _level(view: PictureState) -> str:
     """The whole grid, the block that is seen most under the cursor, its warp."""
     per_block = view.map.accesses.start.shape[1]
-    seen = view.seen_most()
+    seen = view.busiest_warp()
     block, warp = view.selection.block, view.selection.warp
     if block is None:
         block = seen // per_block
@@ -183,10 +224,10 @@ def _level(view: State) -> str:
     else:
         block = warp = None
     view.selection = replace(view.selection, block=block, warp=warp)
-    return view.whose()
+    return view.selection_text()
 
 
-def _select(view: State) -> str:
+def _select(view: PictureState) -> str:
     """Of the whole grid the next instruction, or all after the last; else the next block or warp."""
     blocks, per_block = view.map.accesses.start.shape
     block, warp = view.selection.block, view.selection.warp
@@ -199,10 +240,10 @@ def _select(view: State) -> str:
     else:
         block, warp = divmod((block * per_block + warp + 1) % (blocks * per_block), per_block)
         view.selection = replace(view.selection, block=block, warp=warp)
-    return view.whose()
+    return view.selection_text()
 
 
-def _unit(view: State) -> str:
+def _unit(view: PictureState) -> str:
     units_known = view.units_known()
     view.unit = units_known[(units_known.index(view.unit) + 1) % len(units_known)]
     return view.unit

@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.draw.axis import BYTES, CYCLES, TIME, draw_across, ticks
-from tui_probe.draw.canvas import ASCII_SHADES, SHADES, grades, halftone, shaded
+from tui_probe.draw.canvas import (
+    ASCII_SHADES,
+    BYTES,
+    CYCLES,
+    SHADES,
+    TIME,
+    draw_across,
+    grades,
+    halftone,
+    shaded,
+    ticks,
+)
 from tui_probe.draw.spans import clip, width
 
 if TYPE_CHECKING:
@@ -18,9 +28,8 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.canvas import Canvas
 
-    from .address_space import Band
+    from .axes import Band, Strip
     from .frame import Colouring, Frame
-    from .space import Strip
 
 HUES: Final = 8
 _DIGITS: Final = "123456789abcdefghijklmnopqrstuvw"

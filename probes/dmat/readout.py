@@ -1,4 +1,4 @@
-"""What is under the cursor, in words and as data."""
+"""Accesses under the cursor, as text and as data."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw import units
 from tui_probe.draw.spans import clip, width
-from tui_probe.trace.offset import where
+from tui_probe.trace.kernel_files import short_position
 
 from .accesses import SECTOR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tui_probe.analysis.access_lines import AccessLine
+    from tui_probe.records.probed_sites import AccessLine
 
-    from .address_space import Band
-    from .frame import Detail, Patch
+    from .axes import Band
+    from .frame import CellDetail, Patch
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class ReadOut:
     band: Band | None
     accesses: int
     exact: bool
-    detail: Detail | None
+    detail: CellDetail | None
     code: Mapping[int, AccessLine]
     warps_a_block: int
     blocks: range
@@ -109,9 +109,9 @@ class ReadOut:
         """``ld.global.f32 PTX:84 matmul.cu:11``."""
         code = self.code.get(line)
         if code is None:
-            return where(line)
+            return short_position(line)
         source = "" if code.source is None else f" {code.source.file.rpartition('/')[2]}:{code.source.line}"
-        return f"{code.opcode} {where(code.line)}{source}"
+        return f"{code.opcode} {short_position(code.line)}{source}"
 
     def used(self) -> float | None:
         """What the lanes asked for, of the bytes in the sectors that were moved.

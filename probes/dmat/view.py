@@ -5,42 +5,61 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.analysis.access_lines import access_lines
 from tui_probe.draw import units
 from tui_probe.draw.canvas import Canvas
-from tui_probe.draw.heading import draw_head, named
+from tui_probe.draw.shorten import draw_head, view_heading
 from tui_probe.draw.spans import clip
-from tui_probe.draw.spot import Spot
+from tui_probe.draw.view import Spot
 from tui_probe.probekit import probe_results
-from tui_probe.probekit.views import probe_view
-from tui_probe.trace.allocations import read_launch_memory
-from tui_probe.trace.offset import Offset
-from tui_probe.trace.tensors import read_tensors
+from tui_probe.probekit.probe_view import probe_view
+from tui_probe.records.probed_sites import access_lines
+from tui_probe.trace.device_memory import read_launch_memory, read_tensors
+from tui_probe.trace.kernel_files import Offset
 
 from . import data
 from .access_map import read_map
 from .accesses import Selection, accesses_of
+from .axes import Window
 from .moves import COLOURINGS, MOVES
 from .picture import draw_cells, draw_gutter, draw_time, gutter_of, legend
-from .shown import AROUND, SMALLEST, ShownAccesses, lines_below
-from .sought import shown_with, sought, why_not
-from .window import Window
-from .words import EXPLANATION
+from .visible_accesses import (
+    LINES_AROUND,
+    MIN_SIZE,
+    VisibleAccesses,
+    lines_below,
+    no_record_reason,
+    selection_with,
+    wanted_access,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress, View
-    from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.page_kinds import ViewSource
 
     from .frame import Frame
+
+EXPLANATION: Final = (
+    "Time runs to the right, addresses run down: one band per tensor or allocation, with the gaps between them left"
+    " out. Each cell counts the accesses in its range of cycles and bytes: more dots, or a stronger shade, mean more"
+    " accesses.",
+    "Sectors per request: a warp's load or store moves whole 32-byte sectors. 32 lanes of 4 bytes side by side touch"
+    " 4; lanes that are each in a sector of their own touch 32. “used” is the share of the moved bytes that the lanes"
+    " asked for; of the rest not all are wasted sectors, since sectors are moved whole: Lines counts those. One"
+    " colouring shows, in tenths, how many of the moved sectors are wasted: 16 bytes per lane side by side touch 16"
+    " and waste none.",
+    "A flat row is memory used again and again, a diagonal walks through memory, a column touches many addresses at"
+    " once. The lines below describe what is under the cursor.",
+)
+
 
 _DATA_SIZE: Final = (120, 40)
 """Columns and rows of data that are asked for before anything was drawn."""
 
 
-class Dmat(ShownAccesses):
+class Dmat(VisibleAccesses):
     """One launch as it is drawn, moved about in, and given to others; what is pressed changes window and choices."""
 
     # -- as text
@@ -49,8 +68,8 @@ class Dmat(ShownAccesses):
         """A head, the picture, the axis of time, the legend, and what is under the cursor."""
         canvas = Canvas(width, height)
         frame = self.frame
-        if width < SMALLEST[0] or height < SMALLEST[1]:
-            canvas.text(0, 0, f"this needs {SMALLEST[0]}×{SMALLEST[1]} cells", "warn")
+        if width < MIN_SIZE[0] or height < MIN_SIZE[1]:
+            canvas.text(0, 0, f"this needs {MIN_SIZE[0]}×{MIN_SIZE[1]} cells", "warn")
         elif not self.map.bands:
             canvas.text(0, 0, "no access to global memory was recorded", "dim")
         elif frame is None or frame.wish.cells + gutter_of(self.map.bands, width) + 1 > width:
@@ -65,10 +84,10 @@ class Dmat(ShownAccesses):
         draw_gutter(canvas, 1, gutter, frame, self.map.bands, in_index=self.unit == "cycles and indices")
         draw_cells(canvas, gutter, 1, frame, self.colouring, ascii_only=ascii_only)
         told = lines_below(canvas.width)
-        bottom = canvas.height - AROUND - told + 1
+        bottom = canvas.height - LINES_AROUND - told + 1
         draw_time(canvas, gutter, bottom, frame, self.cycles_per_ns if self.unit == "time and bytes" else None)
         self._draw_cursor(canvas, frame, gutter, bottom)
-        words = f"{legend(frame, self.colouring, ascii_only=ascii_only)} · {self.whose()}"
+        words = f"{legend(frame, self.colouring, ascii_only=ascii_only)} · {self.selection_text()}"
         canvas.text(0, bottom + 2, clip(words, canvas.width), "dim")
         for line, words in enumerate(self.read_out(frame).lines(canvas.width, told)):
             canvas.text(0, bottom + 3 + line, words, "" if line else "soft")
@@ -76,7 +95,7 @@ class Dmat(ShownAccesses):
     def _draw_head(self, canvas: Canvas) -> None:
         totals = self.totals()
         lost = self.map.accesses.made is not None and self.map.survey.kept < self.map.accesses.made
-        what, role = named(DMAT.title, DMAT.about), "warn" if lost else "dim"
+        what, role = view_heading(DMAT.title, DMAT.about), "warn" if lost else "dim"
         draw_head(canvas, what, self.found.which, self.found.name, totals, role)
 
     def totals(self) -> str:
@@ -109,7 +128,7 @@ class Dmat(ShownAccesses):
 
     def press(self, command: str) -> str | None:
         """Do one of the commands; one that means nothing here does nothing."""
-        self.nothing_wasted, self.unfound = False, ""
+        self.nothing_wasted, self.not_found_reason = False, ""
         return MOVES[command][1](self) if command in MOVES and self.map.bands else None
 
     def click(self, column: int, row: int) -> None:
@@ -129,13 +148,13 @@ class Dmat(ShownAccesses):
                 self.address = (low + high) // 2
             at += strip.rows
 
-    def leads_to(self) -> str:
+    def target_view(self) -> str:
         """The code, where the records name it."""
         if not self.painter.knows_kinds:
             return ""
         return "sass" if any(isinstance(line, Offset) for line in self.painter.code) else "ptx"
 
-    def here(self) -> Spot:
+    def spot(self) -> Spot:
         """The access under the cursor: that of the block and instruction with most there, unless it was sent to one."""
         frame = self.frame
         detail = None if self._detail is None else self._detail[2]
@@ -151,20 +170,20 @@ class Dmat(ShownAccesses):
 
     def go_to(self, spot: Spot) -> bool:
         """To the access of its line and block that is nearest to its time; of no line and block to the time."""
-        wanted, here = sought(self, spot) if self.map.bands else None, self.here()
+        wanted, here = wanted_access(self, spot) if self.map.bands else None, self.spot()
         if wanted is None:
             return False
         same_line = wanted.selection.line is None or here.shares_code(spot)
         same_block = wanted.selection.block is None or here.block == spot.block
         if not (same_line and same_block):
-            self._wanted, self.selection = wanted, shown_with(self.selection, wanted.selection)
+            self._wanted, self.selection = wanted, selection_with(self.selection, wanted.selection)
         return True
 
-    def lacks(self, spot: Spot) -> str:
+    def missing_reason(self, spot: Spot) -> str:
         """Most lines touch no memory, and not all blocks are measured."""
-        return why_not(self, spot)
+        return no_record_reason(self, spot)
 
-    def nowhere(self) -> str:
+    def no_target_reason(self) -> str:
         """Where nothing was accessed, and where the records name no instruction."""
         if not self.painter.knows_kinds:
             return "these records do not tell which instruction made them: -p dmat does"
@@ -180,7 +199,7 @@ class Dmat(ShownAccesses):
 
     def status(self) -> list[str]:
         """How the picture is to be read: colouring, part of the launch, what is not exact."""
-        parts = [COLOURINGS[self.colouring], self.whose()]
+        parts = [COLOURINGS[self.colouring], self.selection_text()]
         share = self.window.cycles / self.end
         if share < 1:
             parts.append(f"{share:.2%} of the time")
@@ -188,8 +207,8 @@ class Dmat(ShownAccesses):
             parts.append("coarse")
         if self.nothing_wasted:
             parts.append("no visible access wastes a sector")
-        if self.unfound:
-            parts.append(self.unfound)
+        if self.not_found_reason:
+            parts.append(self.not_found_reason)
         parts.append("simulated" if self.found.simulated else self.map.accesses.clocks.words())
         return parts
 
@@ -235,7 +254,7 @@ class Dmat(ShownAccesses):
     def _counted(self) -> Frame | None:
         """The frame that is shown; before anything was, one of everything."""
         if self.frame is None and self.map.bands:
-            work = self.prepare(_DATA_SIZE[0] + 12, _DATA_SIZE[1] + AROUND + lines_below(_DATA_SIZE[0] + 12))
+            work = self.prepare(_DATA_SIZE[0] + 12, _DATA_SIZE[1] + LINES_AROUND + lines_below(_DATA_SIZE[0] + 12))
             if work is not None:
                 work()
         return self.frame
@@ -255,9 +274,9 @@ class Dmat(ShownAccesses):
             data.plot(self, frame, axes)
 
 
-def _open(source: Source, progress: Progress) -> View:
+def _open(source: ViewSource, progress: Progress) -> View:
     progress(0.0)
-    found = probe_results.read(source)
+    found = probe_results.read_result(source)
     memory = read_launch_memory(source.trace, found.launch)
     tensors = read_tensors(source.trace, None if found.launch is None else found.launch.time_ns)
     accesses = accesses_of(found, memory)

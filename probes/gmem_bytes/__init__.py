@@ -1,16 +1,189 @@
-"""Global memory bytes: what the threads of a launch loaded and stored, by the way it went."""
+"""Global memory bytes: loaded and stored by the threads of a launch, by kind of instruction."""
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
+from tui_probe.draw import units
+from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.probekit.finding import Finding, percent, place
+from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, share_text
+from tui_probe.probekit.metric import Metric, metrics_by_line, where_any
 from tui_probe.probekit.probe import Probe, Question
+from tui_probe.probekit.result_tables import count_kind
+from tui_probe.records.counter_sums import CountsByLine, line_sums, line_totals, site_dtype, sum_records, worst_line
 
-from .analysis import analyse, analyse_lines
-from .findings import findings, findings_by_line
-from .lines import LINES
-from .metrics import BY_LINE, METRICS
-from .view import MEMORY, notes
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.records.counter_sums import LineSums
+    from tui_probe.trace.results import Result
+
+# Global memory bytes: what the threads of a launch loaded and stored, by the way it went.
+#
+# Unit: bytes that executed instructions asked for, a predicate that was false asking for nothing. Each figure is the
+# plain sum over all warps of the launch::
+#
+#     loaded       ld, ldu, wmma.load                     bytes of the access × threads that executed it
+#     stored       st, wmma.store
+#     copied       cp.async from global to shared memory  bytes read: fewer than written where the rest is zeros
+#     bulk loaded  cp.async.bulk from global memory       the size operand
+#     bulk stored  cp.async.bulk and cp.reduce.async.bulk to global memory
+#     read         loaded + copied + bulk loaded
+#     written      stored + bulk stored
+#
+# Copies by tensor map (``cp.async.bulk.tensor``) name no size. They are counted as instructions, and where there are
+# any, ``read`` or ``written`` is not known: None.
+
+_SIZES: Final = ("loaded", "stored", "copied", "bulk_loaded", "bulk_stored")
+RECORD: Final = np.dtype(
+    {
+        "names": [*_SIZES, "tensor_loads", "tensor_stores", "threads"],
+        "formats": ["<u8"] * 5 + ["<u4"] * 3,
+        "offsets": [0, 8, 16, 24, 32, 40, 44, 48],
+        "itemsize": 56,
+    }
+)
+"""What ``gmem_bytes`` saves for each warp."""
+SITE: Final = site_dtype(*_SIZES, "tensor_loads", "tensor_stores")
+"""What ``gmem_bytes_by_line`` keeps for each instruction."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBytes:
+    """Bytes of one launch, except ``tensor_loads`` and ``tensor_stores``, which are executed instructions."""
+
+    loaded: int
+    stored: int
+    copied: int
+    bulk_loaded: int
+    bulk_stored: int
+    tensor_loads: int
+    tensor_stores: int
+    threads_missing: int
+
+    @property
+    def read(self) -> int | None:
+        """All bytes read from global memory, if they are known."""
+        return None if self.tensor_loads else self.loaded + self.copied + self.bulk_loaded
+
+    @property
+    def written(self) -> int | None:
+        """All bytes written to global memory, if they are known."""
+        return None if self.tensor_stores else self.stored + self.bulk_stored
+
+
+def analyse(result: Result) -> MemoryBytes:
+    """The bytes of one launch; TraceError if map 0 holds no records of ``gmem_bytes``."""
+    sums = sum_records(result, RECORD, "gmem_bytes")
+    return MemoryBytes(**sums.totals, threads_missing=sums.threads_missing)
+
+
+def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[MemoryBytes]:
+    """The same by line, of ``gmem_bytes_by_line``; see :func:`by_line.line_sums`. Raises TraceError.
+
+    No line has the most bytes where those of another are not known.
+    """
+    lines = line_sums(result, SITE, "gmem_bytes_by_line", sites, folder)
+    whole = MemoryBytes(**line_totals(lines, SITE), threads_missing=0)
+    known = all(bytes_of(line) is not None for line in lines)
+    worst = worst_line(lines, lambda line: bytes_of(line) or None) if known else None
+    return CountsByLine(whole, lines, worst)
+
+
+def bytes_of(line: LineSums) -> int | None:
+    """Bytes that one line moved, 0 if it was never executed; None if it did so by tensor map."""
+    return None if line.total("tensor_loads", "tensor_stores") else line.total(*_SIZES)
+
+
+def _parts_of_read(found: MemoryBytes, value: Any) -> bool:
+    return bool(value) and found.read != found.loaded
+
+
+def _parts_of_written(found: MemoryBytes, value: Any) -> bool:
+    return bool(value) and found.written != found.stored
+
+
+METRICS: Final = (
+    Metric("read", "read", "B", better="lower", quantity="bytes read"),
+    Metric("written", "written", "B", better="lower", quantity="bytes written"),
+    Metric("loaded", "by loads", "B", better="lower", shown=_parts_of_read),
+    Metric("stored", "by stores", "B", better="lower", shown=_parts_of_written),
+    Metric("copied", "by cp.async", "B", better="lower", shown=where_any),
+    Metric("bulk_loaded", "by bulk loads", "B", better="lower", shown=where_any),
+    Metric("bulk_stored", "by bulk stores", "B", better="lower", shown=where_any),
+    Metric("tensor_loads", "tensor-map loads", shown=where_any),
+    Metric("tensor_stores", "tensor-map stores", shown=where_any),
+)
+BY_LINE: Final = metrics_by_line(METRICS, "most bytes")
+
+
+def findings(of: ProbeResult, found: MemoryBytes) -> Iterator[Finding]:
+    """What was read and written."""
+    read, written = found.read, found.written
+    words = f"{units.size(read)} read, {units.size(written)} written, as instructions ask for"
+    speed = None
+    if read is not None and written is not None and of.timed_ms:
+        speed = (read + written) / (of.timed_ms * 1e-3)
+        words += f": {units.size(speed)}/s in the original's {units.duration(of.timed_ms * 1e-3)}"
+    elif read is None or written is None:
+        words += "; copies by tensor map state no size"
+    values = {"read": read, "written": written, "bytes_per_second": speed}
+    yield Finding("bytes", "bytes", words, "memory", values=values)
+
+
+def findings_by_line(of: ProbeResult, found: CountsByLine[MemoryBytes]) -> Iterator[Finding]:
+    """The same, then the line with most bytes."""
+    yield from findings(of, found.whole)
+    if found.worst is not None:
+        line, moved = found.worst
+        total = (found.whole.read or 0) + (found.whole.written or 0)
+        words = f"{place(line.line, line.source, line.opcode)}, {units.size(moved)}, {percent(moved, total)} of all"
+        values = {"bytes": int(moved)}
+        yield Finding("most_bytes", "most bytes", words, "lines", line.line, values=values)
+
+
+def _rows(of: ProbeResult, counted: CountsByLine[MemoryBytes]) -> LineRows:
+    del of
+    found = [(line, bytes_of(line)) for line in counted.lines]
+    known = [moved for _, moved in found if moved is not None]
+    whole = sum(known) if len(known) == len(found) else None
+    rows = []
+    for line, moved in sorted(found, key=lambda pair: -(pair[1] or 0)):
+        share = None if moved is None or whole is None else share_text(moved, whole)
+        rows.append(LineRow(line.line, line.source, {"share": share, "bytes": moved}))
+    return LineRows(rows, [] if whole is not None else [f"{NOT_MEASURED}: copies by tensor map state no size"])
+
+
+LINES: Final = LineSpec((LineMeasure("share"), LineMeasure("bytes", "sum")), "bytes", _rows)
+
+
+def notes(found: MemoryBytes) -> list[str]:
+    """The newest launch in words."""
+    words = (
+        f"newest launch: {units.size(found.read)} read, {units.size(found.written)} written, as instructions ask for"
+    )
+    if found.tensor_loads or found.tensor_stores:
+        words += "; copies by tensor map state no size, so the sum is unknown"
+    return [words]
+
+
+MEMORY: Final = count_kind(
+    "memory",
+    "Memory",
+    "bytes of global memory that each launch read and wrote",
+    (
+        "Bytes that executed instructions asked for, per launch, before any cache. Divided by the time of the original"
+        " they give the bandwidth that the kernel asks for, not what DRAM moves.",
+    ),
+    order=70,
+)
+
 
 PROBES: Final = (
     Probe(

@@ -1,16 +1,195 @@
-"""Global memory requests and sectors, as hardware counters define them."""
+"""Global memory sectors: the probe, its metrics, findings, lines and page."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
+from tui_probe.draw import units
+from tui_probe.draw.units import NOT_MEASURED, tenths
+from tui_probe.probekit.finding import Finding, Gain, place
+from tui_probe.probekit.lines import IDEAL_SECTORS_NOTE, LineMeasure, LineRow, LineRows, LineSpec
+from tui_probe.probekit.metric import Metric, metrics_by_line, never, where_any, where_known
 from tui_probe.probekit.probe import Probe, Question
+from tui_probe.probekit.result_tables import count_kind
+from tui_probe.records.counter_sums import ratio
 
-from .analysis import analyse, analyse_lines
-from .findings import findings, findings_by_line
-from .lines import LINES
-from .metrics import BY_LINE, METRICS
-from .view import SECTORS, notes
+from .analysis import (
+    analyse,
+    analyse_lines,
+    is_counted,
+    most_wasteful_line,
+    requests_and_sectors,
+    sectors_per_request,
+    waste_of_lines,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tui_probe.probekit.lines import LineValue
+    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.records.counter_sums import CountsByLine
+
+    from .analysis import LineWaste, MemorySectors
+
+
+def _has_copies(found: MemorySectors, value: Any) -> bool:
+    del value
+    return found.copy_requests > 0
+
+
+def _wasted_percent(kind: str) -> Callable[[MemorySectors], float | None]:
+    """Per cent of the sectors that nobody asked for."""
+
+    def read(found: MemorySectors) -> float | None:
+        share: float | None = getattr(found, f"wasted_of_{kind}")
+        return None if share is None else 100 * share
+
+    return read
+
+
+METRICS: Final = (
+    Metric("load_requests", "load requests", better="lower", quantity="load requests"),
+    Metric("load_sectors", "load sectors", better="lower", quantity="load sectors"),
+    Metric("sectors_per_load", "sectors per load", better="lower", over_launches="mean"),
+    Metric("store_requests", "store requests", better="lower", quantity="store requests"),
+    Metric("store_sectors", "store sectors", better="lower", quantity="store sectors"),
+    Metric("sectors_per_store", "sectors per store", better="lower", over_launches="mean"),
+    Metric("load_ideal", "of loads would do", better="neither", shown=never),
+    Metric(
+        "wasted_of_loads",
+        "wasted of loads",
+        "%",
+        better="lower",
+        over_launches="mean",
+        read=_wasted_percent("loads"),
+        shown=where_known,
+    ),
+    Metric("store_ideal", "of stores would do", better="neither", shown=never),
+    Metric(
+        "wasted_of_stores",
+        "wasted of stores",
+        "%",
+        better="lower",
+        over_launches="mean",
+        read=_wasted_percent("stores"),
+        shown=where_known,
+    ),
+    Metric("copy_requests", "requests of these by cp.async", better="lower", shown=_has_copies),
+    Metric("copy_sectors", "sectors of these by cp.async", better="lower", shown=_has_copies),
+    Metric("sectors_per_copy", "sectors per cp.async", better="lower", over_launches="mean", shown=_has_copies),
+    Metric("matrix_accesses", "wmma loads and stores left out", shown=where_any),
+    Metric("generic_accesses", "generic accesses of threads left out", shown=where_any),
+)
+BY_LINE: Final = metrics_by_line(METRICS, "most sectors per request")
+
+
+SECTOR: Final = 32
+_COALESCED: Final = 4
+"""Sectors of a request whose 32 lanes take 4 bytes each, side by side: more may be waste."""
+_FLAGGED_SHARE: Final = 0.1
+"""The part of all sectors from which on what is wasted stands out."""
+
+
+def findings(of: ProbeResult, found: MemorySectors) -> Iterator[Finding]:
+    """Loads and stores."""
+    del of
+    yield from _sectors(found, "coalescing")
+
+
+def findings_by_line(of: ProbeResult, found: CountsByLine[MemorySectors]) -> Iterator[Finding]:
+    """The worst line, then all."""
+    worst = most_wasteful_line(found.lines, of.kernel.folder)
+    if worst is not None:
+        yield _worst_line(worst, sum(requests_and_sectors(each)[1] for each in found.lines))
+    yield from _sectors(found.whole, "")
+
+
+def _worst_line(worst: LineWaste, sectors: int) -> Finding:
+    line, wasted, touched = worst.line, worst.wasted or 0, sectors_per_request(worst.line)
+    needed = ratio(worst.ideal or 0, worst.requests) or 0.0
+    where = place(line.line, line.source, line.opcode)
+    words = f"{where}, {touched or 0:.1f} sectors per request, {tenths(needed)} would do"
+    values = {"sectors_per_request": touched, "sectors_needed": needed, "wasted_share": wasted / sectors}
+    much = wasted > _FLAGGED_SHARE * sectors
+    gain = Gain(SECTOR * wasted, SECTOR * sectors, "B")
+    return Finding("worst_access", "worst access", words, "lines", line.line, much, values=values, gain=gain)
+
+
+def _sectors(found: MemorySectors, asks: str) -> Iterator[Finding]:
+    for name, requests, sectors, ideal in (
+        ("load", found.load_requests, found.load_sectors, found.load_ideal),
+        ("store", found.store_requests, found.store_sectors, found.store_ideal),
+    ):
+        mean = ratio(sectors, requests)
+        if mean is None:
+            continue
+        words = f"{units.counted(requests, 'request')}, {mean:.1f} sectors each"
+        wasted = None if ideal is None else sectors - ideal
+        words += "" if ideal is None else f", {tenths(ideal / requests)} would do" if wasted else ", as few as would do"
+        more = asks if (mean > _COALESCED if wasted is None else wasted > 0) else ""
+        values = {"requests": requests, "sectors": sectors, "sectors_per_request": mean, "ideal_sectors": ideal}
+        gain = Gain(SECTOR * wasted, SECTOR * sectors, "B") if wasted and asks else None
+        much = bool(asks) and wasted is not None and wasted > _FLAGGED_SHARE * sectors
+        yield Finding(f"{name}s", f"{name}s", words, "sectors", stands_out=much, asks=more, values=values, gain=gain)
+
+
+def _rows(of: ProbeResult, counted: CountsByLine[MemorySectors]) -> LineRows:
+    rows = []
+    for each in waste_of_lines(counted.lines, of.kernel.folder):
+        values: dict[str, LineValue] = {
+            "wasted sectors": each.wasted,
+            "wasted": each.share,
+            "sectors": each.sectors,
+            "ideal": each.ideal,
+            "requests": each.requests,
+            "sectors per request": ratio(each.sectors, each.requests),
+        }
+        if not is_counted(each.line):
+            values = dict.fromkeys(values)
+        rows.append(LineRow(each.line.line, each.line.source, {**values, "access": each.access}))
+    known = all(map(is_counted, counted.lines))
+    notes = [] if known else [f"{NOT_MEASURED}: wmma and generic accesses are not counted"]
+    return LineRows(rows, [IDEAL_SECTORS_NOTE, *notes])
+
+
+LINES: Final = LineSpec(
+    (
+        LineMeasure("wasted sectors", "sum"),
+        LineMeasure("wasted", "share", ("wasted sectors", "sectors")),
+        LineMeasure("sectors", "sum"),
+        LineMeasure("ideal", "sum"),
+        LineMeasure("requests", "sum"),
+        LineMeasure("sectors per request", "ratio", ("sectors", "requests")),
+        LineMeasure("access", "first", better="neither"),
+    ),
+    "wasted sectors",
+    _rows,
+)
+
+
+_SECTORS_SCALE: Final = "coalesced: 4 sectors for 4 bytes per lane, 8 for 8 and 16 for 16; worst: 32, one per lane"
+
+
+def notes(found: MemorySectors) -> list[str]:
+    """Loads and stores of the newest launch, and what their numbers mean."""
+    ratios = (("load", found.sectors_per_load), ("store", found.sectors_per_store))
+    said = [f"a {name} touches {ratio:.2f} sectors of 32 B" for name, ratio in ratios if ratio is not None]
+    return [*said, _SECTORS_SCALE] if said else []
+
+
+SECTORS: Final = count_kind(
+    "sectors",
+    "Sectors",
+    "requests to global memory and sectors per request, by launch",
+    (
+        "A request is one load or store that a warp executes with at least one active lane; a sector is 32 bytes. 4"
+        " sectors per request mean 4 bytes per lane, side by side; 32 mean that each lane is in a sector of its own."
+        " ncu counts the same way.",
+    ),
+    order=80,
+)
+
 
 PROBES: Final = (
     Probe(

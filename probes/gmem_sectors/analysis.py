@@ -1,4 +1,4 @@
-"""Global memory requests and sectors, as hardware counters define them.
+"""Global memory requests and sectors, as hardware counters define them, and the excessive sectors of each line.
 
     requests  a load or store that a warp executed with at least one lane
               l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum (st)
@@ -22,29 +22,40 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tui_probe.analysis.by_line import CountsByLine, line_sums, record_of, totals, worst_of
-from tui_probe.analysis.counts import Sums, ratio, summed
 from tui_probe.errors import TraceError
+from tui_probe.probekit.lines import ShareValue
+from tui_probe.records.counter_sums import (
+    CounterSums,
+    CountsByLine,
+    line_sums,
+    line_totals,
+    ratio,
+    site_dtype,
+    sum_records,
+    worst_line,
+)
+from tui_probe.records.probed_sites import access_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from tui_probe.analysis.by_line import LineSums
+    from tui_probe.records.counter_sums import LineSums
+    from tui_probe.records.probed_sites import AccessLine
     from tui_probe.trace.results import Result
 
 _COUNTS: Final = (
     "load_requests", "load_sectors", "store_requests", "store_sectors", "copy_requests", "copy_sectors",
 )  # fmt: skip
 _IDEALS: Final = ("load_ideal", "store_ideal", "copy_ideal")
-_LEFT_OUT: Final = ("matrix_accesses", "generic_accesses")
-RECORD: Final = np.dtype([(name, "<u4") for name in (*_COUNTS, *_IDEALS, *_LEFT_OUT, "threads")])
+_EXCLUDED_COUNTS: Final = ("matrix_accesses", "generic_accesses")
+RECORD: Final = np.dtype([(name, "<u4") for name in (*_COUNTS, *_IDEALS, *_EXCLUDED_COUNTS, "threads")])
 """What ``gmem_sectors`` saves for each warp: sums over its lanes."""
-OLDER: Final = np.dtype([(name, "<u4") for name in (*_COUNTS, *_LEFT_OUT, "threads")])
+RECORD_WITHOUT_IDEAL: Final = np.dtype([(name, "<u4") for name in (*_COUNTS, *_EXCLUDED_COUNTS, "threads")])
 """What it saved before it told how few sectors would do."""
-SITE: Final = record_of(*_COUNTS, *_IDEALS, *_LEFT_OUT)
+SITE: Final = site_dtype(*_COUNTS, *_IDEALS, *_EXCLUDED_COUNTS)
 """What ``gmem_sectors_by_line`` keeps for each instruction."""
-OLDER_SITE: Final = record_of(*_COUNTS, *_LEFT_OUT)
+SITE_WITHOUT_IDEAL: Final = site_dtype(*_COUNTS, *_EXCLUDED_COUNTS)
 _WARP: Final = 32
 _GLOBAL_IN_MACHINE_CODE: Final = ("LDG", "STG")
 """How names of instructions begin there: LDG, LDGSTS, STG."""
@@ -70,12 +81,12 @@ class MemorySectors:
     @property
     def wasted_of_loads(self) -> float | None:
         """The share of the sectors of loads that nobody asked for."""
-        return _share(self.load_sectors, self.load_ideal)
+        return _wasted_share(self.load_sectors, self.load_ideal)
 
     @property
     def wasted_of_stores(self) -> float | None:
         """The same of stores."""
-        return _share(self.store_sectors, self.store_ideal)
+        return _wasted_share(self.store_sectors, self.store_ideal)
 
     @property
     def sectors_per_load(self) -> float | None:
@@ -101,19 +112,19 @@ def analyse(result: Result) -> MemorySectors:
 
 def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[MemorySectors]:
     """The same by line, of ``gmem_sectors_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
-    record = SITE if result.maps and _fits(result, SITE) else OLDER_SITE
+    record = SITE if result.maps and _fits(result, SITE) else SITE_WITHOUT_IDEAL
     lines = line_sums(result, record, "gmem_sectors_by_line", sites, folder)
-    whole = _of_sums(totals(lines, record), threads_missing=0)
-    return CountsByLine(whole, lines, worst_of(lines, sectors_per_request))
+    whole = _of_sums(line_totals(lines, record), threads_missing=0)
+    return CountsByLine(whole, lines, worst_line(lines, sectors_per_request))
 
 
-def _summed(result: Result) -> Sums:
+def _summed(result: Result) -> CounterSums:
     """The sums of a launch, whichever record they are of."""
     try:
-        return summed(result, RECORD, "gmem_sectors")
+        return sum_records(result, RECORD, "gmem_sectors")
     except TraceError as error:
         try:
-            return summed(result, OLDER, "gmem_sectors")
+            return sum_records(result, RECORD_WITHOUT_IDEAL, "gmem_sectors")
         except TraceError:
             raise error from None
 
@@ -125,14 +136,14 @@ def _fits(result: Result, record: np.dtype[Any]) -> bool:
         return False
 
 
-def _share(sectors: int, ideal: int | None) -> float | None:
+def _wasted_share(sectors: int, ideal: int | None) -> float | None:
     return None if ideal is None else ratio(sectors - ideal, sectors)
 
 
 def _of_sums(sums: dict[str, int], threads_missing: int) -> MemorySectors:
     loads = {f"load_{what}": sums[f"load_{what}"] + sums[f"copy_{what}"] for what in ("requests", "sectors")}
     matrices = {"matrix_accesses": sums["matrix_accesses"] // _WARP}
-    counts = {name: sums[name] for name in (*_COUNTS, *_LEFT_OUT)} | loads | matrices
+    counts = {name: sums[name] for name in (*_COUNTS, *_EXCLUDED_COUNTS)} | loads | matrices
     told = "load_ideal" in sums
     return MemorySectors(
         **counts,
@@ -159,3 +170,52 @@ def sectors_per_request(line: LineSums) -> float | None:
     """Sectors per request of one line; None if it was never executed."""
     requests, sectors = requests_and_sectors(line)
     return ratio(sectors, requests)
+
+
+@dataclass(frozen=True, slots=True)
+class LineWaste:
+    """One line: its ``access`` in words, such as ``load 4 B``, and its sectors; None what is not known."""
+
+    line: LineSums
+    access: str | None
+    requests: int
+    sectors: int
+    ideal: int | None
+
+    @property
+    def wasted(self) -> int | None:
+        """Sectors that nobody asked for."""
+        return None if self.ideal is None else self.sectors - self.ideal
+
+    @property
+    def share(self) -> ShareValue | None:
+        """The part of its sectors that is."""
+        part = None if self.wasted is None else ratio(self.wasted, self.sectors)
+        return None if part is None else ShareValue(part)
+
+
+def waste_of_lines(lines: Iterable[LineSums], folder: Path | None) -> list[LineWaste]:
+    """The lines, what is wasted most first; those that are not counted last."""
+    code = access_lines(folder) if folder else {}
+    found = [_line_waste(line, code.get(line.line)) for line in lines]
+    return sorted(found, key=lambda each: (not is_counted(each.line), -(each.wasted or 0), -each.sectors))
+
+
+def _line_waste(line: LineSums, code: AccessLine | None) -> LineWaste:
+    requests, sectors = requests_and_sectors(line)
+    size = code.bytes if code else None
+    access = None if code is None else code.kind + ("" if size is None else f" {size} B")
+    return LineWaste(line, access, requests, sectors, _ideal(line, size, requests, sectors))
+
+
+def _ideal(line: LineSums, size: int | None, requests: int, sectors: int) -> int | None:
+    """As the probe told; else that of 32 lanes of ``size`` bytes."""
+    if all(name in line.sums for name in _IDEALS):
+        return line.total(*_IDEALS)
+    return None if size is None else min(size * requests, sectors)
+
+
+def most_wasteful_line(lines: Iterable[LineSums], folder: Path | None) -> LineWaste | None:
+    """The line that wastes most sectors; None if none wastes any."""
+    worst = next(iter(waste_of_lines(lines, folder)), None)
+    return worst if worst is not None and worst.wasted and is_counted(worst.line) else None

@@ -2,14 +2,195 @@
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
 
+import numpy as np
+
+from tui_probe.draw import units
+from tui_probe.errors import TraceError
+from tui_probe.probekit.finding import Finding, percent, place
+from tui_probe.probekit.lines import LineMeasure, LineRows, LineSpec, ranked_rows
+from tui_probe.probekit.metric import Metric, metrics_by_line, where_any
 from tui_probe.probekit.probe import Probe, Question
+from tui_probe.ptx.instruction_classes import CLASSES
+from tui_probe.records.counter_sums import (
+    CountsByLine,
+    LineSums,
+    ratio,
+    site_dtype,
+    site_records,
+    sum_records,
+    worst_line,
+)
+from tui_probe.records.probed_sites import probed_sites
 
-from .analysis import analyse, analyse_lines
-from .findings import findings, findings_by_line
-from .lines import LINES
-from .metrics import BY_LINE, METRICS
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from tui_probe.probekit.metric import Quantity
+    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.trace.results import Result
+
+# Instruction mix: PTX instructions that the warps of a launch executed, by class.
+#
+# Each figure is a sum over the warps; an instruction counts once for a warp that reaches it, with however many lanes,
+# and once more for each group of lanes that reaches it apart. With ``total`` the sum over all classes::
+#
+#     fp64 share   = fp64 / (fp32 + fp64 + fp16 + bf16)     None where there is no such arithmetic; others likewise
+#     tensor share = tensor / (tensor + fp32 + fp64 + fp16 + bf16)
+#
+# The shares tell which type a kernel computes in, and whether the tensor cores do it. A matrix instruction does
+# hundreds of times the work of another, so a small tensor share is a large part of it.
+#
+# ``inst_mix_by_line`` keeps how often warps entered each basic block: each entry executes all of its instructions.
+
+FLOATING: Final = CLASSES[:4]
+"""The classes of floating-point arithmetic."""
+RECORD: Final = np.dtype([(name, "<u4") for name in (*CLASSES, "threads")])
+"""What ``inst_mix`` saves for each warp."""
+SITE: Final = site_dtype("entered")
+"""What ``inst_mix_by_line`` keeps for each basic block."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionMix:
+    """Instructions of one launch: ``executed`` by class."""
+
+    executed: dict[str, int]
+    threads_missing: int
+
+    @property
+    def total(self) -> int:
+        """All instructions."""
+        return sum(self.executed.values())
+
+    def share(self, name: str) -> float | None:
+        """The part of the floating-point arithmetic that is of a class; ``tensor``: of that and the matrix ones."""
+        whole = sum(self.executed[kind] for kind in FLOATING)
+        return ratio(self.executed[name], whole + (self.executed[name] if name not in FLOATING else 0))
+
+
+def analyse(result: Result) -> InstructionMix:
+    """The mix of one launch; TraceError if map 0 holds no records of ``inst_mix``."""
+    sums = sum_records(result, RECORD, "inst_mix")
+    return InstructionMix(sums.totals, sums.threads_missing)
+
+
+def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[InstructionMix]:
+    """The same by line, of ``inst_mix_by_line``: the ``sums`` of a line are executions by class.
+
+    ``sites`` are the lines of the blocks, from ``kernel.info``, ``folder`` the kernel's in the trace. Raises
+    TraceError, also where nothing tells the instructions of the blocks.
+    """
+    records = site_records(result, SITE, "inst_mix_by_line", sites)
+    blocks = probed_sites(folder).blocks(sites)
+    if len(blocks) != len(sites):
+        raise TraceError(f"{result.path}: it does not fit the basic blocks in {folder or 'the trace'}/pruned.ptx")
+    found: dict[int, LineSums] = {}
+    for block, entered in zip(blocks, records["entered"].tolist(), strict=True):
+        for one in block:
+            row = LineSums(one.line, one.opcode, one.source, dict.fromkeys(CLASSES, 0))
+            found.setdefault(one.line, row).sums[one.work] += entered
+    lines = tuple(found[line] for line in sorted(found))
+    executed = {name: sum(line.sums[name] for line in lines) for name in CLASSES}
+    worst = worst_line(lines, lambda line: executions_of(line) or None)
+    return CountsByLine(InstructionMix(executed, threads_missing=0), lines, worst)
+
+
+def executions_of(line: LineSums) -> int:
+    """Instructions of one line that warps executed."""
+    return line.total(*CLASSES)
+
+
+def classes_of(line: LineSums) -> str:
+    """The classes of the instructions of a line that were executed, ``integer``; several of a line with several."""
+    return ", ".join(name for name in CLASSES if line.sums[name])
+
+
+def _count_metric(name: str) -> Metric:
+    def read(found: InstructionMix) -> int:
+        return found.executed[name]
+
+    quantity = cast("Quantity", f"{name} instructions" if name in FLOATING else "")
+    return Metric(name, name, quantity=quantity, read=read, shown=where_any)
+
+
+def _share_metric(name: str) -> Metric:
+    def read(found: InstructionMix) -> float | None:
+        return found.share(name)
+
+    return Metric(f"{name}_share", f"{name} share", over_launches="mean", read=read, shown=_where_executed(name))
+
+
+def _where_executed(name: str) -> Callable[[Any, Any], bool]:
+    def shown(found: InstructionMix, value: Any) -> bool:
+        del value
+        return found.executed[name] > 0
+
+    return shown
+
+
+METRICS: Final = (
+    Metric("total", "instructions", better="lower"),
+    *map(_count_metric, CLASSES),
+    *map(_share_metric, (*FLOATING, "tensor")),
+)
+BY_LINE: Final = metrics_by_line(METRICS, "executed most")
+
+
+_NAMED_CLASSES: Final = 4
+
+
+def findings(of: ProbeResult, found: InstructionMix) -> Iterator[Finding]:
+    """Classes and arithmetic."""
+    del of
+    yield from _mix(found)
+
+
+def findings_by_line(of: ProbeResult, found: CountsByLine[InstructionMix]) -> Iterator[Finding]:
+    """The same, then the line that is executed most."""
+    del of
+    whole = found.whole
+    yield from _mix(whole)
+    kinds = ("fp64",) if whole.executed["fp64"] else CLASSES
+    line = max(found.lines, key=lambda each: each.total(*kinds), default=None)
+    if line is not None and line.total(*kinds):
+        part = percent(line.total(*kinds), sum(whole.executed[kind] for kind in kinds))
+        words = (
+            f"{place(line.line, line.source, line.opcode)}, {part} of all {'fp64 ' if len(kinds) == 1 else ''}executed"
+        )
+        values = {"executed": line.total(*kinds)}
+        yield Finding("most_executed", "executed most", words, "lines", line.line, values=values)
+
+
+def _mix(found: InstructionMix) -> Iterator[Finding]:
+    largest = sorted(found.executed.items(), key=lambda pair: -pair[1])[:_NAMED_CLASSES]
+    parts = ", ".join(f"{name} {percent(number, found.total)}" for name, number in largest if number)
+    words = f"{units.count(found.total)} of warps: {parts}"
+    yield Finding("mix", "instructions", words, values={"total": found.total, **found.executed})
+    arithmetic = [f"{name} {part:.0%}" for name in FLOATING if (part := found.share(name))]
+    if arithmetic:
+        doubles = found.share("fp64") or 0.0
+        asks = "tensor cores" if found.executed["tensor"] and not doubles else ""
+        values = {f"{name}_share": found.share(name) for name in (*FLOATING, "tensor")}
+        words = f"{', '.join(arithmetic)} of the floating-point arithmetic"
+        yield Finding("arithmetic", "arithmetic", words, stands_out=doubles > 0, asks=asks, values=values)
+
+
+def _rows(of: ProbeResult, counted: CountsByLine[InstructionMix]) -> LineRows:
+    del of
+    rows = ranked_rows(
+        counted.lines,
+        executions_of,
+        lambda line: {"executed": executions_of(line), "class": classes_of(line) or None},
+    )
+    return LineRows(rows, ["executed: counted once per warp, or group of its lanes, that reaches the line"])
+
+
+LINES: Final = LineSpec((LineMeasure("share"), LineMeasure("executed"), LineMeasure("class")), "executed", _rows)
+
 
 PROBES: Final = (
     Probe(

@@ -1,15 +1,208 @@
-"""NaNs and infinities that a launch stored to global memory: which was first, and what was not looked at."""
+"""NaNs and infinities that a launch stored to global memory: the first one, and stores that were not checked."""
 
 from __future__ import annotations
 
-from typing import Final
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
+from tui_probe.draw import units
+from tui_probe.errors import TraceError
+from tui_probe.probekit.finding import Finding, place
+from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
+from tui_probe.probekit.metric import Metric, where_any, where_known
 from tui_probe.probekit.probe import Probe, Question
+from tui_probe.ptx.value_types import FLOAT_BITS
+from tui_probe.records.probed_sites import probed_sites
+from tui_probe.trace.launch_shape import WARP_SIZE
 
-from .analysis import analyse
-from .findings import findings
-from .lines import LINES
-from .metrics import METRICS
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.records.probed_sites import ProbedSites
+    from tui_probe.trace.launch_shape import Dim3
+    from tui_probe.trace.results import Result
+    from tui_probe.trace.source_lines import SourceLine
+
+# NaNs and infinities that a launch stored to global memory: which was first, and what was not looked at.
+#
+# stores    executions of a store by a warp in which at least one lane stores such a number; all are counted
+# records   the first four stores of each warp, each with the values of the lowest such lane
+# first     the record with the earliest time; at the same time, of the lowest clock, block and warp. The timer
+#           ticks only every so many nanoseconds, so of SMs that store within a tick any may have been first.
+
+RECORD: Final = np.dtype(
+    [("time", "<u8"), ("address", "<u8"), ("value", "<u8")]
+    + [(name, "<u4") for name in ("clock", "line", "lane", "kind")]
+)
+"""What ``nan_check`` saves."""
+KINDS: Final = {1: "f16", 2: "bf16", 3: "f32", 4: "f64"}
+
+
+@dataclass(frozen=True, slots=True)
+class NonFiniteStore:
+    """One store of a NaN or an infinity. ``block`` and ``thread`` are indices as in CUDA, (x, y, z)."""
+
+    time_ns: int
+    block: Dim3
+    thread: Dim3
+    address: int
+    value: float
+    kind: str
+    line: int
+    source: SourceLine | None
+
+    @property
+    def words(self) -> str:
+        """``NaN``, ``inf`` or ``-inf``, and of which type."""
+        return f"{'NaN' if math.isnan(self.value) else self.value} ({self.kind})"
+
+
+@dataclass(frozen=True, slots=True)
+class UncheckedStore:
+    """A store that was not looked at, since nothing tells what it stores."""
+
+    line: int
+    opcode: str
+    source: SourceLine | None
+
+
+@dataclass(frozen=True, slots=True)
+class NanCheck:
+    """One launch: ``found`` in the order of time, ``stores`` how many there were."""
+
+    stores: int
+    found: tuple[NonFiniteStore, ...]
+    unchecked: tuple[UncheckedStore, ...]
+    threads_missing: int = 0
+
+    @property
+    def first(self) -> NonFiniteStore | None:
+        return self.found[0] if self.found else None
+
+
+def analyse(result: Result, folder: Path | None = None) -> NanCheck:
+    """The launch's stores of NaN and infinity; ``folder`` is its kernel's in the trace, for the source lines.
+
+    TraceError if map 0 holds no records of ``nan_check``.
+    """
+    records, attempts = result.records(0, RECORD), result.attempts(0)
+    kept, totals = result.kept(0), result.totals(0)
+    if attempts is None or kept is None or totals is None or result.sections[0].level != "warp":
+        raise TraceError(f"{result.path}: its records are not of nan_check")
+    known = probed_sites(folder)
+    unchecked = tuple(UncheckedStore(one.line, one.opcode, one.source) for one in known.unchecked())
+    block, warp, place = np.nonzero(np.arange(records.shape[2]) < kept[:, :, np.newaxis])
+    found = records[block, warp, place]
+    order = np.lexsort((warp, block, found["clock"], found["time"])).tolist()
+    ordered = tuple(_non_finite_store(result, found[i], int(block[i]), int(warp[i]), known) for i in order)
+    return NanCheck(totals[1], ordered, unchecked)
+
+
+def _non_finite_store(result: Result, record: np.void, block: int, warp: int, known: ProbedSites) -> NonFiniteStore:
+    kind, line = KINDS.get(int(record["kind"]), "?"), int(record["line"])
+    return NonFiniteStore(
+        time_ns=int(record["time"]),
+        block=_index(result.blocks[block], result.header.grid),
+        thread=_index(warp * WARP_SIZE + int(record["lane"]), result.header.block),
+        address=int(record["address"]),
+        value=_value(int(record["value"]), kind),
+        kind=kind,
+        line=line,
+        source=known.ptx_line(line),
+    )
+
+
+def _index(linear: int, extent: Dim3) -> Dim3:
+    x, y, _ = extent
+    return linear % x, linear // x % y, linear // (x * y)
+
+
+def _value(bits: int, kind: str) -> float:
+    """The number with these bits; bf16 is the upper half of f32."""
+    if kind == "bf16":
+        bits, kind = bits << 16, "f32"
+    if kind not in FLOAT_BITS:
+        return math.nan
+    raw = bits.to_bytes(8, "little")[: FLOAT_BITS[kind] // 8]
+    return float(np.frombuffer(raw, f"<f{FLOAT_BITS[kind] // 8}")[0])
+
+
+def _first_line(found: NanCheck) -> int | None:
+    return found.first.line if found.first else None
+
+
+def _first_block(found: NanCheck) -> int | None:
+    return found.first.block[0] if found.first else None
+
+
+def _first_thread(found: NanCheck) -> int | None:
+    return found.first.thread[0] if found.first else None
+
+
+def _unchecked_count(found: NanCheck) -> int:
+    return len(found.unchecked)
+
+
+METRICS: Final = (
+    Metric("stores", "stores of NaN or infinity", better="lower"),
+    Metric("first_line", "first at PTX line", place=True, over_launches="none", read=_first_line, shown=where_known),
+    Metric("first_block_x", "in block x", place=True, over_launches="none", read=_first_block, shown=where_known),
+    Metric("first_thread_x", "thread x", place=True, over_launches="none", read=_first_thread, shown=where_known),
+    Metric(
+        "unchecked", "store instructions not looked at", over_launches="largest", read=_unchecked_count, shown=where_any
+    ),
+)
+
+
+def findings(of: ProbeResult, found: NanCheck) -> Iterator[Finding]:
+    """The first, all, and what nothing is known of."""
+    del of
+    first = found.first
+    if first is None:
+        words = "no NaN and no infinity was stored"
+        yield Finding("stores", "stores", words, "lines", values={"stores": found.stores})
+    else:
+        where = f"block ({','.join(map(str, first.block))}) thread ({','.join(map(str, first.thread))})"
+        words = f"{first.words} stored at {place(first.line, first.source)} by {where}"
+        values = {"address": first.address, "stores": found.stores}
+        yield Finding("first", f"first {first.words.split()[0]}", words, "lines", first.line, True, values=values)
+        words = f"{units.count(found.stores)} of NaN or infinity, counted by warp"
+        yield Finding("stores", "stores", words, "lines", values={"stores": found.stores})
+    if found.unchecked:
+        words = f"{units.counted(len(found.unchecked), 'store instruction')}: the type of what they store is unknown"
+        yield Finding("unchecked", "not looked at", words, "lines", found.unchecked[0].line)
+
+
+def _rows(of: ProbeResult, found: NanCheck) -> LineRows:
+    del of
+    rows = [
+        LineRow(
+            each.line,
+            each.source,
+            {
+                "value": each.words,
+                "block": ",".join(map(str, each.block)),
+                "thread": ",".join(map(str, each.thread)),
+                "address": f"{each.address:#x}",
+            },
+        )
+        for each in found.found
+    ]
+    rows += [LineRow(each.line, each.source, {"value": "not looked at"}) for each in found.unchecked]
+    return LineRows(rows, [f"stores of NaN or infinity: {found.stores}; the first of each warp, by time"])
+
+
+LINES: Final = LineSpec(
+    (LineMeasure("value", "first"), LineMeasure("block"), LineMeasure("thread"), LineMeasure("address")),
+    "value",
+    _rows,
+)
+
 
 PROBES: Final = (
     Probe(

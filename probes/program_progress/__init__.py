@@ -1,16 +1,222 @@
-"""Progress through the program: where the warps of a launch spent their time."""
+"""Progress through the program: where the warps of a launch spent their time, and where they were at a given time."""
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.analysis.warp_pace import stamped
+import numpy as np
+
+from tui_probe.draw import units
+from tui_probe.probekit.finding import Finding, percent, place
+from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec, share_text
+from tui_probe.probekit.metric import Metric, where_any
 from tui_probe.probekit.probe import Probe, Question, Stamps
+from tui_probe.records import warp_pace
+from tui_probe.records.counter_sums import ratio
+from tui_probe.records.probed_sites import probed_sites
+from tui_probe.records.warp_pace import stamped
 
-from .analysis import analyse
-from .findings import findings
-from .lines import LINES
-from .metrics import METRICS
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.records.warp_pace import WarpProgress
+    from tui_probe.trace.results import Result
+    from tui_probe.trace.source_lines import SourceLine
+
+# Progress through the program: where the warps of a launch spent their time, and where they were at a given time.
+#
+#     a step   from a warp's entering a basic block to its entering the next one; the last from there to its exit
+#     cycles   of a block: the sum of its steps over all warps, with whatever the warp waited for in it
+#     visits   how often warps entered it
+#
+# A warp that entered more blocks than it kept is known up to the last one kept: the rest of its time is ``unknown``.
+
+
+@dataclass(frozen=True, slots=True)
+class BlockTime:
+    """What one basic block took, whose first instruction is at ``line`` of pruned.ptx."""
+
+    line: int
+    source: SourceLine | None
+    visits: int
+    warps: int
+    cycles: int
+
+    @property
+    def cycles_per_visit(self) -> float | None:
+        return ratio(self.cycles, self.visits)
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramProgress:
+    """One launch. ``blocks`` by falling cycles; ``unknown`` cycles of warps that entered more blocks than they kept."""
+
+    progress: WarpProgress
+    blocks: tuple[BlockTime, ...]
+    unknown: int
+    threads_missing: int = 0
+
+    @property
+    def cycles(self) -> int:
+        """Of all warps together."""
+        return self.unknown + sum(block.cycles for block in self.blocks)
+
+    def where(self, cycles: int) -> NDArray[np.int64]:
+        """The line of the block that each warp was in, ``cycles`` after its own start: shape (blocks, warps per block).
+
+        0 before its first block, -1 after its end, -2 where it is not known.
+        """
+        progress = self.progress
+        since = np.where(_recorded_mask(progress), _cycles_since_start(progress), np.iinfo(np.int64).max)
+        place = (since <= cycles).sum(axis=2) - 1
+        lines = np.take_along_axis(progress.pace["line"], np.maximum(place, 0)[..., np.newaxis], axis=2)[..., 0]
+        found = np.where(place < 0, 0, lines.astype(np.int64))
+        found[_cut_off_mask(progress) & (place == progress.kept - 1)] = -2
+        found[cycles >= progress.warps["elapsed"].astype(np.int64)] = -1
+        found[~progress.ran] = -2
+        return found
+
+
+def analyse(result: Result, clock_khz: int | None = None, folder: Path | None = None) -> ProgramProgress:
+    """The blocks of one launch; TraceError if the maps are not those of this probe.
+
+    ``folder`` is that of the kernel in the trace, for the source lines.
+    """
+    progress = warp_pace.analyse(result, clock_khz)
+    known = probed_sites(folder)
+    valid, since = _recorded_mask(progress), _cycles_since_start(progress)
+    following = np.concatenate((since[..., 1:], np.zeros_like(since[..., :1])), axis=-1)
+    last = np.arange(valid.shape[2]) == progress.kept[..., np.newaxis] - 1
+    ended = progress.warps["elapsed"].astype(np.int64)
+    cut = _cut_off_mask(progress)
+    took = np.where(last, ended[..., np.newaxis], following) - since
+    unknown = int(took[last & cut[..., np.newaxis]].sum())
+    took[last & cut[..., np.newaxis]] = 0
+    blocks = []
+    for line in np.unique(progress.pace["line"][valid]).tolist():
+        at = valid & (progress.pace["line"] == line)
+        source = known.following(line)
+        blocks.append(BlockTime(line, source, int(at.sum()), int(at.any(axis=2).sum()), int(took[at].sum())))
+    blocks.sort(key=lambda block: (-block.cycles, block.line))
+    return ProgramProgress(progress, tuple(blocks), unknown)
+
+
+def _recorded_mask(progress: WarpProgress) -> NDArray[np.bool_]:
+    valid: NDArray[Any] = np.arange(progress.pace.shape[2]) < progress.kept[..., np.newaxis]
+    return valid
+
+
+def _cut_off_mask(progress: WarpProgress) -> NDArray[np.bool_]:
+    """Warps that entered more blocks than they kept, or whose number is not known."""
+    cut: NDArray[np.bool_] = (progress.reached > progress.kept) | (progress.reached < 0)
+    return cut
+
+
+def _cycles_since_start(progress: WarpProgress) -> NDArray[np.int64]:
+    """Cycles from the start of each warp to each of its records."""
+    return warp_pace.unwrapped(progress.pace["clock"], progress.warps["start"].astype(np.uint32))
+
+
+def _warps(found: ProgramProgress) -> int:
+    return int(found.progress.ran.sum())
+
+
+def _blocks_entered(found: ProgramProgress) -> int:
+    return int(np.maximum(found.progress.reached, 0).sum())
+
+
+def _blocks_kept(found: ProgramProgress) -> int:
+    return int(found.progress.kept.sum())
+
+
+def _longest_line(found: ProgramProgress) -> int | None:
+    return found.blocks[0].line if found.blocks else None
+
+
+def _longest_share(found: ProgramProgress) -> float | None:
+    return ratio(found.blocks[0].cycles, found.cycles) if found.blocks else None
+
+
+def _cycles_per_visit(found: ProgramProgress) -> float | None:
+    return found.blocks[0].cycles_per_visit if found.blocks else None
+
+
+def _unknown_share(found: ProgramProgress) -> float | None:
+    return ratio(found.unknown, found.cycles)
+
+
+def _where_incomplete(found: ProgramProgress, value: Any) -> bool:
+    del value
+    return _blocks_kept(found) < _blocks_entered(found)
+
+
+METRICS: Final = (
+    Metric("warps", "warps", read=_warps),
+    Metric("blocks_entered", "blocks entered", read=_blocks_entered),
+    Metric("blocks_kept", "kept", read=_blocks_kept, shown=_where_incomplete),
+    Metric("longest_line", "most time at PTX line", place=True, over_launches="none", read=_longest_line),
+    Metric("longest_share", "share", over_launches="mean", read=_longest_share),
+    Metric("cycles_per_visit", "per visit", "cycles", better="lower", over_launches="mean", read=_cycles_per_visit),
+    Metric("unknown_share", "not known", over_launches="mean", read=_unknown_share, shown=where_any),
+)
+
+
+def findings(of: ProbeResult, found: ProgramProgress) -> Iterator[Finding]:
+    """The hottest block, and the time that is not known."""
+    del of
+    if found.blocks:
+        first = found.blocks[0]
+        words = (
+            f"from {place(first.line, first.source)} on, {percent(first.cycles, found.cycles)} of all warps' cycles, "
+        )
+        words += f"{units.count(round(first.cycles_per_visit or 0))} cycles per visit"
+        values = {"share": first.cycles / found.cycles if found.cycles else None, "visits": first.visits}
+        yield Finding("hottest", "most time", words, "lines", first.line, values=values)
+    if found.unknown:
+        words = f"{percent(found.unknown, found.cycles)} of the time: warps entered more blocks than were kept"
+        yield Finding("unknown", "not known", words, "lines", values={"unknown": found.unknown})
+
+
+def _rows(of: ProbeResult, found: ProgramProgress) -> LineRows:
+    del of
+    rows = [
+        LineRow(
+            each.line,
+            each.source,
+            {
+                "share": share_text(each.cycles, found.cycles),
+                "cycles": each.cycles,
+                "visits": each.visits,
+                "cycles per visit": each.cycles_per_visit,
+                "warps": each.warps,
+            },
+        )
+        for each in found.blocks
+    ]
+    notes = ["one row per basic block, at its first line; cycles summed over all warps"]
+    if found.unknown:
+        part = share_text(found.unknown, found.cycles)
+        notes.append(f"{part} of the time is unknown: warps entered more blocks than they keep")
+    return LineRows(rows, notes)
+
+
+LINES: Final = LineSpec(
+    (
+        LineMeasure("share"),
+        LineMeasure("cycles", "sum"),
+        LineMeasure("visits", "sum", better="neither"),
+        LineMeasure("cycles per visit", "ratio", ("cycles", "visits")),
+        LineMeasure("warps", better="neither"),
+    ),
+    "cycles",
+    _rows,
+)
+
 
 PROBES: Final = (
     Probe(

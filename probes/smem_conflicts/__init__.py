@@ -1,15 +1,171 @@
-"""Shared memory bank conflicts: the passes that loads and stores need."""
+"""Shared memory bank conflicts: the wavefronts of loads and stores, by the rule of 32 banks of 4-byte words."""
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
+from tui_probe.draw import units
+from tui_probe.probekit.finding import Finding, Gain, percent, place
+from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
+from tui_probe.probekit.metric import Metric, metrics_by_line, never
 from tui_probe.probekit.probe import Probe, Question
+from tui_probe.records.counter_sums import (
+    CountsByLine,
+    line_sums,
+    line_totals,
+    ratio,
+    site_dtype,
+    sum_records,
+    worst_line,
+)
 
-from .analysis import analyse, analyse_lines
-from .findings import findings, findings_by_line
-from .lines import LINES
-from .metrics import BY_LINE, METRICS
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.records.counter_sums import LineSums
+    from tui_probe.trace.results import Result
+
+# Shared memory bank conflicts: the passes that loads and stores need, by the rule of 32 banks of 4-byte words.
+#
+#     passes of an access     max over banks of the distinct 4-byte words that its active lanes touch in the bank
+#     fewest passes           distinct words / 32, rounded up
+#     conflicts               passes - fewest passes
+#     passes per access       sum of passes / accesses: 1 at best for 4 bytes per lane, 2 for 8, 4 for 16
+#     conflict degree         passes / (passes - conflicts): how many times slower than without conflicts
+#
+# Unit: passes, which hardware counters call wavefronts. The same word in several lanes is no conflict.
+
+RECORD: Final = np.dtype([(name, "<u4") for name in ("accesses", "passes", "conflicts", "threads")])
+"""What ``smem_conflicts`` saves for each warp."""
+SITE: Final = site_dtype("accesses", "passes", "conflicts")
+"""What ``smem_conflicts_by_line`` keeps for each instruction."""
+
+
+@dataclass(frozen=True, slots=True)
+class BankConflicts:
+    """Accesses, passes and conflicts of one launch."""
+
+    accesses: int
+    passes: int
+    conflicts: int
+    threads_missing: int
+
+    @property
+    def passes_per_access(self) -> float | None:
+        """Mean passes of an access."""
+        return ratio(self.passes, self.accesses)
+
+    @property
+    def degree(self) -> float | None:
+        """Passes over the fewest possible."""
+        return ratio(self.passes, self.passes - self.conflicts)
+
+
+def analyse(result: Result) -> BankConflicts:
+    """The conflicts of one launch; TraceError if map 0 holds no records of ``smem_conflicts``."""
+    sums = sum_records(result, RECORD, "smem_conflicts")
+    return BankConflicts(**sums.totals, threads_missing=sums.threads_missing)
+
+
+def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[BankConflicts]:
+    """The same by line, of ``smem_conflicts_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
+    lines = line_sums(result, SITE, "smem_conflicts_by_line", sites, folder)
+    whole = BankConflicts(**line_totals(lines, SITE), threads_missing=0)
+    return CountsByLine(whole, lines, worst_line(lines, lambda line: of_line(line).degree))
+
+
+def of_line(line: LineSums) -> BankConflicts:
+    """The conflicts of one line."""
+    return BankConflicts(**line.sums, threads_missing=0)
+
+
+METRICS: Final = (
+    Metric("accesses", "accesses"),
+    Metric("passes_per_access", "passes per access", better="lower", over_launches="mean"),
+    Metric("conflicts", "conflicts", "passes", better="lower"),
+    Metric("degree", "conflict degree", better="lower", over_launches="mean"),
+    Metric("passes", "passes", better="lower", shown=never),
+)
+BY_LINE: Final = metrics_by_line(METRICS, "highest degree")
+
+
+_FLAGGED_SHARE: Final = 0.1
+"""The part of all passes from which on what conflicts take stands out."""
+
+
+def findings(of: ProbeResult, found: BankConflicts) -> Iterator[Finding]:
+    """All accesses together."""
+    del of
+    yield _conflicts(found, "bank conflicts")
+
+
+def findings_by_line(of: ProbeResult, counted: CountsByLine[BankConflicts]) -> Iterator[Finding]:
+    """The worst line, then all."""
+    del of
+    found = [(line, of_line(line)) for line in counted.lines]
+    passes = sum(each.passes for _, each in found)
+    worst = max(found, key=lambda pair: pair[1].conflicts, default=None)
+    if worst is not None and worst[1].conflicts:
+        line, each = worst
+        words = f"{place(line.line, line.source, line.opcode)}, {each.degree or 0:.1f} times the passes needed"
+        words += f", {percent(each.conflicts, passes)} of all passes lost"
+        values = {"degree": each.degree, "conflicts": each.conflicts}
+        much = each.conflicts > _FLAGGED_SHARE * passes
+        yield Finding("worst_access", "worst access", words, "lines", line.line, much, values=values,
+                      gain=Gain(each.conflicts, passes, "cycles"))  # fmt: skip
+    yield _conflicts(counted.whole, "")
+
+
+def _conflicts(found: BankConflicts, asks: str) -> Finding:
+    words = "no access to shared memory was executed"
+    if found.accesses:
+        words = f"{units.counted(found.accesses, 'access')}, {found.passes_per_access or 0:.2f} passes each, "
+        words += f"{percent(found.conflicts, found.passes)} of them conflicts" if found.conflicts else "no conflicts"
+    much = found.conflicts > _FLAGGED_SHARE * found.passes
+    values = {"accesses": found.accesses, "passes": found.passes, "conflicts": found.conflicts}
+    asks = asks if found.conflicts else ""
+    gain = Gain(found.conflicts, found.passes, "cycles") if found.conflicts else None
+    return Finding("shared_memory", "shared memory", words, stands_out=much, asks=asks, values=values, gain=gain)
+
+
+def _rows(of: ProbeResult, counted: CountsByLine[BankConflicts]) -> LineRows:
+    del of
+    found = [(line, of_line(line)) for line in counted.lines]
+    rows = [
+        LineRow(
+            line.line,
+            line.source,
+            {
+                "degree": each.degree,
+                "conflicts": each.conflicts,
+                "accesses": each.accesses,
+                "passes per access": each.passes_per_access,
+                "passes": each.passes,
+            },
+        )
+        for line, each in sorted(found, key=lambda pair: (-pair[1].conflicts, -pair[1].passes))
+    ]
+    words = "conflicts: passes beyond the fewest possible; degree: passes over the fewest possible"
+    return LineRows(rows, [words])
+
+
+LINES: Final = LineSpec(
+    (
+        LineMeasure("degree"),
+        LineMeasure("conflicts", "sum"),
+        LineMeasure("accesses", "sum", better="neither"),
+        LineMeasure("passes per access", "ratio", ("passes", "accesses")),
+        LineMeasure("passes", "sum"),
+    ),
+    "conflicts",
+    _rows,
+)
+
 
 PROBES: Final = (
     Probe(name="smem_conflicts", analyse=lambda of: analyse(of.result), metrics=METRICS, findings=findings),

@@ -2,14 +2,159 @@
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
+from tui_probe.draw import units
+from tui_probe.errors import TraceError
+from tui_probe.probekit.finding import Finding, percent, place
+from tui_probe.probekit.lines import LineMeasure, LineRows, LineSpec, ranked_rows
+from tui_probe.probekit.metric import Metric, metrics_by_line, where_any
 from tui_probe.probekit.probe import Probe, Question
+from tui_probe.records.counter_sums import CountsByLine, line_sums, line_totals, site_dtype, sum_records, worst_line
 
-from .analysis import analyse, analyse_lines
-from .findings import findings, findings_by_line
-from .lines import LINES
-from .metrics import BY_LINE, METRICS
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.records.counter_sums import LineSums
+    from tui_probe.trace.results import Result
+
+# Tensor core operations: matrix instructions executed in a launch, and the multiply-adds in them.
+#
+# Every lane counted its share. With the sums over all warps::
+#
+#     mma, wmma      = counted / 32         instructions, each executed by a warp
+#     wgmma          = counted / 128        instructions, each executed by four warps
+#     multiply_adds  = sum of the shares    m · n · k of each instruction
+#     operations     = 2 · multiply_adds    as in 2·M·N·K of a matrix product
+#
+# A product whose sides are no multiples of the tile computes more than 2·M·N·K: the padding is counted.
+
+RECORD: Final = np.dtype(
+    {
+        "names": ["multiply_adds", "mma", "wmma", "wgmma", "threads"],
+        "formats": ["<u8"] * 4 + ["<u4"],
+        "offsets": [0, 8, 16, 24, 32],
+        "itemsize": 40,
+    }
+)
+"""What ``tensorop_count`` saves for each warp: sums over its lanes."""
+SITE: Final = site_dtype("multiply_adds", "mma", "wmma", "wgmma")
+"""What ``tensorop_count_by_line`` keeps for each instruction: sums over lanes."""
+_LANES: Final = {"mma": 32, "wmma": 32, "wgmma": 128}
+
+
+@dataclass(frozen=True, slots=True)
+class TensorOperations:
+    """Instructions and multiply-adds of one launch."""
+
+    multiply_adds: int
+    mma: int
+    wmma: int
+    wgmma: int
+    threads_missing: int
+
+    @property
+    def operations(self) -> int:
+        """Multiplications and additions."""
+        return 2 * self.multiply_adds
+
+
+def analyse(result: Result) -> TensorOperations:
+    """The operations of one launch; TraceError if map 0 holds no records of ``tensorop_count``."""
+    sums = sum_records(result, RECORD, "tensorop_count")
+    return _operations(result, sums.totals, sums.threads_missing)
+
+
+def analyse_lines(result: Result, sites: Sequence[int], folder: Path | None = None) -> CountsByLine[TensorOperations]:
+    """The same by line, of ``tensorop_count_by_line``; see :func:`by_line.line_sums`. Raises TraceError."""
+    lines = line_sums(result, SITE, "tensorop_count_by_line", sites, folder)
+    whole = _operations(result, line_totals(lines, SITE), 0)
+    return CountsByLine(whole, lines, worst_line(lines, lambda line: multiply_adds_of(line) or None))
+
+
+def instructions_of(line: LineSums) -> int:
+    """How often one line was executed, by a warp or, if it is a wgmma, by four."""
+    return sum(line.sums[name] // lanes for name, lanes in _LANES.items())
+
+
+def multiply_adds_of(line: LineSums) -> int:
+    """The multiply-adds of one line."""
+    return line.sums["multiply_adds"]
+
+
+def _operations(result: Result, sums: dict[str, int], threads_missing: int) -> TensorOperations:
+    """From sums over lanes; TraceError if they make no whole instructions though no thread is missing."""
+    counts = {}
+    for name, lanes in _LANES.items():
+        counts[name], rest = divmod(sums[name], lanes)
+        if rest and not threads_missing:
+            raise TraceError(f"{result.path}: {sums[name]} lanes executed {name}, no multiple of {lanes}")
+    return TensorOperations(sums["multiply_adds"], **counts, threads_missing=threads_missing)
+
+
+METRICS: Final = (
+    Metric("operations", "operations", quantity="tensor operations"),
+    Metric("multiply_adds", "multiply-adds"),
+    Metric("mma", "mma", shown=where_any),
+    Metric("wmma", "wmma", shown=where_any),
+    Metric("wgmma", "wgmma", shown=where_any),
+)
+BY_LINE: Final = metrics_by_line(METRICS, "most multiply-adds")
+
+
+def findings(of: ProbeResult, found: TensorOperations) -> Iterator[Finding]:
+    """What the tensor cores did."""
+    words, speed = "no matrix instruction was executed", None
+    if found.operations:
+        kinds = [f"{units.count(count)} {name}" for name, count in
+                 (("mma", found.mma), ("wmma", found.wmma), ("wgmma", found.wgmma)) if count]  # fmt: skip
+        words = f"{_scaled_count(found.operations)} operations in {', '.join(kinds)}"
+        if of.timed_ms:
+            speed = found.operations / (of.timed_ms * 1e-3)
+            words += f": {speed / 1e12:.3g} TFLOP/s in the original's {units.duration(of.timed_ms * 1e-3)}"
+    values = {"operations": found.operations, "operations_per_second": speed}
+    yield Finding("operations", "tensor cores", words, values=values)
+
+
+def findings_by_line(of: ProbeResult, found: CountsByLine[TensorOperations]) -> Iterator[Finding]:
+    """The same, then the line with most."""
+    yield from findings(of, found.whole)
+    if found.worst is not None:
+        line, multiply_adds = found.worst
+        part = percent(multiply_adds, found.whole.multiply_adds)
+        words = f"{place(line.line, line.source, line.opcode)}, {part} of them"
+        yield Finding("most_operations", "most of them", words, "lines", line.line)
+
+
+def _scaled_count(number: int) -> str:
+    """``12 288``, ``2.15 G``: as much as a person reads at once."""
+    for scale, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
+        if number >= scale:
+            return f"{number / scale:.3g} {unit}"
+    return units.count(number)
+
+
+def _rows(of: ProbeResult, counted: CountsByLine[TensorOperations]) -> LineRows:
+    del of
+    rows = ranked_rows(
+        counted.lines,
+        multiply_adds_of,
+        lambda line: {"multiply-adds": multiply_adds_of(line), "instructions": instructions_of(line)},
+    )
+    return LineRows(rows, ["instructions are counted per warp, wgmma per four warps; a multiply-add is two operations"])
+
+
+LINES: Final = LineSpec(
+    (LineMeasure("share"), LineMeasure("multiply-adds", "sum"), LineMeasure("instructions", "sum")),
+    "multiply-adds",
+    _rows,
+)
+
 
 PROBES: Final = (
     Probe(

@@ -2,17 +2,184 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.analysis.warp_pace import stamped
+import numpy as np
+
+from tui_probe.draw import units
+from tui_probe.probekit.finding import Finding, place
+from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
+from tui_probe.probekit.metric import Metric, where_known
 from tui_probe.probekit.probe import Probe, Question, Stamps
-from tui_probe.probekit.timelines.waits import timeline_waits
+from tui_probe.probekit.probe_results import cycles_text
+from tui_probe.probekit.timelines.findings import idle_sms_findings, tail_finding, timeline_waits
+from tui_probe.records.distribution import distribution
+from tui_probe.records.probed_sites import probed_sites
+from tui_probe.records.warp_pace import stamped
 
-from .findings import findings
-from .lines import LINES
-from .metrics import METRICS
-from .timeline import analyse, of_launch
+from .timeline import analyse, of_launch, timeline_of
 from .view import PROGRESS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.records.warp_pace import WarpProgress
+
+
+def _warps(found: WarpProgress) -> int:
+    return int(found.ran.sum())
+
+
+def _duration(found: WarpProgress) -> float | None:
+    return float(found.end[found.ran].max()) if found.alignment and found.timed else None
+
+
+def _alignment_error(found: WarpProgress) -> float | None:
+    return found.alignment.error_ns if found.alignment and found.timed else None
+
+
+def _median_cycles(found: WarpProgress) -> float | None:
+    lived = found.warps["elapsed"][found.ran]
+    return float(np.median(lived)) if len(lived) else None
+
+
+def _longest_cycles(found: WarpProgress) -> int | None:
+    lived = found.warps["elapsed"][found.ran]
+    return int(lived.max()) if len(lived) else None
+
+
+def _stragglers(found: WarpProgress) -> int:
+    return len(found.stragglers())
+
+
+def _half_done(found: WarpProgress) -> float | None:
+    return found.half_done_ns() if found.timed else None
+
+
+def _loop_line(found: WarpProgress) -> int | None:
+    return found.main_loop.line if found.main_loop else None
+
+
+def _iteration_cycles(found: WarpProgress) -> float | None:
+    return found.main_loop.cycles_per_iteration if found.main_loop else None
+
+
+def _arrivals(found: WarpProgress) -> int:
+    return int(np.maximum(found.reached, 0).sum())
+
+
+def _arrivals_kept(found: WarpProgress) -> int:
+    return int(found.kept.sum())
+
+
+def _where_timed(found: WarpProgress, value: Any) -> bool:
+    del value
+    return found.timed
+
+
+def _with_loop(found: WarpProgress, value: Any) -> bool:
+    del value
+    return found.main_loop is not None
+
+
+def _where_incomplete(found: WarpProgress, value: Any) -> bool:
+    del value
+    return _arrivals_kept(found) < _arrivals(found)
+
+
+METRICS: Final = (
+    Metric("warps", "warps", read=_warps, page="progress"),
+    Metric(
+        "duration", "first start to last end", "ns", better="lower", over_launches="mean", read=_duration,
+        shown=_where_timed,
+    ),
+    Metric("alignment_error", "±", "ns", over_launches="largest", read=_alignment_error, shown=_where_timed),
+    Metric("median_cycles", "median warp", "cycles", better="lower", over_launches="mean", read=_median_cycles),
+    Metric("longest_cycles", "longest", "cycles", better="lower", over_launches="largest", read=_longest_cycles),
+    Metric("stragglers", "stragglers", better="lower", read=_stragglers, page="progress"),
+    Metric(
+        "tail", "half of SMs done for", "ns", better="lower", over_launches="mean", read=_half_done,
+        shown=_where_timed, alone="half of SMs done for",
+    ),
+    Metric("main_loop", "main loop at line", place=True, over_launches="none", read=_loop_line, shown=where_known),
+    Metric(
+        "cycles_per_iteration", "per iteration", "cycles", better="lower", over_launches="mean", read=_iteration_cycles,
+        shown=_with_loop,
+    ),
+    Metric("arrivals", "arrivals at loops", read=_arrivals, shown=_where_incomplete),
+    Metric("arrivals_kept", "kept", read=_arrivals_kept, shown=_where_incomplete),
+)  # fmt: skip
+
+
+def findings(of: ProbeResult, found: WarpProgress) -> Iterator[Finding]:
+    """All of it, in this order."""
+    yield from _slowest_warp(of, found)
+    yield from _main_loop(of, found)
+    timeline = timeline_of(found, device_sms=of.sms, one_clock=of.simulated)
+    yield from tail_finding(timeline, "schedule")
+    yield from idle_sms_findings(timeline)
+
+
+def _slowest_warp(of: ProbeResult, found: WarpProgress) -> Iterator[Finding]:
+    lengths = distribution(found.warps["elapsed"][found.ran].astype(np.int64))
+    if lengths is None or not lengths.median:
+        return
+    late = found.stragglers()
+    spread = "" if lengths.spread is None else f", spread {lengths.spread:.0%} (1–99 %)"
+    words = f"{units.count(lengths.count)}, median {cycles_text(lengths.median, of.clock_khz)}{spread}"
+    values = {"warps": lengths.count, "median": lengths.median, "spread": lengths.spread, "stragglers": len(late)}
+    yield Finding("warps", "warps", words, "progress", values=values)
+    if len(late):
+        block, warp = (int(number) for number in late[0])
+        times = float(found.warps["elapsed"][block, warp]) / lengths.median
+        block = of.result.blocks[block]
+        words = f"{units.count(len(late))}, the slowest block {block} warp {warp}: {times:.2f}× the median warp"
+        values = {"block": block, "warp": warp, "times_median": times}
+        asks = "hot code"
+        yield Finding("stragglers", "stragglers", words, "progress", None, True, asks, values, block=block, warp=warp)
+
+
+def _main_loop(of: ProbeResult, found: WarpProgress) -> Iterator[Finding]:
+    loop = found.main_loop
+    if loop is None or loop.cycles_per_iteration is None:
+        return
+    known = probed_sites(of.kernel.folder)
+    words = f"{place(loop.line, known.following(loop.line))}, {units.counted(loop.iterations, 'iteration')} of "
+    words += cycles_text(loop.cycles_per_iteration, of.clock_khz)
+    values = {"iterations": loop.iterations, "cycles_per_iteration": loop.cycles_per_iteration}
+    yield Finding("main_loop", "main loop", words, "lines", loop.line, values=values)
+
+
+def _rows(of: ProbeResult, found: WarpProgress) -> LineRows:
+    known = probed_sites(of.kernel.folder)
+    rows = [
+        LineRow(
+            each.line,
+            known.following(each.line),
+            {
+                "iterations": each.iterations,
+                "cycles per iteration": each.cycles_per_iteration,
+                "cycles": each.cycles,
+                "warps": each.warps,
+            },
+        )
+        for each in sorted(found.loops, key=lambda loop: -loop.cycles)
+    ]
+    return LineRows(rows, ["loops, by the line of their first instruction"])
+
+
+LINES: Final = LineSpec(
+    (
+        LineMeasure("iterations", "sum", better="neither"),
+        LineMeasure("cycles per iteration", "ratio", ("cycles", "iterations")),
+        LineMeasure("cycles", "sum"),
+        LineMeasure("warps", better="neither"),
+    ),
+    "cycles",
+    _rows,
+)
+
 
 PROBES: Final = (
     Probe(

@@ -1,4 +1,4 @@
-"""How far each warp had come at each moment: its arrivals at the head of the main loop, as lines over time.
+"""Arrivals of each warp at the head of the main loop: as lines over time, and as a picture of many lines.
 
 A warp's line begins at (start, 0), passes (time of arrival k, k) and stays at its last number until its end. Between
 two arrivals it is straight. A kernel without a loop has lines from (start, 0) to (end, 1), which tells no more.
@@ -7,19 +7,22 @@ two arrivals it is straight. A kernel without a loop has lines from (start, 0) t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+
+from tui_probe.draw.canvas import ASCII_SHADES, braille, grades, shaded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tui_probe.analysis.timeline import Intervals
-    from tui_probe.analysis.warp_pace import WarpProgress
+    from tui_probe.draw.canvas import Canvas
+    from tui_probe.records.timeline import Intervals
+    from tui_probe.records.warp_pace import WarpProgress
 
 
 @dataclass(frozen=True, slots=True)
-class Paces:
+class PaceLines:
     """The lines of ``warps``. Points are sorted by warp, then time; those of warp i are ``offsets[i]`` and on.
 
     ``time`` (i8) is cycles on the axis of the timeline, ``count`` (i8) arrivals until then. ``line`` is that of the
@@ -55,7 +58,7 @@ class Paces:
         return np.where(alive, found, np.nan)
 
 
-def paces(progress: WarpProgress, warps: Intervals) -> Paces:
+def pace_lines(progress: WarpProgress, warps: Intervals) -> PaceLines:
     """The lines of these warps, which are some of the launch's; their times are on the timeline's axis."""
     loop = progress.main_loop
     first, step = (0, 1) if progress.sample is None else (progress.sample.blocks.start, progress.sample.blocks.step)
@@ -65,7 +68,7 @@ def paces(progress: WarpProgress, warps: Intervals) -> Paces:
     if loop is None:
         ends = np.stack([warps.start, warps.end], axis=1)
         count = np.tile(np.array([0, 1], dtype=np.int64), len(warps))
-        return Paces(warps, None, ends.ravel(), count, np.arange(len(warps) + 1, dtype=np.int64) * 2, 0)
+        return PaceLines(warps, None, ends.ravel(), count, np.arange(len(warps) + 1, dtype=np.int64) * 2, 0)
     records = progress.pace[where]
     kept = np.arange(room) < progress.kept[where][:, np.newaxis]
     kept &= records["line"] == loop.line
@@ -80,4 +83,70 @@ def paces(progress: WarpProgress, warps: Intervals) -> Paces:
     offsets = np.searchsorted(owner, np.arange(len(warps) + 1)).astype(np.int64)
     arrived = np.cumsum(place == 1)
     count = arrived - arrived[offsets[:-1]][owner]
-    return Paces(warps, loop.line, time, count, offsets, int((reached > room).sum()))
+    return PaceLines(warps, loop.line, time, count, offsets, int((reached > room).sum()))
+
+
+DOTS: Final = (4, 2)
+"""Dots of a cell: rows, columns."""
+_LEVELS: Final = 8
+_WARPS_AT_A_TIME: Final = 256
+"""Warps that are put into the picture at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class PacePicture:
+    """What was computed for one window. ``dots`` (i8) and ``standing`` (bool) have shape (rows × 4, cells × 2)."""
+
+    begin: float
+    width: float
+    dots: NDArray[np.int64]
+    standing: NDArray[np.bool_]
+
+
+def pace_picture(
+    paces: PaceLines, standing: NDArray[np.bool_], top: int, window: tuple[float, float], cells: int, rows: int
+) -> PacePicture:
+    """Lines in a window (begin, width in cycles) of ``cells`` × ``rows``; ``top`` arrivals are the upper edge.
+
+    ``standing`` (bool) tells for each warp whether it stands out.
+    """
+    begin, width = window
+    shape = rows * DOTS[0], cells * DOTS[1]
+    times = begin + width * (np.arange(shape[1]) + 0.5) / shape[1]
+    values = paces.at(times)
+    every = sum(
+        (_lines_per_dot(values[a : a + _WARPS_AT_A_TIME], top, shape) for a in range(0, len(values), _WARPS_AT_A_TIME)),
+        np.zeros(shape, int),
+    )
+    return PacePicture(begin, width, every, _lines_per_dot(values[standing], top, shape) > 0)
+
+
+def _lines_per_dot(values: NDArray[np.float64], top: int, shape: tuple[int, int]) -> NDArray[np.int64]:
+    """How many lines pass each dot. A line that climbs fills the dots between those of two columns."""
+    alive = ~np.isnan(values)
+    height = np.where(alive, np.rint(np.nan_to_num(values) / max(top, 1) * (shape[0] - 1)), 0).astype(np.int64)
+    before = np.concatenate([height[:, :1], height[:, :-1]], axis=1)
+    was = np.concatenate([alive[:, :1], alive[:, :-1]], axis=1)
+    low = np.where(was & (before < height), before + 1, height)
+    line, column = np.nonzero(alive)
+    change = np.zeros((shape[0] + 1, shape[1]), dtype=np.int64)
+    np.add.at(change, (low[line, column], column), 1)
+    np.add.at(change, (height[line, column] + 1, column), -1)
+    return np.cumsum(change, axis=0)[-2::-1]
+
+
+def draw_picture(canvas: Canvas, x: int, y: int, shown: PacePicture, *, ascii_only: bool) -> None:
+    """Dots as Braille, or in ASCII as a ramp; the more lines in a cell, the higher its level."""
+    in_cell = _sum_by_cell(shown.dots)
+    level = grades(in_cell, _LEVELS)
+    codes: NDArray[Any] = shaded(level, ASCII_SHADES) if ascii_only else braille(shown.dots > 0)
+    roles = np.array([canvas.role(""), *(canvas.role(f"ramp{i}") for i in range(_LEVELS))], dtype=np.uint16)
+    chosen = np.where(_sum_by_cell(shown.standing.astype(np.int64)) > 0, canvas.role("bad"), roles[level])
+    canvas.paint(x, y, codes, chosen)
+
+
+def _sum_by_cell(dots: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sums over the dots of each cell."""
+    rows, cells = dots.shape[0] // DOTS[0], dots.shape[1] // DOTS[1]
+    sums: NDArray[np.int64] = dots.reshape(rows, DOTS[0], cells, DOTS[1]).sum(axis=(1, 3))
+    return sums

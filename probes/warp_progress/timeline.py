@@ -1,4 +1,4 @@
-"""When the blocks and warps of a launch ran, from starts and paces."""
+"""Timeline of the blocks and warps of a launch, from starts and paces."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tui_probe.analysis import warp_pace
-from tui_probe.analysis.timeline import timeline
-from tui_probe.analysis.timeline_clocks import clock_domains, shared_clock
 from tui_probe.probekit.timelines.launch import launch_timeline
+from tui_probe.records import warp_pace
+from tui_probe.records.sm_clocks import clock_domains, shared_clock
+from tui_probe.records.timeline import timeline
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tui_probe.analysis.timeline import Timeline
-    from tui_probe.analysis.timeline_clocks import Clocks
-    from tui_probe.analysis.warp_pace import WarpProgress
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.probekit.timelines.launch import LaunchTimeline
+    from tui_probe.records.sm_clocks import ClockAxis
+    from tui_probe.records.timeline import Timeline
+    from tui_probe.records.warp_pace import WarpProgress
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class WarpTimeline:
     """The timeline of a launch, and the paces of its warps."""
 
     launch: LaunchTimeline
@@ -40,7 +40,7 @@ def timeline_of(progress: WarpProgress, *, device_sms: int | None = None, one_cl
     """
     warps, alignment = progress.warps, progress.alignment
 
-    def by_timer(sms: NDArray[np.int32], first: NDArray[np.uint64]) -> Clocks:
+    def by_timer(sms: NDArray[np.int32], first: NDArray[np.uint64]) -> ClockAxis:
         if alignment is None:
             return clock_domains(sms, first)
         times = alignment.nanoseconds(sms, first) / alignment.ns_per_cycle
@@ -57,7 +57,7 @@ def analyse(of: ProbeResult) -> WarpProgress:
     return replace(warp_pace.analyse(of.result, of.clock_khz), timed=not of.simulated)
 
 
-def recorded(of: ProbeResult, progress: Progress) -> Recorded:
+def warp_timeline(of: ProbeResult, progress: Progress) -> WarpTimeline:
     """The timeline of a launch with the paces; its clock as it was measured, where it could be."""
     progress(0.0)
     warps = analyse(of)
@@ -65,9 +65,9 @@ def recorded(of: ProbeResult, progress: Progress) -> Recorded:
     aligned = warps.alignment
     if aligned is not None and aligned.rate_error is not None and not of.simulated:
         launch = replace(launch, clock_khz=round(1e6 / aligned.ns_per_cycle), clock_words="as measured")
-    return Recorded(launch, warps)
+    return WarpTimeline(launch, warps)
 
 
 def of_launch(of: ProbeResult, progress: Progress) -> LaunchTimeline:
     """The timeline alone."""
-    return recorded(of, progress).launch
+    return warp_timeline(of, progress).launch

@@ -1,4 +1,4 @@
-"""How far every warp had come at each moment: one line per warp, time to the right, iterations upwards."""
+"""Progress of each warp over time: one line per warp, time to the right, iterations upwards."""
 
 from __future__ import annotations
 
@@ -7,54 +7,50 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tui_probe.analysis.distribution import distribution
 from tui_probe.draw import units
-from tui_probe.draw.axis import CYCLES, TIME, draw_across
-from tui_probe.draw.canvas import Canvas
-from tui_probe.draw.heading import draw_head, named
+from tui_probe.draw.canvas import CYCLES, TIME, Canvas, draw_across
+from tui_probe.draw.shorten import draw_head, view_heading
 from tui_probe.draw.spans import clip, pad
-from tui_probe.draw.spot import Spot
-from tui_probe.draw.view import Drawing
+from tui_probe.draw.view import Drawing, Spot
 from tui_probe.probekit import probe_results
-from tui_probe.probekit.probe_results import cycles_words
-from tui_probe.probekit.timelines.picture import draw_marks
-from tui_probe.probekit.timelines.window import Window
-from tui_probe.probekit.views import probe_view
+from tui_probe.probekit.probe_results import cycles_text
+from tui_probe.probekit.probe_view import probe_view
+from tui_probe.probekit.timelines.drawing import Window, draw_marks
+from tui_probe.records.distribution import distribution
 
-from .pace_picture import draw_picture, picture
-from .paces import paces
-from .timeline import recorded
+from .paces import draw_picture, pace_lines, pace_picture
+from .timeline import warp_timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from tui_probe.analysis.timeline import Intervals
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
-    from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.page_kinds import ViewSource
+    from tui_probe.records.timeline import Intervals
 
-    from .pace_picture import PacePicture
-    from .timeline import Recorded
+    from .paces import PacePicture
+    from .timeline import WarpTimeline
 
-_AROUND: Final = 5
+_LINES_AROUND: Final = 5
 """Lines that are not the picture: a head, the axis and its labels, the warps, the clocks."""
-_MOST: Final = 4096
+_MAX_WARPS: Final = 4096
 """Warps with a line; of more, so many are taken at even distances, and those that stand out."""
-_NAMED: Final = 3
+_NAMED_STRAGGLERS: Final = 3
 _COLUMNS: Final = ("block", "warp", "sm", "start", "end", "arrivals", "stands_out")
 
 
 class ProgressView(Drawing):
     """One launch. Pictures are computed in ``prepare``; what is pressed moves the window and the cursor."""
 
-    def __init__(self, recorded: Recorded) -> None:
+    def __init__(self, recorded: WarpTimeline) -> None:
         self.launch = launch = recorded.launch
         self.progress = recorded.progress
         self.title = f"Warp progress of {launch.which} {launch.name}"
         warps = launch.timeline.warps
         late = _stragglers(recorded)
         shown = _sample(len(warps), late)
-        self.paces = paces(recorded.progress, warps.take(shown))
+        self.paces = pace_lines(recorded.progress, warps.take(shown))
         self.standing = np.isin(shown, late)
         self.late = np.searchsorted(shown, late)
         """Places of the stragglers among the warps that are shown, the longest first."""
@@ -84,21 +80,21 @@ class ProgressView(Drawing):
     def prepare(self, width: int, height: int) -> Callable[[], None] | None:
         """Put the lines into a picture of the window, unless that is the last one."""
         window = self.window
-        window.resize(max(width - self._gutter, 1), max(height - _AROUND, 1))
+        window.resize(max(width - self._gutter, 1), max(height - _LINES_AROUND, 1))
         wanted, size = (window.begin, window.width), (window.cells, window.height)
         last = self._picture
         if last is not None and (last.begin, last.width) == wanted and last.dots.shape == (size[1] * 4, size[0] * 2):
             return None
 
         def work() -> None:
-            self._picture = picture(self.paces, self.standing, self.top, wanted, *size)
+            self._picture = pace_picture(self.paces, self.standing, self.top, wanted, *size)
 
         return work
 
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
         """A head, the lines, an axis, how much warps differ, and how well clocks are aligned."""
         canvas = Canvas(width, height)
-        left, rows = self._gutter, max(height - _AROUND, 1)
+        left, rows = self._gutter, max(height - _LINES_AROUND, 1)
         self._draw_head(canvas)
         if self._picture is not None:
             draw_picture(canvas, left, 1, self._picture, ascii_only=ascii_only)
@@ -114,11 +110,11 @@ class ProgressView(Drawing):
         line = self.paces.line
         loop = "no loop: from start to end" if line is None else f"up: iterations of the loop at line {line}"
         totals = f"{units.counted(len(self.launch.timeline.warps), 'warp')}, {loop}"
-        draw_head(canvas, named(PROGRESS.title, PROGRESS.about), self.launch.which, self.launch.name, totals)
+        draw_head(canvas, view_heading(PROGRESS.title, PROGRESS.about), self.launch.which, self.launch.name, totals)
 
     def _draw_stragglers(self, canvas: Canvas, x: int, rows: int) -> None:
         """``!block.warp`` at the end of those that stand out most."""
-        for place in self.late[:_NAMED].tolist():
+        for place in self.late[:_NAMED_STRAGGLERS].tolist():
             warps = self.paces.warps
             column = self.window.column(float(warps.end[place]))
             text = f"!{warps.block[place]}.{warps.warp[place]}"
@@ -141,7 +137,7 @@ class ProgressView(Drawing):
         spread = "" if lengths.spread is None else f", spread {lengths.spread:.0%} (1–99 %)"
         late = f"! {units.count(len(self.late))} {'stands' if len(self.late) == 1 else 'stand'} out"
         late = late if len(self.late) else "none stands out"
-        return f"median {cycles_words(lengths.median, self.launch.clock_khz)}{spread}, {late}"
+        return f"median {cycles_text(lengths.median, self.launch.clock_khz)}{spread}, {late}"
 
     def _clock_words(self) -> str:
         parts = [self.launch.timeline.clocks.words()]
@@ -174,7 +170,7 @@ class ProgressView(Drawing):
         self.window.to(float(self.paces.warps.end[self.late[self.pointed]]))
         return None
 
-    def here(self) -> Spot:
+    def spot(self) -> Spot:
         """The time, and the warp that was pointed at."""
         if self.pointed is None:
             return Spot(time=self.window.time)
@@ -217,7 +213,7 @@ class ProgressView(Drawing):
         length = int(warps.duration[place])
         times = f", {length / lengths.median:.1f}× the median" if lengths and lengths.median else ""
         who = f"{self.launch.block_words(int(warps.block[place]))} warp {warps.warp[place]} on SM {warps.sm[place]}"
-        return f"{who}: {cycles_words(length, self.launch.clock_khz)}{times}"
+        return f"{who}: {cycles_text(length, self.launch.clock_khz)}{times}"
 
     def choices(self) -> Mapping[str, Any]:
         """Unit, window and cursor, and whether that is on a warp that stands out."""
@@ -267,7 +263,7 @@ class ProgressView(Drawing):
         axes.set_ylabel("iterations of the main loop")
 
 
-def _stragglers(recorded: Recorded) -> Any:
+def _stragglers(recorded: WarpTimeline) -> Any:
     """Places of the stragglers among the warps of the timeline, the longest first (i8)."""
     launch = recorded.launch
     warps = launch.timeline.warps
@@ -283,9 +279,9 @@ def _stragglers(recorded: Recorded) -> Any:
 
 def _sample(count: int, also: Any) -> Any:
     """Ascending places of the warps that are drawn (i8)."""
-    if count <= _MOST:
+    if count <= _MAX_WARPS:
         return np.arange(count)
-    return np.union1d(np.linspace(0, count - 1, _MOST).astype(np.int64), also[:_MOST])
+    return np.union1d(np.linspace(0, count - 1, _MAX_WARPS).astype(np.int64), also[:_MAX_WARPS])
 
 
 def _unit(view: ProgressView) -> str:
@@ -327,8 +323,8 @@ _MOVES: Final[dict[str, tuple[str, Callable[[ProgressView], str | None]]]] = {
 }
 
 
-def _open(source: Source, progress: Progress) -> ProgressView:
-    return ProgressView(recorded(probe_results.read(source), progress))
+def _open(source: ViewSource, progress: Progress) -> ProgressView:
+    return ProgressView(warp_timeline(probe_results.read_result(source), progress))
 
 
 PROGRESS: Final = probe_view(

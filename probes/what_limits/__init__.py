@@ -1,14 +1,185 @@
-"""What limits a kernel: what a launch asks of memory, tensor cores, arithmetic and issue, counted together."""
+"""Demand of a launch on memory, tensor cores, arithmetic and issue slots, counted together."""
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
+from tui_probe.draw import units
+from tui_probe.probekit.finding import Finding, Gain
+from tui_probe.probekit.metric import Metric, where_any
 from tui_probe.probekit.probe import Probe, Question
+from tui_probe.records.counter_sums import sum_records
 
-from .analysis import analyse
-from .findings import findings
-from .metrics import METRICS
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tui_probe.probekit.metric import Better, Quantity
+    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.trace.results import Result
+
+# What a launch asks of each unit, as far as instructions tell.
+#
+# With the sums over all warps::
+#
+#     sectors            = those of loads, stores and atomics of global memory
+#     shared requests    = shared_passes / 32              at least as many passes of shared memory
+#     tensor operations  = 2 · multiply-adds of all types
+#     as half            = 2 · (half + 2 · tf32 + byte / 2 + 16 · double)
+#
+# ``as half`` is the number of operations in half precision that take tensor cores as long: they multiply numbers of
+# tf32 half as fast as those of 16 bits, of 8 bits twice as fast, and doubles at a 16th (NVIDIA's white papers of A100
+# and H100).
+
+_COUNTS: Final = (
+    "loaded", "stored", "load_requests", "load_sectors", "store_requests", "store_sectors", "load_ideal",
+    "store_ideal", "atomic_requests",
+    "atomic_sectors", "unsized", "shared_passes", "tensor_half", "tensor_tf32", "tensor_byte", "tensor_double", "wgmma",
+    "fp32_operations", "fp64_operations", "half_operations", "fp32_instructions", "fp64_instructions",
+    "half_instructions", "memory_instructions", "instructions",
+)  # fmt: skip
+RECORD: Final = np.dtype(
+    {
+        "names": [*_COUNTS, "threads"],
+        "formats": ["<u8"] * len(_COUNTS) + ["<u4"],
+        "offsets": [8 * place for place in range(len(_COUNTS) + 1)],
+        "itemsize": 8 * (len(_COUNTS) + 1),
+    }
+)
+"""What the probe saves for each warp: sums over its lanes."""
+_WARP, _WARPS_OF_WGMMA = 32, 128
+
+
+@dataclass(frozen=True, slots=True)
+class UnitDemand:
+    """Sums of one launch, by the names of ``probe.toml``."""
+
+    sums: dict[str, int]
+    threads_missing: int
+
+    @property
+    def read(self) -> int | None:
+        """Bytes read from global memory; None where copies by tensor map state no size."""
+        return None if self.sums["unsized"] else self.sums["loaded"]
+
+    @property
+    def written(self) -> int | None:
+        """Bytes written to global memory, likewise."""
+        return None if self.sums["unsized"] else self.sums["stored"]
+
+    @property
+    def sectors(self) -> int | None:
+        """Sectors of global memory, likewise."""
+        kinds = ("load_sectors", "store_sectors", "atomic_sectors")
+        return None if self.sums["unsized"] else sum(self.sums[kind] for kind in kinds)
+
+    @property
+    def shared_requests(self) -> int:
+        """Requests to shared memory, those of several matrices counted for each."""
+        return self.sums["shared_passes"] // _WARP
+
+    @property
+    def wgmma(self) -> int:
+        """Matrix instructions of four warps."""
+        return self.sums["wgmma"] // _WARPS_OF_WGMMA
+
+    @property
+    def tensor_operations(self) -> int:
+        """Operations of matrix instructions."""
+        return 2 * sum(self.sums[f"tensor_{kind}"] for kind in ("half", "tf32", "byte", "double"))
+
+    @property
+    def tensor_as_half(self) -> float:
+        """Operations in half precision that take as long."""
+        longer = {"half": 1.0, "tf32": 2.0, "byte": 0.5, "double": 16.0}
+        return 2 * sum(times * self.sums[f"tensor_{kind}"] for kind, times in longer.items())
+
+
+def analyse(result: Result) -> UnitDemand:
+    """What one launch asked for; TraceError if map 0 holds no records of ``what_limits``."""
+    sums = sum_records(result, RECORD, "what_limits")
+    return UnitDemand(sums.totals, sums.threads_missing)
+
+
+def _sum_metric(name: str, title: str, quantity: Quantity = "", better: Better = "neither") -> Metric:
+    return Metric(name, title, better=better, quantity=quantity, read=_sum_reader(name), shown=where_any)
+
+
+def _sum_reader(name: str) -> Callable[[UnitDemand], int]:
+    return lambda found: found.sums[name]
+
+
+METRICS: Final = (
+    Metric("read", "read", "B", better="lower", quantity="bytes read"),
+    Metric("written", "written", "B", better="lower", quantity="bytes written"),
+    Metric("sectors", "sectors", better="lower", quantity="sectors"),
+    _sum_metric("load_requests", "load requests", better="lower"),
+    _sum_metric("load_sectors", "load sectors", better="lower"),
+    _sum_metric("store_requests", "store requests", better="lower"),
+    _sum_metric("store_sectors", "store sectors", better="lower"),
+    _sum_metric("atomic_requests", "atomic requests", better="lower"),
+    _sum_metric("atomic_sectors", "atomic sectors", better="lower"),
+    Metric("shared_requests", "shared requests", better="lower", quantity="shared requests", shown=where_any),
+    Metric("tensor_operations", "tensor operations", quantity="tensor operations", shown=where_any),
+    Metric("tensor_as_half", "as half", quantity="tensor operations as half", shown=where_any),
+    Metric("wgmma", "wgmma", quantity="wgmma instructions", shown=where_any),
+    _sum_metric("fp32_operations", "fp32 operations", "fp32 operations"),
+    _sum_metric("fp64_operations", "fp64 operations", "fp64 operations"),
+    _sum_metric("half_operations", "fp16 operations", "fp16 operations"),
+    _sum_metric("fp32_instructions", "fp32 instructions", "fp32 instructions"),
+    _sum_metric("fp64_instructions", "fp64 instructions", "fp64 instructions"),
+    _sum_metric("half_instructions", "fp16 instructions", "half instructions"),
+    _sum_metric("memory_instructions", "memory instructions", "memory instructions"),
+    _sum_metric("instructions", "instructions", "instructions", "lower"),
+    Metric("unsized", "copies by tensor map", read=_sum_reader("unsized"), shown=where_any),
+)
+
+
+_SECTOR: Final = 32
+_FLAGGED_SHARE: Final = 0.1
+"""The part of all sectors from which on what is wasted stands out."""
+
+
+def findings(of: ProbeResult, found: UnitDemand) -> Iterator[Finding]:
+    """Memory, then arithmetic."""
+    del of
+    yield from _memory(found)
+    yield from _arithmetic(found)
+
+
+def _memory(found: UnitDemand) -> Iterator[Finding]:
+    read, written, sectors = found.read, found.written, found.sectors
+    values = {"read": read, "written": written, "sectors": sectors}
+    words = f"{units.size(read)} read, {units.size(written)} written"
+    if read is None or written is None or sectors is None:
+        yield Finding("asked", "memory", f"{words}; copies by tensor map state no size", values=values)
+        return
+    plain = found.sums["load_sectors"] + found.sums["store_sectors"]
+    wasted = _SECTOR * (plain - found.sums["load_ideal"] - found.sums["store_ideal"])
+    words += f", in {units.counted(sectors, 'sector')} of 32 B"
+    if plain and wasted > _FLAGGED_SHARE * plain * _SECTOR:
+        words += ", more than they need"
+        yield Finding("asked", "memory", words, stands_out=True, asks="coalescing",
+                      values=values | {"wasted_bytes": wasted}, gain=Gain(wasted, plain * _SECTOR, "B"))  # fmt: skip
+    else:
+        yield Finding("asked", "memory", words, values=values)
+
+
+def _arithmetic(found: UnitDemand) -> Iterator[Finding]:
+    kinds = {"tensor": found.tensor_operations, "fp32": found.sums["fp32_operations"],
+             "fp64": found.sums["fp64_operations"], "fp16": found.sums["half_operations"]}  # fmt: skip
+    parts = [f"{units.count(number)} {name}" for name, number in kinds.items() if number]
+    if not parts:
+        yield Finding("operations", "operations", "no floating-point operation was executed", values=kinds)
+        return
+    words = f"{', '.join(parts)} operations"
+    moved = None if found.read is None or found.written is None else found.read + found.written
+    if moved:
+        words += f", {sum(kinds.values()) / moved:.3g} per byte asked for"
+    yield Finding("operations", "operations", words, values=kinds)
+
 
 PROBES: Final = (
     Probe(

@@ -8,14 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.analysis.alignment import (
-    PARAMETER,
-    Alignment,
-    align,
-    align_probed,
-    normalised_ptx,
-    normalised_sass,
-)
+from tui_probe.pages.code.alignment import PARAMETER, Alignment, align, align_probed, normalised_ptx, normalised_sass
 
 RECORDED = sorted((Path(__file__).parents[1] / "data" / "h200").glob("*/kernel/*/probed.ptx"))
 LINES = st.lists(st.sampled_from(["mov.u32 %r1, 0;", "mov.u32 %r2, 0;", "add.s32 %r1, %r2, 7;", "ret;", "", "L:"]))
@@ -102,7 +95,7 @@ def test_marked_lines_are_found_wherever_they_stand(pruned: list[str], data: st.
 
 
 def test_beyond_the_limit_nothing_is_matched_and_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_probe.analysis.alignment.MOST_LINES", 4)
+    monkeypatch.setattr("tui_probe.pages.code.alignment.MAX_LINES", 4)
     left, right = ["a", "b", "c", "d", "z"], ["a", "c", "b", "e", "f", "z"]
     alignment = align(left, right, normalised_ptx)
     assert "not matched" in alignment.problem

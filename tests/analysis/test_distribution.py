@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tui_probe.analysis.distribution import distribution
+from tui_probe.records.distribution import distribution
 
 
 def test_percentiles_of_a_hundred_and_one_values() -> None:

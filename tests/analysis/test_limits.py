@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from tui_probe.analysis.limits import Demand, demanded, verdict
-from tui_probe.analysis.machine import Machine, machine_of
-from tui_probe.trace.process_events import Device
+from tui_probe.trace.event_types import Device
+from tui_probe.verdicts.utilization import Demand, PeakRates, limiter_verdict, peak_rates, relative_demand
 
-H200 = machine_of(Device(0, 132, 1_980_000, "9.0", "NVIDIA H200"))
+H200 = peak_rates(Device(0, 132, 1_980_000, "9.0", "NVIDIA H200"))
 """4.8 TB/s, and 132 · 1.98e9 = 2.61e11 cycles of SMs a second."""
 CYCLES = 132 * 1.98e9
 NOTHING = Demand(
@@ -19,8 +18,8 @@ NOTHING = Demand(
 """All counted, and nothing asked of any unit, in 100 µs."""
 
 
-def limit(machine: Machine = H200, **asked: float | None) -> tuple[str | None, str, float | None]:
-    found = verdict(replace(NOTHING, **asked), machine)  # type: ignore[arg-type]
+def limit(machine: PeakRates = H200, **asked: float | None) -> tuple[str | None, str, float | None]:
+    found = limiter_verdict(replace(NOTHING, **asked), machine)  # type: ignore[arg-type]
     return found.limit, found.level, found.share
 
 
@@ -74,7 +73,7 @@ def test_shared_memory_and_requests_take_a_cycle_each() -> None:
 def test_without_shared_memory_nothing_is_told_of_l1() -> None:
     """Of a matrix product that counts 0.11 without and 0.8 with the requests to shared memory."""
     asked = {"sectors": 4 * 0.11 * CYCLES * 100e-6, "memory": None}
-    found = verdict(replace(NOTHING, shared=None, **asked), H200)
+    found = limiter_verdict(replace(NOTHING, shared=None, **asked), H200)
     assert [each.name for each in found.shares] == ["memory"]
     assert found.unknown == ("requests to shared memory",)
     assert limit(shared=0.69 * CYCLES * 100e-6, **asked) == ("memory", "L1", pytest.approx(0.8))
@@ -97,7 +96,9 @@ def test_a_certain_unit_goes_before_memory_that_caches_may_serve() -> None:
 def test_more_than_a_unit_can_do_is_not_certain_but_goes_before_memory_behind_caches() -> None:
     """What the assembler leaves out of PTX is counted, too."""
     issued, requests = 1.12 * 4 * CYCLES * 100e-6, 0.78 * CYCLES * 100e-6
-    found = verdict(replace(NOTHING, instructions=issued, shared=requests, sectors=1.5 * 4.8e12 * 100e-6 / 32), H200)
+    found = limiter_verdict(
+        replace(NOTHING, instructions=issued, shared=requests, sectors=1.5 * 4.8e12 * 100e-6 / 32), H200
+    )
     assert {each.name: each.certain for each in found.shares} == {"memory": False, "issue": False, "memory (L1)": True}
     assert (found.limit, found.share) == ("issue", pytest.approx(1.12))
 
@@ -109,14 +110,14 @@ def test_where_no_unit_is_busy() -> None:
 
 
 def test_what_was_not_measured_may_be_what_limits() -> None:
-    found = verdict(replace(NOTHING, fp32=1000, tensor=None), H200)
+    found = limiter_verdict(replace(NOTHING, fp32=1000, tensor=None), H200)
     assert (found.limit, found.unknown) == (None, ("tensor operations",))
-    assert verdict(replace(NOTHING, seconds=None, fp32=1000), H200).unknown == ("time",)
+    assert limiter_verdict(replace(NOTHING, seconds=None, fp32=1000), H200).unknown == ("time",)
 
 
 def test_a_simulated_gpu_has_no_verdict_but_an_order() -> None:
-    simulated = machine_of(Device(0, 8, 1_000_000, "8.0", "Simulated GPU"), simulated=True)
+    simulated = peak_rates(Device(0, 8, 1_000_000, "8.0", "Simulated GPU"), simulated=True)
     demand = replace(NOTHING, sectors=1e6, fp32=1000, seconds=None)
-    assert verdict(demand, simulated).limit is None
-    first, *_, last = demanded(demand, simulated)
+    assert limiter_verdict(demand, simulated).limit is None
+    first, *_, last = relative_demand(demand, simulated)
     assert (first.unit, first.share, last.unit) == ("memory", 1.0, "fp32")

@@ -9,16 +9,16 @@ import pytest
 
 from tests.trace.make import result_bytes
 from tui_probe.errors import TraceError
-from tui_probe.probekit.own_probe import OwnMap, analyse
+from tui_probe.probekit.custom_probe import CustomMap, analyse_custom
 from tui_probe.trace.results import Result, read_result
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 RECORD = np.dtype([("a", "<u8"), ("b", "<u4"), ("c", "<u4")])
-SUMS = OwnMap("sums", np.dtype([("n", "<u8")]), sums=True)
-ONCE = OwnMap("once", RECORD)
-MANY = OwnMap("many", np.dtype([("x", "<u4")]))
+SUMS = CustomMap("sums", np.dtype([("n", "<u8")]), sums=True)
+ONCE = CustomMap("once", RECORD)
+MANY = CustomMap("many", np.dtype([("x", "<u4")]))
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def result(tmp_path: Path) -> Result:
 
 
 def test_figures(result: Result) -> None:
-    found = {figure.key: figure.value for figure in analyse(result, (SUMS, ONCE, MANY)).figures()}
+    found = {figure.key: figure.value for figure in analyse_custom(result, (SUMS, ONCE, MANY)).figures()}
     assert found == {
         "sums.n": 6,
         "once.written": 3, "once.slots": 4,
@@ -53,12 +53,14 @@ def test_figures(result: Result) -> None:
 
 def test_records_too_many_to_look_at(result: Result, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are counted all the same."""
-    monkeypatch.setattr("tui_probe.probekit.own_probe.LARGEST", 10)
-    found = {figure.key: (figure.value, figure.shown) for figure in analyse(result, (SUMS, ONCE, MANY)).figures()}
+    monkeypatch.setattr("tui_probe.probekit.custom_probe.MAX_READ_BYTES", 10)
+    found = {
+        figure.key: (figure.value, figure.shown) for figure in analyse_custom(result, (SUMS, ONCE, MANY)).figures()
+    }
     assert (found["once.written"], found["once.a.least"]) == ((3, True), (None, False))
 
 
 @pytest.mark.parametrize("maps", [(SUMS,), (SUMS, ONCE), (SUMS, ONCE, MANY, MANY), (ONCE, SUMS, MANY)])
-def test_maps_of_another_probe(result: Result, maps: tuple[OwnMap, ...]) -> None:
+def test_maps_of_another_probe(result: Result, maps: tuple[CustomMap, ...]) -> None:
     with pytest.raises(TraceError, match=r"1\.bin: .*another"):
-        analyse(result, maps)
+        analyse_custom(result, maps)

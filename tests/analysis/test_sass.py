@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.analysis.sass import CLASSES, class_of, parse
+from tui_probe.pages.code.sass_text import CLASSES, instruction_class, parse_sass
 
 DATA = Path(__file__).parents[1] / "data" / "sass"
 
@@ -30,12 +30,12 @@ OPCODES = {opcode: name for name, opcodes in EXAMPLES.items() for opcode in opco
 
 @pytest.mark.parametrize("opcode", OPCODES)
 def test_the_class_of_an_opcode(opcode: str) -> None:
-    assert class_of(opcode) == OPCODES[opcode]
+    assert instruction_class(opcode) == OPCODES[opcode]
     assert OPCODES[opcode] in CLASSES
 
 
 def test_a_disassembly() -> None:
-    code = parse((DATA / "zero_fill.pruned.txt").read_text())
+    code = parse_sass((DATA / "zero_fill.pruned.txt").read_text())
     assert code.lines[0] == "zero_fill:"
     assert "BRA" in code.lines[-1]  # what follows only fills the last line of code
     assert len(code.lines) == len(code.sources)
@@ -45,5 +45,5 @@ def test_a_disassembly() -> None:
 
 
 def test_what_is_no_disassembly_has_no_instructions() -> None:
-    assert parse("").total == 0
-    assert parse("nvdisasm fatal: whatever\n\n\x00").lines == []
+    assert parse_sass("").total == 0
+    assert parse_sass("nvdisasm fatal: whatever\n\n\x00").lines == []

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.analysis.sass import parse
-from tui_probe.analysis.sass_alignment import _rising, align_sass, with_labels
+from tui_probe.pages.code.sass_alignment import _rising, align_sass, with_labels
+from tui_probe.pages.code.sass_text import parse_sass
 
 if TYPE_CHECKING:
-    from tui_probe.analysis.alignment import Alignment
+    from tui_probe.pages.code.alignment import Alignment
 
 CODES = st.sampled_from(["    MOV R1, R2", "    LDG.E R3, [R4]", "    IADD3 R5, R6, R7, RZ", ".L_x_1:", "    EXIT"])
 LINES = st.lists(st.tuples(CODES, st.none() | st.integers(1, 6), st.booleans()), max_size=12)
@@ -72,7 +72,7 @@ def texts_of(found: Alignment, left: list[str], right: list[str]) -> list[tuple[
 
 
 def test_labels_between_instructions_of_the_probe_are_of_the_probe() -> None:
-    code = parse(
+    code = parse_sass(
         "/*0000*/ MOV R1, R2 ;\n.L_x_1:\n/*0010*/ MOV R3, R4 ;\n.L_x_2:\n.L_x_3:\n/*0020*/ EXIT ;\n/*0030*/ NOP ;\n"
     )
     assert with_labels([None, None, "dmat", None, None, "dmat"], code) == [None, None, "dmat", "dmat", "dmat", "dmat"]

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.analysis.sass import Code, parse
-from tui_probe.analysis.sass_lines import doing, ptx_lines
+from tui_probe.pages.code.sass_text import SassCode, instruction_purposes, parse_sass, ptx_lines
 
 DATA = Path(__file__).parents[1] / "data" / "sass" / "strides"
 
@@ -18,10 +17,14 @@ DATA = Path(__file__).parents[1] / "data" / "sass" / "strides"
 def test_each_access_came_from_its_line(tmp_path: Path, side: str) -> None:
     cubin = tmp_path / "kernel.bin"
     cubin.write_bytes(lzma.decompress((DATA / f"{side}.bin.xz").read_bytes()))
-    code = parse((DATA / f"{side}.txt").read_text())
+    code = parse_sass((DATA / f"{side}.txt").read_text())
     lines = ptx_lines(cubin, code)
     ptx = (DATA / f"{side}.ptx").read_text().split("\n")
-    told = [(text.split()[0], ptx[line - 1]) for text, line in zip(code.lines, doing(code, lines), strict=True) if line]
+    told = [
+        (text.split()[0], ptx[line - 1])
+        for text, line in zip(code.lines, instruction_purposes(code, lines), strict=True)
+        if line
+    ]
     assert [one for one in told if one[0].startswith("LDG")] == [
         ("LDG.E", "ld.global.f32 %f1, [%rd4];"),
         ("LDG.E", "ld.global.f32 %f2, [%rd5];"),
@@ -30,14 +33,16 @@ def test_each_access_came_from_its_line(tmp_path: Path, side: str) -> None:
     assert lines[code.lines.index("strides:")] is None
 
 
-def code_of(*lines: str) -> Code:
-    return Code([f"    {line}" for line in lines], [16 * i for i in range(len(lines))], [""] * len(lines), Counter())
+def code_of(*lines: str) -> SassCode:
+    return SassCode(
+        [f"    {line}" for line in lines], [16 * i for i in range(len(lines))], [""] * len(lines), Counter()
+    )
 
 
 def test_only_one_instruction_stands_for_a_line() -> None:
     code = code_of("IADD3 R1, R1, 1, RZ", "LDC R2, c[0x0]", "@P0 LDG.E R3, [R2]", "LDG.E R4, [R2]", "LDG.E R5, [R2]",
                    "BSYNC B0", "BRA `(.L_x_0)", "MOV R1, R2")  # fmt: skip
-    assert doing(code, [7, 8, 8, 9, 9, 11, 11, None]) == [7, None, 8, None, None, None, 11, None]
+    assert instruction_purposes(code, [7, 8, 8, 9, 9, 11, 11, None]) == [7, None, 8, None, None, None, 11, None]
 
 
 def test_what_is_no_cubin_tells_nothing(tmp_path: Path) -> None:

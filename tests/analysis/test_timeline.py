@@ -13,12 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trace.make import block_sched_result, result_bytes
-from tui_probe.analysis.timeline import Intervals, Timeline, timeline
-from tui_probe.analysis.timeline_busy import BusyRows
-from tui_probe.analysis.timeline_clocks import clock_domains, shared_clock
 from tui_probe.errors import TraceError
-from tui_probe.probes.block_sched.analysis import analyse
-from tui_probe.probes.block_sched.timeline import timeline_of
+from tui_probe.probekit.timelines.busy_rows import BusyRows
+from tui_probe.probes.block_sched.analysis import analyse, timeline_of
+from tui_probe.records.sm_clocks import clock_domains, shared_clock
+from tui_probe.records.timeline import Intervals, Timeline, timeline
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 

@@ -13,7 +13,7 @@ import pytest
 
 import tui_probe
 from tests.recorded import H200, SIMULATED, unpacked
-from tui_probe.pages.report import report_lines
+from tui_probe.pages.page_registry import report_lines
 from tui_probe.probekit import registry
 from tui_probe.trace.follow import open_trace
 

@@ -19,7 +19,7 @@ from tests.attack.scenarios import Scenario
 from tests.conftest import build_natives
 from tests.hook.conftest import ROOT, Build, Engine, Host, Run, compile_c, with_stub
 from tui_probe.errors import ProbeError
-from tui_probe.launcher.loading import preloaded
+from tui_probe.launcher.environment import preload_entry
 from tui_probe.trace.follow import open_trace
 
 HERE = Path(__file__).resolve().parent
@@ -105,7 +105,7 @@ def run(tools: Tools, engine: Engine, scenario: Scenario, folder: Path, **more: 
     folder.mkdir(parents=True)
     host = Host(tools.built, folder, engine)
     environment = {
-        "LD_PRELOAD": f"{tools.faults} {preloaded(tools.built.hook)}",
+        "LD_PRELOAD": f"{tools.faults} {preload_entry(tools.built.hook)}",
         "LD_LIBRARY_PATH": str(tools.built.hook.parent),
         "FAULT_LIBRARY": str(tools.built.hook),
         "STUB_LOG": "",

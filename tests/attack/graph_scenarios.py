@@ -15,7 +15,7 @@ from tests.graphs.cuda_graph import KERNELS
 from tests.hook.conftest import ROOT, compile_c
 from tui_probe.launcher.engine import Engine
 from tui_probe.launcher.options import RunOptions
-from tui_probe.probe_files.choices import choose
+from tui_probe.probe_files.choices import choose_probes
 
 GRAPHS = ROOT / "tests" / "graphs"
 PROBE = "block_sched"
@@ -31,7 +31,7 @@ def graph_scenarios(folder: Path) -> Iterator[tuple[Scenario, ...]]:
     busy = (str(program), str(kernels), "1", "4")
     nodes = (sys.executable, str(GRAPHS / "programs" / "each_node.py"))
     options = RunOptions(command=("true",), probes=(PROBE,), trace_root=folder)
-    engine = Engine(choose([PROBE]), options, True, folder / "engine.log")
+    engine = Engine(choose_probes([PROBE]), options, True, folder / "engine.log")
     simulated = _simulated() | {"TUI_PROBE_ENGINE": str(engine.socket), "TUI_PROBE_DRIVER": _driver()}
     patient = simulated | {"TUI_PROBE_PATIENT": "1"}
     auto, timed = {"TUI_PROBE_LAUNCHES": "auto"}, {"TUI_PROBE_GRAPHS": "timed"}

@@ -18,41 +18,41 @@ from tests.importers import test_nsys_csv
 from tests.importers.export import call, kernel, span, tables, write_export
 from tests.recorded import DATA, H200, SIMULATED, unpacked
 from tests.trace.test_sites import PROBE, WHOLE
-from tui_probe.analysis import sass
-from tui_probe.engine.machine_code import kernels_in
+from tui_probe.binaries import elf, line_tables
+from tui_probe.binaries.cubin import Cubin
+from tui_probe.engine.image_kernels import kernels_in
 from tui_probe.errors import ProbeError, UnsupportedKernelError
-from tui_probe.evals.bandwidth.products import products_in
-from tui_probe.evals.collected import read_collected
-from tui_probe.evals.overhead.study import PUBLISHED, SMALL, read_study
+from tui_probe.evals.bandwidth.answer import read_products
+from tui_probe.evals.dmat.page_map import read_page_map
+from tui_probe.evals.inputs import read_collected
+from tui_probe.evals.overhead.costs import PUBLISHED_STUDY, SMALL_STUDY, read_study
 from tui_probe.launcher.control import page_of_trace
 from tui_probe.nsight.importers.ncu import read_ncu_file
 from tui_probe.nsight.importers.nsys import read_nsys
-from tui_probe.pages.bandwidth.result_file import parse_bandwidth
+from tui_probe.pages.code import sass_text
 from tui_probe.pages.views import kinds
 from tui_probe.probe_files.folders import built_in_files
 from tui_probe.probe_files.loading import read_probe
-from tui_probe.probekit.kind import Source
-from tui_probe.probekit.measured import all_measured
-from tui_probe.ptx import elf, line_tables
+from tui_probe.probekit.measured import analyse_results
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.ptx.images import ptx_texts
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.prune import prune
-from tui_probe.sass.cubin import Cubin
-from tui_probe.sass.prune import prune as prune_cubin
-from tui_probe.sass.target import Target
+from tui_probe.ptx.references import prune_to_kernel
+from tui_probe.sass.prune import prune_cubin
+from tui_probe.sass.target import GraftTarget
 from tui_probe.settings import read_settings
-from tui_probe.trace.address import parse_address
+from tui_probe.trace.device_memory import read_tensors
 from tui_probe.trace.events import parse_line
 from tui_probe.trace.follow import open_trace
-from tui_probe.trace.kernels import parse_kernel_info, parse_process_log
+from tui_probe.trace.kernel_files import parse_kernel_info, parse_process_log
+from tui_probe.trace.locate import parse_address
 from tui_probe.trace.model import Trace
-from tui_probe.trace.page_map import read_page_map
 from tui_probe.trace.recent import brief, exit_counts
 from tui_probe.trace.results import read_result
 from tui_probe.trace.run_info import read_run_info
 from tui_probe.trace.sites import parse_sites
 from tui_probe.trace.source_lines import files_of, lines_of_directives, named_files
-from tui_probe.trace.tensors import read_tensors
+from tui_probe.verdicts.bandwidth import parse_bandwidth
 
 LARGEST: Final = 40_000
 """Bytes of a seed: small files are damaged at their heart sooner, and read faster."""
@@ -125,10 +125,10 @@ def _analysis(name: str) -> Reader:
         trace, path = _measured_trace(name, folder)
         path.write_bytes(data)
         for one in trace.kernels:
-            for measured in all_measured(trace, one):
+            for measured in analyse_results(trace, one):
                 _ = measured.label
             for kind in kinds():
-                source = Source(trace, one)
+                source = ViewSource(trace, one)
                 if kind.name in _DRAWN and kind.missing(source) is None:
                     view = kind.open(source, lambda _: None)
                     view.record()
@@ -168,7 +168,7 @@ def _ptx(data: str) -> None:
     module = parse(data)
     for entry in module.entries():
         if entry.body_span is not None:
-            prune(module, entry.name)
+            prune_to_kernel(module, entry.name)
     lines_of_directives(data)
     named_files(data)
 
@@ -188,7 +188,7 @@ def _cubin(data: bytes, _: Path) -> None:
         cubin.relocations(section)
     for name in cubin.kernels[:4]:
         with contextlib.suppress(UnsupportedKernelError):
-            Target.of(cubin, name)
+            GraftTarget.of(cubin, name)
         with contextlib.suppress(UnsupportedKernelError):
             prune_cubin(cubin, name, line_tables.cut_table)
 
@@ -279,19 +279,23 @@ def _all() -> Iterator[Reader]:
     yield Reader("ptx", files("ptx/*.ptx"), text(_ptx), 30.0)
     yield Reader("images", files("ptx/*.[cfo]*"), _image, 10.0)
     yield Reader("cubins", files("ptx/*.cubin"), _cubin, 5.0)
-    yield Reader("sass", files("sass/*.txt"), text(sass.parse), 3.0)
+    yield Reader("sass", files("sass/*.txt"), text(sass_text.parse_sass), 3.0)
     yield Reader("probes in TOML", _built_in_probes, _probe("toml"), 8.0)
     yield Reader("probes in Python", _probes_in_python, _probe("py"), 20.0)
     yield Reader("ncu", files("*/ncu/*"), written(read_ncu_file, "one.csv"), 5.0)
     yield Reader("nsys sqlite", _sqlite_seeds, written(lambda path: read_nsys([path]), "one.sqlite"), 8.0)
     yield Reader("nsys csv", _csv_seeds, written(lambda path: read_nsys([path]), "one.csv"), 2.0)
     yield Reader("settings", _settings, written(read_settings, "config.toml"))
-    yield Reader("studies", lambda: [SMALL.read_bytes(), PUBLISHED.read_bytes()], written(read_study, "s.toml"), 3.0)
+    yield Reader(
+        "studies", lambda: [SMALL_STUDY.read_bytes(), PUBLISHED_STUDY.read_bytes()], written(read_study, "s.toml"), 3.0
+    )
     yield Reader(
         "collected", lambda: _json(_COLLECTED), written(lambda one: read_collected(one.parent), "collected.json")
     )
     yield Reader("bandwidth", _bandwidth_seeds, lambda data, _: parse_bandwidth(data, Path("b.json")))
-    yield Reader("products", lambda: _json(_PRODUCT), text(lambda words: list(products_in(words, Path("stdout.log")))))
+    yield Reader(
+        "products", lambda: _json(_PRODUCT), text(lambda words: list(read_products(words, Path("stdout.log"))))
+    )
     yield Reader("addresses", _words, text(lambda word: parse_address(word, lambda _: False)))
 
 

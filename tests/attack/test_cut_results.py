@@ -14,7 +14,7 @@ import pytest
 from tests.bench.dmat import write
 from tests.trace.make import result_bytes
 from tui_probe.errors import TraceError
-from tui_probe.trace.result_file import SMALL
+from tui_probe.trace.result_file import SMALL_FILE
 from tui_probe.trace.results import read_result
 
 LOOK = """
@@ -58,7 +58,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_large_result_that_is_taken_away_is_shown_on_and_one_cut_short_is_told(large: Path) -> None:
     (file,) = (large / "result").iterdir()
     whole = file.read_bytes()
-    assert len(whole) > SMALL
+    assert len(whole) > SMALL_FILE
     assert look(large, "removed") == ["drawn"] * 4
     file.write_bytes(whole)
     said = look(large, "100000")
@@ -73,13 +73,13 @@ def test_a_small_result_is_shown_on(tmp_path: Path) -> None:
 
 def test_every_way_to_read_of_a_large_result_tells(tmp_path: Path) -> None:
     """Also of the part that is still there, and of what was read before and let go."""
-    slots = np.zeros((2, 32, SMALL // 32), np.uint8)
+    slots = np.zeros((2, 32, SMALL_FILE // 32), np.uint8)
     path = tmp_path / "1.000000.bin"
     path.write_bytes(result_bytes((2, 1, 1), (32, 1, 1), [(1, slots), (1, np.ones((2, 32, 8), np.uint8))]))
     result = read_result(path)
     held = result.records(0, "<u8")
     with path.open("r+b") as file:
-        file.truncate(SMALL + 1000)
+        file.truncate(SMALL_FILE + 1000)
     assert result.records(0, "<u8").base is held.base
     del held
     for read in (

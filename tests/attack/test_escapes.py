@@ -16,10 +16,10 @@ from tests.attack.planted import EVIL, obeyed, planted_csv, planted_sqlite, plan
 from tui_probe.cli import output
 from tui_probe.cli.commands import COMMANDS
 from tui_probe.cli.main import main
-from tui_probe.draw.formats import csv_lines
 from tui_probe.draw.printable import dump_json, printable
-from tui_probe.evals.registry import evaluations
-from tui_probe.pages.registry import pages
+from tui_probe.draw.table import csv_lines
+from tui_probe.evals.evaluation import evaluations
+from tui_probe.pages.page_registry import all_pages
 
 FORMATS = ("table", "json", "csv", "md")
 _NUMBER = re.compile(r"[-+]?[\d.,]+(e[-+]?\d+)?( ?%)?")
@@ -63,7 +63,7 @@ def well_formed(form: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("page", [page.name for page in pages()])
+@pytest.mark.parametrize("page", [page.name for page in all_pages()])
 def test_pages(say: Say, traces: list[Path], page: str, form: str) -> None:
     shown = 0
     for trace in traces:

@@ -13,12 +13,12 @@ from tests.launcher.conftest import Runner
 from tests.launcher.conftest import fake_native as fake_native
 from tests.launcher.conftest import script as script
 from tests.launcher.conftest import tool as tool
-from tui_probe.engine.files import APPENDED, NEW, open_file
+from tui_probe.engine.cache import APPENDED_FILE, NEW_FILE, open_file
 from tui_probe.engine.source_copies import SourceCopies
-from tui_probe.launcher.record import add_message, write_record
-from tui_probe.launcher.trace_root import problem_of
-from tui_probe.trace.source_files import FOLDER, copy_name
-from tui_probe.trace.trace_folder import TraceFolder
+from tui_probe.launcher.run_record import add_message, write_record
+from tui_probe.launcher.spool import root_problem
+from tui_probe.trace.plain_file import TraceFolder
+from tui_probe.trace.source_lines import SOURCE_FOLDER, copy_name
 
 PLANT = """
 import os, pathlib
@@ -86,7 +86,7 @@ def test_a_root_that_all_may_write_to_is_refused(launching: Runner, script: Scri
 )
 def test_roots_that_are_refused(owner: int, mode: int, refused: bool) -> None:
     found = os.stat_result((stat.S_IFDIR | mode, 1, 1, 1, owner, owner, 0, 0, 0, 0))
-    assert (problem_of(found, 1000) is not None) == refused
+    assert (root_problem(found, 1000) is not None) == refused
 
 
 def test_a_trace_that_became_a_link_is_left_alone(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_the_engine_follows_no_link(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
     (tmp_path / "process.log").symlink_to(victim)
-    for how in (NEW, APPENDED):
+    for how in (NEW_FILE, APPENDED_FILE):
         with pytest.raises(OSError, match="symbolic"):
             open_file(tmp_path / "process.log", how)
     assert victim.read_text() == "precious"
@@ -130,9 +130,9 @@ def test_copies_of_sources_follow_no_link(tmp_path: Path, monkeypatch: pytest.Mo
         f'.file 1 "{program}"\n'
     )
     monkeypatch.chdir(tmp_path)
-    (trace / FOLDER).symlink_to(elsewhere)
+    (trace / SOURCE_FOLDER).symlink_to(elsewhere)
     SourceCopies().add(kernel)
     assert not list(elsewhere.iterdir())
-    (trace / FOLDER).unlink()
+    (trace / SOURCE_FOLDER).unlink()
     SourceCopies().add(kernel)
-    assert (trace / FOLDER / copy_name(str(program))).read_text() == "print()\n"
+    assert (trace / SOURCE_FOLDER / copy_name(str(program))).read_text() == "print()\n"

@@ -13,14 +13,14 @@ import lz4.block
 import pytest
 import zstandard
 
-from tui_probe.engine.machine_code import cubins_in
+from tui_probe.binaries import elf
+from tui_probe.binaries.cubin import Cubin
+from tui_probe.binaries.fatbin import FATBIN_MAGIC, fatbin_entries
+from tui_probe.binaries.line_tables import line_tables, source_places
+from tui_probe.engine.image_kernels import cubins_in
 from tui_probe.errors import ImageError
-from tui_probe.ptx import elf
-from tui_probe.ptx.fatbin import MAGIC, entries
 from tui_probe.ptx.images import ptx_texts
-from tui_probe.ptx.line_tables import line_tables, source_places
-from tui_probe.sass.cubin import Cubin
-from tui_probe.simgpu.cubin import register_counts
+from tui_probe.simgpu.register_counts import register_counts
 
 PTX, CUBIN, LZ4, ZSTD = 1, 2, 0x2000, 0x8000
 _ELF = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -49,7 +49,7 @@ def fatbin(*made: tuple[int, int, int, bytes]) -> bytes:
         + payload
         for kind, flags, size, payload in made
     )
-    return MAGIC + struct.pack("<HHQ", 1, 16, len(body)) + body
+    return FATBIN_MAGIC + struct.pack("<HHQ", 1, 16, len(body)) + body
 
 
 def zeros(flag: int, size: int) -> bytes:
@@ -84,7 +84,7 @@ def test_a_small_fatbin_that_grows_is_refused_before_it_does(flag: int) -> None:
 
 def test_a_claim_alone_costs_nothing() -> None:
     with bounded(20, 1), pytest.raises(ImageError, match="it is damaged"):
-        list(entries(fatbin((PTX, LZ4, 1 << 30, b"\x10a"))))
+        list(fatbin_entries(fatbin((PTX, LZ4, 1 << 30, b"\x10a"))))
 
 
 def test_a_fatbin_in_a_cubin_in_a_fatbin_is_not_unpacked() -> None:
@@ -110,7 +110,7 @@ def test_what_compilers_pack_is_read() -> None:
         (b".debug_line", lambda image: source_places(image, "k", 1 << 20)),
         (b".nv_debug_line_sass", line_tables),
         (b".symtab", register_counts),
-        (b".text.k", lambda image: list(elf.places(image))),
+        (b".text.k", lambda image: list(elf.section_slices(image))),
     ],
 )
 def test_overlapping_sections_are_read_once(name: bytes, read: Callable[[bytes], object]) -> None:

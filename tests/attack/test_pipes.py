@@ -15,15 +15,14 @@ import pytest
 
 from tests.recorded import H200, unpacked
 from tui_probe.errors import ProbeError
-from tui_probe.pages.log_report import log_rows
-from tui_probe.pages.source_text import read_lines
+from tui_probe.evals.dmat.page_map import read_page_map
+from tui_probe.pages.code.code_lines import read_lines
+from tui_probe.pages.event_log import log_rows
 from tui_probe.pages.views import kinds
-from tui_probe.probekit.kind import Source
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.trace.follow import open_trace
-from tui_probe.trace.kernels import read_kernel_info, read_process_log
-from tui_probe.trace.log_index import LogIndex
-from tui_probe.trace.log_tail import LogTail
-from tui_probe.trace.page_map import read_page_map
+from tui_probe.trace.kernel_files import read_kernel_info, read_process_log
+from tui_probe.trace.log_index import LogIndex, LogTail
 from tui_probe.trace.plain_file import open_plain, read_plain
 from tui_probe.trace.recent import brief, exit_counts
 from tui_probe.trace.results import read_result
@@ -73,7 +72,7 @@ def test_no_page_waits_for_a_pipe(recorded: Path, tmp_path: Path, names: tuple[s
         for kernel in islice((each for each in opened.kernels if each.status == "probed"), 1):
             for kind in kinds():
                 with contextlib.suppress(ProbeError):
-                    source = Source(opened, kernel)
+                    source = ViewSource(opened, kernel)
                     if kind.missing(source) is None:
                         kind.open(source, lambda _: None).record()
 

@@ -14,24 +14,23 @@ import pytest
 
 from tests.engine.kernels import entry
 from tests.trace.make import result_bytes
-from tui_probe.analysis import warp_pace
-from tui_probe.analysis.counts import warp_records
 from tui_probe.engine.summation import can_reduce
 from tui_probe.errors import ProbeError, TraceError
-from tui_probe.evals.overhead.study import read_study
+from tui_probe.evals.overhead.costs import read_study
 from tui_probe.launcher.spool import NAME, Spool, living_runs
 from tui_probe.nsight.importers.ncu import read_ncu
-from tui_probe.probes.block_sched.analysis import block_times_in_parts
-from tui_probe.probes.block_sched.timeline import timeline_of
+from tui_probe.probes.block_sched.analysis import block_times_in_parts, timeline_of
 from tui_probe.probes.dmat.accesses import read_accesses
 from tui_probe.ptx.parser import parse
+from tui_probe.records import warp_pace
+from tui_probe.records.counter_sums import warp_records
 from tui_probe.simgpu import protocol
-from tui_probe.simgpu.codec import pack
 from tui_probe.simgpu.executor import DeviceMemory, Machine
 from tui_probe.simgpu.modules import LoadedModule
+from tui_probe.simgpu.protocol import pack
 from tui_probe.simgpu.server import Server
-from tui_probe.trace.address import parse_address
-from tui_probe.trace.allocations import LaunchMemory
+from tui_probe.trace.device_memory import LaunchMemory
+from tui_probe.trace.locate import parse_address
 from tui_probe.trace.results import Result, read_result
 
 
@@ -76,7 +75,7 @@ def test_a_mistake_in_the_simulated_gpu_is_an_answer(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(LoadedModule, "from_image", fail)
     server = Server(DeviceMemory(np.zeros(64, np.uint8), 1 << 40), Machine())
     numbers = {kind: number for number, kind in protocol.REQUESTS.items()}
-    status, answer = server.answer(numbers[protocol.Load], pack(protocol.Load(b"x")))
+    status, answer = server.answer(numbers[protocol.LoadRequest], pack(protocol.LoadRequest(b"x")))
     assert status is protocol.Status.NOT_SUPPORTED
     assert isinstance(answer, protocol.Failure)
     assert "RecursionError: too deep" in answer.message
@@ -88,13 +87,13 @@ def test_a_server_whose_program_takes_no_answer_says_nothing() -> None:
     program = (
         "import os, socket, sys\n"
         "from tui_probe.simgpu.server import Server\n"
-        "from tui_probe.simgpu import process\n"
-        "process.end_with = lambda connection: None\n"
-        f"os.dup2({theirs.fileno()}, process.SOCKET_DESCRIPTOR)\n"
+        "from tui_probe.simgpu import server\n"
+        "server.exit_when_closed = lambda connection: None\n"
+        f"os.dup2({theirs.fileno()}, server.SOCKET_DESCRIPTOR)\n"
         "memory = os.memfd_create('memory')\n"
         "os.ftruncate(memory, 4096)\n"
-        "os.dup2(memory, process.MEMORY_DESCRIPTOR)\n"
-        "process.serve_process('memory_address=1099511627776,memory_bytes=4096,sm_count=2')\n"
+        "os.dup2(memory, server.MEMORY_DESCRIPTOR)\n"
+        "server.serve_process('memory_address=1099511627776,memory_bytes=4096,sm_count=2')\n"
     )
     with ours, theirs:
         ours.shutdown(socket.SHUT_RD)

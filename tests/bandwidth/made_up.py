@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tui_probe.bandwidth.device import Properties
-from tui_probe.bandwidth.figures import Bandwidth
 from tui_probe.bandwidth.measure import Rate
+from tui_probe.bandwidth.rates import Bandwidth
 from tui_probe.cli.bandwidth import lines
 
 CARD = Properties("Test card", 132, 60 << 20, 141 << 30, 3_201_000, 6144, 232_448)

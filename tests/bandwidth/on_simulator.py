@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from tui_probe.bandwidth.device import Gpu
-from tui_probe.bandwidth.measure import STAGES, Bench
+from tui_probe.bandwidth.measure import STAGES, GpuBench
 
 ROOM = 1 << 19
 
@@ -15,7 +15,7 @@ ROOM = 1 << 19
 def main() -> None:
     gpu = Gpu(Path(sys.argv[1]))
     with gpu.memory(ROOM) as buffer:
-        bench = Bench(gpu, 1, buffer, ROOM)
+        bench = GpuBench(gpu, 1, buffer, ROOM)
         rates = [*bench.memory(), *(bench.to_shared(2, stages) for stages in STAGES[:3])]
         words = np.empty(ROOM // 4, np.uint32)
         gpu.copy_to_host(words.ctypes.data, buffer, ROOM)

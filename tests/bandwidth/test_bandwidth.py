@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tui_probe.bandwidth.device import Properties
-from tui_probe.bandwidth.disk import CHUNK, disk
-from tui_probe.bandwidth.figures import Bandwidth
+from tui_probe.bandwidth.disk import CHUNK, measure_disk
 from tui_probe.bandwidth.measure import Rate
+from tui_probe.bandwidth.rates import Bandwidth
 from tui_probe.cli.bandwidth import lines
 from tui_probe.cli.main import main
 from tui_probe.errors import BandwidthError
@@ -72,7 +72,7 @@ def test_it_explains_itself() -> None:
 
 
 def test_disk_writes_and_reads_and_leaves_nothing(tmp_path: Path) -> None:
-    written, read = disk(tmp_path, 2 * CHUNK, 1)
+    written, read = measure_disk(tmp_path, 2 * CHUNK, 1)
     assert (written.size, read.size) == (2 * CHUNK, 2 * CHUNK)
     assert read.bytes_per_second > 0
     assert list(tmp_path.iterdir()) == []
@@ -80,7 +80,7 @@ def test_disk_writes_and_reads_and_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(BandwidthError, match="--disk"):
-        list(disk(tmp_path / "none", CHUNK, 1))
+        list(measure_disk(tmp_path / "none", CHUNK, 1))
 
 
 def test_only_the_disk_needs_no_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

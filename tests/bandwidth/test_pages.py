@@ -11,12 +11,11 @@ import pytest
 
 from tests.bandwidth.made_up import CARD, FLIGHTS, measured, swept, write_result
 from tests.sizes import document_text, golden_widths
-from tui_probe.analysis.sweep import bytes_on_card, sweep_of
-from tui_probe.bandwidth.figures import Bandwidth
+from tui_probe.bandwidth.rates import Bandwidth
 from tui_probe.cli.main import main
-from tui_probe.pages.bandwidth.findings import sweep_findings
-from tui_probe.pages.bandwidth.opening import open_bandwidth
-from tui_probe.pages.views.output import data_csv, text_lines, view_lines
+from tui_probe.pages.bandwidth_page import open_bandwidth
+from tui_probe.pages.view_output import csv_of_view, text_lines, view_lines
+from tui_probe.verdicts.bandwidth import bytes_on_card, sweep_findings, sweep_from_rates
 
 PAGES = ("bandwidth", "bars", "sweep")
 
@@ -33,7 +32,7 @@ def test_pages_as_data(page: str) -> None:
     (view,) = [each.make() for each in open_bandwidth(measured(), "bw.json").pages if each.name == page]
     record = view.record()
     assert json.loads(json.dumps(record, allow_nan=False))["device"]["name"] == CARD.name
-    rows = list(csv.DictReader(io.StringIO("\n".join(data_csv(view)))))
+    rows = list(csv.DictReader(io.StringIO("\n".join(csv_of_view(view)))))
     assert len(rows) == (54 if page == "sweep" else 12)
     assert all(float(row["bytes_per_second"]) > 0 for row in rows)
 
@@ -43,7 +42,7 @@ def test_without_a_sweep_there_is_no_page_of_blocks() -> None:
 
 
 def test_what_the_sweep_says() -> None:
-    sweep = sweep_of(measured().swept)
+    sweep = sweep_from_rates(measured().swept)
     assert sweep is not None
     said = list(sweep_findings(sweep, CARD))
     best = max(rate.bytes_per_second for rate in sweep.rates)
@@ -60,7 +59,7 @@ def test_what_the_sweep_says() -> None:
 
 
 def test_a_sweep_of_one_says_little_and_nothing_wrong() -> None:
-    sweep = sweep_of([swept(4, 4096)])
+    sweep = sweep_from_rates([swept(4, 4096)])
     assert sweep is not None
     assert [line.partition(":")[0] for line in sweep_findings(sweep, None)] == ["best", "enough in flight"]
     (page,) = open_bandwidth(Bandwidth(None, [swept(4, 4096)], [swept(4, 4096)]), "x").pages[2:]

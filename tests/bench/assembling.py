@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tui_probe.engine.assemble import Assembler
+from tui_probe.engine.assembler import Assembler
 
 
 @dataclass(frozen=True)

@@ -113,14 +113,14 @@ def measured(directory: Path) -> dict[str, float]:
 def measure(directory: Path) -> dict[str, float]:
     """Seconds of reading the file, of the first picture, of a zoomed one; accesses; the largest resident memory."""
     from tui_probe.draw.view import no_progress
-    from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.probes.dmat.view import DMAT, Dmat
     from tui_probe.trace.follow import open_trace
 
     read = seconds_to_read(next((directory / "result").iterdir()))
     trace = open_trace(directory)
     started, busy = time.perf_counter(), time.process_time()
-    view = DMAT.open(Source(trace, trace.kernels[0]), no_progress)
+    view = DMAT.open(ViewSource(trace, trace.kernels[0]), no_progress)
     assert isinstance(view, Dmat)
     work = view.prepare(*SIZE)
     if view.frame is None and work is not None:

@@ -4,7 +4,7 @@
 
 For each a kernel that loads operands, computes, and stores, and the same that stores an operand: the difference of the
 instructions that a thread executes from the entry to the exit. Where a branch leads to a call of a slow path, the way
-past it is taken; a call that all threads make is followed. ``tui_probe/ptx/issued.py`` has these numbers.
+past it is taken; a call that all threads make is followed. ``tui_probe/ptx/instruction_classes.py`` has these numbers.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_probe.engine.assemble import Assembler
+from tui_probe.binaries.cubin import Cubin
+from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.snippet_ptx import ptx_version
 from tui_probe.errors import ToolchainError
-from tui_probe.sass.blocks import BRA, basic_blocks
-from tui_probe.sass.branches import branch_target
-from tui_probe.sass.cubin import Cubin
-from tui_probe.sass.operations import name_of
-from tui_probe.sass.target import Target
-from tui_probe.sass.words import WORD_BYTES
+from tui_probe.sass.operations import operation_name
+from tui_probe.sass.target import BRA_OPERATION, GraftTarget, basic_blocks
+from tui_probe.sass.words import WORD_BYTES, branch_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,13 +55,13 @@ HEAD = """.version {version}
 """
 
 
-def executed(target: Target) -> int:
+def executed(target: GraftTarget) -> int:
     """The instructions from the entry to the exit on the way past calls."""
     blocks = {block.start: block for block in basic_blocks(target)}
     calls = {
         start
         for start, block in blocks.items()
-        if any(name_of(target.words[at], target.arch) == "CALL" for at in block)
+        if any(operation_name(target.words[at], target.arch) == "CALL" for at in block)
     }
     at, count, seen, back = 0, 0, set[int](), list[int]()
     while at in blocks and at not in seen:
@@ -71,17 +69,17 @@ def executed(target: Target) -> int:
         block = blocks[at]
         last = target.words[block[-1]]
         words = [target.words[place] for place in block]
-        count += sum(name_of(word, target.arch) not in ("NOP", "BSYNC") for word in words)
+        count += sum(operation_name(word, target.arch) not in ("NOP", "BSYNC") for word in words)
         following = block.stop
-        if name_of(last, target.arch) == "EXIT" and last.is_unconditional:
+        if operation_name(last, target.arch) == "EXIT" and last.is_unconditional:
             break
         led = branch_target(target.arch, block[-1] * WORD_BYTES, last) // WORD_BYTES
-        if name_of(last, target.arch) == "RET" and back:
+        if operation_name(last, target.arch) == "RET" and back:
             following = back.pop()
-        elif name_of(last, target.arch) == "CALL":
+        elif operation_name(last, target.arch) == "CALL":
             back.append(following)
             following = led
-        elif last.operation == BRA:
+        elif last.operation == BRA_OPERATION:
             following = led if last.is_unconditional or (following in calls and led not in calls) else following
         at = following
     return count
@@ -97,7 +95,7 @@ def assembled(operation: str, kind: str, arch: int) -> int | None:
             Assembler().assemble(source, binary, f"sm_{arch}", "k")
         except ToolchainError:
             return None
-        return executed(Target.of(Cubin.read(binary.read_bytes()), "k"))
+        return executed(GraftTarget.of(Cubin.read(binary.read_bytes()), "k"))
 
 
 def numbers(operation: str, arch: int, operands: int) -> int | None:

@@ -21,16 +21,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.ptx.corpus import FILES
-from tui_probe.engine.assemble import Assembler
-from tui_probe.engine.disassembler import disassembler
+from tui_probe.binaries.cubin import Cubin
+from tui_probe.binaries.line_tables import cut_table
+from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafts import GraftedKernel, Grafter
-from tui_probe.engine.machine_code import cubins_in
+from tui_probe.engine.image_kernels import cubins_in
 from tui_probe.errors import ProbeError, ToolchainError, UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
-from tui_probe.ptx.line_tables import cut_table
-from tui_probe.sass.cubin import Cubin
 from tui_probe.sass.excerpt import KeptWholeError
-from tui_probe.sass.prune import prune
+from tui_probe.sass.prune import prune_cubin
+from tui_probe.toolchain import find_disassembler
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -86,7 +86,7 @@ def tally(cubins: Iterable[Cubin], grafter: Grafter, most: int = 1 << 30) -> Tal
 def _grafted(grafter: Grafter, cubin: Cubin, name: str) -> GraftedKernel:
     """As in a run: in a cubin of its own, and with values in slots where a kernel leaves no register for them."""
     with suppress(KeptWholeError):
-        cubin = prune(cubin, name, cut_table)
+        cubin = prune_cubin(cubin, name, cut_table)
     try:
         return grafter.graft(cubin, name)
     except UnsupportedKernelError as error:
@@ -120,7 +120,7 @@ def of_file(path: Path, architectures: Iterable[int]) -> list[Cubin]:
 
 def refused_by_nvdisasm(images: Iterable[bytes]) -> list[str]:
     """What nvdisasm says of files that it does not read, or in which it finds instructions that there are not."""
-    tool, said = disassembler(), []
+    tool, said = find_disassembler(), []
     if tool is None:
         raise ProbeError("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
     with tempfile.TemporaryDirectory() as folder:

@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 
 from tests.graphs.cuda_graph import KERNELS
-from tui_probe.analysis.graph_nodes import figures_of
+from tui_probe.pages.graph_times import times_by_graph
 from tui_probe.trace.follow import open_trace
 
 PROGRAM = Path(__file__).parent.parent / "gpu" / "programs" / "graph_cost.c"
@@ -80,7 +80,7 @@ def measure(folder: Path, variant: str, options: argparse.Namespace, figures: di
 
 def simulated() -> dict[str, str]:
     """The environment of a program that runs on the simulated GPU by itself."""
-    from tui_probe.launcher.natives import native_library
+    from tui_probe.launcher.driver import native_library
 
     driver = native_library("sim")
     return {
@@ -91,7 +91,7 @@ def simulated() -> dict[str, str]:
 
 def read_trace(trace: Path, replays: int, figures: dict[str, list[float]]) -> None:
     """What the trace tells of the graph."""
-    (graph,) = figures_of(open_trace(trace)).values()
+    (graph,) = times_by_graph(open_trace(trace)).values()
     if graph.graph.replays != replays:
         raise SystemExit(f"{graph.graph.replays} replays are in the trace, of {replays}")
     figures.setdefault("recorded", []).append(sum(node.probed > 0 for node in graph.nodes))

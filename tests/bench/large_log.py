@@ -21,8 +21,8 @@ COMMON = """
 import resource, sys, time
 from pathlib import Path
 from tui_probe.trace.follow import open_trace
-from tui_probe.ui.log_reading import LogReader, Wanted
-trace, everything = Path(sys.argv[1]), Wanted()
+from tui_probe.ui.views.log import LogFilter, LogReader
+trace, everything = Path(sys.argv[1]), LogFilter()
 reader = LogReader(trace / "event.log")
 def told(words):
     print(f"{words}: {time.perf_counter() - clock:.2f} s,",
@@ -33,7 +33,8 @@ WORK = {
     "index and last page": "page = reader.page(None, 40, everything); told(f'index and last of {page.total} lines')",
     "search": "reader.page(None, 40, everything); clock = time.perf_counter();"
     " found = reader.find('no such text', 0, 1, everything); told(f'search through all, found: {found}')",
-    "filter": "page = reader.page(None, 40, Wanted(frozenset(['[kernel]']))); told(f'filter, {page.total} lines left')",
+    "filter": "page = reader.page(None, 40, LogFilter(frozenset(['[kernel]'])));"
+    " told(f'filter, {page.total} lines left')",
     "open": "opened = open_trace(trace); told(f'open the trace, {opened.state.launches} launches')",
 }
 

@@ -27,10 +27,10 @@ import numpy as np
 
 from tests.bench.long_trace import LAUNCH_LINES, LongTrace
 from tests.bench.open_screen import open_on_terminal
-from tui_probe.pages.kernel_row import row_of
 from tui_probe.trace.follow import TraceFollower, open_trace
 from tui_probe.trace.log_index import LogIndex
-from tui_probe.ui.rows import KernelRows
+from tui_probe.ui.live.feed_sources import KernelRows
+from tui_probe.verdicts.kernel_snapshot import kernel_snapshot
 
 SLICE = 8 << 20
 Work = Callable[[], object]
@@ -147,7 +147,7 @@ def open_with_rows(directory: Path) -> Work:
     def work() -> None:
         trace = open_trace(directory)
         for kernel in trace.kernels:
-            row_of(kernel, trace.state.device)
+            kernel_snapshot(kernel, trace.state.device)
 
     return work
 

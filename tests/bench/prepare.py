@@ -22,18 +22,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_probe.engine.assemble import Assembler
+from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.cache import Cache
+from tui_probe.engine.insertion import build_probed_ptx
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.prepare import Preparer
-from tui_probe.engine.probed_kernel import with_probe
+from tui_probe.engine.preparer import Preparer
 from tui_probe.engine.site_file import site_file
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.ptx.parser import parse
 
 if TYPE_CHECKING:
-    from tui_probe.engine.model import Probe
-    from tui_probe.engine.toolchain import Tool
+    from tui_probe.probe_model.probe import Probe
+    from tui_probe.toolchain import Tool
 
 DATA = Path(__file__).parents[1] / "data" / "ptx"
 KERNELS = (
@@ -129,7 +129,7 @@ ld.param.u64 %rd1, [from];
     for _ in range(rounds):
         kernel = Kernel.of(parse(text), "loads")
         begun = time.perf_counter()
-        notes = with_probe(kernel, probe).notes
+        notes = build_probed_ptx(kernel, probe).notes
         inserted = time.perf_counter()
         site_file(probe.name, kernel, notes, b"")
         inserting.append(inserted - begun)

@@ -33,7 +33,7 @@ from tests.ptx.corpus import corpus
 from tui_probe.errors import ProbeError
 from tui_probe.probe_files.loading import built_in_names, load_probe
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.prune import prune
+from tui_probe.ptx.references import prune_to_kernel
 
 NAIVE = Path(__file__).parent / "naive"
 DEFAULT_PROBES = ("block_sched", "gmem_bytes", "tensorop_count", "dmat", "dmat_compact")
@@ -66,7 +66,7 @@ def static_costs(workloads: list[Workload], chosen: list[Variant], arch: str) ->
         module = parse(corpus(workload.ptx))
         (entry,) = (entry.name for entry in module.entries())
         try:
-            before = assemble(prune(module, entry), entry, folder, arch)
+            before = assemble(prune_to_kernel(module, entry), entry, folder, arch)
             after = assemble(probed(module.source, entry, load_probe(variant.file)), entry, folder, arch)
         except ProbeError as error:
             return Cost(workload.name, variant.probe, variant.naive, reason=str(error).partition("\n")[0])

@@ -20,22 +20,22 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from tests.bench.cost_tables import markdown
-from tui_probe.engine.assemble import Assembler, AssemblyReport
+from tui_probe.engine.assembler import Assembler, AssemblyReport
+from tui_probe.engine.insertion import build_probed_ptx
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.probed_kernel import with_probe
-from tui_probe.engine.registers import Chooser, Form, largest_block, most_for
-from tui_probe.engine.toolchain import Tool
+from tui_probe.engine.probed_forms import FormChooser, KernelForm, largest_block, max_registers_for
 from tui_probe.errors import ProbeError, ToolchainError
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.ptx.parser import parse
+from tui_probe.toolchain import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui_probe.engine.model import Probe
+    from tui_probe.probe_model.probe import Probe
 
 INSTRUCTION_BYTES = 16
-PLAIN = Form()
+PLAIN = KernelForm()
 NO_TOOL = Tool(Path(), (0, 0), "")
 
 
@@ -64,14 +64,14 @@ class Row:
     before: Assembled | None
     after: Assembled | None
     reason: str = ""
-    form: Form = PLAIN
+    form: KernelForm = PLAIN
     threads: int = 0
     """Of the largest block that the kernel can be launched with, as far as its text says."""
 
     @property
     def no_longer_fits(self) -> bool:
         """Whether that block has the registers without the probe alone."""
-        most = most_for(self.threads)
+        most = max_registers_for(self.threads)
         return bool(self.before and self.after and self.before.registers <= most < self.after.registers)
 
     @property
@@ -115,18 +115,20 @@ class Measuring:
         return [self._row(path.stem, kernel, before, probe) for probe in probes]
 
     def _row(self, stem: str, kernel: Kernel, before: Assembled, probe: Probe) -> Row:
-        def assembled(form: Form) -> Assembled:
-            made = with_probe(kernel, probe.lean_form() if form.is_lean else probe, most=form.most)
+        def assembled(form: KernelForm) -> Assembled:
+            made = build_probed_ptx(kernel, probe.lean_form() if form.is_lean else probe, most=form.most)
             return self._assembled(made.ptx, kernel.entry.name)
 
-        def tried(form: Form) -> AssemblyReport | ToolchainError:
+        def tried(form: KernelForm) -> AssemblyReport | ToolchainError:
             try:
                 return assembled(form).report
             except ToolchainError as error:
                 return error
 
         try:
-            chosen = Chooser(kernel, probe, 0, tried).choose(before.report, assembled(Form()).report).trial.form
+            chosen = (
+                FormChooser(kernel, probe, 0, tried).choose(before.report, assembled(KernelForm()).report).trial.form
+            )
             return Row(stem, probe.name, before, assembled(chosen), "", chosen, largest_block(kernel))
         except ProbeError as error:
             return Row(stem, probe.name, before, None, first_line(error))

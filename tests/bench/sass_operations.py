@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.bench.grafts import of_file
-from tui_probe.engine.disassembler import disassembler
-from tui_probe.sass.cubin import CODE_PREFIX
-from tui_probe.sass.operations import name_of
+from tui_probe.binaries.cubin import CODE_PREFIX
+from tui_probe.sass.operations import operation_name
 from tui_probe.sass.words import WORD_BYTES, Word, code_of, words_of
+from tui_probe.toolchain import find_disassembler
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tui_probe.sass.cubin import Cubin
+    from tui_probe.binaries.cubin import Cubin
 
 ARCHITECTURES = (80, 86, 90, 100, 120)
 
@@ -42,7 +42,7 @@ def examples(cubins: Iterable[Cubin]) -> dict[int, Word]:
 
 def named(words: list[Word], arch: int) -> list[str]:
     """The names that nvdisasm gives words, up to the first dot."""
-    tool = disassembler()
+    tool = find_disassembler()
     if tool is None:
         sys.exit("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
     with tempfile.NamedTemporaryFile(suffix=".bin") as file:
@@ -55,7 +55,7 @@ def named(words: list[Word], arch: int) -> list[str]:
 def unlike(cubins: Iterable[Cubin], arch: int) -> list[tuple[Word, str, str]]:
     """Words whose names differ: ours, "" for none, and that of nvdisasm."""
     words = [word for _, word in sorted(examples(cubins).items())]
-    pairs = [(word, name_of(word, arch), name) for word, name in zip(words, named(words, arch), strict=True)]
+    pairs = [(word, operation_name(word, arch), name) for word, name in zip(words, named(words, arch), strict=True)]
     return [each for each in pairs if not each[1] or each[1] not in each[2]]
 
 

@@ -6,10 +6,10 @@ import pytest
 
 from tests.bench.grafts import Tally, of_corpus, refused_by_nvdisasm, tally
 from tests.turns import due
-from tui_probe.engine.assemble import Assembler
-from tui_probe.engine.disassembler import disassembler
+from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafts import Grafter
 from tui_probe.probe_files.loading import load_probe
+from tui_probe.toolchain import find_disassembler
 
 CHOSEN = {
     "assembly.sm_80.ptx", "bounds.sm_80.ptx", "calls.sm_80.ptx", "control.sm_80.ptx", "cooperative.sm_80.ptx",
@@ -34,7 +34,7 @@ def test_kernels_are_grafted_or_refused_for_a_known_reason(arch: int) -> None:
     found = tallied("block_sched", arch)
     assert found.grafted > 20
     assert found.refused.keys() <= UNDERSTOOD, "\n".join(found.lines())
-    if disassembler() is not None:
+    if find_disassembler() is not None:
         assert refused_by_nvdisasm(found.images[:3]) == []
 
 
@@ -46,5 +46,5 @@ def test_counts_at_instructions_are_grafted_or_refused_for_a_known_reason(arch: 
     assert found.grafted > 20
     assert found.sites > 10
     assert found.refused.keys() <= UNDERSTOOD | AT_INSTRUCTIONS, "\n".join(found.lines())
-    if disassembler() is not None:
+    if find_disassembler() is not None:
         assert refused_by_nvdisasm(found.images[:5]) == []

@@ -6,13 +6,13 @@ import pytest
 
 from tests.bench.ptx_corpus.__main__ import anonymous, different
 from tests.bench.register_cost import Assembled, Row, percentile, refusals, register_table
-from tui_probe.engine.registers import Form
+from tui_probe.engine.probed_forms import KernelForm
 from tui_probe.ptx.parser import parse
 
 ROWS = [
     Row("a", "heavy", Assembled(32, 0, 100), Assembled(40, 0, 150), threads=1024),
-    Row("b", "heavy", Assembled(60, 0, 100), Assembled(72, 8, 200), "", Form(72), 1024),
-    Row("c", "heavy", Assembled(60, 4, 100), Assembled(72, 8, 300), "", Form(72, is_lean=True), 512),
+    Row("b", "heavy", Assembled(60, 0, 100), Assembled(72, 8, 200), "", KernelForm(72), 1024),
+    Row("c", "heavy", Assembled(60, 4, 100), Assembled(72, 8, 300), "", KernelForm(72, is_lean=True), 512),
     Row("d", "heavy", Assembled(60, 0, 100), None, "no room", threads=1024),
 ]
 

@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from tui_probe.analysis.timeline import timeline
-from tui_probe.analysis.timeline_clocks import clock_domains
-from tui_probe.pages.views.timeline import Timeline
+from tui_probe.pages.views.timeline import TimelineView
 from tui_probe.probekit.timelines.launch import LaunchTimeline
+from tui_probe.records.sm_clocks import clock_domains
+from tui_probe.records.timeline import timeline
 
 SMS, SLOTS = 132, 16
 KEYS = ("zoom_in", "right", "page_right", "zoom_in", "page_left", "down", "zoom_out", "zoom_out", "left", "up")
@@ -49,7 +49,7 @@ def measure(blocks: int, window: tuple[int, int], frames: int) -> Iterator[str]:
     columns = made_up(blocks)
     begun = time.process_time()
     launch = timeline(*columns, clock_domains, device_sms=SMS)
-    view = Timeline(LaunchTimeline(launch, "launch 0 of #0", "made up", False, 1_980_000))
+    view = TimelineView(LaunchTimeline(launch, "launch 0 of #0", "made up", False, 1_980_000))
     making = time.process_time() - begun
     del columns
     starts, ends = view.timeline.blocks.start, view.timeline.blocks.end
@@ -72,7 +72,7 @@ def measure(blocks: int, window: tuple[int, int], frames: int) -> Iterator[str]:
         making = 0.0
 
 
-def prepare(view: Timeline, window: tuple[int, int]) -> None:
+def prepare(view: TimelineView, window: tuple[int, int]) -> None:
     work = view.prepare(*window)
     if work is not None:
         work()

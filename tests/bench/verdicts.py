@@ -25,16 +25,16 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.nsight.importers.ncu import read_ncu
-from tui_probe.pages.bandwidth.result_file import read_bandwidth
-from tui_probe.pages.limits import WANTED
-from tui_probe.pages.roofline_points import points
-from tui_probe.probekit.quantities import measuring_all
+from tui_probe.probekit.measured import probe_measuring_all
 from tui_probe.trace.follow import open_trace
+from tui_probe.verdicts.bandwidth import read_bandwidth
+from tui_probe.verdicts.limiter import LIMITER_QUANTITIES
+from tui_probe.verdicts.roofline import roofline_points
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from tui_probe.analysis.roofline import Point
+    from tui_probe.verdicts.roofline import RooflinePoint
 
 SOURCE: Final = Path(__file__).parent / "programs" / "verdicts.cu"
 LEAST: Final = 60.0
@@ -125,7 +125,7 @@ def probed(folder: Path, arch: str, *, alone: bool) -> Path:
         "tui_probe",
         "run",
         "-p",
-        measuring_all(WANTED) or "",
+        probe_measuring_all(LIMITER_QUANTITIES) or "",
         "--benchmark",
         "--save-results",
     ]
@@ -152,11 +152,11 @@ def run(command: list[str], what: str) -> None:
 def compared(trace: Path, csv: Path, bandwidth: Path | None = None) -> list[Row]:
     """A row for each kernel of the trace, with the median of each share over ncu's launches of it."""
     shares = ncu_shares(csv)
-    found = points([open_trace(trace)], None if bandwidth is None else read_bandwidth(bandwidth))
+    found = roofline_points([open_trace(trace)], None if bandwidth is None else read_bandwidth(bandwidth))
     return [_row(point, shares.get(base(point.demangled), {})) for point in found]
 
 
-def _row(point: Point, shares: Mapping[str, float]) -> Row:
+def _row(point: RooflinePoint, shares: Mapping[str, float]) -> Row:
     limit = point.verdict.limit if point.verdict else None
     busy = next((words.removeprefix("busy: ") for words in point.words if words.startswith("busy: ")), "")
     return Row(base(point.demangled), point.limit, bound(limit), busy, shares)

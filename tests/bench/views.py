@@ -19,14 +19,14 @@ from statistics import median
 from tests.ui.desk import TestDesk
 from tests.ui.terminal import Terminal, on_screen
 from tui_probe.draw.view import Document
-from tui_probe.pages.views.diff import Diff
-from tui_probe.pages.views.ptx import Ptx
+from tui_probe.pages.code.line_measures import LineMeasures, MeasureColumn
+from tui_probe.pages.views.diff import DiffView
+from tui_probe.pages.views.ptx import PtxView
 from tui_probe.probekit.lines import LineMeasure
-from tui_probe.probekit.measures import Measure, Measures
 from tui_probe.probekit.probe_results import ProbeResult
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.source_lines import SourceLines
-from tui_probe.ui.views.document import DocumentView
+from tui_probe.ui.views.document_view import DocumentView
 
 ROUNDS = 3
 ENTER = "\r"
@@ -73,13 +73,13 @@ def show_texts(lines: int) -> None:
             probed.append(f"\tmov.u32 %tp_{i % 7}, %clock; // tui-probe: bench")
     of = ProbeResult(kernel, None, "bench", kernel.read(next(RECORDED.glob("result/*.bin"))))
     cycles = {line: line * 7 % 1000 for line in range(1, len(pruned), 4)}
-    measures = Measures(of, (Measure(LineMeasure("cycles"), cycles),))
+    measures = LineMeasures(of, (MeasureColumn(LineMeasure("cycles"), cycles),))
 
     def diff() -> DocumentView:
-        return opened(Diff(kernel, pruned, probed, SourceLines({}), measures))
+        return opened(DiffView(kernel, pruned, probed, SourceLines({}), measures))
 
     def text() -> DocumentView:
-        return opened(Ptx("bench", {"probed": probed, "pruned": pruned}, None, measures))
+        return opened(PtxView("bench", {"probed": probed, "pruned": pruned}, None, measures))
 
     for name, make in (("diff", diff), ("PTX", text)):
         clock, cpu = best(make)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.cli.checks import Item, cache
-from tui_probe.engine.cache import Cache, Usage
-from tui_probe.engine.cache_folder import default_folder
+from tui_probe.cli import doctor
+from tui_probe.cli.checks import Item
+from tui_probe.engine.cache import Cache, CacheUsage, default_cache_directory
 
 from .conftest import Command
 
@@ -16,20 +16,20 @@ from .conftest import Command
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    found = default_folder()
+    found = default_cache_directory()
     assert found
     return found
 
 
 def test_an_empty_cache(folder: Path) -> None:
-    assert cache.cache_items() == [Item("cache", "ok", f"0 entries, 0 B of at most 1.07 GB, {folder}")]
+    assert doctor.cache_items() == [Item("cache", "ok", f"0 entries, 0 B of at most 1.07 GB, {folder}")]
     assert not folder.exists()
 
 
 def test_what_it_holds(folder: Path) -> None:
     for key in "abc":
         Cache(folder).put(key, {"x": bytes(10_000)})
-    (item,) = cache.cache_items()
+    (item,) = doctor.cache_items()
     assert item.state == "ok"
     assert item.found == f"3 entries, 30.2 kB of at most 1.07 GB, {folder}"
     assert "--clear-cache" in item.advice
@@ -37,16 +37,16 @@ def test_what_it_holds(folder: Path) -> None:
 
 def test_a_place_that_cannot_be_written(folder: Path) -> None:
     folder.parent.touch()
-    (item,) = cache.cache_items()
+    (item,) = doctor.cache_items()
     assert (item.state, item.found) == ("warn", f"{folder} cannot be written")
     assert "XDG_CACHE_HOME" in item.advice
 
 
 def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "default_folder", lambda: None)
-    (item,) = cache.cache_items()
-    assert (item.state, item.found) == ("warn", cache.NO_HOME)
-    assert cache.clear_cache() == f"nothing to remove: {cache.NO_HOME}"
+    monkeypatch.setattr(doctor, "default_cache_directory", lambda: None)
+    (item,) = doctor.cache_items()
+    assert (item.state, item.found) == ("warn", doctor.NO_HOME)
+    assert doctor.clear_cache() == f"nothing to remove: {doctor.NO_HOME}"
 
 
 def test_clearing(folder: Path, command: Command) -> None:
@@ -54,4 +54,4 @@ def test_clearing(folder: Path, command: Command) -> None:
     result = command("doctor", "--clear-cache")
     assert (result.returncode, result.stdout) == (0, "")
     assert result.stderr == f"[info] removed 1 entry, 1.06 kB, from {folder}\n"
-    assert Cache(folder).usage() == Usage(0, 0)
+    assert Cache(folder).usage() == CacheUsage(0, 0)

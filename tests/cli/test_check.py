@@ -19,9 +19,9 @@ from tests.engine.test_server import FILES
 from tests.golden import golden
 from tests.ptx.images import fatbin_of, program, ptx
 from tui_probe.cli import main as front
-from tui_probe.engine.kernel_file import read_kernel_file
-from tui_probe.engine.toolchain import Tool, architectures, find_tools
+from tui_probe.engine.image_kernels import read_kernel_file
 from tui_probe.probe_files.loading import load_probe
+from tui_probe.toolchain import Tool, find_tools, tool_architectures
 
 # An assembler with fixed words; a kernel that holds "frobnicate" is an error, as for the real one.
 PTXAS = """#!/bin/sh
@@ -60,14 +60,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "here"
     folder.mkdir()
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("tui_probe.engine.assemble.find_tools", lambda _: [Tool(tool, (13, 0), "13.0.1")])
+    monkeypatch.setattr("tui_probe.engine.assembler.find_tools", lambda _: [Tool(tool, (13, 0), "13.0.1")])
     (folder / "kernels.ptx").write_text(HEADER + REFUSED + STORE + BROKEN)
     return folder
 
 
 @pytest.fixture
 def no_ptxas(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("tui_probe.engine.assemble.find_tools", lambda _: [])
+    monkeypatch.setattr("tui_probe.engine.assembler.find_tools", lambda _: [])
     return here
 
 
@@ -368,7 +368,7 @@ def test_without_an_architecture_the_newest_of_each_image_is_taken(
 ) -> None:
     library = tmp_path / "library.so"
     library.write_bytes(program(LIBRARY))
-    monkeypatch.setattr("tui_probe.engine.assemble.find_tools", lambda _: [])
+    monkeypatch.setattr("tui_probe.engine.assembler.find_tools", lambda _: [])
     record = Outcome(("block_sched", str(library), "--format", "json"), capsys, tmp_path).record()
     assert {one["name"]: one["arch"] for one in record["kernels"]} == {
         "zero": "sm_120", "store": "sm_90", "zero_strided": "sm_90",
@@ -379,7 +379,7 @@ def test_the_newest_that_the_assembler_knows(here: Path) -> None:
     tool = here / "old_ptxas"
     tool.write_text("""#!/bin/sh\necho "--gpu-name (-arch) Allowed values: 'compute_100','sm_80','sm_90','sm_90a'"\n""")
     tool.chmod(0o755)
-    known = architectures(Tool(tool, (12, 0), "12.0"))
+    known = tool_architectures(Tool(tool, (12, 0), "12.0"))
     assert known == {80, 90}
     image = read_kernel_file(DATA / "image.size.fatbin").images[0]
     assert (image.newest(known), image.newest({80}), image.newest({70}), image.newest(())) == (90, 80, 90, 90)
@@ -400,7 +400,7 @@ def knowing(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tool = here.parent / "tools" / "knowing_ptxas"
     tool.write_text(KNOWING)
     tool.chmod(0o755)
-    monkeypatch.setattr("tui_probe.engine.assemble.find_tools", lambda _: [Tool(tool, (13, 0), "13.0.1")])
+    monkeypatch.setattr("tui_probe.engine.assembler.find_tools", lambda _: [Tool(tool, (13, 0), "13.0.1")])
     return here
 
 

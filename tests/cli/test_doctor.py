@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from tui_probe.cli import doctor
-from tui_probe.cli.checks import Item, gpu, machine_code, package, terminal, tools
-from tui_probe.cli.checks.probing import ask
-from tui_probe.engine.cache_folder import default_folder
-from tui_probe.engine.toolchain import Tool
+from tui_probe.cli.checks import Item, gpu
+from tui_probe.cli.checks.gpu import ask_library
+from tui_probe.engine.cache import default_cache_directory
 from tui_probe.launcher.driver import Driver
-from tui_probe.launcher.graft_faults import graft_faults_file
+from tui_probe.launcher.environment import graft_faults_file
+from tui_probe.toolchain import Tool
 
 from ..launcher.conftest import compile_library
 from .conftest import Command
@@ -50,44 +50,44 @@ def test_a_driver_is_asked_in_a_process_of_its_own(source: str, state: str, word
 
 
 def test_a_question_without_an_answer() -> None:
-    assert ask("import sys; sys.exit('no luck')") == {"error": "no luck"}
-    assert ask("pass") == {"error": "no answer"}
-    assert ask("print([])") == {"error": "no answer"}
-    assert ask("import sys; print('{\"x\": ' + sys.argv[1] + '}')", "7") == {"x": 7}
+    assert ask_library("import sys; sys.exit('no luck')") == {"error": "no luck"}
+    assert ask_library("pass") == {"error": "no answer"}
+    assert ask_library("print([])") == {"error": "no answer"}
+    assert ask_library("import sys; print('{\"x\": ' + sys.argv[1] + '}')", "7") == {"x": 7}
 
 
 def test_the_hook_and_the_simulated_gpu_of_this_checkout(natives: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TUI_PROBE_NATIVE", str(natives))
-    assert [item.state for item in package.hook_items()] == ["ok"]
-    assert [item.state for item in package.simulator_items()] == ["ok"]
+    assert [item.state for item in gpu.hook_items()] == ["ok"]
+    assert [item.state for item in gpu.simulator_items()] == ["ok"]
 
 
 def test_a_library_that_does_not_stand_in_for_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compile_library("int nothing;", tmp_path / "hook" / "libcuda.so.1")
     monkeypatch.setenv("TUI_PROBE_NATIVE", str(tmp_path))
-    (hook,) = package.hook_items()
-    (simulator,) = package.simulator_items()
+    (hook,) = gpu.hook_items()
+    (simulator,) = gpu.simulator_items()
     assert (hook.state, simulator.state) == ("missing", "missing")
     assert "does not stand in" in hook.found
 
 
 def test_which_tools_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [Tool(Path("/new/ptxas"), (13, 0), "13.0.88"), Tool(Path("/old/ptxas"), (12, 4), "12.4.131")]
-    monkeypatch.setattr(tools, "find_tools", lambda name: found if name == "ptxas" else [])
+    monkeypatch.setattr(gpu, "find_tools", lambda name: found if name == "ptxas" else [])
     monkeypatch.setenv("PATH", "")
-    items = {item.name: item for item in tools.tool_items()}
+    items = {item.name: item for item in gpu.tool_items()}
     assert items["ptxas"].found == "13.0.88, /new/ptxas; also 12.4.131"
     assert items["nvdisasm"].state == items["ncu"].state == "optional"
     assert "tui-probe[cuda]" in items["nvdisasm"].advice
     assert "nsys" in items
-    monkeypatch.setattr(tools, "find_tools", lambda _: [])
-    assert {item.name: item.state for item in tools.tool_items()}["ptxas"] == "missing"
+    monkeypatch.setattr(gpu, "find_tools", lambda _: [])
+    assert {item.name: item.state for item in gpu.tool_items()}["ptxas"] == "missing"
 
 
 def test_what_is_optional_says_what_it_would_give(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tools, "find_tools", lambda _: [])
+    monkeypatch.setattr(gpu, "find_tools", lambda _: [])
     monkeypatch.setenv("PATH", "")
-    items = [*tools.tool_items(), *gpu.gpu_items(), *package.package_items()]
+    items = [*gpu.tool_items(), *gpu.gpu_items(), *gpu.package_items()]
     optional = [item for item in items if item.state == "optional"]
     assert {item.name for item in optional} >= {"nvdisasm", "cuobjdump", "ncu", "nsys"}
     assert all(item.advice.startswith(("with ", "not needed")) for item in optional)
@@ -116,24 +116,24 @@ def test_who_may_read_counters(
 
 
 def test_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terminal, "on_terminal", lambda: True)
+    monkeypatch.setattr(doctor, "on_terminal", lambda: True)
     for name, value in {"TERM": "xterm", "COLORTERM": "truecolor", "SSH_CONNECTION": "a b", "TMUX": "x"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("COLUMNS", "70")
     monkeypatch.setenv("LINES", "30")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    size, _, link, tmux = terminal.terminal_items()
+    size, _, link, tmux = doctor.terminal_items()
     assert (size.state, size.found) == ("warn", "xterm, 70×30, 16 million colours")
     assert "80×24" in size.advice
     assert "--low-bandwidth" in link.advice
     assert tmux.name == "tmux"
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
-    assert terminal.screen_item() == Item("terminal", "ok", "xterm, 80×30, no colours (NO_COLOR is set)")
+    assert doctor.screen_item() == Item("terminal", "ok", "xterm, 80×30, no colours (NO_COLOR is set)")
 
 
 def test_no_terminal() -> None:
-    (item,) = terminal.terminal_items()
+    (item,) = doctor.terminal_items()
     assert item.state == "warn"
     assert "text reports" in item.advice
 
@@ -164,10 +164,10 @@ def test_the_table() -> None:
 
 
 def test_it_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("tui_probe.cli.reading.os.isatty", lambda descriptor: descriptor == 2)
-    monkeypatch.setattr("tui_probe.cli.reading.PATIENCE", 0.0)
+    monkeypatch.setattr("tui_probe.cli.output.os.isatty", lambda descriptor: descriptor == 2)
+    monkeypatch.setattr("tui_probe.cli.output.PROGRESS_INTERVAL", 0.0)
     monkeypatch.setattr(doctor, "CHECKS", [lambda: [Item("hook", "ok", "there")]] * 2)
-    assert doctor.found() == [Item("hook", "ok", "there")] * 2
+    assert doctor.check_machine() == [Item("hook", "ok", "there")] * 2
     assert "[info] checking:  50%" in capsys.readouterr().err
 
 
@@ -195,16 +195,16 @@ def test_kernels_that_are_left_alone_since_a_context_failed() -> None:
     path = graft_faults_file()
     assert path is not None
     path.write_text("".join(f"700 179535827{n} kernel_{n}\n" for n in (1, 2, 2, 3, 4)))
-    _, item = machine_code.machine_code_items()
+    _, item = doctor.machine_code_items()
     assert item.state == "warn"
     assert item.found == "4 kernels left alone since a GPU context failed: kernel_1, kernel_2, kernel_3, ..."
     assert str(path) in item.advice
 
 
 def test_how_the_trial_of_probes_in_machine_code_went() -> None:
-    (item,) = machine_code.machine_code_items()
+    (item,) = doctor.machine_code_items()
     assert (item.state, "no trial" in item.found) == ("ok", True)
-    folder = default_folder("grafts")
+    folder = default_cache_directory("grafts")
     assert folder is not None
     folder.mkdir(parents=True, exist_ok=True)
     outcomes = [
@@ -222,7 +222,7 @@ def test_how_the_trial_of_probes_in_machine_code_went() -> None:
     for number, (name, text) in enumerate(outcomes):
         (folder / name).write_text(text)
         os.utime(folder / name, (number, number))
-    assert [(each.state, each.found) for each in machine_code.machine_code_items()] == [
+    assert [(each.state, each.found) for each in doctor.machine_code_items()] == [
         ("warn", "not probed on sm_80, driver 570.1: what the trial found cannot be read"),
         ("warn", "not probed on sm_80, driver 580.159: other sums"),
         ("warn", "probed at entries and exits alone on sm_86, driver 580.159: other counts"),

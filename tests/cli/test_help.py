@@ -10,7 +10,7 @@ import pytest
 from tests.help.pages import NAMES
 from tests.ui.terminal import Terminal
 from tui_probe.cli.main import main
-from tui_probe.ui.help_pages import page_of
+from tui_probe.ui.help_text import help_page
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,13 +27,13 @@ def test_topics_are_listed_a_line_each(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize("name", NAMES)
 def test_without_a_terminal_a_page_is_markdown(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["help", name]) == 0
-    assert capsys.readouterr().out == page_of(name)
+    assert capsys.readouterr().out == help_page(name)
 
 
 def test_file_names_are_topics(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("event.log", "EVENT_LOG"):
         assert main(["help", name]) == 0
-        assert capsys.readouterr().out == page_of("event-log")
+        assert capsys.readouterr().out == help_page("event-log")
 
 
 def test_an_unknown_topic_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,11 +12,10 @@ import pytest
 
 from tests.cli.conftest import ROOT, Command
 from tui_probe.cli.main import main
-from tui_probe.pages import run_verdict
-from tui_probe.pages.run_verdict import RunVerdict, Verdicts
-from tui_probe.pages.trace_list import Run
+from tui_probe.pages import trace_list
+from tui_probe.pages.trace_list import ListedRun, RunVerdict, VerdictCache
 from tui_probe.trace.recent import Brief
-from tui_probe.trace.state_folder import read_state, write_state
+from tui_probe.trace.user_state import read_state, write_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,52 +83,52 @@ def test_only_the_folder_that_was_named(at: At, tmp_path: Path, capsys: pytest.C
 def test_a_verdict_is_read_once_until_the_log_changes(at: At, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = at("Nov01_101010_1", 1_700_000_000)
     read: list[Path] = []
-    real = run_verdict.open_trace
-    monkeypatch.setattr(run_verdict, "open_trace", lambda directory: read.append(directory) or real(directory))
+    real = trace_list.open_trace
+    monkeypatch.setattr(trace_list, "open_trace", lambda directory: read.append(directory) or real(directory))
     for _ in range(2):
-        verdicts = Verdicts()
+        verdicts = VerdictCache()
         assert verdicts.of(trace).words.startswith(FOUND)
         verdicts.keep()
     assert len(read) == 1
     os.utime(trace / "event.log", (1_700_000_001, 1_700_000_001))
-    assert Verdicts().of(trace).words.startswith(FOUND)
+    assert VerdictCache().of(trace).words.startswith(FOUND)
     assert len(read) == 2
-    assert str(trace) in read_state(run_verdict.FILE)
-    assert not list(trace.rglob(run_verdict.FILE)), "nothing is put into a trace"
+    assert str(trace) in read_state(trace_list.VERDICTS_FILE)
+    assert not list(trace.rglob(trace_list.VERDICTS_FILE)), "nothing is put into a trace"
 
 
 @pytest.mark.parametrize("kept", ["", "[]", "{", '{"x": 1}', '{"%s": {"stamp": [1, 2], "told": 3}}', '{"%s": [[], 1]}'])
 def test_what_is_kept_may_be_damaged(at: At, kept: str) -> None:
     trace = at("Nov01_101010_1", 1_700_000_000)
-    write_state(run_verdict.FILE, kept.replace("%s", str(trace)))
-    assert Verdicts().of(trace).words.startswith(FOUND)
+    write_state(trace_list.VERDICTS_FILE, kept.replace("%s", str(trace)))
+    assert VerdictCache().of(trace).words.startswith(FOUND)
 
 
 @pytest.mark.parametrize("damage", ["result", "event.log"])
 def test_a_run_that_cannot_be_read_found_nothing(at: At, damage: str) -> None:
     trace = at("Nov01_101010_1", 1_700_000_000)
     shutil.rmtree(trace / damage) if (trace / damage).is_dir() else (trace / damage).unlink()
-    assert Verdicts().of(trace).words == ""
+    assert VerdictCache().of(trace).words == ""
 
 
 def test_what_is_read_until_an_interrupt_is_kept(at: At, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     newest = at("Nov02_101010_2", 1_700_000_100)
     at("Nov01_101010_1", 1_700_000_000)
-    real = run_verdict.open_trace
+    real = trace_list.open_trace
 
     def interrupted(directory: Path) -> Any:
         if directory.name == "Nov01_101010_1":
             raise KeyboardInterrupt
         return real(directory)
 
-    monkeypatch.setattr(run_verdict, "open_trace", interrupted)
+    monkeypatch.setattr(trace_list, "open_trace", interrupted)
     assert main(["list", str(tmp_path / "trace")]) == 130
-    assert list(json.loads(read_state(run_verdict.FILE))) == [str(newest)]
+    assert list(json.loads(read_state(trace_list.VERDICTS_FILE))) == [str(newest)]
 
 
-def run_of(verdict: RunVerdict | None, before: Run | None = None, **more: Any) -> Run:
+def run_of(verdict: RunVerdict | None, before: ListedRun | None = None, **more: Any) -> ListedRun:
     usual: dict[str, Any] = {"command": "./a", "probe": "dmat", "device": "H200", "kernels": 2, "status": 0}
-    return Run(Brief(Path("/t"), 0.0, **usual | more), verdict, before)
+    return ListedRun(Brief(Path("/t"), 0.0, **usual | more), verdict, before)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from tests.golden import golden
 from tui_probe import __version__, errors
 from tui_probe.cli import main as front
-from tui_probe.cli.status import ExitStatus
+from tui_probe.cli.output import ExitStatus
 
 from .conftest import ROOT, Command
 

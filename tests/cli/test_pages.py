@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from tests.pages.example import write_example
-from tui_probe.cli import chosen
+from tui_probe.cli import arguments
 from tui_probe.cli.main import main
-from tui_probe.pages.choices import REPORT_ONCE, SHOW_ONCE
-from tui_probe.pages.registry import pages
+from tui_probe.pages.page_registry import all_pages
 from tui_probe.pages.views import kind_of, names
-from tui_probe.pages.views.choose import choose
+from tui_probe.probekit.page_kinds import FORMER_REPORT_PAGES, FORMER_SHOW_PAGES
+from tui_probe.probekit.view_target import choose_target
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.long_column import row_numbers
 from tui_probe.trace.recent import remember
-from tui_probe.ui.live_pages import RANGES, TABS
+from tui_probe.ui.live.live_pages import RANGES, TABS
 
 DATA = Path(__file__).parents[1] / "data"
 SECTORS = str(DATA / "h200" / "attention_sectors")
@@ -31,7 +31,7 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """An older and a newer trace where traces are looked for; the newer one."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    chosen.chosen_settings.cache_clear()
+    arguments.user_settings.cache_clear()
     write_example(tmp_path / "trace" / "newest")
     return "trace/newest"
 
@@ -42,31 +42,31 @@ def told(capfd: pytest.CaptureFixture[str], *words: str) -> str:
 
 
 def test_a_name_is_one_page_with_a_title_and_a_line_about_it() -> None:
-    names = [page.name for page in pages()]
+    names = [page.name for page in all_pages()]
     assert len(names) == len(set(names))
-    for page in pages():
+    for page in all_pages():
         assert page.title
         assert page.about
         assert page.scope in ("trace", "kernel", "trace, kernel")
-    assert {page.name for page in pages() if page.scope == "trace, kernel"} == {
+    assert {page.name for page in all_pages() if page.scope == "trace, kernel"} == {
         "summary", "launches", "results", "blocks", "lines",
     }  # fmt: skip
 
 
 def test_what_pages_were_once_called_is_no_page_now() -> None:
-    names = {page.name for page in pages()}
-    for once in (REPORT_ONCE, SHOW_ONCE):
+    names = {page.name for page in all_pages()}
+    for once in (FORMER_REPORT_PAGES, FORMER_SHOW_PAGES):
         assert set(once.values()) <= names
         assert not set(once) & names
 
 
 def test_the_live_screen_has_the_names_and_titles_of_pages() -> None:
-    titles = {page.name: page.title for page in pages()}
+    titles = {page.name: page.title for page in all_pages()}
     tabs = {tab.id: tab.title for tab in (*TABS, RANGES)}
     assert {"process", "events", "results", "ranges"} <= tabs.keys() & titles.keys()
     assert all(titles[name] == title for name, title in tabs.items() if name in titles)
     shorts = {tab.id: tab.short for tab in TABS if tab.id == "process"}
-    assert shorts == {page.name: page.of_kernel.short for page in pages() if page.of_kernel and page.name in shorts}
+    assert shorts == {page.name: page.of_kernel.short for page in all_pages() if page.of_kernel and page.name in shorts}
 
 
 @pytest.mark.parametrize("page", ["kernels", "summary", "launches", "results", "blocks", "ranges", "events"])
@@ -127,7 +127,7 @@ def test_where_no_trace_is_it_says_where_was_looked(
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    chosen.chosen_settings.cache_clear()
+    arguments.user_settings.cache_clear()
     for words in (["report"], ["show", "kernels"], ["open"], ["compare", ":0", ":1"], ["roofline"]):
         assert main(words) == 4
         assert f"no trace was found in {tmp_path}/trace" in capfd.readouterr().err
@@ -211,8 +211,8 @@ def test_kernels_with_results_come_first_where_none_is_named() -> None:
     first = next(index for index, has in results.items() if has)
     trace.kernels[first].result_rows = row_numbers(trace.spill)
     other = next(index for index, has in results.items() if has and index != first)
-    assert choose(trace, kind_of("summary")).source.kernel.index == other
-    assert choose(trace, kind_of("summary"), str(first)).source.kernel.index == first
+    assert choose_target(trace, kind_of("summary")).source.kernel.index == other
+    assert choose_target(trace, kind_of("summary"), str(first)).source.kernel.index == first
 
 
 def test_a_file_of_another_profiler_is_no_trace(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

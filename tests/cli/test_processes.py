@@ -5,10 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.ui.synthetic import TraceWriter
-from tui_probe.cli.processes import TraceTeller, group_lines, reported
-from tui_probe.cli.profiling import tell_outcome
-from tui_probe.cli.text import HURRIED_BYTES, report_after_run, write_report
-from tui_probe.launcher.outcome import Outcome
+from tui_probe.cli.profiling import report_outcome
+from tui_probe.cli.run_display import (
+    HURRIED_BYTES,
+    TraceAnnouncer,
+    group_lines,
+    report_after_run,
+    traces_to_report,
+    write_report,
+)
+from tui_probe.launcher.run_record import Outcome
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +40,7 @@ def many(root: Path, counts: dict[str, int]) -> list[Path]:
 def test_a_few_are_told_one_by_one(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     traces = many(tmp_path, {"./a": 3})
     assert list(group_lines(traces, 100)) == []
-    assert reported(traces) == traces
+    assert traces_to_report(traces) == traces
     write_report(traces, ascii_only=False)
     assert capfd.readouterr().out.count("trace     ") == 3
 
@@ -60,7 +66,7 @@ def test_more_commands_than_are_listed_are_counted(tmp_path: Path) -> None:
 
 
 def test_scripts_are_told_of_every_trace(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    tell = TraceTeller()
+    tell = TraceAnnouncer()
     traces = [tmp_path / f"t{place}" for place in range(20)]
     for trace in traces:
         tell(trace)
@@ -71,7 +77,7 @@ def test_on_a_terminal_traces_are_announced_until_there_are_many(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.isatty", lambda _: True)
-    tell = TraceTeller()
+    tell = TraceAnnouncer()
     for place in range(149):
         tell(tmp_path / f"t{place}")
     said = capfd.readouterr().err.splitlines()
@@ -84,10 +90,10 @@ def test_children_of_a_command_without_kernels_are_counted(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     traces = [tmp_path / f"t{place}" for place in range(149)]
-    tell_outcome(Outcome(first_trace=tmp_path / "own", traces=traces))
+    report_outcome(Outcome(first_trace=tmp_path / "own", traces=traces))
     assert capfd.readouterr().err == ""  # a script takes each line for a trace
-    monkeypatch.setattr("tui_probe.cli.messages.on_person", lambda: True)
-    tell_outcome(Outcome(first_trace=tmp_path / "own", traces=traces))
+    monkeypatch.setattr("tui_probe.cli.run_display.stderr_is_terminal", lambda: True)
+    report_outcome(Outcome(first_trace=tmp_path / "own", traces=traces))
     (said,) = capfd.readouterr().err.splitlines()
     assert said.endswith(f"its children did: 149 traces, one is {traces[-1]}")
 

@@ -12,7 +12,7 @@ from tests.cli.conftest import ROOT
 from tests.importers.export import call, kernel, span, tables, write_export
 from tui_probe.cli.import_command import with_tool
 from tui_probe.cli.main import main
-from tui_probe.cli.reading import Reading
+from tui_probe.cli.output import Progress
 from tui_probe.draw import units
 from tui_probe.errors import ImportFileError, UsageError
 
@@ -21,12 +21,12 @@ def test_on_a_terminal_it_is_told_how_far_reading_is(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("os.isatty", lambda _: True)
-    monkeypatch.setattr("tui_probe.cli.reading.PATIENCE", 0.0)
-    with Reading() as reading:
+    monkeypatch.setattr("tui_probe.cli.output.PROGRESS_INTERVAL", 0.0)
+    with Progress() as reading:
         reading(0.25)
     assert capsys.readouterr().err == "\r[info] reading:  25%, 0 s left\x1b[K\r\x1b[K"
     monkeypatch.setattr("os.isatty", lambda _: False)
-    with Reading() as reading:
+    with Progress() as reading:
         reading(0.25)
     assert capsys.readouterr().err == ""
 
@@ -35,7 +35,7 @@ def test_on_a_terminal_it_is_told_how_far_reading_is(
     ("share", "seconds", "words"), [(0.25, 10, ", 30 s left"), (1, 9, ", 0 s left"), (0.0, 9, ""), (0.01, 9, "")]
 )
 def test_how_long_the_rest_takes(share: float, seconds: float, words: str) -> None:
-    assert units.left(share, seconds) == words
+    assert units.eta_suffix(share, seconds) == words
 
 
 DEMO = f"{ROOT}/tests/data/h200/demo"
@@ -65,8 +65,8 @@ def export(tmp_path: Path) -> str:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminal on stderr alone, where everything takes too long."""
-    monkeypatch.setattr("tui_probe.cli.reading.os.isatty", lambda descriptor: descriptor == 2)
-    monkeypatch.setattr("tui_probe.cli.reading.PATIENCE", 0.0)
+    monkeypatch.setattr("tui_probe.cli.output.os.isatty", lambda descriptor: descriptor == 2)
+    monkeypatch.setattr("tui_probe.cli.output.PROGRESS_INTERVAL", 0.0)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -82,9 +82,9 @@ def test_commands_tell_how_far_they_are(name: str, export: str, capsys: pytest.C
 def test_lines_on_the_same_terminal_end_what_was_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("tui_probe.cli.reading.os.isatty", lambda _: True)
-    monkeypatch.setattr("tui_probe.cli.reading.PATIENCE", 0.0)
-    with Reading() as reading:
+    monkeypatch.setattr("tui_probe.cli.output.os.isatty", lambda _: True)
+    monkeypatch.setattr("tui_probe.cli.output.PROGRESS_INTERVAL", 0.0)
+    with Progress() as reading:
         reading(0.25)
         assert next(lines := reading.before(["one", "two"])) == "one"
         reading(0.5)
@@ -96,7 +96,7 @@ def test_lines_on_the_same_terminal_end_what_was_told(
 def test_ctrl_c_ends_them_in_words(
     name: str, export: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(Reading, "__call__", Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr(Progress, "__call__", Mock(side_effect=KeyboardInterrupt))
     assert main([export if word == "EXPORT" else word for word in COMMANDS[name][0]]) == 130
     assert capfd.readouterr().err == "tui-probe: interrupted\n"
 

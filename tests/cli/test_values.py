@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.cli.values import UNITS, count, launches, limit, min_free, names, sample, size
+from tui_probe.cli.arguments import UNITS, count, launches, limit, min_free, names, sample, size
 from tui_probe.launcher.control import NO_LIMIT
 
 

@@ -8,8 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from tui_probe.draw.axis import ADDRESS, BYTES, COUNT, CYCLES, TIME, Unit, draw_across, ticks
-from tui_probe.draw.canvas import SHADES, Canvas, braille, grades, halftone, shaded
+from tui_probe.draw.canvas import (
+    ADDRESS,
+    BYTES,
+    COUNT,
+    CYCLES,
+    SHADES,
+    TIME,
+    Canvas,
+    Unit,
+    braille,
+    draw_across,
+    grades,
+    halftone,
+    shaded,
+    ticks,
+)
 from tui_probe.draw.spans import plain, width
 
 

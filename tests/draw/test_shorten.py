@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.draw.shorten import apart, cut_middle
+from tui_probe.draw.shorten import cut_apart, cut_middle
 from tui_probe.draw.spans import width
 
 METRICS = (
@@ -19,14 +19,14 @@ METRICS = (
 
 @pytest.mark.parametrize("cells", [12, 20, 24, 30])
 def test_metrics_never_look_alike(cells: int) -> None:
-    shorten = apart(METRICS)
+    shorten = cut_apart(METRICS)
     shown = [shorten(name, cells) for name in METRICS]
     assert len(set(shown)) == len(METRICS)
     assert all(width(text) <= cells for text in shown)
 
 
 def test_where_they_differ_stays() -> None:
-    shorten = apart(METRICS)
+    shorten = cut_apart(METRICS)
     assert shorten(METRICS[0], 24) == "l1tex__t…m_global_op_ld…"
     assert shorten(METRICS[3], 24) == "l1tex__t_secto…op_st.sum"
     assert shorten(METRICS[3], 60) == METRICS[3]
@@ -35,7 +35,7 @@ def test_where_they_differ_stays() -> None:
 
 @given(st.lists(st.text("ab.", min_size=1, max_size=40), max_size=12), st.integers(8, 30))
 def test_any_texts(texts: list[str], cells: int) -> None:
-    shorten = apart(texts)
+    shorten = cut_apart(texts)
     shown = {text: shorten(text, cells) for text in texts}
     assert len(set(shown.values())) == len(set(texts))
     assert all(width(short) <= cells for short in shown.values())

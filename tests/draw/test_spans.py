@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.draw.hanging import hanging
-from tui_probe.draw.spans import width, wrap
+from tui_probe.draw.spans import hang_line, width, wrap
 
 
 @pytest.mark.parametrize(
@@ -17,7 +16,7 @@ from tui_probe.draw.spans import width, wrap
 def test_a_number_stays_with_its_unit(whole: str, cells: int) -> None:
     text = f"a launch took {whole} and then some"
     assert any(whole in line for line in wrap(text, cells)), wrap(text, cells)
-    assert any(whole in line for line in hanging(f"  {text}", cells + 6))
+    assert any(whole in line for line in hang_line(f"  {text}", cells + 6))
 
 
 def test_other_numbers_are_words_like_any() -> None:

@@ -10,13 +10,13 @@ import numpy as np
 
 from tests.engine.device_maps import COUNTS, DeviceMaps, FileMap
 from tests.simgpu.device import Device
+from tui_probe.engine.insertion import probed_kernel
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.model import FIELD_BYTES, Level, Map, Probe
-from tui_probe.engine.probed_kernel import probed_kernel
 from tui_probe.probe_files.loading import read_probe
+from tui_probe.probe_model.probe import FIELD_BYTES, Level, Map, Probe
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import compile_kernel
-from tui_probe.trace.kernels import parse_kernel_info
+from tui_probe.trace.kernel_files import parse_kernel_info
 
 PROGRAMS = sorted((Path(__file__).parent / "programs").glob("*.py"))
 SAXPY = (Path(__file__).parents[2] / "tui_probe/simgpu/examples/kernels/saxpy.ptx").read_text()

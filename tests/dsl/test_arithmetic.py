@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.dsl.running import record_type
 from tests.engine.device_maps import DeviceMaps
 from tests.simgpu.device import HEADER, Device
+from tui_probe.engine.insertion import probed_kernel
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.probed_kernel import probed_kernel
 from tui_probe.probe_files.loading import read_probe
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import compile_kernel

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.dsl.running import PROGRAMS, probed_saxpy
-from tui_probe.dsl.toml_text import to_toml
 from tui_probe.errors import ProbeFileError
 from tui_probe.probe_files.loading import read_probe
+from tui_probe.probe_files.new_probe import to_toml
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import compile_kernel
 

@@ -9,12 +9,12 @@ import pytest
 from tests.dsl.running import PROGRAMS
 from tui_probe import dsl
 from tui_probe.dsl import language
-from tui_probe.dsl.reading import RESERVED
+from tui_probe.dsl.reading import RESERVED_NAMES
 from tui_probe.errors import ProbeFileError
 
 
 def test_every_word_can_be_imported() -> None:
-    assert set(dsl.__all__) - {"SavedMap"} == RESERVED - {"range", "CALLBACK"}
+    assert set(dsl.__all__) - {"SavedMap"} == RESERVED_NAMES - {"range", "CALLBACK"}
     for name in dsl.__all__:
         assert getattr(dsl, name) is getattr(language, name)
 

@@ -13,10 +13,9 @@ import pytest
 from tests.dsl.running import BLOCK, COUNT, GRID, LANES, PROGRAMS, SAXPY, THREADS, probed_saxpy, program, run_saxpy
 from tests.golden import golden
 from tui_probe.dsl.compiler import compile_tables
-from tui_probe.dsl.toml_text import to_toml
-from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.walk import instructions
+from tui_probe.engine.kernel import Kernel, function_instructions
 from tui_probe.probe_files.loading import load_probe, read_probe
+from tui_probe.probe_files.new_probe import to_toml
 from tui_probe.ptx.parser import parse
 
 NAMES = [path.stem for path in PROGRAMS]
@@ -87,7 +86,7 @@ def test_sites() -> None:
     assert run.records["accesses"].tolist() == [(COUNT, 4 * COUNT)] * 3
     blocks = run.records["blocks"]
     assert blocks["entered"].tolist() == [GRID * BLOCK, COUNT, GRID * BLOCK]
-    body = list(instructions(Kernel.of(parse(SAXPY), "saxpy").entry))
+    body = list(function_instructions(Kernel.of(parse(SAXPY), "saxpy").entry))
     sizes = blocks["held"] // blocks["entered"]
     assert sizes.sum() == len(body)
     assert sizes[-1] == 1

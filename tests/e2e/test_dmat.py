@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tui_probe.draw.spans import plain
 from tui_probe.draw.view import no_progress
-from tui_probe.probekit.kind import Source
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probes.dmat.view import DMAT, Dmat
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
@@ -31,7 +31,7 @@ def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def seen(trace: Trace, name: str, *commands: str) -> tuple[Dmat, list[str]]:
     """The view of a kernel after some commands, and its picture."""
     (kernel,) = (each for each in trace.kernels if each.name == name)
-    source = Source(trace, kernel)
+    source = ViewSource(trace, kernel)
     assert DMAT.missing(source) is None
     view = DMAT.open(source, no_progress)
     assert isinstance(view, Dmat)

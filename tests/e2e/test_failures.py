@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.ui.conftest import on_stage
-from tui_probe.ui.columns import COLUMNS
-from tui_probe.ui.feed import Session
+from tui_probe.ui.live.feed import Session
+from tui_probe.ui.live.kernel_columns import COLUMNS
 
 from .conftest import Tool
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import tests.graphs.programs
-from tui_probe.analysis.graph_nodes import figures_of
-from tui_probe.pages.graph_stamps import ran
+from tui_probe.pages.graph_times import stamped_node_runs, times_by_graph
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
@@ -64,7 +63,7 @@ def test_captured_kernels_are_probed_in_replays(tool: Tool) -> None:
     assert (graph.replays, graph.replays_probed, graph.destroyed) == (12, 12, True)
     assert [node.after for node in graph.nodes] == [(), (0,), (1,), (2,), ()]
     assert [node.captured for node in graph.nodes] == [1, 2, 3, 4, 5]
-    assert [node.probed for node in figures_of(trace)[0].nodes] == [12] * 5
+    assert [node.probed for node in times_by_graph(trace)[0].nodes] == [12] * 5
     numbered = {launch.number: launch for launch in trace.launches if launch.probed}
     places = {number: trace.graphs.place_of(number) for number in numbered}
     for number, place in places.items():
@@ -137,7 +136,7 @@ def test_windows_move_until_every_node_is_recorded(tool: Tool) -> None:
     trace = compare(
         tool, steps + "print(gpu.read(words, 5))", "-p", "dmat", "--max-probe-memory", "100k", "--launches", "all"
     )
-    (figures,) = figures_of(trace).values()
+    (figures,) = times_by_graph(trace).values()
     assert all(node.probed for node in figures.nodes)
     told = [sum(count for _, count in replay.probed) for replay in figures.graph.replays_told]
     assert max(told) < 40
@@ -159,7 +158,7 @@ def test_changes_of_an_executable_are_its_twins_too(tool: Tool) -> None:
     trace = compare(tool, CHANGES, "--launches", "all")
     (graph,) = trace.graphs
     assert (graph.replays_probed, graph.versions) == (6, 2)
-    assert [node.probed for node in figures_of(trace)[0].nodes] == [6, 4, 6]
+    assert [node.probed for node in times_by_graph(trace)[0].nodes] == [6, 4, 6]
 
 
 UNPREPARED = """
@@ -477,9 +476,9 @@ def test_a_node_of_a_replay_is_opened_by_its_launch_number(tool: Tool) -> None:
 def test_nodes_begin_where_the_probe_read_the_timer(tool: Tool, probe: str) -> None:
     trace = compare(tool, program("captured", "4", "4"), "--launches", "all", "-p", probe)
     (graph,) = trace.graphs
-    assert ran(trace, graph) == {}, "what is simulated is no time"
+    assert stamped_node_runs(trace, graph) == {}, "what is simulated is no time"
     trace.state.simulated = False
-    found = ran(trace, graph)
+    found = stamped_node_runs(trace, graph)
     assert set(found) == {0, 1, 2, 3, 4}
     begun = [found[index].begin for index in range(4)]
     assert begun == sorted(begun), "one waits for the other"

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import tui_probe.simgpu.examples
-from tui_probe.pages.findings.brief import brief
 from tui_probe.trace.follow import open_trace
+from tui_probe.verdicts.findings import summarize_findings
 
 from .conftest import Tool
 
@@ -30,10 +30,12 @@ def as_on_an_h100(trace: Path, ns: int) -> None:
 def test_what_limits_comes_before_what_was_counted(tool: Tool) -> None:
     _, trace = tool.run([sys.executable, str(DEMO)], "-p", "what_limits")
     read = open_trace(trace)
-    assert not any("launch" in brief(read, kernel).words for kernel in read.kernels), "a simulated GPU has no time"
+    assert not any("launch" in summarize_findings(read, kernel).words for kernel in read.kernels), (
+        "a simulated GPU has no time"
+    )
     as_on_an_h100(trace, 2000)
     read = open_trace(trace)
-    words = [brief(read, kernel).words.removeprefix("! ") for kernel in read.kernels]
+    words = [summarize_findings(read, kernel).words.removeprefix("! ") for kernel in read.kernels]
     assert all(re.match(r"launch; \S+ k?M?B read, ", each.replace("\u00a0", " ")) for each in words), words
     report = tool("report", str(trace), "--page", "summary").stdout
     assert report.count("   limited by      launch: 2.00 µs is about what it takes to launch anything\n") == 7

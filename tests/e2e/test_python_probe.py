@@ -9,10 +9,10 @@ import sys
 import tomllib
 from pathlib import Path
 
-from tui_probe.pages.findings.brief import brief
 from tui_probe.pages.views import kind_of
-from tui_probe.pages.views.choose import first_missing
+from tui_probe.probekit.view_target import count_viewable
 from tui_probe.trace.follow import open_trace
+from tui_probe.verdicts.findings import summarize_findings
 
 from .conftest import EXAMPLE, Tool
 
@@ -53,6 +53,6 @@ def test_what_is_found_of_it_is_its_first_value(tool: Tool, tmp_path: Path) -> N
     subprocess.run([sys.executable, "-m", "tui_probe", "new-probe", "gap"], cwd=tmp_path, check=True)
     trace = open_trace(tool.run([*EXAMPLE], "-p", str(tmp_path / "gap.py"), "-k", "saxpy")[1])
     kernel = next(each for each in trace.kernels if each.status == "probed")
-    assert re.fullmatch(r"gap: median [\d ]+ cycles, most [\d ]+", brief(trace, kernel).words)
-    why = first_missing(trace, kind_of("lines"))[1] or ""
+    assert re.fullmatch(r"gap: median [\d ]+ cycles, most [\d ]+", summarize_findings(trace, kernel).words)
+    why = count_viewable(trace, kind_of("lines"))[1] or ""
     assert re.match("the kernel was probed with gap.*: run with -p", why)

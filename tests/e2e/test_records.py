@@ -16,7 +16,7 @@ from tests.engine.kernels import probed
 from tests.engine.test_recording import KERNEL, RECORD
 from tests.simgpu.device import Device
 from tui_probe.draw import units
-from tui_probe.pages.summary import run_report
+from tui_probe.pages.run_report import run_report
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import compile_kernel

@@ -12,11 +12,11 @@ import pytest
 
 import tui_probe
 from tests.e2e.conftest import EXAMPLE, Tool
-from tui_probe.pages.bounds import bound_lines
-from tui_probe.pages.findings.found import find_all
 from tui_probe.pages.views import kind_of
-from tui_probe.probekit.kind import Source
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.trace.follow import open_trace
+from tui_probe.verdicts.findings import findings_by_probe
+from tui_probe.verdicts.kernel_bounds import bounds_section
 
 PROBES = ("block_sched", "gmem_sectors", "dmat:1/2", "inst_mix_by_line")
 NAMES = [probe.partition(":")[0] for probe in PROBES]
@@ -73,7 +73,7 @@ def test_every_page_is_filled_by_the_probe_that_it_needs(several: tuple[Tool, Pa
     tool, trace = several
     read = open_trace(trace)
     (kernel,) = read.kernels
-    assert kind_of(name).missing(Source(read, kernel)) is None
+    assert kind_of(name).missing(ViewSource(read, kernel)) is None
     shown = tool("show", name, str(trace) + ":0")
     assert (shown.returncode, shown.stderr) == (0, "")
     newest = kernel.with_probe(probe).result_rows[-1]
@@ -96,7 +96,7 @@ def test_the_summary_has_the_findings_of_all(several: tuple[Tool, Path]) -> None
     tool, trace = several
     read = open_trace(trace)
     (kernel,) = read.kernels
-    assert [found.probe for found in find_all(Source(read, kernel))] == NAMES
+    assert [found.probe for found in findings_by_probe(ViewSource(read, kernel))] == NAMES
     text = tool("report", str(trace), "--page", "summary").stdout
     for name in NAMES:
         assert f"by -p {name}" in text
@@ -162,7 +162,7 @@ def test_a_report_without_shares_says_what_would_give_them(tmp_path: Path, nativ
     assert trace.run_info is not None
     for times, also in ((True, ""), (False, ", or without --no-times")):
         trace.run_info.options["times"] = times
-        assert f"no shares: {wanted}{also}" in bound_lines(trace, 100)
+        assert f"no shares: {wanted}{also}" in bounds_section(trace, 100)
 
 
 def test_what_cannot_go_together_is_refused(tmp_path: Path, natives: Path) -> None:

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tui_probe.pages.head import head_lines
 from tui_probe.simgpu.examples.demo import KERNELS
 from tui_probe.trace.follow import open_trace
-from tui_probe.trace.source_files import FOLDER, SourceFiles
-from tui_probe.trace.source_lines import SourceLines
+from tui_probe.trace.source_lines import SOURCE_FOLDER, SourceFiles, SourceLines
+from tui_probe.verdicts.run_outcome import head_lines
 
 from .conftest import EXAMPLE
 
@@ -42,4 +41,4 @@ def test_or_not(tool: Tool) -> None:
     result, trace = tool.run(COMMAND, "--no-source")
     assert result.returncode == 0
     assert list((trace / "kernel").iterdir())
-    assert not (trace / FOLDER).exists()
+    assert not (trace / SOURCE_FOLDER).exists()

@@ -17,7 +17,7 @@ import pytest
 from tests.e2e.conftest import Tool
 from tests.recorded import H200, unpacked
 from tests.trace.make import TraceWriter, result_bytes
-from tui_probe.probes.what_limits.analysis import RECORD
+from tui_probe.probes.what_limits import RECORD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.pages.summary import run_report
+from tui_probe.pages.run_report import run_report
 from tui_probe.trace.follow import open_trace
 
 from ..launcher.terminal import terminal

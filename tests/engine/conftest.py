@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tui_probe.engine.toolchain import Tool, find_tools
+from tui_probe.toolchain import Tool, find_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable

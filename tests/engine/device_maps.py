@@ -10,14 +10,14 @@ import numpy as np
 
 from tests.engine.reduced_maps import REDUCED, reduced_bytes, reduced_size
 from tests.trace.make import result_bytes
-from tui_probe.engine.model import Level
-from tui_probe.engine.storage import Layout, MapSlot, Storage, map_slots
+from tui_probe.probe_model.probe import Level
+from tui_probe.probe_model.storage import Layout, MapSlot, Storage, map_slots
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from tui_probe.engine.model import Probe, Reduction
+    from tui_probe.probe_model.probe import Probe, Reduction
 
 Extent = tuple[int, ...]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]

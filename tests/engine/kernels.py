@@ -7,17 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.ptx.corpus import FILES
-from tui_probe.engine.edits import MARK, REPLACED, Edits
 from tui_probe.engine.insertion import insert_probe
-from tui_probe.engine.kernel import Kernel
+from tui_probe.engine.kernel import INSERTED_MARK, REPLACED_MARK, Edits, Kernel, UnusedNames
 from tui_probe.engine.module_variables import SharedVariables, share_variables
-from tui_probe.engine.names import Names
 from tui_probe.probe_files.loading import load_probe, read_probe
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.printer import tokens
 
 if TYPE_CHECKING:
-    from tui_probe.engine.model import Probe
+    from tui_probe.probe_model.probe import Probe
 
 DATA = Path(__file__).parent.parent / "data" / "ptx"
 CORPUS = FILES
@@ -94,7 +92,7 @@ def probed_with_sites(
 ) -> tuple[str, SharedVariables, dict[str, list[int]]]:
     """Besides these, the lines of the sites of each map that keeps them."""
     kernel = Kernel.of(parse(text), name)
-    names, edits = Names(kernel.pruned), Edits(kernel.module.source)
+    names, edits = UnusedNames(kernel.pruned), Edits(kernel.module.source)
     shared = share_variables(kernel, names, edits)
     sites = insert_probe(kernel, probe, names, edits, shared).sites
     return kernel.edited(edits), shared, sites
@@ -102,16 +100,20 @@ def probed_with_sites(
 
 def inserted(text: str) -> list[str]:
     """The inserted lines, without their marks."""
-    return [line.partition(MARK)[0].strip() for line in text.splitlines() if MARK in line and REPLACED not in line]
+    return [
+        line.partition(INSERTED_MARK)[0].strip()
+        for line in text.splitlines()
+        if INSERTED_MARK in line and REPLACED_MARK not in line
+    ]
 
 
 def without_insertions(text: str) -> str:
     """Probed PTX as it was before: no inserted lines, no added parameters, replaced instructions as they were."""
     kept = []
     for line in text.splitlines():
-        if REPLACED in line:
-            kept.append(line.partition(REPLACED)[2])
-        elif MARK not in line:
+        if REPLACED_MARK in line:
+            kept.append(line.partition(REPLACED_MARK)[2])
+        elif INSERTED_MARK not in line:
             kept.append(line)
     return re.sub(r",?\s*\.param \.u64 tp_(?:map|cap|variable|state)_[\w$]*", "", "\n".join(kept))
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tui_probe.engine.model import FIELD_BYTES
+from tui_probe.probe_model.probe import FIELD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tui_probe.engine.model import Field, ReducedField, Reduction
+    from tui_probe.probe_model.probe import Field, ReducedField, Reduction
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Marks = np.ndarray[Any, np.dtype[np.bool_]]

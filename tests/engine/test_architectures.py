@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.sass.corpus import ARCHITECTURES, cubin
-from tui_probe.engine.architectures import SUPPORT, Support, refuse_architecture, table
-from tui_probe.engine.assemble import Assembler
+from tui_probe.binaries.cubin import Cubin
+from tui_probe.binaries.line_tables import cut_table
+from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafts import Grafter
-from tui_probe.engine.toolchain import architectures
+from tui_probe.engine.refusals import ARCHITECTURE_SUPPORT, ArchitectureSupport, architecture_table, refuse_architecture
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
-from tui_probe.ptx.line_tables import cut_table
-from tui_probe.sass.cubin import Cubin
-from tui_probe.sass.prune import prune
-from tui_probe.ui.help_pages import page_of
+from tui_probe.sass.prune import prune_cubin
+from tui_probe.toolchain import tool_architectures
+from tui_probe.ui.help_text import help_page
 
 if TYPE_CHECKING:
-    from tui_probe.engine.toolchain import Tool
+    from tui_probe.toolchain import Tool
 
 PROBES = {"block_sched": "entries", "gmem_sectors": "counts", "dmat": "records", "inst_mix": "blocks"}
 """A probe for each column."""
@@ -31,7 +31,7 @@ def grafters(ptxas: Tool) -> dict[str, Grafter]:
 
 
 def can_graft(grafter: Grafter, arch: int) -> bool:
-    image = prune(Cubin.read(cubin(f"lines.sm_{arch}")), "scale", cut_table)
+    image = prune_cubin(Cubin.read(cubin(f"lines.sm_{arch}")), "scale", cut_table)
     try:
         grafter.graft(image, "scale")
     except UnsupportedKernelError:
@@ -39,17 +39,17 @@ def can_graft(grafter: Grafter, arch: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize("support", SUPPORT, ids=lambda support: f"sm_{support.arch}")
-def test_table_is_what_grafts_do(support: Support, grafters: dict[str, Grafter], ptxas: Tool) -> None:
-    if support.arch not in architectures(ptxas):
+@pytest.mark.parametrize("support", ARCHITECTURE_SUPPORT, ids=lambda support: f"sm_{support.arch}")
+def test_table_is_what_grafts_do(support: ArchitectureSupport, grafters: dict[str, Grafter], ptxas: Tool) -> None:
+    if support.arch not in tool_architectures(ptxas):
         pytest.skip(f"this ptxas does not know sm_{support.arch}")
     found = {column: can_graft(grafters[name], support.arch) for name, column in PROBES.items()}
     assert found == {column: getattr(support, column) for column in PROBES.values()}
 
 
 def test_table_has_the_architectures_of_the_corpus() -> None:
-    assert [support.arch for support in SUPPORT] == ARCHITECTURES
-    assert table() in page_of("architectures")
+    assert [support.arch for support in ARCHITECTURE_SUPPORT] == ARCHITECTURES
+    assert architecture_table() in help_page("architectures")
 
 
 @pytest.mark.parametrize("arch", [52, 61, 70, 72, 87])

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.engine.kernels import HEADER, STORE
-from tui_probe.engine import toolchain
-from tui_probe.engine.assemble import Assembler
-from tui_probe.engine.toolchain import Tool, find_tools
+from tui_probe import toolchain
+from tui_probe.engine.assembler import Assembler
 from tui_probe.errors import ToolchainError
+from tui_probe.toolchain import Tool, find_tools
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,7 +75,7 @@ def test_tools_are_found_newest_first(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("CUDA_PATH", str(tmp_path / "broken"))
     monkeypatch.setenv("PATH", str(tmp_path / "new" / "bin"))
     monkeypatch.setattr(
-        toolchain, "_package_folders", lambda package: [tmp_path / "site" / "nvidia"] if package == "nvidia" else []
+        toolchain, "_package_directories", lambda package: [tmp_path / "site" / "nvidia"] if package == "nvidia" else []
     )
     ours = [found for found in find_tools() if tmp_path in found.path.parents]
     assert [found.path for found in ours] == [new, wheel, old]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.engine.kernels import CORPUS, HEADER, entry, inserted, probed, toml_probe
-from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.positions import parse_positions
-from tui_probe.engine.walk import instructions
+from tui_probe.engine.kernel import Kernel, function_instructions
 from tui_probe.errors import ProbeFileError
-from tui_probe.ptx.basic_blocks import basic_blocks, loop_heads
+from tui_probe.probe_model.positions import parse_positions
+from tui_probe.ptx.control_flow import basic_blocks, loop_heads
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import Immediate
 
@@ -83,7 +82,9 @@ def test_blocks_hold_every_instruction_once() -> None:
     for path in CORPUS:
         for function in parse(path.read_text()).entries():
             blocks = basic_blocks(function)
-            assert [id(one) for block in blocks for one in block] == [id(one) for one in instructions(function)]
+            assert [id(one) for block in blocks for one in block] == [
+                id(one) for one in function_instructions(function)
+            ]
             first = {id(block[0]) for block in blocks}
             assert all(id(head) in first for head in loop_heads(function))
 
@@ -94,7 +95,7 @@ def test_line_is_that_of_the_pruned_text() -> None:
         for function in module.entries():
             kernel = Kernel.of(module, function.name)
             lines = kernel.pruned.splitlines()
-            for one in instructions(kernel.entry):
+            for one in function_instructions(kernel.entry):
                 assert kernel.text(one.span).splitlines()[0] in lines[kernel.line_of(one) - 1]
 
 

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.engine.cache import Cache, Usage, digest
-from tui_probe.engine.cache_folder import default_folder
+from tui_probe.engine.cache import Cache, CacheUsage, default_cache_directory, digest
 
 ROOT = Path(__file__).parents[2]
 FILES = st.dictionaries(st.text(max_size=20), st.binary(max_size=200), max_size=5)
@@ -57,8 +56,8 @@ def test_damage_counts_as_absent_and_is_removed(tmp_path_factory: pytest.TempPat
 
 def test_nothing_is_there_at_first(cache: Cache) -> None:
     assert cache.get("key") is None
-    assert cache.usage() == Usage(0, 0)
-    assert cache.clear() == Usage(0, 0)
+    assert cache.usage() == CacheUsage(0, 0)
+    assert cache.clear() == CacheUsage(0, 0)
     cache.trim()
     assert not cache.folder.exists()
 
@@ -111,7 +110,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="Not a directory"):
         cache.put("key", ENTRY_OF_100)
     assert cache.get("key") is None
-    assert cache.usage() == Usage(0, 0)
+    assert cache.usage() == CacheUsage(0, 0)
 
 
 def test_a_full_disk_leaves_nothing_behind(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,10 +151,10 @@ def test_several_processes_at_once(tmp_path: Path) -> None:
 def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_folder() == tmp_path / "tui-probe" / "kernels"
+    assert default_cache_directory() == tmp_path / "tui-probe" / "kernels"
     for ignored in ("", "relative"):
         monkeypatch.setenv("XDG_CACHE_HOME", ignored)
-        assert default_folder() == tmp_path / "home" / ".cache" / "tui-probe" / "kernels"
+        assert default_cache_directory() == tmp_path / "home" / ".cache" / "tui-probe" / "kernels"
 
 
 def test_no_home_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +163,7 @@ def test_no_home_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(Path, "home", homeless)
-    assert default_folder() is None
+    assert default_cache_directory() is None
 
 
 @given(st.lists(st.binary(max_size=8)), st.lists(st.binary(max_size=8)))

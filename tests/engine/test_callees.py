@@ -12,15 +12,15 @@ from tests.engine.test_same_results import memory_after
 from tests.probes.running import result_of
 from tests.ptx.corpus import corpus
 from tests.turns import due_pairs
-from tui_probe.engine.carried import carried_registers
+from tui_probe.engine.call_state import live_registers
+from tui_probe.engine.insertion import build_probed_ptx
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.probed_kernel import with_probe
 from tui_probe.engine.site_file import site_file
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import built_in_names, load_probe
-from tui_probe.probes.gmem_bytes.analysis import analyse
+from tui_probe.probes.gmem_bytes import analyse
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.prune import prune
+from tui_probe.ptx.references import prune_to_kernel
 from tui_probe.trace.sites import parse_sites
 
 if TYPE_CHECKING:
@@ -73,13 +73,13 @@ def test_memory_is_the_same_with_functions_of_each_build(build: str, name: str) 
     source = corpus(build)
     module, probe = parse(source), load_probe(name)
     for kernel in KERNELS:
-        text = prune(module, kernel)
+        text = prune_to_kernel(module, kernel)
         assert memory_after(text, kernel, "float", probe) == memory_after(text, kernel, "float"), kernel
 
 
 @pytest.mark.parametrize("name", ["inst_mix", "dmat", "gmem_sectors"])
 def test_memory_is_the_same_with_double_precision_mathematics(name: str) -> None:
-    text = prune(parse(corpus(BUILDS[0])), "double_math")
+    text = prune_to_kernel(parse(corpus(BUILDS[0])), "double_math")
     assert memory_after(text, "double_math", "float", load_probe(name)) == memory_after(text, "double_math", "float")
 
 
@@ -125,10 +125,10 @@ def test_registers_of_any_type_are_passed_on(kind: str, accepts: Callable[[str],
 
 
 def test_only_what_one_snippet_hands_to_another_is_passed_on() -> None:
-    assert carried_registers(load_probe("gmem_bytes"))[:2] == ["%loaded", "%stored"]
-    assert not {"%size", "%is_global"} & set(carried_registers(load_probe("gmem_bytes")))
-    assert "%is_lowest" in carried_registers(load_probe("inst_mix"))
-    assert carried_registers(load_probe("gmem_bytes_by_line")) == []
+    assert live_registers(load_probe("gmem_bytes"))[:2] == ["%loaded", "%stored"]
+    assert not {"%size", "%is_global"} & set(live_registers(load_probe("gmem_bytes")))
+    assert "%is_lowest" in live_registers(load_probe("inst_mix"))
+    assert live_registers(load_probe("gmem_bytes_by_line")) == []
 
 
 def test_functions_in_which_nothing_is_probed_stay_as_they_are() -> None:
@@ -150,7 +150,7 @@ def test_sites_in_functions_have_their_lines_and_sources() -> None:
     kernel = Kernel.of(parse(corpus("calls.lineinfo.sm_90.ptx")), "calls_plain")
     probe = load_probe("inst_mix_by_line")
     lines = kernel.pruned.splitlines()
-    (found,) = parse_sites(site_file(probe.name, kernel, with_probe(kernel, probe).notes, b"").encode())
+    (found,) = parse_sites(site_file(probe.name, kernel, build_probed_ptx(kernel, probe).notes, b"").encode())
     assert len({site.instruction.line for site in found.sites}) == len(found.sites)
     for site in found.sites:
         assert site.instruction.opcode in lines[site.instruction.line - 1]
@@ -163,7 +163,7 @@ def test_sites_in_functions_have_their_lines_and_sources() -> None:
 def test_blocks_end_at_calls_of_probed_functions() -> None:
     """So that the time behind a call is not given to the function called."""
     _, _, sites = probed_with_sites(CALLS, probe=load_probe("inst_mix_by_line"))
-    lines = prune(parse(CALLS), "kernel").splitlines()
+    lines = prune_to_kernel(parse(CALLS), "kernel").splitlines()
     begun = [lines[line - 1].strip() for line in sites["sites"]]
     assert "mul.wide.u32 %rd2, %r1, 4;" in begun
     assert not any("ld.param.b32 %r2, [b]" in line and "call" not in line for line in begun)

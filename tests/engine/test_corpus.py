@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.engine.kernels import BLOCK_SCHED, CORPUS, probed_and_shared, without_insertions, words
-from tui_probe.engine.edits import Edits
 from tui_probe.engine.insertion import insert_probe
-from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.names import Names
+from tui_probe.engine.kernel import Edits, Kernel, UnusedNames
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.parser import parse
 
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.ptx.corpus import CorpusFile
-    from tui_probe.engine.toolchain import Tool
+    from tui_probe.toolchain import Tool
 
 REFUSED = {
     "calls_table": "operations holds the address of function",
@@ -62,6 +60,6 @@ def test_the_kernels_own_text_is_unchanged(path: CorpusFile) -> None:
         if entry.name in REFUSED:
             continue
         kernel = Kernel.of(module, entry.name)
-        names, edits = Names(kernel.pruned), Edits(module.source)
+        names, edits = UnusedNames(kernel.pruned), Edits(module.source)
         insert_probe(kernel, BLOCK_SCHED, names, edits)
         assert words(without_insertions(kernel.edited(edits))) == words(kernel.pruned)

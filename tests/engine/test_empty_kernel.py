@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_probe.engine.assemble import Assembler
-from tui_probe.engine.empty_kernel import ARCHITECTURES, KERNEL, keep_empty_kernels
-from tui_probe.sass.cubin import Cubin
+from tui_probe.binaries.cubin import Cubin
+from tui_probe.engine.assembler import EMPTY_KERNEL, EMPTY_KERNEL_ARCHITECTURES, Assembler, keep_empty_kernels
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.engine.toolchain import Tool
+    from tui_probe.toolchain import Tool
 
 
 def test_each_generation_has_its_file_made_once(ptxas: Tool, tmp_path: Path) -> None:
     folder = tmp_path / "cache" / "empty"
     keep_empty_kernels(Assembler([ptxas]), folder)
     files = sorted(folder.iterdir())
-    assert {file.name for file in files} == {f"sm_{arch}.cubin" for arch in ARCHITECTURES}
-    assert all(KERNEL in Cubin.read(file.read_bytes()).kernels for file in files)
+    assert {file.name for file in files} == {f"sm_{arch}.cubin" for arch in EMPTY_KERNEL_ARCHITECTURES}
+    assert all(EMPTY_KERNEL in Cubin.read(file.read_bytes()).kernels for file in files)
     times = [file.stat().st_mtime_ns for file in files]
     keep_empty_kernels(Assembler([]), folder)
     assert [file.stat().st_mtime_ns for file in files] == times

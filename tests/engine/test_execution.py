@@ -10,7 +10,7 @@ import pytest
 from tests.engine.device_maps import DeviceMaps
 from tests.engine.kernels import BLOCK_SCHED, DATA, HEADER, entry, probed_and_shared, toml_probe
 from tests.simgpu.device import Device
-from tui_probe.engine.model import Level, Probe
+from tui_probe.probe_model.probe import Level, Probe
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import compile_kernel
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.engine.files import read_file, write_file
-from tui_probe.engine.process_log import ProcessLog
+from tui_probe.engine.cache import read_file, write_file
+from tui_probe.engine.kernel_texts import ProcessLog
 
 
 @pytest.mark.parametrize("data", [b"", b"x", bytes(range(256)) * 5000])

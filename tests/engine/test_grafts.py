@@ -13,31 +13,38 @@ import pytest
 from tests.ptx.corpus import DATA
 from tests.sass.conftest import ARCHITECTURES, assembled, disassembled
 from tests.sass.kernels import NO_PARAMETERS, SAXPY, SEVERAL, VARIABLES
-from tui_probe.engine import graft_gate, graft_trial, instruction_trial, record_trial
-from tui_probe.engine.assemble import Assembler
+from tui_probe.binaries.cubin import Cubin
+from tui_probe.binaries.line_tables import cut_table
+from tui_probe.engine import graft_gate, graft_trial, trial_cases
+from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.cache import Cache
-from tui_probe.engine.graft_gate import GraftGate, OpenGate, Part, part_of
+from tui_probe.engine.graft_gate import GraftGate, OpenGate, TrialPart, trial_part
 from tui_probe.engine.grafts import Grafter
-from tui_probe.engine.machine_code import find_cubin, kernels_in
-from tui_probe.engine.options import Options
-from tui_probe.engine.prepare import Preparer
+from tui_probe.engine.image_kernels import find_cubin, kernels_in
+from tui_probe.engine.kernel_cache import PrepareOptions
+from tui_probe.engine.preparer import Preparer
 from tui_probe.engine.snippet_ptx import snippet_ptx
-from tui_probe.engine.trial_kernel import ACTIVE, KERNEL, THREADS, THREADS_OF_GRID, TrialFailedError, trial_cubin
+from tui_probe.engine.trial_kernel import (
+    ACTIVE_THREADS,
+    THREADS,
+    THREADS_OF_GRID,
+    TRIAL_KERNEL,
+    TrialFailedError,
+    trial_cubin,
+)
 from tui_probe.errors import ImageError, UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe, read_probe
-from tui_probe.ptx.line_tables import cut_table
 from tui_probe.reasons import because
 from tui_probe.sass.accesses import LDG, LDS
-from tui_probe.sass.cubin import Cubin
-from tui_probe.sass.prune import prune
-from tui_probe.sass.target import Target
-from tui_probe.sass.uniform import named
+from tui_probe.sass.prune import prune_cubin
+from tui_probe.sass.target import GraftTarget
+from tui_probe.sass.uniform_registers import named_uniform_registers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tui_probe.engine.answers import Answer
+    from tui_probe.engine.reception import Answer
     from tui_probe.reasons import Reason
 
 __all__ = ["assembled", "disassembled"]
@@ -50,15 +57,15 @@ class ClosedGate:
     def __init__(self, *, but_entries: bool = False) -> None:
         self.but_entries = but_entries
 
-    def closed(self, _arch: int, part: Part) -> Reason | None:
+    def closed(self, _arch: int, part: TrialPart) -> Reason | None:
         if self.but_entries:
-            return None if part is Part.ENTRIES else because("graft-instructions-fail", words="other sums")
+            return None if part is TrialPart.ENTRIES else because("graft-instructions-fail", words="other sums")
         return because("graft-fails", words="everything is different")
 
     def allows_slots(self, _arch: int) -> bool:
         return False
 
-    def wrong_if_pruned(self, _arch: int) -> str:
+    def pruning_fault(self, _arch: int) -> str:
         return ""
 
 
@@ -80,7 +87,7 @@ def test_a_kernel_without_ptx_is_grafted(tmp_path: Path) -> None:
     assert find_cubin(IMAGE, "zero", 90)[0].kernels == ("zero_strided", "zero")
     assert Cubin.read((tmp_path / "pruned.bin").read_bytes()).kernels == ("zero",)
     before, after = (
-        Target.of(Cubin.read((tmp_path / f"{name}.bin").read_bytes()), "zero") for name in ("pruned", "probed")
+        GraftTarget.of(Cubin.read((tmp_path / f"{name}.bin").read_bytes()), "zero") for name in ("pruned", "probed")
     )
     info = (tmp_path / "kernel.info").read_text().splitlines()
     assert info[:4] == ["zero", "2", "1", "1,16"]
@@ -98,7 +105,7 @@ def test_the_cubin_stays_whole_where_the_trial_of_pruned_ones_failed(tmp_path: P
     class Careful(OpenGate):
         wrong = ""
 
-        def wrong_if_pruned(self, _arch: int) -> str:
+        def pruning_fault(self, _arch: int) -> str:
             return self.wrong
 
     gate, cache = Careful(), Cache(tmp_path / "cache")
@@ -131,8 +138,8 @@ def test_ptx_comes_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "code"),
     [
-        ({"options": Options(machine_code="off")}, "machine-code-off"),
-        ({"options": Options(load="ptx")}, "no-ptx"),
+        ({"options": PrepareOptions(machine_code="off")}, "machine-code-off"),
+        ({"options": PrepareOptions(load="ptx")}, "no-ptx"),
         ({"gate": ClosedGate()}, "graft-fails"),
         ({"gate": ClosedGate(but_entries=True), "probe": "gmem_sectors"}, "graft-instructions-fail"),
         ({"probe": "nan_check"}, "needs-instructions"),
@@ -174,7 +181,7 @@ def test_counts_of_instructions_need_no_ptx(tmp_path: Path) -> None:
 def test_one_from_the_cache_is_not_used_where_grafts_are_off(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache")
     prepared(tmp_path / "first", cache=cache)
-    off = prepared(tmp_path / "second", cache=cache, options=Options(machine_code="off"))
+    off = prepared(tmp_path / "second", cache=cache, options=PrepareOptions(machine_code="off"))
     closed = prepared(tmp_path / "third", cache=cache, gate=ClosedGate())
     assert (off.code, closed.code) == ("machine-code-off", "graft-fails")
     assert not (tmp_path / "second" / "probed.bin").exists()
@@ -192,9 +199,9 @@ def test_added_code_leaves_the_uniform_registers_of_the_kernel_alone(
     for text, name in ((SAXPY, "saxpy"), (NO_PARAMETERS, "bare"), (VARIABLES, "varied")):
         cubin = assembled(text, arch)
         made = grafter.graft(cubin, name)
-        before, after = Target.of(cubin, name), Target.of(Cubin.read(made.probed), name)
+        before, after = GraftTarget.of(cubin, name), GraftTarget.of(Cubin.read(made.probed), name)
         mine, others = (
-            {number for word in words for number in named(word, arch) or ()}
+            {number for word in words for number in named_uniform_registers(word, arch) or ()}
             for words in (after.words[len(before.words) :], before.words)
         )
         assert mine
@@ -209,7 +216,7 @@ def test_values_kept_in_slots(
     assembled: Callable[[str, int], Cubin], disassembled: Callable[[bytes], dict[int, str]], arch: int
 ) -> None:
     """For kernels that leave no register: the clock of the entry lies behind the record until the exit."""
-    start = Target.of(assembled(SAXPY, arch), "saxpy").code.size
+    start = GraftTarget.of(assembled(SAXPY, arch), "saxpy").code.size
     grafter = Grafter(load_probe("block_sched"), Assembler(), sampled=False)
     made = grafter.graft(assembled(SAXPY, arch), "saxpy", in_slots=True)
     shown = [text for at, text in sorted(disassembled(made.probed).items()) if at >= start]
@@ -219,14 +226,14 @@ def test_values_kept_in_slots(
     assert sum("+0x14]" in text for text in entry if text.startswith("STG")) == 1
     assert sum("+0x14]" in text for text in leaving if text.startswith("LDG")) == 1
     assert not any("UR" in text for text in leaving), "nor do exits need uniform registers"
-    after = Target.of(Cubin.read(made.probed), "saxpy")
+    after = GraftTarget.of(Cubin.read(made.probed), "saxpy")
     waits = after.words[start // 16 + back - 2]
     assert waits.wait_mask >> 5 & 1, "the kernel goes on once the operands of the store were read"
 
 
 def test_values_are_kept_in_slots_where_no_register_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_probe.engine.grafts.used", lambda *_: frozenset(range(4, 63)))
-    monkeypatch.setattr("tui_probe.engine.grafts._above", lambda *_: None)
+    monkeypatch.setattr("tui_probe.engine.grafts.used_uniform_registers", lambda *_: frozenset(range(4, 63)))
+    monkeypatch.setattr("tui_probe.engine.grafts._first_free_register", lambda *_: None)
     assert prepared(tmp_path / "allowed").outcome == "ok"
     assert "values kept in slots" in (tmp_path / "allowed" / "process.log").read_text()
 
@@ -241,8 +248,8 @@ def test_values_are_kept_in_slots_where_no_register_is_left(tmp_path: Path, monk
 def test_kernels_with_values_in_slots_are_kept_for_where_that_is_allowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui_probe.engine.grafts.used", lambda *_: frozenset(range(4, 63)))
-    monkeypatch.setattr("tui_probe.engine.grafts._above", lambda *_: None)
+    monkeypatch.setattr("tui_probe.engine.grafts.used_uniform_registers", lambda *_: frozenset(range(4, 63)))
+    monkeypatch.setattr("tui_probe.engine.grafts._first_free_register", lambda *_: None)
     cache = Cache(tmp_path / "cache")
     prepared(tmp_path / "first", cache=cache)
     assert prepared(tmp_path / "second", cache=cache).outcome == "ok"
@@ -254,7 +261,7 @@ def test_kernels_with_values_in_slots_are_kept_for_where_that_is_allowed(
 def test_the_driver_is_told_that_the_third_dimension_is_read(assembled: Callable[[str, int], Cubin]) -> None:
     """Attribute 4 of older architectures, without which it need not be there."""
     made = Grafter(load_probe("block_sched"), Assembler(), sampled=False).graft(assembled(SAXPY, 80), "saxpy")
-    before, after = (Target.of(cubin, "saxpy") for cubin in (assembled(SAXPY, 80), Cubin.read(made.probed)))
+    before, after = (GraftTarget.of(cubin, "saxpy") for cubin in (assembled(SAXPY, 80), Cubin.read(made.probed)))
     assert 4 not in {each.number for each in before.attributes}
     assert [each.number for each in after.attributes].count(4) == 1
 
@@ -344,19 +351,19 @@ def test_the_kernel_of_the_trial_can_be_grafted(arch: int) -> None:
     if not assembler.tools():
         pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
     cubin = trial_cubin(arch, assembler)
-    made = Grafter(graft_trial.trial_probe(), assembler, sampled=False).graft(cubin, KERNEL)
+    made = Grafter(graft_trial.trial_probe(), assembler, sampled=False).graft(cubin, TRIAL_KERNEL)
     assert [patch.name for patch in made.grafted.patches] == ["trial_total"]
     assert made.grafted.constants == (("trial_table", 16),)
     assert len(made.grafted.branches) == 4
     by_warp, by_site = (
-        Grafter(trial.probe, assembler, sampled=False).graft(cubin, KERNEL)
-        for trial in instruction_trial.instruction_trials()
+        Grafter(trial.probe, assembler, sampled=False).graft(cubin, TRIAL_KERNEL)
+        for trial in trial_cases.instruction_trials()
     )
     assert len(by_site.grafted.branches) == 5, "a load and two stores of global memory, a load and a store of shared"
     assert set(by_warp.grafted.branches) == {*by_site.grafted.branches, *made.grafted.branches}
-    records = Grafter(record_trial.record_trial().probe, assembler, sampled=False).graft(cubin, KERNEL)
+    records = Grafter(trial_cases.record_trial().probe, assembler, sampled=False).graft(cubin, TRIAL_KERNEL)
     assert len(records.grafted.branches) == 9, "the entry, two ways out and one of none, a load, two stores, two sums"
-    target = Target.of(cubin, KERNEL)
+    target = GraftTarget.of(cubin, TRIAL_KERNEL)
     found = [
         next(at for at in by_site.grafted.branches if target.words[at // 16].operation == one) for one in (LDG, LDS)
     ]
@@ -369,11 +376,11 @@ def test_the_kernel_of_the_trial_of_pruning_calls_a_function(arch: int) -> None:
     if not assembler.tools():
         pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
     cubin = trial_cubin(arch, assembler, others=True)
-    assert set(cubin.kernels) == {KERNEL, "other"}
-    alone = prune(cubin, KERNEL, cut_table)
-    assert [one.name for one in alone.symbols if one.kind == 2] == ["$trial$trial_mix", KERNEL]
+    assert set(cubin.kernels) == {TRIAL_KERNEL, "other"}
+    alone = prune_cubin(cubin, TRIAL_KERNEL, cut_table)
+    assert [one.name for one in alone.symbols if one.kind == 2] == ["$trial$trial_mix", TRIAL_KERNEL]
     assert {one.name for one in alone.symbols} >= {"trial_total", "other_total", "trial_table", "other_table"}
-    made = Grafter(graft_trial.trial_probe(), assembler, sampled=False).graft(alone, KERNEL)
+    made = Grafter(graft_trial.trial_probe(), assembler, sampled=False).graft(alone, TRIAL_KERNEL)
     assert [patch.name for patch in made.grafted.patches] == ["trial_total"]
     assert len(made.probed) < len(cubin.image)
 
@@ -383,9 +390,9 @@ def test_a_graft_in_a_pruned_cubin_is_that_in_the_whole(assembled: Callable[[str
     grafter = Grafter(load_probe("block_sched"), Assembler(), sampled=False)
     whole = assembled(SEVERAL, arch)
     for name in ("saxpy", "bare", "varied", "calling"):
-        made = [grafter.graft(cubin, name) for cubin in (whole, prune(whole, name, cut_table))]
+        made = [grafter.graft(cubin, name) for cubin in (whole, prune_cubin(whole, name, cut_table))]
         files = [Cubin.read(one.probed) for one in made]
-        before, after = (Target.of(file, name) for file in files)
+        before, after = (GraftTarget.of(file, name) for file in files)
         assert (after.words, after.registers) == (before.words, before.registers)
         assert made[1].info.partition("patch")[0] == made[0].info.partition("patch")[0]
         assert made[1].grafted.constants == made[0].grafted.constants
@@ -406,12 +413,12 @@ def test_pruned_cubins_have_an_outcome_of_their_own(tmp_path: Path, monkeypatch:
     told = {"outcome": "passed", "words": ""}
     for number, (pruned, wrong) in enumerate((("passed", ""), ("other sums", "other sums"), ("", "it was not tried"))):
         FakeTrial(monkeypatch, json.dumps(told | {"pruned": pruned}))
-        assert GraftGate(tmp_path / str(number), []).wrong_if_pruned(90) == wrong
+        assert GraftGate(tmp_path / str(number), []).pruning_fault(90) == wrong
 
 
 def test_counts_of_the_trial_are_those_of_its_lanes() -> None:
     """Worked out lane by lane, from what the kernel's text says."""
-    lanes = range(ACTIVE)
+    lanes = range(ACTIVE_THREADS)
     loading = [lane for lane in lanes if lane % THREADS % 2]
     stored = [lane // 32 for lane in range(THREADS_OF_GRID)]
     assert {
@@ -423,27 +430,27 @@ def test_counts_of_the_trial_are_those_of_its_lanes() -> None:
         "shared_words": len(stored) + len(lanes),
         "shared_bytes": 4 * (len(stored) + len(lanes)),
         "threads": THREADS_OF_GRID,
-    } == instruction_trial.EXPECTED
+    } == trial_cases.EXPECTED_INSTRUCTION_COUNTS
 
 
 def test_other_counts_fail_the_trial() -> None:
-    record, expected = instruction_trial.RECORD, list(instruction_trial.EXPECTED.values())
-    instruction_trial.check_counts(record.pack(*expected) + bytes(record.size))
-    instruction_trial.check_counts_of_sites(record.pack(*expected[:-1], 0))
+    record, expected = trial_cases.INSTRUCTION_RECORD, list(trial_cases.EXPECTED_INSTRUCTION_COUNTS.values())
+    trial_cases.check_counts(record.pack(*expected) + bytes(record.size))
+    trial_cases.check_counts_of_sites(record.pack(*expected[:-1], 0))
     with pytest.raises(TrialFailedError, match="counted 256 load requests, not 255"):
-        instruction_trial.check_counts(record.pack(expected[0] + 1, *expected[1:]))
+        trial_cases.check_counts(record.pack(expected[0] + 1, *expected[1:]))
 
 
 def test_records_of_the_trial() -> None:
-    good = graft_trial._RECORD.pack(5, 7, 3, 1)
-    graft_trial.check_records(good * 4)
+    good = graft_trial._WARP_RECORD.pack(5, 7, 3, 1)
+    graft_trial.check_warp_records(good * 4)
     for bad, words in (
         (good + bytes(32), "1 of 2 warps left no record"),
-        (graft_trial._RECORD.pack(5, 0, 3, 1), "0 cycles"),
-        (graft_trial._RECORD.pack(5, 7, 1 << 20, 1), "SM 1048576"),
+        (graft_trial._WARP_RECORD.pack(5, 0, 3, 1), "0 cycles"),
+        (graft_trial._WARP_RECORD.pack(5, 7, 1 << 20, 1), "SM 1048576"),
     ):
         with pytest.raises(TrialFailedError, match=words):
-            graft_trial.check_records(bad)
+            graft_trial.check_warp_records(bad)
 
 
 class FakeTrial:
@@ -475,16 +482,16 @@ def test_the_outcome_of_the_trial_decides_and_is_kept(
     trial = FakeTrial(monkeypatch, told if isinstance(told, str) else json.dumps(told))
     for _ in range(2):
         gate = GraftGate(tmp_path, [])
-        reason = gate.closed(90, Part.ENTRIES)
+        reason = gate.closed(90, TrialPart.ENTRIES)
         assert (reason and reason.code) == code
-        assert gate.closed(90, Part.ENTRIES) == reason
+        assert gate.closed(90, TrialPart.ENTRIES) == reason
     assert trial.runs == (1 if kept else 2)
 
 
 def test_values_in_slots_have_an_outcome_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     FakeTrial(monkeypatch, json.dumps({"outcome": "passed", "words": "", "slots": "cuCtxSynchronize: error"}))
     gate = GraftGate(tmp_path, [])
-    assert gate.closed(90, Part.ENTRIES) is None
+    assert gate.closed(90, TrialPart.ENTRIES) is None
     assert not gate.allows_slots(90)
     FakeTrial(monkeypatch, json.dumps({"outcome": "passed", "words": "", "slots": "passed"}))
     assert GraftGate(tmp_path / "other", []).allows_slots(90)
@@ -494,19 +501,21 @@ def test_probes_at_instructions_have_an_outcome_of_their_own(tmp_path: Path, mon
     for number, (words, code) in enumerate((("passed", None), ("other sums", "graft-instructions-fail"))):
         FakeTrial(monkeypatch, json.dumps({"outcome": "passed", "instructions": words}))
         gate = GraftGate(tmp_path / str(number), [])
-        reason = gate.closed(90, Part.INSTRUCTIONS)
+        reason = gate.closed(90, TrialPart.INSTRUCTIONS)
         assert (reason and reason.code) == code
-        assert gate.closed(90, Part.ENTRIES) is None
+        assert gate.closed(90, TrialPart.ENTRIES) is None
 
 
 def test_records_have_an_outcome_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [part_of(load_probe(name)) for name in ("block_sched", "gmem_sectors", "what_limits", "dmat")] == list(Part)
+    assert [trial_part(load_probe(name)) for name in ("block_sched", "gmem_sectors", "what_limits", "dmat")] == list(
+        TrialPart
+    )
     for number, (words, code) in enumerate((("passed", None), ("", "graft-instructions-fail"))):
         FakeTrial(monkeypatch, json.dumps({"outcome": "passed", "instructions": "passed", "records": words}))
         gate = GraftGate(tmp_path / str(number), [])
-        reason = gate.closed(90, Part.RECORDS)
+        reason = gate.closed(90, TrialPart.RECORDS)
         assert (reason and reason.code) == code
-        assert gate.closed(90, Part.INSTRUCTIONS) is None
+        assert gate.closed(90, TrialPart.INSTRUCTIONS) is None
 
 
 def test_counts_of_blocks_have_an_outcome_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -514,42 +523,42 @@ def test_counts_of_blocks_have_an_outcome_of_their_own(tmp_path: Path, monkeypat
         told = dict.fromkeys(("outcome", "instructions", "records"), "passed")
         FakeTrial(monkeypatch, json.dumps(told | {"blocks": words}))
         gate = GraftGate(tmp_path / str(number), [])
-        reason = gate.closed(90, Part.BLOCKS)
+        reason = gate.closed(90, TrialPart.BLOCKS)
         assert (reason and reason.code) == code
-        assert gate.closed(90, Part.RECORDS) is None
+        assert gate.closed(90, TrialPart.RECORDS) is None
 
 
 OUTPUT, TOTAL = 0x7F00_0000_1000, 0x7F00_0000_0040
 
 
-def threads_of_the_trial() -> list[list[record_trial.Access]]:
+def threads_of_the_trial() -> list[list[trial_cases.AccessRecord]]:
     """Worked out lane by lane, where the lowest lane of a warp adds for all."""
     found = []
     for number in range(THREADS_OF_GRID):
         own = OUTPUT + 4 * number
-        load = [record_trial.Access(own, 0xFFFF_FFF0, 0x150)] if number % 2 else []
-        add = [record_trial.Access(TOTAL, 40, 0x1D0)] if number % 32 == 0 else []
-        found.append([*load, record_trial.Access(own, 10, 0x1B0), *add] if number < ACTIVE else [])
+        load = [trial_cases.AccessRecord(own, 0xFFFF_FFF0, 0x150)] if number % 2 else []
+        add = [trial_cases.AccessRecord(TOTAL, 40, 0x1D0)] if number % 32 == 0 else []
+        found.append([*load, trial_cases.AccessRecord(own, 10, 0x1B0), *add] if number < ACTIVE_THREADS else [])
     return found
 
 
-def recorded(threads: list[list[record_trial.Access]]) -> bytes:
+def recorded(threads: list[list[trial_cases.AccessRecord]]) -> bytes:
     """As warps keep them: counts, then a record of each lane after another."""
     warps = struct.pack("<QIxxxxI12x", 5, 3, 1) * (THREADS_OF_GRID // 32)
     for at in range(0, THREADS_OF_GRID, 32):
         lanes = threads[at : at + 32]
         warps += b"".join(struct.pack("<I12x", 1 + len(lane)) for lane in lanes)
-        for index in range(record_trial.MOST):
+        for index in range(trial_cases.MAX_RECORDS):
             warps += b"".join(struct.pack("<QII", *lane[index]) if index < len(lane) else bytes(16) for lane in lanes)
     return warps
 
 
 def test_records_of_single_accesses_of_the_trial() -> None:
     good = threads_of_the_trial()
-    record_trial.check_records(recorded(good))
-    assert len(recorded(good)) == sum(record_trial.record_trial().map_bytes)
+    trial_cases.check_access_records(recorded(good))
+    assert len(recorded(good)) == sum(trial_cases.record_trial().map_bytes)
 
-    def changed(number: int, records: list[record_trial.Access]) -> bytes:
+    def changed(number: int, records: list[trial_cases.AccessRecord]) -> bytes:
         return recorded([records if index == number else each for index, each in enumerate(good)])
 
     odd = good[5]
@@ -565,7 +574,7 @@ def test_records_of_single_accesses_of_the_trial() -> None:
         (recorded(good)[:-2560] + bytes(2560), "counted -1"),
     ):
         with pytest.raises(TrialFailedError, match=words):
-            record_trial.check_records(bad)
+            trial_cases.check_access_records(bad)
 
 
 def test_what_a_trial_said_before_it_hung_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -575,9 +584,9 @@ def test_what_a_trial_said_before_it_hung_holds(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(subprocess, "run", hang)
     gate = GraftGate(tmp_path, [])
-    assert gate.closed(90, Part.ENTRIES) is None
+    assert gate.closed(90, TrialPart.ENTRIES) is None
     assert gate.allows_slots(90)
-    reason = gate.closed(90, Part.INSTRUCTIONS)
+    reason = gate.closed(90, TrialPart.INSTRUCTIONS)
     assert reason
     assert "it did not end" in reason.text
 
@@ -589,12 +598,12 @@ def test_parts_of_a_trial_that_go_wrong(monkeypatch: pytest.MonkeyPatch, capsys:
         if trial in trials or how:
             raise TrialFailedError("other sums" if trial in trials else f"other records: {', '.join(how)}")
 
-    trials = instruction_trial.instruction_trials()
+    trials = trial_cases.instruction_trials()
     monkeypatch.setattr(graft_trial, "instruction_trials", lambda: trials)
-    monkeypatch.setattr(graft_trial, "Cuda", lambda *_: None)
+    monkeypatch.setattr(graft_trial, "CudaContext", lambda *_: None)
     monkeypatch.setattr(graft_trial, "trial_cubin", lambda *_, **__: None)
     monkeypatch.setattr(graft_trial, "block_cubin", lambda *_: None)
-    monkeypatch.setattr(graft_trial, "prune", lambda *_: None)
+    monkeypatch.setattr(graft_trial, "prune_cubin", lambda *_: None)
     monkeypatch.setattr(graft_trial, "run_trial", tried)
     assert graft_trial.main(["--arch", "90"]) == 0
     said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -607,9 +616,9 @@ def test_parts_of_a_trial_that_go_wrong(monkeypatch: pytest.MonkeyPatch, capsys:
 
 def test_a_trial_for_every_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trial = FakeTrial(monkeypatch, json.dumps({"outcome": "passed", "words": ""}))
-    GraftGate(tmp_path, []).closed(90, Part.ENTRIES)
+    GraftGate(tmp_path, []).closed(90, TrialPart.ENTRIES)
     monkeypatch.setattr(graft_gate, "driver_version", lambda: "581.0")
-    GraftGate(tmp_path, []).closed(90, Part.ENTRIES)
+    GraftGate(tmp_path, []).closed(90, TrialPart.ENTRIES)
     assert trial.runs == 2
 
 

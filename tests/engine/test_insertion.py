@@ -19,9 +19,8 @@ from tests.engine.kernels import (
     words,
 )
 from tests.golden import golden
-from tui_probe.engine.edits import inserted_instructions
-from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.probed_kernel import probed_kernel
+from tui_probe.engine.insertion import probed_kernel
+from tui_probe.engine.kernel import Kernel, inserted_instructions
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.parser import parse
 

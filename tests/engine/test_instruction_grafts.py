@@ -9,16 +9,15 @@ from pathlib import Path
 import pytest
 
 from tests.turns import due_pairs
-from tui_probe.engine.assemble import Assembler
-from tui_probe.engine.disassembler import disassembler
+from tui_probe.binaries.cubin import Cubin
+from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafts import GraftedKernel, Grafter
 from tui_probe.engine.snippet_ptx import ptx_version
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe, read_probe
-from tui_probe.sass.branches import BRA, branch_target
-from tui_probe.sass.cubin import Cubin
-from tui_probe.sass.target import Target
-from tui_probe.sass.words import RESERVED, WORD_BYTES
+from tui_probe.sass.target import GraftTarget
+from tui_probe.sass.words import BRA, RESERVED, WORD_BYTES, branch_target
+from tui_probe.toolchain import find_disassembler
 from tui_probe.trace.sites import parse_sites
 
 pytestmark = pytest.mark.usefixtures("ptxas")
@@ -64,7 +63,7 @@ def grafted(probe: str, cubin: Cubin, *, sampled: bool = False) -> GraftedKernel
 
 def texts(image: bytes, folder: Path) -> dict[int, str]:
     """The instructions of the kernel by byte offset, as nvdisasm writes them."""
-    tool = disassembler()
+    tool = find_disassembler()
     if tool is None:
         pytest.skip("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
     path = folder / "grafted.cubin"
@@ -87,7 +86,7 @@ def test_nothing_but_the_probed_instructions_changes(
 ) -> None:
     cubin = cubins[arch]
     made = grafted(probe, cubin, sampled=sampled)
-    before, after = Target.of(cubin, "mixed"), Target.of(Cubin.read(made.probed), "mixed")
+    before, after = GraftTarget.of(cubin, "mixed"), GraftTarget.of(Cubin.read(made.probed), "mixed")
     branches = set(made.grafted.branches)
     for index, word in enumerate(before.words):
         at, now = index * WORD_BYTES, after.words[index]
@@ -165,7 +164,7 @@ def test_what_is_another_instruction_in_machine_code_is_not_counted_as_none(
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_snippets_write_no_register_of_the_kernel(arch: int, cubins: dict[int, Cubin], tmp_path: Path) -> None:
     made = grafted("gmem_bytes", cubins[arch])
-    target = Target.of(cubins[arch], "mixed")
+    target = GraftTarget.of(cubins[arch], "mixed")
     original = set(texts(cubins[arch].image, tmp_path).values())
     added = [text for at, text in texts(made.probed, tmp_path).items() if at >= made.grafted.start]
     matches = (re.match(r"(?:@!?U?P\d )?[A-Z][\w.]* (?:P\d, )?R(\d+)", text) for text in added if text not in original)
@@ -179,7 +178,7 @@ def test_each_instruction_has_a_record_of_its_own(cubins: dict[int, Cubin]) -> N
     info = grafted("gmem_sectors_by_line", cubins[90]).info
     (line,) = (one for one in info.splitlines() if one.startswith("sites 0 "))
     numbers = [int(word) for word in line.split()[2:]]
-    words = Target.of(cubins[90], "mixed").words
+    words = GraftTarget.of(cubins[90], "mixed").words
     assert sorted({words[at // WORD_BYTES].operation for at in numbers}) == [0x180, 0x181, 0x186, 0x1AE]
     assert f"cap {len(numbers)} " in info
 
@@ -236,7 +235,9 @@ def test_each_thread_saves_its_accesses(arch: int, cubins: dict[int, Cubin], tmp
         assert any("SR_CLOCKLO" in text for text in added[place : place + 60])
     ends = [index for index, text in enumerate(added) if re.match(r"(@!?P\d )?EXIT", text)]
     assert re.match(r"STG\.E (desc|\[)", added[ends[-1] - 1])
-    assert len(ends) == len(Target.of(cubins[arch], "mixed").exits()) + sampled, "what is not in the sample counts none"
+    assert len(ends) == len(GraftTarget.of(cubins[arch], "mixed").exits()) + sampled, (
+        "what is not in the sample counts none"
+    )
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -253,7 +254,7 @@ def test_lanes_that_part_at_the_entry_meet_before_the_kernel_begins(
     assert entry[end - 1] == "NOP"
     assert sum("STG" in text for text in entry[:end]) == 3, "a mark, and a record of 24 bytes"
     first = Cubin.read(made.probed)
-    wait = Target.of(first, "mixed").words[(made.grafted.start + 16 * (end - 1)) // WORD_BYTES].wait_mask
+    wait = GraftTarget.of(first, "mixed").words[(made.grafted.start + 16 * (end - 1)) // WORD_BYTES].wait_mask
     assert wait
 
 

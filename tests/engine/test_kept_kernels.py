@@ -12,16 +12,16 @@ import pytest
 
 from tests.engine.kernels import BLOCK_SCHED, DATA, HEADER, STORE, toml_probe
 from tests.engine.test_server import connected, kernel_directory
-from tui_probe.engine import kept_kernels
-from tui_probe.engine.answers import Answer
-from tui_probe.engine.assemble import Assembler
+from tui_probe.engine import kernel_cache
+from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.cache import Cache
-from tui_probe.engine.model import Probe
-from tui_probe.engine.options import Options
-from tui_probe.engine.prepare import Preparer
+from tui_probe.engine.kernel_cache import PrepareOptions
+from tui_probe.engine.preparer import Preparer
+from tui_probe.engine.reception import Answer
 from tui_probe.engine.server import EngineServer
-from tui_probe.engine.toolchain import Tool
-from tui_probe.trace.kernels import read_process_log
+from tui_probe.probe_model.probe import Probe
+from tui_probe.toolchain import Tool
+from tui_probe.trace.kernel_files import read_process_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +54,7 @@ class Runs:
     ) -> tuple[Answer, int]:
         """The answer, and the number of hits."""
         self.directory = kernel_directory(self.folder, image, f"run {len(list(self.folder.iterdir()))}")
-        options = Options("ptx" if load == "ptx" else "bin")
+        options = PrepareOptions("ptx" if load == "ptx" else "bin")
         preparer = Preparer(probe, options, Assembler(self.tools), self.cache)
         answer = preparer.prepare(self.directory, arch, name)
         preparer.close()
@@ -111,8 +111,8 @@ def test_nothing_is_parsed_for_a_hit(runs: Runs, monkeypatch: pytest.MonkeyPatch
     def refuse(*_: object) -> None:
         raise AssertionError("parsed")
 
-    monkeypatch.setattr("tui_probe.engine.originals.parse", refuse)
-    monkeypatch.setattr("tui_probe.engine.originals.held_ptx", refuse)
+    monkeypatch.setattr("tui_probe.engine.kernel_cache.parse", refuse)
+    monkeypatch.setattr("tui_probe.engine.kernel_cache.held_ptx", refuse)
     assert runs() == (Answer("ok", "probed.bin"), 1)
 
 
@@ -144,7 +144,7 @@ def test_another_assembler_prepares_anew(runs: Runs) -> None:
 
 def test_another_version_of_our_code_prepares_anew(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     runs()
-    monkeypatch.setattr(kept_kernels, "code_digest", lambda: "another")
+    monkeypatch.setattr(kernel_cache, "code_digest", lambda: "another")
     assert runs()[1] == 0
 
 

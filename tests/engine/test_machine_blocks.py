@@ -10,25 +10,24 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.engine.test_instruction_grafts import texts
-from tui_probe.engine.assemble import Assembler
-from tui_probe.engine.block_trial import EXPECTED, RECORD, block_cubin, block_trial, check_blocks
+from tui_probe.binaries.cubin import Cubin
+from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafts import Grafter
-from tui_probe.engine.machine_positions import find
+from tui_probe.engine.sass_positions import find_probed_parts
 from tui_probe.engine.snippet_ptx import ptx_version
+from tui_probe.engine.trial_cases import BLOCK_RECORD, EXPECTED_BLOCK_COUNTS, block_cubin, block_trial, check_blocks
 from tui_probe.engine.trial_kernel import TrialFailedError
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe, read_probe
-from tui_probe.sass.branches import branch_target
-from tui_probe.sass.cubin import Cubin
-from tui_probe.sass.operations import class_of, name_of
-from tui_probe.sass.target import Target
-from tui_probe.sass.words import WORD_BYTES
+from tui_probe.sass.operations import operation_class, operation_name
+from tui_probe.sass.target import GraftTarget
+from tui_probe.sass.words import WORD_BYTES, branch_target
 from tui_probe.trace.sites import parse_sites
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.engine.model import Probe
+    from tui_probe.probe_model.probe import Probe
 
 pytestmark = pytest.mark.usefixtures("ptxas")
 
@@ -65,8 +64,8 @@ def own(text: str, folder: Path) -> Probe:
 def test_blocks_are_told_of_all_instructions_that_there_are(arch: int, tmp_path: Path) -> None:
     """By the listing of nvdisasm, up to the padding behind the code."""
     cubin = block_cubin(arch, Assembler())
-    target = Target.of(cubin, "trial")
-    found = find(block_trial().probe, target)
+    target = GraftTarget.of(cubin, "trial")
+    found = find_probed_parts(block_trial().probe, target)
     listing = [re.sub(r"^@!?U?P\w+ ", "", text) for _, text in sorted(texts(cubin.image, tmp_path).items())]
     own_jump = [f"BRA {WORD_BYTES * index:#x}" for index in range(len(listing))]
     counted = [text for index, text in enumerate(listing) if text != "NOP" and not text.startswith(own_jump[index])]
@@ -79,16 +78,16 @@ def test_blocks_are_told_of_all_instructions_that_there_are(arch: int, tmp_path:
     sums = sum(text.startswith("FADD") for text in listing)
     assert told["sum of %sums"] + len([one for one in found.sites if one.places[0].point.name == "sums"]) == sums
     assert told["sum of %products"] == sum(text.startswith("DMUL") for text in listing)
-    assert told["barriers"] == sum(class_of(word, arch) == "barrier" for word in target.words)
+    assert told["barriers"] == sum(operation_class(word, arch) == "barrier" for word in target.words)
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_each_block_has_its_code_at_one_of_its_own_instructions(arch: int, tmp_path: Path) -> None:
     cubin = block_cubin(arch, Assembler())
     made = Grafter(block_trial().probe, Assembler(), sampled=False).graft(cubin, "trial")
-    target = Target.of(cubin, "trial")
-    firsts = sorted(one.first for one in find(block_trial().probe, target).blocks)
-    places = sorted(one.at for one in find(block_trial().probe, target).blocks)
+    target = GraftTarget.of(cubin, "trial")
+    firsts = sorted(one.first for one in find_probed_parts(block_trial().probe, target).blocks)
+    places = sorted(one.at for one in find_probed_parts(block_trial().probe, target).blocks)
     assert all(first <= at for first, at in zip(firsts, places, strict=True))
     assert all(at < later for at, later in itertools.pairwise(places))
     assert not [text for text in texts(made.probed, tmp_path).values() if "INVALID" in text or "???" in text]
@@ -100,19 +99,19 @@ def test_blocks_of_nothing_but_branches_have_it_at_the_branch(tmp_path: Path) ->
     """The trial must show that this works: on a device with such blocks, lanes meet where they met before."""
     cubin = block_cubin(90, Assembler())
     made = Grafter(block_trial().probe, Assembler(), sampled=False).graft(cubin, "trial")
-    target, after = Target.of(cubin, "trial"), Target.of(Cubin.read(made.probed), "trial")
+    target, after = GraftTarget.of(cubin, "trial"), GraftTarget.of(Cubin.read(made.probed), "trial")
     moved = {at: target.words[at // WORD_BYTES] for at in made.grafted.branches}
-    names = Counter(name_of(word, 90) for word in moved.values())
+    names = Counter(operation_name(word, 90) for word in moved.values())
     assert names["BSYNC"] >= 2
     assert names["BRA"] >= 2
     added = {index * WORD_BYTES: word for index, word in enumerate(after.words) if index >= len(target.words)}
     for at, word in moved.items():
-        if name_of(word, 90) == "BRA":
+        if operation_name(word, 90) == "BRA":
             led = branch_target(90, at, word)
             assert any(
                 other.field(12, 4) == word.field(12, 4) and branch_target(90, place, other) == led
                 for place, other in added.items()
-                if name_of(other, 90) == "BRA"
+                if operation_name(other, 90) == "BRA"
             )
     assert not [text for text in texts(made.probed, tmp_path).values() if "INVALID" in text]
 
@@ -120,15 +119,15 @@ def test_blocks_of_nothing_but_branches_have_it_at_the_branch(tmp_path: Path) ->
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_what_is_merged_counts_as_it_is_executed(arch: int, tmp_path: Path) -> None:
     """Four loads of shared memory are one; a multiplication under a guard is told of by its own lanes alone."""
-    target = Target.of(cubin_of(WIDE, "wide", arch, tmp_path), "wide")
-    names = [name_of(word, arch) for word in target.words]
-    found = find(load_probe("what_limits"), target)
+    target = GraftTarget.of(cubin_of(WIDE, "wide", arch, tmp_path), "wide")
+    names = [operation_name(word, arch) for word in target.words]
+    found = find_probed_parts(load_probe("what_limits"), target)
     told: Counter[str] = Counter()
     for block in found.blocks:
         told.update({code.point.name: code.number for code in block.codes})
     assert names.count("LDS") == 1
     assert told["sum of %shared_passes"] == names.count("LDS") + names.count("STS")
-    guarded = [word for word in target.words if name_of(word, arch) == "FMUL" and not word.is_unconditional]
+    guarded = [word for word in target.words if operation_name(word, arch) == "FMUL" and not word.is_unconditional]
     free = names.count("FMUL") - len(guarded)
     assert told["sum of %fp32_operations"] == 2 * names.count("FFMA") + names.count("FADD") + free
     assert [place.point.name for one in found.sites for place in one.places].count("fp32_singles") == len(guarded)
@@ -139,7 +138,7 @@ def test_what_is_merged_counts_as_it_is_executed(arch: int, tmp_path: Path) -> N
 def test_probes_of_blocks_leave_the_kernel_as_it_is(probe: str, arch: int, tmp_path: Path) -> None:
     cubin = cubin_of(WIDE, "wide", arch, tmp_path)
     made = Grafter(load_probe(probe), Assembler(), sampled=False).graft(cubin, "wide")
-    before, after = Target.of(cubin, "wide"), Target.of(Cubin.read(made.probed), "wide")
+    before, after = GraftTarget.of(cubin, "wide"), GraftTarget.of(Cubin.read(made.probed), "wide")
     for index, word in enumerate(before.words):
         now = after.words[index]
         if index * WORD_BYTES not in made.grafted.branches:
@@ -175,16 +174,16 @@ def test_what_blocks_of_machine_code_cannot_do_is_refused(points: str, code: str
 
 def test_the_trial_of_blocks_finds_what_is_counted_wrong() -> None:
     (size,) = block_trial().map_bytes
-    values = [*EXPECTED.values(), 90_000, 90_000]
+    values = [*EXPECTED_BLOCK_COUNTS.values(), 90_000, 90_000]
 
     def left(*sums: int) -> bytes:
-        return RECORD.pack(*sums).ljust(size, b"\0")
+        return BLOCK_RECORD.pack(*sums).ljust(size, b"\0")
 
     check_blocks(left(*values))
-    for index, name in enumerate([*EXPECTED, "classes"]):
+    for index, name in enumerate([*EXPECTED_BLOCK_COUNTS, "classes"]):
         wrong = [*values]
         wrong[index] += 1
         with pytest.raises(TrialFailedError, match=name):
             check_blocks(left(*wrong))
     with pytest.raises(TrialFailedError, match="too few"):
-        check_blocks(left(*EXPECTED.values(), 0, 0))
+        check_blocks(left(*EXPECTED_BLOCK_COUNTS.values(), 0, 0))

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.engine.kernels import HEADER, entry, inserted, probed_and_shared, without_insertions, words
-from tui_probe.engine.edits import REPLACED
-from tui_probe.engine.kernel import Kernel
+from tui_probe.engine.kernel import REPLACED_MARK, Kernel
 from tui_probe.engine.module_variables import replay_hazard
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.ptx.parser import parse
@@ -35,7 +34,7 @@ def rewritten(instruction: str) -> tuple[list[str], list[str]]:
     """What stands in the place of an instruction with what comes before it, and the variables shared."""
     text, shared = probed_and_shared(entry(f"{REGISTERS}{instruction}\nret;", module=MODULE))
     lines = [line.strip() for line in text.splitlines()]
-    (index,) = (i for i, line in enumerate(lines) if f"{REPLACED}{instruction}" in line)
+    (index,) = (i for i, line in enumerate(lines) if f"{REPLACED_MARK}{instruction}" in line)
     start = index
     while "module variables" in lines[start - 1]:
         start -= 1
@@ -252,7 +251,7 @@ def test_shared_memory_is_left_alone() -> None:
     body = ".reg .b32 %r<3>; mov.u32 %r1, pool; ld.shared.u32 %r2, [tile+4]; ret;"
     text, shared = probed_and_shared(entry(body, module=module))
     assert shared.variables == ()
-    assert REPLACED not in text
+    assert REPLACED_MARK not in text
     assert "module variables" not in "".join(inserted(text))
 
 

@@ -11,13 +11,10 @@ import pytest
 from tests.engine.device_maps import DeviceMaps
 from tests.engine.kernels import toml_probe
 from tests.simgpu.device import Device
-from tui_probe.engine.edits import Edits
-from tui_probe.engine.insertion import insert_probe
-from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.names import Names
-from tui_probe.engine.prepare import Preparer
-from tui_probe.engine.probed_kernel import with_probe
-from tui_probe.engine.ptx_target import fitted
+from tui_probe.engine.insertion import build_probed_ptx, insert_probe
+from tui_probe.engine.kernel import Edits, Kernel, UnusedNames
+from tui_probe.engine.preparer import Preparer
+from tui_probe.engine.ptx_target import fit_to_probe
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.ptx.parser import parse
@@ -26,8 +23,8 @@ from tui_probe.simgpu.executor import compile_kernel
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.engine.model import Probe
-    from tui_probe.engine.toolchain import Tool
+    from tui_probe.probe_model.probe import Probe
+    from tui_probe.toolchain import Tool
 
 BODY = """
 .visible .entry kernel(.param .u64 out)
@@ -87,7 +84,7 @@ SAVE [ n ] {{%value}};
 
 
 def headers(kernel: Kernel, probe: Probe, arch: int = 90) -> list[str]:
-    return [line.partition(" //")[0] for line in with_probe(kernel, probe, arch=arch).ptx.splitlines()[:2]]
+    return [line.partition(" //")[0] for line in build_probed_ptx(kernel, probe, arch=arch).ptx.splitlines()[:2]]
 
 
 def run(kernel: Kernel, probe: Probe | None, arch: int = 90) -> tuple[np.ndarray[Any, Any], list[bytes]]:
@@ -95,8 +92,8 @@ def run(kernel: Kernel, probe: Probe | None, arch: int = 90) -> tuple[np.ndarray
     memory, text, arguments = np.arange(4096, dtype=np.uint32), kernel.module.source, []
     maps = None
     if probe is not None:
-        kernel, probe = fitted(kernel, probe, arch)
-        names, edits = Names(kernel.pruned), Edits(kernel.module.source)
+        kernel, probe = fit_to_probe(kernel, probe, arch)
+        names, edits = UnusedNames(kernel.pruned), Edits(kernel.module.source)
         sites = insert_probe(kernel, probe, names, edits).sites
         text = kernel.edited(edits)
         maps = DeviceMaps(probe, (1,), (100,), {one.name: 64 for one in probe.maps if one.cap is None}, sites)
@@ -111,7 +108,7 @@ def test_old_ptx_is_assembled_with_a_probe(
     header: tuple[int, int, int], name: str, ptxas: Tool, tmp_path: Path
 ) -> None:
     source = tmp_path / "probed.ptx"
-    source.write_text(with_probe(kernel_of(*header), load_probe(name), arch=90).ptx)
+    source.write_text(build_probed_ptx(kernel_of(*header), load_probe(name), arch=90).ptx)
     command = [ptxas.path, "-arch=sm_90", source, "-o", tmp_path / "probed.bin"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -145,7 +142,7 @@ def test_called_functions_are_measured_like_new(header: tuple[int, int, int], pt
     np.testing.assert_array_equal(memory, alone)
     assert records == run(new, probe)[1]
     source = tmp_path / "probed.ptx"
-    source.write_text(with_probe(old, probe, arch=90).ptx)
+    source.write_text(build_probed_ptx(old, probe, arch=90).ptx)
     command = [ptxas.path, "-arch=sm_90", source, "-o", tmp_path / "probed.bin"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -182,8 +179,8 @@ def test_old_ptx_is_measured_like_new(header: tuple[int, int, int], name: str) -
 def test_substitutes_compute_the_same(code: str, registers: str) -> None:
     probe = using(code, f".reg .b32 %lanes, %value; {registers}")
     old, new = kernel_of(6, 2, 60), kernel_of(*NEW)
-    assert "shfl.sync" in with_probe(old, probe, arch=90).ptx
-    assert "shfl.sync" not in with_probe(new, probe, arch=90).ptx
+    assert "shfl.sync" in build_probed_ptx(old, probe, arch=90).ptx
+    assert "shfl.sync" not in build_probed_ptx(new, probe, arch=90).ptx
     assert run(old, probe)[1] == run(new, probe)[1]
 
 
@@ -231,7 +228,7 @@ def test_votes_without_sync_keep_the_version() -> None:
 def test_what_cannot_be_had_is_refused() -> None:
     probe = using("mov.u32 %value, 0; elect.sync %lanes|%one, -1;", ".reg .b32 %lanes, %value; .reg .pred %one;")
     with pytest.raises(UnsupportedKernelError) as raised:
-        with_probe(kernel_of(6, 4, 75), probe, arch=80)
+        build_probed_ptx(kernel_of(6, 4, 75), probe, arch=80)
     assert raised.value.reason is not None
     assert raised.value.reason.code == "target-too-old"
     assert raised.value.reason.text == (

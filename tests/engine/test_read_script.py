@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from tests.engine.kernels import BLOCK_SCHED, toml_probe
 from tests.engine.reduced_maps import reduced_bytes
-from tui_probe.engine.model import Probe
-from tui_probe.engine.read_script import read_script
 from tui_probe.probe_files.loading import built_in_names, load_probe
+from tui_probe.probe_model.probe import Probe
+from tui_probe.probe_model.read_script import read_script
 from tui_probe.trace.results import read_result
 
 UNKNOWN = 0xFFFFFFFF

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.engine.listening import listen_at
-from tui_probe.engine.reception import HELLO, Reception
+from tui_probe.engine.reception import HELLO, Reception, listen_at
 
 
 class Failing:

@@ -14,7 +14,7 @@ from tests.engine.device_maps import DeviceMaps
 from tests.engine.kernels import entry, probed, toml_probe
 from tests.engine.test_execution import INDEX
 from tests.simgpu.device import Device
-from tui_probe.engine.model import Probe
+from tui_probe.probe_model.probe import Probe
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import compile_kernel
 from tui_probe.trace.results import Result, read_result

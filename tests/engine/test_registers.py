@@ -11,22 +11,22 @@ import pytest
 from tests.engine.kernels import HEADER, entry, probed, toml_probe
 from tests.engine.test_execution import INDEX, run_probed
 from tests.ptx.corpus import corpus
-from tui_probe.engine.assemble import Assembler, AssemblyReport
+from tui_probe.engine.assembler import Assembler, AssemblyReport
 from tui_probe.engine.cache import Cache
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.kernel_info import note_in
-from tui_probe.engine.options import Options
-from tui_probe.engine.prepare import Preparer
-from tui_probe.engine.registers import Choice, Chooser, Form, most_for
-from tui_probe.engine.toolchain import Tool
+from tui_probe.engine.kernel_cache import PrepareOptions
+from tui_probe.engine.kernel_texts import note_in
+from tui_probe.engine.preparer import Preparer
+from tui_probe.engine.probed_forms import ChosenForm, FormChooser, KernelForm, max_registers_for
 from tui_probe.errors import ProbeFileError, ToolchainError
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.ptx.parser import parse
-from tui_probe.trace.kernels import parse_process_log
+from tui_probe.toolchain import Tool
+from tui_probe.trace.kernel_files import parse_process_log
 
 if TYPE_CHECKING:
-    from tui_probe.engine.answers import Answer
-    from tui_probe.engine.model import Probe
+    from tui_probe.engine.reception import Answer
+    from tui_probe.probe_model.probe import Probe
 
 TOOL = Tool(Path("ptxas"), (13, 0), "13.0")
 LEAN = load_probe("gmem_sectors")
@@ -53,34 +53,34 @@ def report(registers: int, spilled: int = 0, code: int | None = None) -> Assembl
 
 
 def chosen(
-    made: dict[Form, AssemblyReport],
+    made: dict[KernelForm, AssemblyReport],
     probe: Probe = LEAN,
     *,
     before: int = 32,
     threads: int = 0,
     header: str = "",
     body: str = LOOP,
-) -> Choice:
+) -> ChosenForm:
     """The choice where ptxas makes of each form what is listed, and fails for others."""
     text = f"{HEADER}.visible .entry kernel() {header}\n{{\n{body}\nret;\n}}\n"
     failure = ToolchainError("no such form")
-    chooser = Chooser(Kernel.of(parse(text), "kernel"), probe, threads, lambda form: made.get(form, failure))
-    return chooser.choose(report(before), made[Form()])
+    chooser = FormChooser(Kernel.of(parse(text), "kernel"), probe, threads, lambda form: made.get(form, failure))
+    return chooser.choose(report(before), made[KernelForm()])
 
 
 @pytest.mark.parametrize(("threads", "most"), [(1024, 64), (1000, 64), (512, 128), (768, 80), (256, 255), (1, 255)])
 def test_the_registers_of_a_block_are_shared_by_its_threads(threads: int, most: int) -> None:
-    assert most_for(threads) == most
+    assert max_registers_for(threads) == most
 
 
 def test_few_more_registers_are_left_as_they_are() -> None:
-    choice = chosen({Form(): report(40)})
-    assert (choice.trial.form, choice.said, choice.note, choice.threads) == (Form(), "", None, 1024)
+    choice = chosen({KernelForm(): report(40)})
+    assert (choice.trial.form, choice.said, choice.note, choice.threads) == (KernelForm(), "", None, 1024)
 
 
 def test_more_are_limited_where_nothing_spills() -> None:
-    choice = chosen({Form(): report(48), Form(40): report(40)})
-    assert choice.trial.form == Form(40)
+    choice = chosen({KernelForm(): report(48), KernelForm(40): report(40)})
+    assert choice.trial.form == KernelForm(40)
     assert choice.note is None
     assert choice.said == (
         "[registers] 40 of a thread, limited to 40: 32 without the probe, 48 with it as the assembler would have it;"
@@ -89,19 +89,19 @@ def test_more_are_limited_where_nothing_spills() -> None:
 
 
 def test_the_lean_form_is_taken_where_the_limit_spills() -> None:
-    choice = chosen({Form(): report(48), Form(40): report(40, 8), Form(40, is_lean=True): report(38)})
-    assert choice.trial.form == Form(40, is_lean=True)
+    choice = chosen({KernelForm(): report(48), KernelForm(40): report(40, 8), KernelForm(40, is_lean=True): report(38)})
+    assert choice.trial.form == KernelForm(40, is_lean=True)
     assert choice.note
     assert choice.note.text == "gmem_sectors is in its form with few registers: the kernel has 38, not 48"
 
 
-SMALLER = {Form(): report(20, code=4096), Form(is_lean=True): report(16, code=3200)}
+SMALLER = {KernelForm(): report(20, code=4096), KernelForm(is_lean=True): report(16, code=3200)}
 """Of a kernel that has 10 registers without the probe."""
 
 
 def test_the_lean_form_is_taken_where_each_access_comes_once_and_it_is_less_of_everything() -> None:
     choice = chosen(SMALLER, before=10, body="")
-    assert choice.trial.form == Form(is_lean=True)
+    assert choice.trial.form == KernelForm(is_lean=True)
     assert choice.said == (
         "[registers] 16 of a thread, without a limit, in the lean form of the probe: 10 without the probe, 20 with it"
         " as the assembler would have it; 1 more tried"
@@ -123,8 +123,8 @@ def test_the_lean_form_is_taken_where_each_access_comes_once_and_it_is_less_of_e
     ids=["loop", "more code", "unknown code", "spills", "no fewer registers", "too many registers"],
 )
 def test_the_lean_form_is_not_taken_where_it_is_more_of_anything(lean: AssemblyReport, body: str) -> None:
-    choice = chosen(SMALLER | {Form(is_lean=True): lean}, before=10, body=body)
-    assert choice.trial.form == Form()
+    choice = chosen(SMALLER | {KernelForm(is_lean=True): lean}, before=10, body=body)
+    assert choice.trial.form == KernelForm()
 
 
 def test_eight_registers_more_are_no_reason_for_another_form() -> None:
@@ -132,24 +132,28 @@ def test_eight_registers_more_are_no_reason_for_another_form() -> None:
 
 
 def test_a_kernel_without_loops_can_be_limited_all_the_same() -> None:
-    made = {Form(): report(48, code=4096), Form(is_lean=True): report(44, code=4096), Form(40): report(40)}
-    assert chosen(made, body="").trial.form == Form(40)
+    made = {
+        KernelForm(): report(48, code=4096),
+        KernelForm(is_lean=True): report(44, code=4096),
+        KernelForm(40): report(40),
+    }
+    assert chosen(made, body="").trial.form == KernelForm(40)
 
 
 def test_what_spills_at_any_limit_has_its_registers_if_the_block_fits() -> None:
-    spilling = {Form(40): report(40, 8), Form(40, is_lean=True): report(40, 4)}
-    choice = chosen({Form(): report(48)} | spilling)
-    assert choice.trial.form == Form()
+    spilling = {KernelForm(40): report(40, 8), KernelForm(40, is_lean=True): report(40, 4)}
+    choice = chosen({KernelForm(): report(48)} | spilling)
+    assert choice.trial.form == KernelForm()
     assert choice.note is None
 
 
 def test_a_probe_that_spills_within_its_registers_is_tried_in_its_lean_form() -> None:
-    choice = chosen({Form(): report(40, 16), Form(40, is_lean=True): report(40)})
-    assert choice.trial.form == Form(40, is_lean=True)
+    choice = chosen({KernelForm(): report(40, 16), KernelForm(40, is_lean=True): report(40)})
+    assert choice.trial.form == KernelForm(40, is_lean=True)
 
 
 def test_a_block_that_fitted_without_the_probe_fits_with_it() -> None:
-    choice = chosen({Form(): report(72), Form(64): report(64)}, before=60)
+    choice = chosen({KernelForm(): report(72), KernelForm(64): report(64)}, before=60)
     assert choice.note
     assert choice.note.text == (
         "with gmem_sectors the kernel was made with 64 registers, not 72, so that blocks of 1024 threads fit"
@@ -158,9 +162,9 @@ def test_a_block_that_fitted_without_the_probe_fits_with_it() -> None:
 
 
 def test_a_block_that_cannot_fit_otherwise_spills_as_little_as_can_be() -> None:
-    made = {Form(): report(72), Form(64): report(64, 24), Form(64, is_lean=True): report(64, 12)}
+    made = {KernelForm(): report(72), KernelForm(64): report(64, 24), KernelForm(64, is_lean=True): report(64, 12)}
     choice = chosen(made, before=60)
-    assert choice.trial.form == Form(64, is_lean=True)
+    assert choice.trial.form == KernelForm(64, is_lean=True)
     assert choice.note
     assert choice.note.written == (
         "with gmem_sectors the kernel has 64 registers, since a block of 1024 threads has no more, and spills 12 bytes"
@@ -169,55 +173,59 @@ def test_a_block_that_cannot_fit_otherwise_spills_as_little_as_can_be() -> None:
 
 
 def test_nothing_spills_for_blocks_larger_than_the_one_that_is_launched() -> None:
-    spilling = {Form(64): report(64, 24), Form(64, is_lean=True): report(64, 24)}
-    choice = chosen({Form(): report(72), Form(68): report(68)} | spilling, before=60, threads=512)
-    assert choice.trial.form == Form(68)
+    spilling = {KernelForm(64): report(64, 24), KernelForm(64, is_lean=True): report(64, 24)}
+    choice = chosen({KernelForm(): report(72), KernelForm(68): report(68)} | spilling, before=60, threads=512)
+    assert choice.trial.form == KernelForm(68)
     assert choice.threads == 512, "a larger block is to be looked at again"
 
 
 def test_the_text_tells_how_large_a_block_can_be() -> None:
-    choice = chosen({Form(): report(72), Form(68): report(68)}, OWN, before=60, header=".maxntid 128, 2, 1")
-    assert choice.trial.form == Form(68)
+    choice = chosen({KernelForm(): report(72), KernelForm(68): report(68)}, OWN, before=60, header=".maxntid 128, 2, 1")
+    assert choice.trial.form == KernelForm(68)
     assert choice.note is None
     assert choice.threads == 1024
 
 
 def test_a_kernel_that_no_block_of_1024_threads_could_have_is_limited_all_the_same() -> None:
-    choice = chosen({Form(): report(128), Form(108): report(108)}, before=100)
-    assert choice.trial.form == Form(108)
+    choice = chosen({KernelForm(): report(128), KernelForm(108): report(108)}, before=100)
+    assert choice.trial.form == KernelForm(108)
     assert choice.note is None
 
 
 def test_a_little_more_is_better_than_no_limit() -> None:
-    spilling = {Form(40): report(40, 64), Form(40, is_lean=True): report(40, 16), Form(48): report(48, 8)}
-    choice = chosen({Form(): report(64), Form(48, is_lean=True): report(46)} | spilling)
-    assert choice.trial.form == Form(48, is_lean=True)
+    spilling = {
+        KernelForm(40): report(40, 64),
+        KernelForm(40, is_lean=True): report(40, 16),
+        KernelForm(48): report(48, 8),
+    }
+    choice = chosen({KernelForm(): report(64), KernelForm(48, is_lean=True): report(46)} | spilling)
+    assert choice.trial.form == KernelForm(48, is_lean=True)
 
 
 def test_much_less_is_better_than_no_limit() -> None:
-    spilling = {Form(most, lean): report(most, 8) for most in (40, 48, 64) for lean in (False, True)}
-    calm = {Form(64, is_lean=True): report(60)}
-    assert chosen({Form(): report(80)} | spilling | calm).trial.form == Form(64, is_lean=True)
+    spilling = {KernelForm(most, lean): report(most, 8) for most in (40, 48, 64) for lean in (False, True)}
+    calm = {KernelForm(64, is_lean=True): report(60)}
+    assert chosen({KernelForm(): report(80)} | spilling | calm).trial.form == KernelForm(64, is_lean=True)
 
 
 def test_the_lean_form_is_no_better_than_one_that_has_no_more_registers() -> None:
-    spilling = {Form(most, lean): report(most, 8) for most in (40, 48) for lean in (False, True)}
-    calm = {Form(64, is_lean=True): report(55)}
-    assert chosen({Form(): report(55)} | spilling | calm).trial.form == Form()
+    spilling = {KernelForm(most, lean): report(most, 8) for most in (40, 48) for lean in (False, True)}
+    calm = {KernelForm(64, is_lean=True): report(55)}
+    assert chosen({KernelForm(): report(55)} | spilling | calm).trial.form == KernelForm()
 
 
 def test_a_kernel_with_nearly_all_registers_is_not_given_fewer() -> None:
-    assert chosen({Form(): report(255, 8), Form(255, is_lean=True): report(255)}, before=248).trial.form == Form(
-        255, is_lean=True
-    )
+    assert chosen(
+        {KernelForm(): report(255, 8), KernelForm(255, is_lean=True): report(255)}, before=248
+    ).trial.form == KernelForm(255, is_lean=True)
 
 
 @pytest.mark.parametrize("header", [".maxnreg 48", ""])
 def test_registers_that_a_kernel_settles_by_itself_stay(header: str) -> None:
     body = "" if header else "setmaxnreg.dec.sync.aligned.u32 40;"
     text = f"{HEADER}.visible .entry kernel() {header}\n{{\n{body}\nret;\n}}\n"
-    chooser = Chooser(Kernel.of(parse(text), "kernel"), LEAN, 0, lambda _: report(40))
-    assert chooser.choose(report(32), report(200)).trial.form == Form()
+    chooser = FormChooser(Kernel.of(parse(text), "kernel"), LEAN, 0, lambda _: report(40))
+    assert chooser.choose(report(32), report(200)).trial.form == KernelForm()
 
 
 HEAVY = toml_probe(
@@ -248,7 +256,7 @@ def prepare(
 ) -> Answer:
     folder.mkdir()
     (folder / "original.bin").write_text(image)
-    preparer = Preparer(probe, Options(), assembler, cache)
+    preparer = Preparer(probe, PrepareOptions(), assembler, cache)
     try:
         return preparer.prepare(folder, "sm_90", name, threads)
     finally:

@@ -12,9 +12,9 @@ from tests.engine.kernels import DATA, entry, inserted, probed, probed_with_site
 from tests.probes.running import result_of
 from tests.ptx.test_wait_loops import ALONE, CUTLASS, FIRST_TRY, GIVES_UP, GUARDED, NVCC, SLEEPS, TRITON, WORKS
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.model import Position
-from tui_probe.engine.positions import parse_positions
 from tui_probe.errors import ProbeFileError
+from tui_probe.probe_model.positions import parse_positions
+from tui_probe.probe_model.probe import Position
 from tui_probe.ptx.parser import parse
 
 if TYPE_CHECKING:

@@ -24,11 +24,11 @@ from tests.probes.running import ESTIMATE, EXAMPLES, KERNELS
 from tests.ptx.corpus import FILES
 from tests.simgpu.device import BASE, Device
 from tests.turns import is_due
-from tui_probe.engine.model import Probe
 from tui_probe.errors import PtxError, SimulationError, UnsupportedKernelError
 from tui_probe.probe_files.loading import built_in_names, load_probe
+from tui_probe.probe_model.probe import Probe
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.prune import prune
+from tui_probe.ptx.references import prune_to_kernel
 from tui_probe.ptx.tree import Function, Module
 from tui_probe.simgpu.executor import Kernel, compile_kernel
 
@@ -114,7 +114,7 @@ def texts() -> Iterator[tuple[str, str]]:
     for source in [*sources, *(file.read_text() for file in FILES)]:
         module = parse(source)
         for entry in module.entries():
-            text = prune(module, entry.name)
+            text = prune_to_kernel(module, entry.name)
             if entry.name not in seen and len(text) < LONGEST and not READS_TIME.search(text):
                 yield entry.name, text
             seen.add(entry.name)

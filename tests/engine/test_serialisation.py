@@ -9,20 +9,20 @@ import pytest
 
 from tests.engine.kernels import DATA, probed, toml_probe
 from tests.engine.test_assemble import tool
-from tui_probe.engine.assemble import Assembler
+from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.kernel_info import note_in
-from tui_probe.engine.options import Options
-from tui_probe.engine.prepare import Preparer
-from tui_probe.engine.serialisation import serialised, yielding_sites
-from tui_probe.engine.toolchain import Tool
+from tui_probe.engine.kernel_cache import PrepareOptions
+from tui_probe.engine.kernel_texts import note_in
+from tui_probe.engine.preparer import Preparer
+from tui_probe.engine.probed_forms import count_serialised, yielding_sites
 from tui_probe.ptx.parser import parse
+from tui_probe.toolchain import Tool
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.engine.answers import Answer
-    from tui_probe.engine.options import Load
+    from tui_probe.engine.kernel_cache import LoadKind
+    from tui_probe.engine.reception import Answer
 
 PROBE = """
 [map.sites]
@@ -64,10 +64,10 @@ def speaking(folder: Path, remark: str, always: int) -> Tool:
     return tool(path, "13.0.1")
 
 
-def prepared(folder: Path, tools: list[Tool], load: Load = "bin") -> Answer:
+def prepared(folder: Path, tools: list[Tool], load: LoadKind = "bin") -> Answer:
     folder.mkdir()
     (folder / "original.bin").write_bytes(ATTENTION.read_bytes() + b"\0")
-    preparer = Preparer(toml_probe(PROBE), Options(load=load), Assembler(tools))
+    preparer = Preparer(toml_probe(PROBE), PrepareOptions(load=load), Assembler(tools))
     try:
         return preparer.prepare(folder, "sm_90", "attn_fwd")
     finally:
@@ -76,7 +76,7 @@ def prepared(folder: Path, tools: list[Tool], load: Load = "bin") -> Answer:
 
 @pytest.mark.parametrize(("remark", "always"), [(REMARK, 0), (INJECTED, 0), (REMARK, 2)])
 @pytest.mark.parametrize("load", ["bin", "ptx"])
-def test_what_would_serialise_is_left_out(tmp_path: Path, remark: str, always: int, load: Load) -> None:
+def test_what_would_serialise_is_left_out(tmp_path: Path, remark: str, always: int, load: LoadKind) -> None:
     folder = tmp_path / "kernel"
     answer = prepared(folder, [speaking(tmp_path, remark, always)], load)
     assert (answer.outcome, answer.text) == ("ok", f"probed.{load}")
@@ -118,8 +118,8 @@ def test_the_real_ptxas_remarks_on_nothing(tmp_path: Path, ptxas: Tool) -> None:
 
 
 def test_remarks_of_ptxas() -> None:
-    assert serialised(REMARK + "ptxas info    : Used 114 registers\n" + INJECTED) == 2
-    assert serialised("ptxas info    : (C7508) Potential Performance Loss: 'setmaxnreg' ignored") == 0
+    assert count_serialised(REMARK + "ptxas info    : Used 114 registers\n" + INJECTED) == 2
+    assert count_serialised("ptxas info    : (C7508) Potential Performance Loss: 'setmaxnreg' ignored") == 0
 
 
 def test_sites_of_yielding_points() -> None:

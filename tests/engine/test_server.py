@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.engine.kernels import BLOCK_SCHED, DATA, HEADER, STORE, toml_probe
-from tui_probe.engine.assemble import Assembler
-from tui_probe.engine.options import Options
+from tui_probe.engine.assembler import Assembler
+from tui_probe.engine.kernel_cache import PrepareOptions
 from tui_probe.engine.server import EngineServer
-from tui_probe.engine.toolchain import Tool
 from tui_probe.errors import LaunchError
 from tui_probe.reasons import because
+from tui_probe.toolchain import Tool
 
 PER_BLOCK = "reduce 0 block record 16 min:u64@0:u64@0 span:u32@8:u32@8:u64@0 same:u32@12:u32@12"
 """How the probe's map is reduced."""
@@ -91,7 +91,7 @@ def without_ptxas(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_kernel_is_prepared(tmp_path: Path, ptxas: Tool) -> None:
     directory = kernel_directory(tmp_path, (HEADER + STORE).encode())
-    options = Options("bin", "store:x", "y")
+    options = PrepareOptions("bin", "store:x", "y")
     with (
         EngineServer(tmp_path / "engine", BLOCK_SCHED, options, Assembler([ptxas])),
         connected(tmp_path / "engine") as hook,
@@ -186,7 +186,7 @@ def test_our_own_mistakes_leave_their_traceback(server: Path, tmp_path: Path, mo
     def mistake(*_: object, **__: object) -> None:
         raise KeyError("mistake")
 
-    monkeypatch.setattr("tui_probe.engine.probed_kernel.insert_probe", mistake)
+    monkeypatch.setattr("tui_probe.engine.insertion.insert_probe", mistake)
     directory = kernel_directory(tmp_path, (HEADER + STORE).encode())
     with connected(server) as hook:
         assert hook.prepare(directory, "store") == ("failed", "KeyError: 'mistake' code engine-defect")
@@ -209,7 +209,9 @@ def test_gpu_that_no_assembler_knows_gets_ptx(tmp_path: Path) -> None:
         "#!/bin/sh\necho \"ptxas fatal   : Value '${2#-arch=}' is not defined for option 'gpu-name'\"\nexit 1\n"
     )
     tool.chmod(0o755)
-    server = EngineServer(tmp_path / "engine", BLOCK_SCHED, Options("bin"), Assembler([Tool(tool, (13, 5), "13.5.37")]))
+    server = EngineServer(
+        tmp_path / "engine", BLOCK_SCHED, PrepareOptions("bin"), Assembler([Tool(tool, (13, 5), "13.5.37")])
+    )
     directory = kernel_directory(tmp_path, (HEADER + STORE).encode())
     with server, connected(tmp_path / "engine") as hook:
         assert hook.prepare(directory, "store", "sm_80") == ("ok", "probed.ptx")
@@ -221,7 +223,7 @@ def test_gpu_that_no_assembler_knows_gets_ptx(tmp_path: Path) -> None:
 
 def test_ptx_for_the_simulated_gpu_is_assembled_all_the_same(tmp_path: Path, ptxas: Tool) -> None:
     directory = kernel_directory(tmp_path, (HEADER + STORE).encode())
-    server = EngineServer(tmp_path / "engine", BLOCK_SCHED, Options("ptx"), Assembler([ptxas]))
+    server = EngineServer(tmp_path / "engine", BLOCK_SCHED, PrepareOptions("ptx"), Assembler([ptxas]))
     with server, connected(tmp_path / "engine") as hook:
         assert hook.prepare(directory, "store") == ("ok", "probed.ptx")
     assert {path.name for path in directory.iterdir()} == FILES
@@ -348,7 +350,7 @@ def test_a_client_that_leaves_in_the_middle_harms_nobody(server: Path, tmp_path:
 
 def test_stopping_finishes_the_assemblies_under_way(tmp_path: Path, ptxas: Tool) -> None:
     directory = kernel_directory(tmp_path, (DATA / "attn_fwd.sm_90a.cubin").read_bytes())
-    server = EngineServer(tmp_path / "engine", BLOCK_SCHED, Options("ptx"), Assembler([ptxas]))
+    server = EngineServer(tmp_path / "engine", BLOCK_SCHED, PrepareOptions("ptx"), Assembler([ptxas]))
     server.start()
     with connected(tmp_path / "engine") as hook:
         assert hook.prepare(directory, "attn_fwd", "sm_90") == ("ok", "probed.ptx")

@@ -11,20 +11,19 @@ import pytest
 
 from tests.engine.kernels import BLOCK_SCHED, HEADER, STORE
 from tests.engine.test_server import connected, kernel_directory
-from tui_probe.engine.assemble import Assembler, AssemblyReport
-from tui_probe.engine.cache import Cache
-from tui_probe.engine.options import Options
+from tui_probe.engine.assembler import Assembler, AssemblyReport
+from tui_probe.engine.cache import Cache, put_file, put_link
+from tui_probe.engine.kernel_cache import PrepareOptions
+from tui_probe.engine.preparer import MultiPreparer
 from tui_probe.engine.server import EngineServer
-from tui_probe.engine.several import Preparers
-from tui_probe.engine.shared_files import link_to, put
-from tui_probe.engine.toolchain import Tool
-from tui_probe.trace.kernels import read_process_log
+from tui_probe.toolchain import Tool
+from tui_probe.trace.kernel_files import read_process_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 NAMES = ("one", "two", "three")
-PROBES = [(replace(BLOCK_SCHED, name=name), Options(folder=name)) for name in NAMES]
+PROBES = [(replace(BLOCK_SCHED, name=name), PrepareOptions(folder=name)) for name in NAMES]
 ANY_BLOCK = replace(BLOCK_SCHED, name="two", about=replace(BLOCK_SCHED.about, every_block=False))
 
 
@@ -45,7 +44,7 @@ class Counting(Assembler):
 def test_the_kernel_without_a_probe_is_assembled_once(tmp_path: Path, ptxas: Tool) -> None:
     assembler = Counting(ptxas)
     directory = kernel_directory(tmp_path, (HEADER + STORE).encode(), "k")
-    preparers = Preparers(PROBES, assembler)
+    preparers = MultiPreparer(PROBES, assembler)
     answers = list(preparers.prepare(directory, "sm_80", "store"))
     preparers.close()
     assert [(answer.outcome, answer.text) for answer in answers] == [("ok", "probed.bin")] * 3
@@ -66,7 +65,7 @@ def test_each_probe_is_found_in_the_cache(tmp_path: Path, ptxas: Tool) -> None:
     counts = []
     for run in ("first", "second"):
         directory = kernel_directory(tmp_path, (HEADER + STORE).encode(), run)
-        preparers = Preparers(PROBES, Assembler([ptxas]), cache)
+        preparers = MultiPreparer(PROBES, Assembler([ptxas]), cache)
         assert [answer.outcome for answer in preparers.prepare(directory, "sm_80", "store")] == ["ok"] * 3
         preparers.close()
         counts.append((preparers.counts.hits, preparers.counts.misses))
@@ -91,7 +90,7 @@ def test_a_form_for_samples_is_made_on_demand(tmp_path: Path, ptxas: Tool) -> No
     cache = Cache(tmp_path / "cache")
     for run in ("first", "second"):
         directory = kernel_directory(tmp_path, (HEADER + STORE).encode(), run)
-        preparers = Preparers([PROBES[0], (ANY_BLOCK, Options(folder="two"))], Assembler([ptxas]), cache)
+        preparers = MultiPreparer([PROBES[0], (ANY_BLOCK, PrepareOptions(folder="two"))], Assembler([ptxas]), cache)
         list(preparers.prepare(directory, "sm_80", "store"))
         answer = preparers.prepare_sampled(1, directory, "sm_80", "store")
         preparers.close()
@@ -105,8 +104,8 @@ def test_a_form_for_samples_is_made_on_demand(tmp_path: Path, ptxas: Tool) -> No
 
 def test_a_server_makes_forms_for_samples(tmp_path: Path) -> None:
     socket = tmp_path / "engine"
-    others = [(ANY_BLOCK, Options(folder="two"))]
-    server = EngineServer(socket, BLOCK_SCHED, Options(folder="one"), assembler=Assembler([]), others=others)
+    others = [(ANY_BLOCK, PrepareOptions(folder="two"))]
+    server = EngineServer(socket, BLOCK_SCHED, PrepareOptions(folder="one"), assembler=Assembler([]), others=others)
     directory = kernel_directory(tmp_path, (HEADER + STORE).encode(), "k")
     for name in ("one", "two"):
         (directory / name).mkdir()
@@ -127,13 +126,13 @@ def test_a_file_is_put_in_the_place_of_what_is_there(tmp_path: Path, there: str 
         path.write_bytes(b"old")
     elif there == "same":
         os.link(made, path)
-    assert link_to(made, path)
+    assert put_link(made, path)
     assert path.samefile(made)
-    put(path, b"new")
+    put_file(path, b"new")
     assert (path.read_bytes(), sorted(each.name for each in tmp_path.iterdir())) == (b"new", ["made", "path"])
 
 
 def test_where_no_link_can_be_made_it_is_said(tmp_path: Path) -> None:
-    assert not link_to(tmp_path / "nothing", tmp_path / "path")
+    assert not put_link(tmp_path / "nothing", tmp_path / "path")
     with pytest.raises(OSError, match="No such file"):
-        put(tmp_path / "nowhere" / "path", b"")
+        put_file(tmp_path / "nowhere" / "path", b"")

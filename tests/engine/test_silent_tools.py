@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.cli.checks import tools
-from tui_probe.engine import toolchain
+from tui_probe import toolchain
+from tui_probe.cli.checks import gpu
 
 
 @pytest.fixture
@@ -19,16 +19,16 @@ def hanging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.chmod(0o755)
     monkeypatch.setattr(toolchain, "candidate_paths", lambda _: iter([path]))
     monkeypatch.setattr(toolchain, "_VERSION_SECONDS", 0.2)
-    monkeypatch.setattr(toolchain, "_silent", set())
+    monkeypatch.setattr(toolchain, "_silent_tools", set())
     return path
 
 
 def test_it_is_asked_once_and_named(hanging: Path, tmp_path: Path) -> None:
     assert toolchain.find_tools() == toolchain.find_tools() == []
     assert (tmp_path / "asked").read_text() == "\n"
-    found = tools.cuda_tool("ptxas", "")
+    found = gpu.cuda_tool("ptxas", "")
     assert (found.state, found.found) == ("warn", f"{hanging} does not answer --version")
-    assert tools.cuda_tool("nvdisasm", "advice").state != "ok"
+    assert gpu.cuda_tool("nvdisasm", "advice").state != "ok"
 
 
 def test_another_one_is_used(hanging: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,4 +39,4 @@ def test_another_one_is_used(hanging: Path, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(toolchain, "_VERSION_SECONDS", 20)
     monkeypatch.setattr(toolchain, "candidate_paths", lambda _: iter([hanging, good]))
     assert [each.path for each in toolchain.find_tools()] == [good]
-    assert tools.cuda_tool("ptxas", "").found == f"12.1.105, {good}; {hanging} does not answer --version"
+    assert gpu.cuda_tool("ptxas", "").found == f"12.1.105, {good}; {hanging} does not answer --version"

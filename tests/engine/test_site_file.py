@@ -8,15 +8,15 @@ import pytest
 
 from tests.engine.kernels import CORPUS, DATA, entry, toml_probe
 from tests.ptx.corpus import CorpusFile
-from tui_probe.analysis.older_sites import OlderSites
+from tui_probe.engine.insertion import build_probed_ptx
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.probed_kernel import with_probe
 from tui_probe.engine.site_file import site_file
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.ptx.images import find_ptx
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import Module
+from tui_probe.records.probed_sites import SitesFromPtx
 from tui_probe.trace.sites import ProbeSites, Site, SiteInstruction, parse_sites
 from tui_probe.trace.source_lines import SourceLine
 
@@ -29,7 +29,7 @@ CUBINS = ("attn_fwd.sm_90a.cubin", "triton_add.sm_90a.cubin")
 
 def written(kernel: Kernel, probe: str, image: bytes = b"") -> ProbeSites:
     """What is read from the file of a kernel with one probe."""
-    notes = with_probe(kernel, PROBES[probe]).notes
+    notes = build_probed_ptx(kernel, PROBES[probe]).notes
     (found,) = parse_sites(site_file(probe, kernel, notes, image).encode())
     assert found.probe == probe
     return found
@@ -49,12 +49,12 @@ def compared(folder: Path, module: Module, image: bytes) -> int:
             continue
         if kernel.bodies != [kernel.entry]:
             continue
-        same_as_parsed(found, OlderSites(folder))
+        same_as_parsed(found, SitesFromPtx(folder))
         number += 1
     return number
 
 
-def same_as_parsed(found: dict[str, ProbeSites], older: OlderSites) -> None:
+def same_as_parsed(found: dict[str, ProbeSites], older: SitesFromPtx) -> None:
     parsed = {(one.line, one.opcode): one for one in older.instructions()}
     for probe in ("dmat", "gmem_bytes_by_line", "inst_mix_by_line", "nan_check"):
         for one in found[probe].instructions():
@@ -125,7 +125,7 @@ def test_all_parts_of_a_file() -> None:
     text += entry(BODY).partition(".address_size 64\n")[2]
     kernel = Kernel.of(parse(text), "kernel")
     probe = toml_probe(PROBE)
-    notes = with_probe(kernel, probe).notes
+    notes = build_probed_ptx(kernel, probe).notes
     (found,) = parse_sites(site_file(probe.name, kernel, notes, b"").encode())
     first = kernel.pruned.splitlines().index("ld.param.u64 %rd1, [a];") + 1
     seven, nine = SourceLine("/src/a b.cu", 7), SourceLine("/src/a b.cu", 9)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.engine.kernels import entry, inserted, toml_probe
+from tui_probe.engine.insertion import probed_kernel
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.probed_kernel import probed_kernel
-from tui_probe.engine.storage import Layout, Storage
 from tui_probe.errors import ProbeFileError
+from tui_probe.probe_model.storage import Layout, Storage
 from tui_probe.ptx.parser import parse
-from tui_probe.trace.kernels import parse_kernel_info
+from tui_probe.trace.kernel_files import parse_kernel_info
 
 if TYPE_CHECKING:
     from collections.abc import Callable

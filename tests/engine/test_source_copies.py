@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.engine.source_copies import SourceCopies
-from tui_probe.engine.source_policy import SourcePolicy
+from tui_probe.engine.source_copies import SourceCopies, SourcePolicy
 from tui_probe.input_limits import SOURCE_FILE
-from tui_probe.trace.source_files import FOLDER, SourceFiles
+from tui_probe.trace.source_lines import SOURCE_FOLDER, SourceFiles
 
 PTX = """.version 8.0
 .target sm_80
@@ -44,7 +43,7 @@ def test_files_that_lines_name_are_copied_and_no_others(tmp_path: Path) -> None:
     files = SourceFiles(trace)
     assert files.lines(str(tmp_path / "one.cu")) == ("// one.cu", "next")
     assert files.lines(str(tmp_path / "two.h")) == ("// two.h", "next")
-    assert sorted(path.name.partition("_")[2] for path in (trace / FOLDER).iterdir()) == ["one.cu", "two.h"]
+    assert sorted(path.name.partition("_")[2] for path in (trace / SOURCE_FOLDER).iterdir()) == ["one.cu", "two.h"]
 
 
 def test_a_relative_path_is_one_of_the_folder_that_the_program_was_started_in(
@@ -64,7 +63,7 @@ def test_what_is_missing_too_large_or_no_text_is_left_out(tmp_path: Path) -> Non
     copies.add(kernel_of(trace, "a", tmp_path / "large.cu", tmp_path / "binary.cu"))
     copies.add(kernel_of(trace, "b", tmp_path / "pipe.cu", tmp_path / "nothing.cu"))
     copies.add(trace / "kernel" / "no such kernel")
-    assert not (trace / FOLDER).exists()
+    assert not (trace / SOURCE_FOLDER).exists()
 
 
 def test_a_file_is_copied_once_as_it_was_first(tmp_path: Path) -> None:

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.engine.source_copies import SourceCopies
-from tui_probe.engine.source_policy import SourcePolicy
-from tui_probe.trace.source_files import FOLDER
+from tui_probe.engine.source_copies import SourceCopies, SourcePolicy
+from tui_probe.trace.source_lines import SOURCE_FOLDER
 
 from .test_source_copies import kernel_of
 
@@ -71,5 +70,5 @@ def test_a_copy_is_as_readable_as_the_file(policy: SourcePolicy, tmp_path: Path)
     all_of_us.chmod(0o644)
     trace = tmp_path / "trace"
     SourceCopies(policy=policy).add(kernel_of(trace, "kernel", mine, all_of_us, "/etc/shadow"))
-    modes = {path.name.partition("_")[2]: path.stat().st_mode & 0o077 for path in (trace / FOLDER).iterdir()}
+    modes = {path.name.partition("_")[2]: path.stat().st_mode & 0o077 for path in (trace / SOURCE_FOLDER).iterdir()}
     assert modes == {"mine.cu": 0, "ours.h": 0o044}

@@ -12,14 +12,14 @@ import pytest
 from tests.pages.measured_example import COALESCED, STORED, STRIDED, STRIDES
 from tests.probes.running import EXAMPLES, result_of
 from tui_probe.cli.main import main
-from tui_probe.engine.in_vain import in_vain
+from tui_probe.engine.function_insertion import source_runs
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.positions import parse_positions
-from tui_probe.engine.source_runs import source_runs
+from tui_probe.engine.refusals import no_match_reason
 from tui_probe.probe_files.loading import load_probe
-from tui_probe.probe_files.start_texts import text_between
+from tui_probe.probe_files.templates import line_range_text
+from tui_probe.probe_model.positions import parse_positions
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.prune import prune
+from tui_probe.ptx.references import prune_to_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +57,7 @@ def test_runs_are_the_instructions_of_the_lines(position: str, expected: Sequenc
 )
 def test_what_a_call_was_inlined_to_came_from_its_line(position: str, calls: set[int]) -> None:
     """Both calls of a function with three barriers, the first of which is in its line 8."""
-    text = prune(parse((EXAMPLES / "softmax.ptx").read_text()), "softmax")
+    text = prune_to_kernel(parse((EXAMPLES / "softmax.ptx").read_text()), "softmax")
     lines = ["", *text.splitlines()]
     found = [line for run in runs(position, text, "softmax") for line in run if "bar.sync" in lines[line]]
     inlined = [int(lines[line - 1].split()[-2]) for line in found]
@@ -78,7 +78,7 @@ def test_opcodes_are_no_files() -> None:
 def spent(folder: Path, position: str) -> int:
     """The cycles that the only warp spends there."""
     path = folder / "between.py"
-    path.write_text(text_between(position))
+    path.write_text(line_range_text(position))
     data = np.zeros(32 * 64, np.float32)
     result = result_of(folder, load_probe(str(path)), STRIDES, data, data.copy(), np.uint32(32), block=(32,))
     return int(result.records(0, np.dtype([("cycles", "<u8")]))["cycles"][0, 0, 0])
@@ -93,12 +93,12 @@ def test_the_time_between_two_lines_is_that_of_the_lines_between(tmp_path: Path)
 def test_check_says_how_many_places_each_part_matched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "strides.ptx").write_text(STRIDES)
     probe = tmp_path / "between.py"
-    probe.write_text(text_between("strides.cu:6-7"))
+    probe.write_text(line_range_text("strides.cu:6-7"))
     assert main(["check", str(probe), str(tmp_path / "strides.ptx")]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["matched", "enter:", "1"] in lines
     assert ["leave:", "1"] in lines
-    probe.write_text(text_between("nowhere.cu:1"))
+    probe.write_text(line_range_text("nowhere.cu:1"))
     assert main(["check", str(probe), str(tmp_path / "strides.ptx")]) == 0
     assert ["matched", "enter:", "0"] in [line.split() for line in capsys.readouterr().out.splitlines()]
 
@@ -117,6 +117,6 @@ def test_check_says_how_many_places_each_part_matched(tmp_path: Path, capsys: py
 )
 def test_a_kernel_without_the_lines_says_what_it_has(position: str, text: str, instead: str, tmp_path: Path) -> None:
     path = tmp_path / "between.py"
-    path.write_text(text_between(position))
+    path.write_text(line_range_text(position))
     kernel = Kernel.of(parse(text), "strides")
-    assert in_vain(load_probe(str(path)), kernel).parameters["positions"] == position + instead
+    assert no_match_reason(load_probe(str(path)), kernel).parameters["positions"] == position + instead

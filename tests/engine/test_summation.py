@@ -16,7 +16,7 @@ from tui_probe.errors import ProbeFileError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tui_probe.engine.model import Probe
+    from tui_probe.probe_model.probe import Probe
 
 DTYPE = np.dtype([("whole", "<u8"), ("long", "<u8"), ("half", "<u4"), ("threads", "<u4")])
 

@@ -23,12 +23,11 @@ from itertools import islice
 from pathlib import Path
 
 from tui_probe.draw import units
-from tui_probe.evals.collected import read_collected, write_collected
-from tui_probe.evals.dmat.answer import KEPT as PICTURES
-from tui_probe.evals.dmat.answer import PROBES, picture_of
-from tui_probe.evals.given import Given
-from tui_probe.evals.registry import FOLDER
-from tui_probe.probekit.kind import Source
+from tui_probe.evals.dmat.answer import ACCESS_PROBES, read_picture
+from tui_probe.evals.dmat.answer import SAVED_PICTURES as PICTURES
+from tui_probe.evals.evaluation import FOLDER
+from tui_probe.evals.inputs import EvaluationInput, read_collected, write_collected
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.locate import is_trace
 
@@ -106,9 +105,9 @@ def copy_trace(trace: Path, target: Path, *, results: bool, of_kernels: Sequence
 def keep_picture(trace: Path, target: Path) -> None:
     """Put the accesses of the first result into the copy of a trace, as ``tui-probe eval dmat`` reads a picture."""
     opened = open_trace(trace)
-    for result in islice(Given("", trace, opened).results(*PROBES), 1):
+    for result in islice(EvaluationInput("", trace, opened).results(*ACCESS_PROBES), 1):
         assert result.problem is None, result.problem
-        picture = picture_of(Source(opened, result.kernel, result.launch), lambda _: None)
+        picture = read_picture(ViewSource(opened, result.kernel, result.launch), lambda _: None)
         (target / PICTURES[0]).write_bytes(gzip.compress(json.dumps(picture).encode(), mtime=0))
 
 

@@ -12,8 +12,8 @@ from tests.bandwidth.made_up import measured, write_result
 from tests.golden import golden
 from tui_probe.draw.spans import plain
 from tui_probe.errors import TraceError
-from tui_probe.evals.collected import Collected, write_collected
-from tui_probe.evals.document import AnswerDocument
+from tui_probe.evals.answer import AnswerDocument
+from tui_probe.evals.inputs import CollectedRun, write_collected
 
 
 def product(n: int, *milliseconds: float) -> str:
@@ -30,7 +30,7 @@ def collected(folder: Path) -> Path:
     )
     result.unlink()
     (folder / "products.txt").write_text(f"[info] trace in x\n{product(100_000, 1.0, 1.1, 0.9)}{product(400_000, 4.0)}")
-    runs = {name: Collected(name, "x", None, f"{name}.txt") for name in ("memories", "products")}
+    runs = {name: CollectedRun(name, "x", None, f"{name}.txt") for name in ("memories", "products")}
     write_collected(folder, runs)
     return folder
 

@@ -12,8 +12,7 @@ from tests.evals.bundle import bundle, without_paths
 from tests.evals.test_latency import write_study
 from tests.evals.test_memory import write as write_sizes
 from tui_probe.cli.main import main
-from tui_probe.evals.collected import Collected, write_collected
-from tui_probe.evals.given import given
+from tui_probe.evals.inputs import CollectedRun, read_inputs, write_collected
 
 
 @pytest.mark.parametrize("name", ["scheduling", "warps"])
@@ -46,10 +45,10 @@ def test_of_a_table_of_ncu_counts_are_kept_and_what_is_left_out_is_told(tmp_path
     derived = '"0","k","sm__ops_path_tensor_src_tf32.sum.per_second","1"\n'
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "x-ncu.csv").write_text("".join(["==PROF== words\n", *rows, derived]))
-    write_collected(tmp_path / "in", {"x-ncu": Collected("x-ncu", "run", None, "x-ncu.csv")})
+    write_collected(tmp_path / "in", {"x-ncu": CollectedRun("x-ncu", "run", None, "x-ncu.csv")})
     bundle(tmp_path / "in", tmp_path / "out")
     assert (tmp_path / "out" / "x-ncu.csv").read_text() == "".join(["==PROF== words\n", *rows])
-    _, notes = given([tmp_path / "out"])
+    _, notes = read_inputs([tmp_path / "out"])
     assert notes == [
         "x-ncu: 1 of 4 lines are left out of its table: rates and means of operations of tensor cores, whose sums are"
         " kept"
@@ -68,7 +67,7 @@ def test_logs_alone_say_what_an_evaluation_of_times_needs(tmp_path: Path) -> Non
 def test_of_a_log_what_was_recorded_is_kept(tmp_path: Path) -> None:
     folder = tmp_path / "memory"
     write_sizes(folder / "m.dmat", "dmat", (64, 4096), said="max memory: 1000")
-    write_collected(folder, {"m.dmat": Collected("m.dmat", "run")})
+    write_collected(folder, {"m.dmat": CollectedRun("m.dmat", "run")})
     before = tui_probe.evaluate("memory", folder).to_dict()
     bundle(folder, tmp_path / "out", results=False, of_kernels=())
     after = tui_probe.evaluate("memory", tmp_path / "out").to_dict()

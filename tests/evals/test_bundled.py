@@ -10,8 +10,8 @@ import tui_probe
 from tests.evals.bundle import PATH, size_of
 from tests.golden import golden
 from tui_probe.draw.spans import plain
-from tui_probe.evals.document import AnswerDocument
-from tui_probe.evals.registry import FOLDER
+from tui_probe.evals.answer import AnswerDocument
+from tui_probe.evals.evaluation import FOLDER
 
 TRACES = FOLDER / "traces"
 BUNDLED = sorted(path.name for path in TRACES.iterdir())

@@ -11,12 +11,11 @@ from typing import Any, Literal
 
 import pytest
 
-from tui_probe.cli.evaluation_run import lacks, run_one
+from tui_probe.cli.evaluation_run import missing_requirement, run_one
 from tui_probe.cli.main import main
 from tui_probe.errors import TraceError
-from tui_probe.evals.collected import Collected, write_collected
 from tui_probe.evals.evaluation import Collection, Setting
-from tui_probe.evals.given import given
+from tui_probe.evals.inputs import CollectedRun, read_inputs, write_collected
 
 SCHEDULING = ["eval", "scheduling", "--run", "--sim"]
 
@@ -73,7 +72,7 @@ def test_what_is_missing_is_left_out(folder: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PATH", str(folder))
 
     def why(collection: Collection, python: str = sys.executable, *, simulated: bool = False) -> str | None:
-        return lacks(collection, Setting(simulated=simulated), python)
+        return missing_requirement(collection, Setting(simulated=simulated), python)
 
     absent = Collection("a", (), modules=("no_such_module",))
     assert f"{sys.executable} has no module no_such_module" in str(why(absent))
@@ -100,12 +99,12 @@ def test_what_is_no_trace_is_kept_as_a_file(
     collection = Collection("a", ("true",), keeps=keeps)
     assert run_one(collection, tmp_path, argparse.Namespace(sim=False, python="python")) is None
     assert (tmp_path / file).read_text() == ("words\n" if keeps == "output" else "ID\n")
-    write_collected(tmp_path, {"a": Collected("a", "x", None, collection.kept_as)})
-    (found,), _ = given([tmp_path])
+    write_collected(tmp_path, {"a": CollectedRun("a", "x", None, collection.kept_as)})
+    (found,), _ = read_inputs([tmp_path])
     assert (found.label, found.path, found.trace) == ("a", tmp_path / file, None)
 
 
 def test_a_record_that_leads_out_of_its_folder_is_refused(tmp_path: Path) -> None:
-    write_collected(tmp_path, {"a": Collected("a", "x", None, "../secret")})
+    write_collected(tmp_path, {"a": CollectedRun("a", "x", None, "../secret")})
     with pytest.raises(TraceError, match="leads out of the folder"):
-        given([tmp_path])
+        read_inputs([tmp_path])

@@ -15,9 +15,8 @@ from tests.trace.make import TraceWriter
 from tui_probe.cli.main import main
 from tui_probe.draw.spans import plain
 from tui_probe.errors import TraceError
-from tui_probe.evals.document import AnswerDocument
-from tui_probe.evals.evaluation import Setting
-from tui_probe.evals.registry import evaluation_named
+from tui_probe.evals.answer import AnswerDocument
+from tui_probe.evals.evaluation import Setting, evaluation_named
 
 
 def of_ncu(name: str, folder: Path, known_as: str) -> Path:

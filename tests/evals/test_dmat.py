@@ -18,10 +18,8 @@ from tests.trace.test_page_map import written
 from tui_probe.cli.main import main
 from tui_probe.draw.spans import plain
 from tui_probe.errors import TraceError
-from tui_probe.evals.document import AnswerDocument
-from tui_probe.evals.evaluation import Setting
-from tui_probe.evals.opening import PROGRAMS
-from tui_probe.evals.registry import evaluation_named
+from tui_probe.evals.answer import AnswerDocument
+from tui_probe.evals.evaluation import PROGRAMS_FOLDER, Setting, evaluation_named
 
 TENSORS = f"""\
 [call]  1  torch.Size([32, 512])  65536  {A}  query  f  a.py:1  torch.float32  4  (512, 1)  {A}
@@ -114,7 +112,7 @@ def test_what_is_missing_is_said(trace: Path) -> None:
 
 
 def test_the_program_can_be_read_and_has_the_kernels_that_are_asked_for() -> None:
-    source = (PROGRAMS / "attention.py").read_text()
+    source = (PROGRAMS_FOLDER / "attention.py").read_text()
     names = {node.name for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)}
     runs = evaluation_named("dmat").collect(Setting())
     assert {run.name for run in runs} == {"triton-128x64", "triton-64x64", "flash", "efficient"}

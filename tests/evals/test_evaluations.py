@@ -12,21 +12,19 @@ import tui_probe
 from tests.evals.schedules import write_fill, write_two_slots
 from tui_probe.cli.main import main, parsers
 from tui_probe.errors import ChoiceError, TraceError, UsageError
-from tui_probe.evals import registry
-from tui_probe.evals.collected import Collected, write_collected
-from tui_probe.evals.evaluation import Setting
-from tui_probe.evals.given import given
-from tui_probe.evals.opening import PROGRAMS, bundled
-from tui_probe.evals.published import compared, published
+from tui_probe.evals import evaluation as evaluation_module
+from tui_probe.evals.answer import compare_published, published_values
+from tui_probe.evals.evaluation import PROGRAMS_FOLDER, Setting, bundled_traces
+from tui_probe.evals.inputs import CollectedRun, read_inputs, write_collected
 from tui_probe.probekit.registry import probe_named
 
 ROOT = Path(tui_probe.__file__).parent
-NAMES = registry.names()
+NAMES = evaluation_module.evaluation_names()
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_evaluation_explains_itself(name: str) -> None:
-    evaluation = registry.evaluation_named(name)
+    evaluation = evaluation_module.evaluation_named(name)
     assert evaluation.name == name
     assert len(evaluation.question) <= 100
     assert evaluation.reading
@@ -36,13 +34,13 @@ def test_an_evaluation_explains_itself(name: str) -> None:
 @pytest.mark.parametrize("simulated", [True, False])
 @pytest.mark.parametrize("name", NAMES)
 def test_runs_can_be_given_on_the_command_line(name: str, simulated: bool) -> None:
-    collections = registry.evaluation_named(name).collect(Setting(simulated=simulated))
+    collections = evaluation_module.evaluation_named(name).collect(Setting(simulated=simulated))
     assert len({each.name for each in collections}) == len(collections)
     for each in collections:
         parsed = parsers("run")[0].parse_args(["run", *each.options, "--", *each.argv])
         assert parsed.ncu or parsed.launches, f"{each.name}: its launches go by a default"
         program = each.argv[1] if len(each.argv) > 1 else ""
-        assert "{programs}" not in program or Path(program.replace("{programs}", str(PROGRAMS))).is_file()
+        assert "{programs}" not in program or Path(program.replace("{programs}", str(PROGRAMS_FOLDER))).is_file()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -62,7 +60,7 @@ def test_what_there_is_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_commands_that_collect_are_told(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["eval", name, "--explain", "--python", "/usr/bin/python3"]) == 0
     shown = capsys.readouterr().out
-    for each in registry.evaluation_named(name).collect(Setting()):
+    for each in evaluation_module.evaluation_named(name).collect(Setting()):
         (line,) = (line for line in shown.splitlines() if line.startswith(f"{each.name}: "))
         words = shlex.split(line.partition(": ")[2])
         assert words[:2] == ["tui-probe", "run"]
@@ -77,11 +75,11 @@ def test_an_unknown_name() -> None:
 def test_without_traces_those_of_the_package_are_used_or_the_command_is_told(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("tui_probe.evals.opening.FOLDER", tmp_path)
+    monkeypatch.setattr("tui_probe.evals.evaluation.FOLDER", tmp_path)
     with pytest.raises(ChoiceError, match="collect: tui-probe eval scheduling --run"):
         tui_probe.evaluate("scheduling")
     write_two_slots_in(tmp_path / "traces" / "scheduling", "plain")
-    assert bundled(registry.evaluation_named("scheduling")) == tmp_path / "traces" / "scheduling"
+    assert bundled_traces(evaluation_module.evaluation_named("scheduling")) == tmp_path / "traces" / "scheduling"
     answer = tui_probe.evaluate("scheduling")
     assert answer.sources == ["traces that come with tui-probe", "plain: GPU on paper, on_paper"]
 
@@ -89,7 +87,7 @@ def test_without_traces_those_of_the_package_are_used_or_the_command_is_told(
 def write_two_slots_in(folder: Path, name: str) -> None:
     write_two_slots(folder / name)
     write_collected(
-        folder, {name: Collected(name, "tui-probe run"), "gone": Collected("gone", "x", "left out: no GPU")}
+        folder, {name: CollectedRun(name, "tui-probe run"), "gone": CollectedRun("gone", "x", "left out: no GPU")}
     )
 
 
@@ -101,17 +99,17 @@ def test_what_was_left_out_when_it_was_collected_is_told(tmp_path: Path) -> None
 
 def test_a_launch_and_a_result_file_stand_for_themselves(tmp_path: Path) -> None:
     write_two_slots(tmp_path / "t")
-    (one,), _ = given([next((tmp_path / "t" / "result").iterdir())])
+    (one,), _ = read_inputs([next((tmp_path / "t" / "result").iterdir())])
     assert [found.label for found in one.results("block_sched")] == ["launch 0"]
-    (other,), _ = given([f"{tmp_path / 't'}:on_paper@0"])
+    (other,), _ = read_inputs([f"{tmp_path / 't'}:on_paper@0"])
     assert [found.label for found in other.results("block_sched")] == ["launch 0"]
-    (none,), _ = given([f"{tmp_path / 't'}@7"])
+    (none,), _ = read_inputs([f"{tmp_path / 't'}@7"])
     assert list(none.results("block_sched")) == []
 
 
 def test_wrong_input_says_what_to_run(tmp_path: Path) -> None:
     write_two_slots(tmp_path / "t")
-    (one,), _ = given([tmp_path / "t"])
+    (one,), _ = read_inputs([tmp_path / "t"])
     assert list(one.results("dmat")) == []
     assert one.why_none("dmat").endswith("the kernel was probed with block_sched: run with -p dmat")
     (tmp_path / "notes.csv").write_text("a,b\n")
@@ -121,11 +119,11 @@ def test_wrong_input_says_what_to_run(tmp_path: Path) -> None:
 
 def test_published_figures_have_sources() -> None:
     for name in NAMES:
-        for figure in published(name).values():
+        for figure in published_values(name).values():
             assert figure.source
             assert figure.hardware
     with pytest.raises(KeyError, match="no such"):
-        compared("scheduling", such=1.0)
+        compare_published("scheduling", such=1.0)
 
 
 def test_what_it_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,11 +13,10 @@ from tests.trace.make import TraceWriter
 from tui_probe.cli.main import main
 from tui_probe.draw.spans import plain
 from tui_probe.errors import TraceError
-from tui_probe.evals.collected import Collected, write_collected
-from tui_probe.evals.document import AnswerDocument
-from tui_probe.evals.evaluation import Setting
-from tui_probe.evals.latency.calls import KEYS
-from tui_probe.evals.registry import evaluation_named
+from tui_probe.evals.answer import AnswerDocument
+from tui_probe.evals.evaluation import Setting, evaluation_named
+from tui_probe.evals.inputs import CollectedRun, write_collected
+from tui_probe.evals.latency.answer import KEYS
 
 
 def line(total: float, call: float, stream: float, operation: str = "gemm") -> str:
@@ -49,8 +48,8 @@ def write_study(folder: Path) -> Path:
     write_calls(folder / "gemm-block_sched", line(120, 10, 95), probe="block_sched")
     write_calls(folder / "gemm-dmat", line(300, 20, 250), probe="dmat")
     (folder / "gemm-ncu.txt").write_text(f"==PROF== words of ncu\n{line(2000, 1900, 95)}\n")
-    runs = {name: Collected(name, "x") for name in ("gemm-original", "gemm-block_sched", "gemm-dmat")}
-    runs["gemm-ncu"] = Collected("gemm-ncu", "x", None, "gemm-ncu.txt")
+    runs = {name: CollectedRun(name, "x") for name in ("gemm-original", "gemm-block_sched", "gemm-dmat")}
+    runs["gemm-ncu"] = CollectedRun("gemm-ncu", "x", None, "gemm-ncu.txt")
     write_collected(folder, runs)
     return folder
 

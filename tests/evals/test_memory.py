@@ -14,8 +14,8 @@ from tests.trace.make import TraceWriter
 from tui_probe.cli.main import main
 from tui_probe.draw.spans import plain
 from tui_probe.errors import TraceError
-from tui_probe.evals.collected import Collected, write_collected
-from tui_probe.evals.document import AnswerDocument
+from tui_probe.evals.answer import AnswerDocument
+from tui_probe.evals.inputs import CollectedRun, write_collected
 
 SIZED = "only the memory of its records was computed code only-sized"
 COUNTED = "its records were only counted code only-counted"
@@ -48,7 +48,7 @@ def study(folder: Path) -> Path:
     write(folder / "llama8b-bs32.dmat", "dmat", (8_000_000, 16), COUNTED, said="max memory: 1000000")
     write(folder / "resnet-bs32.block_sched", "block_sched", (640,), said="max memory: 64000")
     names = [path.name for path in sorted(folder.iterdir())]
-    write_collected(folder, {name: Collected(name, "tui-probe run") for name in names})
+    write_collected(folder, {name: CollectedRun(name, "tui-probe run") for name in names})
     return folder
 
 

@@ -13,11 +13,10 @@ from tests.trace.make import TraceWriter
 from tui_probe.cli.main import main
 from tui_probe.draw.spans import plain
 from tui_probe.errors import TraceError, UsageError
-from tui_probe.evals.collected import Collected, write_collected
-from tui_probe.evals.document import AnswerDocument
-from tui_probe.evals.evaluation import Setting
-from tui_probe.evals.overhead.study import PUBLISHED
-from tui_probe.evals.registry import evaluation_named
+from tui_probe.evals.answer import AnswerDocument
+from tui_probe.evals.evaluation import Setting, evaluation_named
+from tui_probe.evals.inputs import CollectedRun, write_collected
+from tui_probe.evals.overhead.costs import PUBLISHED_STUDY
 
 STUDY = """
 probes = ["block_sched", "dmat"]
@@ -58,8 +57,8 @@ def collected(folder: Path) -> Path:
     write(folder / "flash_attention.block_sched.2", "block_sched", (1.06,), (40, 42))
     write(folder / "flash_attention.dmat.1", "dmat", (6.0,), (40, 60), spills=128)
     write(folder / "my_sum.dmat.1", "dmat", (2.0,), (20, 25))
-    runs = {path.name: Collected(path.name, "tui-probe run") for path in sorted(folder.iterdir())}
-    runs["my_sum.block_sched.1"] = Collected("my_sum.block_sched.1", "x", "left out: there is no sum on the path")
+    runs = {path.name: CollectedRun(path.name, "tui-probe run") for path in sorted(folder.iterdir())}
+    runs["my_sum.block_sched.1"] = CollectedRun("my_sum.block_sched.1", "x", "left out: there is no sum on the path")
     write_collected(folder, runs)
     return folder
 
@@ -171,7 +170,9 @@ command = ["{python}", "{programs}/kernels.py", "attn"]
 def test_the_published_set(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["eval", "overhead", "published.study.toml", "--explain"]) == 0
     assert "\nmax_pooling.dmat.3: tui-probe run" in capsys.readouterr().out
-    names = {run.name.partition(".")[0] for run in evaluation_named("overhead").collect(Setting(files=(PUBLISHED,)))}
+    names = {
+        run.name.partition(".")[0] for run in evaluation_named("overhead").collect(Setting(files=(PUBLISHED_STUDY,)))
+    }
     assert {"GEMM", "stream_K_GEMM", "convolution", "flash_attention", "batch_norm", "max_pooling"} <= names
     assert len(names) == 13
 

@@ -18,8 +18,8 @@ from tests.trace.make_older import write_probe, write_ptx, write_unnamed
 from tui_probe.cli.main import main
 from tui_probe.draw.spans import plain
 from tui_probe.errors import TraceError
-from tui_probe.evals.collected import Collected, write_collected
-from tui_probe.evals.document import AnswerDocument
+from tui_probe.evals.answer import AnswerDocument
+from tui_probe.evals.inputs import CollectedRun, write_collected
 
 
 def test_sums_and_means_on_paper(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def write_study(folder: Path) -> Path:
     write(folder / "persistent", "fill_persistent", 1, persistent)
     write_durations(folder / "durations")
     names = ("plain", "persistent", "durations")
-    write_collected(folder, {name: Collected(name, "tui-probe run") for name in names})
+    write_collected(folder, {name: CollectedRun(name, "tui-probe run") for name in names})
     return folder
 
 

@@ -13,12 +13,12 @@ from tests.evals.schedules import write
 from tests.golden import golden
 from tests.recorded import H200, SIMULATED, unpacked
 from tests.trace.make import block_sched_result
-from tui_probe.analysis.warp_pace import PACE, WARP, Loop, WarpProgress
 from tui_probe.cli.main import main
 from tui_probe.draw.spans import plain
 from tui_probe.errors import TraceError
-from tui_probe.evals.document import AnswerDocument
-from tui_probe.evals.warps.paces import speeds
+from tui_probe.evals.answer import AnswerDocument
+from tui_probe.evals.warps.configurations import block_speeds
+from tui_probe.records.warp_pace import PACE, WARP, Loop, WarpProgress
 
 
 def write_exclusive(directory: Path) -> Path:
@@ -84,7 +84,9 @@ def progress_of(clocks: list[list[list[int]]], starts: list[list[int]]) -> WarpP
 
 
 def test_speeds_are_means_over_the_warps_of_a_block() -> None:
-    found = speeds(progress_of([[[100, 200, 300], [100, 150, 400]], [[50, 60, 80], [50, 60]]], [[90, 90], [40, 40]]))
+    found = block_speeds(
+        progress_of([[[100, 200, 300], [100, 150, 400]], [[50, 60, 80], [50, 60]]], [[90, 90], [40, 40]])
+    )
     assert found is not None
     assert found.progress.tolist() == [25, 75]
     assert found.speed[0].tolist() == [
@@ -95,13 +97,13 @@ def test_speeds_are_means_over_the_warps_of_a_block() -> None:
 
 
 def test_clocks_that_wrap_around_go_on() -> None:
-    found = speeds(progress_of([[[2**32 - 10, 90, 190]]], [[2**32 - 20]]))
+    found = block_speeds(progress_of([[[2**32 - 10, 90, 190]]], [[2**32 - 20]]))
     assert found is not None
     assert found.speed.tolist() == [[10, 10]]
 
 
 def test_without_a_loop_there_are_no_speeds() -> None:
-    assert speeds(progress_of([[[100]]], [[0]])) is None
+    assert block_speeds(progress_of([[[100]]], [[0]])) is None
 
 
 def test_as_text(tmp_path: Path) -> None:

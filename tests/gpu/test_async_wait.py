@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tui_probe.engine.kernel_info import note_in
-from tui_probe.probes.async_wait.analysis import AsyncWaits, analyse, kind_of, of_line
+from tui_probe.engine.kernel_texts import note_in
+from tui_probe.probes.async_wait import AsyncWaits, analyse, kind_of, of_line
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 
@@ -20,7 +20,7 @@ from .conftest import PROGRAMS, Runner
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.analysis.by_line import CountsByLine
+    from tui_probe.records.counter_sums import CountsByLine
     from tui_probe.trace.model import Kernel
 
 TILES, CONSUMERS = 400, 4

@@ -9,7 +9,7 @@ from statistics import median
 import pytest
 
 from tui_probe.probes.block_sched.analysis import BlockSchedule, analyse
-from tui_probe.probes.block_sched.words import schedule_line
+from tui_probe.probes.block_sched.view import schedule_line
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 

@@ -11,10 +11,9 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from tui_probe.probekit.measured import all_measured
-from tui_probe.probes.gmem_bytes import analysis as gmem_bytes
+from tui_probe.probekit.measured import analyse_results
+from tui_probe.probes import gmem_bytes, tensorop_count
 from tui_probe.probes.gmem_sectors import analysis as gmem_sectors
-from tui_probe.probes.tensorop_count import analysis as tensorop_count
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
 
@@ -133,7 +132,7 @@ def figures_of(program: str, runner: Runner, probe: str) -> dict[str, dict[str, 
     found = {}
     for kernel in trace.kernels:
         assert kernel.status == "probed", f"{kernel.name}: {kernel.reason}"
-        (result,) = all_measured(trace, kernel)
+        (result,) = analyse_results(trace, kernel)
         assert result.analysis is not None, result.problem
         found[kernel.name] = {figure.key: figure.value for figure in result.figures}
     return found

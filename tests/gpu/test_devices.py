@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.pages.covered import covered
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.locate import traces_in
+from tui_probe.verdicts.probe_coverage import probe_coverage
 
 from .conftest import PROGRAMS, Runner
 
@@ -55,7 +55,7 @@ def test_collectives_between_gpus(runner: Runner) -> None:
     assert (profiled.outcome.status, profiled.outcome.stdout) == (0, alone.stdout)
     shares = []
     for trace in map(open_trace, traces_in(profiled.trace.parent)):
-        told = covered(trace)
+        told = probe_coverage(trace)
         if told is None:
             continue
         shares.append(told.probed.share)

@@ -14,7 +14,7 @@ from tests.attack.fault_walk import Walk, missing, tools
 from tests.attack.scenarios import Scenario
 from tui_probe.launcher.engine import Engine
 from tui_probe.launcher.options import RunOptions
-from tui_probe.probe_files.choices import choose
+from tui_probe.probe_files.choices import choose_probes
 
 from .conftest import PROGRAMS
 
@@ -46,7 +46,7 @@ def scenario(request: pytest.FixtureRequest, programs: Path, tmp_path: Path) -> 
         command = (str(programs / "unusual"), str(PROGRAMS / "unusual.ptx"), name)
     alone = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     options = RunOptions(command=("true",), probes=("block_sched",), trace_root=tmp_path)
-    engine = Engine(choose(["block_sched"]), options, True, tmp_path / "engine.log")
+    engine = Engine(choose_probes(["block_sched"]), options, True, tmp_path / "engine.log")
     environment = {"TUI_PROBE_ENGINE": str(engine.socket), "TUI_PROBE_DRIVER": "", "TUI_PROBE_LAUNCHES": "all"}
     try:
         yield Scenario(name, environment, command=command, output=alone.stdout, status=alone.returncode)

@@ -9,8 +9,8 @@ from statistics import median
 
 import pytest
 
-from tui_probe.engine.cuda_calls import LIBRARY, Cuda
-from tui_probe.engine.machine_code import find_cubin
+from tui_probe.cuda_driver import DRIVER_LIBRARY, CudaContext
+from tui_probe.engine.image_kernels import find_cubin
 from tui_probe.probes.block_sched.analysis import BlockSchedule, analyse
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.results import read_result
@@ -89,7 +89,7 @@ def test_the_code_that_the_driver_takes_is_the_one_that_is_grafted(order: tuple[
     (tmp_path / "specific.cu").write_text(SPECIFIC)
     codes = [f"-gencode=arch=compute_{arch},code=sm_{arch}" for arch in order]
     subprocess.run([nvcc, "-fatbin", *codes, "-o", "specific.fatbin", "specific.cu"], check=True, cwd=tmp_path)
-    image, cuda = (tmp_path / "specific.fatbin").read_bytes(), Cuda(LIBRARY, 90)
+    image, cuda = (tmp_path / "specific.fatbin").read_bytes(), CudaContext(DRIVER_LIBRARY, 90)
 
     def found(loaded: bytes) -> int:
         place = cuda.allocate(8)

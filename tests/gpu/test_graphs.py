@@ -16,7 +16,7 @@ import pytest
 
 import tests.graphs.programs
 from tests.graphs.cuda_graph import KERNELS
-from tui_probe.analysis.graph_nodes import figures_of
+from tui_probe.pages.graph_times import times_by_graph
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
@@ -41,7 +41,7 @@ def _programs_find_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def told(trace: Trace, name: str) -> None:
     """One line for each graph, for the figures that are kept beside the code."""
-    for figures in figures_of(trace).values():
+    for figures in times_by_graph(trace).values():
         graph = figures.graph
         kernels = [node for node in figures.nodes if node.node.kernel is not None]
         recorded = sum(node.probed > 0 for node in kernels)
@@ -63,7 +63,7 @@ def compare(runner: Runner, command: list[str], name: str, *options: str) -> Tra
 
 def assert_all_recorded(trace: Trace) -> None:
     """Every node whose kernel has a probe has a record, in graphs that were replayed and can have a twin."""
-    for figures in figures_of(trace).values():
+    for figures in times_by_graph(trace).values():
         if not figures.graph.replays or figures.graph.reason is not None:
             continue
         for node in figures.nodes:

@@ -16,21 +16,20 @@ from pathlib import Path
 import pytest
 
 from tests.bench.verdicts import base, built
-from tui_probe.engine.assemble import Assembler
-from tui_probe.engine.cuda_calls import LIBRARY, Cuda
+from tui_probe.binaries.cubin import Cubin
+from tui_probe.cuda_driver import DRIVER_LIBRARY, CudaContext
+from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafts import GraftedKernel, Grafter
+from tui_probe.engine.insertion import probed_kernel
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.model import Probe
-from tui_probe.engine.probed_kernel import probed_kernel
 from tui_probe.probe_files.loading import load_probe
+from tui_probe.probe_model.probe import Probe
+from tui_probe.probes import tensorop_count, what_limits
 from tui_probe.probes.dmat.accesses import read_accesses
-from tui_probe.probes.dmat.table import by_line
+from tui_probe.probes.dmat.coalescing import by_line
 from tui_probe.probes.gmem_sectors import analysis as gmem_sectors
-from tui_probe.probes.tensorop_count import analysis as tensorop_count
-from tui_probe.probes.what_limits import analysis as what_limits
 from tui_probe.ptx.parser import parse
-from tui_probe.sass.cubin import Cubin
-from tui_probe.trace.allocations import LaunchMemory
+from tui_probe.trace.device_memory import LaunchMemory
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Kernel as TracedKernel
 from tui_probe.trace.results import read_result
@@ -99,8 +98,8 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Images]:
 
 
 @pytest.fixture(scope="module")
-def cuda() -> Cuda:
-    return Cuda(LIBRARY, ARCH)
+def cuda() -> CudaContext:
+    return CudaContext(DRIVER_LIBRARY, ARCH)
 
 
 def grafted(images: Images, probe: Probe) -> dict[str, GraftedKernel]:
@@ -126,7 +125,7 @@ def by_ptx(images: Images, probe: Probe, folder: Path) -> dict[str, bytes]:
         return dict(zip(names, pool.map(assembled, names), strict=True))
 
 
-def launched(cuda: Cuda, image: bytes, kernel: str, map_bytes: int = 0) -> tuple[bytes, bytes]:
+def launched(cuda: CudaContext, image: bytes, kernel: str, map_bytes: int = 0) -> tuple[bytes, bytes]:
     """The memory that a kernel leaves behind, and its map."""
     memory = cuda.allocate(MEMORY)
     cuda.write(memory, bytes(range(256)) * (MEMORY // 256) if kernel not in UNORDERED else bytes(MEMORY))
@@ -147,7 +146,9 @@ def sums(content: bytes, probe: Probe) -> Counter[str]:
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_counts_of_warps_are_those_of_ptx(name: str, images: dict[str, Images], cuda: Cuda, tmp_path: Path) -> None:
+def test_counts_of_warps_are_those_of_ptx(
+    name: str, images: dict[str, Images], cuda: CudaContext, tmp_path: Path
+) -> None:
     probe, own = load_probe(name), images[SOURCES[name]]
     grafts, expected_images = grafted(own, probe), by_ptx(own, probe, tmp_path)
     size = WARPS * probe.maps[0].record_bytes
@@ -168,7 +169,7 @@ def test_counts_of_warps_are_those_of_ptx(name: str, images: dict[str, Images], 
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_counts_of_lines_add_up_to_those_of_warps(name: str, images: dict[str, Images], cuda: Cuda) -> None:
+def test_counts_of_lines_add_up_to_those_of_warps(name: str, images: dict[str, Images], cuda: CudaContext) -> None:
     whole, by_line, own = load_probe(name), load_probe(f"{name}_by_line"), images[SOURCES[name]]
     of_warps, of_lines = grafted(own, whole), grafted(own, by_line)
     for kernel, made in of_warps.items():
@@ -298,7 +299,7 @@ def test_records_of_a_library_equal_the_counts_of_sectors(runner: Runner) -> Non
 
 
 @pytest.mark.parametrize("program", sorted(set(SOURCES.values())))
-def test_what_limits_counts_what_other_probes_do(program: str, images: dict[str, Images], cuda: Cuda) -> None:
+def test_what_limits_counts_what_other_probes_do(program: str, images: dict[str, Images], cuda: CudaContext) -> None:
     """By blocks and by instructions; the memory is as without a probe."""
     probe, own = load_probe("what_limits"), images[program]
     others = {name: load_probe(name) for name, of in SOURCES.items() if of == program}

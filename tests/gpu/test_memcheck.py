@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.bench.verdicts import SOURCE
-from tui_probe.pages.covered import why
 from tui_probe.trace.follow import open_trace
+from tui_probe.verdicts.probe_coverage import unprobed_reason
 
 from .conftest import PROGRAMS, Runner
 
@@ -62,7 +62,7 @@ def test_memcheck_finds_nothing(name: str, way: str, probe: str, programs: Path,
     kernels = open_trace(profiled.trace).kernels
     probed = [kernel for kernel in kernels if kernel.launches_probed]
     print(f"GPU-MEMCHECK\t{name}\t{way}\t{probe}\t{errors} errors\t{len(probed)} of {len(kernels)} kernels probed")
-    left = {kernel.name: why(kernel) for kernel in kernels if not kernel.launches_probed}
+    left = {kernel.name: unprobed_reason(kernel) for kernel in kernels if not kernel.launches_probed}
     print("GPU-MEMCHECK", {kernel.way for kernel in probed}, set(left.values()))
     assert (profiled.outcome.status, errors) == (STATUS.get(name, 0), "0"), output[-4000:]
     assert way in {kernel.way for kernel in probed} or not any(kernel.status == "probed" for kernel in kernels)

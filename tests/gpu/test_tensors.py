@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from tui_probe.evals.opening import PROGRAMS as EVALUATED
+from tui_probe.evals.evaluation import PROGRAMS_FOLDER as EVALUATED
+from tui_probe.trace.device_memory import read_tensors
 from tui_probe.trace.follow import open_trace
-from tui_probe.trace.tensors import read_tensors
 
 from .conftest import PROGRAMS, Runner
 

@@ -17,27 +17,26 @@ from tests.recorded import DATA, SIMULATED
 from tui_probe.cli.commands import COMMANDS
 from tui_probe.cli.main import parsers
 from tui_probe.draw.spans import to_ascii
-from tui_probe.engine.model import Level
-from tui_probe.engine.options import Options
+from tui_probe.engine.kernel_cache import PrepareOptions
 from tui_probe.engine.server import EngineServer
-from tui_probe.help import glossary, topics
+from tui_probe.help import document, topics
 from tui_probe.probe_files.loading import load_probe, read_probe
+from tui_probe.probe_model.probe import Level
 from tui_probe.ptx.instruction_classes import CLASSES
 from tui_probe.settings import read_settings
 from tui_probe.simgpu.executor.model import COPY_BYTES_PER_CYCLE, COPY_LATENCY, COSTS, TRY_WAIT_CYCLES, Machine
 from tui_probe.simgpu.protocol import REQUESTS, Status
-from tui_probe.trace.event_readers import READERS
-from tui_probe.trace.events import parse_line
-from tui_probe.trace.kernels import parse_kernel_info
-from tui_probe.trace.process_events import Unknown
+from tui_probe.trace.event_types import Unknown
+from tui_probe.trace.events import READERS, parse_line
+from tui_probe.trace.kernel_files import parse_kernel_info
 from tui_probe.trace.run_info import parse_run_info
 from tui_probe.ui import keys
-from tui_probe.ui.help_pages import page_of
+from tui_probe.ui.help_text import help_page
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_has_a_title_and_reads_on_any_terminal(name: str) -> None:
-    page = page_of(name)
+    page = help_page(name)
     assert page.startswith("# ")
     assert "{{" not in page
     strange = {sign for sign in page if not sign.isascii() and to_ascii(sign) == "?"}
@@ -58,7 +57,7 @@ def test_commands_on_the_pages_can_be_given(name: str, capsys: pytest.CaptureFix
             if words[0] == "tui-probe":
                 parsers(words[1])[0].parse_args(words[1:])  # which exits for what it does not know
     assert capsys.readouterr().err == ""
-    for command, rest in re.findall(r"`tui-probe ([a-z-]+)([^`]*)`", page_of(name)):
+    for command, rest in re.findall(r"`tui-probe ([a-z-]+)([^`]*)`", help_page(name)):
         assert command in COMMANDS, rest
         for option in re.findall(r"--[a-z-]+", rest):
             assert option in options_of(command), f"{command} {option}"
@@ -72,13 +71,13 @@ def options_of(command: str) -> str:
 @pytest.mark.parametrize("name", NAMES)
 def test_options_of_run_exist(name: str) -> None:
     known = options_of("run")
-    for option in re.findall(r"`run (--[a-z-]+)", page_of(name)):
+    for option in re.findall(r"`run (--[a-z-]+)", help_page(name)):
         assert option in known
 
 
 def test_topics_that_pages_lead_to_exist() -> None:
     for name in NAMES:
-        for topic in re.findall(r"tui-probe help ([a-z-]+)", page_of(name)):
+        for topic in re.findall(r"tui-probe help ([a-z-]+)", help_page(name)):
             assert topic in NAMES, name
 
 
@@ -89,7 +88,7 @@ def test_every_line_of_the_event_log_page_is_read() -> None:
 
 
 def test_every_tag_of_the_log_is_explained() -> None:
-    page = page_of("event-log")
+    page = help_page("event-log")
     for tag in READERS:
         assert tag.decode() in page, tag
 
@@ -103,7 +102,7 @@ def test_the_example_of_kernel_info_is_a_recorded_one() -> None:
 
 
 def test_run_json_lists_every_key() -> None:
-    page = page_of("run-json")
+    page = help_page("run-json")
     example = json.loads(blocks("run-json", "json")[0])
     assert parse_run_info(example).cwd == "/home/ada/demo"
     listed = set(re.findall(r"`(\w+)`", "\n".join(line for line in page.splitlines() if line.startswith("|"))))
@@ -125,7 +124,7 @@ def test_the_engine_answers_as_the_page_says(tmp_path: Path) -> None:
     lines = [line.partition("> ")[2] or line.partition("< ")[2] for line in blocks("sockets", "text")[0].splitlines()]
     hello, welcome, prepare, answer = (line.replace("|", "\t") for line in lines)
     prepare = prepare.replace("/tmp/trace/kernel/0_29cd7e", str(folder)).replace("zero_fill", name[1])
-    with EngineServer(tmp_path / "socket", load_probe("block_sched"), Options("ptx")):
+    with EngineServer(tmp_path / "socket", load_probe("block_sched"), PrepareOptions("ptx")):
         connection = socket.socket(socket.AF_UNIX)
         connection.connect(str(tmp_path / "socket"))
         with connection, connection.makefile("rw") as file:
@@ -138,23 +137,23 @@ def test_the_engine_answers_as_the_page_says(tmp_path: Path) -> None:
 
 
 def test_the_simulated_gpus_protocol_is_listed() -> None:
-    page = page_of("sockets")
+    page = help_page("sockets")
     for kind, request in REQUESTS.items():
-        assert f"| {kind} | `{request.__name__.upper()}` |" in page
+        assert f"| {kind} | `{request.__name__.removesuffix('Request').upper()}` |" in page
     for status in Status:
         assert f"| {status.value} | `{status.name}` |" in page
 
 
 def test_the_model_of_time_is_that_of_the_code() -> None:
-    cells = re.findall(r"^\| (.*) \| (\d+) \|$", page_of("simulated-gpu"), re.MULTILINE)
+    cells = re.findall(r"^\| (.*) \| (\d+) \|$", help_page("simulated-gpu"), re.MULTILINE)
     found = sorted(int(cycles) for words, cycles in cells if "SIM" not in words)
     assert found == sorted(COSTS.values())
     machine = Machine()
     asynchronous = (COPY_LATENCY, COPY_BYTES_PER_CYCLE, TRY_WAIT_CYCLES)
     of_blocks = (machine.max_blocks_per_sm, machine.max_threads_per_sm, machine.block_launch_cycles)
     for number in (*of_blocks, *asynchronous):
-        assert re.search(rf"\b{number}\b", page_of("simulated-gpu"))
-    assert f"{machine.sm_count} SMs" in page_of("simulated-gpu")
+        assert re.search(rf"\b{number}\b", help_page("simulated-gpu"))
+    assert f"{machine.sm_count} SMs" in help_page("simulated-gpu")
 
 
 def test_the_probes_of_the_language_page_are_probes() -> None:
@@ -171,7 +170,7 @@ def test_the_probes_of_the_language_page_are_probes() -> None:
 
 
 def test_the_language_page_lists_all_classes() -> None:
-    page = page_of("probe-language")
+    page = help_page("probe-language")
     assert all(f"`{name}`" in page for name in CLASSES)
 
 
@@ -189,10 +188,10 @@ def test_the_example_of_the_settings_is_taken(tmp_path: Path) -> None:
 
 
 def test_the_glossary_is_in_order_and_explains_its_own_words() -> None:
-    page = page_of("glossary")
+    page = help_page("glossary")
     terms = re.findall(r"^\*\*(.+?)\*\*: ", page, re.MULTILINE)
     assert terms == sorted(terms, key=str.lower)
-    entries = glossary.entries(page)
+    entries = document.glossary_entries(page)
     for text in entries.values():
         assert 1 <= len(re.findall(r"[.!](?= |\n|$)", text)) <= 4, text
         for other in re.findall(r": See ([a-z ]+)\.", text):

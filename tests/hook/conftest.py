@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import build_natives
-from tui_probe.launcher.loading import loading
+from tui_probe.launcher.environment import loader_variables
 from tui_probe.reasons import listed_reasons
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -314,7 +314,7 @@ class Host:
     def environment(self, **more: str) -> dict[str, str]:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("TUI_PROBE_")}
         environment |= {
-            **loading({}, self.built.hook),
+            **loader_variables({}, self.built.hook),
             "LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", ""),
             "TUI_PROBE_DRIVER": str(self.built.stub),
             "TUI_PROBE_TRACE_ROOT": str(self.root),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.engine.options import Options
+from tui_probe.engine.kernel_cache import PrepareOptions
 from tui_probe.engine.server import EngineServer
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.trace.follow import open_trace
@@ -58,7 +58,7 @@ def host(built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     monkeypatch.setattr(graft_gate.GraftGate, "closed", lambda *_, **__: None)
     place = Engine.__new__(Engine)
     place.path = tmp_path / "engine.sock"
-    with EngineServer(place.path, load_probe("block_sched"), Options()):
+    with EngineServer(place.path, load_probe("block_sched"), PrepareOptions()):
         yield Host(built, tmp_path, place)
 
 

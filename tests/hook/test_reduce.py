@@ -14,7 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.engine.reduced_maps import reduced_bytes, reduced_size
-from tui_probe.engine.model import FIELD_BYTES, GROUPS, OPERATIONS, Field, ReducedField, Reduction
+from tui_probe.probe_model.probe import (
+    FIELD_BYTES,
+    REDUCTION_GROUPS,
+    REDUCTION_OPERATIONS,
+    Field,
+    ReducedField,
+    Reduction,
+)
 
 from .conftest import Build
 from .object_files import compile_with_hook
@@ -80,7 +87,7 @@ def reductions(draw: st.DrawFn, fields: list[Field], group: str) -> Reduction:
     """One to five fields of what is left, in any order, with a gap at the end at times."""
     made, offset = [], 0
     for number in range(draw(st.integers(1, 5))):
-        operation = draw(st.sampled_from(OPERATIONS))
+        operation = draw(st.sampled_from(REDUCTION_OPERATIONS))
         source = draw(st.sampled_from(fields))
         kind = "u64" if operation == "sum" else source.type
         base = draw(st.sampled_from(fields)) if operation == "span" else None
@@ -97,7 +104,7 @@ def cases(draw: st.DrawFn) -> Case:
     for number, kind in enumerate(types):
         fields.append(Field(f"s{number}", kind, offset))  # type: ignore[arg-type]
         offset += FIELD_BYTES[kind]  # type: ignore[index]
-    reduction = draw(reductions(fields, draw(st.sampled_from(GROUPS[by_warp:]))))
+    reduction = draw(reductions(fields, draw(st.sampled_from(REDUCTION_GROUPS[by_warp:]))))
     blocks, threads = draw(st.integers(1, 20)), draw(st.integers(1, 200))
     slots = -(-threads // 32) if by_warp else threads
     noise = np.random.default_rng(draw(st.integers(0, 2**32)))

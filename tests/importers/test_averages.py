@@ -8,21 +8,19 @@ import numpy as np
 import pytest
 
 from tests.importers.files import details, identity, real, write
-from tui_probe.nsight.analysis.averages import averages
-from tui_probe.nsight.analysis.chosen_launches import Plan, choose
-from tui_probe.nsight.analysis.traffic import traffic
+from tui_probe.nsight.analysis.launch_means import averages, traffic
+from tui_probe.nsight.analysis.launch_selection import IterationPlan, select_launches
 from tui_probe.nsight.importers.ncu import read_ncu
 from tui_probe.nsight.importers.ncu_table import NcuTable
-from tui_probe.nsight.pages.averages_page import averages_page
-from tui_probe.nsight.pages.ncu_pages import NcuReport, kernels_page
-from tui_probe.nsight.pages.traffic_page import traffic_page
+from tui_probe.nsight.pages.memory_pages import traffic_page
+from tui_probe.nsight.pages.ncu_pages import NcuReport, averages_page, kernels_page
 
 
 @pytest.mark.parametrize("name", ["sdpa_flash", "t6_sdpa_flash"])
 def test_the_last_five_calls_of_attention(tmp_path: Path, name: str) -> None:
     """The attention kernel is found among others; launches 6 to 10 are the measured ones."""
     table = read_ncu([real(tmp_path, f"ncu/{name}.csv")])
-    found = list(averages(table, choose(table, Plan(warm_up=3))))
+    found = list(averages(table, select_launches(table, IterationPlan(warm_up=3))))
     assert {each.fate.shape.kernel.partition("<")[0] for each in found} == {"void pytorch_flash::flash_fwd_kernel"}
     assert {each.launches for each in found} == {5}
     for each in found:
@@ -33,7 +31,7 @@ def test_the_last_five_calls_of_attention(tmp_path: Path, name: str) -> None:
 
 def test_values_read_off_the_file(tmp_path: Path) -> None:
     table = read_ncu([real(tmp_path, "ncu/t6_sdpa_flash.csv")])
-    found = {each.metric.name: each for each in averages(table, choose(table, Plan(3, 5)))}
+    found = {each.metric.name: each for each in averages(table, select_launches(table, IterationPlan(3, 5)))}
     assert found["dram__bytes.sum"].mean == 6_357_401.6
     assert found["lts__t_bytes.sum"].mean == 30_250_553.6
     assert found["l1tex__t_bytes.sum"].mean == 55_705_600
@@ -43,9 +41,15 @@ def test_what_was_not_measured_has_no_mean(tmp_path: Path) -> None:
     table = read_ncu([real(tmp_path, "ncu/sdpa_flash.csv")])
     lacking = "Local Memory Spilling Request Overhead"
     assert np.isnan(table.column(lacking)).any()
-    kept = {launch for each in choose(table, Plan(warm_up=3)).loops for launch in each.measured.tolist()}
+    kept = {
+        launch for each in select_launches(table, IterationPlan(warm_up=3)).loops for launch in each.measured.tolist()
+    }
     measured = [value for launch, value in enumerate(table.column(lacking)) if launch in kept and not np.isnan(value)]
-    found = [each for each in averages(table, choose(table, Plan(warm_up=3))) if each.metric.name == lacking]
+    found = [
+        each
+        for each in averages(table, select_launches(table, IterationPlan(warm_up=3)))
+        if each.metric.name == lacking
+    ]
     assert [each.launches for each in found] == ([len(measured)] if measured else [])
 
 
@@ -58,10 +62,10 @@ def once(folder: Path, *, section: bool = True) -> NcuTable:
     return read_ncu([write(folder, text)])
 
 
-@pytest.mark.parametrize("plan", [Plan(), Plan(warm_up=3), Plan(warm_up=3, runs=5)])
-def test_averages_and_traffic_of_single_launches(tmp_path: Path, plan: Plan) -> None:
+@pytest.mark.parametrize("plan", [IterationPlan(), IterationPlan(warm_up=3), IterationPlan(warm_up=3, runs=5)])
+def test_averages_and_traffic_of_single_launches(tmp_path: Path, plan: IterationPlan) -> None:
     table = once(tmp_path)
-    choice = choose(table, plan)
+    choice = select_launches(table, plan)
     assert [(each.fate.shape.kernel, each.launches, each.mean) for each in averages(table, choice)] == [
         ("first", 1, 2e6),
         ("second", 1, 4e6),
@@ -82,5 +86,5 @@ def test_details_without_sections_are_details(tmp_path: Path) -> None:
 
 def test_launches_of_all_kinds_count_where_nothing_repeats(tmp_path: Path) -> None:
     table = read_ncu([real(tmp_path, "h200/ncu/stores.csv")])
-    choice = choose(table, Plan())
+    choice = select_launches(table, IterationPlan())
     assert {each.launches for each in averages(table, choice)} == {len(fate.launches) for fate in choice.fates}

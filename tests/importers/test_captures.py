@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.importers.captures import Capture, Operation, Span, chrome_of, csv_of, random_capture, sqlite_of
 from tui_probe.nsight.importers.nsys import read_nsys
 from tui_probe.nsight.pages.nsys_pages import gaps_page, kernels_page, ranges_page, sums_page, totals_page
-from tui_probe.nsight.pages.nsys_sources import NsysSources
+from tui_probe.nsight.pages.nsys_profile import NsysSources
 
 SEEDS = st.integers(0, 1 << 30)
 
@@ -119,7 +119,7 @@ def test_projections_and_their_kernels(folder: Path, seed: int) -> None:
     for row in page.rows:
         assert page.narrows is not None
         _, only = page.narrows(row)
-        inside = kernels_page(sources.left(only))
+        inside = kernels_page(sources.filtered(only))
         names = sorted(each.name for each in inside.rows)
         numbers = (row.start, row.end, row.kernels, row.graphs, row.busy)
         assert row.stream is not None
@@ -146,7 +146,7 @@ def test_ranges_summed_by_name(folder: Path, seed: int) -> None:
     found = []
     for row in page.rows:
         assert page.narrows is not None
-        names = sorted(each.name for each in kernels_page(sources.left(page.narrows(row)[1])).rows)
+        names = sorted(each.name for each in kernels_page(sources.filtered(page.narrows(row)[1])).rows)
         found.append((row.name, row.calls, row.total, row.p99, row.share, row.kernels + row.graphs, names))
     assert sorted(found) == sorted(expected)
 

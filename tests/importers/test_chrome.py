@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from tui_probe.cli.main import main
 from tui_probe.errors import ImportFileError
-from tui_probe.nsight.importers.chrome_file import is_chrome
+from tui_probe.nsight.importers.input_file import is_chrome, tool_of
 from tui_probe.nsight.importers.nsys import read_nsys
-from tui_probe.nsight.importers.which_tool import tool_of
 from tui_probe.nsight.pages.nsys_pages import kernels_page, ranges_page, totals_page
-from tui_probe.nsight.pages.nsys_sources import NsysSources
+from tui_probe.nsight.pages.nsys_profile import NsysSources
 from tui_probe.nsight.pages.opening import open_imported
 
 
@@ -96,7 +95,7 @@ def test_scopes_of_proton_are_ranges(tmp_path: Path) -> None:
     ]
     assert page.narrows is not None
     _, only = page.narrows(page.rows[1])
-    assert [row.name for row in totals_page(found.left(only)).rows] == ["a", "b"]
+    assert [row.name for row in totals_page(found.filtered(only)).rows] == ["a", "b"]
 
 
 def test_times_are_exact_to_a_nanosecond(tmp_path: Path) -> None:

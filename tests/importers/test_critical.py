@@ -10,61 +10,67 @@ import pytest
 
 from tests.importers.files import real
 from tui_probe.cli.main import main
-from tui_probe.nsight.analysis.chosen_launches import FIND_OUT, choose, iterated_shapes
-from tui_probe.nsight.analysis.critical import Critical, bound_of, critical, data_type
-from tui_probe.nsight.analysis.kernel_figures import KernelFigures, figures_of
-from tui_probe.nsight.analysis.kernel_names import function_of, matched
-from tui_probe.nsight.analysis.launch_groups import Shape
-from tui_probe.nsight.analysis.sectors import Tensor, Verdict, verdict_of
-from tui_probe.nsight.analysis.traffic import durations
+from tui_probe.nsight.analysis.critical import (
+    Critical,
+    ExpectedTensor,
+    SectorMatch,
+    bound_of,
+    compare_sectors,
+    critical,
+    data_type,
+)
+from tui_probe.nsight.analysis.kernel_groups import Shape, function_name, match_kernels
+from tui_probe.nsight.analysis.kernel_metrics import KernelMetrics, metrics_of
+from tui_probe.nsight.analysis.launch_means import durations
+from tui_probe.nsight.analysis.launch_selection import AUTOMATIC, iterated_shapes, select_launches
 from tui_probe.nsight.importers.ncu import read_ncu
 
-ATTENTION = Tensor(length=2048, width=64, dtype="fp16", heads=8, batch=2)
+ATTENTION = ExpectedTensor(length=2048, width=64, dtype="fp16", heads=8, batch=2)
 
 
-def kernel(name: str, **figures: object) -> KernelFigures:
-    return KernelFigures(Shape(name, (4, 1, 1), (64, 1, 1)), "ncu", "x.csv", 1, **figures)  # type: ignore[arg-type]
+def kernel(name: str, **figures: object) -> KernelMetrics:
+    return KernelMetrics(Shape(name, (4, 1, 1), (64, 1, 1)), "ncu", "x.csv", 1, **figures)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("dtype", "sectors"), [("fp32", 65536), ("bf16", 32768)])
 def test_the_tensor_of_a_language_model(dtype: str, sectors: int) -> None:
-    tensor = Tensor(length=128, width=4096, dtype=dtype)
+    tensor = ExpectedTensor(length=128, width=4096, dtype=dtype)
     assert (tensor.sectors, tensor.elements) == (sectors, 524288)
 
 
 def test_attention_in_32_heads_stores_its_row_sums_too() -> None:
-    tensor = Tensor(length=128, width=128, dtype="bf16", heads=32)
+    tensor = ExpectedTensor(length=128, width=128, dtype="bf16", heads=32)
     assert (tensor.sectors, tensor.sectors_with_row_sums) == (32768, 33280)
-    assert verdict_of(33280, tensor) == "with row sums"
+    assert compare_sectors(33280, tensor) == "with row sums"
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "int64"])
 def test_an_array_has_no_row_sums_but_strides(dtype: str) -> None:
-    array = Tensor(length=8192, width=1, dtype=dtype)
+    array = ExpectedTensor(length=8192, width=1, dtype=dtype)
     assert array.sectors_with_row_sums is None
-    assert verdict_of(2 * array.sectors, array) == "within"
+    assert compare_sectors(2 * array.sectors, array) == "within"
 
 
 @pytest.mark.parametrize(
     ("sectors", "verdict"),
     [(32768, "equal"), (32767, "below"), (40000, "within"), (524288, "within"), (524800, "above"), (None, None)],
 )
-def test_verdicts(sectors: float | None, verdict: Verdict | None) -> None:
-    assert verdict_of(sectors, Tensor(length=128, width=4096, dtype="bf16")) == verdict
+def test_verdicts(sectors: float | None, verdict: SectorMatch | None) -> None:
+    assert compare_sectors(sectors, ExpectedTensor(length=128, width=4096, dtype="bf16")) == verdict
 
 
 def test_the_two_stores(tmp_path: Path) -> None:
-    coalesced, strided, saxpy = figures_of(read_ncu([real(tmp_path, "ncu/vec_metrics.csv")]))
+    coalesced, strided, saxpy = metrics_of(read_ncu([real(tmp_path, "ncu/vec_metrics.csv")]))
     assert (coalesced.launches, coalesced.store_requests, coalesced.sectors_per_store) == (3, 256, 4)
     assert (strided.store_sectors, strided.sectors_per_store) == (2048, 8)
     assert (saxpy.load_requests, saxpy.sectors_per_load) == (1024, 4)
     assert coalesced.sectors_per_load is None
 
 
-def found(path: Path, tensor: Tensor | None = ATTENTION) -> Critical:
+def found(path: Path, tensor: ExpectedTensor | None = ATTENTION) -> Critical:
     table = read_ncu([path])
-    iterated = iterated_shapes(table, choose(table, FIND_OUT), durations(table), FIND_OUT)
-    return critical(figures_of(table), tensor, iterated)
+    iterated = iterated_shapes(table, select_launches(table, AUTOMATIC), durations(table), AUTOMATIC)
+    return critical(metrics_of(table), tensor, iterated)
 
 
 @pytest.mark.parametrize(
@@ -78,12 +84,12 @@ def found(path: Path, tensor: Tensor | None = ATTENTION) -> Critical:
 )
 @pytest.mark.parametrize("tensor", [ATTENTION, None], ids=["tensor", "no tensor"])
 def test_the_critical_kernel_of_attention(
-    tmp_path: Path, backend: str, name: str, verdict: str, tensor: Tensor | None
+    tmp_path: Path, backend: str, name: str, verdict: str, tensor: ExpectedTensor | None
 ) -> None:
     result = found(real(tmp_path, f"h200/ncu/attention_{backend}.csv"), tensor)
     assert result.kernel is not None
     assert name in result.kernel.shape.kernel
-    assert verdict_of(result.kernel.store_sectors, ATTENTION) == verdict
+    assert compare_sectors(result.kernel.store_sectors, ATTENTION) == verdict
     assert len(result.steps) == 4
 
 
@@ -102,7 +108,7 @@ def test_types_by_operations_then_name_then_arithmetic() -> None:
 
 
 def test_constants_of_the_card_are_no_instructions(tmp_path: Path) -> None:
-    coalesced, _, saxpy = figures_of(read_ncu([real(tmp_path, "ncu/vec_raw.csv")]))
+    coalesced, _, saxpy = metrics_of(read_ncu([real(tmp_path, "ncu/vec_raw.csv")]))
     assert data_type(coalesced) is None
     assert saxpy.arithmetic["fp32"] > 0
     assert saxpy.arithmetic["fp64"] == 0
@@ -145,13 +151,13 @@ def test_nothing_tells() -> None:
     ],
 )
 def test_the_function_of_a_name(name: str, function: str) -> None:
-    assert function_of(name) == function
+    assert function_name(name) == function
 
 
 def test_names_of_two_tools() -> None:
     shapes = [Shape(name, None, None) for name in ("f<(int)4>(T1 *)", "g(int *)", "h<1>()", "h<2>()")]
     others = [Shape(name, None, None) for name in ("g(int*)", "void f<4>(int*)", "void h<1>()", "void h<2>()", "k")]
-    pairs = matched(shapes, others, lambda shape: shape)
+    pairs = match_kernels(shapes, others, lambda shape: shape)
     assert pairs[:2] == [(shapes[0], others[1]), (shapes[1], others[0])]
     assert pairs[2:] == [(shapes[2], None), (shapes[3], None), (None, others[2]), (None, others[3]), (None, others[4])]
 

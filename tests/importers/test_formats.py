@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from tui_probe.cli.import_command import TOOLS
-from tui_probe.nsight.importers.formats import FORMATS
-from tui_probe.nsight.importers.nsys_csv_reports import KINDS
-from tui_probe.ui.help_pages import page_of
+from tui_probe.nsight.importers.formats import FORMATS, REPORT_KINDS
+from tui_probe.ui.help_text import help_page
 
 
 def test_help_names_every_format_and_report() -> None:
-    page = page_of("nsight")
+    page = help_page("nsight")
     for each in FORMATS:
         row = next(line for line in page.splitlines() if each.made_with in line)
         assert each.versions in row
-    assert all(kind.name in page for kind in KINDS)
+    assert all(kind.name in page for kind in REPORT_KINDS)
 
 
 def test_every_tool_has_a_format() -> None:

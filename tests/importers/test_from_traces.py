@@ -13,17 +13,15 @@ from tests.probes.test_report import Writer
 from tests.trace.make import result_bytes
 from tui_probe.cli.main import main
 from tui_probe.nsight.analysis.critical import data_type, operations_per_byte
-from tui_probe.nsight.analysis.kernel_figures import COUNTED
+from tui_probe.nsight.analysis.kernel_metrics import COUNTED
 from tui_probe.nsight.importers.ncu import read_ncu
-from tui_probe.nsight.pages.critical_rows import CriticalRow
-from tui_probe.nsight.pages.from_traces import figures_of_traces
-from tui_probe.nsight.pages.ncu_report import Sources, ncu_page
-from tui_probe.nsight.pages.sectors_page import SectorRow, sector_rows
+from tui_probe.nsight.pages.critical_page import CriticalRow
+from tui_probe.nsight.pages.memory_pages import SectorRow, sector_rows
+from tui_probe.nsight.pages.opening import NcuSources, ncu_page
+from tui_probe.nsight.pages.trace_counters import metrics_of_traces
 from tui_probe.pages.table_page import TablePage
-from tui_probe.probes.gmem_bytes import analysis as gmem_bytes
+from tui_probe.probes import gmem_bytes, inst_mix, tensorop_count
 from tui_probe.probes.gmem_sectors import analysis as gmem_sectors
-from tui_probe.probes.inst_mix import analysis as inst_mix
-from tui_probe.probes.tensorop_count import analysis as tensorop_count
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
@@ -46,7 +44,7 @@ def stores_trace(folder: Path, sectors: int = 4) -> Trace:
 
 def rows_of(tmp_path: Path, trace: Trace) -> list[SectorRow]:
     table = read_ncu([real(tmp_path, "ncu/vec_metrics.csv")])
-    return sector_rows(table, figures_of_traces([trace]), None)
+    return sector_rows(table, metrics_of_traces([trace]), None)
 
 
 def test_the_probe_counts_what_ncu_counts(tmp_path: Path) -> None:
@@ -65,7 +63,7 @@ def test_differences_are_marked(tmp_path: Path) -> None:
     trace = stores_trace(tmp_path, sectors=5)
     assert [row.differences for row in rows_of(tmp_path, trace)[:4]] == [["store_sectors"], ["store_sectors"], [], []]
     table = read_ncu([real(tmp_path, "ncu/vec_metrics.csv")])
-    text = "\n".join(ncu_page("sectors", Sources(table, [trace])).text(200))
+    text = "\n".join(ncu_page("sectors", NcuSources(table, [trace])).text(200))
     assert "store sectors differ from probes" in text
     assert "= probes" in text
 
@@ -103,7 +101,7 @@ def product(tmp_path: Path) -> list[Trace]:
 
 
 def test_traces_of_several_probes_complete_each_other(product: list[Trace]) -> None:
-    gemm, copy = figures_of_traces(product)
+    gemm, copy = metrics_of_traces(product)
     assert gemm.shape.kernel == "gemm"
     assert gemm.tensor_operations == 2 * 4096 * 6
     assert gemm.requested_bytes == 6 * 1024
@@ -117,7 +115,7 @@ def test_traces_of_several_probes_complete_each_other(product: list[Trace]) -> N
 
 
 def test_counted_operations_give_the_critical_kernel(product: list[Trace]) -> None:
-    page = ncu_page("critical", Sources(None, product))
+    page = ncu_page("critical", NcuSources(None, product))
     assert [(row.figures.shape.kernel, row.is_critical) for row in page.rows] == [("gemm", True), ("copy", False)]
     text = "\n".join(page.text(100))
     assert "which use tensor cores: 1 of 2" in text
@@ -126,7 +124,7 @@ def test_counted_operations_give_the_critical_kernel(product: list[Trace]) -> No
 
 def beside_ncu(folder: Path, product: list[Trace], **gemm: str) -> TablePage[CriticalRow]:
     """The page of those traces and of a file of ncu with the same kernels; ``gemm`` are values of the product."""
-    grid, block = (f"({', '.join(map(str, side))})" for side in figures_of_traces(product)[0].shape[1:])
+    grid, block = (f"({', '.join(map(str, side))})" for side in metrics_of_traces(product)[0].shape[1:])
     assert grid != block
     names = {
         "activity": "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
@@ -141,7 +139,7 @@ def beside_ncu(folder: Path, product: list[Trace], **gemm: str) -> TablePage[Cri
         )
         for number, (kernel, values) in enumerate(of.items())
     ]
-    return ncu_page("critical", Sources(read_ncu([write(folder, details(launches))]), product))
+    return ncu_page("critical", NcuSources(read_ncu([write(folder, details(launches))]), product))
 
 
 def test_the_critical_kernel_of_ncu_and_of_probes_side_by_side(tmp_path: Path, product: list[Trace]) -> None:
@@ -180,7 +178,7 @@ def test_traces_without_counts_say_what_to_run(tmp_path: Path) -> None:
     writer.start()
     table = read_ncu([real(tmp_path, "ncu/vec_metrics.csv")])
     for page in ("sectors", "critical"):
-        notes = ncu_page(page, Sources(table, [open_trace(writer.directory)])).words.notes  # type: ignore[arg-type]
+        notes = ncu_page(page, NcuSources(table, [open_trace(writer.directory)])).words.notes  # type: ignore[arg-type]
         assert any("-p gmem_sectors" in note for note in notes)
 
 
@@ -190,5 +188,5 @@ def test_launches_that_were_cut_off_do_not_count(tmp_path: Path) -> None:
     writer.counting_kernel(0, "saxpy", "gmem_sectors", gmem_sectors.RECORD)
     writer.counts(0, gmem_sectors.RECORD, lost=3, store_requests=1, store_sectors=4)
     writer.counts(0, gmem_sectors.RECORD, store_requests=1, store_sectors=4)
-    (figures,) = figures_of_traces([open_trace(writer.directory)])
+    (figures,) = metrics_of_traces([open_trace(writer.directory)])
     assert (figures.launches, figures.store_requests) == (1, 6)

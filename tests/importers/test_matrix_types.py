@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.importers.files import REAL
-from tui_probe.nsight.analysis.matrix_types import matrix_types, matrix_types_of
+from tui_probe.nsight.analysis.critical import matrix_types, matrix_types_of
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from tests.importers.files import real
 from tui_probe.cli.main import main
-from tui_probe.nsight.analysis.name_search import names_meant
+from tui_probe.nsight.analysis.kernel_groups import search_names
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from tui_probe.nsight.analysis.name_search import names_meant
     ],
 )
 def test_whole_words_come_before_parts(text: str, meant: set[str]) -> None:
-    assert names_meant(["Step 40", "Step 40 to 50", "Step 400 to 410", "[step]"], text) == meant
+    assert search_names(["Step 40", "Step 40 to 50", "Step 400 to 410", "[step]"], text) == meant
 
 
 @pytest.mark.parametrize("page", ["totals", "kernels", "ranges", "gaps"])

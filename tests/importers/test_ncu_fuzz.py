@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 
 from tests.importers.files import DETAILS, IDENTITY, REAL, details, identity, line
 from tui_probe.errors import ImportFileError
-from tui_probe.nsight.analysis.chosen_launches import Plan
-from tui_probe.nsight.analysis.kernel_figures import COUNTED, TENSOR_ACTIVITY
-from tui_probe.nsight.analysis.sectors import Tensor
+from tui_probe.nsight.analysis.critical import ExpectedTensor
+from tui_probe.nsight.analysis.kernel_metrics import COUNTED, TENSOR_ACTIVITY
+from tui_probe.nsight.analysis.launch_selection import IterationPlan
 from tui_probe.nsight.importers.ncu import read_ncu
-from tui_probe.nsight.importers.numbers import number_of, point_of
-from tui_probe.nsight.importers.quantities import base_unit
-from tui_probe.nsight.pages.choices import NCU_PAGES
-from tui_probe.nsight.pages.ncu_report import Sources, ncu_page
+from tui_probe.nsight.importers.ncu_table import base_unit, decimal_point, parse_number
+from tui_probe.nsight.pages.explanations import NCU_PAGES
+from tui_probe.nsight.pages.opening import NcuSources, ncu_page
 from tui_probe.pages.table_page import page_lines
 
 RECORDED = (REAL / "ncu" / "vec_metrics.csv").read_bytes()
@@ -64,13 +63,13 @@ LAUNCHES = st.lists(
     min_size=1,
     max_size=12,
 )
-PLANS = st.builds(Plan, st.none() | st.integers(0, 4), st.none() | st.integers(1, 4), st.just(("none",)))
-TENSORS = st.none() | st.just(Tensor(length=16, width=8, dtype="bf16"))
+PLANS = st.builds(IterationPlan, st.none() | st.integers(0, 4), st.none() | st.integers(1, 4), st.just(("none",)))
+TENSORS = st.none() | st.just(ExpectedTensor(length=16, width=8, dtype="bf16"))
 
 
 @given(LAUNCHES, PLANS, TENSORS)
 def test_every_page_of_any_table_can_be_drawn(
-    launches: list[tuple[str, str, dict[tuple[str, str, str], str]]], plan: Plan, tensor: Tensor | None
+    launches: list[tuple[str, str, dict[tuple[str, str, str], str]]], plan: IterationPlan, tensor: ExpectedTensor | None
 ) -> None:
     text = details((identity(n, kernel, grid=grid), values) for n, (kernel, grid, values) in enumerate(launches))
     with TemporaryDirectory() as folder:
@@ -79,7 +78,7 @@ def test_every_page_of_any_table_can_be_drawn(
         table = read_ncu([path])
     assert len(table.launches) == len(launches)
     for name in NCU_PAGES:
-        page = ncu_page(name, Sources(table, (), plan, tensor))
+        page = ncu_page(name, NcuSources(table, (), plan, tensor))
         for form in ("table", "json", "csv", "md"):
             assert list(page_lines(page, form, width=80)) or form == "csv"
         assert all(line is not None for line in page.lines(80))
@@ -103,9 +102,9 @@ def test_a_recorded_file_that_was_damaged(start: int, length: int, instead: byte
 
 @given(st.text(), st.sampled_from(".,"))
 def test_any_text_is_a_number_or_none(text: str, point: str) -> None:
-    point_of([text])
+    decimal_point([text])
     base_unit(text)
-    number_of(text, point)
+    parse_number(text, point)
 
 
 @given(st.integers(0, 10**12), st.integers(0, 99), st.booleans())
@@ -113,7 +112,7 @@ def test_numbers_are_read_back(whole: int, hundredths: int, swapped: bool) -> No
     text = f"{whole:,}.{hundredths:02d}"
     if swapped:
         text = text.translate(str.maketrans(",.", ".,"))
-    assert number_of(text, point_of([text])) == float(f"{whole}.{hundredths:02d}")
+    assert parse_number(text, decimal_point([text])) == float(f"{whole}.{hundredths:02d}")
 
 
 @given(st.lists(st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\r\n\0"), max_size=10), min_size=1))

@@ -13,13 +13,13 @@ import pytest
 from tests.importers.fake_report import Action, Metric, Package, Place, launch
 from tests.importers.files import details, identity, write
 from tui_probe.errors import ImportFileError
-from tui_probe.nsight.analysis.source_counts import by_line
+from tui_probe.nsight.analysis.launch_means import by_line
+from tui_probe.nsight.importers.input_file import tool_of
 from tui_probe.nsight.importers.ncu import read_ncu
 from tui_probe.nsight.importers.ncu_table import NcuTable
-from tui_probe.nsight.importers.which_tool import tool_of
 from tui_probe.nsight.pages import source_page
 from tui_probe.nsight.pages.ncu_pages import NcuReport
-from tui_probe.nsight.pages.ncu_report import Sources, ncu_page
+from tui_probe.nsight.pages.opening import NcuSources, ncu_page
 from tui_probe.nsight.pages.source_page import lines_page, probed_lines
 from tui_probe.probekit.lines import LineRow
 from tui_probe.trace.follow import open_trace
@@ -49,9 +49,9 @@ def test_pages_of_a_report(monkeypatch: pytest.MonkeyPatch, report: Path) -> Non
     ]
     assert (table.column(TIME, unit="ns").tolist(), table.column(BYTES).tolist()) == ([2500, 2500], [4000, 4000])
     assert "Prefer" in table.words.values()
-    (traffic,) = ncu_page("traffic", Sources(table)).record()["traffic"]
+    (traffic,) = ncu_page("traffic", NcuSources(table)).record()["traffic"]
     assert (traffic["dram_bytes"], traffic["time_ns"]) == (8000, 5000)
-    assert len(ncu_page("averages", Sources(table)).rows) == 2 * 8
+    assert len(ncu_page("averages", NcuSources(table)).rows) == 2 * 8
 
 
 def test_report_without_the_package_says_what_to_do(monkeypatch: pytest.MonkeyPatch, report: Path) -> None:
@@ -96,14 +96,14 @@ def counted(executed: float = 8) -> Action:
 def test_counters_of_lines_and_instructions(monkeypatch: pytest.MonkeyPatch, report: Path) -> None:
     recorded(monkeypatch, Package([counted(8), counted(16)]))
     table = read_ncu([report])
-    lines = ncu_page("lines", Sources(table)).record()["lines"]
+    lines = ncu_page("lines", NcuSources(table)).record()["lines"]
     keys = ("place", "samples", "stall_reason", "executed", "requests", "sectors", "ideal")
     assert [tuple(row[key] for key in keys) for row in lines] == [
         ("k.cu:6", 33, "long_scoreboard", 24, 24, 144, 96),
         ("k.cu:5", 1, "wait", 12, None, 0, None),
         (None, 0, None, 12, None, None, None),
     ]
-    sass = ncu_page("sass", Sources(table)).record()["sass"]
+    sass = ncu_page("sass", NcuSources(table)).record()["sass"]
     assert [(row["offset"], row["instruction"], row["executed"]) for row in sass] == [
         (16 * place, " ".join(text.split()), 12) for place, (text, _) in enumerate(CODE.values())
     ]
@@ -116,7 +116,7 @@ def test_counts_of_a_probe_stand_beside_those_of_ncu(monkeypatch: pytest.MonkeyP
             found = {"requests": requests, "sectors": sectors}
             yield SimpleNamespace(kernel=kernel, row=LineRow(1, SourceLine("elsewhere/k.cu", line), found))
 
-    monkeypatch.setattr(source_page, "kernel_lines", lines_of)
+    monkeypatch.setattr(source_page, "measured_lines", lines_of)
     recorded(monkeypatch, Package([counted()]))
     page = source_page.lines_page(NcuReport(read_ncu([report])), [SimpleNamespace()])  # type: ignore[list-item]
     assert [(row.place, row.differences) for row in page.rows] == [
@@ -137,7 +137,7 @@ def test_probe_counts_of_template_instances_and_of_repeated_traces_stay_apart(
             kernel = SimpleNamespace(demangled=name, index=index)
             yield SimpleNamespace(kernel=kernel, row=LineRow(1, SourceLine("/src/k.cu", 6), found))
 
-    monkeypatch.setattr(source_page, "kernel_lines", lines_of)
+    monkeypatch.setattr(source_page, "measured_lines", lines_of)
     launches = [replace(counted(), kernel=name) for name in ("void k<int>(int *)", "void k<long>(long *)")]
     recorded(monkeypatch, Package(launches))
     traces = [SimpleNamespace(), SimpleNamespace()]
@@ -148,7 +148,7 @@ def test_probe_counts_of_template_instances_and_of_repeated_traces_stay_apart(
 
 def test_csv_has_no_counters_of_instructions(tmp_path: Path) -> None:
     text = details([(identity(0, "f"), {("", TIME, "ns"): "1"})])
-    page = ncu_page("lines", Sources(read_ncu([write(tmp_path, text)])))
+    page = ncu_page("lines", NcuSources(read_ncu([write(tmp_path, text)])))
     assert "--section SourceCounters" in "\n".join(page.words.notes)
 
 
@@ -197,5 +197,5 @@ def test_lines_of_a_report_and_a_trace_of_one_program_are_equal() -> None:
     assert counted == {line: counts[:2] for line, counts in access_counts(table).items()}
     page = lines_page(NcuReport(table), [trace])
     assert page.words.found == ["5 lines beside a probe, 0 of them differ"]
-    sectors = ncu_page("sectors", Sources(table, [trace])).record()["sectors"]
+    sectors = ncu_page("sectors", NcuSources(table, [trace])).record()["sectors"]
     assert [row["differences"] for row in sectors] == [[]] * 6

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tests.importers.files import real
-from tui_probe.nsight.analysis.launch_gaps import gaps
 from tui_probe.nsight.analysis.projection import innermost, project
+from tui_probe.nsight.analysis.stream_times import gaps
 from tui_probe.nsight.importers.nsys import read_nsys
 from tui_probe.nsight.importers.nsys_model import NsysReport
 

@@ -11,10 +11,9 @@ from tests.importers.export import CALL, KERNEL, PROCESS, Table, call, kernel, s
 from tui_probe.errors import ImportFileError
 from tui_probe.nsight.importers.nsys import read_nsys
 from tui_probe.nsight.importers.nsys_model import NsysReport
-from tui_probe.nsight.pages.lanes import labels
 from tui_probe.nsight.pages.nsys_pages import gaps_page, kernels_page, ranges_page, totals_page
-from tui_probe.nsight.pages.nsys_sources import NsysSources
-from tui_probe.nsight.pages.timeline import StreamTimeline
+from tui_probe.nsight.pages.nsys_profile import NsysSources
+from tui_probe.nsight.pages.timeline import StreamTimeline, stream_labels
 
 GRAPH = ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "graphId", "graphExecId")
 
@@ -132,5 +131,5 @@ def test_devices_are_those_of_the_machine(tmp_path: Path) -> None:
         (7, 1, True),
     ]
     assert [(gap.at.process, gap.gap.length) for gap in gaps_page(sources).rows] == [(7, 50)]
-    assert labels(sources.report.kernels.streams) == ["7 GPU 1 stream 7", "8 GPU 2 stream 7"]
+    assert stream_labels(sources.report.kernels.streams) == ["7 GPU 1 stream 7", "8 GPU 2 stream 7"]
     assert len(StreamTimeline(sources).lanes) == 2

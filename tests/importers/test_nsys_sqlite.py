@@ -24,12 +24,12 @@ from tests.importers.export import (
 from tests.importers.files import real
 from tests.trace.make import TraceWriter
 from tui_probe.errors import ImportFileError
-from tui_probe.nsight.analysis.launch_gaps import gaps
 from tui_probe.nsight.analysis.projection import project
+from tui_probe.nsight.analysis.stream_times import gaps
 from tui_probe.nsight.importers.nsys import read_nsys
 from tui_probe.nsight.importers.nsys_model import NsysReport, ProjectedRange
 from tui_probe.nsight.pages.nsys_pages import kernels_page
-from tui_probe.nsight.pages.nsys_sources import NsysSources
+from tui_probe.nsight.pages.nsys_profile import NsysSources
 from tui_probe.trace.follow import open_trace
 
 

@@ -10,9 +10,8 @@ from tests.importers.files import details, identity, write
 from tui_probe.cli.main import main
 from tui_probe.draw.spans import wrap
 from tui_probe.nsight.importers.ncu import read_ncu
-from tui_probe.nsight.pages.averages_page import averages_page
-from tui_probe.nsight.pages.ncu_pages import NcuReport, kernels_page
-from tui_probe.pages.table_page import TablePage, Words
+from tui_probe.nsight.pages.ncu_pages import NcuReport, averages_page, kernels_page
+from tui_probe.pages.table_page import PageTexts, TablePage
 
 BYTES = ("Command line profiler metrics", "dram__bytes.sum", "byte")
 NAME = "a_kernel_with_a_long_name_of_fifty_one_characters_x(int)"
@@ -52,7 +51,7 @@ COMMAND = "ncu --metrics " + ",".join(f"l1tex__metric_number_{number}.sum" for n
 
 
 def test_commands_break_between_metrics_and_are_copied_whole() -> None:
-    page = TablePage("x", "X", (), (), Words(notes=[f"collect it with {COMMAND}", "a short note"]))
+    page = TablePage("x", "X", (), (), PageTexts(notes=[f"collect it with {COMMAND}", "a short note"]))
     lines = ["".join(text for text, _ in line).rstrip() for line in page.lines(80)]
     names = COMMAND.removeprefix("ncu --metrics ").split(",")
     assert all(any(name in line for line in lines) for name in names), "each name is whole in a line"

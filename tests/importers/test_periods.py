@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.nsight.analysis.periods import Repeat, iterations, repeats
+from tui_probe.nsight.analysis.launch_selection import Repeat, iterations, repeats
 
 
 def codes(text: str) -> list[int]:

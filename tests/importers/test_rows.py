@@ -10,7 +10,7 @@ import pytest
 
 from tests.importers.files import details, identity, real, write
 from tui_probe.cli.main import main
-from tui_probe.draw.shorten import names_apart
+from tui_probe.draw.shorten import shorten_apart
 
 DURATION = ("GPU Speed Of Light Throughput", "Duration", "ns")
 OTHER = ("Occupancy", "Achieved Occupancy", "%")
@@ -77,7 +77,7 @@ def add(types: str) -> str:
 @pytest.mark.parametrize("cells", [12, 16, 24, 40, 200])
 def test_instances_of_a_template_can_be_told_apart(cells: int) -> None:
     names = [add(types) for types in ("float", "double", "c10::BFloat16", "c10::Half")]
-    cut = names_apart([*names, "saxpy"])
+    cut = shorten_apart([*names, "saxpy"])
     short = [cut(name, cells) for name in names]
     assert len(set(short)) == len(names)
     assert all(len(text) <= cells for text in short)
@@ -94,7 +94,7 @@ def test_instances_of_a_template_can_be_told_apart(cells: int) -> None:
 def test_what_differs_later_is_shown_there() -> None:
     """Two of three begin alike for longer than the third."""
     names = [f"gemm<float, {kind}, 128>" for kind in ("row, 64", "row, 32", "column, 64")]
-    assert [names_apart(names)(name, 16) for name in names] == ["gemm…row, 64…", "gemm…row, 32…", "gemm…column,…"]
+    assert [shorten_apart(names)(name, 16) for name in names] == ["gemm…row, 64…", "gemm…row, 32…", "gemm…column,…"]
 
 
 def test_one_broken_line_is_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

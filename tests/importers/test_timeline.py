@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from tests.importers.export import call, kernel, span, tables, write_export
 from tui_probe.draw.spans import plain
-from tui_probe.nsight.analysis.coverage import time_covered
+from tui_probe.nsight.analysis.stream_times import time_covered
 from tui_probe.nsight.importers.nsys import read_nsys
 from tui_probe.nsight.pages.nsys_pages import gaps_page, kernels_page
-from tui_probe.nsight.pages.nsys_sources import NsysSources, nsys_head
+from tui_probe.nsight.pages.nsys_profile import NsysSources, nsys_head
 from tui_probe.nsight.pages.timeline import StreamTimeline
 
 

@@ -13,10 +13,9 @@ import pytest
 
 from tui_probe.cli.main import main
 from tui_probe.errors import ControlError
-from tui_probe.launcher.control import BUDGETS, NO_LIMIT, ControlPage, find_page, page_of_trace
-from tui_probe.launcher.keeper import Keeper
+from tui_probe.launcher.control import BUDGETS, NO_LIMIT, ControlPage, RecordingWindow, find_page, page_of_trace
 from tui_probe.launcher.options import RunOptions
-from tui_probe.launcher.window import Window
+from tui_probe.launcher.supervisor import OutputLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -166,7 +165,7 @@ def test_ctl_without_an_active_run(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_a_window_of_time(tmp_path: Path, after: float, duration: float | None, states: list[bool]) -> None:
     limits = dict.fromkeys(BUDGETS, NO_LIMIT)
     control = ControlPage.create(tmp_path / "control", limits, shares=True, on=after <= 0)
-    window, found = Window(control, after, duration), []
+    window, found = RecordingWindow(control, after, duration), []
     for elapsed in (1.0, 3.0, 6.0):
         window.tick(elapsed)
         found.append(control.is_on)
@@ -175,7 +174,7 @@ def test_a_window_of_time(tmp_path: Path, after: float, duration: float | None, 
 
 def test_a_window_leaves_what_a_person_does_later(tmp_path: Path) -> None:
     control = ControlPage.create(tmp_path / "control", dict.fromkeys(BUDGETS, NO_LIMIT), shares=True, on=False)
-    window = Window(control, 1.0, None)
+    window = RecordingWindow(control, 1.0, None)
     window.tick(2.0)
     control.switch(False)
     window.tick(3.0)
@@ -199,7 +198,7 @@ def test_the_copy_of_the_output_is_limited_and_the_output_is_not(
 
 
 def test_the_screens_copy_of_the_output_is_limited(tmp_path: Path) -> None:
-    keeper = Keeper(tmp_path / "stdout.log", limit=1000)
+    keeper = OutputLog(tmp_path / "stdout.log", limit=1000)
     for _ in range(100):
         os.write(keeper.target_end, b"x" * 99)
     os.close(keeper.target_end)

@@ -8,8 +8,7 @@ import pytest
 
 from tui_probe.errors import LaunchError, NoDriverError
 from tui_probe.launcher import driver
-from tui_probe.launcher.driver import Driver, find_driver
-from tui_probe.launcher.natives import native_library, package_path
+from tui_probe.launcher.driver import Driver, find_driver, native_library, package_path
 
 from .conftest import compile_library
 

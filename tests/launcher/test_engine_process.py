@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tui_probe.engine.listening import listen_at
+from tui_probe.engine.reception import listen_at
 from tui_probe.errors import LaunchError
 from tui_probe.launcher.engine import PREFIX, Engine, short_folder
 from tui_probe.launcher.options import RunOptions
-from tui_probe.probe_files.choices import choose
+from tui_probe.probe_files.choices import choose_probes
 
 NOT_NEEDED = ("numpy", "importlib.metadata", "tui_probe.dsl", "tui_probe.probekit", "tui_probe.trace.event_types")
 
@@ -32,7 +32,7 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def engine(log: Path) -> Engine:
-    probes = choose(["block_sched"])
+    probes = choose_probes(["block_sched"])
     return Engine(probes, RunOptions(command=("true",), probes=("block_sched",), trace_root=log.parent), False, log)
 
 
@@ -92,7 +92,7 @@ def test_engine_that_cannot_start_leaves_no_socket(tmp_path: Path, monkeypatch: 
         serving.stop()
 
 
-@pytest.mark.parametrize("broken", ["listen_at", "Forked"])
+@pytest.mark.parametrize("broken", ["listen_at", "ForkedProcess"])
 def test_nothing_is_left_of_an_engine_that_cannot_start(
     broken: str, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

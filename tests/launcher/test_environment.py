@@ -8,15 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.engine.cache_folder import default_folder
+from tui_probe.engine.cache import default_cache_directory
 from tui_probe.errors import LaunchError
 from tui_probe.launcher.control import NO_LIMIT
 from tui_probe.launcher.driver import Driver
-from tui_probe.launcher.environment import Places, framework_settings, target_environment
-from tui_probe.launcher.graft_faults import faulted_kernels, graft_faults_file
+from tui_probe.launcher.environment import (
+    HookPaths,
+    faulted_kernels,
+    framework_settings,
+    graft_faults_file,
+    target_environment,
+)
 from tui_probe.launcher.options import RunOptions
 
-PLACES = Places(
+PLACES = HookPaths(
     hook=Path("/tool/hook/libcuda.so.1"),
     trace_root=Path("/here/trace"),
     socket=Path("/tmp/x/engine"),
@@ -86,7 +91,7 @@ def test_what_the_hook_is_told() -> None:
         "TUI_PROBE_BESIDE": "/here/trace/.run-1/beside",
         "TUI_PROBE_NOTES": "/here/trace/.run-1/notes",
         "TUI_PROBE_GRAFT_FAULTS": str(graft_faults_file()),
-        "TUI_PROBE_EMPTY_KERNELS": str(default_folder("empty")),
+        "TUI_PROBE_EMPTY_KERNELS": str(default_cache_directory("empty")),
     }
 
 
@@ -156,7 +161,7 @@ def test_what_the_user_set_for_a_framework_stays() -> None:
 
 @pytest.mark.parametrize("folder", ["/with space", "/with:colon"])
 def test_a_place_that_the_loader_cannot_read(folder: str) -> None:
-    places = Places(Path(folder, "libcuda.so.1"), *list(vars(PLACES).values())[1:])
+    places = HookPaths(Path(folder, "libcuda.so.1"), *list(vars(PLACES).values())[1:])
     with pytest.raises(LaunchError, match="LD_PRELOAD"):
         target_environment({}, RunOptions(("x",)), REAL, places, "")
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tui_probe.launcher.forked import CRASHED, Forked
+from tui_probe.launcher.helper_process import CRASHED, ForkedProcess
 
 from .test_signals import command_line, wait_for_end
 
@@ -20,9 +20,9 @@ NAME = b"a helper"
 
 
 @contextmanager
-def helper(work: Callable[[], int], output: Path, kept: tuple[int, ...] = ()) -> Iterator[Forked]:
+def helper(work: Callable[[], int], output: Path, kept: tuple[int, ...] = ()) -> Iterator[ForkedProcess]:
     with output.open("wb") as file:
-        forked = Forked(work, NAME, file.fileno(), kept)
+        forked = ForkedProcess(work, NAME, file.fileno(), kept)
     try:
         yield forked
     finally:
@@ -113,12 +113,12 @@ def test_its_command_line_is_its_name(tmp_path: Path) -> None:
 def test_it_ends_with_the_process_that_made_it(tmp_path: Path) -> None:
     launcher = """
 import os, signal, sys, time
-from tui_probe.launcher.forked import Forked
+from tui_probe.launcher.helper_process import ForkedProcess
 def work():
     os.write(1, b"up\\n")  # a print may be two writes, and lines of two processes then one
     time.sleep(60)
     return 0
-forked = Forked(work, b"helper", 1, ())
+forked = ForkedProcess(work, b"helper", 1, ())
 os.write(1, b"%d\\n" % forked.pid)
 sys.stdin.read()
 """

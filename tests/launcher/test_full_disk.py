@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.launcher.keeper import Keeper
-from tui_probe.launcher.record import write_record
+from tui_probe.launcher.run_record import write_record
+from tui_probe.launcher.supervisor import OutputLog
 
 BLOCK = bytes(1 << 16)
 LIMIT = 30  # seconds; reaching it means that something hangs
@@ -19,7 +19,7 @@ LIMIT = 30  # seconds; reaching it means that something hangs
 
 def test_what_is_written_is_kept(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"before ")
-    keeper = Keeper(tmp_path / "log")
+    keeper = OutputLog(tmp_path / "log")
     os.write(keeper.target_end, b"after")
     os.close(keeper.target_end)
     assert keeper.finish(LIMIT)
@@ -27,14 +27,14 @@ def test_what_is_written_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_log_that_takes_no_more_does_not_stop_the_writer() -> None:
-    keeper = Keeper(Path("/dev/full"))
+    keeper = OutputLog(Path("/dev/full"))
     assert sum(os.write(keeper.target_end, BLOCK) for _ in range(50)) == 50 * len(BLOCK)
     os.close(keeper.target_end)
     assert not keeper.finish(LIMIT)
 
 
 def test_a_stream_that_is_held_open_is_not_waited_for(tmp_path: Path) -> None:
-    keeper = Keeper(tmp_path / "log")
+    keeper = OutputLog(tmp_path / "log")
     assert keeper.finish(0.01)
     os.close(keeper.target_end)
     assert keeper.finish(LIMIT)
@@ -42,7 +42,7 @@ def test_a_stream_that_is_held_open_is_not_waited_for(tmp_path: Path) -> None:
 
 def test_without_tee_the_log_itself_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: None)
-    keeper = Keeper(tmp_path / "log")
+    keeper = OutputLog(tmp_path / "log")
     os.write(keeper.target_end, b"words")
     os.close(keeper.target_end)
     assert keeper.finish(0)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tui_probe.launcher import leftovers
-from tui_probe.launcher.leftovers import mark, mark_first_trace, sweep
+from tui_probe.launcher import spool
+from tui_probe.launcher.spool import mark_first_trace, mark_owner, remove_abandoned
 
 from .conftest import ROOT
 from .test_signals import wait_for_lines
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 def folder_of_dead_process(parent: Path, name: str) -> Path:
     folder = parent / name
     folder.mkdir()
-    program = "import sys, pathlib; from tui_probe.launcher.leftovers import mark; mark(pathlib.Path(sys.argv[1]))"
+    program = (
+        "import sys, pathlib; from tui_probe.launcher.spool import mark_owner; mark_owner(pathlib.Path(sys.argv[1]))"
+    )
     subprocess.run([sys.executable, "-c", program, folder], cwd=ROOT, check=True)
     return folder
 
@@ -52,11 +54,11 @@ def test_folders_of_living_processes_stay(tmp_path: Path) -> None:
     own, unmarked = tmp_path / "tui-probe-own", tmp_path / "tui-probe-unmarked"
     own.mkdir()
     unmarked.mkdir()
-    mark(own)
+    mark_owner(own)
     dead = folder_of_dead_process(tmp_path, "tui-probe-dead")
     other = folder_of_dead_process(tmp_path, "another-dead")
     (tmp_path / "tui-probe-link").symlink_to(other)
-    sweep(tmp_path, "tui-probe-")
+    remove_abandoned(tmp_path, "tui-probe-")
     assert own.exists()
     assert unmarked.exists()
     assert other.exists()
@@ -69,10 +71,10 @@ def test_other_systems_processes_are_not_judged(
 ) -> None:
     """A number means another process on another machine or in another container; none survives a restart."""
     folder = folder_of_dead_process(tmp_path, "tui-probe-dead")
-    system = list(leftovers._system())
+    system = list(spool._pid_namespace())
     system[place] = "another"
-    monkeypatch.setattr(leftovers, "_system", lambda: tuple(system))
-    sweep(tmp_path, "tui-probe-")
+    monkeypatch.setattr(spool, "_pid_namespace", lambda: tuple(system))
+    remove_abandoned(tmp_path, "tui-probe-")
     assert folder.exists() is not removed
 
 
@@ -82,5 +84,5 @@ def test_only_an_empty_first_trace_is_removed(tmp_path: Path) -> None:
         mark_first_trace(folder, name)
         (tmp_path / name).mkdir()
     (tmp_path / "full" / "event.log").touch()
-    sweep(tmp_path, ".run-")
+    remove_abandoned(tmp_path, ".run-")
     assert [path.name for path in tmp_path.iterdir()] == ["full"]

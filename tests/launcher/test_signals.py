@@ -137,7 +137,7 @@ def test_killed_group_leaves_no_process(tool: Runner) -> None:
 def test_witness_tells_group_from_launcher_signals() -> None:
     program = """
 import os, signal
-from tui_probe.launcher.witness import Witness
+from tui_probe.launcher.helper_process import Witness
 os.setpgid(0, 0)
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCONT})
 witness = Witness()

@@ -8,8 +8,8 @@ import numpy as np
 
 from tests.probes.running import result_of
 from tests.trace.make import TraceWriter
+from tui_probe.engine.insertion import probed_kernel
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.probed_kernel import probed_kernel
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.ptx.parser import parse
 from tui_probe.trace.follow import open_trace

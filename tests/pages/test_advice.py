@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.trace.make import TraceWriter
-from tui_probe.pages.advice import advice
-from tui_probe.pages.report import report_lines
+from tui_probe.pages.page_registry import report_lines
 from tui_probe.reasons import Reason, because, read_reason
 from tui_probe.trace.follow import open_trace
+from tui_probe.verdicts.probe_coverage import kernel_advice
 
 FULL_DISK = "./trace/Nov21_024500_7/kernel/0_a9/original.bin: No space left on device"
 
@@ -18,7 +18,7 @@ FULL_DISK = "./trace/Nov21_024500_7/kernel/0_a9/original.bin: No space left on d
 @pytest.mark.parametrize("written", [FULL_DISK, f"{FULL_DISK} code disk-full"])
 def test_a_full_disk_is_no_full_trace(written: str) -> None:
     """The path has 'trace' in it, and 'kernel'."""
-    told = advice("failed", read_reason(written))
+    told = kernel_advice("failed", read_reason(written))
     assert "--max-trace-bytes" not in told
     assert "The disk of the trace is full" in told
     assert "--tracedir" in told
@@ -26,28 +26,28 @@ def test_a_full_disk_is_no_full_trace(written: str) -> None:
 
 @pytest.mark.parametrize("written", ["out of host memory", "out of host memory code host-memory"])
 def test_host_memory_is_no_probe_memory(written: str) -> None:
-    told = advice("failed", read_reason(written))
+    told = kernel_advice("failed", read_reason(written))
     assert "--max-probe-memory" not in told
     assert "host memory" in told
 
 
 def test_each_has_its_own_advice() -> None:
-    assert "--max-trace-bytes" in advice("failed", because("trace-full", bytes=1))
-    assert "--max-probe-memory" in advice("failed", because("probe-memory"))
-    assert "Allow 900 bytes" in advice("failed", because("launch-too-large", needed=900, limit=7))
-    assert "--exclude" in advice("filtered", because("excluded"))
-    assert "--kernel" in advice("filtered", because("not-chosen"))
+    assert "--max-trace-bytes" in kernel_advice("failed", because("trace-full", bytes=1))
+    assert "--max-probe-memory" in kernel_advice("failed", because("probe-memory"))
+    assert "Allow 900 bytes" in kernel_advice("failed", because("launch-too-large", needed=900, limit=7))
+    assert "--exclude" in kernel_advice("filtered", because("excluded"))
+    assert "--kernel" in kernel_advice("filtered", because("not-chosen"))
 
 
 @pytest.mark.parametrize("words", ["memory, trace, ptxas and engine", "no ptx in sight", "capture the flag"])
 @pytest.mark.parametrize("status", ["failed", "skipped", "excluded", "pending"])
 def test_words_that_are_not_known_leave_what_the_status_says(status: str, words: str) -> None:
-    assert advice(status, read_reason(words)) == advice(status, None) != ""
+    assert kernel_advice(status, read_reason(words)) == kernel_advice(status, None) != ""
 
 
 def test_a_probed_kernel_needs_no_advice() -> None:
-    assert advice("probed", because("matched-nothing", probe="dmat", positions="mma")) == ""
-    assert advice("skipped", Reason("later words", "code-of-tomorrow")) == advice("skipped", None)
+    assert kernel_advice("probed", because("matched-nothing", probe="dmat", positions="mma")) == ""
+    assert kernel_advice("skipped", Reason("later words", "code-of-tomorrow")) == kernel_advice("skipped", None)
 
 
 def test_a_report_has_text_and_code(tmp_path: Path) -> None:

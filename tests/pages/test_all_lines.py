@@ -10,8 +10,8 @@ import pytest
 from tests.probes.specimens import add_specimen
 from tests.recorded import H200, SIMULATED, unpacked
 from tests.trace.make import TraceWriter
-from tui_probe.pages.all_lines import all_lines, kernel_lines, nothing
-from tui_probe.pages.report import report_lines
+from tui_probe.pages.page_registry import report_lines
+from tui_probe.pages.views.lines import all_lines_text, measured_lines, no_lines_text
 from tui_probe.trace.follow import open_trace
 
 if TYPE_CHECKING:
@@ -31,21 +31,21 @@ def two_kernels(root: Path) -> Trace:
 
 
 def test_each_line_has_its_share_of_what_all_kernels_waste(tmp_path: Path) -> None:
-    first, *_ = kernel_lines(two_kernels(tmp_path))
+    first, *_ = measured_lines(two_kernels(tmp_path))
     assert (first.kernel.index, first.row.line, first.name, first.value) == (0, 32, "wasted sectors", 1024.0)
     assert (first.share, first.place, first.opcode) == (1.0, "strided_store.cu:4", "st.global.u32")
 
 
 def test_the_page_of_a_recorded_trace_names_the_planted_line(tmp_path: Path) -> None:
     trace = open_trace(unpacked(SIMULATED / "dmat", tmp_path))
-    rows = [line.split() for line in all_lines(trace, 120)]
+    rows = [line.split() for line in all_lines_text(trace, 120)]
     assert "planted.cu:14" in rows[2]
     assert "100%" in rows[2]
 
 
 @pytest.mark.parametrize("cells", [60, 80, 120])
 def test_a_value_stands_beside_what_it_is_of_in_any_width(tmp_path: Path, cells: int) -> None:
-    heads, _, first, *_ = all_lines(two_kernels(tmp_path), cells)
+    heads, _, first, *_ = all_lines_text(two_kernels(tmp_path), cells)
     assert [heads.split()[place] for place in (3, 4)] == ["measure", "value"]
     assert first.split()[3:7] == ["wasted", "sectors", "1", "024"]
 
@@ -59,4 +59,4 @@ def test_json_has_all_figures_of_a_line(tmp_path: Path) -> None:
 
 def test_without_lines_it_says_which_probe_tells_them(tmp_path: Path) -> None:
     trace = open_trace(unpacked(H200 / "attention_blocks", tmp_path))
-    assert " ".join(all_lines(trace, 80)) == nothing()
+    assert " ".join(all_lines_text(trace, 80)) == no_lines_text()

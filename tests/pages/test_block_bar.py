@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui_probe.probes.block_sched.words import bar
+from tui_probe.probes.block_sched.view import bar
 
 
 def test_parts_follow_each_other() -> None:

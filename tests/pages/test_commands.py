@@ -9,7 +9,7 @@ import pytest
 
 from tests.pages.example import write_example
 from tui_probe.cli.main import main
-from tui_probe.pages.report import report_lines
+from tui_probe.pages.page_registry import report_lines
 from tui_probe.trace.follow import open_trace
 
 

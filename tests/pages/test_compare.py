@@ -23,15 +23,15 @@ from tests.sizes import golden_widths
 from tests.trace.make import TraceWriter
 from tui_probe.cli.main import main
 from tui_probe.draw.spans import plain
-from tui_probe.pages.changes import Change, Pair
 from tui_probe.pages.comparison import Comparison
-from tui_probe.pages.comparison_sides import Side
-from tui_probe.pages.figures import Figure, over_launches
-from tui_probe.pages.verdict import of_pair
+from tui_probe.pages.comparison_tables import ComparedSide
 from tui_probe.probekit.metric import Better
+from tui_probe.verdicts.changes import KernelPair, ValueChange
+from tui_probe.verdicts.comparison_verdict import pair_verdict
+from tui_probe.verdicts.kernel_values import KernelValue, median_over_launches
 
 WIDTHS = (80, 120, 200)
-SIDE = Side("trace", {})
+SIDE = ComparedSide("trace", {})
 EVALUATED = Path(tui_probe.evals.__file__).parent / "traces"
 
 
@@ -61,9 +61,9 @@ def unpacked_traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def change(before: float | None, after: float | None, better: Better = "lower", *, key: str = "x") -> Change:
-    one, other = (Figure(key, key, value, lambda number: f"{number:g} B", better) for value in (before, after))
-    return Change(one, other)
+def change(before: float | None, after: float | None, better: Better = "lower", *, key: str = "x") -> ValueChange:
+    one, other = (KernelValue(key, key, value, lambda number: f"{number:g} B", better) for value in (before, after))
+    return ValueChange(one, other)
 
 
 def told(capfd: pytest.CaptureFixture[str], *words: str, status: int = 0) -> str:
@@ -192,33 +192,35 @@ def test_a_script_can_fail_when_something_got_worse(capfd: pytest.CaptureFixture
     told(capfd, "after", "before", "--fail-if-worse", "1000", "--figures", "spills", status=1)
 
 
-def launches(*values: float) -> Figure:
+def launches(*values: float) -> KernelValue:
     """A time that several launches took."""
-    return over_launches(Figure("time_ms", "time", None, lambda number: f"{number:g} ms", leads=True), values)
+    return median_over_launches(
+        KernelValue("time_ms", "time", None, lambda number: f"{number:g} ms", leads=True), values
+    )
 
 
 def test_a_change_within_what_launches_vary_is_none() -> None:
-    noisy = Change(launches(1.0, 1.2, 1.4, 1.6, 1.8), launches(1.1, 1.4, 1.5, 1.7, 1.9))
+    noisy = ValueChange(launches(1.0, 1.2, 1.4, 1.6, 1.8), launches(1.1, 1.4, 1.5, 1.7, 1.9))
     assert (noisy.within_noise, noisy.verdict, noisy.counts) == (True, "", False)
-    clear = Change(launches(1.0, 1.01, 1.02, 1.03), launches(1.5, 1.51, 1.52, 1.53))
+    clear = ValueChange(launches(1.0, 1.01, 1.02, 1.03), launches(1.5, 1.51, 1.52, 1.53))
     assert (clear.within_noise, clear.verdict) == (False, "worse")
-    few = Change(launches(1.0, 1.8), launches(1.2, 1.9))
+    few = ValueChange(launches(1.0, 1.8), launches(1.2, 1.9))
     assert (few.within_noise, few.before.spread, few.verdict) == (False, None, "worse")
-    said = of_pair(Pair("", 0, "k", None, None, [noisy]))
+    said = pair_verdict(KernelPair("", 0, "k", None, None, [noisy]))
     assert said.startswith("B is as fast as A, the difference is within what launches vary")
 
 
 def test_time_comes_before_counts_that_went_from_0() -> None:
-    time = Change(launches(1.0), launches(2.0))
-    pair = Pair("", 0, "k", None, None, sorted([change(0, 5), time], key=lambda each: each.place))
+    time = ValueChange(launches(1.0), launches(2.0))
+    pair = KernelPair("", 0, "k", None, None, sorted([change(0, 5), time], key=lambda each: each.place))
     assert pair.changes[0] is time
-    assert of_pair(pair).startswith("B is slower: time 1 ms → 2 ms (+100.0%)")
+    assert pair_verdict(pair).startswith("B is slower: time 1 ms → 2 ms (+100.0%)")
 
 
 def test_the_same_time_is_not_called_the_same_beside_what_is_worse() -> None:
-    pair = Pair("", 0, "k", None, None, [Change(launches(1.0), launches(1.0)), change(10, 14)])
+    pair = KernelPair("", 0, "k", None, None, [ValueChange(launches(1.0), launches(1.0)), change(10, 14)])
     assert pair.verdict == "mixed"
-    assert Pair("", 0, "k", None, None, [Change(launches(1.0), launches(1.001))]).verdict == "about the same"
+    assert KernelPair("", 0, "k", None, None, [ValueChange(launches(1.0), launches(1.001))]).verdict == "about the same"
 
 
 def test_what_cannot_be_judged_has_a_status_of_its_own(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -315,10 +317,12 @@ def test_traces_of_two_probes_are_not_called_better_or_worse(capfd: pytest.Captu
 
 
 def test_a_narrow_table_keeps_the_share_and_the_verdict() -> None:
-    def side(value: float) -> Figure:
-        return Figure("x", "sectors of all requests of loads", value, lambda number: f"{number:,.0f} bytes", "lower")
+    def side(value: float) -> KernelValue:
+        return KernelValue(
+            "x", "sectors of all requests of loads", value, lambda number: f"{number:,.0f} bytes", "lower"
+        )
 
-    pair = Pair("", 0, "kernel", None, None, [Change(side(123_456_789), side(234_567_890))])
+    pair = KernelPair("", 0, "kernel", None, None, [ValueChange(side(123_456_789), side(234_567_890))])
     lines = [plain(line) for line in Comparison((SIDE, SIDE), [pair], {"A": [], "B": []}, traces=False).lines(80)]
     (row,) = [line for line in lines if "123,456,789 bytes" in line and "→" not in line]
     assert len(row.rstrip()) <= 80

@@ -8,26 +8,25 @@ import pytest
 
 from tests.pages.before_after import write_pair
 from tests.recorded import H200, SIMULATED, unpacked
-from tui_probe.pages.comparing import compare_sources, compare_traces
-from tui_probe.pages.comparison import Comparison
-from tui_probe.pages.comparison_leads import Lead, lead_of_change, page_of_lead
+from tui_probe.pages.comparison import Comparison, compare_sources, compare_traces
+from tui_probe.pages.comparison_tables import PageLink, change_link, linked_page
 from tui_probe.pages.views import names
-from tui_probe.probekit.kind import Source
-from tui_probe.probekit.metric_pages import pages_of_metric
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.registry import all_probes
 from tui_probe.trace.follow import open_trace
+from tui_probe.verdicts.kernel_values import metric_pages
 
 
-def leads(found: Comparison) -> dict[str, Lead]:
+def leads(found: Comparison) -> dict[str, PageLink]:
     """By the key of the figure."""
-    known = ((change, lead_of_change(pair, change)) for pair in found.pairs for change in pair.changes)
+    known = ((change, change_link(pair, change)) for pair in found.pairs for change in pair.changes)
     return {change.before.key: lead for change, lead in known if lead is not None}
 
 
-def of_itself(trace: Path) -> dict[str, Lead]:
+def of_itself(trace: Path) -> dict[str, PageLink]:
     opened = open_trace(trace)
     kernel = next(each for each in opened.kernels if each.result_rows)
-    return leads(compare_sources(Source(opened, kernel), Source(opened, kernel), lambda _: None))
+    return leads(compare_sources(ViewSource(opened, kernel), ViewSource(opened, kernel), lambda _: None))
 
 
 @pytest.mark.parametrize(
@@ -47,29 +46,29 @@ def of_itself(trace: Path) -> dict[str, Lead]:
 def test_a_figure_leads_to_the_page_that_shows_it(trace: Path, figure: str, page: str, tmp_path: Path) -> None:
     lead = of_itself(unpacked(trace, tmp_path))[figure]
     assert (lead.letter, lead.about != "") == ("B", True)
-    assert page_of_lead(lead) == (page, "")
+    assert linked_page(lead) == (page, "")
 
 
 def test_times_lead_to_the_launches(tmp_path: Path) -> None:
     before, after = write_pair(tmp_path)
     found = leads(compare_traces(open_trace(before), open_trace(after), lambda _: None))
-    assert page_of_lead(found["time_ms"]) == ("launches", "")
+    assert linked_page(found["time_ms"]) == ("launches", "")
     assert found["time_ms"].source.trace.directory == after
 
 
 def test_every_metric_names_pages_that_there_are() -> None:
     for probe in all_probes():
         for metric in probe.metrics:
-            pages = pages_of_metric(probe, metric)
+            pages = metric_pages(probe, metric)
             assert set(pages) <= set(names())
             assert pages[-1] == "launches"
 
 
 def test_a_figure_of_another_probe_says_which_page_lacks_what(tmp_path: Path) -> None:
     sectors, demo = open_trace(unpacked(H200 / "attention_sectors", tmp_path)), open_trace(H200 / "demo")
-    page, why = page_of_lead(Lead("B", Source(demo, demo.kernels[0]), ("lines",), "load sectors"))
+    page, why = linked_page(PageLink("B", ViewSource(demo, demo.kernels[0]), ("lines",), "load sectors"))
     assert page == ""
     assert "was probed with block_sched: run with" in why
-    source = Source(sectors, sectors.kernels[1])
-    assert page_of_lead(Lead("A", source, ("no page", "lines"), "load sectors")) == ("lines", "")
-    assert page_of_lead(Lead("A", source, (), "load sectors")) == ("", "no page shows it")
+    source = ViewSource(sectors, sectors.kernels[1])
+    assert linked_page(PageLink("A", source, ("no page", "lines"), "load sectors")) == ("lines", "")
+    assert linked_page(PageLink("A", source, (), "load sectors")) == ("", "no page shows it")

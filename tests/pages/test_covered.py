@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.trace.make import TraceWriter
-from tui_probe.pages.covered import covered, percent
-from tui_probe.pages.report import report_lines
-from tui_probe.pages.summary import run_report
+from tui_probe.pages.page_registry import report_lines
+from tui_probe.pages.run_report import run_report
 from tui_probe.trace.follow import open_trace
+from tui_probe.verdicts.probe_coverage import percent, probe_coverage
 
 CLOSED = "machine code of {}, which is left alone code closed-library"
 
@@ -33,7 +33,7 @@ def closed(writer: TraceWriter, index: int, library: str, *, ns: int | None = No
 
 
 def sentence(writer: TraceWriter) -> str:
-    found = covered(open_trace(writer.directory))
+    found = probe_coverage(open_trace(writer.directory))
     assert found is not None
     return found.sentence
 
@@ -121,7 +121,7 @@ def test_everything(writer: TraceWriter) -> None:
 
 
 def test_nothing(writer: TraceWriter) -> None:
-    assert covered(open_trace(writer.directory)) is None
+    assert probe_coverage(open_trace(writer.directory)) is None
 
 
 @pytest.mark.parametrize(

@@ -12,22 +12,21 @@ import pytest
 
 from tests.pages.test_without_ptx import CUBINS, told_machine_code
 from tests.trace.make import TraceWriter, result_bytes
+from tui_probe.binaries.cubin import Cubin
 from tui_probe.draw.view import Document, no_progress
-from tui_probe.engine.assemble import Assembler
+from tui_probe.engine.assembler import Assembler
 from tui_probe.engine.grafts import Grafter
 from tui_probe.engine.source_copies import SourceCopies
-from tui_probe.pages.findings.brief import brief
-from tui_probe.pages.findings.found import find
+from tui_probe.pages.hotspot import flagged_lines
+from tui_probe.pages.view_output import text_lines, view_lines
 from tui_probe.pages.views import kind_of
-from tui_probe.pages.views.output import text_lines, view_lines
-from tui_probe.pages.worst_lines import worst_lines
 from tui_probe.probe_files.loading import load_probe
-from tui_probe.probekit.kind import Source
-from tui_probe.probekit.measured import all_measured
+from tui_probe.probekit.measured import analyse_results
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probes.gmem_sectors.analysis import SITE
-from tui_probe.sass.cubin import Cubin
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.source_lines import SourceLines, files_of
+from tui_probe.verdicts.findings import launch_findings, summarize_findings
 
 if TYPE_CHECKING:
     from tui_probe.trace.model import Trace
@@ -66,7 +65,7 @@ def trace(tmp_path: Path, folder_files: dict[str, bytes]) -> Trace:
 
 
 def opened(trace: Trace, page: str) -> Document:
-    source = Source(trace, trace.kernels[0])
+    source = ViewSource(trace, trace.kernels[0])
     assert kind_of(page).missing(source) is None
     view = kind_of(page).open(source, no_progress)
     assert isinstance(view, Document)
@@ -84,7 +83,7 @@ def test_lines_are_offsets(trace: Trace) -> None:
     assert first.split()[-2:] == ["calls.cu:23", "STG"]
     assert second.split()[0] == f"{LOAD:#06x}"
     assert "PTX" not in text_of(view)
-    assert view.leads_to() == "sass"
+    assert view.target_view() == "sass"
     row = view.record()["lines"][0]
     assert (row["offset"], row["opcode"], row["sectors_per_request"]) == (STORE, "STG", 32)
 
@@ -101,7 +100,7 @@ def test_the_source_has_the_sums_of_its_instructions(trace: Trace) -> None:
     assert place is not None
     assert "instructions from offset" in " ".join(view.about(place, 120))
     assert view.ptx_line(place, 120) == LOAD
-    assert view.leads_to() == "sass"
+    assert view.target_view() == "sass"
     folder = trace.kernels[0].folder
     assert folder is not None
     assert files_of(folder) == ["calls.cu"]
@@ -123,16 +122,16 @@ def test_the_machine_code_has_them_beside_its_instructions(trace: Trace, monkeyp
 
 
 def test_findings_and_figures_name_offsets(trace: Trace) -> None:
-    (result,) = all_measured(trace, trace.kernels[0])
+    (result,) = analyse_results(trace, trace.kernels[0])
     assert f"at offset {STORE:#06x}" in result.words
     assert "PTX" not in result.words
-    found = find(Source(trace, trace.kernels[0]))
+    found = launch_findings(ViewSource(trace, trace.kernels[0]))
     assert found is not None
     (finding,) = (one for one in found.findings if one.line)
     assert finding.words.startswith(f"STG {STORE:#06x} calls.cu:23, 32.0 sectors per request, 4 would do")
     record = json.loads(json.dumps(finding.record()))
     assert (record["ptx_line"], record["offset"]) == (None, STORE)
-    told = brief(trace, trace.kernels[0]).words + "\n".join(worst_lines(trace, 100))
+    told = summarize_findings(trace, trace.kernels[0]).words + "\n".join(flagged_lines(trace, 100))
     assert f"{STORE:#06x}" in told
     assert "PTX" not in told
 

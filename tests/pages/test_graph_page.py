@@ -13,12 +13,12 @@ from tests.golden import golden
 from tests.pages.graphs import graphs_trace, replays
 from tests.sizes import document_text, golden_widths
 from tests.trace.make import TraceWriter
-from tui_probe.analysis.graph_nodes import figures_of, schedule
 from tui_probe.pages.graph_page import graph_page
-from tui_probe.pages.report import report_lines
+from tui_probe.pages.graph_times import schedule, times_by_graph
+from tui_probe.pages.page_registry import report_lines
 from tui_probe.trace.follow import open_trace
-from tui_probe.trace.graph_events import GraphNodeTold
-from tui_probe.trace.graphs import Place
+from tui_probe.trace.graphs import GraphPosition
+from tui_probe.trace.launch_events import GraphNode
 from tui_probe.trace.model import Trace
 
 
@@ -39,11 +39,17 @@ def test_replays_are_calls_of_their_kernels(trace: Trace) -> None:
 
 def test_a_launch_tells_its_graph_replay_and_node(trace: Trace) -> None:
     places = {number: trace.graphs.place_of(number) for number in (9, 10, 13, 14, 2012)}
-    assert places == {9: None, 10: Place(0, 0, 0), 13: Place(0, 0, 5), 14: None, 2012: Place(0, 501, 4)}
+    assert places == {
+        9: None,
+        10: GraphPosition(0, 0, 0),
+        13: GraphPosition(0, 0, 5),
+        14: None,
+        2012: GraphPosition(0, 501, 4),
+    }
 
 
 def test_nodes_have_their_recordings_times_and_ranges(trace: Trace) -> None:
-    figures = figures_of(trace)[0]
+    figures = times_by_graph(trace)[0]
     assert [node.probed for node in figures.nodes] == [2, 2, 0, 0, 2, 1]
     assert [node.ns for node in figures.nodes] == [12_000, 4_000, None, None, 12_000, 4_000]
     assert [node.ranges for node in figures.nodes][:2] == [("step", "attention"), ("step",)]
@@ -84,14 +90,14 @@ def test_a_damaged_log_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
 
 NODES = st.lists(st.tuples(st.lists(st.integers(0, 9), max_size=3), st.integers(0, 9)), max_size=9).map(
     lambda found: [
-        GraphNodeTold(0, i, "child" if parent % 3 == 0 else "kernel", parent if parent < i else None, tuple(after))
+        GraphNode(0, i, "child" if parent % 3 == 0 else "kernel", parent if parent < i else None, tuple(after))
         for i, (after, parent) in enumerate(found)
     ]
 )
 
 
 @given(NODES, st.lists(st.floats(0, 100), min_size=9, max_size=9))
-def test_nodes_begin_after_those_they_wait_for(nodes: list[GraphNodeTold], lengths: list[float]) -> None:
+def test_nodes_begin_after_those_they_wait_for(nodes: list[GraphNode], lengths: list[float]) -> None:
     begins, ends = schedule(nodes, lengths[: len(nodes)])
     for node in nodes:
         assert 0 <= begins[node.index] <= ends[node.index]

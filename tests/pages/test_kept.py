@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tests.trace.make import result_bytes
-from tui_probe.probekit.kept import kept_words
+from tui_probe.probekit.record_counts import record_counts_text
 from tui_probe.trace.results import read_result
 
 if TYPE_CHECKING:
@@ -23,6 +23,6 @@ def test_words(tmp_path: Path) -> None:
     path = tmp_path / "1.000000.bin"
     path.write_bytes(result_bytes((2, 1, 1), (40, 1, 1), maps, about=[(2, 8, b""), (3, 4, b""), (1, 16, b"\x0d")]))
     words = "kept 5 of 2 001 records (unknown for 1 slot); 3 of 4 slots written"
-    assert kept_words(read_result(path)) == words
+    assert record_counts_text(read_result(path)) == words
     path.write_bytes(result_bytes((2, 1, 1), (40, 1, 1), maps))
-    assert kept_words(read_result(path)) == ""
+    assert record_counts_text(read_result(path)) == ""

@@ -9,8 +9,8 @@ import pytest
 from tests.trace.make import TraceWriter
 from tui_probe.draw.spans import plain
 from tui_probe.pages.kernel_detail import detail_lines
-from tui_probe.pages.kernel_row import row_of
 from tui_probe.trace.follow import open_trace
+from tui_probe.verdicts.kernel_snapshot import kernel_snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,7 @@ def test_a_long_name_does_not_hide_why_a_kernel_was_not_probed(tmp_path: Path, c
     name = "_Z" + "4fill" * 800
     writer.kernel(0, name, "skipped", reason="no PTX in image")
     trace = open_trace(writer.directory)
-    text = [plain(line) for line in detail_lines(row_of(trace.kernels[0], trace.state.device), cells)]
+    text = [plain(line) for line in detail_lines(kernel_snapshot(trace.kernels[0], trace.state.device), cells)]
     assert any("no PTX in image" in line for line in text[:6])
     assert "…" in text[1]
     whole = "".join(line[17:].strip() for line in text[text.index(next(x for x in text if "whole name" in x)) :])
@@ -37,7 +37,7 @@ def test_a_probe_in_machine_code_is_told(tmp_path: Path) -> None:
     writer.kernel(1, "grafted", way="graft")
     trace = open_trace(writer.directory)
     texts = [
-        "\n".join(plain(line) for line in detail_lines(row_of(kernel, trace.state.device), 100))
+        "\n".join(plain(line) for line in detail_lines(kernel_snapshot(kernel, trace.state.device), 100))
         for kernel in trace.kernels
     ]
     assert ["in its machine code (graft)" in text for text in texts] == [False, True]
@@ -61,5 +61,5 @@ def test_a_slowdown_says_which_times_it_is_of(tmp_path: Path, pairs: list[tuple[
     for original, probed in pairs:
         writer.benchmark(0, writer.launch(0), original=original / 1e3, probed=probed / 1e3)
     trace = open_trace(writer.directory)
-    lines = [plain(line) for line in detail_lines(row_of(trace.kernels[0], trace.state.device), 118)]
+    lines = [plain(line) for line in detail_lines(kernel_snapshot(trace.kernels[0], trace.state.device), 118)]
     assert f" slowdown        {words}" in lines

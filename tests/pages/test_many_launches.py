@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.ui.synthetic import TraceWriter
-from tui_probe.pages.report import report_lines
-from tui_probe.pages.summary import run_report
-from tui_probe.probekit import many
-from tui_probe.probekit.many import spread_rows
+from tui_probe.pages.page_registry import report_lines
+from tui_probe.pages.run_report import run_report
+from tui_probe.probekit import result_tables
+from tui_probe.probekit.result_tables import spread_rows
 from tui_probe.trace.follow import open_trace
 
 if TYPE_CHECKING:
@@ -38,13 +38,13 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The rows of results that are read from now on."""
     rows: list[int] = []
-    real = many.measured
+    real = result_tables.analyse_result
 
-    def noted(trace: Trace, kernel: many.Kernel, row: int) -> many.Measured:
+    def noted(trace: Trace, kernel: result_tables.Kernel, row: int) -> result_tables.AnalysedResult:
         rows.append(row)
         return real(trace, kernel, row)
 
-    monkeypatch.setattr(many, "measured", noted)
+    monkeypatch.setattr(result_tables, "analyse_result", noted)
     return rows
 
 

@@ -17,15 +17,15 @@ from tests.pages.measured_example import COALESCED, NEVER, STORED, STRIDED, writ
 from tests.pages.timelines.drawing import golden_view
 from tui_probe.draw.spans import plain
 from tui_probe.draw.view import Document, no_progress
-from tui_probe.engine.toolchain import Tool
+from tui_probe.pages.code.line_measures import MeasureColumn, MeasureMargin, columns, measures_of, short_text
+from tui_probe.pages.view_output import csv_of_view, run_commands
 from tui_probe.pages.views import kind_of
-from tui_probe.pages.views.output import data_csv, obey
-from tui_probe.probekit.kind import Source
-from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, Lines
-from tui_probe.probekit.measures import Margin, Measure, columns, measures_of, short
+from tui_probe.probekit.lines import LineMeasure, LineRow, LineRows, LineSpec
+from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.toolchain import Tool
 
 if TYPE_CHECKING:
-    from tui_probe.probekit.lines import Value
+    from tui_probe.probekit.lines import LineValue
     from tui_probe.trace.model import Trace
 
 SASS = Path(__file__).parents[1] / "data" / "sass" / "strides"
@@ -44,17 +44,17 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
         return (SASS / f"{cubin.stem}.txt").read_text()
 
     tool = Tool(Path("nvdisasm"), (13, 0), "13.0.0")
-    monkeypatch.setattr("tui_probe.pages.machine_code.disassembler", lambda: tool)
-    monkeypatch.setattr("tui_probe.pages.machine_code.disassemble", told)
+    monkeypatch.setattr("tui_probe.pages.code.kernel_sass.find_disassembler", lambda: tool)
+    monkeypatch.setattr("tui_probe.pages.code.kernel_sass.disassemble", told)
     return trace
 
 
 def opened(trace: Trace, name: str, commands: str = "") -> Document:
-    source = Source(trace, trace.kernels[0])
+    source = ViewSource(trace, trace.kernels[0])
     assert kind_of(name).missing(source) is None
     view = kind_of(name).open(source, no_progress)
     assert isinstance(view, Document)
-    obey(view, [word for word in commands.split(",") if word], (120, 40))
+    run_commands(view, [word for word in commands.split(",") if word], (120, 40))
     return view
 
 
@@ -67,7 +67,7 @@ def test_goldens(trace: Trace, page: str) -> None:
 @pytest.mark.parametrize("probe", ["gmem_sectors_by_line", "dmat"])
 def test_each_line_has_what_is_known_of_it(tmp_path: Path, probe: str) -> None:
     trace = write_measured(tmp_path / probe, probe)
-    measures = measures_of(Source(trace, trace.kernels[0]))
+    measures = measures_of(ViewSource(trace, trace.kernels[0]))
     assert measures is not None
     first = measures.columns[0]
     assert (first.name, dict(first.values)) == (
@@ -94,7 +94,7 @@ def test_accesses_that_were_not_all_kept_do_not_tell_what_was_not_executed(tmp_p
     assert content[attempts.offset : attempts.offset + 4] == (3).to_bytes(4, "little")
     content[attempts.offset : attempts.offset + 4] = (1000).to_bytes(4, "little")
     path.write_bytes(content)
-    measures = measures_of(Source(trace, kernel))
+    measures = measures_of(ViewSource(trace, kernel))
     assert measures is not None
     assert NEVER not in measures.columns[0].values
 
@@ -102,7 +102,7 @@ def test_accesses_that_were_not_all_kept_do_not_tell_what_was_not_executed(tmp_p
 def test_the_other_columns_are_a_key_away(trace: Trace) -> None:
     view = opened(trace, "ptx")
     assert view.commands()["unit"] == "beside it: wasted"
-    obey(view, ["unit"], (80, 24))
+    run_commands(view, ["unit"], (80, 24))
     assert "wasted, -p gmem_sectors_by_line" in plain(view.lines(80)[0])
     again = opened(trace, "ptx")
     again.take_over(view)
@@ -112,7 +112,7 @@ def test_the_other_columns_are_a_key_away(trace: Trace) -> None:
 def test_the_measured_lines_are_stepped_through(trace: Trace) -> None:
     view = opened(trace, "ptx", "level")
     assert [view.ptx_line(number, 80) for number in view.anchors(80)] == [COALESCED, STRIDED, NEVER, STORED]
-    assert view.stops() == "measured line"
+    assert view.anchor_noun() == "measured line"
 
 
 @pytest.mark.parametrize(("name", "commands"), [("ptx", ""), ("ptx", "level"), ("diff", ""), ("diff", "fold")])
@@ -132,7 +132,7 @@ def test_every_line_of_pruned_ptx_has_its_place(trace: Trace, name: str, command
 
 def test_the_table_of_lines_leads_to_the_code_and_back(trace: Trace) -> None:
     table, code = opened(trace, "lines"), opened(trace, "ptx")
-    assert (table.leads_to(), code.leads_to()) == ("ptx", "lines")
+    assert (table.target_view(), code.target_view()) == ("ptx", "lines")
     row = table.place_of(STRIDED, 80)
     assert row is not None
     assert table.ptx_line(row, 80) == STRIDED
@@ -140,7 +140,7 @@ def test_the_table_of_lines_leads_to_the_code_and_back(trace: Trace) -> None:
 
 
 def test_data_has_the_measures_by_line(trace: Trace) -> None:
-    rows = list(csv.DictReader(io.StringIO("\n".join(data_csv(opened(trace, "ptx", "level"))))))
+    rows = list(csv.DictReader(io.StringIO("\n".join(csv_of_view(opened(trace, "ptx", "level"))))))
     assert rows[STRIDED - 1]["sectors_per_request"] == "32.0"
     assert rows[STRIDED - 1]["pruned"] == "ld.global.f32 %f2, [%rd5];"
     assert rows[NEVER - 1]["sectors_per_request"] == rows[0]["sectors_per_request"] == ""
@@ -149,7 +149,7 @@ def test_data_has_the_measures_by_line(trace: Trace) -> None:
     assert {row["line"]: row["sectors"] for row in measured["lines"]} == {
         COALESCED: 16, STRIDED: 128, NEVER: None, STORED: 32,
     }  # fmt: skip
-    diff = csv.DictReader(io.StringIO("\n".join(data_csv(opened(trace, "diff")))))
+    diff = csv.DictReader(io.StringIO("\n".join(csv_of_view(opened(trace, "diff")))))
     assert [row["pruned_line"] for row in diff if row["requests"]] == [str(COALESCED), str(STRIDED), str(STORED)]
 
 
@@ -160,7 +160,7 @@ def test_machine_code_has_the_measures_of_the_line_that_it_came_from(trace: Trac
     assert "LDG.E R9, desc[UR4][R8.64]" in strided
     assert len([line for line in shown if line[6:14].strip() == "0" and "STG.E.64" in line]) == 1
     assert view.ptx_line(shown.index(strided), 120) == STRIDED
-    assert view.leads_to() == "ptx"
+    assert view.target_view() == "ptx"
     place = view.place_of(STORED, 120)
     assert place is not None
     assert "STG.E.64" in shown[place]
@@ -177,7 +177,7 @@ def test_probed_machine_code_leads_to_the_same_lines(trace: Trace) -> None:
 
 
 def test_the_same_access_stands_beside_itself_and_the_probe_has_its_own(trace: Trace) -> None:
-    rows = list(csv.DictReader(io.StringIO("\n".join(data_csv(opened(trace, "sass"))))))
+    rows = list(csv.DictReader(io.StringIO("\n".join(csv_of_view(opened(trace, "sass"))))))
     accesses = [
         row for row in rows if row["ptx_line"] in map(str, (COALESCED, STRIDED, NEVER, STORED)) and row["sectors"]
     ]
@@ -190,7 +190,7 @@ def test_the_same_access_stands_beside_itself_and_the_probe_has_its_own(trace: T
 
 
 def test_machine_code_as_data(trace: Trace) -> None:
-    rows = list(csv.DictReader(io.StringIO("\n".join(data_csv(opened(trace, "sass"))))))
+    rows = list(csv.DictReader(io.StringIO("\n".join(csv_of_view(opened(trace, "sass"))))))
     by_address = {(row["side"], row["address"]): row for row in rows if row["address"]}
     strided = by_address["pruned", "0x0110"]
     assert (strided["class"], strided["ptx_line"], strided["source"]) == ("load", str(STRIDED), "strides.cu:7")
@@ -207,7 +207,7 @@ def test_machine_code_without_a_line_table_has_no_measures(trace: Trace) -> None
     for side in ("pruned", "probed"):
         (folder / f"{side}.bin").write_bytes(b"machine code")
     view = opened(trace, "sass", "level")
-    assert view.leads_to() == ""
+    assert view.target_view() == ""
     assert view.record()["measured"] is None
     assert "unit" not in view.commands()
     assert not any("32.00" in plain(line) for line in view.lines(120))
@@ -228,7 +228,7 @@ def test_added_registers_are_counted_and_named_on_demand(trace: Trace) -> None:
     head = [plain(line) for line in view.lines(80)[:3]]
     assert "registers of PTX added: " in head[1]
     assert "%tp" not in head[1] + head[2]
-    obey(view, ["level"], (80, 24))
+    run_commands(view, ["level"], (80, 24))
     assert "%tp__address" in plain(view.lines(80)[2])
 
 
@@ -242,21 +242,21 @@ def test_a_result_that_cannot_be_read_keeps_nobody_from_the_code(trace: Trace) -
 
 
 def test_a_large_result_is_left_to_the_table_of_lines(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_probe.probekit.measures.LARGEST", 10)
+    monkeypatch.setattr("tui_probe.pages.code.line_measures.MAX_UNASKED_BYTES", 10)
     view = opened(trace, "ptx")
     assert "is read for the page of lines only" in plain(view.lines(120)[0])
-    assert view.leads_to() == ""
+    assert view.target_view() == ""
     assert view.record()["measured"]["problem"]
 
 
 def test_few_lanes_are_the_worst() -> None:
-    rows: list[tuple[int, dict[str, Value]]] = [
+    rows: list[tuple[int, dict[str, LineValue]]] = [
         (3, {"lanes per execution": 32.0, "executions": 4}),
         (5, {"lanes per execution": 8.0, "executions": 4}),
         (9, {"lanes per execution": None, "executions": 0}),
     ]
     measure = LineMeasure("lanes per execution", better="higher")
-    lines = Lines((measure,), measure.name, lambda *_: LineRows([]))
+    lines = LineSpec((measure,), measure.name, lambda *_: LineRows([]))
     found = columns(lines, LineRows([LineRow(line, None, values) for line, values in rows]))
     assert [column.name for column in found] == ["lanes per execution", "executions"]
     assert found[0].span(5) == (" 8.00▂!", "warn")
@@ -265,18 +265,21 @@ def test_few_lanes_are_the_worst() -> None:
 
 
 def test_nothing_stands_out_where_all_are_alike_and_a_measured_nought_is_one() -> None:
-    measure = Measure(LineMeasure("conflicts"), {1: 0, 2: 0})
+    measure = MeasureColumn(LineMeasure("conflicts"), {1: 0, 2: 0})
     assert measure.worst is None
     assert measure.span(1) == ("0  ", "accent")
 
 
 def test_the_margin_is_as_narrow_as_it_can_be() -> None:
-    assert Margin(None, set(), 80).cells == 0
-    assert Margin(None, {"parameter"}, 80).cells == 0
-    assert Margin(None, {"dmat"}, 80).cells == 7
+    assert MeasureMargin(None, set(), 80).cells == 0
+    assert MeasureMargin(None, {"parameter"}, 80).cells == 0
+    assert MeasureMargin(None, {"dmat"}, 80).cells == 7
     long = "a_probe_with_a_long_name"
-    assert Margin(None, {long}, 80).of_run(long) == (" a_probe_w… ▸", "note")
-    assert Margin(Measure(LineMeasure("bytes"), {7: 123_456}), {"dmat"}, 80).of_line(7) == (" 123k█ ", "accent")
+    assert MeasureMargin(None, {long}, 80).of_run(long) == (" a_probe_w… ▸", "note")
+    assert MeasureMargin(MeasureColumn(LineMeasure("bytes"), {7: 123_456}), {"dmat"}, 80).of_line(7) == (
+        " 123k█ ",
+        "accent",
+    )
 
 
 @pytest.mark.parametrize(("value", "text"), [
@@ -284,10 +287,10 @@ def test_the_margin_is_as_narrow_as_it_can_be() -> None:
     (194_400, "194k"), (999_600, "1.00M"), (78_718_499, "78.7M"), (None, "–"), ("inf (f32)", "inf (f32)"),
     ("a very long word", "a very long…"),
 ])  # fmt: skip
-def test_short_values(value: Value, text: str) -> None:
-    assert short(value) == text
+def test_short_values(value: LineValue, text: str) -> None:
+    assert short_text(value) == text
 
 
 @given(st.integers(0, 10**20) | st.floats(0, 1e20))
 def test_a_number_takes_at_most_five_cells(value: float) -> None:
-    assert len(short(value)) <= 5
+    assert len(short_text(value)) <= 5

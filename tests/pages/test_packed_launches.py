@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 from tests.trace.make import EPOCH_NS, TraceWriter
-from tui_probe.analysis.range_tree import range_tree
 from tui_probe.errors import ChoiceError
-from tui_probe.pages.head import head_lines
-from tui_probe.pages.kernel_report import KERNEL_COLUMNS
-from tui_probe.pages.not_probed import not_probed_lines
-from tui_probe.pages.range_report import range_rows
-from tui_probe.pages.views.choose import choose
+from tui_probe.pages.range_page import range_rows
+from tui_probe.pages.range_tree import range_tree
 from tui_probe.pages.views.launches import KIND
-from tui_probe.probekit.kind import Source
+from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.probekit.view_target import choose_target
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
-from tui_probe.ui.launches import launch_words
+from tui_probe.ui.live.current_selection import launch_words
+from tui_probe.verdicts.kernel_columns import KERNEL_COLUMNS
+from tui_probe.verdicts.probe_coverage import unprobed_lines
+from tui_probe.verdicts.run_outcome import head_lines
 
 
 @pytest.fixture
@@ -68,26 +68,26 @@ def test_some_of_the_launches_are_said_to_be_probed(trace: Trace) -> None:
 
 
 def test_not_probed_omits_unsampled_and_captured_launches(trace: Trace) -> None:
-    assert not_probed_lines(trace, 100) == []
+    assert unprobed_lines(trace, 100) == []
 
 
 def test_a_launch_that_is_only_counted_says_so(trace: Trace) -> None:
     with pytest.raises(ChoiceError) as caught:
-        choose(trace, KIND, None, 5)
+        choose_target(trace, KIND, None, 5)
     words = "launch 5 of kernel #1 was counted, not recorded (launch not sampled); recorded next to it: @1"
     assert str(caught.value) == words
     with pytest.raises(ChoiceError, match="recorded next to it: @0 and @12"):
-        choose(trace, KIND, None, 6)
+        choose_target(trace, KIND, None, 6)
     with pytest.raises(ChoiceError, match="there is no launch 16: the log has 13 launches"):
-        choose(trace, KIND, None, 16)
+        choose_target(trace, KIND, None, 16)
 
 
 def test_a_recorded_launch_is_named_by_its_place_among_them(trace: Trace) -> None:
     kernel = trace.kernels[0]
-    assert launch_words(Source(trace, kernel, trace.launches[2])) == "launch 12 (2nd recorded of 8 of this kernel)"
+    assert launch_words(ViewSource(trace, kernel, trace.launches[2])) == "launch 12 (2nd recorded of 8 of this kernel)"
 
 
 def test_the_list_of_launches_says_that_there_are_more(trace: Trace) -> None:
-    view = KIND.open(choose(trace, KIND, "one").source, lambda *_: None)
+    view = KIND.open(choose_target(trace, KIND, "one").source, lambda *_: None)
     assert view.status() == ["2 of 8 launches, the others are only counted"]
     assert len(view.record()["launches"]) == 2

@@ -64,7 +64,7 @@ def test_both_sides_of_a_comparison_as_png(folder: Path, tmp_path: Path) -> None
     """Two drawings beside each other, as the screen exports them."""
     pytest.importorskip("matplotlib")
     views = importlib.import_module("tests.pages.test_recorded")
-    beside = importlib.import_module("tui_probe.pages.beside")
+    beside = importlib.import_module("tui_probe.pages.paired_drawings")
     picture = importlib.import_module("tui_probe.draw.picture")
     sides = [views.source_of(SIMULATED / "block_sched", folder, launch=launch) for launch in (0, 1)]
     picture.write_png(tmp_path / "out.png", beside.open_beside("timeline", *sides, lambda _: None), [], 80)

@@ -10,11 +10,10 @@ import pytest
 from tests.pages.measured_example import COALESCED, NEVER, STORED, STRIDED, write_measured
 from tui_probe.cli.main import main
 from tui_probe.draw.spans import plain
-from tui_probe.draw.spot import Spot
-from tui_probe.draw.view import no_progress
+from tui_probe.draw.view import Spot, no_progress
 from tui_probe.pages.views import kind_of
 from tui_probe.pages.views.probe import ProbeSource
-from tui_probe.probekit.kind import Source
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.trace.follow import open_trace
 
 if TYPE_CHECKING:
@@ -33,8 +32,8 @@ def trace(tmp_path: Path) -> Trace:
 def opened(trace: Trace, index: int = 0) -> ProbeSource:
     kernel = trace.kernels[index]
     kind = kind_of("probe")
-    assert kind.missing(Source(trace, kernel)) is None
-    view = kind.open(Source(trace, kernel), no_progress)
+    assert kind.missing(ViewSource(trace, kernel)) is None
+    view = kind.open(ViewSource(trace, kernel), no_progress)
     assert isinstance(view, ProbeSource)
     return view
 
@@ -60,7 +59,7 @@ def test_each_line_comes_from_the_table_that_put_it_there(trace: Trace) -> None:
     assert told(view, Spot(probed=inserted(trace, "tp_map_dmat,"))) == "map.dmat"
     own = Spot(probed=inserted(trace, "st.global.u32 [%tp__address], %tp__index"))
     assert told(view, own) is None
-    assert "is the engine's" in view.lacks(own)
+    assert "is the engine's" in view.missing_reason(own)
 
 
 def test_lines_of_the_kernel_lead_to_the_table_that_is_there_and_back(trace: Trace) -> None:
@@ -68,10 +67,10 @@ def test_lines_of_the_kernel_lead_to_the_table_that_is_there_and_back(trace: Tra
     place = view.place_of(STRIDED, 100)
     assert place is not None
     assert plain(view.lines(100)[place]).endswith("[probe.access]  ▸ at 4 places")
-    assert view.here(place + 1, 100) == Spot(SITES)
+    assert view.spot(place + 1, 100) == Spot(SITES)
     assert view.about(place, 100) == [f"probe.access: at 4 places, first PTX line {COALESCED}"]
     assert view.place_of(STRIDED + 1, 100) is None
-    assert view.lacks(Spot((STRIDED + 1,))) == f"the probe is not at PTX line {STRIDED + 1}"
+    assert view.missing_reason(Spot((STRIDED + 1,))) == f"the probe is not at PTX line {STRIDED + 1}"
 
 
 def test_the_copy_in_the_trace_comes_before_the_known_probe(trace: Trace) -> None:
@@ -92,7 +91,7 @@ def test_what_the_engine_wrote_down_of_sites_is_taken(trace: Trace) -> None:
     probe = {"probe": "dmat", "way": "ptx", "sites": [site], "maps": {}, "unchecked": []}
     (folder / "sites.json").write_text(json.dumps({"version": 1, "files": [], "probes": [probe]}))
     view = opened(open_trace(trace.directory))
-    assert (view.place_of(COALESCED, 100), view.here(view.place_of(STRIDED, 100) or 0, 100)) == (None, Spot((STRIDED,)))
+    assert (view.place_of(COALESCED, 100), view.spot(view.place_of(STRIDED, 100) or 0, 100)) == (None, Spot((STRIDED,)))
 
 
 def test_text_and_data(trace: Trace, capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,4 +110,4 @@ def test_a_kernel_that_was_not_probed_says_so(tmp_path: Path) -> None:
     from tests.ui.synthetic import example
 
     trace = open_trace(example(tmp_path / "t").directory)
-    assert kind_of("probe").missing(Source(trace, trace.kernels[3])) == "no probe was put into it: no PTX in image"
+    assert kind_of("probe").missing(ViewSource(trace, trace.kernels[3])) == "no probe was put into it: no PTX in image"

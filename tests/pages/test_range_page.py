@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from tests.pages.ranges import LINE, MS, ranges_trace
 from tests.sizes import document_text, golden_widths
 from tests.trace.make import EPOCH_NS, TraceWriter
-from tui_probe.analysis.range_tree import range_tree, without
-from tui_probe.pages.range_page import range_page
-from tui_probe.pages.range_totals import key_of, range_totals_page
-from tui_probe.pages.report import report_lines
+from tui_probe.pages.page_registry import report_lines
+from tui_probe.pages.range_page import range_key, range_page, range_totals_page
+from tui_probe.pages.range_tree import range_tree, without_kernels
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
@@ -92,7 +91,7 @@ def test_rows_lead_to_kernels(trace: Trace) -> None:
 
 def test_the_kernels_of_a_range_with_time_and_share(trace: Trace) -> None:
     forward = range_tree(trace)[0].inner[0]
-    page = range_totals_page(trace, key_of(forward))
+    page = range_totals_page(trace, range_key(forward))
     rows = page.record()["totals"]
     assert page.record()["only"] == {"range": "forward"}
     assert [(row["kernel"], row["launches"]) for row in rows] == [(0, 2), (1, 3)], "those of inner ranges too"
@@ -146,7 +145,7 @@ def test_launches_without_others(runs: list[tuple[int, int]], others: list[tuple
     def numbers(of: list[tuple[int, int]]) -> set[int]:
         return {number for first, last in of for number in range(first, last + 1)}
 
-    left = without(runs, others)
+    left = without_kernels(runs, others)
     assert numbers(left) == numbers(runs) - numbers(others)
     assert all(first <= last for first, last in left)
     disjoint = all(before[1] < after[0] for before, after in pairwise(sorted(runs)))

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.trace.make import TraceWriter
-from tui_probe.pages.report import report_lines
+from tui_probe.pages.page_registry import report_lines
+from tui_probe.trace.event_types import NvtxRange, Unknown
 from tui_probe.trace.events import parse_line
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
-from tui_probe.trace.process_events import NvtxRange, Unknown
 
 LINE = "[nvtx] range {} in {} thread {} start {} end {} launches {} domain {} text {}"
 

@@ -15,7 +15,7 @@ from tests.recorded import H200, SIMULATED, unpacked
 from tui_probe.cli.main import main
 from tui_probe.draw.view import View, no_progress
 from tui_probe.pages.views import kind_of, kinds
-from tui_probe.probekit.kind import Source
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.registry import all_probes
 from tui_probe.trace.follow import open_trace
 
@@ -43,12 +43,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("recorded")
 
 
-def source_of(trace: Path, folder: Path, kernel: int = 0, launch: int | None = 0) -> Source:
+def source_of(trace: Path, folder: Path, kernel: int = 0, launch: int | None = 0) -> ViewSource:
     found = open_trace(unpacked(trace, folder))
-    return Source(found, found.kernels[kernel], None if launch is None else found.launches[launch])
+    return ViewSource(found, found.kernels[kernel], None if launch is None else found.launches[launch])
 
 
-def opened(name: str, source: Source) -> View:
+def opened(name: str, source: ViewSource) -> View:
     assert kind_of(name).missing(source) is None
     return kind_of(name).open(source, no_progress)
 

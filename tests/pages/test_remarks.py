@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.trace.make import TraceWriter
-from tui_probe.pages.not_probed import IN_VAIN, REMARKS
-from tui_probe.pages.summary import run_report
+from tui_probe.pages.run_report import run_report
 from tui_probe.trace.follow import open_trace
+from tui_probe.verdicts.probe_coverage import NO_MATCH_NOTE, REMARKS
 
 LEAN = "gmem is in its form with few registers: the kernel has 32, not 40"
 NOTHING = "gmem matched no instruction of this kernel, which has no ld.global"
@@ -27,9 +27,9 @@ def test_report_lists_remarks_apart_from_probes_that_matched_nothing(tmp_path: P
     writer.launch(1)
     found = sections(writer.directory)
     assert "#0 lean" in found[REMARKS]
-    assert "#1 empty" in found[IN_VAIN]
+    assert "#1 empty" in found[NO_MATCH_NOTE]
     assert "#1" not in found[REMARKS]
-    assert "#0" not in found[IN_VAIN]
+    assert "#0" not in found[NO_MATCH_NOTE]
 
 
 def test_report_has_no_empty_section_of_remarks(tmp_path: Path) -> None:
@@ -37,4 +37,4 @@ def test_report_has_no_empty_section_of_remarks(tmp_path: Path) -> None:
     writer.start()
     writer.kernel(0, "plain")
     writer.launch(0)
-    assert not {IN_VAIN, REMARKS} & sections(writer.directory).keys()
+    assert not {NO_MATCH_NOTE, REMARKS} & sections(writer.directory).keys()

@@ -16,14 +16,13 @@ from tests.golden import golden
 from tests.pages.example import write_example
 from tests.sizes import golden_widths
 from tests.trace.make import TraceWriter
-from tui_probe.pages.budgets import kept_of
-from tui_probe.pages.choices import Format
-from tui_probe.pages.head import head_record
-from tui_probe.pages.kernel_row import row_of
-from tui_probe.pages.report import page_names, report_lines
-from tui_probe.pages.summary import run_report
+from tui_probe.pages.page_registry import page_names, report_lines
+from tui_probe.pages.run_report import run_report
+from tui_probe.probekit.page_kinds import Format
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
+from tui_probe.verdicts.kernel_snapshot import kernel_snapshot
+from tui_probe.verdicts.run_outcome import head_record, largest_loss_text
 
 with fixed_probes():
     PAGES = page_names()
@@ -273,6 +272,6 @@ def test_the_state_line_says_of_which_kernel_least_was_kept(tmp_path: Path) -> N
         writer.kernel(index, name)
         writer.launch(index)
     writer.lines("[budget] unlisted kernel 1 launches 19999")
-    rows = [row_of(kernel, None) for kernel in open_trace(writer.directory).kernels]
-    assert kept_of(rows) == "kept 0 of 20 000 launches of copy"
-    assert kept_of([]) == ""
+    rows = [kernel_snapshot(kernel, None) for kernel in open_trace(writer.directory).kernels]
+    assert largest_loss_text(rows) == "kept 0 of 20 000 launches of copy"
+    assert largest_loss_text([]) == ""

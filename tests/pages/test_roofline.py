@@ -10,20 +10,17 @@ import pytest
 
 from tests.sizes import golden_widths
 from tests.trace.make import TraceWriter, result_bytes
-from tui_probe.analysis.limits import Demand, verdict
-from tui_probe.analysis.machine import machine_of
-from tui_probe.analysis.roofline import Point, Roof
 from tui_probe.cli.main import main
 from tui_probe.cli.roofline import lines
 from tui_probe.draw.spans import plain, to_ascii
-from tui_probe.pages.limits import Limited, limited_words
-from tui_probe.pages.roofline import chart
-from tui_probe.pages.roofline_points import points
-from tui_probe.probes.gmem_bytes import analysis as gmem_bytes
-from tui_probe.probes.tensorop_count import analysis as tensorop_count
+from tui_probe.pages.roofline_page import roofline_chart
+from tui_probe.probes import gmem_bytes, tensorop_count
 from tui_probe.settings import Settings
+from tui_probe.trace.event_types import Device
 from tui_probe.trace.follow import open_trace
-from tui_probe.trace.process_events import Device
+from tui_probe.verdicts.limiter import KernelLimiter, limiter_texts
+from tui_probe.verdicts.roofline import Roof, RooflinePoint, roofline_points
+from tui_probe.verdicts.utilization import Demand, limiter_verdict, peak_rates
 
 ROOF = Roof(peak=1000e12, bandwidth=4e12)
 
@@ -57,7 +54,7 @@ def traces(tmp_path: Path) -> list[Path]:
 
 
 def test_two_traces_make_one_point(traces: list[Path]) -> None:
-    (point,) = points(map(open_trace, traces), 4e12)
+    (point,) = roofline_points(map(open_trace, traces), 4e12)
     assert (point.size, point.operations, point.seconds) == (6_000_000, 3_000_000_000, pytest.approx(6e-6))
     assert point.intensity == 500
     assert point.operations_per_second == pytest.approx(5e14)
@@ -66,18 +63,18 @@ def test_two_traces_make_one_point(traces: list[Path]) -> None:
 
 
 def test_below_the_ridge_memory_is_the_roof() -> None:
-    assert Point("k", "k", 1e9, 1e10, 1e-3, None).share_of(ROOF) == pytest.approx(1e13 / 4e13)
+    assert RooflinePoint("k", "k", 1e9, 1e10, 1e-3, None).share_of(ROOF) == pytest.approx(1e13 / 4e13)
 
 
 def test_what_is_certain_is_a_verdict_whatever_else_is_missing(traces: list[Path]) -> None:
     """mma.sync reaches 63 % of the tensor cores of an H100: 623 of 989 T operations per second."""
-    (point,) = points(map(open_trace, traces), 4e12)
+    (point,) = roofline_points(map(open_trace, traces), 4e12)
     assert point.limit == "tensor"
     assert point.words[:2] == ("tensor cores: 74% of what they can do", "busy: tensor 74%, memory ≤ 25%")
 
 
 def test_eight_blocks_keep_no_unit_busy_whatever_was_not_counted(traces: list[Path]) -> None:
-    (point,) = points([open_trace(traces[0])], 4e12)
+    (point,) = roofline_points([open_trace(traces[0])], 4e12)
     lacking = "sectors, requests to shared memory, tensor operations, fp32, fp64 and fp16 instructions, instructions"
     words = ("too small: 8 blocks for 132 SMs", "busy: memory ≤ 25%", f"not measured: {lacking}")
     assert (point.limit, point.words[:3]) == ("too small", words)
@@ -92,11 +89,11 @@ def test_eight_blocks_keep_no_unit_busy_whatever_was_not_counted(traces: list[Pa
     ],
 )
 def test_where_instructions_were_counted_is_said(ways: tuple[str, ...], words: str) -> None:
-    machine = machine_of(Device(0, 132, 1_980_000, "9.0", "NVIDIA H200"))
+    machine = peak_rates(Device(0, 132, 1_980_000, "9.0", "NVIDIA H200"))
     demand = Demand(seconds=1e-3, blocks=1000, instructions=1.1 * 4 * 132 * 1.98e9 * 1e-3)
-    of = Limited(verdict(demand, machine), demand, machine, "", ways)
+    of = KernelLimiter(limiter_verdict(demand, machine), demand, machine, "", ways)
     assert of.source == words
-    assert (words in limited_words(of)) == bool(words)
+    assert (words in limiter_texts(of)) == bool(words)
     assert of.record()["counted_in"] == list(ways)
     assert of.words == "the issue of instructions: busy all the time; its counts come to 110%, more than it can do"
 
@@ -116,36 +113,36 @@ def test_where_instructions_were_counted_is_said(ways: tuple[str, ...], words: s
     ],
 )
 def test_what_would_take_longest_is_told_of_what_was_counted(counts: dict[str, float], words: str) -> None:
-    machine = machine_of(Device(0, 8, 1_000_000, "8.0", "Simulated GPU"), simulated=True)
+    machine = peak_rates(Device(0, 8, 1_000_000, "8.0", "Simulated GPU"), simulated=True)
     demand = Demand(blocks=1000, **counts)
-    of = Limited(verdict(demand, machine), demand, machine, "")
+    of = KernelLimiter(limiter_verdict(demand, machine), demand, machine, "")
     assert of.words == words
-    assert ("not measured: requests to shared memory" in "\n".join(limited_words(of))) == ("shared" not in counts)
-    assert ("L1" in "\n".join(limited_words(of))) == ("shared" in counts)
+    assert ("not measured: requests to shared memory" in "\n".join(limiter_texts(of))) == ("shared" not in counts)
+    assert ("L1" in "\n".join(limiter_texts(of))) == ("shared" in counts)
 
 
 def test_what_was_not_measured_is_said(traces: list[Path]) -> None:
-    (point,) = points([open_trace(traces[1])])
+    (point,) = roofline_points([open_trace(traces[1])])
     assert point.problem == "not measured: bytes (-p gmem_bytes), time (--benchmark)"
     assert (point.intensity, point.share) == (None, None)
 
 
 def test_peaks_are_those_of_the_data_sheets() -> None:
-    a100 = machine_of(Device(0, 108, 1_410_000, "8.0", "A100"))
-    h100 = machine_of(Device(0, 132, 1_830_000, "9.0", "H100"))
+    a100 = peak_rates(Device(0, 108, 1_410_000, "8.0", "A100"))
+    h100 = peak_rates(Device(0, 132, 1_830_000, "9.0", "H100"))
     assert (a100.tensor, h100.tensor) == (pytest.approx(312e12, rel=0.01), pytest.approx(989e12, rel=0.01))
     assert a100.fp32 is not None
     assert h100.fp64 is not None
     assert (64 * a100.fp32, 64 * h100.fp64) == (pytest.approx(19.5e12, rel=0.01), pytest.approx(31e12, rel=0.1))
-    assert machine_of(Device(0, 100, 1_000_000, "99.0", "?")).tensor is None
+    assert peak_rates(Device(0, 100, 1_000_000, "99.0", "?")).tensor is None
 
 
 def test_the_chart_puts_the_point_below_its_roof() -> None:
-    lines = [plain(line) for line in chart([Point("k", "k", 6e6, 3e9, 6e-6, None)], ROOF, 80, 20)]
+    lines = [plain(line) for line in roofline_chart([RooflinePoint("k", "k", 6e6, 3e9, 6e-6, None)], ROOF, 80, 20)]
     point_row = next(row for row, line in enumerate(lines) if "a" in line[9:] and "byte" not in line)
     column = lines[point_row].index("a", 9)
     assert any(line[column : column + 1] == "─" for line in lines[:point_row])
-    assert chart([], ROOF, 80, 20) == []
+    assert roofline_chart([], ROOF, 80, 20) == []
 
 
 def test_the_command(traces: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -200,7 +197,7 @@ def test_the_settings_name_a_measurement(
 ) -> None:
     measured = tmp_path / "bw.json"
     measured.write_text('{"bandwidth": [{"key": "memory_read", "bytes_per_second": 4e12}]}')
-    monkeypatch.setattr("tui_probe.cli.roofline.chosen_settings", lambda: Settings(bandwidth=measured))
+    monkeypatch.setattr("tui_probe.cli.roofline.user_settings", lambda: Settings(bandwidth=measured))
     words = ["roofline", *map(str, traces), "--peak", "1000T", "--format", "json"]
     assert main(words) == 0
     assert json.loads(capsys.readouterr().out)["ridge"] == 250
@@ -218,20 +215,22 @@ def test_it_explains_itself(traces: list[Path], capsys: pytest.CaptureFixture[st
     assert "The roof is the machine's limit" in explained
 
 
-def point(name: str, demangled: str, size: float, tensor: float, seconds: float) -> Point:
+def point(name: str, demangled: str, size: float, tensor: float, seconds: float) -> RooflinePoint:
     """A kernel whose every unit was counted, on an H200."""
     demand = Demand(seconds, 2048, size, size / 32, 0, size / 512, size / 128, size / 2048, 0, 0, tensor, 1)
-    machine = machine_of(Device(0, 132, 1_980_000, "9.0", "NVIDIA H200"))
-    found = Limited(verdict(demand, machine), demand, machine, "")
-    return Point(name, demangled, size, tensor, seconds, None, None, found.verdict, limited_words(found), found.limit)
+    machine = peak_rates(Device(0, 132, 1_980_000, "9.0", "NVIDIA H200"))
+    found = KernelLimiter(limiter_verdict(demand, machine), demand, machine, "")
+    return RooflinePoint(
+        name, demangled, size, tensor, seconds, None, None, found.verdict, limiter_texts(found), found.limit
+    )
 
 
 def test_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [
-        Point("attn", "flash_attention", 142.6e6, 17.2e9, 49.5e-6, None),
+        RooflinePoint("attn", "flash_attention", 142.6e6, 17.2e9, 49.5e-6, None),
         point("gemm", "void gemm<128, 64>(float*, int)", 403e6, 137e9, 213e-6),
         point("copy", "copy_kernel(float*, int)", 1.07e9, 0, 252e-6),
-        Point("norm", "layer_norm", 67e6, None, None, "not measured: operations (-p tensorop_count)"),
+        RooflinePoint("norm", "layer_norm", 67e6, None, None, "not measured: operations (-p tensorop_count)"),
     ]
 
     def shown(width: int, ascii_only: bool) -> str:

@@ -9,15 +9,14 @@ import pytest
 from tests.pages.measured_example import COALESCED, STORED, STRIDED, write_measured
 from tests.pages.timelines.drawing import golden_view
 from tui_probe.draw.view import no_progress
-from tui_probe.pages.source_measures import over_rows
+from tui_probe.pages.code.line_measures import LineMeasures, MeasureColumn, measures_by_row, measures_of
+from tui_probe.pages.view_output import run_commands
 from tui_probe.pages.views import kind_of
-from tui_probe.pages.views.output import obey
-from tui_probe.pages.views.source import SourceView, near, told_apart
-from tui_probe.probekit.kind import Source
+from tui_probe.pages.views.source import SourceView, distinct_path, lines_near
 from tui_probe.probekit.lines import LineMeasure
-from tui_probe.probekit.measures import Measure, Measures, measures_of
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.trace.model import Trace
-from tui_probe.trace.source_files import FOLDER, copy_name
+from tui_probe.trace.source_lines import SOURCE_FOLDER, copy_name
 
 FILE = "/src/strides.cu"
 TEXT = """// Reads one array twice: once line by line, once 31 lines apart.
@@ -44,17 +43,17 @@ void unused() {
 @pytest.fixture
 def trace(tmp_path: Path) -> Trace:
     found = write_measured(tmp_path / "trace")
-    (found.directory / FOLDER).mkdir()
-    (found.directory / FOLDER / copy_name(FILE)).write_text(TEXT)
+    (found.directory / SOURCE_FOLDER).mkdir()
+    (found.directory / SOURCE_FOLDER / copy_name(FILE)).write_text(TEXT)
     return found
 
 
 def opened(trace: Trace, commands: str = "") -> SourceView:
-    source = Source(trace, trace.kernels[0])
+    source = ViewSource(trace, trace.kernels[0])
     assert kind_of("source").missing(source) is None
     view = kind_of("source").open(source, no_progress)
     assert isinstance(view, SourceView)
-    obey(view, [word for word in commands.split(",") if word], (120, 40))
+    run_commands(view, [word for word in commands.split(",") if word], (120, 40))
     return view
 
 
@@ -89,7 +88,7 @@ def test_lines_lead_to_ptx_and_back(trace: Trace) -> None:
     for line, place in places.items():
         assert place is not None
         assert view.ptx_line(place, 120) == line
-    assert view.leads_to() == "ptx"
+    assert view.target_view() == "ptx"
     assert view.about(places[STRIDED] or 0, 120)[0] == "strides.cu:7"
 
 
@@ -99,7 +98,7 @@ def test_events_are_the_measured_lines(trace: Trace) -> None:
 
 
 def test_a_file_without_a_copy_has_its_numbers(trace: Trace) -> None:
-    (trace.directory / FOLDER / copy_name(FILE)).unlink()
+    (trace.directory / SOURCE_FOLDER / copy_name(FILE)).unlink()
     view = opened(trace)
     assert "no copy in the trace" in "".join(part for part, _ in view.lines(120)[1])
     assert list(shown(view)) == [6, 7, 9, 11]
@@ -112,7 +111,7 @@ def test_a_kernel_without_lines_says_what_to_do(trace: Trace) -> None:
     pruned = trace.kernels[0].file("pruned.ptx")
     assert pruned is not None
     pruned.write_text("".join(line for line in pruned.read_text().splitlines(True) if ".loc" not in line))
-    assert "-lineinfo" in (kind_of("source").missing(Source(trace, trace.kernels[0])) or "")
+    assert "-lineinfo" in (kind_of("source").missing(ViewSource(trace, trace.kernels[0])) or "")
 
 
 def test_data_has_sums_over_the_ptx_of_a_line(trace: Trace) -> None:
@@ -123,9 +122,9 @@ def test_data_has_sums_over_the_ptx_of_a_line(trace: Trace) -> None:
 
 
 def test_a_ratio_of_several_instructions_is_that_of_their_sums(trace: Trace) -> None:
-    measures = measures_of(Source(trace, trace.kernels[0]))
+    measures = measures_of(ViewSource(trace, trace.kernels[0]))
     assert measures is not None
-    both = over_rows(measures, {5: [COALESCED, STRIDED]})
+    both = measures_by_row(measures, {5: [COALESCED, STRIDED]})
     values = {column.name: column.values for column in both.columns}
     assert values["sectors per request"] == {5: (16 + 128) / 8}
     assert values["requests"] == {5: 8}
@@ -133,18 +132,18 @@ def test_a_ratio_of_several_instructions_is_that_of_their_sums(trace: Trace) -> 
 
 
 def test_shares_are_left_out_and_words_are_those_of_the_first(trace: Trace) -> None:
-    of = measures_of(Source(trace, trace.kernels[0]))
+    of = measures_of(ViewSource(trace, trace.kernels[0]))
     assert of is not None
     columns = (
-        Measure(LineMeasure("value", "first"), {3: "NaN", 4: "inf"}),
-        Measure(LineMeasure("warps"), {3: 7, 4: 7}),
+        MeasureColumn(LineMeasure("value", "first"), {3: "NaN", 4: "inf"}),
+        MeasureColumn(LineMeasure("warps"), {3: 7, 4: 7}),
     )
-    found = over_rows(Measures(of.of, columns), {0: [4, 3], 1: [9]})
+    found = measures_by_row(LineMeasures(of.of, columns), {0: [4, 3], 1: [9]})
     assert [(column.name, column.values) for column in found.columns] == [("value", {0: "NaN"})]
 
 
 def test_near() -> None:
-    assert near([5, 6, 20], 21) == [2, 3, 4, 5, 6, 7, 8, 9, 17, 18, 19, 20, 21]
+    assert lines_near([5, 6, 20], 21) == [2, 3, 4, 5, 6, 7, 8, 9, 17, 18, 19, 20, 21]
 
 
 def row_of(view: SourceView, line: int) -> int:
@@ -153,19 +152,23 @@ def row_of(view: SourceView, line: int) -> int:
 
 def test_two_marks_ask_for_the_time_between(trace: Trace) -> None:
     view = opened(trace)
-    assert (view.asked(), view.status(), view.mark(view.pinned(120), 120)) == ("", [], "this is no line of source")
+    assert (view.marked_option(), view.status(), view.mark(view.pinned(120), 120)) == (
+        "",
+        [],
+        "this is no line of source",
+    )
     assert view.mark(row_of(view, 7), 120) == "from strides.cu:7: m on the last line"
-    assert (view.asked(), view.status()) == ("--between src/strides.cu:7", ["marked from strides.cu:7"])
+    assert (view.marked_option(), view.status()) == ("--between src/strides.cu:7", ["marked from strides.cu:7"])
     assert view.mark(row_of(view, 6), 120) == "strides.cu:6-7: R measures the time there"
-    assert (view.asked(), view.status()) == ("--between src/strides.cu:6-7", ["marked strides.cu:6-7"])
+    assert (view.marked_option(), view.status()) == ("--between src/strides.cu:6-7", ["marked strides.cu:6-7"])
     drawn = ["".join(part for part, _ in line) for line in view.lines(120)]
     assert [line.split("│")[0].strip() for line in drawn if "│" in line[:8]] == ["6", "7"]
     other = opened(trace)
     other.take_over(view)
-    assert other.asked() == view.asked()
+    assert other.marked_option() == view.marked_option()
     assert view.mark(row_of(view, 11), 120) == "from strides.cu:11, in place of strides.cu:6: m on the last line"
     assert view.mark(row_of(view, 11), 120) == "strides.cu:11: R measures the time there"
-    assert view.asked() == "--between src/strides.cu:11"
+    assert view.marked_option() == "--between src/strides.cu:11"
 
 
 def test_lines_without_code_are_those_of_what_was_inlined_there(trace: Trace) -> None:
@@ -186,4 +189,4 @@ def test_lines_without_code_are_those_of_what_was_inlined_there(trace: Trace) ->
     ],
 )
 def test_a_file_is_named_apart_from_others(file: str, others: list[str], end: str) -> None:
-    assert told_apart(file, [file, *others]) == end
+    assert distinct_path(file, [file, *others]) == end

@@ -16,15 +16,14 @@ from tests.golden import golden
 from tests.sizes import WIDTHS, golden_widths
 from tests.trace.make import TraceWriter
 from tui_probe.draw.spans import plain
-from tui_probe.pages.choices import Format
 from tui_probe.pages.kernel_detail import detail_lines
-from tui_probe.pages.kernel_row import row_of
-from tui_probe.pages.report import report_lines
-from tui_probe.pages.schema import ADDED
-from tui_probe.pages.summary import run_report
-from tui_probe.pages.time_columns import TIME_COLUMNS
+from tui_probe.pages.page_registry import report_lines
+from tui_probe.pages.run_report import run_report
+from tui_probe.probekit.page_kinds import SCHEMA_2_KEYS, Format
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
+from tui_probe.verdicts.kernel_columns import TIME_COLUMNS
+from tui_probe.verdicts.kernel_snapshot import kernel_snapshot
 
 
 @pytest.fixture
@@ -87,7 +86,7 @@ def test_shares_add_up_and_unknown_doubts_are_null(timed: Trace) -> None:
 
 
 def test_the_older_schema_knows_nothing_of_them(timed: Trace) -> None:
-    assert {column.key for column in TIME_COLUMNS} | {"way"} == ADDED
+    assert {column.key for column in TIME_COLUMNS} | {"way"} == SCHEMA_2_KEYS
     (kernel, *_) = json.loads(text_of(timed, "json", schema=1))["kernels"]
     rows = list(csv.DictReader(io.StringIO(text_of(timed, "csv", schema=1))))
     for record in (kernel, rows[0]):
@@ -99,7 +98,7 @@ def test_the_older_schema_knows_nothing_of_them(timed: Trace) -> None:
 @pytest.mark.parametrize("name", ["both_ways", "once", "one_of_many", "never_timed"])
 def test_the_page_of_a_kernel(timed: Trace, name: str) -> None:
     kernel = next(kernel for kernel in timed.kernels if kernel.name == name)
-    lines = [plain(line).rstrip() for line in detail_lines(row_of(kernel, timed.state.device), 118)]
+    lines = [plain(line).rstrip() for line in detail_lines(kernel_snapshot(kernel, timed.state.device), 118)]
     golden("timed-kernel.txt", "\n".join(lines) + "\n", name, width=118)
 
 

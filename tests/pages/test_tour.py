@@ -9,8 +9,8 @@ import pytest
 
 from tests.trace.make_older import write_probe, write_ptx, write_unnamed
 from tui_probe.cli.main import main
-from tui_probe.pages.event_words import event_words
-from tui_probe.pages.tour import tour_lines
+from tui_probe.pages.event_log import event_sentence
+from tui_probe.pages.views.explain import walk_lines
 from tui_probe.trace.events import parse_line
 from tui_probe.trace.follow import open_trace
 
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     ],
 )
 def test_a_line_in_words(line: bytes, words: str | None) -> None:
-    said = event_words(parse_line(line))
+    said = event_sentence(parse_line(line))
     assert said == (words or "milliseconds before, in and after the probed kernel: 1, –, 2")
 
 
@@ -66,7 +66,7 @@ def test_of_an_older_trace(tmp_path: Path, log: Literal["old", "new"], sections:
     writer = write_unnamed(tmp_path / "t", log=log, sections=sections)
     write_probe(writer, table="block_sched")
     write_ptx(writer, "param_block_sched")
-    text = "\n".join(tour_lines(open_trace(writer.directory), 100))
+    text = "\n".join(walk_lines(open_trace(writer.directory), 100))
     assert "tensor.trace  the tensors that the program said it had: not in this trace" in text
     assert "result/       what the probe recorded" in text
     assert "probed.ptx has 4 lines that pruned.ptx does not have, 1 parameter among them" in text

@@ -15,11 +15,11 @@ from tests.trace.make import EPOCH_NS, TraceWriter
 from tui_probe.cli.main import main
 from tui_probe.draw.spans import plain
 from tui_probe.draw.view import Document, View, no_progress
-from tui_probe.engine.toolchain import Tool
+from tui_probe.pages.view_output import run_commands, text_lines, view_lines
 from tui_probe.pages.views import kind_of
-from tui_probe.pages.views.choose import choose
-from tui_probe.pages.views.launches import Launches, Row
-from tui_probe.pages.views.output import obey, text_lines, view_lines
+from tui_probe.pages.views.launches import Launches, LaunchLine
+from tui_probe.probekit.view_target import choose_target
+from tui_probe.toolchain import Tool
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
@@ -41,8 +41,8 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
         return (DATA / "sass" / f"zero_fill.{cubin.stem}.txt").read_text()
 
     tool = Tool(Path("nvdisasm"), (13, 0), "13.0.0")
-    monkeypatch.setattr("tui_probe.pages.machine_code.disassembler", lambda: tool)
-    monkeypatch.setattr("tui_probe.pages.machine_code.disassemble", told)
+    monkeypatch.setattr("tui_probe.pages.code.kernel_sass.find_disassembler", lambda: tool)
+    monkeypatch.setattr("tui_probe.pages.code.kernel_sass.disassemble", told)
     return open_trace(copy)
 
 
@@ -54,10 +54,10 @@ def benchmarked(tmp_path: Path) -> Trace:
 
 
 def opened(trace: Trace, name: str, kernel: str, commands: str = "") -> View:
-    choice = choose(trace, kind_of(name), kernel)
+    choice = choose_target(trace, kind_of(name), kernel)
     assert choice.missing is None
     view = kind_of(name).open(choice.source, no_progress)
-    obey(view, [word for word in commands.split(",") if word], (120, 40))
+    run_commands(view, [word for word in commands.split(",") if word], (120, 40))
     return view
 
 
@@ -90,7 +90,7 @@ def test_a_kernel_that_was_not_probed_says_why_and_what_to_do(benchmarked: Trace
     assert "no PTX in image" in text
     assert "TORCH_CUDA_ARCH_LIST" in text
     for name in ("ptx", "diff", "sass", "process"):
-        missing = choose(benchmarked, kind_of(name), "2").missing
+        missing = choose_target(benchmarked, kind_of(name), "2").missing
         assert missing is not None
         assert "no PTX in image" in missing
 
@@ -119,7 +119,7 @@ def test_folding_shows_and_hides_what_did_not_change(recorded: Trace) -> None:
     view = opened(recorded, "diff", "4")
     assert isinstance(view, Document)
     folded = list(map(plain, view.lines(120)))
-    obey(view, ["fold"], (120, 40))
+    run_commands(view, ["fold"], (120, 40))
     unfolded = list(map(plain, view.lines(120)))
     assert any("unchanged lines" in line for line in folded)
     assert not any("unchanged lines" in line for line in unfolded)
@@ -153,8 +153,8 @@ def test_sass_counts_instructions_by_class(recorded: Trace) -> None:
 
 
 def test_without_nvdisasm_it_says_what_to_install(recorded: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_probe.pages.machine_code.disassembler", lambda: None)
-    missing = choose(recorded, kind_of("sass"), "0").missing
+    monkeypatch.setattr("tui_probe.pages.code.kernel_sass.find_disassembler", lambda: None)
+    missing = choose_target(recorded, kind_of("sass"), "0").missing
     assert missing is not None
     assert "nvidia-cuda-nvdisasm" in missing
 
@@ -257,7 +257,7 @@ def test_a_hundred_thousand_launches_cost_what_is_in_sight(tmp_path: Path, monke
     made = 0
     row = view.row
 
-    def count(place: int) -> Row:
+    def count(place: int) -> LaunchLine:
         nonlocal made
         made += 1
         return row(place)

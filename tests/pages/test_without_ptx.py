@@ -12,19 +12,18 @@ import pytest
 
 from tests.pages.timelines.drawing import golden_view
 from tests.trace.make import TraceWriter
+from tui_probe.binaries.cubin import Cubin
 from tui_probe.cli.main import main
 from tui_probe.draw.view import Document, no_progress
-from tui_probe.engine.disassembler import disassembler
-from tui_probe.engine.machine_code import find_cubin
-from tui_probe.engine.toolchain import Tool
+from tui_probe.engine.image_kernels import find_cubin
 from tui_probe.errors import ImageError, TraceError
-from tui_probe.pages.machine_code import read_code
+from tui_probe.pages.code.kernel_sass import read_code
+from tui_probe.pages.code.line_measures import LineMeasures, MeasureColumn
+from tui_probe.pages.view_output import text_lines, view_lines
 from tui_probe.pages.views import kind_of
-from tui_probe.pages.views.choose import choose
-from tui_probe.pages.views.output import text_lines, view_lines
 from tui_probe.probekit.lines import LineMeasure
-from tui_probe.probekit.measures import Measure, Measures
-from tui_probe.sass.cubin import Cubin
+from tui_probe.probekit.view_target import choose_target
+from tui_probe.toolchain import Tool, find_disassembler
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
@@ -74,12 +73,12 @@ def told_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
         return (DATA / "sass" / f"{NAME}.{side}.txt").read_text()
 
     tool = Tool(Path("nvdisasm"), (13, 0), "13.0.0")
-    monkeypatch.setattr("tui_probe.pages.machine_code.disassembler", lambda: tool)
-    monkeypatch.setattr("tui_probe.pages.machine_code.disassemble", told)
+    monkeypatch.setattr("tui_probe.pages.code.kernel_sass.find_disassembler", lambda: tool)
+    monkeypatch.setattr("tui_probe.pages.code.kernel_sass.disassemble", told)
 
 
 def opened(trace: Trace, name: str, kernel: str) -> Document:
-    choice = choose(trace, kind_of(name), kernel)
+    choice = choose_target(trace, kind_of(name), kernel)
     assert choice.missing is None
     view = kind_of(name).open(choice.source, no_progress)
     assert isinstance(view, Document)
@@ -134,7 +133,7 @@ def test_what_was_measured_stands_beside_the_instruction_at_its_offset(
     code = read_code(trace.kernels[0], no_progress).codes["pruned"]
     load = next(at for at, text in zip(code.addresses, code.lines, strict=True) if "LDG" in text and at is not None)
     of = cast("ProbeResult", SimpleNamespace(which="launch 0 of #0", probe="p", simulated=False, launch=None))
-    measures = Measures(of, (Measure(LineMeasure("requests"), {load: 4711}),))
+    measures = LineMeasures(of, (MeasureColumn(LineMeasure("requests"), {load: 4711}),))
     monkeypatch.setattr("tui_probe.pages.views.sass.measures_of", lambda _: measures)
     view = opened(trace, "sass", "0")
     view.press("fold")
@@ -152,7 +151,7 @@ def test_what_was_measured_stands_beside_the_instruction_at_its_offset(
 
 @pytest.mark.parametrize("page", ["ptx", "diff"])
 def test_pages_of_ptx_name_the_page_that_has_the_code(trace: Trace, page: str) -> None:
-    said = [choose(trace, kind_of(page), kernel).missing or "" for kernel in ("0", "1")]
+    said = [choose_target(trace, kind_of(page), kernel).missing or "" for kernel in ("0", "1")]
     assert said[0].startswith("it was probed in its machine code and has no PTX")
     assert said[1].startswith("no PTX in image")
     assert all(words.endswith("the page SASS shows its machine code") for words in said)
@@ -161,17 +160,17 @@ def test_pages_of_ptx_name_the_page_that_has_the_code(trace: Trace, page: str) -
 def test_the_first_page_leads_to_the_machine_code(trace: Trace) -> None:
     for kernel in ("0", "1"):
         view = opened(trace, "summary", kernel)
-        assert view.leads_to() == "sass"
+        assert view.target_view() == "sass"
         assert "no PTX: the page SASS shows its machine code" in "\n".join(text_lines(view_lines(view, 80, None)))
 
 
 def test_without_nvdisasm_it_says_what_to_install(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_probe.pages.machine_code.disassembler", lambda: None)
+    monkeypatch.setattr("tui_probe.pages.code.kernel_sass.find_disassembler", lambda: None)
     for kernel in ("0", "1"):
-        assert "nvidia-cuda-nvdisasm" in (choose(trace, kind_of("sass"), kernel).missing or "")
+        assert "nvidia-cuda-nvdisasm" in (choose_target(trace, kind_of("sass"), kernel).missing or "")
 
 
-@pytest.mark.skipif(disassembler() is None, reason="no nvdisasm here")
+@pytest.mark.skipif(find_disassembler() is None, reason="no nvdisasm here")
 def test_show_needs_no_probe(trace: Trace, capfd: pytest.CaptureFixture[str]) -> None:
     image = trace.kernels[1].file("original.bin")
     assert image is not None

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.recorded import H200, SIMULATED, unpacked
-from tui_probe.pages import worst_lines as module
-from tui_probe.pages.summary import run_report
-from tui_probe.pages.worst_lines import worst_lines
+from tui_probe.pages import hotspot as module
+from tui_probe.pages.hotspot import flagged_lines
+from tui_probe.pages.run_report import run_report
 from tui_probe.trace.follow import open_trace
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.trace.model import Trace
 
 
@@ -25,7 +25,7 @@ def trace(tmp_path: Path) -> Trace:
 
 
 def test_what_stands_out_comes_first_with_its_kernel_and_its_place(trace: Trace) -> None:
-    first, second, third, *_ = worst_lines(trace, 200)
+    first, second, third, *_ = flagged_lines(trace, 200)
     assert first.startswith("! #2 strided_store  worst access: st.global.u32 PTX:32 strided_store.cu:4, 8.0 sectors")
     assert second.startswith("! #4 matmul")
     assert third.startswith("  #6 softmax")
@@ -33,26 +33,26 @@ def test_what_stands_out_comes_first_with_its_kernel_and_its_place(trace: Trace)
 
 def test_it_is_the_end_of_the_report(trace: Trace) -> None:
     section = run_report(trace, width=160).rpartition("Where to look first: the worst lines\n")[2]
-    assert [line.strip() for line in section.splitlines()] == [line.strip() for line in worst_lines(trace, 158)]
+    assert [line.strip() for line in section.splitlines()] == [line.strip() for line in flagged_lines(trace, 158)]
 
 
 def test_no_more_results_are_read_than_is_allowed(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
-    real = module.find
+    real = module.launch_findings
 
-    def noted(source: Source) -> object:
+    def noted(source: ViewSource) -> object:
         read.append(source.kernel.index)
         return real(source)
 
-    monkeypatch.setattr(module, "find", noted)
-    monkeypatch.setattr(module, "READ", 3)
-    assert any("strided_store" in line for line in worst_lines(trace, 200))
+    monkeypatch.setattr(module, "launch_findings", noted)
+    monkeypatch.setattr(module, "MAX_KERNELS_READ", 3)
+    assert any("strided_store" in line for line in flagged_lines(trace, 200))
     assert read == [0, 1, 2]
-    assert worst_lines(trace, 200, seconds=-1) == []
+    assert flagged_lines(trace, 200, seconds=-1) == []
     assert len(read) == 3
 
 
 def test_a_probe_that_tells_of_no_lines_has_no_such_section(tmp_path: Path) -> None:
     trace = open_trace(unpacked(SIMULATED / "block_sched", tmp_path))
-    assert worst_lines(trace, 200) == []
+    assert flagged_lines(trace, 200) == []
     assert "worst lines" not in run_report(trace)

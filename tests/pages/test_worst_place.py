@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.recorded import H200
-from tui_probe.pages.findings import worst_place as module
-from tui_probe.pages.findings.found import Found
-from tui_probe.pages.findings.worst_place import worst_place
+from tui_probe.pages import hotspot as module
+from tui_probe.pages.hotspot import find_hotspot
 from tui_probe.probekit.finding import Finding
-from tui_probe.probekit.kind import Source
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.trace.follow import open_trace
+from tui_probe.verdicts.findings import ResultFindings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,40 +22,40 @@ LOUD = Finding("tail", "tail", "SMs run out of blocks", page="timeline", stands_
 
 
 @pytest.fixture
-def found(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Source]:
+def found(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ViewSource]:
     """A kernel of which the probes, that of the page first, say this."""
 
-    def of(*said: Found) -> Source:
-        monkeypatch.setattr(module, "find", lambda _: said[0] if said else None)
-        monkeypatch.setattr(module, "find_all", lambda _: list(said))
+    def of(*said: ResultFindings) -> ViewSource:
+        monkeypatch.setattr(module, "launch_findings", lambda _: said[0] if said else None)
+        monkeypatch.setattr(module, "findings_by_probe", lambda _: list(said))
         trace = open_trace(H200 / "demo")
-        return Source(trace, trace.kernels[0])
+        return ViewSource(trace, trace.kernels[0])
 
     return of
 
 
-def test_what_stands_out_comes_first_whichever_probe_found_it(found: Callable[..., Source]) -> None:
-    place = worst_place(found(Found("one", 0, False, (PLAIN,)), Found("two", 0, False, (LOUD,))))
+def test_what_stands_out_comes_first_whichever_probe_found_it(found: Callable[..., ViewSource]) -> None:
+    place = find_hotspot(found(ResultFindings("one", 0, False, (PLAIN,)), ResultFindings("two", 0, False, (LOUD,))))
     assert place.worst is not None
     assert place.line is not None
     assert (place.worst.page, place.worst.spot.sm, place.worst.words) == ("timeline", 3, "tail: SMs run out of blocks")
     assert (place.line.spot.ptx, place.why) == ((16,), "")
 
 
-def test_of_those_that_do_not_that_of_the_page_does(found: Callable[..., Source]) -> None:
+def test_of_those_that_do_not_that_of_the_page_does(found: Callable[..., ViewSource]) -> None:
     other = Finding("access", "most bytes", "ld.global", page="memory", line=9)
-    place = worst_place(found(Found("one", 0, False, (PLAIN,)), Found("two", 0, False, (other,))))
+    place = find_hotspot(found(ResultFindings("one", 0, False, (PLAIN,)), ResultFindings("two", 0, False, (other,))))
     assert place.worst is not None
     assert place.worst.page == "lines"
 
 
-def test_a_line_without_a_page_is_shown_in_the_code(found: Callable[..., Source]) -> None:
-    place = worst_place(found(Found("one", 0, False, (Finding("nan", "first NaN", "div", line=5),))))
+def test_a_line_without_a_page_is_shown_in_the_code(found: Callable[..., ViewSource]) -> None:
+    place = find_hotspot(found(ResultFindings("one", 0, False, (Finding("nan", "first NaN", "div", line=5),))))
     assert place.worst is not None
     assert (place.worst.page, place.worst.spot.ptx) == ("ptx", (5,))
 
 
-def test_a_result_that_cannot_be_read_is_told_where_no_other_tells_a_place(found: Callable[..., Source]) -> None:
-    broken = Found("one", 0, False, problem="result/0.bin is cut", unread=True)
-    assert worst_place(found(broken)).why == "the result could not be read: result/0.bin is cut"
-    assert worst_place(found(broken, Found("two", 0, False, (LOUD,)))).why == ""
+def test_a_result_that_cannot_be_read_is_told_where_no_other_tells_a_place(found: Callable[..., ViewSource]) -> None:
+    broken = ResultFindings("one", 0, False, problem="result/0.bin is cut", unread=True)
+    assert find_hotspot(found(broken)).why == "the result could not be read: result/0.bin is cut"
+    assert find_hotspot(found(broken, ResultFindings("two", 0, False, (LOUD,)))).why == ""

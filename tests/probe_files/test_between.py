@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tui_probe.cli.main import main
-from tui_probe.engine.verify import verify
+from tui_probe.engine.verify import verify_probe
 from tui_probe.errors import ProbeFileError, UsageError
-from tui_probe.probe_files.between import between, lines_of, write_between
 from tui_probe.probe_files.loading import load_probe
+from tui_probe.probe_files.templates import line_range_of, line_range_probe, write_line_range_probe
 
 
 @pytest.fixture(autouse=True)
@@ -33,10 +33,10 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_it_is_a_probe_of_these_lines(text: str, lines: str) -> None:
-    name = between(text)
-    assert lines_of(name) == lines
+    name = line_range_probe(text)
+    assert line_range_of(name) == lines
     probe = load_probe(name)
-    verify(probe)
+    verify_probe(probe)
     assert probe.about.title == f"How long each warp is in {lines}, with what was inlined there"
     named = {str(each.source) for point in probe.points for each in point.positions if each.source}
     assert named == {lines}
@@ -44,11 +44,13 @@ def test_it_is_a_probe_of_these_lines(text: str, lines: str) -> None:
 
 
 def test_each_has_a_file_of_its_own_that_is_written_again(state: Path) -> None:
-    files = [write_between(between(text)) for text in ("flash-attn.cu:5", "flash_attn.cu:5")]
+    files = [write_line_range_probe(line_range_probe(text)) for text in ("flash-attn.cu:5", "flash_attn.cu:5")]
     assert len(set(files)) == len(list((state / "tui-probe/probes").iterdir())) == 2
     files[0].unlink()
     assert load_probe("between=flash-attn.cu:5").path == files[0]
-    assert write_between(between("/a/very/long/way/to/some/folder/of/a/project/attn.cu:5")).name.startswith("between_")
+    assert write_line_range_probe(
+        line_range_probe("/a/very/long/way/to/some/folder/of/a/project/attn.cu:5")
+    ).name.startswith("between_")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,7 @@ def test_each_has_a_file_of_its_own_that_is_written_again(state: Path) -> None:
 )
 def test_what_names_no_lines_is_refused(lines: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UsageError, match="--between"):
-        between(lines)
+        line_range_probe(lines)
     assert main(["run", "--between", lines, "--", "true"]) == 2
     assert words in capsys.readouterr().err
 
@@ -74,4 +76,4 @@ def test_a_state_folder_that_cannot_be_written_is_said(state: Path, monkeypatch:
     monkeypatch.setenv("XDG_STATE_HOME", str(state / "file"))
     (state / "file").write_text("")
     with pytest.raises(ProbeFileError, match="its probe cannot be kept"):
-        load_probe(between("attn.py:22"))
+        load_probe(line_range_probe("attn.py:22"))

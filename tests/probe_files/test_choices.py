@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_probe.errors import ProbeFileError
-from tui_probe.probe_files.choices import MOST, built_in_sets, choose, compact_sample, find_set, split_choice
+from tui_probe.probe_files.choices import (
+    MAX_PROBES,
+    built_in_sets,
+    choose_probes,
+    compact_sample,
+    find_set,
+    split_choice,
+)
 from tui_probe.probe_files.loading import built_in_names
 
 NAMES = built_in_names()
@@ -29,7 +36,7 @@ def test_a_name_with_a_sample_is_taken_apart(name: str, sample: str) -> None:
 
 @given(st.lists(st.sampled_from(NAMES), min_size=1, max_size=6))
 def test_each_probe_is_there_once_in_the_order_of_the_names(names: list[str]) -> None:
-    assert [each.name for each in choose(names)] == list(dict.fromkeys(names))
+    assert [each.name for each in choose_probes(names)] == list(dict.fromkeys(names))
 
 
 @given(st.text(max_size=30))
@@ -44,7 +51,7 @@ def test_whatever_is_written_is_understood_or_refused_in_words(text: str) -> Non
 
 
 def test_a_sample_of_ones_own_goes_before_that_of_all() -> None:
-    chosen = choose(["dmat:1/64", "gmem_sectors"], "1/4")
+    chosen = choose_probes(["dmat:1/64", "gmem_sectors"], "1/4")
     assert [(each.name, each.sample) for each in chosen] == [("dmat", "1/64"), ("gmem_sectors", "1/4")]
 
 
@@ -56,29 +63,29 @@ def test_a_sample_of_ones_own_goes_before_that_of_all() -> None:
         (["dmat:1/2", "dmat:1/4"], "the run has a probe dmat already"),
         (["nothing"], "no such file, and no probe of that name"),
         (["nothing:1/2"], "no such file, and no probe of that name"),
-        (NAMES[: MOST + 1], f"{MOST + 1} probes, a run has {MOST} at most"),
+        (NAMES[: MAX_PROBES + 1], f"{MAX_PROBES + 1} probes, a run has {MAX_PROBES} at most"),
     ],
 )
 def test_what_cannot_be_is_refused_in_words(texts: list[str], words: str) -> None:
     with pytest.raises(ProbeFileError, match=words):
-        choose(texts)
+        choose_probes(texts)
 
 
 def test_the_same_twice_is_one() -> None:
-    assert [each.name for each in choose(["dmat", "dmat"])] == ["dmat"]
+    assert [each.name for each in choose_probes(["dmat", "dmat"])] == ["dmat"]
 
 
 def test_the_probes_of_all_sets_are_there() -> None:
     assert "survey" in built_in_sets()
     for each in built_in_sets().values():
-        assert len(choose([each.name])) == len(each.choices) > 1
+        assert len(choose_probes([each.name])) == len(each.choices) > 1
         assert each.title
 
 
 def test_a_set_of_ones_own_is_a_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('probes = ["dmat:1/8", "inst_mix"]\n')
-    assert [(each.name, each.sample) for each in choose([str(path)])] == [("dmat", "1/8"), ("inst_mix", "")]
+    assert [(each.name, each.sample) for each in choose_probes([str(path)])] == [("dmat", "1/8"), ("inst_mix", "")]
     path.write_text('probes = "dmat"\n')
     with pytest.raises(ProbeFileError, match="probes must be a list of names"):
         find_set(str(path))
@@ -86,8 +93,8 @@ def test_a_set_of_ones_own_is_a_file(tmp_path: Path) -> None:
 
 def test_a_file_whose_name_has_a_colon_is_a_file(tmp_path: Path) -> None:
     path = tmp_path / "mine:1.toml"
-    path.write_text((Path(str(choose(["inst_mix"])[0].path))).read_text())
-    (chosen,) = choose([str(path)])
+    path.write_text((Path(str(choose_probes(["inst_mix"])[0].path))).read_text())
+    (chosen,) = choose_probes([str(path)])
     assert (chosen.name, chosen.sample) == ("mine:1", "")
     with pytest.raises(ProbeFileError, match="each has a folder of its name: rename the file"):
-        choose([str(path), "dmat"])
+        choose_probes([str(path), "dmat"])

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.engine.kernels import toml_probe
-from tui_probe.engine.model import Reduction
 from tui_probe.errors import ProbeFileError
-from tui_probe.probe_files.catalogue import describe
+from tui_probe.probe_files.choices import describe_probe
 from tui_probe.probe_files.loading import read_probe
+from tui_probe.probe_model.probe import Reduction
 
 PROBE = """
 [map.m]
@@ -81,9 +81,9 @@ def test_what_cannot_be_reduced(more: str, table: str, level: str, cap: int, wor
 
 def test_bytes_of_a_launch_are_told() -> None:
     text = PROBE.format(more='reduce = "block"', table='[map.m.reduced]\nwide = "min"\n', level="thread", cap=1)
-    assert describe(toml_probe(text)).saved == ("8 bytes per block, with --detail 16 bytes per thread",)
+    assert describe_probe(toml_probe(text)).saved == ("8 bytes per block, with --detail 16 bytes per thread",)
     text = PROBE.format(more="", table="", level="warp", cap=3)
-    assert describe(toml_probe(text)).saved == ("48 bytes per warp",)
+    assert describe_probe(toml_probe(text)).saved == ("48 bytes per warp",)
 
 
 def test_in_the_python_language() -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tui_probe.cli.main import main
-from tui_probe.engine.verify import verify
-from tui_probe.probe_files.doubts import doubts
+from tui_probe.engine.verify import verify_probe
 from tui_probe.probe_files.loading import built_in_names, load_probe
+from tui_probe.probe_model.positions import suspicious_positions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ def test_the_start_is_a_probe(
     assert main(["new-probe", "waits", "--at", position, *option]) == 0
     assert capsys.readouterr().out == f"waits{suffix}\n"
     probe = load_probe(f"waits{suffix}")
-    verify(probe)
+    verify_probe(probe)
     assert [each.name for each in probe.maps] == ["waits"]
     assert any(each.source for point in probe.points for each in point.positions) is (position != "ld.global")
     assert main(["check", f"waits{suffix}"]) == 0
@@ -102,4 +102,4 @@ def test_what_a_kernel_may_have_is_not_doubted(tmp_path: Path, monkeypatch: pyte
 
 
 def test_no_probe_that_comes_along_is_doubted() -> None:
-    assert {name: found for name in built_in_names() if (found := doubts(load_probe(name)))} == {}
+    assert {name: found for name in built_in_names() if (found := suspicious_positions(load_probe(name)))} == {}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tests.trace.make import result_bytes
 from tui_probe.probes.dmat.accesses import COMPACT, RECORD, WARP, Accesses, read_accesses
-from tui_probe.trace.allocations import LaunchMemory
+from tui_probe.trace.device_memory import LaunchMemory
 from tui_probe.trace.results import read_result
 
 START = 7_000_000_000_000

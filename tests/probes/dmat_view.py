@@ -6,14 +6,14 @@ from pathlib import Path
 
 from tui_probe.draw.spans import plain
 from tui_probe.draw.view import no_progress
-from tui_probe.probekit.kind import Source
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probes.dmat.view import DMAT, Dmat
 from tui_probe.trace.follow import open_trace
 
 
 def opened(directory: Path) -> Dmat:
     trace = open_trace(directory)
-    source = Source(trace, trace.kernels[0])
+    source = ViewSource(trace, trace.kernels[0])
     assert DMAT.missing(source) is None
     view = DMAT.open(source, no_progress)
     assert isinstance(view, Dmat)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tui_probe.probekit.metric import Figure
+from tui_probe.probekit.metric import MetricValue
 from tui_probe.probekit.registry import probe_named
 
 
-def figures_in(name: str, analysis: Any) -> tuple[Figure, ...]:
+def figures_in(name: str, analysis: Any) -> tuple[MetricValue, ...]:
     """Of a probe that is known."""
     probe = probe_named(name)
     assert probe is not None

@@ -10,16 +10,16 @@ import numpy as np
 import tui_probe.simgpu.examples
 from tests.engine.device_maps import DeviceMaps
 from tests.simgpu.device import Device
+from tui_probe.engine.insertion import probed_kernel
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.probed_kernel import probed_kernel
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import compile_kernel
-from tui_probe.trace.kernels import parse_kernel_info
+from tui_probe.trace.kernel_files import parse_kernel_info
 from tui_probe.trace.results import Result, read_result
 
 if TYPE_CHECKING:
-    from tui_probe.engine.model import Probe
+    from tui_probe.probe_model.probe import Probe
 
 Extent = tuple[int, ...]
 ESTIMATE = 64

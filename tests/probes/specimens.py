@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tests.probes.running import example, result_of
+from tui_probe.engine.insertion import build_probed_ptx
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.probed_kernel import with_probe
 from tui_probe.probe_files.folders import built_in_files
 from tui_probe.probe_files.loading import load_probe
 from tui_probe.ptx.parser import parse
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.trace.make import TraceWriter
-    from tui_probe.engine.probed_kernel import Probed
-    from tui_probe.trace.shapes import Dim3
+    from tui_probe.engine.insertion import ProbedPtx
+    from tui_probe.trace.launch_shape import Dim3
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,14 @@ def specimen_of(probe: str) -> Specimen:
     return found
 
 
-def add_specimen(writer: TraceWriter, index: int, probe: str, folder: Path) -> tuple[Path, Probed]:
+def add_specimen(writer: TraceWriter, index: int, probe: str, folder: Path) -> tuple[Path, ProbedPtx]:
     """Put the probe's kernel and its launch into a trace; its folder there, and what the engine made of it.
 
     The result is first written into ``folder``.
     """
     specimen = specimen_of(probe)
     kernel = specimen.kernel
-    probed = with_probe(kernel, load_probe(probe))
+    probed = build_probed_ptx(kernel, load_probe(probe))
     place = writer.kernel(index, f"{probe}_of_{kernel.entry.name}")
     (place / "pruned.ptx").write_text(kernel.pruned)
     (place / "kernel.info").write_text(probed.info)

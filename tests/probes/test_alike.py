@@ -13,16 +13,14 @@ import tui_probe
 from tests.probes.test_report import BLOCK, Writer
 from tests.trace.make import result_bytes
 from tui_probe.draw.view import no_progress
-from tui_probe.pages.figures import figures_seen
-from tui_probe.pages.findings.brief import brief
-from tui_probe.pages.report import report_lines
-from tui_probe.probekit.alike import alike, by_extent
-from tui_probe.probekit.count_table import CountTable
-from tui_probe.probekit.kind import Source
-from tui_probe.probekit.many import few_lines
-from tui_probe.probekit.measured import all_measured
+from tui_probe.pages.page_registry import report_lines
+from tui_probe.probekit.measured import analyse_results, comparable_results, results_by_extent
+from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.probekit.result_tables import CountTable, result_lines
 from tui_probe.probes.gmem_sectors.analysis import RECORD
 from tui_probe.trace.follow import open_trace
+from tui_probe.verdicts.findings import summarize_findings
+from tui_probe.verdicts.kernel_values import probe_values
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,17 +66,17 @@ def trace_of(writer: Sampling, *blocks: int) -> Trace:
 
 def test_whole_launches_come_first_then_the_largest_samples(writer: Sampling) -> None:
     trace = trace_of(writer, 16, GRID, 32, 16, GRID)
-    results = list(all_measured(trace, trace.kernels[0]))
-    assert {extent: len(found) for extent, found in by_extent(results).items()} == {
+    results = list(analyse_results(trace, trace.kernels[0]))
+    assert {extent: len(found) for extent, found in results_by_extent(results).items()} == {
         None: 2,
         (32, GRID): 1,
         (16, GRID): 2,
     }
-    extent, taken = alike(results)
+    extent, taken = comparable_results(results)
     assert (extent, [result.launch.number for result in taken if result.launch]) == (None, [1, 4])
-    extent, taken = alike(result for result in results if result.sample is not None)
+    extent, taken = comparable_results(result for result in results if result.sample is not None)
     assert (extent, len(taken)) == ((32, GRID), 1)
-    assert alike([]) == (None, [])
+    assert comparable_results([]) == (None, [])
 
 
 @pytest.mark.parametrize(
@@ -95,14 +93,14 @@ def test_a_comparison_takes_the_median_of_one_kind(
 ) -> None:
     trace = trace_of(writer, *blocks)
     problems: dict[str, None] = {}
-    found = figures_seen(Source(trace, trace.kernels[0]), no_progress, problems)
+    found = probe_values(ViewSource(trace, trace.kernels[0]), no_progress, problems)
     assert {figure.key: figure.value for figure in found}["load_sectors"] == sectors
     assert [words.rpartition(": ")[2] for words in problems] == ([] if said is None else [said])
 
 
 def test_spreads_stand_apart_and_say_of_which_blocks_they_are(writer: Sampling) -> None:
     trace = trace_of(writer, GRID, GRID, *[16] * 8)
-    lines = list(few_lines(trace, trace.kernels[0], 100, 2, 12))
+    lines = list(result_lines(trace, trace.kernels[0], 100, 2, 12))
     assert lines[0] == "  10 results"
     heads = [line.strip() for line in lines if "launches" in line]
     assert heads == [
@@ -115,7 +113,7 @@ def test_spreads_stand_apart_and_say_of_which_blocks_they_are(writer: Sampling) 
 
 def test_a_table_of_launches_has_a_column_of_blocks(writer: Sampling) -> None:
     trace = trace_of(writer, GRID, 16)
-    view = CountTable(Source(trace, trace.kernels[0]), "Sectors", no_progress)
+    view = CountTable(ViewSource(trace, trace.kernels[0]), "Sectors", no_progress)
     rows = ["".join(text for text, _ in line) for line in view.lines(160)]
     assert "blocks" in rows[1]
     assert [words in row for row, words in zip(rows[3:5], (" all ", " 16 of 64 blocks "), strict=True)] == [True, True]
@@ -123,9 +121,9 @@ def test_a_table_of_launches_has_a_column_of_blocks(writer: Sampling) -> None:
 
 def test_words_in_the_live_table_say_of_which_blocks_they_are(writer: Sampling) -> None:
     trace = trace_of(writer, GRID)
-    assert "of 64 blocks" not in brief(trace, trace.kernels[0]).words
+    assert "of 64 blocks" not in summarize_findings(trace, trace.kernels[0]).words
     trace = trace_of(writer, 16)
-    assert brief(trace, trace.kernels[0]).words.endswith("(of 16 of 64 blocks)")
+    assert summarize_findings(trace, trace.kernels[0]).words.endswith("(of 16 of 64 blocks)")
 
 
 def test_data_has_the_blocks_beside_each_number(writer: Sampling) -> None:

@@ -11,9 +11,9 @@ import pytest
 from tests.engine.kernels import CORPUS, entry, probed
 from tests.engine.test_corpus import UNRESOLVED
 from tests.turns import is_due
-from tui_probe.engine.walk import instructions
+from tui_probe.engine.kernel import function_instructions
 from tui_probe.errors import UnsupportedKernelError
-from tui_probe.probe_files.catalogue import describe, known_probes
+from tui_probe.probe_files.choices import describe_probe, known_probes
 from tui_probe.probe_files.loading import built_in_names, load_probe
 from tui_probe.ptx.parser import parse
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.ptx.corpus import CorpusFile
-    from tui_probe.engine.toolchain import Tool
+    from tui_probe.toolchain import Tool
 
 PROBES = [name for name in built_in_names() if name != "block_sched"]
 LARGE = [file.name for file in CORPUS if len(file.read_text()) > 100_000]
@@ -43,7 +43,7 @@ def test_probed_kernels_assemble(file: CorpusFile, ptxas: Tool, tmp_path: Path) 
     module = parse(file.read_text())
     jobs = []
     for kernel_number, kernel in enumerate(module.entries(), CORPUS.index(file)):
-        calls = any(instruction.opcode == "call" for instruction in instructions(kernel))
+        calls = any(instruction.opcode == "call" for instruction in function_instructions(kernel))
         for turn, name in enumerate(PROBES, kernel_number):
             if not is_due(turn):
                 continue
@@ -86,7 +86,7 @@ def test_what_is_only_checked_is_refused_too(instruction: str, said: str, ptxas:
 
 @pytest.mark.parametrize("name", PROBES)
 def test_a_probe_tells_about_itself(name: str) -> None:
-    told = describe(load_probe(name))
+    told = describe_probe(load_probe(name))
     assert all((told.title, told.measures, told.unit, told.cost, told.checked, told.records))
     assert name in [probe.name for probe in known_probes()]
     assert load_probe(name).callback == name

@@ -12,21 +12,21 @@ import pytest
 from tests.engine.kernels import DATA, entry, inserted, probed
 from tests.probes.running import result_of
 from tests.probes.specimens import Specimen
+from tui_probe.engine.insertion import probed_kernel
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.probed_kernel import probed_kernel
-from tui_probe.engine.serialisation import serialised
+from tui_probe.engine.probed_forms import count_serialised
 from tui_probe.probe_files.loading import load_probe
-from tui_probe.probes.async_wait.analysis import AsyncWaits, analyse, kind_of, of_line
+from tui_probe.probes.async_wait import AsyncWaits, analyse, kind_of, of_line
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor.model import COPY_LATENCY, COSTS, copy_cycles
-from tui_probe.trace.kernels import parse_kernel_info
+from tui_probe.trace.kernel_files import parse_kernel_info
 
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    from tui_probe.analysis.by_line import CountsByLine
-    from tui_probe.engine.toolchain import Tool
+    from tui_probe.records.counter_sums import CountsByLine
+    from tui_probe.toolchain import Tool
 
 PROBE = load_probe("async_wait")
 WAITS = (DATA / "waits.sm_90a.ptx").read_text()
@@ -152,7 +152,7 @@ def test_products_stay_asynchronous(file: str, kernel: str, waits: int, tmp_path
         command = [ptxas.path, "-v", "-arch=sm_90a", path, "-o", tmp_path / f"{name}.bin"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        remarks.append(serialised(done.stdout + done.stderr))
+        remarks.append(count_serialised(done.stdout + done.stderr))
     assert remarks == [0, 0]
 
 

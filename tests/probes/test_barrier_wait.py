@@ -10,7 +10,7 @@ import pytest
 from tests.engine.kernels import entry, inserted, probed
 from tests.probes.running import example, result_of
 from tui_probe.probe_files.loading import load_probe
-from tui_probe.probes.barrier_wait.analysis import analyse
+from tui_probe.probes.barrier_wait import analyse
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 
 from tests.probes.simulate import SimulatedSM, schedule_by_heap
 from tests.trace.make import block_sched_result, result_bytes
-from tui_probe.analysis import slots
 from tui_probe.errors import TraceError
-from tui_probe.probes.block_sched import analysis
+from tui_probe.probes.block_sched import METRICS, analysis
 from tui_probe.probes.block_sched.analysis import BlockSchedule, analyse, block_times_in_parts
-from tui_probe.probes.block_sched.metrics import METRICS
-from tui_probe.probes.block_sched.words import schedule_line
-from tui_probe.trace.result_reduced import Reduced
+from tui_probe.probes.block_sched.view import schedule_line
+from tui_probe.records import block_times
+from tui_probe.trace.result_file import Reduced
 from tui_probe.trace.results import Result, read_result
 
 if TYPE_CHECKING:
@@ -127,7 +126,7 @@ def test_more_blocks_than_are_held_together_have_the_same_schedule(
     if kept == "blocks":
         monkeypatch.setattr(Result, "reduced", lambda *_: one_per_block(start, elapsed, sm))
     whole = analyse(read_result(file))
-    monkeypatch.setattr(slots, "_PART", 64)
+    monkeypatch.setattr(block_times, "_BLOCKS_PER_BATCH", 64)
     monkeypatch.setattr(analysis, "_TOGETHER", 150)
     found = analyse(read_result(file))
     for field in fields(whole):
@@ -225,7 +224,7 @@ def test_blocks_that_are_looked_at_in_parts_are_the_same(file: Path, monkeypatch
     elapsed = [[100, 0], [0, 0], [100, 100], [50, 60], [70, 80]]
     sm = [[1, 0], [0, 0], [1, 1], [2, 3], [2, 2]]
     whole = analysed(file, start, elapsed, sm, threads=64)
-    monkeypatch.setattr("tui_probe.analysis.slots._PART", 2)
+    monkeypatch.setattr("tui_probe.records.block_times._BLOCKS_PER_BATCH", 2)
     parts = analysed(file, start, elapsed, sm, threads=64)
     assert schedule_line(parts) == schedule_line(whole)
     assert (parts.warps_missing, parts.blocks_missing, parts.blocks_astray) == (1, 1, 1)

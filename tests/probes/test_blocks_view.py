@@ -13,15 +13,15 @@ from tests.pages.timelines import planted
 from tests.pages.timelines.drawing import golden_view, text_of
 from tui_probe.draw.charts import cdf_chart
 from tui_probe.draw.view import no_progress
-from tui_probe.pages.views.output import data_csv
-from tui_probe.probekit.kind import Source
+from tui_probe.pages.view_output import csv_of_view
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probes.block_sched.view import BLOCKS, Blocks
 from tui_probe.trace.follow import open_trace
 
 RECORDED = Path(__file__).parents[1] / "data" / "h200"
 
 
-def opened(source: Source) -> Blocks:
+def opened(source: ViewSource) -> Blocks:
     view = BLOCKS.open(source, no_progress)
     assert isinstance(view, Blocks)
     return view
@@ -38,7 +38,7 @@ def test_goldens(view: Blocks) -> None:
 
 def test_goldens_of_an_h200() -> None:
     trace = open_trace(RECORDED / "torch_compile")
-    golden_view("blocks-torch_compile", opened(Source(trace, trace.kernels[4])))
+    golden_view("blocks-torch_compile", opened(ViewSource(trace, trace.kernels[4])))
 
 
 def test_the_straggler_is_the_longest_block_and_its_sm_the_longest_bar(view: Blocks) -> None:
@@ -61,7 +61,7 @@ def test_anchors_are_the_chart_and_the_sms(view: Blocks) -> None:
 
 
 def test_a_row_an_sm(view: Blocks) -> None:
-    rows = list(csv.DictReader(io.StringIO("\n".join(data_csv(view)))))
+    rows = list(csv.DictReader(io.StringIO("\n".join(csv_of_view(view)))))
     assert [row["sm"] for row in rows] == ["0", "1", "2", "4", "5"]
     assert sum(int(row["blocks"]) for row in rows) == 50
 

@@ -16,26 +16,21 @@ from tests.probes.test_barrier_wait import UNEVEN
 from tests.probes.test_divergence import LOOP
 from tests.probes.test_smem_conflicts import access
 from tests.turns import due_pairs
+from tui_probe.engine.insertion import probed_kernel
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.probed_kernel import probed_kernel
 from tui_probe.errors import TraceError
 from tui_probe.probe_files.loading import load_probe
-from tui_probe.probes.barrier_wait import analysis as barrier_wait
-from tui_probe.probes.divergence import analysis as divergence
-from tui_probe.probes.gmem_bytes import analysis as gmem_bytes
+from tui_probe.probes import barrier_wait, divergence, gmem_bytes, inst_mix, smem_conflicts, tensorop_count
 from tui_probe.probes.gmem_sectors import analysis as gmem_sectors
-from tui_probe.probes.inst_mix import analysis as inst_mix
-from tui_probe.probes.smem_conflicts import analysis as smem_conflicts
-from tui_probe.probes.tensorop_count import analysis as tensorop_count
 from tui_probe.ptx.parser import parse
-from tui_probe.trace.kernels import parse_kernel_info
+from tui_probe.trace.kernel_files import parse_kernel_info
 from tui_probe.trace.results import read_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tui_probe.analysis.by_line import CountsByLine
+    from tui_probe.records.counter_sums import CountsByLine
 
 ANALYSES = {
     "gmem_bytes": gmem_bytes,

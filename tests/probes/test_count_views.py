@@ -12,14 +12,14 @@ import pytest
 from tests.pages.timelines.drawing import golden_view, text_of
 from tests.probes.test_report import Writer
 from tui_probe.draw.view import no_progress
+from tui_probe.pages.view_output import csv_of_view
 from tui_probe.pages.views import kind_of
-from tui_probe.pages.views.output import data_csv
-from tui_probe.probekit.count_table import CountTable
-from tui_probe.probekit.kind import Kind, Source
-from tui_probe.probes.gmem_bytes import analysis as gmem_bytes
-from tui_probe.probes.gmem_bytes.view import MEMORY
+from tui_probe.probekit.page_kinds import ViewKind, ViewSource
+from tui_probe.probekit.result_tables import CountTable
+from tui_probe.probes import gmem_bytes
+from tui_probe.probes.gmem_bytes import MEMORY
+from tui_probe.probes.gmem_sectors import SECTORS
 from tui_probe.probes.gmem_sectors import analysis as gmem_sectors
-from tui_probe.probes.gmem_sectors.view import SECTORS
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
@@ -40,9 +40,9 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
     return open_trace(writer.directory)
 
 
-def opened(kind: Kind, trace: Trace, kernel: int, launch: int | None = None) -> CountTable:
+def opened(kind: ViewKind, trace: Trace, kernel: int, launch: int | None = None) -> CountTable:
     chosen = None if launch is None else trace.launches[launch]
-    source = Source(trace, trace.kernels[kernel], chosen)
+    source = ViewSource(trace, trace.kernels[kernel], chosen)
     assert kind.missing(source) is None
     view = kind.open(source, no_progress)
     assert isinstance(view, CountTable)
@@ -50,7 +50,7 @@ def opened(kind: Kind, trace: Trace, kernel: int, launch: int | None = None) -> 
 
 
 @pytest.mark.parametrize(("kind", "kernel"), [(MEMORY, 0), (SECTORS, 1)], ids=["memory", "sectors"])
-def test_goldens(trace: Trace, kind: Kind, kernel: int) -> None:
+def test_goldens(trace: Trace, kind: ViewKind, kernel: int) -> None:
     golden_view(kind.name, opened(kind, trace, kernel))
 
 
@@ -62,7 +62,7 @@ def test_the_strided_store_touches_twice_the_sectors(trace: Trace) -> None:
 
 
 def test_a_damaged_result_is_told_beside_the_others(trace: Trace) -> None:
-    rows = list(csv.DictReader(io.StringIO("\n".join(data_csv(opened(SECTORS, trace, 1))))))
+    rows = list(csv.DictReader(io.StringIO("\n".join(csv_of_view(opened(SECTORS, trace, 1))))))
     assert rows[0]["store_sectors"] == str(64 * 2 * 16)
     assert (rows[1]["store_sectors"], "cut off" in rows[1]["problem"]) == ("", True)
 
@@ -78,5 +78,5 @@ def test_one_launch_alone(trace: Trace) -> None:
 
 
 def test_another_probe_is_named(trace: Trace) -> None:
-    missing = kind_of("sectors").missing(Source(trace, trace.kernels[0]))
+    missing = kind_of("sectors").missing(ViewSource(trace, trace.kernels[0]))
     assert missing == "the kernel was probed with gmem_bytes: run with -p gmem_sectors_by_line or -p gmem_sectors"

@@ -13,14 +13,12 @@ from hypothesis import strategies as st
 
 from tests.probes.dmat_files import Launch, opened
 from tui_probe.probes.dmat import access_map
-from tui_probe.probes.dmat.access_map import read_map
+from tui_probe.probes.dmat.access_map import merged_runs, read_map, survey, used_runs
 from tui_probe.probes.dmat.accesses import RECORD, UNKNOWN, WARP, Selection, read_accesses
-from tui_probe.probes.dmat.address_space import bands_of
+from tui_probe.probes.dmat.axes import bands_of
 from tui_probe.probes.dmat.density import Grid, raster
-from tui_probe.probes.dmat.survey import merged_runs, survey, used_runs
-from tui_probe.trace.allocations import Allocation, LaunchMemory
+from tui_probe.trace.device_memory import Allocation, LaunchMemory, Tensor
 from tui_probe.trace.results import read_result
-from tui_probe.trace.tensors import Tensor
 
 BASE = 0x7F00_0000_0000
 
@@ -93,7 +91,7 @@ def test_a_large_result_shows_the_same(tmp_path_factory: pytest.TempPathFactory,
     accesses = opened(folder, launch.content(6))
     small = read_map(accesses, LaunchMemory(), [], quiet)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(access_map, "SMALL", 0)
+        patch.setattr(access_map, "MAX_RECOUNTED_RECORDS", 0)
         large = read_map(accesses, LaunchMemory(), [], quiet)
     assert large.pyramid is not None
     assert large.pyramid.counts.sum() == len(launch.points())
@@ -108,7 +106,7 @@ def test_what_a_sample_misses_is_found_all_the_same(tmp_path: Path, monkeypatch:
     launch = Launch(2, 64, {(block, thread): [(10, BASE, 1)] for block in range(2) for thread in range(64)}, [0, 0])
     launch.accesses[1, 5].append(far)
     accesses = opened(tmp_path, launch.content(6))
-    monkeypatch.setattr(access_map, "SMALL", 0)
+    monkeypatch.setattr(access_map, "MAX_RECOUNTED_RECORDS", 0)
     seen = read_map(accesses, LaunchMemory(), [], quiet)
     assert seen.pyramid is not None
     assert (seen.pyramid.counts.sum(), seen.survey.kept, seen.end) == (129, 129, 1_000_001)

@@ -11,7 +11,7 @@ from tests.probes.running import example, result_of
 from tests.probes.specimens import strided_store
 from tests.probes.test_report import Writer
 from tui_probe.cli.main import main
-from tui_probe.probes.divergence.analysis import RECORD, Divergence, analyse
+from tui_probe.probes.divergence import RECORD, Divergence, analyse
 
 if TYPE_CHECKING:
     from pathlib import Path

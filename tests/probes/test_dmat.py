@@ -18,10 +18,10 @@ from tests.probes.test_gmem_sectors import gather
 from tui_probe.engine.kernel import Kernel
 from tui_probe.errors import TraceError
 from tui_probe.probes.dmat.accesses import Accesses, read_accesses
-from tui_probe.probes.dmat.table import AccessTable, by_line
+from tui_probe.probes.dmat.coalescing import AccessTable, by_line
 from tui_probe.probes.gmem_sectors.analysis import analyse as count_sectors
 from tui_probe.ptx.parser import parse
-from tui_probe.trace.allocations import Allocation, LaunchMemory
+from tui_probe.trace.device_memory import Allocation, LaunchMemory
 
 if TYPE_CHECKING:
     from pathlib import Path

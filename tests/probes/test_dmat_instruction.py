@@ -10,10 +10,10 @@ import pytest
 
 from tests.probes.dmat_example import BLOCKS, LOAD_A, LOAD_B, STEPS, STORE_C, THREADS, write_dmat
 from tests.probes.dmat_view import opened, prepared
-from tui_probe.pages.views.output import obey
+from tui_probe.pages.view_output import run_commands
 from tui_probe.probes.dmat.accesses import Selection
-from tui_probe.probes.dmat.table import by_line
-from tui_probe.trace.offset import Offset
+from tui_probe.probes.dmat.coalescing import by_line
+from tui_probe.trace.kernel_files import Offset
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,13 +44,13 @@ def test_one_after_another_and_then_all(view: Dmat) -> None:
         view.press("select")
         seen.append((view.selection.line, counted(view)))
     assert seen == list(MADE.items())
-    assert view.whose() == f"st.global.f32 PTX:{STORE_C} of the whole grid"
+    assert view.selection_text() == f"st.global.f32 PTX:{STORE_C} of the whole grid"
     assert view.press("select") == "the whole grid"
     assert counted(view) == sum(MADE.values())
 
 
 def test_what_is_under_the_cursor_is_of_it_alone(view: Dmat) -> None:
-    obey(view, ["select", "select", "select", "colour", "colour"], SIZE)
+    run_commands(view, ["select", "select", "select", "colour", "colour"], SIZE)
     counted(view)
     frame = view.frame
     assert frame is not None
@@ -64,13 +64,13 @@ def test_what_is_under_the_cursor_is_of_it_alone(view: Dmat) -> None:
 
 
 def test_of_a_block_and_a_warp(view: Dmat) -> None:
-    obey(view, ["select", "level"], SIZE)
+    run_commands(view, ["select", "level"], SIZE)
     assert (view.selection.line, view.selection.warp) == (LOAD_A, None)
     assert counted(view) == THREADS * STEPS
-    obey(view, ["level"], SIZE)
+    run_commands(view, ["level"], SIZE)
     assert counted(view) == 32 * STEPS
     assert view.record()["selection"]["ptx_line"] == LOAD_A
-    obey(view, ["level"], SIZE)
+    run_commands(view, ["level"], SIZE)
     assert view.selection == Selection(line=LOAD_A)
 
 
@@ -82,7 +82,7 @@ def test_compact_records_name_no_instruction(tmp_path: Path) -> None:
 
 
 def test_of_a_large_result_the_code_tells_which_there_may_be(view: Dmat, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_probe.probes.dmat.frame._AT_ONCE", 10)
+    monkeypatch.setattr("tui_probe.probes.dmat.frame._MAX_RECORDS_PER_KEY", 10)
     assert view.painter.recorded == list(MADE)
 
 
@@ -107,10 +107,10 @@ def test_instructions_of_machine_code_are_named_by_their_offsets(tmp_path: Path)
     own = {"probe": "dmat", "way": "graft", "sites": sites, "maps": {}, "unchecked": []}
     (folder / "sites.json").write_text(json.dumps({"version": 1, "files": [], "probes": [own]}))
     view = opened(tmp_path / "dmat")
-    assert view.leads_to() == "sass"
-    obey(view, ["select", "select", "select"], SIZE)
+    assert view.target_view() == "sass"
+    run_commands(view, ["select", "select", "select"], SIZE)
     assert counted(view) == MADE[STORE_C]
-    assert view.whose() == f"STG {STORE_C:#06x} of the whole grid"
+    assert view.selection_text() == f"STG {STORE_C:#06x} of the whole grid"
     table = by_line(view.map.accesses, folder)
     assert {(type(row.line), row.line) for row in table.rows} == {(Offset, at) for at in kinds}
     assert [row.wasted for row in table.rows if row.line == STORE_C] != [None]

@@ -7,8 +7,7 @@ from itertools import pairwise
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tui_probe.probes.dmat.address_space import Band
-from tui_probe.probes.dmat.space import Space, row_edges
+from tui_probe.probes.dmat.axes import AddressAxis, Band, row_edges
 
 bands = st.lists(st.tuples(st.integers(1, 1 << 24), st.integers(0, 1 << 30)), min_size=1, max_size=16)
 
@@ -20,7 +19,7 @@ def test_strips_fill_their_rows_in_order(sizes: list[tuple[int, int]], low: floa
     for number, (size, gap) in enumerate(sizes):
         made.append(Band(f"range {number}", at + gap, at + gap + size, at + gap))
         at += gap + size
-    space = Space(made)
+    space = AddressAxis(made)
     strips = space.strips(low, min(low + extent, 1.0), rows)
     assert strips
     assert strips[0].top == 0

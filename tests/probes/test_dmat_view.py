@@ -23,11 +23,11 @@ from tests.probes.dmat_files import START
 from tests.probes.dmat_view import drawn, opened, prepared
 from tui_probe.draw.spans import to_ascii
 from tui_probe.draw.view import Cancelled
-from tui_probe.pages.views.output import obey
-from tui_probe.probekit.kind import Source
+from tui_probe.pages.view_output import run_commands
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probes.dmat import access_map
+from tui_probe.probes.dmat.axes import Window
 from tui_probe.probes.dmat.view import DMAT, Dmat
-from tui_probe.probes.dmat.window import Window
 from tui_probe.trace.follow import open_trace
 
 ACCESSES = len(stream().points())
@@ -63,7 +63,7 @@ def test_other_pictures(name: str, ascii_only: bool, tmp_path: Path) -> None:
     options, commands = CASES[name]
     write_dmat(tmp_path / "trace", **options)
     view = opened(tmp_path / "trace")
-    said = obey(view, commands, (80, 24))
+    said = run_commands(view, commands, (80, 24))
     lines = drawn(view, 80, 24, ascii_only=ascii_only)
     below = [to_ascii(line) if ascii_only else line for line in (*said, *view.status())]  # as the screen does
     text = "".join(f"{line}\n" for line in [*lines, *below])
@@ -99,7 +99,7 @@ def rows_of(view: Dmat, band: int) -> slice:
 
 
 def test_the_strided_access_stands_out(view: Dmat) -> None:
-    obey(view, ["colour", "colour"], (120, 40))
+    run_commands(view, ["colour", "colour"], (120, 40))
     prepared(view)
     assert view.frame is not None
     assert view.frame.sectors is not None
@@ -115,7 +115,7 @@ def test_the_strided_access_stands_out(view: Dmat) -> None:
 
 def test_the_worst_place_is_the_strided_access(view: Dmat) -> None:
     drawn(view)
-    obey(view, ["worst"], (120, 40))
+    run_commands(view, ["worst"], (120, 40))
     lines = drawn(view)
     assert view.colouring == "sectors"
     assert not view.seeking
@@ -125,17 +125,17 @@ def test_the_worst_place_is_the_strided_access(view: Dmat) -> None:
 def test_without_instructions_the_worst_place_has_most_sectors_per_request(tmp_path: Path) -> None:
     write_dmat(tmp_path / "trace", compact=True)
     view = opened(tmp_path / "trace")
-    obey(view, ["worst"], (120, 40))
+    run_commands(view, ["worst"], (120, 40))
     assert "32.0 sectors per request" in drawn(view)[-1]
 
 
 def test_where_nothing_is_wasted_that_is_said(view: Dmat) -> None:
-    obey(view, ["zoom_in_rows"] * 2, (120, 40))  # the first band alone
+    run_commands(view, ["zoom_in_rows"] * 2, (120, 40))  # the first band alone
     view.address = A
-    obey(view, ["fit"], (120, 40))
+    run_commands(view, ["fit"], (120, 40))
     view.window = Window(0, view.end, 0.0, 0.2)
     before = view.time, view.address
-    obey(view, ["worst"], (120, 40))
+    run_commands(view, ["worst"], (120, 40))
     drawn(view)
     assert "no visible access wastes a sector" in view.status()
     assert (view.time, view.address) == before
@@ -143,7 +143,7 @@ def test_where_nothing_is_wasted_that_is_said(view: Dmat) -> None:
 
 @pytest.mark.parametrize("width", [80, 100, 120, 200])
 def test_nothing_essential_under_the_cursor_is_cut(view: Dmat, width: int) -> None:
-    obey(view, ["worst"], (width, 24))
+    run_commands(view, ["worst"], (width, 24))
     text = "\n".join(drawn(view, width, 24)[-3:])
     instruction, sectors = "st.global.f32 PTX:16 stream.cu:11", "32.0 sectors per request, 12% used"
     assert all(words in text for words in ("param 2 +0x", instruction, sectors, "stores", "block "))
@@ -151,7 +151,7 @@ def test_nothing_essential_under_the_cursor_is_cut(view: Dmat, width: int) -> No
 
 
 def test_loads_are_told_from_stores(view: Dmat) -> None:
-    obey(view, ["colour"] * 3, (120, 40))
+    run_commands(view, ["colour"] * 3, (120, 40))
     prepared(view)
     assert view.frame is not None
     assert view.frame.loads is not None
@@ -235,7 +235,7 @@ def test_a_block_has_its_own_accesses(view: Dmat) -> None:
     block = view.selection.block
     assert block is not None
     view.press("select")
-    assert view.whose() == f"block {block + 1}"
+    assert view.selection_text() == f"block {block + 1}"
     view.press("level")
     prepared(view)
     assert view.frame.counts.sum() == ACCESSES // BLOCKS // 2
@@ -352,7 +352,7 @@ def shared_view(tmp_path_factory: pytest.TempPathFactory) -> Dmat:
 @pytest.fixture
 def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dmat:
     """The same, treated as a result that is too large to be counted for each picture."""
-    monkeypatch.setattr(access_map, "SMALL", 0)
+    monkeypatch.setattr(access_map, "MAX_RECOUNTED_RECORDS", 0)
     write_dmat(tmp_path / "trace")
     return opened(tmp_path / "trace")
 
@@ -393,7 +393,7 @@ def test_whoever_goes_elsewhere_stops_the_reading(tmp_path: Path) -> None:
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        DMAT.open(Source(trace, trace.kernels[0]), gone)
+        DMAT.open(ViewSource(trace, trace.kernels[0]), gone)
 
 
 class Axes:
@@ -420,7 +420,7 @@ def test_a_plot_has_a_picture_for_each_band(view: Dmat) -> None:
 def test_another_launch_keeps_window_and_colouring(view: Dmat, tmp_path: Path) -> None:
     write_dmat(tmp_path / "other")
     other = opened(tmp_path / "other")
-    obey(view, ["zoom_in", "colour"], (120, 40))
+    run_commands(view, ["zoom_in", "colour"], (120, 40))
     other.take_over(view)
     assert (other.window, other.colouring) == (view.window, view.colouring)
     assert (other.time, other.address) == pytest.approx((view.time, view.address), abs=4)
@@ -430,7 +430,7 @@ def test_another_launch_keeps_the_cursor_and_the_unit(tmp_path: Path) -> None:
     for name in ("one", "other"):
         write_dmat(tmp_path / name, simulated=False)
     view, other = opened(tmp_path / "one"), opened(tmp_path / "other")
-    obey(view, ["worst", "unit"], (120, 40))
+    run_commands(view, ["worst", "unit"], (120, 40))
     prepared(view)
     other.take_over(view)
     assert drawn(other)[-2:] == drawn(view)[-2:]
@@ -459,7 +459,7 @@ def test_without_a_result_it_says_what_to_do(tmp_path: Path) -> None:
     trace = open_trace(tmp_path / "trace")
     (info,) = (tmp_path / "trace" / "kernel").glob("*/kernel.info")
     info.write_text("stream\n4\n1\n1,16\ncallback block_sched\n")
-    missing = DMAT.missing(Source(trace, trace.kernels[0]))
+    missing = DMAT.missing(ViewSource(trace, trace.kernels[0]))
     assert missing == "the kernel was probed with block_sched: run with -p dmat or -p dmat_compact"
 
 

@@ -12,14 +12,13 @@ from tests.probes.specimens import add_specimen
 from tests.sizes import golden_widths
 from tests.trace.make import TraceWriter
 from tui_probe.draw.spans import plain, to_ascii
-from tui_probe.pages.findings.found import Found, find, find_all
-from tui_probe.pages.findings.lines import found_lines
-from tui_probe.pages.findings.questions import open_questions, questions
+from tui_probe.pages.findings_page import all_questions, findings_lines, open_questions
 from tui_probe.pages.views import kind_of, names
 from tui_probe.probe_files.loading import built_in_names
-from tui_probe.probekit.kind import Source
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.registry import all_probes
 from tui_probe.trace.follow import open_trace
+from tui_probe.verdicts.findings import ResultFindings, findings_by_probe, launch_findings
 
 PROBES = tuple(built_in_names())
 
@@ -42,12 +41,12 @@ def trace_of(probe: str, root: Path) -> Trace:
     return open_trace(writer.directory)
 
 
-def source_of(traces: dict[str, Trace], probe: str) -> Source:
-    return Source(traces[probe], traces[probe].kernels[0])
+def source_of(traces: dict[str, Trace], probe: str) -> ViewSource:
+    return ViewSource(traces[probe], traces[probe].kernels[0])
 
 
-def found_of(traces: dict[str, Trace], probe: str) -> Found:
-    found = find(source_of(traces, probe))
+def found_of(traces: dict[str, Trace], probe: str) -> ResultFindings:
+    found = launch_findings(source_of(traces, probe))
     assert found is not None
     assert found.problem is None
     return found
@@ -62,7 +61,7 @@ def test_every_built_in_probe_has_findings(traces: dict[str, Trace]) -> None:
 @pytest.mark.parametrize("probe", PROBES)
 def test_all_findings_as_text(traces: dict[str, Trace], probe: str) -> None:
     def shown(width: int, ascii_only: bool) -> str:
-        text = "".join(f"{plain(line).rstrip()}\n" for line in found_lines(found_of(traces, probe), width))
+        text = "".join(f"{plain(line).rstrip()}\n" for line in findings_lines(found_of(traces, probe), width))
         return to_ascii(text) if ascii_only else text
 
     golden_widths(f"findings/{probe}.txt", shown)
@@ -108,7 +107,7 @@ def test_views_know_the_probes_that_open_them(traces: dict[str, Trace]) -> None:
 def test_a_probe_does_not_ask_what_it_answers(traces: dict[str, Trace]) -> None:
     for probe in PROBES:
         source = source_of(traces, probe)
-        options = [question.option for question in open_questions(source.kernel, find_all(source))]
+        options = [question.option for question in open_questions(source.kernel, findings_by_probe(source))]
         assert f"-p {probe}" not in options
         assert "--benchmark" not in options  # a simulated GPU has no time
         assert len(options) == len(set(options))
@@ -127,7 +126,7 @@ def test_questions_are_only_those_that_the_kernel_has(traces: dict[str, Trace]) 
 
 def test_a_finding_asks_for_what_explains_it(traces: dict[str, Trace]) -> None:
     source = source_of(traces, "gmem_sectors")
-    assert open_questions(source.kernel, find_all(source))[0].option == "-p gmem_sectors_by_line"
+    assert open_questions(source.kernel, findings_by_probe(source))[0].option == "-p gmem_sectors_by_line"
     assert open_questions(source.kernel, [])[0].option == "-p block_sched"
 
 
@@ -135,12 +134,12 @@ def test_every_question_is_of_one_probe_and_every_answer_of_a_question() -> None
     asked = [probe.question.key for probe in all_probes() if probe.question]
     assert len(asked) == len(set(asked))
     assert {key for probe in all_probes() for key in probe.answers} <= set(asked)
-    assert [question.option for question in questions()][-1] == "--benchmark"
+    assert [question.option for question in all_questions()][-1] == "--benchmark"
 
 
 def test_what_findings_ask_is_a_question(traces: dict[str, Trace]) -> None:
     asked = {finding.asks for probe in PROBES for finding in found_of(traces, probe).findings}
-    assert asked - {""} <= {question.key for question in questions()}
+    assert asked - {""} <= {question.key for question in all_questions()}
 
 
 def test_a_damaged_result_is_told(tmp_path: Path) -> None:
@@ -150,9 +149,9 @@ def test_a_damaged_result_is_told(tmp_path: Path) -> None:
     writer.save(0, writer.launch(0), b"not a result")
     writer.kernel(1, "l", "skipped", reason="no PTX in image")
     trace = open_trace(writer.directory)
-    found = find(Source(trace, trace.kernels[0]))
+    found = launch_findings(ViewSource(trace, trace.kernels[0]))
     assert found is not None
     assert found.problem is not None
     assert "result/" in found.problem
-    assert find(Source(trace, trace.kernels[1])) is None
+    assert launch_findings(ViewSource(trace, trace.kernels[1])) is None
     assert open_questions(trace.kernels[1], []) == []

@@ -11,7 +11,7 @@ import pytest
 from tests.engine.kernels import entry
 from tests.probes.kernels import GENERIC
 from tests.probes.running import example, result_of, simulated
-from tui_probe.probes.gmem_bytes.analysis import MemoryBytes, analyse
+from tui_probe.probes.gmem_bytes import MemoryBytes, analyse
 
 if TYPE_CHECKING:
     from collections.abc import Callable

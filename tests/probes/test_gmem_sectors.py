@@ -14,8 +14,8 @@ from tests.probes.kernels import GENERIC
 from tests.probes.running import example, result_of, simulated
 from tests.probes.specimens import strided_store
 from tui_probe.probe_files.loading import load_probe
+from tui_probe.probes.gmem_sectors import _sectors
 from tui_probe.probes.gmem_sectors.analysis import MemorySectors, analyse
-from tui_probe.probes.gmem_sectors.findings import _sectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,12 +11,11 @@ import pytest
 from tui_probe.draw.spans import Line, plain
 from tui_probe.draw.view import Cancelled, Document, Drawing, no_progress
 from tui_probe.errors import TraceError
-from tui_probe.probekit.failure import ProbeCodeError
 from tui_probe.probekit.finding import Finding
-from tui_probe.probekit.guard import guarded
-from tui_probe.probekit.kind import Kind, TracePage
-from tui_probe.probekit.lines import LineMeasure, Lines
+from tui_probe.probekit.guard import ProbeCodeError, guarded
+from tui_probe.probekit.lines import LineMeasure, LineSpec
 from tui_probe.probekit.metric import Metric
+from tui_probe.probekit.page_kinds import TracePage, ViewKind
 from tui_probe.probekit.probe import Probe, Question
 
 
@@ -72,7 +71,7 @@ def gives(value: Any) -> Any:
 
 
 def opened(view: Any) -> Any:
-    kind = Kind("broken", "Broken", "", gives(None), gives(view))
+    kind = ViewKind("broken", "Broken", "", gives(None), gives(view))
     (view_kind,) = guarded(Probe(name="p", analyse=gives(None), views=(kind,))).views
     return view_kind.open(None, no_progress)  # type: ignore[arg-type]
 
@@ -90,9 +89,9 @@ def calls_of(probe: Probe) -> Iterator[Any]:
 
 
 def test_every_function_of_a_probe_is_guarded() -> None:
-    metrics, views = (Metric("n", "n", read=fails),), (Kind("v", "V", "", fails, fails),)
+    metrics, views = (Metric("n", "n", read=fails),), (ViewKind("v", "V", "", fails, fails),)
     probe = Probe(
-        name="p", analyse=fails, findings=fails, lines=Lines((), "", fails), timeline=fails, waits=fails, line=fails,
+        name="p", analyse=fails, findings=fails, lines=LineSpec((), "", fails), timeline=fails, waits=fails, line=fails,
         notes=fails, metrics=metrics, views=views, pages=(TracePage("t", fails, (), fails, head=fails),)
     )  # fmt: skip
     for call in calls_of(guarded(probe)):
@@ -111,7 +110,7 @@ def test_what_a_probe_says_on_purpose_passes(raised: Exception) -> None:
 
 
 def test_findings_and_lines_have_to_be_some() -> None:
-    probe = guarded(Probe(name="p", analyse=fails, findings=gives(["words"]), lines=Lines((), "", gives([]))))
+    probe = guarded(Probe(name="p", analyse=fails, findings=gives(["words"]), lines=LineSpec((), "", gives([]))))
     assert probe.findings
     assert probe.lines
     with pytest.raises(ProbeCodeError, match=f"'words', which is no {Finding.__name__}"):
@@ -152,7 +151,7 @@ def test_what_is_no_view_is_an_error() -> None:
         (lambda: Metric("n", "n", quantity="bytes"), "quantity of metric n is 'bytes'"),
         (lambda: LineMeasure("n", "total"), "rule of line measure n is 'total'"),
         (lambda: LineMeasure("n", better="more"), "better of line measure n is 'more'"),
-        (lambda: Lines((LineMeasure("n"),), "m", fails), "main of the lines is 'm'; there are n"),
+        (lambda: LineSpec((LineMeasure("n"),), "m", fails), "main of the lines is 'm'; there are n"),
         (lambda: Question("q", "what?", 1, "ld("), "needs of question q is no regular expression"),
     ],
 )  # fmt: skip

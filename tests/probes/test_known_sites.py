@@ -8,34 +8,34 @@ import pytest
 
 from tests.probes.specimens import add_specimen, specimen_of
 from tests.trace.make import TraceWriter
-from tui_probe.analysis.known_sites import sites_of
 from tui_probe.engine.site_file import site_file
 from tui_probe.errors import TraceError
-from tui_probe.pages.findings import found
-from tui_probe.pages.findings.found import Found, find
-from tui_probe.probekit.kind import Source
+from tui_probe.pages.code.line_measures import line_rows
 from tui_probe.probekit.lines import LineRows
-from tui_probe.probekit.measures import line_rows
-from tui_probe.probekit.probe_results import read
-from tui_probe.probekit.registry import names_of
+from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.probekit.probe_results import read_result
+from tui_probe.probekit.registry import probe_names_where
+from tui_probe.records.probed_sites import probed_sites
 from tui_probe.trace.follow import open_trace
+from tui_probe.verdicts import findings
+from tui_probe.verdicts.findings import ResultFindings, launch_findings
 
-ALL = names_of(lambda probe: probe.lines)
+ALL = probe_names_where(lambda probe: probe.lines)
 
 
-def recorded(tmp_path: Path, probe: str) -> tuple[Source, Path]:
+def recorded(tmp_path: Path, probe: str) -> tuple[ViewSource, Path]:
     """A launch of a probed kernel, and the kernel's folder with all that the engine writes but machine code."""
     writer = TraceWriter(tmp_path / "trace")
     writer.start()
     folder, probed = add_specimen(writer, 0, probe, tmp_path)
     (folder / "sites.json").write_text(site_file(probe, specimen_of(probe).kernel, probed.notes, b""))
     trace = open_trace(writer.directory)
-    return Source(trace, trace.kernels[0]), folder
+    return ViewSource(trace, trace.kernels[0]), folder
 
 
-def told(of: Source) -> tuple[LineRows, Found | None]:
-    found._remembered.clear()
-    return line_rows(read(of))[1], find(of)
+def told(of: ViewSource) -> tuple[LineRows, ResultFindings | None]:
+    findings._cache.clear()
+    return line_rows(read_result(of))[1], launch_findings(of)
 
 
 @pytest.mark.parametrize("probe", ALL)
@@ -56,10 +56,10 @@ def test_a_damaged_file_is_said(tmp_path: Path) -> None:
     of, folder = recorded(tmp_path, "nan_check")
     (folder / "sites.json").write_text("{}")
     with pytest.raises(TraceError, match=r"sites\.json: .*; without this file pruned\.ptx is read in its place"):
-        line_rows(read(of))
+        line_rows(read_result(of))
 
 
 def test_nothing_is_known_without_a_folder() -> None:
-    known = sites_of(None)
+    known = probed_sites(None)
     assert (list(known.instructions()), list(known.unchecked()), list(known.blocks([3]))) == ([], [], [])
     assert (known.ptx_line(3), known.following(3)) == (None, None)

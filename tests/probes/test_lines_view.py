@@ -13,11 +13,11 @@ from tests.probes.specimens import add_specimen
 from tests.sizes import document_text, golden_widths
 from tests.trace.make import TraceWriter
 from tui_probe.draw.view import no_progress
+from tui_probe.pages.view_output import csv_of_view
 from tui_probe.pages.views import kind_of
 from tui_probe.pages.views.lines import LinesView
-from tui_probe.pages.views.output import data_csv
-from tui_probe.probekit.kind import Source
-from tui_probe.probekit.measured import all_measured
+from tui_probe.probekit.measured import analyse_results
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
@@ -39,7 +39,7 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
 
 
 def opened(trace: Trace, probe: str) -> LinesView:
-    source = Source(trace, trace.kernels[RUNS.index(probe)])
+    source = ViewSource(trace, trace.kernels[RUNS.index(probe)])
     assert kind_of("lines").missing(source) is None
     view = kind_of("lines").open(source, no_progress)
     assert isinstance(view, LinesView)
@@ -53,7 +53,7 @@ def test_goldens(trace: Trace, probe: str) -> None:
 
 
 def test_the_instruction_that_does_not_coalesce(trace: Trace) -> None:
-    (row,) = csv.DictReader(io.StringIO("\n".join(data_csv(opened(trace, "dmat")))))
+    (row,) = csv.DictReader(io.StringIO("\n".join(csv_of_view(opened(trace, "dmat")))))
     assert (row["requests"], row["sectors"], row["ideal"], row["wasted"]) == ("256", "2048", "1024", "0.5")
     assert "st.global" in row["ptx"]
     assert row["file"].endswith("strided_store.cu")
@@ -68,7 +68,7 @@ def test_data(trace: Trace) -> None:
 
 
 def test_every_probe_says_its_result_in_a_line(trace: Trace) -> None:
-    results = (result for kernel in trace.kernels for result in all_measured(trace, kernel))
+    results = (result for kernel in trace.kernels for result in analyse_results(trace, kernel))
     words = dict(zip(RUNS, (result.words for result in results), strict=True))
     assert not any("no analysis" in said for said in words.values())
     assert "sectors per request 8.00" in words["dmat"]
@@ -91,7 +91,7 @@ def test_simulated_nanoseconds_are_no_times(trace: Trace) -> None:
     kernel = trace.kernels[list(RUNS).index("warp_progress")]
     for on_simulated_gpu in (False, True):
         trace.state.simulated = on_simulated_gpu
-        (result,) = all_measured(trace, kernel)
+        (result,) = analyse_results(trace, kernel)
         assert result.analysis is not None
         figures = {figure.key: figure for figure in result.figures}
         assert (figures["duration"].value is None) is on_simulated_gpu

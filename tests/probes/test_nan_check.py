@@ -17,7 +17,7 @@ from tests.probes.specimens import Specimen
 from tui_probe.engine.kernel import Kernel
 from tui_probe.errors import TraceError
 from tui_probe.probe_files.loading import load_probe
-from tui_probe.probes.nan_check.analysis import NanCheck, analyse
+from tui_probe.probes.nan_check import NanCheck, analyse
 from tui_probe.ptx.parser import parse
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from tests.probes.figures import figures_in
 from tests.probes.running import result_of
 from tests.probes.test_warp_progress import HEAD, TEXT
 from tui_probe.engine.kernel import Kernel
-from tui_probe.probes.program_progress.analysis import ProgramProgress, analyse
+from tui_probe.probes.program_progress import ProgramProgress, analyse
 from tui_probe.ptx.parser import parse
 
 if TYPE_CHECKING:

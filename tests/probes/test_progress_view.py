@@ -15,12 +15,12 @@ from tests.pages.timelines.drawing import after, golden_view, text_of
 from tests.probes.running import result_of
 from tests.probes.test_warp_progress import HEAD, TEXT
 from tests.trace.make import TraceWriter, result_bytes
-from tui_probe.analysis.warp_pace import PACE, WARP
 from tui_probe.draw.view import no_progress
+from tui_probe.pages.view_output import csv_of_view
 from tui_probe.pages.views import timeline
-from tui_probe.pages.views.output import data_csv
-from tui_probe.probekit.kind import Source
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probes.warp_progress.view import PROGRESS, ProgressView
+from tui_probe.records.warp_pace import PACE, WARP
 from tui_probe.trace.follow import open_trace
 
 WARPS, BLOCK, PLANTED = 64, 64, 43
@@ -28,7 +28,7 @@ WARPS, BLOCK, PLANTED = 64, 64, 43
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
+def source(tmp_path_factory: pytest.TempPathFactory) -> ViewSource:
     rounds = np.repeat(3 + np.arange(WARPS) % 3, 32).astype(np.uint32)
     rounds[PLANTED * 32 :][:32] = 90
     folder = tmp_path_factory.mktemp("progress")
@@ -43,11 +43,11 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
     writer.save(0, launch, result.path.read_bytes())
     writer.exit()
     trace = open_trace(writer.directory)
-    return Source(trace, trace.kernels[0])
+    return ViewSource(trace, trace.kernels[0])
 
 
 @pytest.fixture
-def view(source: Source) -> ProgressView:
+def view(source: ViewSource) -> ProgressView:
     assert PROGRESS.missing(source) is None
     found = PROGRESS.open(source, no_progress)
     assert isinstance(found, ProgressView)
@@ -62,7 +62,7 @@ def test_the_worst_place_is_the_end_of_the_slowest_warp(view: ProgressView) -> N
     assert view.window.time == pytest.approx(warps.end[view.late[0]], abs=view.window.width / view.window.cells)
 
 
-def test_the_next_launch_keeps_window_cursor_and_unit(view: ProgressView, source: Source) -> None:
+def test_the_next_launch_keeps_window_cursor_and_unit(view: ProgressView, source: ViewSource) -> None:
     after(view, "worst", "zoom_in", "zoom_in")
     other = PROGRESS.open(source, no_progress)
     assert isinstance(other, ProgressView)
@@ -72,7 +72,7 @@ def test_the_next_launch_keeps_window_cursor_and_unit(view: ProgressView, source
     assert (other.window.time, other.in_time) == (view.window.time, view.in_time)
 
 
-def write_known(directory: Path) -> Source:
+def write_known(directory: Path) -> ViewSource:
     """96 warps on four SMs whose clocks lie far apart: 40 to 43 iterations of 100 cycles, one of them of 250."""
     writer = TraceWriter(directory)
     writer.start(sms=4)
@@ -95,7 +95,7 @@ def write_known(directory: Path) -> Source:
     content = result_bytes((24, 1, 1), (128, 1, 1), maps, about=about)
     writer.save(0, writer.launch(0, (24, 1, 1), (128, 1, 1)), content)
     trace = open_trace(directory)
-    return Source(trace, trace.kernels[0])
+    return ViewSource(trace, trace.kernels[0])
 
 
 def test_goldens(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_data(view: ProgressView) -> None:
     record = json.loads(json.dumps(view.record()))
     assert record["main_loop"] == HEAD
     assert record["warps"]["arrivals"][record["warps"]["stands_out"].index(True)] == 90
-    rows = list(csv.DictReader(io.StringIO("\n".join(data_csv(view)))))
+    rows = list(csv.DictReader(io.StringIO("\n".join(csv_of_view(view)))))
     assert [(row["block"], row["warp"]) for row in rows if row["stands_out"] == "true"] == [("21", "1")]
     assert len(rows) == WARPS
 
@@ -185,10 +185,10 @@ def test_a_picture_for_matplotlib(view: ProgressView) -> None:
     assert len(times) == len(counts)
 
 
-def test_the_same_result_has_a_timeline(source: Source) -> None:
+def test_the_same_result_has_a_timeline(source: ViewSource) -> None:
     assert timeline.KIND.missing(source) is None
     found = timeline.KIND.open(source, no_progress)
-    assert isinstance(found, timeline.Timeline)
+    assert isinstance(found, timeline.TimelineView)
     assert len(after(found, "level", "level", size=(120, 40))) == 40
     assert len(found.timeline.warps) == WARPS
     longest = int(found.timeline.warps.duration.argmax())
@@ -200,6 +200,6 @@ def test_another_probe_is_named(tmp_path: Path) -> None:
     writer.start()
     writer.kernel(0, "saxpy")
     trace = open_trace(writer.directory)
-    assert PROGRESS.missing(Source(trace, trace.kernels[0])) == (
+    assert PROGRESS.missing(ViewSource(trace, trace.kernels[0])) == (
         "the kernel was probed with block_sched: run with -p warp_progress"
     )

@@ -9,8 +9,8 @@ import pytest
 from tests.trace.make_older import write_probe, write_ptx, write_unnamed
 from tui_probe.cli.main import main
 from tui_probe.probekit import recognised
-from tui_probe.probekit.measured import all_measured
-from tui_probe.probekit.probe_results import probe_of
+from tui_probe.probekit.measured import analyse_results
+from tui_probe.probekit.probe_results import analysis_name
 from tui_probe.trace.follow import open_trace
 
 if TYPE_CHECKING:
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def nothing_told() -> Iterator[None]:
     yield
-    recognised._told.clear()
+    recognised._assumed.clear()
 
 
 def probe_in(writer: TraceWriter) -> str | None:
     (kernel,) = open_trace(writer.directory).kernels
-    return probe_of(kernel)
+    return analysis_name(kernel)
 
 
 @pytest.mark.parametrize("log", ["old", "new"])
@@ -39,8 +39,8 @@ def test_by_the_probe_file(tmp_path: Path, log: Literal["old", "new"], sections:
     write_probe(writer, table="block_sched")
     trace = open_trace(writer.directory)
     (kernel,) = trace.kernels
-    assert probe_of(kernel) == "block_sched"
-    found = [one.analysis for one in all_measured(trace, kernel)]
+    assert analysis_name(kernel) == "block_sched"
+    found = [one.analysis for one in analyse_results(trace, kernel)]
     assert [(one.running, one.scheduling) for one in found] == [(200, 20)] * 3
 
 

@@ -13,12 +13,11 @@ from tests.probes.running import result_of
 from tests.probes.test_by_line import LAUNCHES
 from tui_probe.errors import TraceError
 from tui_probe.probe_files.loading import load_probe
-from tui_probe.probekit import own_probe
-from tui_probe.probekit.own_probes import _own_map
+from tui_probe.probekit import custom_probe
+from tui_probe.probekit.custom_probe import _custom_map
 from tui_probe.probekit.registry import probe_named
-from tui_probe.probes.barrier_wait.waits import waits
-from tui_probe.probes.block_sched.analysis import analyse
-from tui_probe.probes.block_sched.timeline import timeline_of
+from tui_probe.probes.barrier_wait import waits
+from tui_probe.probes.block_sched.analysis import analyse, timeline_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,9 +97,9 @@ def test_figures_without_an_analysis(tmp_path: Path) -> None:
     for probe in ("gmem_bytes", "barrier_wait"):
         (folder := tmp_path / probe).mkdir()
         own = load_probe(probe)
-        maps = [_own_map(own, one) for one in own.maps]
+        maps = [_custom_map(own, one) for one in own.maps]
         whole, kept = (
-            {figure.key: figure.value for figure in own_probe.analyse(each, maps).figures()}
+            {figure.key: figure.value for figure in custom_probe.analyse_custom(each, maps).figures()}
             for each in both(folder, probe, "matmul")
         )
         assert {key: kept[key] for key in whole} == whole

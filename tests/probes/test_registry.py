@@ -12,7 +12,7 @@ from tui_probe.errors import ProbeFileError
 from tui_probe.probe_files.folders import built_in_files
 from tui_probe.probe_files.loading import find_probe
 from tui_probe.probekit import registry
-from tui_probe.probekit.page_names import TAKEN
+from tui_probe.probekit.page_kinds import RESERVED_PAGES
 from tui_probe.probekit.registry import add_folder, probe_named
 
 FOLDER = Path(__file__).parents[1] / "e2e" / "probes" / "store_count"
@@ -39,7 +39,7 @@ def named(folder: Path, probe: str, view: str = "stores") -> Path:
 
 @pytest.mark.parametrize("view", ["summary", "lines", "kernels", "schedule", "blocks"])
 def test_a_page_is_not_called_as_another_one(tmp_path: Path, view: str) -> None:
-    assert view in TAKEN or view in {each.name for probe in registry.all_probes() for each in probe.views} | {
+    assert view in RESERVED_PAGES or view in {each.name for probe in registry.all_probes() for each in probe.views} | {
         "schedule"
     }
     if view == "schedule":  # a name that is free

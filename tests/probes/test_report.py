@@ -12,17 +12,16 @@ import pytest
 from tests.formats import check_formats
 from tests.golden import golden
 from tests.trace.make import TraceWriter, result_bytes
-from tui_probe.pages.choices import Format
-from tui_probe.pages.report import report_lines
-from tui_probe.pages.summary import run_report
-from tui_probe.probes.gmem_bytes import analysis as gmem_bytes
+from tui_probe.pages.page_registry import report_lines
+from tui_probe.pages.run_report import run_report
+from tui_probe.probekit.page_kinds import Format
+from tui_probe.probes import gmem_bytes, tensorop_count
 from tui_probe.probes.gmem_sectors import analysis as gmem_sectors
-from tui_probe.probes.tensorop_count import analysis as tensorop_count
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
 
 if TYPE_CHECKING:
-    from tui_probe.trace.shapes import Dim3
+    from tui_probe.trace.launch_shape import Dim3
 
 BLOCK: Dim3 = (40, 1, 1)
 

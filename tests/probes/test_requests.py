@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.probes.dmat_files import Launch, opened
-from tui_probe.probes.dmat.requests import sectors_of_requests
+from tui_probe.probes.dmat.coalescing import sectors_of_requests
 
 BASE = 0x7F00_0000_0000
 

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import tui_probe
-from tui_probe.probe_files.folders import DEFAULT, built_in_files
+from tui_probe.probe_files.folders import DEFAULT_PROBE, built_in_files
 
 PACKAGE = Path(tui_probe.__file__).parent
-CHOICE = f'DEFAULT: Final = "{DEFAULT}"'
+CHOICE = f'DEFAULT_PROBE: Final = "{DEFAULT_PROBE}"'
 """The one line that chooses a probe, in ``probe_files/folders.py``."""
 
 

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from tests.engine.kernels import entry
 from tests.probes.running import example, result_of
 from tests.probes.test_by_line import LAUNCHES
+from tui_probe.engine.insertion import probed_kernel
 from tui_probe.engine.kernel import Kernel
-from tui_probe.engine.probed_kernel import probed_kernel
 from tui_probe.errors import TraceError
 from tui_probe.probe_files.loading import load_probe
+from tui_probe.probes import gmem_bytes
 from tui_probe.probes.block_sched import analysis as block_sched
-from tui_probe.probes.gmem_bytes import analysis as gmem_bytes
 from tui_probe.probes.gmem_sectors import analysis as gmem_sectors
 from tui_probe.ptx.parser import parse
-from tui_probe.trace.kernels import parse_kernel_info
+from tui_probe.trace.kernel_files import parse_kernel_info
 
 if TYPE_CHECKING:
     from pathlib import Path

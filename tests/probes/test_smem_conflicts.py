@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.engine.kernels import entry
 from tests.probes.running import example, result_of
 from tests.probes.specimens import Specimen
-from tui_probe.probes.smem_conflicts.analysis import BankConflicts, analyse
+from tui_probe.probes.smem_conflicts import BankConflicts, analyse
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,9 +10,9 @@ import pytest
 from tests.engine.kernels import DATA, HEADER, inserted, probed
 from tests.probes.running import example, result_of, simulated
 from tests.probes.specimens import Specimen
-from tui_probe.engine.matrices import multiply_adds
 from tui_probe.probe_files.loading import load_probe
-from tui_probe.probes.tensorop_count.analysis import TensorOperations, analyse
+from tui_probe.probes.tensorop_count import TensorOperations, analyse
+from tui_probe.ptx.instruction_facts import multiply_adds
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import Instruction
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from tests.engine.kernels import entry
 from tests.probes.figures import figures_in
 from tests.probes.running import example, result_of
-from tui_probe.analysis.sm_clocks import align
-from tui_probe.analysis.warp_pace import WarpProgress, analyse
 from tui_probe.engine.kernel import Kernel
 from tui_probe.errors import TraceError
 from tui_probe.ptx.parser import parse
+from tui_probe.records.sm_clocks import align_clocks
+from tui_probe.records.warp_pace import WarpProgress, analyse
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,7 +127,7 @@ def test_clocks_come_together_within_the_error(
     true = np.array([when for _, when in begun], dtype=np.float64)
     clock = (np.array(zeros, dtype=np.uint64)[sm] + np.rint(true / rate).astype(np.uint64)).astype(np.uint64)
     time = (np.uint64(10**18 // tick * tick) + (true // tick).astype(np.uint64) * np.uint64(tick)).astype(np.uint64)
-    found = align(sm, clock, time)
+    found = align_clocks(sm, clock, time)
     if found is None or found.error_ns is None:
         return
     assert found.tick_ns is not None
@@ -143,12 +143,12 @@ def test_clocks_come_together_within_the_error(
 def test_a_launch_too_short_to_measure_the_rate() -> None:
     sm, time = np.array([0, 0, 1]), np.full(3, 10**18, np.uint64)
     start = np.array([5, 8, 2**40], np.uint64)
-    assert align(sm, start, time) is None
-    found = align(sm, start, time, 2_000_000)
+    assert align_clocks(sm, start, time) is None
+    found = align_clocks(sm, start, time, 2_000_000)
     assert found is not None
     assert (found.ns_per_cycle, found.rate_error, found.error_ns, found.tick_ns) == (0.5, None, None, None)
     assert found.nanoseconds(sm, start).tolist() == [0, 1.5, 0.75]
-    assert align(sm[:0], start[:0], time[:0]) is None
+    assert align_clocks(sm[:0], start[:0], time[:0]) is None
 
 
 @given(
@@ -163,7 +163,7 @@ def test_a_short_launch_is_aligned_within_what_a_busy_gpu_keeps(slower: float, b
     true = np.array([when for _, when in begun], dtype=np.float64)
     clock = ((sm + 1).astype(np.uint64) << np.uint64(40)) + np.rint(true / rate).astype(np.uint64)
     time = (np.uint64(10**18) + true.astype(np.uint64)) // tick * tick
-    found = align(sm, clock, time, 2_000_000)
+    found = align_clocks(sm, clock, time, 2_000_000)
     assert found is not None
     if found.error_ns is None or found.rate_error is not None:
         return
@@ -177,7 +177,7 @@ def test_a_short_launch_is_aligned_within_what_a_busy_gpu_keeps(slower: float, b
 def test_a_rate_that_the_pairs_bound_better_than_the_highest_clock() -> None:
     sm, clock = np.array([0, 0, 1, 1]), np.array([0, 1000, 2**40, 2**40 + 1000], np.uint64)
     time = np.array([0, 704, 0, 704], np.uint64) + np.uint64(3200)
-    wide, close = (align(sm[:n], clock[:n], time[:n], 2_000_000) for n in (1, 4))
+    wide, close = (align_clocks(sm[:n], clock[:n], time[:n], 2_000_000) for n in (1, 4))
     assert wide is not None
     assert wide.ns_per_cycle == 0.5
     assert wide.error_ns is None

@@ -9,8 +9,8 @@ import pytest
 
 from tests.probes.running import example, result_of, simulated
 from tests.probes.specimens import MATMUL
-from tui_probe.pages.findings.questions import questions
-from tui_probe.probes.what_limits.analysis import Asked, analyse
+from tui_probe.pages.findings_page import all_questions
+from tui_probe.probes.what_limits import UnitDemand, analyse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,8 +20,8 @@ SPECIMEN = MATMUL
 
 
 @pytest.fixture
-def asked(tmp_path: Path) -> Callable[..., Asked]:
-    def run(*arguments: Any, **options: Any) -> Asked:
+def asked(tmp_path: Path) -> Callable[..., UnitDemand]:
+    def run(*arguments: Any, **options: Any) -> UnitDemand:
         return analyse(result_of(tmp_path, "what_limits", *arguments, **options))
 
     return run
@@ -31,7 +31,7 @@ def halves(*shape: int) -> np.ndarray[Any, Any]:
     return (np.arange(int(np.prod(shape))) % 13 - 6).astype(np.float16).reshape(shape)
 
 
-def test_a_strided_store_moves_twice_the_sectors(asked: Callable[..., Asked]) -> None:
+def test_a_strided_store_moves_twice_the_sectors(asked: Callable[..., UnitDemand]) -> None:
     arguments = np.zeros(16384, np.uint32), np.uint32(8192)
     found = asked(example("strided_store"), *arguments, grid=(32,), block=(256,))
     assert (found.read, found.written, found.sectors) == (0, 4 * 8192, 2048)
@@ -39,7 +39,7 @@ def test_a_strided_store_moves_twice_the_sectors(asked: Callable[..., Asked]) ->
     assert found.tensor_operations == found.sums["fp32_operations"] == 0
 
 
-def test_saxpy_is_one_multiply_add_per_element(asked: Callable[..., Asked]) -> None:
+def test_saxpy_is_one_multiply_add_per_element(asked: Callable[..., UnitDemand]) -> None:
     x, y = np.ones(5000, np.float32), np.ones(5000, np.float32)
     found = asked(example("saxpy"), y, x, np.float32(2), np.int32(5000), grid=(40,), block=(128,))
     assert (found.read, found.written) == (2 * 4 * 5000, 4 * 5000)
@@ -48,7 +48,7 @@ def test_saxpy_is_one_multiply_add_per_element(asked: Callable[..., Asked]) -> N
     assert found.sectors == 3 * 4 * 5000 // 32
 
 
-def test_a_tiled_product_loads_a_word_per_multiply_add_and_a_part_of_four(asked: Callable[..., Asked]) -> None:
+def test_a_tiled_product_loads_a_word_per_multiply_add_and_a_part_of_four(asked: Callable[..., UnitDemand]) -> None:
     found = asked(MATMUL.text, *MATMUL.arguments, grid=MATMUL.grid, block=MATMUL.block)
     assert found.sums["fp32_operations"] == 2 * 64**3
     products, stores = 64**3 // 32, 2 * 4 * 64 * 64 // 32
@@ -56,7 +56,7 @@ def test_a_tiled_product_loads_a_word_per_multiply_add_and_a_part_of_four(asked:
     assert found.shared_requests == products + products // 4 + stores
 
 
-def test_matrix_instructions_are_told_by_what_they_multiply(asked: Callable[..., Asked]) -> None:
+def test_matrix_instructions_are_told_by_what_they_multiply(asked: Callable[..., UnitDemand]) -> None:
     m, n, k = 64, 64, 32
     a, b, c = halves(m, k), halves(k, n), np.zeros((m, n), np.float16)
     arguments = a, b, c, np.int32(m), np.int32(n), np.int32(k), *[np.zeros(1, np.uint64)] * 2
@@ -66,7 +66,7 @@ def test_matrix_instructions_are_told_by_what_they_multiply(asked: Callable[...,
     assert (found.read, found.written) == (2 * 2 * m * k, 2 * m * n)
 
 
-def test_a_lane_alone_takes_the_pipe_for_all(asked: Callable[..., Asked]) -> None:
+def test_a_lane_alone_takes_the_pipe_for_all(asked: Callable[..., UnitDemand]) -> None:
     """Operations are of the lanes that execute them, instructions of their warps."""
     text = """.version 8.0
 .target sm_80
@@ -96,5 +96,5 @@ done:
 
 
 def test_people_look_for_it_as_the_roofline() -> None:
-    (question,) = [each for each in questions() if each.probe == "what_limits"]
+    (question,) = [each for each in all_questions() if each.probe == "what_limits"]
     assert "roofline" in question.also

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.ptx.constants import folded
+from tui_probe.ptx.constants import fold_constant
 from tui_probe.ptx.operands import OperandParser
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.tree import Group, Immediate, Memory, Operand, Register, Symbol, Variable
+from tui_probe.ptx.tree import Immediate, Memory, Operand, OperandList, Register, Symbol, Variable
 
 ASSEMBLED = {
     "3 + 4": 7,
@@ -67,14 +67,14 @@ ASSEMBLED = {
 
 @pytest.mark.parametrize(("text", "expected"), ASSEMBLED.items())
 def test_integers_are_those_of_the_assembler(text: str, expected: int) -> None:
-    assert (int(folded(text)) - expected) % 2**64 == 0
+    assert (int(fold_constant(text)) - expected) % 2**64 == 0
 
 
 @pytest.mark.parametrize(
     ("text", "expected"), [("1.0 / 3.0", 1 / 3), ("1.0 - 2.0*3.0", -5.0), ("-(1.5)", -1.5), ("1 ? 1.5 : 2.5", 1.5)]
 )
 def test_reals_are_doubles(text: str, expected: float) -> None:
-    assert folded(text) == "0d" + struct.pack(">d", expected).hex().upper()
+    assert fold_constant(text) == "0d" + struct.pack(">d", expected).hex().upper()
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_reals_are_doubles(text: str, expected: float) -> None:
     ["7/0", "7 % 0", "1.0/0.0", "5 == 5.0", "1.0 + 2", "0f3F800000 + 1.0", "!1.5", "x + 1", "3 +", "(3", "1 ? 2", ""],
 )
 def test_what_is_no_constant_stays_as_it_is(text: str) -> None:
-    assert folded(text) == text
+    assert fold_constant(text) == text
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_what_is_no_constant_stays_as_it_is(text: str) -> None:
         ("1.0 + 2.0", Immediate("0d4008000000000000")),
         ("-5", Immediate("-5")),
         ("0x10", Immediate("0x10")),
-        ("(5)", Group((Immediate("5"),))),
-        ("(3 + 4)", Group((Immediate("7"),))),
+        ("(5)", OperandList((Immediate("5"),))),
+        ("(3 + 4)", OperandList((Immediate("7"),))),
         ("(1) + (2)", Immediate("3")),
         ("[x + 2 * 4]", Memory(Symbol("x"), 8)),
         ("[%rd1 + (1 << 4)]", Memory(Register("%rd1"), 16)),
@@ -123,10 +123,10 @@ SUMS = st.recursive(
 
 @given(SUMS)
 def test_signed_expressions_are_those_of_python_modulo_64_bits(text: str) -> None:
-    assert (int(folded(text)) - eval(text)) % 2**64 == 0  # noqa: S307 - an expression made above
+    assert (int(fold_constant(text)) - eval(text)) % 2**64 == 0  # noqa: S307 - an expression made above
 
 
 @given(st.text("0123456789+-*/%()<>=!&|^~?: xU.", max_size=40).filter(lambda text: "/*" not in text))
 def test_any_text_is_read_or_left(text: str) -> None:
-    operand = folded(text)
+    operand = fold_constant(text)
     assert operand == text or operand.startswith("0d") or operand.lstrip("-").isdigit()

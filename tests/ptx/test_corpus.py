@@ -14,7 +14,7 @@ from tests.ptx.corpus import FILES, NAMES, corpus, instructions, shape, statemen
 from tests.ptx.whole import print_module
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.printer import MADE_UP, print_instruction, tokens
-from tui_probe.ptx.prune import prune
+from tui_probe.ptx.references import prune_to_kernel
 from tui_probe.ptx.tree import Directive, Function, Instruction, Module, Scope, Statement
 
 ENTRIES = [(name, function.name) for name in NAMES for function in parse(corpus(name)).entries()]
@@ -87,11 +87,11 @@ def _remade_statement(node: Statement) -> Statement:
 @pytest.mark.parametrize(("name", "entry"), ENTRIES)
 def test_pruned_holds_that_kernel_alone(name: str, entry: str) -> None:
     module = parse(corpus(name))
-    pruned = parse(prune(module, entry))
+    pruned = parse(prune_to_kernel(module, entry))
     assert [kernel.name for kernel in pruned.entries()] == [entry]
     (kernel,) = [kernel for kernel in module.entries() if kernel.name == entry]
     assert shape(pruned.entries()[0]) == shape(kernel)
-    assert prune(pruned, entry) == prune(parse(prune(pruned, entry)), entry)
+    assert prune_to_kernel(pruned, entry) == prune_to_kernel(parse(prune_to_kernel(pruned, entry)), entry)
 
 
 def _ptxas() -> str | None:
@@ -108,7 +108,7 @@ def test_pruned_assembles(name: str, entry: str, tmp_path: Path) -> None:
         pytest.skip("no ptxas: neither the wheel nvidia-cuda-nvcc nor a CUDA toolkit is installed")
     module = parse(corpus(name))
     source = tmp_path / "pruned.ptx"
-    source.write_text(prune(module, entry))
+    source.write_text(prune_to_kernel(module, entry))
     done = subprocess.run(
         [ptxas, "-O0", f"-arch={module.target}", str(source), "-o", str(tmp_path / "out.cubin")],
         capture_output=True,

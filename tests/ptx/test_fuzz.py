@@ -9,7 +9,7 @@ from tests.ptx.whole import print_module
 from tui_probe.errors import PtxError
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.printer import tokens
-from tui_probe.ptx.prune import prune
+from tui_probe.ptx.references import prune_to_kernel
 
 
 def check(text: str) -> None:
@@ -22,7 +22,7 @@ def check(text: str) -> None:
         assert tokens(printed) == tokens(text)
         for entry in module.entries():
             if entry.body_span is not None:
-                parse(prune(module, entry.name))
+                parse(prune_to_kernel(module, entry.name))
         return
     assert 0 <= line <= text.count("\n") + 1
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.ptx.corpus import DATA, corpus
 from tests.ptx.images import fatbin_of, program, ptx
+from tui_probe.binaries import elf
 from tui_probe.errors import ImageError
-from tui_probe.ptx import elf
 from tui_probe.ptx.images import choose_ptx, find_ptx, held_ptx, image_kind, ptx_texts
 from tui_probe.ptx.printer import tokens
 

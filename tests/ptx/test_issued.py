@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.bench.expansions import numbers
-from tui_probe.engine.toolchain import find_tools
-from tui_probe.ptx.issued import issued
+from tui_probe.ptx.instruction_classes import sass_instruction_count
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import Instruction
+from tui_probe.toolchain import find_tools
 
 EXPANDED = ("sqrt.rn.f32", "rcp.rn.f64", "div.rn.f32", "rem.u32", "div.u64", "ex2.approx.f32", "ex2.approx.ftz.f32",
             "mul.lo.s64", "add.f32")  # fmt: skip
@@ -26,7 +26,7 @@ def test_numbers_are_those_of_the_assembler(operation: str) -> None:
         pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
     operands = 2 if operation.split(".")[0] in ("div", "rem", "mul", "add") else 1
     text = f"{operation} %z, {', '.join(('%x', '%y')[:operands])};"
-    assert issued(instruction(text)) == numbers(operation, 90, operands)
+    assert sass_instruction_count(instruction(text)) == numbers(operation, 90, operands)
 
 
 @pytest.mark.parametrize(
@@ -38,4 +38,4 @@ def test_numbers_are_those_of_the_assembler(operation: str) -> None:
     ],
 )  # fmt: skip
 def test_what_the_assembler_drops_is_none(text: str, number: int) -> None:
-    assert issued(instruction(text)) == number
+    assert sass_instruction_count(instruction(text)) == number

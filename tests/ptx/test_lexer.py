@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from tests.ptx.strategies import mutated, soup
 from tui_probe.errors import PtxError
-from tui_probe.ptx.lexer import Kind, Lines, lex, line_of
+from tui_probe.ptx.lexer import LineCounter, TokenKind, line_of, tokenize
 from tui_probe.ptx.printer import tokens
 
 ONE_TOKEN = {
-    Kind.NAME: ["add", "%r1", "$L__BB0_1", "_$_str", "_", "%SP", "_ZN2at6native", "__local_depot0"],
-    Kind.DOTTED: [".reg", ".shared::cluster", ".m16n8k16", ".L2::128B", ".1d", ".16x64b"],
-    Kind.NUMBER: [
+    TokenKind.NAME: ["add", "%r1", "$L__BB0_1", "_$_str", "_", "%SP", "_ZN2at6native", "__local_depot0"],
+    TokenKind.DOTTED: [".reg", ".shared::cluster", ".m16n8k16", ".L2::128B", ".1d", ".16x64b"],
+    TokenKind.NUMBER: [
         "0",
         "16",
         "0x1F",
@@ -27,14 +27,14 @@ ONE_TOKEN = {
         "2.5e-3",
         "3U",
     ],
-    Kind.STRING: ['"a // b"', '""', '"C:\\"', '"a\nb"'],
-    Kind.PUNCTUATION: ["{", "@", "|"],
+    TokenKind.STRING: ['"a // b"', '""', '"C:\\"', '"a\nb"'],
+    TokenKind.PUNCTUATION: ["{", "@", "|"],
 }
 
 
 @pytest.mark.parametrize(("text", "kind"), [(text, kind) for kind, texts in ONE_TOKEN.items() for text in texts])
-def test_one_token(text: str, kind: Kind) -> None:
-    assert [(token.kind, token.text) for token in lex(text)] == [(kind, text)]
+def test_one_token(text: str, kind: TokenKind) -> None:
+    assert [(token.kind, token.text) for token in tokenize(text)] == [(kind, text)]
 
 
 def test_comments_and_space_are_no_tokens() -> None:
@@ -65,7 +65,7 @@ def test_errors_name_the_line(text: str, line: int, message: str) -> None:
 @given(soup() | mutated() | st.text())
 def test_tokens_cover_the_text(text: str) -> None:
     try:
-        found = list(lex(text))
+        found = list(tokenize(text))
     except PtxError:
         return
     assert all(text[token.start : token.end] == token.text for token in found)
@@ -74,6 +74,6 @@ def test_tokens_cover_the_text(text: str) -> None:
 
 @given(st.text(alphabet="a\n"), st.data())
 def test_lines_count_on(text: str, data: st.DataObject) -> None:
-    lines = Lines(text)
+    lines = LineCounter(text)
     for position in sorted(data.draw(st.lists(st.integers(0, len(text))))):
         assert lines.at(position) == line_of(text, position)

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from tui_probe.engine.kernel import Kernel
-from tui_probe.ptx.alignment import alignments
-from tui_probe.ptx.instructions import instructions_in
-from tui_probe.ptx.merged import merged_loads
+from tui_probe.ptx.merged_loads import alignments, merged_loads
 from tui_probe.ptx.parser import parse
+from tui_probe.ptx.tree import instructions_in
 
 CORPUS = Path(__file__).parents[1] / "data" / "ptx"
 KERNEL = """.version 8.0

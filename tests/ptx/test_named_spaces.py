@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.ptx.corpus import HEADER, NAMES, corpus, instructions
-from tui_probe.ptx.named_spaces import named_spaces
+from tui_probe.ptx.instruction_facts import named_spaces
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import Variable
 

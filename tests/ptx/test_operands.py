@@ -11,11 +11,11 @@ from tui_probe.ptx.operands import OperandParser, parse_integer
 from tui_probe.ptx.printer import print_operand, tokens
 from tui_probe.ptx.tree import (
     Element,
-    Group,
     Immediate,
     Memory,
     Negated,
     Operand,
+    OperandList,
     Pair,
     Raw,
     Register,
@@ -62,7 +62,7 @@ SCOPE = OperandParser({"bare": 0, "n": 5})
         ("{%r1, _, 0}", Vector((R1, Symbol("_"), Immediate("0")))),
         ("{}", Vector(())),
         ("%p1|%p2", Pair(Register("%p1"), Register("%p2"))),
-        ("(%r1, foo)", Group((R1, Symbol("foo")))),
+        ("(%r1, foo)", OperandList((R1, Symbol("foo")))),
         ("!%p1", Negated("!", Register("%p1"))),
         ("-%r1", Negated("-", R1)),
         ("%r1 + 4", Sum(R1, 4)),

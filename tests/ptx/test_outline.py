@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.ptx.corpus import NAMES, corpus
-from tui_probe.ptx.outline import Target, kernel_names, target_of
+from tui_probe.ptx.lexer import PtxTarget, kernel_names, ptx_target
 from tui_probe.ptx.parser import parse
 
 HEAD = ".version 9.4\n.target sm_90\n.address_size 64\n"
@@ -17,7 +17,7 @@ def test_outline_agrees_with_parser(name: str) -> None:
     text = corpus(name)
     module = parse(text)
     assert list(kernel_names(text)) == [function.name for function in module.entries()]
-    assert str(target_of(text)) == module.target.rstrip(",")
+    assert str(ptx_target(text)) == module.target.rstrip(",")
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,6 @@ def test_kernel_names_passes_comments_before_the_name() -> None:
 
 
 def test_target_of_ignores_comments() -> None:
-    assert target_of("// .version 7.0\n/* .target sm_75 */" + HEAD) == Target(90, "")
-    assert target_of(".version 9.4 .target sm_103f .address_size 64") == Target(103, "f")
-    assert target_of("// .version 7.0 .target sm_75") is None
+    assert ptx_target("// .version 7.0\n/* .target sm_75 */" + HEAD) == PtxTarget(90, "")
+    assert ptx_target(".version 9.4 .target sm_103f .address_size 64") == PtxTarget(103, "f")
+    assert ptx_target("// .version 7.0 .target sm_75") is None

@@ -6,7 +6,7 @@ import pytest
 
 from tui_probe.errors import PtxError
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.tree import Group, Immediate, Instruction, Memory, Register, Scope, Symbol
+from tui_probe.ptx.tree import Immediate, Instruction, Memory, OperandList, Register, Scope, Symbol
 
 HEADER = ".version 9.0\n.target sm_90a\n.address_size 64\n"
 
@@ -46,9 +46,9 @@ def test_call_with_prototype() -> None:
     assert isinstance(call, Instruction)
     assert isinstance(load, Instruction)
     assert call.operands == (
-        Group((Symbol("r"),)),
+        OperandList((Symbol("r"),)),
         Register("%rd1"),
-        Group((Symbol("a"), Symbol("b"))),
+        OperandList((Symbol("a"), Symbol("b"))),
         Symbol("proto"),
     )
     assert (call.predicate, call.predicate_negated) == (Register("%p1"), True)

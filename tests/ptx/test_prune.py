@@ -7,8 +7,7 @@ import pytest
 from tests.ptx.corpus import HEADER, corpus
 from tui_probe.errors import PtxError
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.prune import prune
-from tui_probe.ptx.references import direct_references, names_in, references
+from tui_probe.ptx.references import direct_references, names_in, prune_to_kernel, references
 from tui_probe.ptx.tree import Function, Module, Variable
 
 
@@ -22,7 +21,7 @@ def names(text: str) -> list[str]:
 
 def test_names_match_exactly() -> None:
     module = parse(corpus("separate.rdc.sm_80.ptx"))
-    pruned = prune(module, "gemm")
+    pruned = prune_to_kernel(module, "gemm")
     assert set(names(pruned)) == {
         "defined_elsewhere",
         "offered",
@@ -35,14 +34,14 @@ def test_names_match_exactly() -> None:
 def test_unknown_kernel_lists_near_names() -> None:
     module = parse(corpus("separate.rdc.sm_80.ptx"))
     with pytest.raises(PtxError, match=r"gemm_splitkk.*did you mean gemm_splitk"):
-        prune(module, "gemm_splitkk")
+        prune_to_kernel(module, "gemm_splitkk")
     with pytest.raises(PtxError, match="it has gemm, gemm_splitk"):
-        prune(module, "zzz")
+        prune_to_kernel(module, "zzz")
 
 
 def test_declaration_alone_is_no_kernel() -> None:
     with pytest.raises(PtxError, match="no kernel named k"):
-        prune(parse(HEADER + ".extern .entry k(.param .b32 x);"), "k")
+        prune_to_kernel(parse(HEADER + ".extern .entry k(.param .b32 x);"), "k")
 
 
 def test_pointers_in_initialisers_pull_in_what_they_point_to() -> None:
@@ -72,7 +71,7 @@ def test_initialiser_that_names_a_function_can_be_told() -> None:
 
 def test_calltargets_alias_and_shared_declarations() -> None:
     module = parse(corpus("grammar.sm_80.ptx"))
-    pruned = prune(module, "indirect")
+    pruned = prune_to_kernel(module, "indirect")
     assert ".alias other_name, on_one;" in pruned
     assert names(pruned)[-1] == "indirect"
     assert {"on_zero", "on_one", "handlers", "first", "second", "third"} <= set(names(pruned))
@@ -97,7 +96,7 @@ def test_opcodes_are_no_references() -> None:
 
 def test_debug_sections_go_and_needed_strings_stay() -> None:
     module = parse(corpus("calls.lineinfo.sm_90.ptx"))
-    pruned = prune(module, "calls_virtual")
+    pruned = prune_to_kernel(module, "calls_virtual")
     assert "inlined_at" in pruned
     labels = {text.split(",")[0] for text in pruned.split("function_name ")[1:]}
     assert labels
@@ -105,20 +104,20 @@ def test_debug_sections_go_and_needed_strings_stay() -> None:
         assert f"{label}:" in pruned
     assert ".debug_info" not in pruned
     assert ".file" in pruned
-    assert ".debug_str" not in prune(module, "calls_plain")
+    assert ".debug_str" not in prune_to_kernel(module, "calls_plain")
 
 
 def test_target_without_debug_information_asks_for_none() -> None:
     source = ".version 9.0\n.target sm_90, texmode_independent, debug\n.address_size 64\n.entry k() { ret; }\n"
     sections = ".section .debug_info { .b32 1 }\n.section .debug_abbrev { .b8 0 }\n"
-    pruned = prune(parse(source + sections), "k")
+    pruned = prune_to_kernel(parse(source + sections), "k")
     assert pruned == ".version 9.0\n.target sm_90, texmode_independent\n.address_size 64\n.entry k() { ret; }\n"
 
 
 def test_files_that_no_location_names_go() -> None:
     files = '.file 1 "a.cu"\n.file 2 "b.cu"\n.file 3 "c.cu"\n'
     body = ".entry k() { .loc 3 1 1, function_name $s, inlined_at 1 2 3\nret; }\n"
-    pruned = parse(prune(parse(HEADER + body + files), "k"))
+    pruned = parse(prune_to_kernel(parse(HEADER + body + files), "k"))
     assert pruned.files == {1: "a.cu", 3: "c.cu"}
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.engine.kernels import CORPUS, entry
-from tui_probe.ptx.instructions import instructions_in
 from tui_probe.ptx.parser import parse
+from tui_probe.ptx.tree import instructions_in
 from tui_probe.ptx.value_types import ANYTHING, Elements, ValueTypes
 
 

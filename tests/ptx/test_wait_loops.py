@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.engine.kernels import DATA, entry
-from tui_probe.ptx.basic_blocks import basic_blocks, loop_heads
-from tui_probe.ptx.natural_loops import natural_loops
+from tui_probe.ptx.control_flow import basic_blocks, loop_heads, natural_loops
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.tree import Instruction
-from tui_probe.ptx.wait_loops import WaitLoop, wait_loops
+from tui_probe.ptx.waiting import WaitLoop, wait_loops
 
 TRY = "mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r1], 0;"
 CUTLASS = f"""mov.u32 %r2, 1;

@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui_probe.launcher.natives import native_library
+from tui_probe.launcher.driver import native_library
 
 FOLDER = Path(__file__).parent
 NO_CURAND = "CUDA_ENABLE_CURAND = False\n"

@@ -11,7 +11,7 @@ import pytest
 
 import tui_probe
 from tui_probe.reasons import ListedReason, because, listed_reasons
-from tui_probe.reasons.listing import KINDS, read_list
+from tui_probe.reasons.reason import PARAMETER_KINDS, read_list
 
 PACKAGE = Path(tui_probe.__file__).parent
 LISTED = list(listed_reasons().values())
@@ -97,15 +97,15 @@ def test_python_names_reasons_of_the_list() -> None:
 def test_python_gives_no_reason_in_words_alone() -> None:
     """Reasons are made by ``because``; errors that refuse a kernel and answers that do not serve it take such a one."""
     allowed = {
-        "engine/answers.py": 1,  # of words and code as sent
+        "engine/reception.py": 1,  # of words and code as sent
         "trace/launches.py": 1,  # of too many to keep
-        "trace/passed.py": 1, "pages/not_probed.py": 1,  # of a log that gives none
+        "trace/unprobed.py": 1, "verdicts/probe_coverage.py": 1,  # of a log that gives none
     }  # fmt: skip
     made = [place for place, _ in calls("Reason") if not place.startswith("reasons/")]
     assert {place: made.count(place) for place in made} == allowed
     for name in ("UnsupportedKernelError", "ToolchainError"):
         for place, call in calls(name):
-            if place != "engine/disassembler.py":  # reads machine code for a page
+            if place != "toolchain.py":  # reads machine code for a page
                 assert not isinstance(call.args[0], ast.Constant | ast.JoinedStr), f"{place}, line {call.lineno}"
     for place, call in calls("Answer"):
         if place.startswith("engine/"):
@@ -113,5 +113,5 @@ def test_python_gives_no_reason_in_words_alone() -> None:
 
 
 def test_kinds_of_parameters_have_no_line_break() -> None:
-    for kind in KINDS.values():
-        assert re.fullmatch(kind, "a\nb") is None or kind == KINDS["ERRNO"]
+    for kind in PARAMETER_KINDS.values():
+        assert re.fullmatch(kind, "a\nb") is None or kind == PARAMETER_KINDS["ERRNO"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.reasons.values import parameters, reasons
 from tui_probe.reasons import Reason, advice_on, because, because_of_file, listed_reasons, read_reason
 from tui_probe.trace.events import parse_line
-from tui_probe.trace.kernel_events import KernelFate
+from tui_probe.trace.launch_events import KernelPrepared
 
 SAME = [each for each in listed_reasons().values() if each.older == (each.sentence,)]
 
@@ -24,7 +24,7 @@ def test_code_and_parameters_come_back_from_a_line(data: st.DataObject) -> None:
     made = because(listed.code, line=at, **given_ones)
     line = f"[kernel] 3 failed registers 1 local 0 shared 0 blocks 8 name f reason {made.written}"
     event = parse_line(line.encode())
-    assert isinstance(event, KernelFate)
+    assert isinstance(event, KernelPrepared)
     assert event.reason == made
     assert (made.code, made.line, dict(made.parameters)) == (listed.code, at, given_ones)
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tui_probe.engine.disassembler import disassembler
-from tui_probe.engine.toolchain import find_tools
-from tui_probe.sass.cubin import Cubin
+from tui_probe.binaries.cubin import Cubin
+from tui_probe.toolchain import find_disassembler, find_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +45,7 @@ def assembled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int | 
 @pytest.fixture(scope="session")
 def disassembled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bytes], dict[int, str]]:
     """The instructions of a cubin's only kernel, or of all its code, by byte offset, as nvdisasm writes them."""
-    tool = disassembler()
+    tool = find_disassembler()
     if tool is None:
         pytest.skip("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
     path: Path = tmp_path_factory.mktemp("disassembled") / "image.cubin"

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tui_probe.sass.accesses import LDGSTS, access_of
-from tui_probe.sass.matrices import OPERATIONS, product_of
-from tui_probe.sass.target import Target
+from tui_probe.sass.operations import PRODUCT_OPERATIONS, matrix_product
+from tui_probe.sass.target import GraftTarget
 
 from .conftest import ARCHITECTURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tui_probe.sass.cubin import Cubin
+    from tui_probe.binaries.cubin import Cubin
 
 _TYPES = ("u8", "s8", "u16", "s16", "b32", "b64", "v2.b32", "v4.b32", "v2.b64")
 _MEMORY = re.compile(
@@ -119,7 +119,7 @@ def test_accesses_are_as_nvdisasm_reads_them(
     cubin = assembled(text, arch)
     texts = disassembled(cubin.image)
     seen = 0
-    for index, word in enumerate(Target.of(cubin, "accessing").words):
+    for index, word in enumerate(GraftTarget.of(cubin, "accessing").words):
         access, match = access_of(word, arch), _MEMORY.search(texts[index * 16])
         assert (access is None) == (match is None), texts[index * 16]
         if access is None or match is None:
@@ -149,12 +149,12 @@ def test_products_are_as_nvdisasm_reads_them(
     texts = disassembled(cubin.image)
     found = [
         (index * 16, word)
-        for index, word in enumerate(Target.of(cubin, "multiplying").words)
-        if word.operation in OPERATIONS
+        for index, word in enumerate(GraftTarget.of(cubin, "multiplying").words)
+        if word.operation in PRODUCT_OPERATIONS
     ]
     assert found
     for at, word in found:
         match = _SHAPE.search(texts[at])
         assert match, texts[at]
         m, n, k = _EXTENTS[match[1]]
-        assert product_of(word, arch) == (m * n * k // 32, False), texts[at]
+        assert matrix_product(word, arch) == (m * n * k // 32, False), texts[at]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tui_probe.errors import UnsupportedKernelError
-from tui_probe.sass.atomics import ATOM, ATOMG, RED, atomic_of
-from tui_probe.sass.target import Target
+from tui_probe.sass.accesses import ATOM, ATOMG, RED, atomic_of
+from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.words import Word
 
 from .conftest import ARCHITECTURES
@@ -17,7 +17,7 @@ from .conftest import ARCHITECTURES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tui_probe.sass.cubin import Cubin
+    from tui_probe.binaries.cubin import Cubin
 
 _TYPES = (
     ("add.u32", "r", 4), ("add.u64", "d", 8), ("max.s32", "r", 4), ("max.s64", "d", 8), ("add.f32", "f", 4),
@@ -68,7 +68,7 @@ def test_atomics_are_as_nvdisasm_reads_them(
 ) -> None:
     cubin = assembled(changing(arch), arch)
     texts, seen = disassembled(cubin.image), set()
-    for index, word in enumerate(Target.of(cubin, "changing").words):
+    for index, word in enumerate(GraftTarget.of(cubin, "changing").words):
         access, match = atomic_of(word, arch), _ATOMIC.search(texts[index * 16])
         assert (access is None) == (match is None), texts[index * 16]
         if access is None or match is None:

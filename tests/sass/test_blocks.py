@@ -10,20 +10,19 @@ import pytest
 
 from tests.bench.grafts import of_corpus
 from tests.bench.sass_operations import unlike
-from tui_probe.engine.assemble import Assembler
-from tui_probe.engine.block_trial import block_cubin
-from tui_probe.engine.disassembler import disassembler
+from tui_probe.engine.assembler import Assembler
+from tui_probe.engine.trial_cases import block_cubin
 from tui_probe.errors import UnsupportedKernelError
-from tui_probe.sass.blocks import basic_blocks
-from tui_probe.sass.operations import class_of, name_of
-from tui_probe.sass.target import Target
+from tui_probe.sass.operations import operation_class, operation_name
+from tui_probe.sass.target import GraftTarget, basic_blocks
 from tui_probe.sass.words import WORD_BYTES
+from tui_probe.toolchain import find_disassembler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tui_probe.sass.cubin import Cubin
+    from tui_probe.binaries.cubin import Cubin
 
 ARCHITECTURES = (80, 90, 100, 120)
 CHOSEN = {"control.sm_80.ptx", "warps.sm_80.ptx", "tensor.sm_80.ptx", "bounds.sm_80.ptx", "triton_matmul.sm_80.ptx"}
@@ -50,7 +49,7 @@ _TEXT = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
 
 def led_to(image: bytes, folder: Path) -> set[int]:
     """Where the labels of jumps stand in the only kernel of a cubin."""
-    tool = disassembler()
+    tool = find_disassembler()
     if tool is None:
         pytest.skip("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
     path = folder / "labels.cubin"
@@ -75,28 +74,38 @@ def test_operations_have_the_names_that_nvdisasm_gives_them(arch: int) -> None:
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_a_block_begins_at_each_label_and_behind_each_jump(arch: int, tmp_path: Path) -> None:
     cubin = block_cubin(arch, Assembler())
-    target = Target.of(cubin, "trial")
+    target = GraftTarget.of(cubin, "trial")
     blocks = basic_blocks(target)
     begins = {block.start * WORD_BYTES for block in blocks}
     labels = led_to(cubin.image, tmp_path)
     assert len(labels) > 10
     # Labels that only tables of the file tell of stand at EXIT and at instructions of warps.
-    told = {at for at in labels - begins if name_of(target.words[at // WORD_BYTES], arch) in ("EXIT", "VOTEU", "REDUX")}
+    told = {
+        at
+        for at in labels - begins
+        if operation_name(target.words[at // WORD_BYTES], arch) in ("EXIT", "VOTEU", "REDUX")
+    }
     assert labels <= begins | told
     assert [at for block in blocks for at in block] == list(range(len(target.words)))
     for block in blocks:
-        assert not {name_of(target.words[at], arch) for at in block[:-1]} & {"BRA", "EXIT", "CALL", "RET", "BSYNC"}
+        assert not {operation_name(target.words[at], arch) for at in block[:-1]} & {
+            "BRA",
+            "EXIT",
+            "CALL",
+            "RET",
+            "BSYNC",
+        }
 
 
 def test_branches_through_registers_lead_where_the_file_says(assembled: Callable[[str, int], Cubin]) -> None:
     cubin = assembled(TABLE, 90)
-    target = Target.of(cubin, "table")
-    names = [name_of(word, 90) for word in target.words]
+    target = GraftTarget.of(cubin, "table")
+    names = [operation_name(word, 90) for word in target.words]
     assert "BRX" in names
     loads = [at for at, name in enumerate(names) if name == "LDG"]
     blocks = [block for block in basic_blocks(target) if set(loads) & set(block)]
     assert len(blocks) == len(loads) == len(_WAYS)
-    untold = Target(
+    untold = GraftTarget(
         target.cubin, target.symbol, target.code, target.info, target.constants, target.functions, target.words,
         tuple(each for each in target.attributes if each.number != 0x34), target.base, target.parameter_bytes,
         target.registers,
@@ -112,12 +121,12 @@ def test_classes_are_those_of_ptx(assembled: Callable[[str, int], Cubin]) -> Non
     fma.rn.bf16x2 %r3, %r1, %r2, %r1; fma.rn.f16x2 %r4, %r1, %r2, %r3;
     ld.global.v2.f32 {%f1, %f2}, [%d+8]; fma.rn.f32 %f3, %f1, %f2, %f1; cvt.f64.f32 %g1, %f3; mul.f64 %g2, %g1, %g1;
     atom.global.add.u32 %r5, [%d+40], %r4; bar.sync 0; st.global.f64 [%d+16], %g2; st.global.b32 [%d+24], %r5; ret; }"""
-    target = Target.of(assembled(text, 90), "k")
-    found = {name_of(word, 90): class_of(word, 90) for word in target.words}
+    target = GraftTarget.of(assembled(text, 90), "k")
+    found = {operation_name(word, 90): operation_class(word, 90) for word in target.words}
     expected = {
         "LDG": "load", "FFMA": "fp32", "DMUL": "fp64", "F2F": "other", "ATOMG": "atomic", "BAR": "barrier",
         "STG": "store", "EXIT": "branch", "NOP": "other",
     }  # fmt: skip
     assert expected.items() <= found.items()
-    halves = {class_of(word, 90) for word in target.words if name_of(word, 90) == "HFMA2"}
+    halves = {operation_class(word, 90) for word in target.words if operation_name(word, 90) == "HFMA2"}
     assert halves == {"fp16", "bf16"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.sass.corpus import ARCHITECTURES, NAMES, cubin
+from tui_probe.binaries.cubin import Cubin
+from tui_probe.binaries.line_tables import cut_table, line_tables, source_places
 from tui_probe.ptx.images import ptx_texts
-from tui_probe.ptx.line_tables import cut_table, line_tables, source_places
-from tui_probe.sass.cubin import Cubin
-from tui_probe.sass.prune import prune
+from tui_probe.sass.prune import prune_cubin
 
 LINES = {"scale": {2, 3, 6, 7, 8, 9}, "reverse": {2, 3, 11, 13, 14, 15, 16, 17, 18}}
 """Of ``lines.cu``: those of each kernel, and of the function that both call."""
@@ -48,4 +48,4 @@ def test_source_places_are_those_of_the_kernel(name: str) -> None:
         assert len(places) == size // 16
         if name.startswith("lines"):
             assert {line for file, line in places.values() if file.endswith("lines.cu")} <= LINES[kernel]
-        assert source_places(prune(whole, kernel, cut_table).image, kernel, size) == places
+        assert source_places(prune_cubin(whole, kernel, cut_table).image, kernel, size) == places

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from tests.ptx.corpus import DATA
 from tests.sass.conftest import ARCHITECTURES
 from tests.sass.kernels import SAXPY, VARIABLES
+from tui_probe.binaries.cubin import SECTION_HEADER, Cubin, is_cubin
 from tui_probe.errors import ImageError, UnsupportedKernelError
-from tui_probe.sass.cubin import SECTION_HEADER, Cubin, is_cubin
-from tui_probe.sass.layout import laid_out
+from tui_probe.sass.layout import lay_out
 from tui_probe.sass.nv_info import attribute_bytes, read_attributes
-from tui_probe.sass.target import Target
-from tui_probe.sass.uniform import used
+from tui_probe.sass.target import GraftTarget
+from tui_probe.sass.uniform_registers import used_uniform_registers
 from tui_probe.sass.variables import shared_variables
 
 if TYPE_CHECKING:
@@ -33,13 +33,13 @@ IMAGES = [path.read_bytes() for path in FILES]
 def test_both_versions_of_the_abi(image: bytes, kernels: tuple[str, ...]) -> None:
     cubin = Cubin.read(image)
     assert (cubin.arch, cubin.kernels) == (90, kernels)
-    target = Target.of(cubin, kernels[0])
+    target = GraftTarget.of(cubin, kernels[0])
     assert (target.base, target.code.name) == (0x210, f".text.{kernels[0]}")
 
 
 @pytest.mark.parametrize(("arch", "base"), [(80, 0x160), (90, 0x210), (100, 0x380)])
 def test_where_parameters_begin(assembled: Callable[[str, int], Cubin], arch: int, base: int) -> None:
-    target = Target.of(assembled(SAXPY, arch), "saxpy")
+    target = GraftTarget.of(assembled(SAXPY, arch), "saxpy")
     assert (target.arch, target.base, target.parameter_bytes, target.parameters) == (arch, base, 24, 4)
     assert target.first_added == 24
     assert len(target.exits()) == 2
@@ -48,7 +48,7 @@ def test_where_parameters_begin(assembled: Callable[[str, int], Cubin], arch: in
 @pytest.mark.parametrize("image", IMAGES)
 def test_laid_out_without_changes_it_is_the_same(image: bytes) -> None:
     cubin = Cubin.read(image)
-    assert laid_out(cubin, {}) == image
+    assert lay_out(cubin, {}) == image
     for section in cubin.sections:
         if section.name.startswith(".nv.info"):
             assert attribute_bytes(read_attributes(cubin.content(section))) == cubin.content(section)
@@ -58,7 +58,7 @@ def test_laid_out_without_changes_it_is_the_same(image: bytes) -> None:
 def test_what_lies_behind_a_section_that_grows(assembled: Callable[[str, int], Cubin], arch: int) -> None:
     cubin = assembled(VARIABLES, arch)
     grown = {section.number: cubin.content(section) + b"\1" * 20 for section in cubin.sections[4:8]}
-    again = Cubin.read(laid_out(cubin, grown))
+    again = Cubin.read(lay_out(cubin, grown))
     for before, after in zip(cubin.sections, again.sections, strict=True):
         assert again.content(after) == grown.get(before.number, cubin.content(before))
         assert after.offset % max(after.align, 1) == 0
@@ -68,7 +68,7 @@ def test_what_lies_behind_a_section_that_grows(assembled: Callable[[str, int], C
 def test_one_that_shrinks(assembled: Callable[[str, int], Cubin]) -> None:
     cubin = assembled(SAXPY, 90)
     info = cubin.section(".nv.info.saxpy")
-    again = Cubin.read(laid_out(cubin, {info.number: b""}))
+    again = Cubin.read(lay_out(cubin, {info.number: b""}))
     assert again.section(".nv.info.saxpy").size == 0
     assert again.content(again.section(".text.saxpy")) == cubin.content(cubin.section(".text.saxpy"))
 
@@ -123,11 +123,11 @@ def read_all(image: bytes) -> None:
         cubin = Cubin.read(image)
         for name in cubin.kernels:
             with contextlib.suppress(ImageError, UnsupportedKernelError):
-                target = Target.of(cubin, name)
-                used(target.all_words(), target.arch)
+                target = GraftTarget.of(cubin, name)
+                used_uniform_registers(target.all_words(), target.arch)
                 target.exits()
                 shared_variables(target)
-                laid_out(cubin, {target.code.number: cubin.content(target.code) + bytes(16)})
+                lay_out(cubin, {target.code.number: cubin.content(target.code) + bytes(16)})
 
 
 def test_variables_of_the_kind_that_is_cudas_own(assembled: Callable[[str, int], Cubin]) -> None:
@@ -142,4 +142,6 @@ def test_variables_of_the_kind_that_is_cudas_own(assembled: Callable[[str, int],
             changed += 1
     assert changed
     for name in cubin.kernels:
-        assert shared_variables(Target.of(Cubin.read(bytes(image)), name)) == shared_variables(Target.of(cubin, name))
+        assert shared_variables(GraftTarget.of(Cubin.read(bytes(image)), name)) == shared_variables(
+            GraftTarget.of(cubin, name)
+        )

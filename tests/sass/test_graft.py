@@ -16,23 +16,31 @@ from tests.sass.kernels import (
     TEXTURE,
     VARIABLES,
 )
+from tui_probe.binaries.cubin import Cubin
 from tui_probe.errors import UnsupportedKernelError
-from tui_probe.sass.branches import BRA, EXIT, branch, branch_target, move, nop
-from tui_probe.sass.cubin import Cubin
-from tui_probe.sass.graft import Splice, graft
-from tui_probe.sass.operands import with_read_barriers
-from tui_probe.sass.target import Target
-from tui_probe.sass.unchanged import refuse_changes
+from tui_probe.sass.graft import Splice, apply_splices
+from tui_probe.sass.graft_check import refuse_changes
+from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.variables import calls_outside, shared_variables
-from tui_probe.sass.words import ALWAYS, Word
+from tui_probe.sass.words import (
+    ALWAYS,
+    BRA,
+    EXIT,
+    Word,
+    branch_target,
+    branch_word,
+    move_word,
+    nop_word,
+    with_read_barriers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ADDED = (move(2, 3), move(4, 5))
+ADDED = (move_word(2, 3), move_word(4, 5))
 
 
-def everywhere(target: Target) -> list[Splice]:
+def everywhere(target: GraftTarget) -> list[Splice]:
     return [Splice(0, ADDED), *(Splice(at, ADDED) for at in target.exits())]
 
 
@@ -40,9 +48,9 @@ def everywhere(target: Target) -> list[Splice]:
 def test_entry_and_exits(
     assembled: Callable[[str, int], Cubin], disassembled: Callable[[bytes], dict[int, str]], arch: int
 ) -> None:
-    target = Target.of(assembled(SAXPY, arch), "saxpy")
-    grafted = graft(target, everywhere(target), 2, 40, with_read_barriers(target.words))
-    after = Target.of(Cubin.read(grafted.image), "saxpy")
+    target = GraftTarget.of(assembled(SAXPY, arch), "saxpy")
+    grafted = apply_splices(target, everywhere(target), 2, 40, with_read_barriers(target.words))
+    after = GraftTarget.of(Cubin.read(grafted.image), "saxpy")
     assert grafted.branches == (0, *target.exits())
     assert (after.registers, after.parameters, after.parameter_bytes) == (40, 6, 40)
     assert after.constants.size == target.base + 40
@@ -60,16 +68,16 @@ def test_entry_and_exits(
 
 
 def test_equal_exits_share_their_code(assembled: Callable[[str, int], Cubin]) -> None:
-    target = Target.of(assembled(SAXPY, 90), "saxpy")
-    grafted = graft(target, everywhere(target), 1, 8)
+    target = GraftTarget.of(assembled(SAXPY, 90), "saxpy")
+    grafted = apply_splices(target, everywhere(target), 1, 8)
     assert grafted.added == 2 + 2 + 2 + 1
 
 
 def test_code_in_the_middle_of_a_kernel(assembled: Callable[[str, int], Cubin]) -> None:
-    target = Target.of(assembled(SAXPY, 90), "saxpy")
+    target = GraftTarget.of(assembled(SAXPY, 90), "saxpy")
     at = next(index * 16 for index, word in enumerate(target.words) if word.opcode == 0x981)
-    grafted = graft(target, [Splice(at, (nop(),), (nop(), nop()))], 0, 8)
-    after = Target.of(Cubin.read(grafted.image), "saxpy")
+    grafted = apply_splices(target, [Splice(at, (nop_word(),), (nop_word(), nop_word()))], 0, 8)
+    after = GraftTarget.of(Cubin.read(grafted.image), "saxpy")
     begin = branch_target(90, at, after.words[at // 16]) // 16
     assert after.words[begin + 1].with_field(122, 4, 0) == target.words[at // 16].with_field(122, 4, 0)
     assert branch_target(90, (begin + 4) * 16, after.words[begin + 4]) == at + 16
@@ -81,31 +89,31 @@ def test_code_in_the_middle_of_a_kernel(assembled: Callable[[str, int], Cubin]) 
 def test_a_kernel_without_parameters(
     assembled: Callable[[str, int], Cubin], disassembled: Callable[[bytes], dict[int, str]], arch: int
 ) -> None:
-    target = Target.of(assembled(NO_PARAMETERS, arch), "bare")
-    grafted = graft(target, everywhere(target), 1, 8)
-    after = Target.of(Cubin.read(grafted.image), "bare")
+    target = GraftTarget.of(assembled(NO_PARAMETERS, arch), "bare")
+    grafted = apply_splices(target, everywhere(target), 1, 8)
+    after = GraftTarget.of(Cubin.read(grafted.image), "bare")
     assert (after.base, after.parameter_bytes, after.parameters) == (target.base, 8, 1)
     assert disassembled(grafted.image)
 
 
 def test_more_than_4096_bytes_of_parameters(assembled: Callable[[str, int], Cubin]) -> None:
-    new = Target.of(assembled(MANY_PARAMETERS, 90), "many")
-    after = Target.of(Cubin.read(graft(new, everywhere(new), 1, 8).image), "many")
+    new = GraftTarget.of(assembled(MANY_PARAMETERS, 90), "many")
+    after = GraftTarget.of(Cubin.read(apply_splices(new, everywhere(new), 1, 8).image), "many")
     assert [each.words()[1:] for each in after.attributes if each.number == 0x45] == [[1 | 4096 << 16, 8], [0, 4092]]
     assert not [each for each in after.attributes if each.number == 0x17]
-    old = Target.of(assembled(MANY_PARAMETERS, 80), "many")
+    old = GraftTarget.of(assembled(MANY_PARAMETERS, 80), "many")
     with pytest.raises(UnsupportedKernelError) as refused:
-        graft(old, everywhere(old), 1, 8)
+        apply_splices(old, everywhere(old), 1, 8)
     assert refused.value.reason.code == "graft-parameters"
 
 
 @pytest.mark.parametrize("arch", [80, 90])
 def test_variables_are_those_of_the_original(assembled: Callable[[str, int], Cubin], arch: int) -> None:
-    target = Target.of(assembled(VARIABLES, arch), "varied")
+    target = GraftTarget.of(assembled(VARIABLES, arch), "varied")
     shared = shared_variables(target)
     assert {patch.name for patch in shared.patches} - {"unused"} == {"seen", "counted", "managed"}, "not the string"
     assert shared.constants == (("factors", 16),)
-    grafted = graft(target, everywhere(target), 1, 8)
+    grafted = apply_splices(target, everywhere(target), 1, 8)
     cubin = Cubin.read(grafted.image)
     addresses = cubin.section(".nv.constant4")
     left = {
@@ -121,7 +129,7 @@ def test_variables_are_those_of_the_original(assembled: Callable[[str, int], Cub
 
 def test_texture_references_are_refused(assembled: Callable[[str, int], Cubin]) -> None:
     with pytest.raises(UnsupportedKernelError) as refused:
-        shared_variables(Target.of(assembled(TEXTURE, 90), "textured"))
+        shared_variables(GraftTarget.of(assembled(TEXTURE, 90), "textured"))
     assert refused.value.reason.code in ("graft-variable", "graft-parameters")
 
 
@@ -133,7 +141,7 @@ def test_texture_references_are_refused(assembled: Callable[[str, int], Cubin]) 
 def test_functions_that_a_kernel_may_call(
     assembled: Callable[[str, int], Cubin], code: int, size: int, reason: str | None
 ) -> None:
-    target = Target.of(assembled(SAXPY, 90), "saxpy")
+    target = GraftTarget.of(assembled(SAXPY, 90), "saxpy")
     image = target.cubin.image + Word(code).guarded(ALWAYS).bits.to_bytes(16, "little")
     function = target.code._replace(name=".text.other", offset=len(target.cubin.image), size=size)
     calling = replace(target, cubin=replace(target.cubin, image=image), functions=(function,))
@@ -146,14 +154,14 @@ def test_functions_that_a_kernel_may_call(
 
 
 def test_registers_that_warps_pass_on(assembled: Callable[[str, int | str], Cubin]) -> None:
-    plain = Target.of(assembled(SAXPY, 90), "saxpy")
+    plain = GraftTarget.of(assembled(SAXPY, 90), "saxpy")
     assert plain.fewest_registers == plain.registers
-    specialised = Target.of(assembled(PASSES_REGISTERS_ON, "90a"), "specialised")
+    specialised = GraftTarget.of(assembled(PASSES_REGISTERS_ON, "90a"), "specialised")
     assert (specialised.registers, specialised.fewest_registers) == (168, 40)
 
 
 def test_stores_whose_operands_may_still_be_read(assembled: Callable[[str, int], Cubin]) -> None:
-    target = Target.of(assembled(SAXPY, 90), "saxpy")
+    target = GraftTarget.of(assembled(SAXPY, 90), "saxpy")
     changed = with_read_barriers(target.words)
     assert {target.words[at // 16].opcode for at in changed} == {0x986}
     for at, word in changed.items():
@@ -167,24 +175,24 @@ def test_stores_whose_operands_may_still_be_read(assembled: Callable[[str, int],
     ("at", "splice"), [(0x70, Splice(0x70, ADDED, ADDED)), (0x130, Splice(0x130, ADDED))], ids=["exit", "branch"]
 )
 def test_places_that_cannot_be_replaced(assembled: Callable[[str, int], Cubin], at: int, splice: Splice) -> None:
-    target = Target.of(assembled(SAXPY, 90), "saxpy")
+    target = GraftTarget.of(assembled(SAXPY, 90), "saxpy")
     assert target.words[at // 16].opcode in (0x94D, 0x947)
     with pytest.raises(UnsupportedKernelError):
-        graft(target, [splice], 1, 8)
+        apply_splices(target, [splice], 1, 8)
 
 
 def test_a_loop_to_the_first_instruction(assembled: Callable[[str, int], Cubin]) -> None:
-    target = Target.of(assembled(SAXPY, 90), "saxpy")
-    words = (*target.words[:5], branch(90, 5 * 16, 0), *target.words[6:])
+    target = GraftTarget.of(assembled(SAXPY, 90), "saxpy")
+    words = (*target.words[:5], branch_word(90, 5 * 16, 0), *target.words[6:])
     with pytest.raises(UnsupportedKernelError) as refused:
-        graft(replace(target, words=words), [Splice(0, ADDED)], 1, 8)
+        apply_splices(replace(target, words=words), [Splice(0, ADDED)], 1, 8)
     assert refused.value.reason.code == "graft-position"
 
 
 @pytest.mark.parametrize("name", [".text.saxpy", ".nv.constant0.saxpy", ".debug_frame", ".nv.callgraph"])
 def test_a_change_that_no_graft_makes_is_found(assembled: Callable[[str, int], Cubin], name: str) -> None:
-    target = Target.of(assembled(SAXPY, 90), "saxpy")
-    grafted = graft(target, everywhere(target), 1, 8)
+    target = GraftTarget.of(assembled(SAXPY, 90), "saxpy")
+    grafted = apply_splices(target, everywhere(target), 1, 8)
     section = Cubin.read(grafted.image).section(name)
     image = bytearray(grafted.image)
     image[section.offset + min(0x20, section.size - 1)] ^= 1
@@ -194,9 +202,9 @@ def test_a_change_that_no_graft_makes_is_found(assembled: Callable[[str, int], C
 
 
 def test_added_code_may_not_use_registers_of_the_kernel(assembled: Callable[[str, int], Cubin]) -> None:
-    target = Target.of(assembled(SAXPY, 90), "saxpy")
+    target = GraftTarget.of(assembled(SAXPY, 90), "saxpy")
     uses = next(word for word in target.words if word.opcode == 0xAB9)
-    grafted = graft(target, [Splice(0, (uses,))], 1, 8)
+    grafted = apply_splices(target, [Splice(0, (uses,))], 1, 8)
     refuse_changes(target, grafted, {uses.rd & ~1})
     with pytest.raises(UnsupportedKernelError, match="uniform registers at"):
         refuse_changes(target, grafted, {40})

@@ -7,26 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.engine.assemble import Assembler
-from tui_probe.engine.disassembler import disassembler
-from tui_probe.engine.snippet_ptx import EXIT_KERNEL, LEADING, snippet_ptx
+from tui_probe.binaries.cubin import Cubin
+from tui_probe.engine.assembler import Assembler
+from tui_probe.engine.snippet_ptx import EXIT_KERNEL, LEADING_BYTES, snippet_ptx
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_files.loading import load_probe
-from tui_probe.sass.cubin import Cubin
-from tui_probe.sass.ordinary import without_uniform
 from tui_probe.sass.snippets import Snippet
+from tui_probe.sass.uniform_replacement import without_uniform
 from tui_probe.sass.words import Word, code_of
+from tui_probe.toolchain import find_disassembler
 
 
 def exit_code(arch: int, folder: Path, *, sampled: bool) -> Snippet:
     source, binary = folder / "exit.ptx", folder / "exit.cubin"
     source.write_text(snippet_ptx(load_probe("block_sched"), arch, sampled=sampled).text)
     Assembler().assemble(source, binary, f"sm_{arch}", EXIT_KERNEL)
-    return Snippet.of(Cubin.read(binary.read_bytes()), EXIT_KERNEL, LEADING, leaves=True)
+    return Snippet.of(Cubin.read(binary.read_bytes()), EXIT_KERNEL, LEADING_BYTES, leaves=True)
 
 
 def disassembled(snippet: Snippet, folder: Path) -> list[str]:
-    tool = disassembler()
+    tool = find_disassembler()
     if tool is None:
         pytest.skip("needs nvdisasm")
     (folder / "code").write_bytes(code_of(snippet.words))

@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.sass.kernels import LINKED, MANY_PARAMETERS, OWN_TABLE, SAXPY, SEVERAL
-from tui_probe.engine.disassembler import disassemble, disassembler
-from tui_probe.engine.toolchain import find_tools
+from tui_probe.binaries.cubin import Cubin
+from tui_probe.binaries.line_tables import cut_table, source_places
 from tui_probe.errors import ImageError
-from tui_probe.ptx.line_tables import cut_table, source_places
 from tui_probe.sass import nv_info
-from tui_probe.sass.cubin import Cubin
 from tui_probe.sass.excerpt import KeptWholeError
 from tui_probe.sass.nv_info import read_attributes
-from tui_probe.sass.prune import prune
-from tui_probe.sass.target import Target
+from tui_probe.sass.prune import prune_cubin
+from tui_probe.sass.target import GraftTarget
 from tui_probe.sass.variables import BY_ADDRESS, calls_outside, shared_variables
 from tui_probe.sass.words import WORD_BYTES
+from tui_probe.toolchain import disassemble, find_disassembler, find_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -118,29 +117,29 @@ def test_all_of_a_kernel_is_the_same_and_the_others_are_gone(assembled: Assemble
     whole = assembled(SEVERAL, arch)
     assert len(whole.kernels) == 5
     for name in whole.kernels:
-        alone = prune(whole, name, cut_table)
+        alone = prune_cubin(whole, name, cut_table)
         assert alone.kernels == (name,)
         assert facts(alone, name) == facts(whole, name)
         others = set(whole.kernels) - {name}
         assert not [one.name for one in alone.sections if any(other in one.name for other in others)]
         assert not [one.name for one in alone.sections if "debug" in one.name or "merc" in one.name]
-        assert Target.of(alone, name).words == Target.of(whole, name).words
+        assert GraftTarget.of(alone, name).words == GraftTarget.of(whole, name).words
         assert len(alone.image) < len(whole.image) / 2
-        assert prune(alone, name, cut_table).image == alone.image
+        assert prune_cubin(alone, name, cut_table).image == alone.image
         for section in alone.sections[1:]:
             assert section.offset % max(section.align, 1) == 0
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_nvidias_tools_read_it_as_the_whole(assembled: Assemble, tmp_path: Path, arch: int) -> None:
-    tool, dumpers = disassembler(), find_tools("cuobjdump")
+    tool, dumpers = find_disassembler(), find_tools("cuobjdump")
     if tool is None:
         pytest.skip("no nvdisasm on this machine: install nvidia-cuda-nvdisasm")
     whole = assembled(SEVERAL, arch)
     paths = tmp_path / "whole.cubin", tmp_path / "alone.cubin"
     paths[0].write_bytes(whole.image)
     for name in ("calling", "varied"):
-        alone = prune(whole, name, cut_table)
+        alone = prune_cubin(whole, name, cut_table)
         paths[1].write_bytes(alone.image)
         texts = [
             _NUMBERED.sub("", disassemble(tool, path, cubin.kernel_symbol(name).number))
@@ -156,11 +155,11 @@ def test_nvidias_tools_read_it_as_the_whole(assembled: Assemble, tmp_path: Path,
 @pytest.mark.parametrize("arch", [80, 90, 100])
 def test_functions_that_are_called_come_along(linked: Link, arch: int) -> None:
     whole = linked(arch)
-    alone = prune(whole, "direct", cut_table)
+    alone = prune_cubin(whole, "direct", cut_table)
     code = {section.name for section in alone.sections if section.name.startswith(CODE_PREFIX)}
     assert code == {".text.direct", ".text.outer", ".text.inner"}
     assert facts(alone, "direct", ("outer", "inner")) == facts(whole, "direct", ("outer", "inner"))
-    bare = prune(whole, "alone", cut_table)
+    bare = prune_cubin(whole, "alone", cut_table)
     assert [section.name for section in bare.sections if section.name.startswith(CODE_PREFIX)] == [".text.alone"]
 
 
@@ -168,16 +167,16 @@ def test_functions_that_are_called_come_along(linked: Link, arch: int) -> None:
 @pytest.mark.parametrize("kernel", ["indirect", "by_table"])
 def test_functions_that_are_called_by_the_originals_addresses_stay_there(linked: Link, kernel: str, arch: int) -> None:
     """Those of a parameter or of a variable that is shared: what is left of the variable here is never read."""
-    alone = prune(linked(arch), kernel, cut_table)
+    alone = prune_cubin(linked(arch), kernel, cut_table)
     assert [section.name for section in alone.sections if section.name.startswith(CODE_PREFIX)] == [f".text.{kernel}"]
     named = {alone.symbol(one.symbol).name for table in alone.relocation_sections() for one in alone.relocations(table)}
     assert not named & {"inner", "outer"}
-    target = Target.of(alone, kernel)
-    assert target.calls_unseen
+    target = GraftTarget.of(alone, kernel)
+    assert target.has_unseen_calls
     assert calls_outside(target) == BY_ADDRESS
     patched = {patch.name for patch in shared_variables(target).patches}
     assert patched >= ({"steps"} if kernel == "by_table" else set())
-    assert not Target.of(linked(arch), kernel).calls_unseen
+    assert not GraftTarget.of(linked(arch), kernel).has_unseen_calls
 
 
 @pytest.mark.parametrize(
@@ -190,7 +189,7 @@ def test_functions_that_are_called_by_the_originals_addresses_stay_there(linked:
 )
 def test_functions_known_by_address_keep_the_cubin_whole(linked: Link, text: str, kernel: str, words: str) -> None:
     with pytest.raises(KeptWholeError, match=words):
-        prune(linked(90, text), kernel, cut_table)
+        prune_cubin(linked(90, text), kernel, cut_table)
 
 
 def test_a_function_that_is_left_out_must_not_end_the_kernel(linked: Link) -> None:
@@ -200,8 +199,8 @@ def test_a_function_that_is_left_out_must_not_end_the_kernel(linked: Link) -> No
     ending = bytes.fromhex("4d79000000000000000080030000ea0f0".ljust(32, "0")[:32])
     changed = Cubin.read(whole.image[:at] + ending + whole.image[at + WORD_BYTES :])
     with pytest.raises(KeptWholeError, match=r"\.text\.inner may end the kernel"):
-        prune(changed, "by_table", cut_table)
-    prune(changed, "alone", cut_table)
+        prune_cubin(changed, "by_table", cut_table)
+    prune_cubin(changed, "alone", cut_table)
 
 
 @pytest.mark.parametrize(
@@ -217,12 +216,12 @@ def test_what_is_not_known_keeps_the_cubin_whole(assembled: Assemble, old: bytes
     whole = assembled(SEVERAL, 90)
     assert old in whole.image
     with pytest.raises(KeptWholeError, match=words):
-        prune(Cubin.read(whole.image.replace(old, new)), "saxpy", cut_table)
+        prune_cubin(Cubin.read(whole.image.replace(old, new)), "saxpy", cut_table)
 
 
 def test_a_cubin_with_one_kernel_stays_as_it_is(assembled: Assemble) -> None:
     cubin = assembled(SAXPY, 90)
-    assert prune(cubin, "saxpy", cut_table) is cubin
+    assert prune_cubin(cubin, "saxpy", cut_table) is cubin
 
 
 def test_lines_of_the_kernel_stay(tmp_path: Path) -> None:
@@ -237,7 +236,7 @@ def test_lines_of_the_kernel_stay(tmp_path: Path) -> None:
     subprocess.run([tools[0].path, "-arch=sm_90", "-lineinfo", source, "-o", binary], check=True)
     whole = Cubin.read(binary.read_bytes())
     for name, lines in (("saxpy", {12, 7}), ("many", {40})):
-        alone, size = prune(whole, name, cut_table), whole.kernel_symbol(name).size
+        alone, size = prune_cubin(whole, name, cut_table), whole.kernel_symbol(name).size
         places = source_places(alone.image, name, size)
         assert places == source_places(whole.image, name, size)
         assert {line for _, line in places.values()} == lines
@@ -253,4 +252,4 @@ def test_damaged_files_are_refused_or_pruned(assembled: Assemble) -> None:
         for at in chance.sample(told, 3):
             image[at] = chance.choice((0, 1, 0x7F, 0xFF, chance.randrange(256)))
         with contextlib.suppress(ImageError, KeptWholeError):
-            assert "varied" in prune(Cubin.read(bytes(image)), "varied", cut_table).kernels
+            assert "varied" in prune_cubin(Cubin.read(bytes(image)), "varied", cut_table).kernels

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.engine.assemble import Assembler
-from tui_probe.sass.cubin import Cubin
-from tui_probe.sass.trampolines import Inline
+from tui_probe.binaries.cubin import Cubin
+from tui_probe.engine.assembler import Assembler
+from tui_probe.sass.trampolines import InlineCode
 from tui_probe.sass.words import NO_BARRIER
 
 SUMS = """.version 7.8
@@ -40,7 +40,7 @@ def test_a_barrier_for_results_and_operands_is_still_waited_for(both: bool, tmp_
     cubin = Cubin.read(binary.read_bytes())
     if both:
         cubin = Cubin.read(with_one_barrier_for_both(cubin))
-    snippet = Inline.of(cubin, "snippet", 0, leaves=True)
+    snippet = InlineCode.of(cubin, "snippet", 0, leaves=True)
     marks = {0x184, 0x188}
     released = {one for word in snippet.words if word.operation not in marks
                 for one in (word.write_barrier, word.read_barrier)} - {NO_BARRIER}  # fmt: skip

@@ -10,11 +10,17 @@ import pytest
 from tests.ptx.corpus import DATA
 from tests.sass.conftest import ARCHITECTURES
 from tests.sass.kernels import SAXPY, VARIABLES
+from tui_probe.binaries.cubin import Cubin
 from tui_probe.errors import UnsupportedKernelError
-from tui_probe.sass.cubin import Cubin
-from tui_probe.sass.snippets import uniform_places
-from tui_probe.sass.target import Target
-from tui_probe.sass.uniform import REGISTERS, exact_fields, named, renamed, used
+from tui_probe.sass.snippets import assign_uniform_registers
+from tui_probe.sass.target import GraftTarget
+from tui_probe.sass.uniform_registers import (
+    UNIFORM_REGISTERS,
+    exact_uniform_fields,
+    named_uniform_registers,
+    used_uniform_registers,
+    with_uniform_registers,
+)
 from tui_probe.sass.words import Word
 
 if TYPE_CHECKING:
@@ -32,21 +38,21 @@ def test_no_register_that_a_kernel_uses_is_missed(
     assembled: Callable[[str, int], Cubin], disassembled: Callable[[bytes], dict[int, str]], arch: int
 ) -> None:
     for text, name in ((SAXPY, "saxpy"), (VARIABLES, "varied")):
-        target = Target.of(assembled(text, arch), name)
+        target = GraftTarget.of(assembled(text, arch), name)
         for at, shown in disassembled(target.cubin.image).items():
             word = target.words[at // 16]
-            assert named_in(shown) <= used([word], arch), shown
-            if (exact := named(word, arch)) is not None:
+            assert named_in(shown) <= used_uniform_registers([word], arch), shown
+            if (exact := named_uniform_registers(word, arch)) is not None:
                 assert named_in(shown) <= exact, shown
 
 
 def test_matrix_products_and_copies_of_tensors(disassembled: Callable[[bytes], dict[int, str]]) -> None:
     cubin = Cubin.read((DATA / "attn_fwd.sm_90a.cubin").read_bytes())
-    target = Target.of(cubin, "attn_fwd")
+    target = GraftTarget.of(cubin, "attn_fwd")
     shown = disassembled(cubin.image)
     assert any("HGMMA" in text for text in shown.values())
     for at, text in shown.items():
-        assert named_in(text) <= used([target.words[at // 16]], 90), text
+        assert named_in(text) <= used_uniform_registers([target.words[at // 16]], 90), text
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -54,14 +60,15 @@ def test_renamed_they_are_read_as_renamed(
     assembled: Callable[[str, int], Cubin], disassembled: Callable[[bytes], dict[int, str]], arch: int
 ) -> None:
     cubin = assembled(SAXPY, arch)
-    target = Target.of(cubin, "saxpy")
+    target = GraftTarget.of(cubin, "saxpy")
     before = disassembled(cubin.image)
     numbers = {number: number + 40 for number in range(20)}
     image = cubin.image
     for word in target.words:
-        if exact_fields(word) is not None:
+        if exact_uniform_fields(word) is not None:
             image = image.replace(
-                word.bits.to_bytes(16, "little"), renamed(word, numbers, arch).bits.to_bytes(16, "little")
+                word.bits.to_bytes(16, "little"),
+                with_uniform_registers(word, numbers, arch).bits.to_bytes(16, "little"),
             )
     after = disassembled(image)
     for at, text in before.items():
@@ -74,21 +81,21 @@ def test_registers_of_32_bits_are_single_ones() -> None:
     load, pair = (Word(0xAB9 | 7 << 12 | at << 16 | width << 73) for at, width in ((61, 4), (60, 5)))
     product = Word(0xC24 | 7 << 12 | 7 << 16 | 7 << 24 | 61 << 32 | 17 << 64 | 1 << 91)
     unknown = Word(0xC25 | 7 << 12 | 61 << 32 | 1 << 91)
-    assert [sorted(used([word], 90)) for word in (load, pair, product)] == [[61], [60, 61], [61]]
-    assert sorted(used([unknown], 90)) == [61, 62]
-    assert sorted(used([product], 100)) == [61, 62]
+    assert [sorted(used_uniform_registers([word], 90)) for word in (load, pair, product)] == [[61], [60, 61], [61]]
+    assert sorted(used_uniform_registers([unknown], 90)) == [61, 62]
+    assert sorted(used_uniform_registers([product], 100)) == [61, 62]
 
 
 def test_an_instruction_that_is_not_known_is_not_renamed() -> None:
     barrier = Word(0x7B1D | 7 << 12)
     matrix = Word(0x79F0)
-    assert named(barrier, 90) == frozenset()
-    assert named(matrix, 90) is None
+    assert named_uniform_registers(barrier, 90) == frozenset()
+    assert named_uniform_registers(matrix, 90) is None
 
 
 def test_registers_that_a_kernel_leaves() -> None:
     taken = {62, 61, 57, 4}
-    places = uniform_places([4], [4, 6], taken, 1, None)
+    places = assign_uniform_registers([4], [4, 6], taken, 1, None)
     assert len(places.exits) == 2
     assert not {number + half for number in places.exits.values() for half in (0, 1)} & taken
     (kept,) = places.carried
@@ -99,11 +106,11 @@ def test_registers_that_a_kernel_leaves() -> None:
 
 
 def test_a_kernel_that_leaves_no_uniform_register_keeps_values_in_ordinary_ones() -> None:
-    taken = set(range(REGISTERS))
-    places = uniform_places([4], [], taken, 2, 40)
+    taken = set(range(UNIFORM_REGISTERS))
+    places = assign_uniform_registers([4], [], taken, 2, 40)
     assert [(place.is_uniform, place.number) for place in places.carried] == [(False, 40), (False, 41)]
     assert len(places.entry) == 1, "nothing is in uniform registers yet"
     with pytest.raises(UnsupportedKernelError, match="too few uniform registers"):
-        uniform_places([4], [], taken, 1, None)
+        assign_uniform_registers([4], [], taken, 1, None)
     with pytest.raises(UnsupportedKernelError, match="too few uniform registers"):
-        uniform_places([], [4], taken - {31, 32}, 0, 40)
+        assign_uniform_registers([], [4], taken - {31, 32}, 0, 40)

@@ -9,13 +9,13 @@ import pytest
 from tests.sass.conftest import ARCHITECTURES
 from tui_probe.ptx.parser import parse
 from tui_probe.ptx.waiting import blocks_may_wait as by_ptx
-from tui_probe.sass.target import Target
-from tui_probe.sass.waiting import blocks_may_wait as by_machine_code
+from tui_probe.sass.operations import blocks_may_wait as by_machine_code
+from tui_probe.sass.target import GraftTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tui_probe.sass.cubin import Cubin
+    from tui_probe.binaries.cubin import Cubin
 
 KERNEL = """.visible .entry kernel(.param .u64 memory)
 {{
@@ -65,7 +65,7 @@ WAITING = [
 @pytest.mark.parametrize(("body", "waits"), [(each, False) for each in FREE] + [(each, True) for each in WAITING])
 def test_both_say_the_same(assembled: Callable[[str, int | str], Cubin], arch: int, body: str, waits: bool) -> None:
     text = KERNEL.format(body=body)
-    target = Target.of(assembled(text, arch), "kernel")
+    target = GraftTarget.of(assembled(text, arch), "kernel")
     assert by_machine_code(target.words, target.arch) == waits
     assert by_ptx(parse(f".version 8.0\n.target sm_80\n.address_size 64\n{text}").functions()) == waits
 

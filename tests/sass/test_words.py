@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.sass.branches import branch, branch_target, move, nop, unconditional
-from tui_probe.sass.words import Word, code_of, words_of
+from tui_probe.sass.words import Word, branch_target, branch_word, code_of, move_word, nop_word, without_guard, words_of
 
 LDG = Word(0x000EA2000C1E19000000000402027981)
 """LDG.E R2, desc[UR4][R2.64] on sm_90, its result behind barrier 2."""
@@ -25,7 +24,7 @@ def test_the_fields_of_a_load() -> None:
 def test_the_fields_of_an_exit_with_a_guard() -> None:
     assert (GUARDED_EXIT.guard, GUARDED_EXIT.guard_negated, GUARDED_EXIT.stall) == (0, False, 5)
     assert not GUARDED_EXIT.is_unconditional
-    assert unconditional(GUARDED_EXIT.with_field(87, 3, 1)) == GUARDED_EXIT.guarded(7)
+    assert without_guard(GUARDED_EXIT.with_field(87, 3, 1)) == GUARDED_EXIT.guarded(7)
 
 
 @pytest.mark.parametrize(
@@ -38,27 +37,27 @@ def test_the_fields_of_an_exit_with_a_guard() -> None:
 )
 def test_a_branch_to_itself_is_that_of_ptxas(arch: int, at: int, bits: int) -> None:
     control = 105, 17
-    assert branch(arch, at, at).with_field(*control, 0) == Word(bits).with_field(*control, 0)
+    assert branch_word(arch, at, at).with_field(*control, 0) == Word(bits).with_field(*control, 0)
     assert branch_target(arch, at, Word(bits)) == at
 
 
 def test_a_branch_takes_over_the_guard_and_what_is_waited_for() -> None:
     exit_ = GUARDED_EXIT.guarded(3, negated=True).with_wait_mask(0x15)
-    word = branch(90, 0x70, 0x4000, exit_)
+    word = branch_word(90, 0x70, 0x4000, exit_)
     assert (word.guard, word.guard_negated, word.wait_mask, word.stall) == (3, True, 0x15, 5)
     assert branch_target(90, 0x70, word) == 0x4000
-    assert branch(90, 0x70, 0x4000, exit_.with_field(87, 4, 9)).field(87, 4) == 9
+    assert branch_word(90, 0x70, 0x4000, exit_.with_field(87, 4, 9)).field(87, 4) == 9
 
 
 @given(st.sampled_from([80, 86, 89, 90, 100, 120]), st.integers(0, 1 << 24), st.integers(0, 1 << 24))
 def test_every_branch_leads_where_it_should(arch: int, at: int, target: int) -> None:
     at, target = at * 16, target * 16
-    assert branch_target(arch, at, branch(arch, at, target)) == target
+    assert branch_target(arch, at, branch_word(arch, at, target)) == target
 
 
 def test_a_branch_that_is_too_far() -> None:
     with pytest.raises(ValueError, match="too far"):
-        branch(80, 0, 1 << 50)
+        branch_word(80, 0, 1 << 50)
 
 
 @given(st.integers(0, (1 << 128) - 1), st.integers(0, 120), st.integers(1, 8), st.data())
@@ -85,5 +84,5 @@ def test_code_that_is_cut_off() -> None:
 
 
 def test_made_instructions() -> None:
-    assert nop() == Word(0x000FC000000000000000000000007918)
-    assert (move(7, 9).rd, move(7, 9).rb) == (7, 9)
+    assert nop_word() == Word(0x000FC000000000000000000000007918)
+    assert (move_word(7, 9).rd, move_word(7, 9).rb) == (7, 9)

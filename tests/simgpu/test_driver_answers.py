@@ -10,9 +10,8 @@ import pytest
 from tests.simgpu import ptx
 from tests.simgpu.driver import KERNELS
 from tui_probe.simgpu import protocol
-from tui_probe.simgpu.codec import pack, unpack
 from tui_probe.simgpu.executor import DeviceMemory, Machine
-from tui_probe.simgpu.protocol import Status
+from tui_probe.simgpu.protocol import Status, pack, unpack
 from tui_probe.simgpu.server import Server
 
 BASE = 1 << 40
@@ -33,33 +32,35 @@ def ask(server: Server, request: protocol.Request) -> tuple[Status, protocol.Rep
     return server.answer(NUMBERS[type(request)], pack(request))
 
 
-def load(server: Server, source: str) -> protocol.Loaded:
-    status, loaded = ask(server, protocol.Load((ptx.HEAD + source).encode()))
+def load(server: Server, source: str) -> protocol.LoadReply:
+    status, loaded = ask(server, protocol.LoadRequest((ptx.HEAD + source).encode()))
     assert status is Status.OK
-    assert isinstance(loaded, protocol.Loaded)
+    assert isinstance(loaded, protocol.LoadReply)
     return loaded
 
 
-def launch(module: int, parameters: bytes = b"", start_cycle: int = 0) -> protocol.Launch:
-    return protocol.Launch(module, 0, (1, 1, 1), (1, 1, 1), 0, start_cycle, (0, 0, 0), 0, parameters)
+def launch(module: int, parameters: bytes = b"", start_cycle: int = 0) -> protocol.LaunchRequest:
+    return protocol.LaunchRequest(module, 0, (1, 1, 1), (1, 1, 1), 0, start_cycle, (0, 0, 0), 0, parameters)
 
 
 def test_a_module_is_told_whole(server: Server) -> None:
     loaded = load(server, ptx.COUNTER)
     assert (loaded.target, loaded.kernels) == (80, ("count",))
     told = {variable.name: variable for variable in loaded.variables}
-    assert told["counter"] == protocol.Variable("counter", protocol.Space.GLOBAL, 4, 4, (5).to_bytes(4, "little"))
-    assert (told["table"].space, told["table"].size, told["table"].align) == (protocol.Space.CONST, 16, 8)
+    assert told["counter"] == protocol.Variable(
+        "counter", protocol.VariableSpace.GLOBAL, 4, 4, (5).to_bytes(4, "little")
+    )
+    assert (told["table"].space, told["table"].size, told["table"].align) == (protocol.VariableSpace.CONST, 16, 8)
     assert told["table"].initial == b"\1\2\3" + bytes(13)
 
 
 def test_a_kernel_uses_its_variables_where_they_were_placed(server: Server, memory: np.ndarray) -> None:
     loaded = load(server, ptx.COUNTER)
     places = tuple(BASE + 256 * (index + 1) for index in range(len(loaded.variables)))
-    assert ask(server, protocol.Place(loaded.module, places)) == (Status.OK, protocol.Done())
+    assert ask(server, protocol.PlaceRequest(loaded.module, places)) == (Status.OK, protocol.EmptyReply())
     status, executed = ask(server, launch(loaded.module))
     assert status is Status.OK
-    assert isinstance(executed, protocol.Executed)
+    assert isinstance(executed, protocol.LaunchReply)
     assert executed.cycles > 0
     assert executed.instructions >= 4
     offset = places[[variable.name for variable in loaded.variables].index("counter")] - BASE
@@ -68,9 +69,9 @@ def test_a_kernel_uses_its_variables_where_they_were_placed(server: Server, memo
 
 def test_registers_of_text_are_estimated(server: Server) -> None:
     loaded = load(server, ptx.SHAPED)
-    status, described = ask(server, protocol.Describe(loaded.module, 0))
+    status, described = ask(server, protocol.DescribeRequest(loaded.module, 0))
     assert status is Status.OK
-    assert isinstance(described, protocol.Described)
+    assert isinstance(described, protocol.DescribeReply)
     assert described.registers == -1
     assert 8 <= described.estimated_registers <= 32
 
@@ -87,7 +88,7 @@ def test_registers_of_text_are_estimated(server: Server) -> None:
     ],
 )
 def test_images_without_ptx_for_this_gpu(server: Server, image: bytes, status: Status) -> None:
-    answered, failure = ask(server, protocol.Load(image))
+    answered, failure = ask(server, protocol.LoadRequest(image))
     assert answered is status
     assert isinstance(failure, protocol.Failure)
     assert failure.message
@@ -112,18 +113,18 @@ def test_how_a_kernel_fails(server: Server, source: str, parameters: bytes, stat
 def test_what_is_not_loaded(server: Server) -> None:
     loaded = load(server, ptx.NOTHING)
     for request in (
-        protocol.Describe(loaded.module + 1, 0),
-        protocol.Describe(loaded.module, 1),
-        protocol.Place(loaded.module, (BASE,)),
+        protocol.DescribeRequest(loaded.module + 1, 0),
+        protocol.DescribeRequest(loaded.module, 1),
+        protocol.PlaceRequest(loaded.module, (BASE,)),
     ):
         assert ask(server, request)[0] is Status.NOT_SUPPORTED
-    assert ask(server, protocol.Unload(loaded.module))[0] is Status.OK
+    assert ask(server, protocol.UnloadRequest(loaded.module))[0] is Status.OK
     assert ask(server, launch(loaded.module))[0] is Status.NOT_SUPPORTED
 
 
 def test_a_conversation(server: Server) -> None:
     image = (KERNELS / "saxpy.ptx").read_bytes()
-    body = pack(protocol.Load(image))
+    body = pack(protocol.LoadRequest(image))
     request = (1).to_bytes(4, "little") + len(body).to_bytes(4, "little") + body
     replies = io.BytesIO()
     server.serve(io.BytesIO(request + request[:20]), replies)  # the second is cut off: the program has ended
@@ -131,7 +132,7 @@ def test_a_conversation(server: Server) -> None:
     assert content[:4] == protocol.VERSION.to_bytes(4, "little")
     assert int.from_bytes(content[4:8], "little") == Status.OK
     assert int.from_bytes(content[8:12], "little") == len(content) - 12
-    assert unpack(protocol.Loaded, content[12:]).kernels == ("saxpy",)
+    assert unpack(protocol.LoadReply, content[12:]).kernels == ("saxpy",)
 
 
 def test_a_mistake_of_ours_is_an_answer(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tui_probe.errors import SimulationError
 from tui_probe.simgpu import protocol
-from tui_probe.simgpu.codec import pack, unpack
+from tui_probe.simgpu.protocol import pack, unpack
 
 HEADER = (Path(__file__).parents[2] / "hook" / "simgpu" / "server" / "protocol.h").read_text()
 
@@ -23,16 +23,16 @@ dimensions = st.tuples(u32, u32, u32)
 variables = st.builds(protocol.Variable, st.text(), u32, u64, u64, st.binary())
 parameters = st.builds(protocol.Parameter, u32, u32)
 messages = st.one_of(
-    st.builds(protocol.Load, st.binary()),
-    st.builds(protocol.Place, u64, st.lists(u64).map(tuple)),
-    st.builds(protocol.Describe, u64, u32),
-    st.builds(protocol.Launch, u64, u32, dimensions, dimensions, u32, u64, dimensions, u64, st.binary()),
-    st.builds(protocol.Unload, u64),
-    st.builds(protocol.Loaded, u64, u32, st.lists(st.text()).map(tuple), st.lists(variables).map(tuple)),
-    st.builds(protocol.Described, u32, u32, u32, i32, u32, dimensions, st.lists(parameters).map(tuple)),
-    st.builds(protocol.Executed, u64, u64),
+    st.builds(protocol.LoadRequest, st.binary()),
+    st.builds(protocol.PlaceRequest, u64, st.lists(u64).map(tuple)),
+    st.builds(protocol.DescribeRequest, u64, u32),
+    st.builds(protocol.LaunchRequest, u64, u32, dimensions, dimensions, u32, u64, dimensions, u64, st.binary()),
+    st.builds(protocol.UnloadRequest, u64),
+    st.builds(protocol.LoadReply, u64, u32, st.lists(st.text()).map(tuple), st.lists(variables).map(tuple)),
+    st.builds(protocol.DescribeReply, u32, u32, u32, i32, u32, dimensions, st.lists(parameters).map(tuple)),
+    st.builds(protocol.LaunchReply, u64, u64),
     st.builds(protocol.Failure, st.text()),
-    st.just(protocol.Done()),
+    st.just(protocol.EmptyReply()),
 )
 
 
@@ -54,7 +54,7 @@ def test_a_message_cut_off_or_too_long_is_refused(message: Any, data: st.DataObj
 
 
 def test_the_bytes_of_a_launch() -> None:
-    launch = protocol.Launch(1, 2, (3, 4, 5), (6, 7, 8), 9, 10, (11, 12, 13), 14, b"ab")
+    launch = protocol.LaunchRequest(1, 2, (3, 4, 5), (6, 7, 8), 9, 10, (11, 12, 13), 14, b"ab")
     numbers = [2, 3, 4, 5, 6, 7, 8, 9]
     expected = (1).to_bytes(8, "little") + b"".join(number.to_bytes(4, "little") for number in numbers)
     expected += (10).to_bytes(8, "little") + b"".join(number.to_bytes(4, "little") for number in (11, 12, 13))
@@ -77,7 +77,7 @@ def header_constants(prefix: str) -> dict[str, int]:
 
 def test_c_and_python_give_the_numbers_the_same_names() -> None:
     assert header_constants("STATUS") == {status.name: status.value for status in protocol.Status}
-    requests = {kind.__name__.upper(): number for number, kind in protocol.REQUESTS.items()}
+    requests = {kind.__name__.removesuffix("Request").upper(): number for number, kind in protocol.REQUESTS.items()}
     assert header_constants("REQUEST") == requests
     assert f"PROTOCOL_VERSION = {protocol.VERSION}," in HEADER
     assert f"SOCKET_DESCRIPTOR = {protocol.SOCKET_DESCRIPTOR}," in HEADER

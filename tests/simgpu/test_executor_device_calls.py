@@ -11,9 +11,9 @@ import pytest
 from tests.simgpu.device import Device
 from tui_probe.errors import SimulationError
 from tui_probe.ptx.parser import parse
-from tui_probe.simgpu.device_runtime import with_runtime
 from tui_probe.simgpu.executor import HEAP_BYTES, KernelAssertionError, MemoryFaultError, compile_kernel
-from tui_probe.simgpu.executor.printf import count_of_arguments, formatted
+from tui_probe.simgpu.executor.device_calls import count_of_arguments, format_text
+from tui_probe.simgpu.modules import with_runtime
 
 STRINGS = {7: b"text", 8: b""}
 HEAD = ".version 7.8\n.target sm_80\n.address_size 64\n"
@@ -48,7 +48,7 @@ def text(name: str, content: str) -> str:
 )
 def test_formats(format_: bytes, code: str, arguments: tuple[float, ...], expected: bytes) -> None:
     packed = struct.pack(f"<{code}", *arguments)
-    given = formatted(format_, lambda offset, size: packed[offset : offset + size], STRINGS.__getitem__)
+    given = format_text(format_, lambda offset, size: packed[offset : offset + size], STRINGS.__getitem__)
     assert given == expected
     assert count_of_arguments(format_) == len(arguments) - format_.count(b"*")
 

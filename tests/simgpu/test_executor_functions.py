@@ -11,7 +11,7 @@ from tests.simgpu.device import HEADER, Device, compiled, kernel, module
 from tui_probe.errors import SimulationError
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import UnsupportedInstructionError, compile_kernel, function_addresses
-from tui_probe.simgpu.linking import link
+from tui_probe.simgpu.modules import link
 
 
 def test_structures_by_value() -> None:

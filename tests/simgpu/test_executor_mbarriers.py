@@ -12,8 +12,8 @@ from tests.simgpu.device import Device, compiled
 from tui_probe.errors import SimulationError
 from tui_probe.ptx.parser import parse
 from tui_probe.simgpu.executor import DeadlockError, compile_kernel
+from tui_probe.simgpu.executor.async_state import MAX_COUNT, MBarrierWord
 from tui_probe.simgpu.executor.faults import MBarrierError
-from tui_probe.simgpu.executor.mbarrier_words import MAX_COUNT, Word
 from tui_probe.simgpu.executor.model import COPY_LATENCY, COSTS, TRY_WAIT_CYCLES, copy_cycles
 
 WAITS = parse((Path(__file__).parent.parent / "data" / "ptx" / "waits.sm_90a.ptx").read_text())
@@ -322,8 +322,12 @@ def test_wait_all_waits_for_what_is_in_no_group() -> None:
 
 
 def test_words_keep_what_they_say() -> None:
-    for word in (Word(3, 5, -17, 1), Word(MAX_COUNT, MAX_COUNT, MAX_COUNT, 0), Word(0, 1, -MAX_COUNT, 0)):
-        assert Word.of(word.bits()) == word
+    for word in (
+        MBarrierWord(3, 5, -17, 1),
+        MBarrierWord(MAX_COUNT, MAX_COUNT, MAX_COUNT, 0),
+        MBarrierWord(0, 1, -MAX_COUNT, 0),
+    ):
+        assert MBarrierWord.of(word.bits()) == word
 
 
 def test_a_bulk_copy_awaited_by_the_library() -> None:

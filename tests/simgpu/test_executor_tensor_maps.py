@@ -12,7 +12,7 @@ import pytest
 from tests.simgpu.device import Device, compiled
 from tui_probe.errors import SimulationError
 from tui_probe.simgpu.executor import MemoryFaultError
-from tui_probe.simgpu.executor.tensor_maps import FIELDS, MAP_BYTES, TensorMap
+from tui_probe.simgpu.executor.tensor_copies import FIELDS, MAP_BYTES, TensorMap
 
 TYPES = {1: 0, 2: 6, 4: 7, 8: 9}
 SPANS = (0, 32, 64, 128)

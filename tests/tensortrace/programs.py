@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui_probe.launcher.python_path import python_path
+from tui_probe.launcher.environment import python_path
 
 FRAMEWORKS = Path(__file__).parent / "frameworks"
 ROOT = Path(__file__).resolve().parents[2]

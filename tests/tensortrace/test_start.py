@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.tensortrace.programs import ROOT, interpreters, run
+from tui_probe.trace.event_types import Trouble
 from tui_probe.trace.events import parse_line
-from tui_probe.trace.process_events import Trouble
 
 PROGRAM = """
 import os, sys, torch
@@ -28,7 +28,7 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(ROOT / "tui_probe" / "tensortrace", package, ignore=shutil.ignore_patterns("__pycache__"))
     (package / "numba_ptx.py").write_text("raise ValueError('no\\n\\ndriver \\udc80')\n")
     (package / "calls.py").write_text("import a_module_that_is_missing\n")
-    monkeypatch.setattr("tui_probe.launcher.python_path.START", str(package / "start"))
+    monkeypatch.setattr("tui_probe.launcher.environment.START", str(package / "start"))
 
 
 @pytest.mark.usefixtures("broken")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tui_probe.trace.shapes import Dim3
+    from tui_probe.trace.launch_shape import Dim3
 
 EPOCH_NS = 1_785_000_000_000_000_000
 PTXAS = """\

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_probe.errors import UsageError
-from tui_probe.trace.address import Address, parse_address
+from tui_probe.trace.locate import Address, parse_address
 
 THERE = {"trace", "at:noon", "at:noon/run@3", "run@3"}
 _LETTERS = string.ascii_letters + string.digits

@@ -11,10 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.trace.test_follow import summary, write_example
-from tui_probe.trace.bulk import BulkReader
-from tui_probe.trace.follow import open_trace
-from tui_probe.trace.line_block import LineBlock
-from tui_probe.trace.line_fields import LineFields
+from tui_probe.trace.follow import BulkReader, open_trace
+from tui_probe.trace.line_block import LineBlock, LineFields
 
 texts = st.lists(
     st.sampled_from([b"", b" ", b"[exec]", b"grid 12", b"  7 8 ", b"0x1F", b"18446744073709551615 x", b"\xff 9"])

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tui_probe.reasons import Reason, because
-from tui_probe.trace import kernel_events as k
+from tui_probe.trace import event_types as p
+from tui_probe.trace import launch_events as k
 from tui_probe.trace import launch_events as n
-from tui_probe.trace import process_events as p
 from tui_probe.trace.events import Event, parse_line
 
 SHAPE = (4096, 2, 1, 128, 1, 1, 49152)
@@ -57,10 +57,10 @@ KNOWN = [
     ("[exec] save-full trace is full (9 bytes): allow", p.Trouble("save-full trace is full (9 bytes): allow")),
     (
         "[budget] trace-bytes reached limit 1000 used 990: allow more with --max-trace-bytes",
-        p.BudgetTold("trace-bytes", True, 1000, 990, "allow more with --max-trace-bytes"),
+        p.BudgetEvent("trace-bytes", True, 1000, 990, "allow more with --max-trace-bytes"),
     ),
-    ("[budget] share thins limit 9 used 8: allow", p.BudgetTold("share", False, 9, 8, "allow")),
-    ("[budget] unlisted kernel 3 launches 20000", n.Unlisted(3, 20000)),
+    ("[budget] share thins limit 9 used 8: allow", p.BudgetEvent("share", False, 9, 8, "allow")),
+    ("[budget] unlisted kernel 3 launches 20000", n.UnlistedLaunches(3, 20000)),
     ("[budget] /a/control cannot be used: why", p.Trouble("/a/control cannot be used: why")),
     ("[exec] save-paused disk is nearly full", p.Trouble("save-paused disk is nearly full")),
     ("[exec] save-resumed 9 of 10 bytes are free", p.Trouble("save-resumed 9 of 10 bytes are free")),
@@ -74,7 +74,7 @@ KNOWN = [
     ("[exec] graft left out from now on, for X: k", p.Trouble("graft left out from now on, for X: k")),
     (
         "[kernel] 3 probed-function registers 36 local - shared 0 blocks 6 way graft",
-        k.ProbedFunction(3, k.FunctionFigures(36, None, 0, 6), "graft"),
+        k.ProbedFunction(3, k.FunctionResources(36, None, 0, 6), "graft"),
     ),
     ("[init] lost 7 lines before the first launch", p.Trouble("lost 7 lines before the first launch")),
     ("[exit] gave up waiting after 2000 ms", p.Trouble("gave up waiting after 2000 ms")),
@@ -99,25 +99,27 @@ KNOWN = [
     ("[probe] finish 0x30 name f n_param 3", k.KernelReady(0x30, "f")),
     (
         "[kernel] 3 skipped registers 32 local 0 shared - blocks 8 name _Z3fooPf reason no PTX in image",
-        k.KernelFate(3, "skipped", k.FunctionFigures(32, 0, None, 8), "_Z3fooPf", because("no-ptx")),
+        k.KernelPrepared(3, "skipped", k.FunctionResources(32, 0, None, 8), "_Z3fooPf", because("no-ptx")),
     ),
     (
         "[kernel] 3 failed registers 32 local 0 shared - blocks 8 name f reason line 7: what? code ptx-unreadable",
-        k.KernelFate(3, "failed", k.FunctionFigures(32, 0, None, 8), "f", Reason("line 7: what?", "ptx-unreadable")),
+        k.KernelPrepared(
+            3, "failed", k.FunctionResources(32, 0, None, 8), "f", Reason("line 7: what?", "ptx-unreadable")
+        ),
     ),
     (
         "[kernel] 3 skipped registers 32 local 0 shared - blocks 8 name f reason something new code of-tomorrow",
-        k.KernelFate(
-            3, "skipped", k.FunctionFigures(32, 0, None, 8), "f", Reason("something new code of-tomorrow", None)
+        k.KernelPrepared(
+            3, "skipped", k.FunctionResources(32, 0, None, 8), "f", Reason("something new code of-tomorrow", None)
         ),
     ),
     (
         "[kernel] 3 probed registers 32 local 0 shared 1024 blocks 8 name f reason -",
-        k.KernelFate(3, "probed", k.FunctionFigures(32, 0, 1024, 8), "f", None),
+        k.KernelPrepared(3, "probed", k.FunctionResources(32, 0, 1024, 8), "f", None),
     ),
     (
         "[kernel] 3 probed-function registers 36 local 8 shared 1024 blocks 6",
-        k.ProbedFunction(3, k.FunctionFigures(36, 8, 1024, 6)),
+        k.ProbedFunction(3, k.FunctionResources(36, 8, 1024, 6)),
     ),
     ("[exec] 1785000000000000000 param 7fdf78000000 1000 ", n.Parameters(1785000000000000000, b"7fdf78000000 1000 ")),
     ("[exec] 1785000000000000000 param", n.Parameters(1785000000000000000, b"")),
@@ -131,11 +133,11 @@ KNOWN = [
     ("[exec] probe-mem 524288 (bytes)", n.ProbeMemory(524288)),
     ("[exec] probe-mem 64 (bytes) device 128 launch 7", n.ProbeMemory(64, 128, 7)),
     ("[exec] probe-mem 64 (bytes) device 128 launch 7 probe dmat", n.ProbeMemory(64, 128, 7, "dmat")),
-    ("[count] size: 77", n.Counted(77)),
+    ("[count] size: 77", n.SlotsCounted(77)),
     ("[exec] succeed 0", n.LaunchEnded(True, 0)),
     ("[exec] failed 701", n.LaunchEnded(False, 701)),
-    ("[exec] save result/1.500000.bin size 9 kernel 3 launch 17", n.Saved("result/1.500000.bin", 9, 3, 17)),
-    ("[exec] save /a/result/1.500000.bin size 9", n.Saved("/a/result/1.500000.bin", 9, None, None)),
+    ("[exec] save result/1.500000.bin size 9 kernel 3 launch 17", n.ResultSaved("result/1.500000.bin", 9, 3, 17)),
+    ("[exec] save /a/result/1.500000.bin size 9", n.ResultSaved("/a/result/1.500000.bin", 9, None, None)),
     ("[exec] prologue 0.1 kernel 0.2 epilogue 0.3 ratio 3.0", n.LaunchTimes(0.1, 0.2, 0.3, 3.0)),
     (
         "[benchmark] prologue 0.1 kernel 0.3 epilogue 0.3 original 0.2 impact 1.5 0",
@@ -145,18 +147,18 @@ KNOWN = [
         "[benchmark] prologue - kernel 0.3 epilogue - original 0.2 impact 1.5 0 kernel 3 launch 17",
         n.Benchmark(None, 0.3, None, 0.2, 1.5, 0, 3, 17),
     ),
-    ("[exec] backup 4096 2 1 block 128 1 1 shared 49152", n.PassedThrough(SHAPE, None, None, None, None)),
+    ("[exec] backup 4096 2 1 block 128 1 1 shared 49152", n.LaunchUnprobed(SHAPE, None, None, None, None)),
     (
         "[exec] backup 4096 2 1 block 128 1 1 shared 49152 kernel 3 launch 17 time 1785000000000000000 "
         "reason stream in capture",
-        n.PassedThrough(SHAPE, 3, 17, 1785000000000000000, Reason("stream in capture", None)),
+        n.LaunchUnprobed(SHAPE, 3, 17, 1785000000000000000, Reason("stream in capture", None)),
     ),
     ("[callback] subproc python x.py", p.Callback("subproc", "python x.py")),
     ("[analyze] succeed", p.Callback("succeed", "")),
     (
         "[exec] backup 4096 2 1 block 128 1 1 shared 49152 kernel 3 launch 17 time 1785000000000000000 "
         "reason trace is full (1000 bytes) code trace-full",
-        n.PassedThrough(SHAPE, 3, 17, 1785000000000000000, because("trace-full", bytes=1000)),
+        n.LaunchUnprobed(SHAPE, 3, 17, 1785000000000000000, because("trace-full", bytes=1000)),
     ),
     ("[exit] launches 20 probed 18 dropped 1 reason probe memory full", p.Exited(20, 18, 1, because("probe-memory"))),
     (

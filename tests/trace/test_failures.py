@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tui_probe.trace.failures import context_failure, ended_context
-from tui_probe.trace.process_events import ContextFailed
+from tui_probe.trace.event_types import ContextFailed
+from tui_probe.trace.kernel_status import context_failure, ended_context
 
 NAME = "CUDA_ERROR_ILLEGAL_ADDRESS"
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.trace.make import TraceWriter, write_older_trace
-from tui_probe.trace import follow, log_tail
+from tui_probe.trace import follow, log_index
 from tui_probe.trace.follow import TraceFollower, open_trace
 from tui_probe.trace.model import Trace
 
@@ -100,7 +100,7 @@ def test_slices_add_up(tmp_path_factory: pytest.TempPathFactory, size: int) -> N
     write_example(directory)
     whole = summary(open_trace(directory))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log_tail, "SLICE", size)
+        patch.setattr(log_index, "SLICE", size)
         patch.setattr(follow, "_HEAD", size)
         assert summary(open_trace(directory)) == whole
 

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trace.make import TraceWriter
-from tui_probe.trace.columns import TimeColumns
 from tui_probe.trace.follow import open_trace
-from tui_probe.trace.gpu_time import GpuTime, gpu_time, weighted_quantile
-from tui_probe.trace.time_samples import TimeSamples
+from tui_probe.trace.gpu_time import GpuTime, TimeSamples, gpu_time, weighted_quantile
+from tui_probe.trace.launches import TimeColumns
 
 Sample = tuple[int, int, bool, int, int]
 """Nanoseconds, weight, probed, key and the host's nanoseconds, -1 for none."""
@@ -68,19 +67,19 @@ def test_the_last_times_are_those_of_one_kind_and_less_the_call() -> None:
 
 def test_all_launches_timed_leave_no_doubt() -> None:
     time = time_of(3, original(100), original(200), original(300))
-    assert (time.total_ns, time.total_doubt_ns, time.shown.mean_doubt_ns) == (600, 0, 0)
+    assert (time.total_ns, time.total_stderr_ns, time.shown.mean_stderr_ns) == (600, 0, 0)
 
 
 def test_one_sample_of_many_launches_leaves_the_doubt_unknown() -> None:
     time = time_of(50, original(100, weight=50))
-    assert (time.total_ns, time.total_doubt_ns, time.shown.mean_doubt_ns) == (5000, None, None)
+    assert (time.total_ns, time.total_stderr_ns, time.shown.mean_stderr_ns) == (5000, None, None)
 
 
 def test_the_doubt_is_the_standard_error_of_a_sample_without_putting_back() -> None:
     time = time_of(40, *[original(ns, weight=10) for ns in (90, 100, 110, 100)])
     error = sqrt(200 / 3 / 4 * (1 - 4 / 40))
-    assert time.shown.mean_doubt_ns == pytest.approx(error)
-    assert time.total_doubt_ns == pytest.approx(40 * error)
+    assert time.shown.mean_stderr_ns == pytest.approx(error)
+    assert time.total_stderr_ns == pytest.approx(40 * error)
 
 
 def test_shapes_are_sampled_each_by_itself() -> None:
@@ -90,7 +89,7 @@ def test_shapes_are_sampled_each_by_itself() -> None:
     time = time_of(102, *often, *seldom)
     assert time.total_ns == pytest.approx(100 * 10 + 2 * 1000)
     assert time.shown.mean_ns == pytest.approx(3000 / 102)
-    assert time.total_doubt_ns == 0
+    assert time.total_stderr_ns == 0
 
 
 def test_one_sample_of_a_shape_varies_as_those_of_other_shapes() -> None:
@@ -98,7 +97,7 @@ def test_one_sample_of_a_shape_varies_as_those_of_other_shapes() -> None:
     time = time_of(110, *known, original(1000, weight=10, key=2))
     spread = 200 / 100**2  # relative variance of one launch
     expected = 100**2 * 200 / 2 * (1 - 2 / 100) + 10**2 * spread * 1000**2 * (1 - 1 / 10)
-    assert time.total_doubt_ns == pytest.approx(sqrt(expected))
+    assert time.total_stderr_ns == pytest.approx(sqrt(expected))
 
 
 def test_where_the_host_was_late_its_call_is_taken_off() -> None:
@@ -163,10 +162,10 @@ def test_figures_keep_within_the_samples(found: list[Sample], launches: int) -> 
     for kind in filter(None, (time.original, time.probed)):
         assert kind.least_ns <= kind.median_ns <= kind.p99_ns <= kind.most_ns
         assert kind.least_ns * 0.999999 <= kind.mean_ns <= kind.most_ns * 1.000001
-        assert kind.mean_doubt_ns is None or kind.mean_doubt_ns >= 0
+        assert kind.mean_stderr_ns is None or kind.mean_stderr_ns >= 0
         assert 0 <= kind.host_bound <= kind.samples
     assert time.total_ns >= 0
-    assert time.total_doubt_ns is None or time.total_doubt_ns >= 0
+    assert time.total_stderr_ns is None or time.total_stderr_ns >= 0
     taken = sum(kind.samples for kind in (time.original, time.probed) if kind)
     bound = sum(host >= 0 for *_, host in found)  # those may be left out, where there are enough others
     assert len(found) - bound <= taken <= len(found)
@@ -192,9 +191,9 @@ def test_a_sample_that_thins_out_estimates_the_total_within_its_doubt(seed: int,
         step = 1 + launch // 8
         last, launch = launch, launch + step + int(random.integers(step))
     time = time_of(launches, *found)
-    assert time.total_doubt_ns is not None
-    assert abs(time.total_ns - times.sum()) <= 5 * time.total_doubt_ns + 0.05 * times.sum()
-    assert time.total_doubt_ns < 0.1 * times.sum()
+    assert time.total_stderr_ns is not None
+    assert abs(time.total_ns - times.sum()) <= 5 * time.total_stderr_ns + 0.05 * times.sum()
+    assert time.total_stderr_ns < 0.1 * times.sum()
 
 
 def write_timed(directory: Path, device: str = "NVIDIA H200") -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.trace.make import PTXAS
 from tui_probe.errors import TraceError
-from tui_probe.trace.kernels import (
+from tui_probe.trace.kernel_files import (
     Graft,
     KernelInfo,
     MapInfo,

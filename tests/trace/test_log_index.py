@@ -12,9 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tui_probe.trace import log_index
-from tui_probe.trace.line_filter import LineFilter
-from tui_probe.trace.line_search import Needle
-from tui_probe.trace.log_index import LogIndex
+from tui_probe.trace.log_index import LineFilter, LogIndex, Needle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.trace import spill as spill_module
-from tui_probe.trace.long_column import LongColumn
-from tui_probe.trace.spill import Spill
+from tui_probe.trace import long_column as spill_module
+from tui_probe.trace.long_column import LongColumn, Spill
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,7 +72,7 @@ def test_without_room_for_a_file_nothing_is_lost(fails: str, monkeypatch: pytest
     column = LongColumn("q", Spill(), 4)
     column.extend(list(range(10)))
     if fails == "open":
-        monkeypatch.setattr(spill_module, "_open", refuse)
+        monkeypatch.setattr(spill_module, "_open_unnamed", refuse)
         column = LongColumn("q", Spill(), 4)
         column.extend(list(range(10)))
     else:

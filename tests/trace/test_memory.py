@@ -11,7 +11,7 @@ from tests.bench.long_trace import DEVICE, launched
 from tests.trace.make import EPOCH_NS
 from tui_probe.trace.follow import TraceFollower
 from tui_probe.trace.launches import BLOCK
-from tui_probe.trace.passed import BLOCK as BLOCK_OF_LINES
+from tui_probe.trace.unprobed import BLOCK as BLOCK_OF_LINES
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.trace.narrow_column import NarrowColumn
+from tui_probe.trace.long_column import NarrowColumn
 
 NUMBERS = st.lists(
     st.one_of(*(st.integers(-(2**bits), 2**bits - 1) for bits in (7, 15, 31, 63))), max_size=40

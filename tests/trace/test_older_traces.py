@@ -8,8 +8,8 @@ import pytest
 
 from tests.trace.make import EPOCH_NS
 from tests.trace.make_older import COMMAND, write_sized_only, write_unnamed
+from tui_probe.trace.device_memory import read_parameters
 from tui_probe.trace.follow import open_trace
-from tui_probe.trace.parameters import read_parameters
 
 if TYPE_CHECKING:
     from pathlib import Path

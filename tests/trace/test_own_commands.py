@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_probe.trace import own_commands
-from tui_probe.trace.former_run import command_of
-from tui_probe.trace.own_commands import is_own_command, remember_command
+from tui_probe.trace import user_state
+from tui_probe.trace.rerun import rerun_command
 from tui_probe.trace.run_info import RunInfo
-from tui_probe.trace.state_folder import state_file
+from tui_probe.trace.user_state import is_own_command, remember_command, state_file
 
 INFO = RunInfo(command=("python", "train.py"), cwd="/home/ada", probe="block_sched")
 
@@ -38,7 +37,7 @@ def test_is_own_command_after_run() -> None:
 
 
 def test_remember_command_keeps_each_once_and_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_commands, "MOST", 4)
+    monkeypatch.setattr(user_state, "MAX_COMMANDS", 4)
     runs = [replace(INFO, cwd=f"/{number}") for number in range(20)]
     for info in runs:
         remember(info)
@@ -57,14 +56,14 @@ def test_remember_command_without_state_folder(tmp_path: Path) -> None:
 @given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12), max_size=4))
 def test_command_of_is_visible_and_exact(words: list[str]) -> None:
     """What a shell makes of it, too: every escape is one of bash."""
-    shown = command_of(RunInfo(command=("x", *words), probe=""), ["-p", "a"])
+    shown = rerun_command(RunInfo(command=("x", *words), probe=""), ["-p", "a"])
     assert shown.isprintable()
     assert shown.startswith("tui-probe run -p a -- x")
 
 
 def test_command_of_is_read_by_bash() -> None:
     words = ["a b", "it's\r\\x", "\x1b[201~", "\u202e", "caf\u00e9\n'", "\udcff", ""]
-    shown = command_of(RunInfo(command=("x", *words), probe=""), [])
+    shown = rerun_command(RunInfo(command=("x", *words), probe=""), [])
     script = f"tui-probe() {{ printf '%s\\0' \"$@\"; }}; {shown}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, check=True)
     assert done.stdout.decode("utf-8", "surrogateescape").split("\0")[3:-1] == words

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.trace.make import EPOCH_NS, TraceWriter
 from tui_probe.trace.follow import TraceFollower, open_trace
-from tui_probe.trace.packed_lines import match_line, read_packed
+from tui_probe.trace.unprobed import match_line, read_packed
 
 Packed = tuple[int, int, int]
 """Number, key and reason (-1: not sampled) of a launch."""

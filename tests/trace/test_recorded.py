@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tui_probe.analysis import warp_pace as warp_progress
 from tui_probe.probes.block_sched.analysis import analyse
-from tui_probe.probes.block_sched.words import schedule_line
+from tui_probe.probes.block_sched.view import schedule_line
+from tui_probe.records import warp_pace as warp_progress
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Kernel, Trace
 from tui_probe.trace.results import read_result

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from tests.engine.reduced_maps import GROUPS, REDUCED, reduced_bytes
 from tests.trace.make import result_bytes
-from tui_probe.engine.model import Field, ReducedField, Reduction
 from tui_probe.errors import TraceError
-from tui_probe.probekit.kept import kept_words
+from tui_probe.probe_model.probe import Field, ReducedField, Reduction
+from tui_probe.probekit.record_counts import record_counts_text
 from tui_probe.trace.results import read_result
 
 if TYPE_CHECKING:
@@ -63,8 +63,10 @@ def test_records_that_were_not_kept_are_asked_for_in_vain(tmp_path: Path) -> Non
         result.records(0, "<u4")
     with pytest.raises(TraceError, match="reduced to records of 16 bytes, not 8: it was written by another probe"):
         result.reduced(0, "<u8")
-    assert kept_words(result) == "one record per block kept, 1 of 6 lack it"
-    assert kept_words(read_result(reduced_file(tmp_path / "2.bin", "launch"))) == "one record kept of the launch"
+    assert record_counts_text(result) == "one record per block kept, 1 of 6 lack it"
+    assert (
+        record_counts_text(read_result(reduced_file(tmp_path / "2.bin", "launch"))) == "one record kept of the launch"
+    )
 
 
 def test_a_map_that_is_not_reduced(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tui_probe.trace.results import read_result
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.trace.shapes import Dim3
+    from tui_probe.trace.launch_shape import Dim3
 
 BLOCK = (40, 1, 1)
 ANY = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

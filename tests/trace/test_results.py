@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.trace.make import result_bytes
 from tui_probe.errors import TraceError
-from tui_probe.trace.result_layout import Level, Section
+from tui_probe.trace.launch_shape import Level, Section
 from tui_probe.trace.results import read_result
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.hook.conftest import compile_c
-from tui_probe.trace.process import is_alive
-from tui_probe.trace.secrets import masked, masked_line
+from tui_probe.trace.run_info import is_alive, mask_line, mask_words
 
 SOURCE = Path(__file__).resolve().parents[2] / "hook" / "src" / "log" / "secrets.c"
 GITHUB = "ghp_" + "a1B2" * 9
@@ -51,19 +50,19 @@ LEFT = (
 
 @pytest.mark.parametrize("line", MASKED)
 def test_what_is_masked(line: str) -> None:
-    assert masked_line(line) == MASKED[line]
-    assert masked_line(MASKED[line]) == MASKED[line]
+    assert mask_line(line) == MASKED[line]
+    assert mask_line(MASKED[line]) == MASKED[line]
 
 
 @pytest.mark.parametrize("line", LEFT)
 def test_what_is_left(line: str) -> None:
-    assert masked_line(line) == line
+    assert mask_line(line) == line
 
 
 def test_a_header_with_a_token() -> None:
-    assert masked(["-H", "Authorization: Bearer abc def", "x"]) == ["-H", "Authorization: Bearer ***", "x"]
-    assert masked([f"{GITHUB}Bearer abc", f"Bearer {GITHUB} abc"]) == ["*** ***", "Bearer ***"]
-    assert masked(["Authorization: Bearer abc key=def"]) == ["Authorization: Bearer ***"]
+    assert mask_words(["-H", "Authorization: Bearer abc def", "x"]) == ["-H", "Authorization: Bearer ***", "x"]
+    assert mask_words([f"{GITHUB}Bearer abc", f"Bearer {GITHUB} abc"]) == ["*** ***", "Bearer ***"]
+    assert mask_words(["Authorization: Bearer abc key=def"]) == ["Authorization: Bearer ***"]
 
 
 @pytest.fixture(scope="module")
@@ -96,12 +95,12 @@ WORDS = st.lists(st.lists(PIECES, min_size=1, max_size=6).map("".join), min_size
 @example(["://éééééééé@host"])
 @example(["://me:pw@host/-key=x1"])
 def test_the_hook_masks_the_same(hooks: ctypes.CDLL, words: list[str]) -> None:
-    assert of_hook(hooks, words).decode() == " ".join(masked(words))
+    assert of_hook(hooks, words).decode() == " ".join(mask_words(words))
 
 
 @given(WORDS, st.integers(1, 40))
 def test_a_long_line_is_cut(hooks: ctypes.CDLL, words: list[str], size: int) -> None:
-    assert " ".join(masked(words)).encode().startswith(of_hook(hooks, words, size))
+    assert " ".join(mask_words(words)).encode().startswith(of_hook(hooks, words, size))
 
 
 def test_a_process_is_known_by_what_stands_before_a_mask() -> None:

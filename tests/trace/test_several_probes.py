@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.trace.make import TraceWriter
-from tui_probe.probekit.kind import Source
-from tui_probe.probekit.missing import missing
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.probe_results import aimed_by_name
+from tui_probe.probekit.probe_view import no_result_reason
 from tui_probe.trace.follow import TraceFollower, open_trace
 
 FATE = "registers 10 local 0 shared 0 blocks 8"
@@ -69,20 +69,20 @@ def test_the_nearest_launch_of_the_same_shape_stands_in(tmp_path: Path) -> None:
     kernel = trace.kernels[0]
     found = []
     for row in range(6):
-        launch = aimed_by_name(Source(trace, kernel, trace.launches[row]), "two").launch
+        launch = aimed_by_name(ViewSource(trace, kernel, trace.launches[row]), "two").launch
         assert launch is not None
         found.append(launch.number)
     assert found == [1, 1, 3, 3, 5, 5]
-    newest = aimed_by_name(Source(trace, kernel), "two")
+    newest = aimed_by_name(ViewSource(trace, kernel), "two")
     assert (newest.launch, newest.kernel.probe) == (None, "two")
 
 
 def test_why_a_page_has_nothing(tmp_path: Path) -> None:
     trace = open_trace(write(tmp_path / "t").directory)
-    source = Source(trace, trace.kernels[0])
-    assert missing(source, "one") is None
-    assert missing(source, "three") == "the kernel was not probed: no PTX in image"
-    assert missing(source, "four") == "the kernel was probed with one, two, three: run with -p four"
+    source = ViewSource(trace, trace.kernels[0])
+    assert no_result_reason(source, "one") is None
+    assert no_result_reason(source, "three") == "the kernel was not probed: no PTX in image"
+    assert no_result_reason(source, "four") == "the kernel was probed with one, two, three: run with -p four"
 
 
 def test_a_probe_whose_name_leads_out_of_the_trace_has_no_files(tmp_path: Path) -> None:

@@ -8,13 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_probe.input_limits import SOURCE_FILE
-from tui_probe.trace.source_files import FOLDER, SourceFiles, copy_name
-from tui_probe.trace.source_lines import SourceLine
+from tui_probe.trace.source_lines import SOURCE_FOLDER, SourceFiles, SourceLine, copy_name
 
 
 def put(trace: Path, path: str, text: bytes) -> None:
-    (trace / FOLDER).mkdir(exist_ok=True)
-    (trace / FOLDER / copy_name(path)).write_bytes(text)
+    (trace / SOURCE_FOLDER).mkdir(exist_ok=True)
+    (trace / SOURCE_FOLDER / copy_name(path)).write_bytes(text)
 
 
 def test_a_line_is_its_text_without_the_space_around_it(tmp_path: Path) -> None:
@@ -37,8 +36,8 @@ def test_no_link_leads_out_of_the_trace(tmp_path: Path) -> None:
     trace, secret = tmp_path / "trace", tmp_path / "secret"
     trace.mkdir()
     secret.write_text("secret")
-    (trace / FOLDER).mkdir()
-    (trace / FOLDER / copy_name("a.cu")).symlink_to(secret)
+    (trace / SOURCE_FOLDER).mkdir()
+    (trace / SOURCE_FOLDER / copy_name("a.cu")).symlink_to(secret)
     assert SourceFiles(trace).lines("a.cu") == ()
 
 
@@ -47,7 +46,7 @@ def test_what_is_no_text_does_no_harm(tmp_path: Path) -> None:
     first, second = SourceFiles(tmp_path).lines("a.cu")
     assert first.isprintable()
     assert len(second) < SOURCE_FILE.most
-    (tmp_path / FOLDER / copy_name("b.cu")).mkdir()
+    (tmp_path / SOURCE_FOLDER / copy_name("b.cu")).mkdir()
     assert SourceFiles(tmp_path).lines("b.cu") == ()
 
 

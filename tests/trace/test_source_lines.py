@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.kernels import DATA
+from tui_probe.binaries.line_tables import LineEntry, line_sequences, line_tables
 from tui_probe.errors import ImageError
 from tui_probe.ptx.images import find_ptx
-from tui_probe.ptx.line_tables import Row, line_tables, sequences
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.prune import prune
+from tui_probe.ptx.references import prune_to_kernel
 from tui_probe.trace.source_lines import SourceLine, SourceLines, lines_of_directives, named_files
 
 ACCESS = re.compile(r"\b(?:[lr]d|st|atom|cp\.async\.c[ag])\b.*\bglobal\b")
@@ -27,7 +27,7 @@ def folder_of(tmp_path: Path, image: bytes) -> Path:
     module = parse(original)
     (tmp_path / "original.bin").write_bytes(image)
     (tmp_path / "original.ptx").write_text(original)
-    (tmp_path / "pruned.ptx").write_text(prune(module, module.entries()[0].name))
+    (tmp_path / "pruned.ptx").write_text(prune_to_kernel(module, module.entries()[0].name))
     return tmp_path
 
 
@@ -104,8 +104,13 @@ PROGRAM = (
 
 @pytest.mark.parametrize("version", [2, 4])
 def test_a_program_worked_out_by_hand(version: int) -> None:
-    found = list(sequences(unit(PROGRAM, version) * 2))
-    rows = [Row(0x40, "/src/x.py", 7), Row(0x50, "/y.py", 6), Row(0x53, "/y.py", 8), Row(0x84, "/y.py", 8)]
+    found = list(line_sequences(unit(PROGRAM, version) * 2))
+    rows = [
+        LineEntry(0x40, "/src/x.py", 7),
+        LineEntry(0x50, "/y.py", 6),
+        LineEntry(0x53, "/y.py", 8),
+        LineEntry(0x84, "/y.py", 8),
+    ]
     place = 4 + len(header(version)) + 3
     assert found[0] == (place, rows)
     assert found[1] == (place + len(unit(PROGRAM, version)), rows)
@@ -113,7 +118,7 @@ def test_a_program_worked_out_by_hand(version: int) -> None:
 
 def test_versions_that_are_not_read() -> None:
     with pytest.raises(ImageError, match="version 5"):
-        list(sequences(unit(PROGRAM, 5)))
+        list(line_sequences(unit(PROGRAM, 5)))
 
 
 @given(st.binary(max_size=200) | st.binary(max_size=80).map(unit), st.binary(max_size=20), st.integers(0, 300))
@@ -121,7 +126,7 @@ def test_any_bytes_give_rows_or_a_clean_error(section: bytes, noise: bytes, plac
     damaged = section[:place] + noise + section[place + len(noise) :]
     for data in (section, damaged, unit(PROGRAM)[: place % 90]):
         try:
-            assert all(isinstance(row.line, int) for _, rows in sequences(data) for row in rows)
+            assert all(isinstance(row.line, int) for _, rows in line_sequences(data) for row in rows)
         except ImageError as error:
             assert "line table" in str(error)  # noqa: PT017
 

@@ -17,16 +17,16 @@ from tests.sizes import lost, widest
 from tests.ui.synthetic import FakeTarget, TraceWriter, example
 from tui_probe.ui import Appearance
 from tui_probe.ui.app import ProbeApp
-from tui_probe.ui.feed import Session
-from tui_probe.ui.mark import MARKED
-from tui_probe.ui.nvml import GpuSampler
+from tui_probe.ui.live.current_selection import MARKED
+from tui_probe.ui.live.feed import Session
+from tui_probe.ui.live.gpus import GpuSampler
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
     from textual.pilot import Pilot
 
-    from tui_probe.ui.screens.live import LiveScreen
+    from tui_probe.ui.live.live_screen import LiveScreen
 
 
 @pytest.fixture(autouse=True, scope="package")
@@ -65,9 +65,9 @@ def _no_guessing(monkeypatch: pytest.MonkeyPatch) -> None:
 def _no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Frames come with ``refresh`` alone, and what was found in all kernels with one of them, however busy the machine
     is."""
-    monkeypatch.setattr("tui_probe.ui.screens.live_frame.INTERVAL", 3600.0)
-    for module in ("kernel_findings", "views.results"):
-        monkeypatch.setattr(f"tui_probe.ui.{module}.PORTION", 60.0)
+    monkeypatch.setattr("tui_probe.ui.live.live_frame.INTERVAL", 3600.0)
+    for name in ("FINDING_PORTION", "RESULT_PORTION"):
+        monkeypatch.setattr(f"tui_probe.ui.live.results.{name}", 60.0)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from tui_probe.ui.views.view import View
+    from tui_probe.ui.views.view import PaneView
 
 
 class Bench:
@@ -38,20 +38,20 @@ class TestDesk:
         self.logs = Bench()
         self.analyses = Bench()
         self.notices: list[str] = []
-        self.redrawn: list[View] = []
+        self.redrawn: list[PaneView] = []
 
-    def redraw(self, view: View) -> None:
+    def redraw(self, view: PaneView) -> None:
         self.redrawn.append(view)
 
     def notice(self, text: str) -> None:
         self.notices.append(text)
 
 
-def shown(view: View) -> list[str]:
+def shown(view: PaneView) -> list[str]:
     """The lines of a view's window as text."""
     return ["".join(text for text, _ in line).rstrip() for line in view.draw(view.width, view.height)]
 
 
-def said(view: View) -> str:
+def said(view: PaneView) -> str:
     """What a view says about itself."""
     return " · ".join(view.status())

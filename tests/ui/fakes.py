@@ -6,8 +6,8 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw.view import COMMANDS, Drawing
-from tui_probe.pages.views import FIXED, kind_of, kinds
-from tui_probe.probekit.kind import Kind
+from tui_probe.pages.views import FIXED_PAGES, kind_of, kinds
+from tui_probe.probekit.page_kinds import ViewKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress, View
-    from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.page_kinds import ViewSource
 
 FAKES = ("fake", "fake_2", "fake_3", "fake_4")
 PATIENCE = 10
@@ -44,7 +44,7 @@ class FakeDrawing(Drawing):
 
     title = "a fake"
 
-    def __init__(self, source: Source, gate: Gate) -> None:
+    def __init__(self, source: ViewSource, gate: Gate) -> None:
         self.source = source
         self.gate = gate
         self.pressed: list[str] = []
@@ -100,19 +100,19 @@ def show_fakes(monkeypatch: pytest.MonkeyPatch, opening: Gate | None = None, pre
     """Four more views, which open through a gate and report their progress before and behind it."""
     opening, preparing = opening or Gate(), preparing or Gate()
 
-    def open_fake(source: Source, progress: Progress) -> FakeDrawing:
+    def open_fake(source: ViewSource, progress: Progress) -> FakeDrawing:
         progress(0.25)
         opening.wait()
         progress(0.75)
         return FakeDrawing(source, preparing)
 
-    fakes = [Kind(name, name.title(), "a fake", lambda _: None, open_fake) for name in FAKES]
+    fakes = [ViewKind(name, name.title(), "a fake", lambda _: None, open_fake) for name in FAKES]
     show_pages(monkeypatch, *fakes)
 
 
-def show_pages(monkeypatch: pytest.MonkeyPatch, *own: Kind, others: bool = True) -> None:
+def show_pages(monkeypatch: pytest.MonkeyPatch, *own: ViewKind, others: bool = True) -> None:
     """These pages, behind those of every kernel and, with ``others``, those that probes fill."""
     named = {kind.name: kind for kind in own}
-    shown = (*(kind for kind in kinds() if others or kind.name in FIXED), *own)
-    monkeypatch.setattr("tui_probe.ui.opening.kinds", lambda: shown)
+    shown = (*(kind for kind in kinds() if others or kind.name in FIXED_PAGES), *own)
+    monkeypatch.setattr("tui_probe.ui.screens.page_opening.kinds", lambda: shown)
     monkeypatch.setattr("tui_probe.ui.screens.kernel.kind_of", lambda name: named.get(name) or kind_of(name))

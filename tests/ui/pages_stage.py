@@ -7,17 +7,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.ui.conftest import Stage, golden_sizes, no_gpu
-from tui_probe.pages.imported import Imported
+from tui_probe.probekit.page_kinds import PageSet
 from tui_probe.ui import Appearance
 from tui_probe.ui.app import ProbeApp
-from tui_probe.ui.feed import Session
+from tui_probe.ui.live.feed import Session
 
 SIZE = (120, 40)
 
 
 @asynccontextmanager
 async def showing(
-    imported: Imported, size: tuple[int, int], *, ascii_only: bool = False, traces: Sequence[Path] = ()
+    imported: PageSet, size: tuple[int, int], *, ascii_only: bool = False, traces: Sequence[Path] = ()
 ) -> AsyncIterator[Stage]:
     """The application, showing these pages; ``traces`` are those that they lead to."""
     session = Session(imported=imported, traces=tuple(traces))

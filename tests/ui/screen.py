@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from tui_probe import ui
-from tui_probe.ui.feed import Session
+from tui_probe.ui.live.feed import Session
 
 
 class ProcessTarget:
@@ -78,7 +78,7 @@ def main() -> int:
 
 
 def _crash_soon() -> None:
-    from tui_probe.ui.feed import Feed
+    from tui_probe.ui.live.feed import Feed
 
     def fail(_: Feed) -> None:
         raise RuntimeError("a planted failure")

@@ -17,13 +17,12 @@ from tests.recorded import H200
 from tests.ui.conftest import on_stage
 from tests.ui.synthetic import FakeTarget, TraceWriter
 from tui_probe.cli import main as command_line
-from tui_probe.cli import screen
-from tui_probe.cli.screen import words_for_again
-from tui_probe.ui import again
-from tui_probe.ui.asked import Again, SameKernel
-from tui_probe.ui.feed import Session
-from tui_probe.ui.screens.names import NameScreen
-from tui_probe.ui.screens.picker import PickScreen
+from tui_probe.cli import run_display
+from tui_probe.cli.run_display import rerun_command
+from tui_probe.ui import rerun
+from tui_probe.ui.live.feed import Session
+from tui_probe.ui.requests import RerunRequest, SameKernel
+from tui_probe.ui.screens.lists import NameScreen, PickScreen
 
 
 @pytest.fixture
@@ -204,13 +203,13 @@ def test_of_several_kernels_of_a_name_the_one_in_its_place_is_meant() -> None:
 
 async def test_keys_typed_at_once_wait_for_the_questions(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """``e`` and ``1`` mean something to the page behind."""
-    known, offer = threading.Event(), again.offer
+    known, offer = threading.Event(), rerun.offer
 
     def slow(*of: Any) -> Any:
         assert known.wait(60)
         return offer(*of)
 
-    monkeypatch.setattr(again, "offer", slow)
+    monkeypatch.setattr(rerun, "offer", slow)
     session = Session(traces=(demo,))
     async with on_stage(session, (80, 24)) as stage:
         await stage.press("enter", "8")
@@ -236,7 +235,9 @@ async def test_keys_typed_at_once_wait_for_the_questions(demo: Path, monkeypatch
 
 async def test_a_menu_that_was_left_does_not_come_back(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = threading.Event()
-    monkeypatch.setattr(again, "offer", lambda trace, *_: known.wait(60) and again.Offer(trace, problem="it is gone"))
+    monkeypatch.setattr(
+        rerun, "offer", lambda trace, *_: known.wait(60) and rerun.RerunOffer(trace, problem="it is gone")
+    )
     async with on_stage(Session(traces=(demo,)), (80, 24)) as stage:
         await stage.press("enter")
         for key in ("R", *"wasted", "escape"):
@@ -275,9 +276,9 @@ async def test_a_program_that_runs_is_not_started_twice(tmp_path: Path) -> None:
 
 def test_the_command_line_of_what_was_asked_for() -> None:
     looks = argparse.Namespace(ascii=True, palette="light", low_bandwidth=None, mouse=False)
-    looks.again_asked = Again(Path("/traces/one"), ("-p", "dmat"))
+    looks.again_asked = RerunRequest(Path("/traces/one"), ("-p", "dmat"))
     words = ["--ascii", "--palette", "light", "--no-mouse", "--again", "/traces/one", "-p", "dmat"]
-    assert words_for_again(looks) == ["run", *words]
+    assert rerun_command(looks) == ["run", *words]
 
 
 @pytest.mark.parametrize(("name", "behind"), [("open", []), ("home", [["home"]])])
@@ -290,7 +291,7 @@ def test_it_runs_behind_the_screen(name: str, behind: list[list[str]], monkeypat
 
     monkeypatch.setattr(command_line, "dispatch", dispatch)
     options = argparse.Namespace(ascii=False, palette=None, low_bandwidth=None, mouse=None, command_name=name)
-    options.again_asked = Again(Path("/traces/one"), (), SameKernel("mul", "mul", 0))
+    options.again_asked = RerunRequest(Path("/traces/one"), (), SameKernel("mul", "mul", 0))
     assert command_line.run_again(options, [name]) == 1 + len(behind)
     first = ["run", "--again", "/traces/one"], SameKernel("mul", "mul", 0)
     assert run == [first, *((words, None) for words in behind)]
@@ -298,9 +299,9 @@ def test_it_runs_behind_the_screen(name: str, behind: list[list[str]], monkeypat
 
 def test_the_screen_of_that_run_is_told_where_to_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[SameKernel | None] = []
-    monkeypatch.setattr(screen, "show_session", lambda session, _: begun.append(session.begin) or 0)
+    monkeypatch.setattr(run_display, "show_session", lambda session, _: begun.append(session.begin) or 0)
     arguments = argparse.Namespace(ascii=False, palette=None, low_bandwidth=None, mouse=None)
     for begin in (None, SameKernel("mul", "mul", 0)):
         arguments.begin = begin
-        screen.show(arguments)
+        run_display.show(arguments)
     assert begun == [None, SameKernel("mul", "mul", 0)]

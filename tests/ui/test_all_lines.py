@@ -10,7 +10,7 @@ import pytest
 from tests.pages.example import write_example
 from tests.ui.conftest import golden_sizes, on_stage
 from tui_probe.ui import Appearance
-from tui_probe.ui.feed import Session
+from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.kernel import KernelScreen
 

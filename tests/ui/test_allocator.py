@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tests.trace.make import TraceWriter
-from tui_probe.ui import allocator
-from tui_probe.ui.feed import Feed, Session
+from tui_probe.ui.live import feed_sources
+from tui_probe.ui.live.feed import Feed, Session
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 def test_it_is_given_back_now_and_then(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     calls: list[float] = []
-    monkeypatch.setattr(allocator, "EACH", 0.05)
-    monkeypatch.setattr(allocator, "give_back", lambda: calls.append(time.monotonic()))
+    monkeypatch.setattr(feed_sources, "RETURN_INTERVAL", 0.05)
+    monkeypatch.setattr(feed_sources, "return_free_memory", lambda: calls.append(time.monotonic()))
     writer = TraceWriter(tmp_path / "trace")
     writer.start()
     feed = Feed(Session(traces=(writer.directory,)), interval=0.01)
@@ -33,5 +33,5 @@ def test_it_is_given_back_now_and_then(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_a_c_library_without_the_call_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_probe.ui.allocator.ctypes.CDLL", lambda _name: object())
-    allocator.give_back()
+    monkeypatch.setattr("tui_probe.ui.live.feed_sources.ctypes.CDLL", lambda _name: object())
+    feed_sources.return_free_memory()

@@ -8,8 +8,8 @@ import pytest
 
 from tests.ui.conftest import on_stage
 from tests.ui.synthetic import example
-from tui_probe.trace.address import Address
-from tui_probe.ui.feed import Session
+from tui_probe.trace.locate import Address
+from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.kernel import KernelScreen
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ async def test_a_kernel_and_its_launch(tmp_path: Path, address: Address, kernel:
     trace = example(tmp_path / "trace")
     async with on_stage(Session(traces=(trace.directory,), at=address)) as stage:
         assert isinstance(stage.app.screen, KernelScreen)
-        source = stage.live.at_hand.source()
+        source = stage.live.current_selection.source()
         assert source is not None
         assert source.kernel.index == kernel
         assert (source.launch.number if source.launch else None) == launch

@@ -16,15 +16,14 @@ from tests.ui.conftest import Stage, on_stage
 from tests.ui.fakes import Gate
 from tests.ui.test_kernel_screen import let_run
 from tui_probe.draw.spans import plain
-from tui_probe.pages import beside
-from tui_probe.pages.beside import Beside, drawn_by_both
-from tui_probe.probekit.kind import Source
-from tui_probe.ui.feed import Session
-from tui_probe.ui.screens.compare import CompareRunsScreen, CompareScreen
-from tui_probe.ui.screens.side import SideScreen
-from tui_probe.ui.views.document import DocumentView
+from tui_probe.pages import paired_drawings
+from tui_probe.pages.paired_drawings import PairedDrawings, shared_drawings
+from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.ui.live.feed import Session
+from tui_probe.ui.screens.compare import CompareRunsScreen, CompareScreen, SideScreen
+from tui_probe.ui.screens.page_opening import OpeningView
+from tui_probe.ui.views.document_view import DocumentView
 from tui_probe.ui.views.drawing import DrawingView
-from tui_probe.ui.views.message import OpeningView
 
 
 def screen_of(stage: Stage) -> CompareScreen:
@@ -43,7 +42,7 @@ async def test_two_kernels_of_a_run() -> None:
         await stage.press("tab")
         view = screen_of(stage).view
         assert isinstance(view, DrawingView)
-        assert isinstance(view.drawing, Beside)
+        assert isinstance(view.drawing, PairedDrawings)
         assert view.drawing.one.cycles == view.drawing.other.cycles
         await stage.press("w", "q", "q")
         assert stage.app.screen is stage.live
@@ -155,11 +154,11 @@ async def test_a_number_typed_before_the_pages_are_known_is_not_lost(monkeypatch
     gate = Gate()
     gate.close()
 
-    def late(one: Source, other: Source) -> list[str]:
+    def late(one: ViewSource, other: ViewSource) -> list[str]:
         gate.wait()
-        return drawn_by_both(one, other)
+        return shared_drawings(one, other)
 
-    monkeypatch.setattr("tui_probe.ui.screens.compare.drawn_by_both", late)
+    monkeypatch.setattr("tui_probe.ui.screens.compare.shared_drawings", late)
     async with on_stage(Session(traces=(H200 / "demo",)), (120, 40)) as stage:
         stage.live.table.select(4)
         await stage.press("C", "right_square_bracket")
@@ -195,15 +194,15 @@ async def test_what_leads_nowhere_says_so() -> None:
 
 async def test_reading_both_can_be_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate()
-    kind = beside.kind_of("timeline")
+    kind = paired_drawings.kind_of("timeline")
 
-    def slow(name: str, one: Source, other: Source, progress: object) -> Beside:
+    def slow(name: str, one: ViewSource, other: ViewSource, progress: object) -> PairedDrawings:
         assert callable(progress)
         progress(0.5)
         gate.wait()
-        return beside.open_beside(name, one, other, progress)
+        return paired_drawings.open_pair(name, one, other, progress)
 
-    monkeypatch.setattr("tui_probe.ui.screens.compare.open_beside", slow)
+    monkeypatch.setattr("tui_probe.ui.screens.compare.open_pair", slow)
     async with on_stage(Session(traces=(H200 / "demo",)), (120, 40)) as stage:
         screen = await compared(stage)
         gate.close()

@@ -12,7 +12,7 @@ from textual.drivers.linux_driver import LinuxDriver
 
 from tui_probe.ui.app import ProbeApp
 from tui_probe.ui.driver import FrugalDriver
-from tui_probe.ui.feed import Session
+from tui_probe.ui.live.feed import Session
 
 COLUMNS, ROWS = 12, 5
 

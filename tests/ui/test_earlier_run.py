@@ -11,7 +11,7 @@ import pytest
 
 from tests.recorded import H200
 from tests.ui.conftest import on_stage
-from tui_probe.ui.feed import Session
+from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.compare import CompareRunsScreen
 
 WORDS = "R compares with the run before"

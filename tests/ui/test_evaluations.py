@@ -10,10 +10,9 @@ from tests.evals.schedules import write_two_slots
 from tests.recorded import H200
 from tests.ui.conftest import Stage, on_stage
 from tests.ui.pages_stage import showing
-from tui_probe.evals.document import pages_of
-from tui_probe.evals.opening import evaluate
-from tui_probe.evals.registry import names
-from tui_probe.ui.feed import Session
+from tui_probe.evals.answer import answer_pages
+from tui_probe.evals.evaluation import evaluate, evaluation_names
+from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.evaluation import EvaluationScreen
 
 
@@ -26,7 +25,7 @@ async def test_an_evaluation_of_the_open_trace(tmp_path: Path) -> None:
     async with on_stage(session, (110, 40)) as stage:
         await stage.press("colon", *"evaluate what is open", "enter")
         await shows(stage, "Evaluations:")
-        assert all(name in stage.text for name in names())
+        assert all(name in stage.text for name in evaluation_names())
         await stage.press(*"scheduling", "enter")
         await shows(stage, "No.block:5 Running:208 Scheduling:10(cycle)")
         assert isinstance(stage.app.screen, EvaluationScreen)
@@ -49,7 +48,7 @@ async def test_what_is_missing_is_said_with_what_to_run() -> None:
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
 async def test_an_answer_and_its_figures_are_pages(tmp_path: Path, ascii_only: bool) -> None:
     answer = evaluate("scheduling", write_two_slots(tmp_path / "two_slots"))
-    async with showing(pages_of(answer), (100, 40), ascii_only=ascii_only) as stage:
+    async with showing(answer_pages(answer), (100, 40), ascii_only=ascii_only) as stage:
         assert "block schedules" in stage.text
         await stage.press("3")
         assert "scheduling cycles per slot" in stage.text

@@ -8,13 +8,13 @@ import pytest
 
 from tests.ui.conftest import golden_sizes, on_stage
 from tests.ui.test_keys import PAGES
-from tui_probe.draw.heading import named
+from tui_probe.draw.shorten import view_heading
 from tui_probe.draw.spans import plain
 from tui_probe.pages.explanations import explanation
 from tui_probe.pages.views import kind_of, names
 from tui_probe.ui import Appearance
-from tui_probe.ui.feed import Session
 from tui_probe.ui.keys import SCOPES, TABLE
+from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.help import HelpScreen, key_lines
 
 RECORDED = Path(__file__).parents[1] / "data" / "h200"
@@ -30,10 +30,10 @@ def test_every_view_and_every_page_is_explained() -> None:
 
 
 def test_a_view_names_itself_in_words() -> None:
-    assert named("DMAT", kind_of("dmat").about) == "DMAT: memory accesses over time"
-    assert named("Timeline", kind_of("timeline").about) == "Timeline: blocks and warps on SMs over time"
+    assert view_heading("DMAT", kind_of("dmat").about) == "DMAT: memory accesses over time"
+    assert view_heading("Timeline", kind_of("timeline").about) == "Timeline: blocks and warps on SMs over time"
     for name in names():
-        assert len(named(kind_of(name).title, kind_of(name).about)) <= 80
+        assert len(view_heading(kind_of(name).title, kind_of(name).about)) <= 80
 
 
 async def test_it_begins_with_the_page_in_sight() -> None:

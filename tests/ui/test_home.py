@@ -14,17 +14,17 @@ from tests.pages.before_after import write_pair
 from tests.ui.conftest import Stage, golden_sizes, no_gpu
 from tui_probe.cli.home import form_of_demo, open_path, options_of, plain_path
 from tui_probe.cli.main import main
-from tui_probe.pages.run_verdict import RunVerdict
-from tui_probe.probe_files.catalogue import known_probes
+from tui_probe.pages.trace_list import RunVerdict
+from tui_probe.probe_files.choices import known_probes
 from tui_probe.trace.recent import Brief
 from tui_probe.ui import Appearance, keys
 from tui_probe.ui.app import ProbeApp
-from tui_probe.ui.feed import Session
-from tui_probe.ui.home import Demo, Form, Home, Open, OpenPath, Start
 from tui_probe.ui.layout import SMALLEST
+from tui_probe.ui.live.feed import Session
+from tui_probe.ui.requests import HomeSources, OpenPath, OpenTrace, StartDemo, StartForm, StartProgram
 from tui_probe.ui.screens.compare import CompareRunsScreen
 from tui_probe.ui.screens.home import HomeScreen, heights
-from tui_probe.ui.screens.picker import PickScreen
+from tui_probe.ui.screens.lists import PickScreen
 from tui_probe.ui.views import recent
 
 if TYPE_CHECKING:
@@ -85,16 +85,16 @@ VERDICTS = {
 }
 
 
-def home_of(traces: Sequence[Brief] = TRACES, findings: Sequence[Found] = FINDINGS) -> Home:
+def home_of(traces: Sequence[Brief] = TRACES, findings: Sequence[Found] = FINDINGS) -> HomeSources:
     def verdict(trace: Path) -> RunVerdict:
         return VERDICTS.get(trace.name, RunVerdict())
 
-    return Home(lambda: traces, verdict, lambda: findings, lambda: PROBES, Form())
+    return HomeSources(lambda: traces, verdict, lambda: findings, lambda: PROBES, StartForm())
 
 
 @asynccontextmanager
 async def at_home(
-    home: Home, size: tuple[int, int] = (100, 30), appearance: Appearance | None = None
+    home: HomeSources, size: tuple[int, int] = (100, 30), appearance: Appearance | None = None
 ) -> AsyncIterator[Stage]:
     app = ProbeApp(Session(home=home), appearance, gpu=no_gpu())
     async with app.run_test(size=size) as pilot:
@@ -148,7 +148,7 @@ async def _(stage: Stage, key: str) -> None:
     home = screen(stage).home
     await stage.press("down")
     await stage.pilot.press(key)
-    assert home.choice == Open(TRACES[1].directory)
+    assert home.choice == OpenTrace(TRACES[1].directory)
     assert not stage.app.is_running
 
 
@@ -175,7 +175,7 @@ async def _(stage: Stage, key: str) -> None:
     assert "which program?" in stage.text
     await stage.press(*"./a.out")
     await stage.pilot.press(key)
-    assert home.choice == Start()
+    assert home.choice == StartProgram()
     assert home.form.command == "./a.out"
 
 
@@ -274,7 +274,7 @@ async def test_the_form_is_filled_in_and_shows_the_command_line() -> None:
         assert line in stage.text
         await stage.press("down")
         await stage.pilot.press("enter")
-    assert home.choice == Start()
+    assert home.choice == StartProgram()
 
 
 async def test_a_probe_is_chosen_from_a_list_with_its_cost() -> None:
@@ -415,7 +415,7 @@ async def test_without_traces_enter_on_the_empty_list_runs_the_example() -> None
         await stage.press("escape")
         assert "Enter runs the example" in stage.text
         await stage.pilot.press("enter")
-    assert home.choice == Demo()
+    assert home.choice == StartDemo()
 
 
 async def test_the_palette_runs_the_example() -> None:
@@ -423,7 +423,7 @@ async def test_the_palette_runs_the_example() -> None:
     async with at_home(home) as stage:
         await stage.press("colon", *"demo")
         await stage.pilot.press("enter")
-        await stage.until(lambda: home.choice == Demo(), "it was not chosen")
+        await stage.until(lambda: home.choice == StartDemo(), "it was not chosen")
 
 
 async def test_a_path_is_opened_from_the_palette(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -456,7 +456,7 @@ async def test_a_path_that_cannot_be_opened_is_said_at_the_list(tmp_path: Path) 
 
 
 def test_the_form_of_the_example_has_the_probe_and_the_gpu_of_the_form() -> None:
-    options = options_of(form_of_demo(Form("ignored", probe="dmat", simulated=True, kernels="a")))
+    options = options_of(form_of_demo(StartForm("ignored", probe="dmat", simulated=True, kernels="a")))
     assert options.command[1].endswith("demo.py")
     assert (options.probes, options.simulated, options.kernels) == (("dmat",), True, None)
 
@@ -464,16 +464,16 @@ def test_the_form_of_the_example_has_the_probe_and_the_gpu_of_the_form() -> None
 @pytest.mark.parametrize("command", ["tui-probe demo", "/usr/bin/tui-probe demo", "python3.12 -m tui_probe demo"])
 def test_a_command_that_is_tui_probe_itself_is_refused(command: str) -> None:
     with pytest.raises(ValueError, match=r"does not probe itself: the demo is a command of its own"):
-        options_of(Form(command))
+        options_of(StartForm(command))
     with pytest.raises(SystemExit):
         main(["run", "--", *command.split()])
 
 
 def test_what_only_begins_like_tui_probe_is_run() -> None:
     for command in ("tui-probe-example", "python -m tui_probe.simgpu.examples.demo", "python tui-probe"):
-        assert options_of(Form(command, simulated=True)).command == tuple(command.split())
+        assert options_of(StartForm(command, simulated=True)).command == tuple(command.split())
     with pytest.raises(ValueError, match="name the program alone"):
-        options_of(Form("tui-probe run -- ./a.out"))
+        options_of(StartForm("tui-probe run -- ./a.out"))
 
 
 async def test_a_run_that_could_not_start_says_why() -> None:
@@ -530,7 +530,7 @@ async def test_keys_of_a_target_say_that_there_is_none() -> None:
     [(0, "now"), (59, "59 s ago"), (61, "1 min ago"), (7200, "2 h ago"), (200_000, "2 d ago"), (1e8, "2020-09-13")],
 )
 def test_how_long_ago(ago: float, words: str) -> None:
-    assert recent.when(NOW - ago, NOW) == words
+    assert recent.age_text(NOW - ago, NOW) == words
 
 
 def test_known_probes_are_what_the_form_expects() -> None:

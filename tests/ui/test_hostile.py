@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.ui.conftest import on_stage
-from tui_probe.ui.exports import write_text
-from tui_probe.ui.feed import Session
+from tui_probe.ui.export import write_text
+from tui_probe.ui.live.feed import Session
 
 if TYPE_CHECKING:
     from pathlib import Path

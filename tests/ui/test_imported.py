@@ -14,10 +14,10 @@ from tests.ui.fakes import Gate
 from tests.ui.pages_stage import SIZE, check_pages, showing
 from tests.ui.test_kernel_screen import let_run
 from tui_probe.errors import ImportFileError
-from tui_probe.nsight.analysis.chosen_launches import Plan
+from tui_probe.nsight.analysis.launch_selection import IterationPlan
 from tui_probe.nsight.pages.opening import open_imported
-from tui_probe.pages.imported import Imported, ImportedPage
 from tui_probe.pages.table_page import TablePage
+from tui_probe.probekit.page_kinds import LazyPage, PageSet
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -29,7 +29,7 @@ NSYS = {"totals": "1", "kernels": "2", "ranges": "3", "gaps": "4", "timeline": "
 
 def shown(files: list[Path], size: tuple[int, int], ascii_only: bool = False) -> AbstractAsyncContextManager[Stage]:
     """The application, showing files, on a headless terminal."""
-    return showing(open_imported(files, Plan(warm_up=3)), size, ascii_only=ascii_only)
+    return showing(open_imported(files, IterationPlan(warm_up=3)), size, ascii_only=ascii_only)
 
 
 def attention(folder: Path) -> list[Path]:
@@ -227,9 +227,9 @@ async def test_making_a_page_can_be_stopped_and_gone_on_with() -> None:
         gate.wait()
         return TablePage("slow", "Slow", (), ())
 
-    pages = [ImportedPage("first", "First", lambda: TablePage("first", "First", (), ())),
-             ImportedPage("slow", "Slow", slow)]  # fmt: skip
-    async with showing(Imported("two pages", pages), (80, 24)) as stage:
+    pages = [LazyPage("first", "First", lambda: TablePage("first", "First", (), ())),
+             LazyPage("slow", "Slow", slow)]  # fmt: skip
+    async with showing(PageSet("two pages", pages), (80, 24)) as stage:
         gate.close()
         await stage.pilot.press("2")
         await let_run(stage)
@@ -254,8 +254,8 @@ async def test_a_page_that_could_not_be_made_is_tried_again() -> None:
             raise ImportFileError("x.csv: cut off")
         return TablePage("first", "First", (), ())
 
-    pages = [ImportedPage(name, name.title(), page) for name in ("first", "second")]
-    async with showing(Imported("two pages", pages), (80, 24)) as stage:
+    pages = [LazyPage(name, name.title(), page) for name in ("first", "second")]
+    async with showing(PageSet("two pages", pages), (80, 24)) as stage:
         assert "x.csv: cut off" in stage.text
         await stage.press("2", "1")
         assert "x.csv" not in stage.text

@@ -6,7 +6,7 @@ import pytest
 
 from tests.recorded import H200
 from tests.ui.conftest import Stage, on_stage
-from tui_probe.ui.feed import Session
+from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.kernel import KernelScreen
 from tui_probe.ui.views.drawing import DrawingView
 

@@ -9,13 +9,13 @@ import pytest
 
 from tests.ui.conftest import on_stage
 from tests.ui.synthetic import TraceWriter
-from tui_probe.pages.findings import brief as brief_module
-from tui_probe.pages.findings.brief import brief
-from tui_probe.pages.kernel_row import KernelRow, row_of
 from tui_probe.trace.follow import open_trace
-from tui_probe.ui import kernel_findings
-from tui_probe.ui.feed import Session
-from tui_probe.ui.kernel_findings import due, find_more
+from tui_probe.ui.live import results
+from tui_probe.ui.live.feed import Session
+from tui_probe.ui.live.results import due, find_more
+from tui_probe.verdicts import findings as brief_module
+from tui_probe.verdicts.findings import summarize_findings
+from tui_probe.verdicts.kernel_snapshot import KernelSnapshot, kernel_snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,20 +35,20 @@ def trace(tmp_path: Path) -> Trace:
 
 
 @pytest.fixture
-def rows(trace: Trace) -> tuple[KernelRow, ...]:
+def rows(trace: Trace) -> tuple[KernelSnapshot, ...]:
     """The third has most of the time."""
-    return tuple(replace(row_of(k, None), time_share=k.index / 10) for k in trace.kernels)
+    return tuple(replace(kernel_snapshot(k, None), time_share=k.index / 10) for k in trace.kernels)
 
 
 def test_those_with_the_largest_shares_come_first(
-    trace: Trace, rows: tuple[KernelRow, ...], monkeypatch: pytest.MonkeyPatch
+    trace: Trace, rows: tuple[KernelSnapshot, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kernel_findings, "PORTION", -1.0)  # one in a tick
+    monkeypatch.setattr(results, "FINDING_PORTION", -1.0)  # one in a tick
     seen: dict[int, int] = {}
     for index in (2, 1, 0):
         found = find_more(trace, rows, seen, running=True)
         assert list(found) == [index]
-        assert found[index].words == brief(trace, trace.kernels[index]).words != ""
+        assert found[index].words == summarize_findings(trace, trace.kernels[index]).words != ""
     assert find_more(trace, rows, seen, running=True) == {}
 
 
@@ -64,15 +64,15 @@ def test_a_kernel_is_read_again_as_its_results_double_and_at_the_end(
 
 
 def test_a_large_result_is_not_read_unasked(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(brief_module, "LARGEST", 100)
-    assert "open the kernel to read them" in brief(trace, trace.kernels[0]).words
+    monkeypatch.setattr(brief_module, "MAX_UNASKED_BYTES", 100)
+    assert "open the kernel to read them" in summarize_findings(trace, trace.kernels[0]).words
 
 
 def test_a_result_that_cannot_be_read_says_why(trace: Trace) -> None:
     path = trace.results.path(0)
     assert path is not None
     path.write_bytes(b"cut")
-    assert "cut off" in brief(trace, trace.kernels[0]).words
+    assert "cut off" in summarize_findings(trace, trace.kernels[0]).words
 
 
 async def test_the_page_of_results_has_a_few_lines_for_each_kernel(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ async def test_the_page_of_results_has_a_few_lines_for_each_kernel(tmp_path: Pat
 
 
 async def test_the_table_says_what_was_found(trace: Trace) -> None:
-    words = brief(trace, trace.kernels[1]).words.partition(",")[0]
+    words = summarize_findings(trace, trace.kernels[1]).words.partition(",")[0]
     async with on_stage(Session(traces=(trace.directory,)), (160, 40)) as stage:
         for _ in range(3):  # read, told to the feed, shown
             await stage.refresh()

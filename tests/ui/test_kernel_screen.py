@@ -13,14 +13,13 @@ import pytest
 from tests.ui.conftest import Stage, golden_sizes, on_stage
 from tests.ui.fakes import FakeDrawing, Gate, show_fakes, show_pages
 from tui_probe.draw.view import Document
-from tui_probe.pages.views import FIXED, kind_of
-from tui_probe.probekit.kind import Kind
-from tui_probe.ui.feed import Session
-from tui_probe.ui.opening import pages_of
+from tui_probe.pages.views import FIXED_PAGES, kind_of
+from tui_probe.probekit.page_kinds import ViewKind
+from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.kernel import KernelScreen
-from tui_probe.ui.views.document import DocumentView
+from tui_probe.ui.screens.page_opening import MessageView, OpeningView, pages_of
+from tui_probe.ui.views.document_view import DocumentView
 from tui_probe.ui.views.drawing import DrawingView
-from tui_probe.ui.views.message import MessageView, OpeningView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from tests.ui.synthetic import TraceWriter
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
-    from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.page_kinds import ViewSource
 
 H200 = Path(__file__).parents[1] / "data" / "h200"
 RECORDED = H200 / "demo"
@@ -98,7 +97,7 @@ async def test_a_number_typed_before_the_pages_are_known_is_not_lost(
 ) -> None:
     known = threading.Event()
 
-    def late(source: Source) -> list[tuple[Kind, bool]]:
+    def late(source: ViewSource) -> list[tuple[ViewKind, bool]]:
         assert known.wait(10)
         return pages_of(source)
 
@@ -107,7 +106,7 @@ async def test_a_number_typed_before_the_pages_are_known_is_not_lost(
         stage.live.table.select(4)
         await stage.pilot.press("enter", "8")
         await let_run(stage)
-        assert screen_of(stage).current == FIXED[0]
+        assert screen_of(stage).current == FIXED_PAGES[0]
         known.set()
         await stage.settle()
         assert screen_of(stage).current == "timeline"
@@ -117,7 +116,7 @@ async def test_a_number_typed_before_the_pages_are_known_is_not_lost(
 async def test_a_number_is_forgotten_with_the_screen(recorded: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     known = threading.Event()
 
-    def late(source: Source) -> list[tuple[Kind, bool]]:
+    def late(source: ViewSource) -> list[tuple[ViewKind, bool]]:
         assert known.wait(10)
         return pages_of(source)
 
@@ -131,7 +130,7 @@ async def test_a_number_is_forgotten_with_the_screen(recorded: Session, monkeypa
         assert stage.app.screen is stage.live
         known.set()
         await stage.settle()
-        assert screen.current == FIXED[0]
+        assert screen.current == FIXED_PAGES[0]
         assert screen.opener.idle
 
 
@@ -173,7 +172,7 @@ async def test_where_no_page_has_a_number_that_is_said() -> None:
     async with on_stage(Session(traces=(H200 / "attention_progress",)), (200, 50)) as stage:
         stage.live.table.select(0)
         await stage.press("enter", "0")
-        assert screen_of(stage).current == FIXED[0]
+        assert screen_of(stage).current == FIXED_PAGES[0]
         assert "there is no page 0: Tab goes from page to page" in stage.text
 
 
@@ -206,7 +205,7 @@ async def test_the_title_says_which_launch_is_shown(session: Session, trace: Tra
         await stage.press("enter")
         assert "launch 3 (4th of 4 of this kernel)" in stage.text.split("\n")[0]
         await stage.press("right_square_bracket", "right_square_bracket")
-        assert screen_of(stage).at_hand.table.selected == 2
+        assert screen_of(stage).current_selection.table.selected == 2
         title = stage.text.split("\n")[0]
         assert "2 launches, no result" in title
         await stage.press("right_square_bracket", "right_square_bracket")
@@ -343,14 +342,14 @@ async def test_a_page_says_itself_whether_it_grows_and_what_it_is_called_where_t
         def cells(self) -> Iterator[Sequence[object]]:
             yield ()
 
-    def made(name: str, *, grows: bool) -> Kind:
-        def open_page(source: Source, progress: Progress) -> Said:
+    def made(name: str, *, grows: bool) -> ViewKind:
+        def open_page(source: ViewSource, progress: Progress) -> Said:
             del source, progress
             opened.append(name)
             return Said()
 
         words = f"A long title of {name}, which {name} is"
-        return Kind(name, words, "made up", lambda _: None, open_page, short=name.title(), grows=grows)
+        return ViewKind(name, words, "made up", lambda _: None, open_page, short=name.title(), grows=grows)
 
     show_pages(monkeypatch, made("still", grows=False), made("growing", grows=True), others=False)
     async with on_stage(session, (80, 30)) as stage:
@@ -369,7 +368,7 @@ async def test_a_page_says_itself_whether_it_grows_and_what_it_is_called_where_t
 
 async def test_what_was_missing_is_looked_for_again(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     why = ["there is nothing yet"]
-    made = Kind("late", "Late", "made up", lambda _: why[0] or None, lambda source, _: FakeDrawing(source, Gate()))
+    made = ViewKind("late", "Late", "made up", lambda _: why[0] or None, lambda source, _: FakeDrawing(source, Gate()))
     show_pages(monkeypatch, made, others=False)
     async with on_stage(session) as stage:
         await stage.press("enter")

@@ -10,23 +10,23 @@ import pytest
 from tests.golden import golden
 from tests.ui.desk import TestDesk, said, shown
 from tui_probe.draw.spans import to_ascii
-from tui_probe.pages.kernel_row import KernelRow, row_of
 from tui_probe.trace.follow import open_trace
-from tui_probe.trace.gpu_time import GpuTime, TimeOfKind
-from tui_probe.ui import columns
-from tui_probe.ui.columns import columns_of
-from tui_probe.ui.views.kernels import KernelTable
+from tui_probe.trace.gpu_time import GpuTime, VariantTime
+from tui_probe.ui.live import kernel_columns
+from tui_probe.ui.live.kernel_columns import columns_of
+from tui_probe.ui.live.kernel_table import KernelTable
+from tui_probe.verdicts.kernel_snapshot import KernelSnapshot, kernel_snapshot
 
 if TYPE_CHECKING:
     from tests.ui.synthetic import TraceWriter
 
-Rows = tuple[KernelRow, ...]
+Rows = tuple[KernelSnapshot, ...]
 
 
 @pytest.fixture
 def rows(trace: TraceWriter) -> Rows:
     read = open_trace(trace.directory)
-    return tuple(row_of(kernel, read.state.device) for kernel in read.kernels)
+    return tuple(kernel_snapshot(kernel, read.state.device) for kernel in read.kernels)
 
 
 @pytest.fixture
@@ -196,7 +196,7 @@ def timed(rows: Rows) -> Rows:
 
 
 def _time(total: float, doubt: float | None) -> GpuTime:
-    kind = TimeOfKind(9, 0, total / 10, None, total / 10, total / 9, total / 11, total / 9)
+    kind = VariantTime(9, 0, total / 10, None, total / 10, total / 9, total / 11, total / 9)
     return GpuTime(10, kind, None, total, doubt, None, None)
 
 
@@ -227,9 +227,9 @@ def test_every_column_sorts_what_it_knows_and_puts_the_rest_last(table: KernelTa
     table.show(timed, timed=True)
     shown(table)
     seen = set[str]()
-    for _ in columns.COLUMNS:
+    for _ in kernel_columns.COLUMNS:
         table.sort(1)
-        column = columns.COLUMNS[table._sorted_by]
+        column = kernel_columns.COLUMNS[table._sorted_by]
         seen.add(column.key)
         values = [column.value(row) for row in table.shown]
         known = [value for value in values if value is not None]
@@ -259,7 +259,7 @@ def test_columns_leave_in_the_order_that_is_stated(table: KernelTable, timed: Ro
             for c in columns_of(timed=True, ranked=True, cells=cells, grafted=True)
             if c.title not in {*titles, *left}
         ]
-    stated = " ".join((columns.__doc__ or "").partition("in this order: ")[2].partition(". Number")[0].split())
+    stated = " ".join((kernel_columns.__doc__ or "").partition("in this order: ")[2].partition(". Number")[0].split())
     assert left
     assert [name for name in stated.replace("probe memory", "probe mem").split(", ") if name in left] == left
 

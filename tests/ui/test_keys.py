@@ -16,15 +16,13 @@ from tests.ui.conftest import Stage, on_stage
 from tests.ui.fakes import FakeDrawing, show_fakes
 from tests.ui.synthetic import FakeTarget, TraceWriter, example
 from tui_probe.launcher.control import BUDGETS, ControlPage
-from tui_probe.pages.views import FIXED
+from tui_probe.pages.views import FIXED_PAGES
 from tui_probe.ui import keys
-from tui_probe.ui.feed import Session
+from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.compare import CompareScreen
-from tui_probe.ui.screens.help import HelpScreen
+from tui_probe.ui.screens.help import HelpScreen, TopicScreen
 from tui_probe.ui.screens.kernel import KernelScreen
-from tui_probe.ui.screens.names import NameScreen
-from tui_probe.ui.screens.tags import TagScreen
-from tui_probe.ui.screens.topic import TopicScreen
+from tui_probe.ui.screens.lists import NameScreen, TagScreen
 from tui_probe.ui.views.drawing import DrawingView
 from tui_probe.ui.views.log import LogView
 from tui_probe.ui.widgets.bars import Tab
@@ -445,7 +443,7 @@ async def _(stage: Stage, key: str) -> None:
     await stage.settle()
     view = kernel_screen(stage).view
     assert isinstance(view, DrawingView)
-    view.drawing.leads_to = lambda: "launches"  # type: ignore[method-assign]
+    view.drawing.target_view = lambda: "launches"  # type: ignore[method-assign]
     view.drawing.ptx_line = lambda: 7  # type: ignore[method-assign]
     await stage.press(key)
     assert kernel_screen(stage).current == "launches"
@@ -458,7 +456,9 @@ async def _(stage: Stage, key: str) -> None:
 async def _(stage: Stage, key: str) -> None:
     await stage.press("enter", "2" if key == "1" else "1")
     screen = kernel_screen(stage)
-    screen.tabs = [Tab(name, name.title(), name.title()) for name in (*FIXED, "fake", "fake_2", "fake_3", "fake_4")]
+    screen.tabs = [
+        Tab(name, name.title(), name.title()) for name in (*FIXED_PAGES, "fake", "fake_2", "fake_3", "fake_4")
+    ]
     await stage.press(key)
     assert screen.current == screen.tabs[int(key) - 1].id
     assert screen.view.name == screen.current

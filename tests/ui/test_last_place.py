@@ -14,10 +14,10 @@ from tests.recorded import H200
 from tests.trace.make import TraceWriter as TimedWriter
 from tests.ui.conftest import on_stage
 from tests.ui.synthetic import FakeTarget, TraceWriter, example
-from tui_probe.trace import last_place, state_folder
-from tui_probe.trace.address import Address
-from tui_probe.trace.last_place import MOST, Place, keep_place
-from tui_probe.ui.feed import Session
+from tui_probe.trace import user_state
+from tui_probe.trace.locate import Address
+from tui_probe.trace.user_state import MAX_VIEWS, LastView, save_last_view
+from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.kernel import KernelScreen
 
 TRACE = H200 / "attention_sectors"
@@ -49,7 +49,7 @@ async def test_the_line_is_as_it_was() -> None:
     async with on_stage(Session(traces=(TRACE,)), (120, 40)) as stage:
         screen = stage.app.screen
         assert isinstance(screen, KernelScreen)
-        assert (screen.current, screen.view.here().ptx) == ("diff", (line,))
+        assert (screen.current, screen.view.spot().ptx) == ("diff", (line,))
 
 
 async def test_without_a_remembered_place_it_is_the_kernel_with_the_largest_share(tmp_path: Path) -> None:
@@ -65,16 +65,16 @@ async def test_without_a_remembered_place_it_is_the_kernel_with_the_largest_shar
 
 
 async def test_what_the_command_line_names_comes_first() -> None:
-    keep_place(TRACE, Place(4, "events", "summary"))
+    save_last_view(TRACE, LastView(4, "events", "summary"))
     at = Address(None, "flash_attention")
     async with on_stage(Session(traces=(TRACE,), at=at), (120, 40)) as stage:
-        assert stage.live.place == Place(1, "kernel", "summary")
+        assert stage.live.place == LastView(1, "kernel", "summary")
 
 
 async def test_a_kernel_that_is_gone_is_not_selected(tmp_path: Path) -> None:
     trace = example(tmp_path / "trace")
     trace.exit()
-    keep_place(trace.directory, Place(99, "no such page", "summary", "no such column"))
+    save_last_view(trace.directory, LastView(99, "no such page", "summary", "no such column"))
     async with on_stage(Session(traces=(trace.directory,)), (120, 40)) as stage:
         assert stage.app.screen is stage.live
         assert stage.live.table.selected == 0
@@ -84,7 +84,7 @@ async def test_a_run_begins_anew(tmp_path: Path) -> None:
     trace = TraceWriter(tmp_path / "Nov21_101010_1")
     trace.kernel("add")
     trace.kernel("sub")
-    keep_place(trace.directory, Place(1, "kernel", "summary"))
+    save_last_view(trace.directory, LastView(1, "kernel", "summary"))
     async with on_stage(Session(target=FakeTarget(tmp_path, [trace.directory])), (120, 40)) as stage:
         assert stage.app.screen is stage.live
         assert stage.live.table.selected == 0
@@ -92,22 +92,22 @@ async def test_a_run_begins_anew(tmp_path: Path) -> None:
 
 def test_nothing_is_written_into_the_trace() -> None:
     before = sorted(path.name for path in TRACE.iterdir())
-    keep_place(TRACE, Place(1))
+    save_last_view(TRACE, LastView(1))
     assert sorted(path.name for path in TRACE.iterdir()) == before
-    assert Path(os.environ["XDG_STATE_HOME"]) in state_folder.state_file(last_place.FILE).parents
+    assert Path(os.environ["XDG_STATE_HOME"]) in user_state.state_file(user_state.VIEWS_FILE).parents
 
 
 def test_the_traces_left_last_are_remembered(tmp_path: Path) -> None:
-    for number in range(MOST + 1):
-        keep_place(tmp_path / str(number), Place(number))
-    assert last_place.last_place(tmp_path / "0") is None
-    assert last_place.last_place(tmp_path / str(MOST)) == Place(MOST)
+    for number in range(MAX_VIEWS + 1):
+        save_last_view(tmp_path / str(number), LastView(number))
+    assert user_state.last_view(tmp_path / "0") is None
+    assert user_state.last_view(tmp_path / str(MAX_VIEWS)) == LastView(MAX_VIEWS)
 
 
 def test_a_state_folder_that_cannot_be_written_is_no_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
-    keep_place(TRACE, Place(1))
-    assert last_place.last_place(TRACE) is None
+    save_last_view(TRACE, LastView(1))
+    assert user_state.last_view(TRACE) is None
 
 
 JSON = st.recursive(
@@ -119,8 +119,8 @@ JSON = st.recursive(
 @given(JSON | st.fixed_dictionaries({str(TRACE): JSON}))
 def test_any_json_is_a_place_or_none(found: object) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(last_place, "read_state", lambda _: json.dumps(found))
-        place = last_place.last_place(TRACE)
+        patch.setattr(user_state, "read_state", lambda _: json.dumps(found))
+        place = user_state.last_view(TRACE)
     assert place is None or isinstance(place.kernel, int | None)
     assert place is None or isinstance(place.page + place.column, str)
 
@@ -128,5 +128,5 @@ def test_any_json_is_a_place_or_none(found: object) -> None:
 @given(st.text())
 def test_any_text_is_a_place_or_none(text: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(last_place, "read_state", lambda _: text)
-        assert last_place.last_place(TRACE) is None
+        patch.setattr(user_state, "read_state", lambda _: text)
+        assert user_state.last_view(TRACE) is None

@@ -6,7 +6,7 @@ import io
 import os
 import threading
 
-from tui_probe.ui.link import HOLD, LONGEST_HOLD, Link, TimedFile
+from tui_probe.ui.driver import HOLD, LONGEST_HOLD, Link, TimedFile
 
 
 class Clock:

@@ -13,8 +13,8 @@ from tests.ui.conftest import no_gpu, on_stage
 from tests.ui.desk import shown
 from tui_probe.ui import Appearance
 from tui_probe.ui.app import ProbeApp
-from tui_probe.ui.feed import Session, is_full
 from tui_probe.ui.layout import SMALLEST, arrangement
+from tui_probe.ui.live.feed import Session, is_full
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,7 +109,7 @@ async def test_a_full_disk_is_said_while_it_lasts_and_after(
     assert not is_full(target.stdout_path.parent / "missing")
     async with on_stage(session, (80, 24)) as stage:
         room = os.statvfs_result((4096, 4096, 100, 3, 3, 100, 9, 9, 0, 255))
-        monkeypatch.setattr("tui_probe.ui.feed.os.statvfs", lambda _: room)
+        monkeypatch.setattr("tui_probe.ui.live.feed.os.statvfs", lambda _: room)
         await stage.refresh()
         assert "disk full" in stage.text
         monkeypatch.undo()
@@ -265,7 +265,7 @@ def test_less_than_the_smallest_is_too_small() -> None:
 
 async def test_keys_act_while_a_file_is_read(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     gate, entered = threading.Event(), threading.Event()
-    from tui_probe.ui.log_reading import LogReader
+    from tui_probe.ui.views.log import LogReader
 
     read = LogReader.page
 
@@ -289,7 +289,7 @@ async def test_keys_act_while_a_file_is_read(session: Session, monkeypatch: pyte
 
 async def test_keys_act_while_results_are_analysed(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     gate, entered = threading.Event(), threading.Event()
-    from tui_probe.ui.views import results
+    from tui_probe.ui.live import results
 
     def slow(*_: object, **__: object) -> dict[int, list[str]]:
         entered.set()
@@ -308,12 +308,12 @@ async def test_keys_act_while_results_are_analysed(session: Session, monkeypatch
 
 async def test_of_many_requests_only_the_newest_is_served(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     gate, served = threading.Event(), []
-    from tui_probe.ui.log_reading import LogReader, Page
+    from tui_probe.ui.views.log import LogReader, LogWindow
 
-    def slow(*arguments: object) -> Page:
+    def slow(*arguments: object) -> LogWindow:
         gate.wait(10)
         served.append(arguments)
-        return Page()
+        return LogWindow()
 
     async with on_stage(session) as stage:
         await stage.press("4")
@@ -354,7 +354,7 @@ async def test_low_bandwidth_halves_the_frames(session: Session) -> None:
 
 
 async def test_a_failure_of_the_feed_ends_the_screen(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_probe.ui.screens.live_frame.INTERVAL", 0.05)
+    monkeypatch.setattr("tui_probe.ui.live.live_frame.INTERVAL", 0.05)
     apps = []
 
     async def fail() -> None:

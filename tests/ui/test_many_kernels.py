@@ -12,10 +12,10 @@ from tests.ui.conftest import no_gpu, on_stage
 from tests.ui.synthetic import TraceWriter
 from tui_probe.trace.follow import TraceFollower, open_trace
 from tui_probe.ui.app import ProbeApp
-from tui_probe.ui.columns import COLUMNS
-from tui_probe.ui.feed import Feed, Session
-from tui_probe.ui.rows import AT_ONCE, KernelRows
-from tui_probe.ui.views.kernels import Order
+from tui_probe.ui.live.feed import Feed, Session
+from tui_probe.ui.live.feed_sources import AT_ONCE, KernelRows
+from tui_probe.ui.live.kernel_columns import COLUMNS
+from tui_probe.ui.live.kernel_table import RowOrder
 
 KERNELS = 3 * AT_ONCE
 FAR = KERNELS - 1
@@ -131,7 +131,7 @@ async def test_sorting_by_registers_is_right_when_all_are_read(many: Path) -> No
     async with on_stage(Session(traces=(many,)), (160, 40)) as stage:
         table = stage.live.table
         registers = [column.key for column in COLUMNS].index("registers")
-        table.order = Order(column=registers)
+        table.order = RowOrder(column=registers)
         await stage.press("r")
         assert "sorted by registers, reversed" in " ".join(table.status())
         while stage.app.feed.read_rows():

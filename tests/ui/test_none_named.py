@@ -9,8 +9,8 @@ import pytest
 
 from tests.ui.conftest import on_stage
 from tests.ui.synthetic import FakeTarget, TraceWriter
-from tui_probe.ui import none_named
-from tui_probe.ui.feed import Session
+from tui_probe.ui.live import state_line
+from tui_probe.ui.live.feed import Session
 
 SAID = "--kernel matmull names none of the kernels"
 
@@ -46,7 +46,7 @@ async def test_it_is_told_while_the_program_runs_until_one_is_meant(
     async with on_stage(Session(target=FakeTarget(tmp_path, [trace.directory])), (100, 30)) as stage:
         await stage.refresh()
         assert "names none" not in stage.text
-        monkeypatch.setattr(none_named, "PATIENCE", 0.0)
+        monkeypatch.setattr(state_line, "WARN_AFTER", 0.0)
         await stage.refresh()
         assert f"{SAID} so far: did you mean matmul?" in stage.text
         assert "-k matmull names none of these" in stage.text

@@ -9,10 +9,10 @@ from typing import Any
 from tests import recorded
 from tests.ui.conftest import on_stage
 from tests.ui.desk import TestDesk, shown
-from tui_probe.trace.process_events import Device
-from tui_probe.ui.feed import Session
-from tui_probe.ui.nvml import GpuSample, GpuSampler, GpuView, sample_all
-from tui_probe.ui.views.pages import GpuPage
+from tui_probe.trace.event_types import Device
+from tui_probe.ui.live.feed import Session
+from tui_probe.ui.live.gpus import GpuSample, GpuSampler, GpuView, sample_all
+from tui_probe.ui.live.live_pages import GpuPage
 
 
 class NvmlError(Exception):

@@ -6,17 +6,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from tui_probe.ui import opening
-from tui_probe.ui.opening import Nothing, Opening, Page
+from tui_probe.ui.screens import page_opening
+from tui_probe.ui.screens.page_opening import NoView, Opening, PageSpec
 
 
 def test_the_rest_is_told_only_while_the_pace_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step that takes longer than all before it would make the rest grow."""
     clock = SimpleNamespace(now=100.0)
-    monkeypatch.setattr(opening, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(page_opening, "time", SimpleNamespace(monotonic=lambda: clock.now))
     seen: dict[float, str] = {}
 
-    def read(progress: object) -> Nothing:
+    def read(progress: object) -> NoView:
         assert callable(progress)
         for share, takes in ((0.25, 2.0), (0.5, 9.0)):
             clock.now += takes
@@ -26,8 +26,8 @@ def test_the_rest_is_told_only_while_the_pace_is_kept(monkeypatch: pytest.Monkey
             seen[clock.now] = told.words
         clock.now += 30.0
         seen[clock.now] = told.words
-        return Nothing("done")
+        return NoView("done")
 
-    told = Opening(Page("sass", "SASS", read))
+    told = Opening(PageSpec("sass", "SASS", read))
     told.run()
     assert list(seen.values()) == ["25%, 6 s left", "25%, 6 s left", "50%, 12 s left", "50%, 12 s left", "50%"]

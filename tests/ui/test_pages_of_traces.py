@@ -11,22 +11,23 @@ from tests.importers.export import call, kernel, tables, write_export
 from tests.pages.test_roofline import write_trace
 from tests.trace.make import TraceWriter
 from tests.ui.pages_stage import SIZE, check_pages, showing
-from tui_probe.analysis.roofline import Point, Roof
 from tui_probe.nsight.pages.opening import open_imported
-from tui_probe.pages.roofline_pages import open_roofline
-from tui_probe.pages.roofline_points import points
+from tui_probe.pages.roofline_page import open_roofline
 from tui_probe.trace.follow import open_trace
 from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.imported import ImportedScreen
 from tui_probe.ui.screens.kernel import KernelScreen
+from tui_probe.verdicts.roofline import Roof, RooflinePoint, roofline_points
 
 ROOF = Roof(peak=989e12, bandwidth=4.6e12)
 POINTS = [
-    Point("attn", "flash_attention", 142.6e6, 17.2e9, 49.5e-6, None),
-    Point("gemm", "void gemm<128, 64>(float*, int)", 403e6, 137e9, 213e-6, None),
-    Point("small", "void small_gemm<16, 16>(float*, int)", 8e6, 0.4e9, 22e-6, None),
-    Point("copy", "copy_kernel(float*, int)", 1.07e9, 0, 252e-6, None),
-    Point("norm", "layer_norm", 67e6, None, None, "not measured: operations (-p tensorop_count), time (--benchmark)"),
+    RooflinePoint("attn", "flash_attention", 142.6e6, 17.2e9, 49.5e-6, None),
+    RooflinePoint("gemm", "void gemm<128, 64>(float*, int)", 403e6, 137e9, 213e-6, None),
+    RooflinePoint("small", "void small_gemm<16, 16>(float*, int)", 8e6, 0.4e9, 22e-6, None),
+    RooflinePoint("copy", "copy_kernel(float*, int)", 1.07e9, 0, 252e-6, None),
+    RooflinePoint(
+        "norm", "layer_norm", 67e6, None, None, "not measured: operations (-p tensorop_count), time (--benchmark)"
+    ),
 ]
 both = pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
 
@@ -112,7 +113,7 @@ async def test_a_kernel_of_the_roofline_opens_in_its_trace(tmp_path: Path) -> No
     traces = [write_trace(tmp_path / "bytes", "gmem_bytes", time_ms=0.006)]
     traces.append(write_trace(tmp_path / "operations", "tensorop_count"))
     opened = [open_trace(path) for path in traces]
-    imported = open_roofline(points(opened), ROOF, "roofline")
+    imported = open_roofline(roofline_points(opened), ROOF, "roofline")
     async with showing(imported, (100, 30), traces=traces) as stage:
         await stage.press("enter")
         assert isinstance(stage.app.screen, KernelScreen)

@@ -12,9 +12,9 @@ from tests.ui.fakes import show_fakes
 from tests.ui.synthetic import FakeTarget, TraceWriter, example
 from tui_probe.ui import Appearance, keys
 from tui_probe.ui.commands import commands_of
-from tui_probe.ui.feed import Session
+from tui_probe.ui.live.feed import Session
 from tui_probe.ui.screens.help import HelpScreen
-from tui_probe.ui.screens.picker import ChoiceList, PickScreen
+from tui_probe.ui.screens.lists import ChoiceList, PickScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ async def test_processes_in_a_list(tmp_path: Path, trace: TraceWriter) -> None:
         await stage.press("P")
         golden_screen("processes", stage, text=re.sub(r"running \d+ s", "running 0 s", stage.text))
         await stage.press("down", "enter")
-        assert stage.live.at_hand.place == 1
+        assert stage.live.current_selection.place == 1
         assert "process 2 of 2" in stage.text
 
 

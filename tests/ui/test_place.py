@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 from tests.pages.measured_example import NEVER, STRIDED, write_measured
 from tests.ui.desk import TestDesk, said, shown
 from tui_probe.draw.palette import PALETTES
-from tui_probe.draw.spot import Spot
-from tui_probe.draw.view import Document, no_progress
+from tui_probe.draw.view import Document, Spot, no_progress
 from tui_probe.pages.views import kind_of
-from tui_probe.probekit.kind import Source
-from tui_probe.ui.views.document import DocumentView
-from tui_probe.ui.views.document_window import pointed
-from tui_probe.ui.views.place import Place
+from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.ui.views.document_view import DocumentView
+from tui_probe.ui.views.document_window import ScrollPosition, cursor_line
 
 if TYPE_CHECKING:
     from tui_probe.trace.model import Trace
@@ -29,7 +27,7 @@ MOVES = st.lists(st.tuples(st.sampled_from(["step", "page", "to"]), st.integers(
 def test_the_cursor_is_in_the_window_and_the_window_in_the_text(
     count: int, room: int, has_cursor: bool, moves: list[tuple[str, int]]
 ) -> None:
-    place = Place(pointed=has_cursor)
+    place = ScrollPosition(pointed=has_cursor)
     for name, number in moves:
         if name == "to":
             place.to(max(0, min(number, count - 1)), count, room)
@@ -41,7 +39,7 @@ def test_the_cursor_is_in_the_window_and_the_window_in_the_text(
 
 
 def test_the_window_stands_still_until_the_cursor_leaves_it() -> None:
-    place = Place(pointed=True)
+    place = ScrollPosition(pointed=True)
     tops = []
     for _ in range(35):
         place.step(1, 100, 20)
@@ -54,7 +52,7 @@ def test_the_window_stands_still_until_the_cursor_leaves_it() -> None:
 
 
 def test_windows_keep_the_row_of_the_cursor_and_end_at_the_ends() -> None:
-    place = Place(cursor=5, pointed=True)
+    place = ScrollPosition(cursor=5, pointed=True)
     place.page(1, 100, 20)
     assert (place.top, place.cursor) == (19, 24)
     for _ in range(6):
@@ -67,7 +65,7 @@ def test_windows_keep_the_row_of_the_cursor_and_end_at_the_ends() -> None:
 
 @given(start=st.integers(0, 100), line=st.integers(0, 199))
 def test_every_line_is_reached_by_lines_and_seen_on_the_way(start: int, line: int) -> None:
-    place = Place(top=start, cursor=start, pointed=True)
+    place = ScrollPosition(top=start, cursor=start, pointed=True)
     place.fit(200, 30)
     while place.cursor != line:
         place.step(1 if line > place.cursor else -1, 200, 30)
@@ -76,7 +74,7 @@ def test_every_line_is_reached_by_lines_and_seen_on_the_way(start: int, line: in
 
 @given(top=st.integers(0, 72), row=st.integers(0, 19), room=st.integers(1, 40))
 def test_the_cursor_keeps_its_line_in_a_window_of_another_size(top: int, row: int, room: int) -> None:
-    place = Place(top, top + row, pointed=True)
+    place = ScrollPosition(top, top + row, pointed=True)
     place.fit(73, 20)
     line = place.cursor
     for size in (room, 20):
@@ -97,10 +95,10 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
 @pytest.fixture
 def view(trace: Trace) -> DocumentView:
     """Probed PTX with what was measured, in a window of 80×24."""
-    return hosted("ptx", Source(trace, trace.kernels[0]))
+    return hosted("ptx", ViewSource(trace, trace.kernels[0]))
 
 
-def hosted(name: str, source: Source) -> DocumentView:
+def hosted(name: str, source: ViewSource) -> DocumentView:
     document = kind_of(name).open(source, no_progress)
     assert isinstance(document, Document)
     view = DocumentView(TestDesk(), name, document, source)
@@ -145,17 +143,17 @@ def test_without_the_keys_the_cursor_has_another_sign_and_ground(view: DocumentV
 
 
 def test_a_line_without_text_is_marked_in_its_gutter() -> None:
-    line = pointed((("   12  ", "dim"),), 9, 10, focused=True)
+    line = cursor_line((("   12  ", "dim"),), 9, 10, focused=True)
     assert "".join(text for text, _ in line) == "▌  12     "
     assert line[-1][1] == ""
 
 
 @pytest.mark.parametrize(("focused", "shown"), [(True, "▌  12  ret;      ▐"), (False, "│  12  ret;      │")])
 def test_the_line_of_the_cursor_is_marked_at_its_end_too(focused: bool, shown: str) -> None:
-    line = pointed((("   12  ", "dim"), ("ret;", "")), 7, 18, focused=focused)
+    line = cursor_line((("   12  ", "dim"), ("ret;", "")), 7, 18, focused=focused)
     assert "".join(text for text, _ in line) == shown
     assert line[-1][1] == line[0][1] == ("select" if focused else "idle")
-    full = pointed((("   12  ", "dim"), ("ret;", "")), 7, 11, focused=focused)
+    full = cursor_line((("   12  ", "dim"), ("ret;", "")), 7, 11, focused=focused)
     assert full[-1][0] == "ret;", "no text gives way to it"
 
 
@@ -261,16 +259,16 @@ def test_what_was_measured_stands_still_while_lines_are_shifted(view: DocumentVi
 def test_lines_of_another_kernel_begin_at_their_left_edge(view: DocumentView, trace: Trace) -> None:
     view.shift(1)
     view.move(3)
-    other = hosted("ptx", Source(trace, trace.kernels[0]))
+    other = hosted("ptx", ViewSource(trace, trace.kernels[0]))
     other.resume(view)
     assert (other.left, other.cursor) == (0, view.cursor)
 
 
 def test_rows_whose_lines_have_other_numbers_are_told_as_rows(view: DocumentView, trace: Trace) -> None:
-    source = hosted("source", Source(trace, trace.kernels[0]))
+    source = hosted("source", ViewSource(trace, trace.kernels[0]))
     source.move(1)
     assert " row 2 of " in f" {said(source)}"
-    probe = hosted("probe", Source(trace, trace.kernels[0]))
+    probe = hosted("probe", ViewSource(trace, trace.kernels[0]))
     probe.move(1)
     assert "row 2 of" in said(probe)
     view.set_filter("global")

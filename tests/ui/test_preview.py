@@ -8,12 +8,19 @@ import pytest
 
 from tests.ui.conftest import on_stage
 from tests.ui.synthetic import FakeTarget, TraceWriter
-from tui_probe.pages.preview import AROUND, CELLS, COLUMNS, ROWS, chart_lines, charts
+from tui_probe.pages.kernel_detail import (
+    CHART_CELLS,
+    CHART_COLUMNS,
+    CHART_FRAME_ROWS,
+    CHART_ROWS,
+    chart_lines,
+    preview_charts,
+)
 from tui_probe.trace.follow import open_trace
 from tui_probe.ui import Appearance
-from tui_probe.ui.feed import Session
 from tui_probe.ui.layout import arrangement
-from tui_probe.ui.views.preview import doubled
+from tui_probe.ui.live.feed import Session
+from tui_probe.ui.live.preview import doubled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,30 +54,30 @@ async def settle(stage: Stage) -> None:
 def test_blocks_of_a_launch_over_time(writer: TraceWriter) -> None:
     """Four SMs run two blocks each of 1 000 cycles, 1 100 cycles apart."""
     trace = open_trace(writer.directory)
-    (chart,) = charts(trace, trace.kernels[0])
+    (chart,) = preview_charts(trace, trace.kernels[0])
     assert chart.title == "launch 0 of #0: blocks running, up to 4 at a time"
     assert (chart.low, chart.high) == ("0", "2 100 cycles (1.06 µs)")
-    assert len(chart.values) == COLUMNS
+    assert len(chart.values) == CHART_COLUMNS
     assert chart.values[:57] == chart.values[-57:] == (4.0,) * 57
     assert 0.0 in chart.values[57:63]  # the gap between the first and the second
 
 
 def test_how_times_are_spread(writer: TraceWriter) -> None:
     trace = open_trace(writer.directory)
-    (chart,) = charts(trace, trace.kernels[1])
+    (chart,) = preview_charts(trace, trace.kernels[1])
     assert chart.title == "GPU time of #1: 20 launches timed"
     assert (chart.low, chart.high) == ("10.0 µs", "19.0 µs (longest 19.0 µs)")
     assert [value for value in chart.values if value is not None] == [2.0] * 10
-    assert charts(trace, trace.kernels[2]) == ()
+    assert preview_charts(trace, trace.kernels[2]) == ()
 
 
 def test_a_chart_has_its_lines(writer: TraceWriter) -> None:
     trace = open_trace(writer.directory)
     for index in (0, 1):
-        (chart,) = charts(trace, trace.kernels[index])
+        (chart,) = preview_charts(trace, trace.kernels[index])
         lines = ["".join(text for text, _ in line) for line in chart_lines(chart, ascii_only=True)]
-        assert len(lines) == ROWS + AROUND
-        assert all(len(line) <= CELLS for line in lines)
+        assert len(lines) == CHART_ROWS + CHART_FRAME_ROWS
+        assert all(len(line) <= CHART_CELLS for line in lines)
         assert "".join(lines[1:-1]).isascii()
 
 
@@ -79,7 +86,7 @@ def test_a_result_that_cannot_be_read_leaves_times_alone(writer: TraceWriter) ->
     path = trace.results.path(0)
     assert path is not None
     path.write_bytes(b"cut")
-    assert charts(trace, trace.kernels[0]) == ()
+    assert preview_charts(trace, trace.kernels[0]) == ()
 
 
 async def test_it_follows_the_selection_once_that_rests(writer: TraceWriter) -> None:
@@ -162,11 +169,11 @@ async def test_without_words_beside_it_a_chart_is_wide(writer: TraceWriter) -> N
     async with on_stage(Session(traces=(writer.directory,)), (200, 50)) as stage:
         stage.live.table.select(0)
         await settle(stage)
-        assert max(map(len, shown(stage))) == 1 + COLUMNS
+        assert max(map(len, shown(stage))) == 1 + CHART_COLUMNS
         await stage.press("3")
         await settle(stage)
         assert "17 500 cycles" not in shown(stage)[-1]
-        assert shown(stage)[-1].index("cycles") < CELLS
+        assert shown(stage)[-1].index("cycles") < CHART_CELLS
 
 
 async def test_on_a_small_terminal_nothing_is_read_for_it(writer: TraceWriter) -> None:

@@ -11,8 +11,8 @@ from textual.geometry import Region
 from tests.recorded import H200, SIMULATED, unpacked
 from tests.ui.emulated import on_emulated
 from tui_probe.ui import Appearance, keys
-from tui_probe.ui.feed import Session
-from tui_probe.ui.widgets.pane import Pane
+from tui_probe.ui.live.feed import Session
+from tui_probe.ui.widgets.lines import Pane
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from tests.ui.conftest import Stage, on_stage
 
 if TYPE_CHECKING:
     from tests.ui.synthetic import FakeTarget, TraceWriter
-    from tui_probe.ui.feed import Session
+    from tui_probe.ui.live.feed import Session
 
 TICKS, ROUNDS = 2_000, 10
 PAGES = ("1", "3", "4", "6", "7")

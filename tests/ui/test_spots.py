@@ -12,10 +12,10 @@ from tests.pages.measured_example import NEVER, STRIDED, write_measured
 from tests.trace.make import TraceWriter, block_sched_result
 from tests.ui.conftest import Stage, on_stage
 from tests.ui.test_jumps import cursor_line, hint, screen_of, show
-from tui_probe.draw.spot import Spot
-from tui_probe.engine.toolchain import Tool
-from tui_probe.ui.feed import Session
-from tui_probe.ui.views.document import DocumentView
+from tui_probe.draw.view import Spot
+from tui_probe.toolchain import Tool
+from tui_probe.ui.live.feed import Session
+from tui_probe.ui.views.document_view import DocumentView
 
 SASS = Path(__file__).parents[1] / "data" / "sass" / "strides"
 
@@ -191,20 +191,20 @@ def machine_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
         return (SASS / f"{side}.txt").read_text()
 
     tool = Tool(Path("nvdisasm"), (13, 0), "13.0.0")
-    monkeypatch.setattr("tui_probe.pages.machine_code.disassembler", lambda: tool)
-    monkeypatch.setattr("tui_probe.pages.machine_code.disassemble", told)
+    monkeypatch.setattr("tui_probe.pages.code.kernel_sass.find_disassembler", lambda: tool)
+    monkeypatch.setattr("tui_probe.pages.code.kernel_sass.disassemble", told)
     return Session(traces=(directory,))
 
 
 async def test_machine_code_and_ptx_show_the_same_line(machine_code: Session) -> None:
     async with on_stage(machine_code, (200, 50)) as stage:
         await stage.press("enter", "4", "slash", *"LDG.E R6", "enter", "escape")
-        first = screen_of(stage).view.here().ptx
+        first = screen_of(stage).view.spot().ptx
         await stage.press("enter")
         assert screen_of(stage).current == "ptx"
         assert "ld.global.f32" in cursor_line(stage)
         await stage.press("j", "j", "j", "4")
-        assert screen_of(stage).view.here().ptx != first
+        assert screen_of(stage).view.spot().ptx != first
         await stage.press("2", "g", "4")
         assert "PTX line 1 has no SASS" in hint(stage)
 
@@ -292,13 +292,13 @@ async def test_an_access_is_kept_from_the_code_and_back(session: Session) -> Non
         await stage.press("enter")
         await show(stage, "lines")
         await stage.press("j")
-        (line,) = screen_of(stage).view.here().ptx
+        (line,) = screen_of(stage).view.spot().ptx
         await show(stage, "dmat")
         assert f"PTX:{line} " in stage.text
         await stage.press("enter")
-        assert screen_of(stage).view.here().ptx == (line,)
+        assert screen_of(stage).view.spot().ptx == (line,)
         await stage.press("q")
-        block, time = screen_of(stage).view.here().block, screen_of(stage).view.here().time
+        block, time = screen_of(stage).view.spot().block, screen_of(stage).view.spot().time
         assert block is not None
         assert time is not None
         await show(stage, "ptx")
@@ -306,7 +306,7 @@ async def test_an_access_is_kept_from_the_code_and_back(session: Session) -> Non
 
 
 def screen_of_run(stage: Stage) -> tuple[object, ...]:
-    spot = screen_of(stage).opener.kept["dmat"].here()
+    spot = screen_of(stage).opener.kept["dmat"].spot()
     return spot.block, spot.warp, spot.sm, spot.time, spot.address
 
 
@@ -328,7 +328,7 @@ async def test_a_block_of_a_timeline_is_found_among_the_accesses(session: Sessio
             await show(stage, "launches")
             screen_of(stage).spot = Spot(block=block)
             await show(stage, "dmat")
-            assert screen_of(stage).view.here().block == block
+            assert screen_of(stage).view.spot().block == block
         await show(stage, "launches")
         screen_of(stage).spot = Spot(block=7)
         await show(stage, "dmat")

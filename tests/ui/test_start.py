@@ -12,11 +12,11 @@ from tests.ui.conftest import on_stage
 from tests.ui.synthetic import example
 from tests.ui.terminal import ROOT
 from tui_probe import ui
-from tui_probe.cli.addresses import place_of
+from tui_probe.cli.arguments import trace_folder_of
 from tui_probe.cli.open import which_of_several
 from tui_probe.errors import LaunchError
-from tui_probe.trace.address import Address
-from tui_probe.ui.feed import Session
+from tui_probe.trace.locate import Address
+from tui_probe.ui.live.feed import Session
 
 
 def run_python(code: str, **options: object) -> subprocess.CompletedProcess[str]:
@@ -27,7 +27,7 @@ def run_python(code: str, **options: object) -> subprocess.CompletedProcess[str]
 
 def test_textual_is_imported_only_for_a_screen() -> None:
     code = (
-        "import sys, tui_probe.ui, tui_probe.ui.feed;"
+        "import sys, tui_probe.ui, tui_probe.ui.live.feed;"
         " print([name for name in sys.modules if name.startswith(('textual', 'pynvml'))])"
     )
     assert run_python(code).stdout == "[]\n"
@@ -45,7 +45,7 @@ def test_without_a_terminal_it_refuses_at_once_and_names_the_other_way() -> None
 def test_in_a_process_without_a_terminal_nothing_hangs_and_nothing_is_drawn() -> None:
     code = (
         "import sys, tui_probe.ui as ui\n"
-        "from tui_probe.ui.feed import Session\n"
+        "from tui_probe.ui.live.feed import Session\n"
         "try: ui.run(Session())\n"
         "except ui.LaunchError as error: print(error); sys.exit(2)\n"
     )
@@ -75,7 +75,7 @@ def test_a_crash_is_reported_in_a_file(
 async def test_of_several_traces_in_a_folder_it_says_which_is_opened(tmp_path: Path) -> None:
     for name in ("first", "second"):
         example(tmp_path / name)
-    newest = place_of(Address(tmp_path))
+    newest = trace_folder_of(Address(tmp_path))
     words = which_of_several(tmp_path, newest)
     assert words.startswith(f"{newest.name} is the newest of 2 traces in {tmp_path};")
     assert which_of_several(newest, newest) == which_of_several(newest / "event.log", newest) == ""

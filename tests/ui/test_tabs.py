@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tui_probe.draw.spans import plain
-from tui_probe.pages.views import FIXED, kind_of
+from tui_probe.pages.views import FIXED_PAGES, kind_of
 from tui_probe.ui.screens.kernel import tab_of
 from tui_probe.ui.widgets.bars import Tab, TabBar
 
@@ -62,7 +62,7 @@ def test_room_for_notes_is_kept() -> None:
     ("further", "shown"), [((), "8 Time  0 Blocks  00 Lat  Res"), (("source",), "8 Time  9 Src  0 Blocks  00 Lat")]
 )
 def test_the_pages_of_blocks_all_have_titles_on_80_columns(further: tuple[str, ...], shown: str) -> None:
-    names = (*FIXED, "timeline", *further, "blocks", "latency", "results")
+    names = (*FIXED_PAGES, "timeline", *further, "blocks", "latency", "results")
     bar = TabBar([tab_of(kind_of(name)) for name in names])
     (line,) = bar.draw(80, 1)
     assert plain(line).rstrip() == f" 1 Sum  2 PTX  3 Diff  4 SASS  5 Log  6 Launch  {shown}"

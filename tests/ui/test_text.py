@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from rich.style import Style
 
 from tui_probe.draw import units
+from tui_probe.draw.bar_chart import column_chart
 from tui_probe.draw.printable import printable
 from tui_probe.draw.shorten import cut_middle, shorten
 from tui_probe.draw.spans import Line, clip, clip_line, pad, plain, spread, to_ascii, width
-from tui_probe.draw.sparkline import column_chart
 from tui_probe.draw.table import Column
-from tui_probe.ui.arrange import GAP, Shown, arrange, fit_columns
+from tui_probe.ui.live.kernel_columns import GAP, ScreenColumn, arranged_positions, fit_columns
 from tui_probe.ui.widgets.lines import changed_columns, merged
 
 ELEMENTWISE = (
@@ -197,11 +197,13 @@ def test_counts_and_extents() -> None:
 # -- tables
 
 Row = tuple[int, str, float | None]
-COLUMNS: tuple[Shown[Row], ...] = (
-    Shown(Column("number", None, "#", lambda r: str(r[0])), lambda r: r[0], 1, 5),
-    Shown(Column("name", None, "name", lambda r: r[1], right=False, narrow=1), lambda r: r[1], 10, 30),
-    Shown(Column("value", None, "value", lambda r: str(r[2]), rank=1), lambda r: r[2], 5, 9),
-    Shown(Column("reason", None, "reason", lambda r: r[1], right=False, rank=2, narrow=1), lambda r: r[1], 8, 20),
+COLUMNS: tuple[ScreenColumn[Row], ...] = (
+    ScreenColumn(Column("number", None, "#", lambda r: str(r[0])), lambda r: r[0], 1, 5),
+    ScreenColumn(Column("name", None, "name", lambda r: r[1], right=False, narrow=1), lambda r: r[1], 10, 30),
+    ScreenColumn(Column("value", None, "value", lambda r: str(r[2]), rank=1), lambda r: r[2], 5, 9),
+    ScreenColumn(
+        Column("reason", None, "reason", lambda r: r[1], right=False, rank=2, narrow=1), lambda r: r[1], 8, 20
+    ),
 )
 
 
@@ -218,7 +220,7 @@ def test_columns_fit_and_the_ones_that_matter_stay(natural: dict[str, int], cell
 
 @given(st.lists(st.tuples(st.integers(0, 9), texts, st.none() | st.floats(0, 9))), st.booleans())
 def test_rows_without_a_value_come_last_in_both_directions(rows: list[Row], reverse: bool) -> None:
-    order = arrange(rows, None, lambda row: row[2], reverse=reverse)
+    order = arranged_positions(rows, None, lambda row: row[2], reverse=reverse)
     values = [rows[i][2] for i in order]
     known = [value for value in values if value is not None]
     assert values == known + [None] * (len(values) - len(known))
@@ -227,8 +229,8 @@ def test_rows_without_a_value_come_last_in_both_directions(rows: list[Row], reve
 
 def test_rows_of_equal_value_keep_their_order() -> None:
     rows: list[Row] = [(0, "b", 1.0), (1, "a", 1.0), (2, "c", 0.0)]
-    assert arrange(rows, None, lambda row: row[2], reverse=False) == [2, 0, 1]
-    assert arrange(rows, None, lambda row: row[2], reverse=True) == [0, 1, 2]
+    assert arranged_positions(rows, None, lambda row: row[2], reverse=False) == [2, 0, 1]
+    assert arranged_positions(rows, None, lambda row: row[2], reverse=True) == [0, 1, 2]
 
 
 # -- what is sent

@@ -14,14 +14,13 @@ from tui_probe.help import topics
 from tui_probe.help.drawing import page_lines
 from tui_probe.ui import Appearance
 from tui_probe.ui.commands import commands_of
-from tui_probe.ui.help_pages import page_of
-from tui_probe.ui.screens.help import HelpScreen
-from tui_probe.ui.screens.topic import TopicScreen
+from tui_probe.ui.help_text import help_page
+from tui_probe.ui.screens.help import HelpScreen, TopicScreen
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_probe.ui.feed import Session
+    from tui_probe.ui.live.feed import Session
 
 
 async def test_from_the_page_of_keys_and_back(session: Session) -> None:
@@ -69,7 +68,7 @@ async def test_it_is_drawn_in_ascii_alone(session: Session) -> None:
 def test_lines_fit_every_width() -> None:
     for topic in topics():
         for cells in (40, 118):
-            lines = page_lines(page_of(topic.name), cells)
+            lines = page_lines(help_page(topic.name), cells)
             assert max(len(plain(line)) for line in lines) <= cells
             assert lines[0][0][1] == "title"
 

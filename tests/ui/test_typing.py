@@ -11,10 +11,10 @@ from textual import events
 from tests.ui.conftest import Stage, no_gpu, on_stage
 from tests.ui.test_home import TRACES, at_home, home_of
 from tui_probe.ui.app import ProbeApp
-from tui_probe.ui.feed import Session
-from tui_probe.ui.home import Home, Open
+from tui_probe.ui.live.feed import Session
+from tui_probe.ui.live.live_screen import LiveScreen
+from tui_probe.ui.requests import HomeSources, OpenTrace
 from tui_probe.ui.screens.kernel import KernelScreen
-from tui_probe.ui.screens.live import LiveScreen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -52,7 +52,7 @@ async def test_keys_go_to_the_screen_that_the_key_before_opened(session: Session
 
 
 @asynccontextmanager
-async def while_looking(home: Home) -> AsyncIterator[tuple[Stage, Event]]:
+async def while_looking(home: HomeSources) -> AsyncIterator[tuple[Stage, Event]]:
     """Home before its traces are found: that is when the event is set."""
     found, recent = Event(), home.recent
     home.recent = lambda: recent() if found.wait(60) else ()
@@ -75,7 +75,7 @@ async def test_keys_wait_until_home_has_found_the_traces() -> None:
         assert "Enter waits until the traces are found" in stage.text
         found.set()
         await stage.until(lambda: home.choice is not None, "Enter was lost")
-        assert home.choice == Open(TRACES[1].directory)
+        assert home.choice == OpenTrace(TRACES[1].directory)
 
 
 async def test_without_traces_keys_that_waited_are_not_typed_into_the_form() -> None:

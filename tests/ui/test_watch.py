@@ -15,7 +15,7 @@ from tests.ui.conftest import on_stage
 from tests.ui.synthetic import TraceWriter, example
 from tests.ui.terminal import Terminal
 from tests.ui.test_pty import CTRL_C, CTRL_Q, assert_restored
-from tui_probe.ui.feed import Session
+from tui_probe.ui.live.feed import Session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,7 +132,7 @@ async def test_a_process_with_a_long_log_keeps_none_waiting(
     trace: TraceWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that was never read is begun with only while there is time; what goes on is read each time."""
-    monkeypatch.setattr("tui_probe.ui.feed.LONGEST", 0)
+    monkeypatch.setattr("tui_probe.ui.live.feed.MAX_INTERVAL", 0)
     others = [example(tmp_path / f"Nov21_101011_{number}").directory for number in (1, 2)]
     async with on_stage(Session(traces=(trace.directory, *others))) as stage:
         for read in ([True, False, False], [True, True, False]):

@@ -13,11 +13,11 @@ from tests.probes.dmat_example import STORE_C, write_dmat
 from tests.recorded import unpacked
 from tests.ui.conftest import golden_sizes, on_stage
 from tests.ui.test_kernel_screen import screen_of
-from tui_probe.pages.views.timeline import Timeline
+from tui_probe.pages.views.timeline import TimelineView
 from tui_probe.probes.dmat.view import Dmat
 from tui_probe.ui import Appearance
-from tui_probe.ui.feed import Session
-from tui_probe.ui.views.document import DocumentView
+from tui_probe.ui.live.feed import Session
+from tui_probe.ui.views.document_view import DocumentView
 from tui_probe.ui.views.drawing import DrawingView
 
 RECORDED = Path(__file__).parents[1] / "data" / "h200"
@@ -84,7 +84,7 @@ async def test_the_tail_then_the_straggler(blocks: Session) -> None:
         assert screen_of(stage).current == "timeline"
         view = screen_of(stage).view
         assert isinstance(view, DrawingView)
-        assert isinstance(view.drawing, Timeline)
+        assert isinstance(view.drawing, TimelineView)
         assert f"block {planted.STRAGGLER}" in stage.text
         assert "tail: SMs run out of blocks" in stage.text  # what it was sent for
         assert view.drawing.window.time == planted.END

@@ -1,4 +1,4 @@
-"""The kernels of a trace, and what is known of each."""
+"""Kernels of a trace: their columns, launches and results."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, Final, overload
 from tui_probe.api.launches import Launches
 from tui_probe.api.metrics import metrics_of
 from tui_probe.api.results import Results
-from tui_probe.api.tables import Shown
+from tui_probe.api.tables import TableSequence
 from tui_probe.draw import units
-from tui_probe.draw.formats import as_record
 from tui_probe.draw.shorten import shorten
-from tui_probe.pages.kernel_report import KERNEL_COLUMNS
-from tui_probe.pages.time_columns import columns_for
+from tui_probe.draw.table import as_record
+from tui_probe.verdicts.kernel_columns import KERNEL_COLUMNS, shown_columns
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.table import Column
     from tui_probe.trace.gpu_time import GpuTime
-    from tui_probe.trace.kernel_events import Way
+    from tui_probe.trace.launch_events import ProbeMode
     from tui_probe.trace.model import Kernel as TracedKernel
     from tui_probe.trace.model import Status, Trace
 
@@ -59,7 +58,7 @@ class Kernel:
         return self._kernel.status
 
     @property
-    def way(self) -> Way | None:
+    def way(self) -> ProbeMode | None:
         """How the probe is in it: in its PTX (``ptx``), or grafted into its machine code (``graft``)."""
         return self._kernel.way
 
@@ -130,7 +129,7 @@ class Kernel:
         return f"<Kernel #{self.index} {shorten(self.demangled, _NAME)}: {self.status}{why}, {launches}>"
 
 
-class Kernels(Sequence[Kernel], Shown):
+class Kernels(Sequence[Kernel], TableSequence):
     """The kernels of a trace, or those of them that were named, by their index."""
 
     def __init__(self, trace: Trace, chosen: Container[int] | None = None) -> None:
@@ -147,7 +146,7 @@ class Kernels(Sequence[Kernel], Shown):
         return self._kernels[place]
 
     def _columns(self) -> Sequence[Column[Any]]:
-        return columns_for(KERNEL_COLUMNS, list(self._shown_rows()))
+        return shown_columns(KERNEL_COLUMNS, list(self._shown_rows()))
 
     def _shown_rows(self) -> Iterator[TracedKernel]:
         return (each._kernel for each in self._kernels)

@@ -1,4 +1,4 @@
-"""The launches of a kernel, one by one or as one NumPy array."""
+"""Launches of a kernel, one by one or as one NumPy array."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
 
-from tui_probe.api.tables import Shown
+from tui_probe.api.tables import TableSequence
 from tui_probe.draw import units
 from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tui_probe.trace.launch_shape import Dim3
     from tui_probe.trace.launches import Launch as LoggedLaunch
     from tui_probe.trace.model import Kernel as TracedKernel
-    from tui_probe.trace.shapes import Dim3
 
 LAUNCH: Final = np.dtype(
     [
@@ -64,7 +64,7 @@ def launch_of(logged: LoggedLaunch) -> Launch:
     return Launch(**{name: getattr(logged, name) for name in Launch.__slots__})
 
 
-class Launches(Sequence[Launch], Shown):
+class Launches(Sequence[Launch], TableSequence):
     """The launches of one kernel that have lines of their own in the log, in its order; others are only counted.
 
     They are made when they are asked for.

@@ -1,4 +1,4 @@
-"""The metrics of a kernel over its launches: the one place where the public API asks what a probe measured."""
+"""Metrics of a kernel over its launches, as NumPy arrays."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tui_probe.probekit.measured import all_measured
+from tui_probe.probekit.measured import analyse_results
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,22 +24,22 @@ def metrics_of(kernel: Kernel) -> dict[str, NDArray[np.float64] | NDArray[np.int
     be analysed is NaN in all, with a warning that says why. Where a result is of a sample of blocks there are
     ``blocks`` and ``blocks_measured``, too: sums of results that differ in these are not to be taken together.
     """
-    rows = list(_figures(kernel))
+    rows = list(_metrics_by_result(kernel))
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: _column([row.get(name) for row in rows]) for name in names}
 
 
-def _figures(kernel: Kernel) -> Iterator[dict[str, float | None]]:
+def _metrics_by_result(kernel: Kernel) -> Iterator[dict[str, float | None]]:
     """The figures of each result."""
-    results = list(all_measured(kernel.trace, kernel))
+    results = list(analyse_results(kernel.trace, kernel))
     sampled = any(result.sample is not None for result in results)
     for result in results:
-        _warn(result.problem)
+        _warn_of_problem(result.problem)
         figures = {figure.key: figure.value for figure in result.figures}
         yield figures | ({"blocks": result.blocks, "blocks_measured": result.blocks_measured} if sampled else {})
 
 
-def _warn(problem: str | None) -> None:
+def _warn_of_problem(problem: str | None) -> None:
     if problem is not None:
         warnings.warn(problem, stacklevel=5)
 

@@ -1,4 +1,4 @@
-"""The results of a kernel: what its probe wrote in each launch, as NumPy arrays by map."""
+"""Results of a kernel: the records of each launch as NumPy arrays by map."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, overload
 import numpy as np
 
 from tui_probe.api.launches import Launch, launch_of
-from tui_probe.api.tables import Shown
+from tui_probe.api.tables import TableSequence
 from tui_probe.draw import units
 from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
-from tui_probe.probekit.measured import name_of_probe
-from tui_probe.probekit.own_probes import own_maps
+from tui_probe.probekit.custom_probe import custom_maps
+from tui_probe.probekit.measured import probe_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tui_probe.probekit.own_probe import OwnMap
+    from tui_probe.probekit.custom_probe import CustomMap
+    from tui_probe.trace.launch_shape import Dim3
     from tui_probe.trace.model import Kernel as TracedKernel
-    from tui_probe.trace.result_reduced import Group, Reduced
-    from tui_probe.trace.shapes import Dim3
+    from tui_probe.trace.result_file import Reduced, ReductionGroup
 
 
 class Result:
@@ -46,7 +46,7 @@ class Result:
     @property
     def probe(self) -> str:
         """The name of the probe that made it."""
-        return name_of_probe(self._kernel)
+        return probe_name(self._kernel)
 
     @property
     def grid(self) -> Dim3:
@@ -64,11 +64,11 @@ class Result:
         return self._read.blocks
 
     @cached_property
-    def _places(self) -> dict[str, tuple[int, OwnMap]]:
+    def _places(self) -> dict[str, tuple[int, CustomMap]]:
         """The place in the file of each map, and what it is. Behind a map of several records are its attempts."""
-        places: dict[str, tuple[int, OwnMap]] = {}
+        places: dict[str, tuple[int, CustomMap]] = {}
         place = 0
-        for own in own_maps(self._kernel.trace.directory, self._kernel.probe):
+        for own in custom_maps(self._kernel.trace.directory, self._kernel.probe):
             if place >= len(self._read.maps):
                 break
             places[own.name] = place, own
@@ -88,17 +88,17 @@ class Result:
         return {name: self._records(place, own) for name, (place, own) in self._places.items()}
 
     @cached_property
-    def reduced(self) -> dict[str, Group]:
+    def reduced(self) -> dict[str, ReductionGroup]:
         """The maps of which fewer records were kept than saved, and whose records became one: a ``warp``'s, a
         ``block``'s or the ``launch``'s. None after ``run --detail``.
         """
         groups = {name: self._read.group(place) for name, (place, _) in self._places.items()}
         return {name: group for name, group in groups.items() if group is not None}
 
-    def _left(self, place: int, own: OwnMap) -> Reduced | None:
+    def _left(self, place: int, own: CustomMap) -> Reduced | None:
         return None if own.reduced is None else self._read.reduced(place, own.reduced)
 
-    def _records(self, place: int, own: OwnMap) -> NDArray[Any]:
+    def _records(self, place: int, own: CustomMap) -> NDArray[Any]:
         if (left := self._left(place, own)) is not None:
             return left.records[:, :, np.newaxis]
         sites = self._read.sites(place, own.record)
@@ -139,7 +139,7 @@ class Result:
         return f"<Result {self.path.name}{launch}: {shape}, {units.counted(self._read.header.maps, 'map')}>"
 
 
-class Results(Sequence[Result], Shown):
+class Results(Sequence[Result], TableSequence):
     """The results of one kernel, the oldest first. Files are opened when they are asked for."""
 
     def __init__(self, kernel: TracedKernel) -> None:

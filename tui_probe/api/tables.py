@@ -1,4 +1,4 @@
-"""Small tables of sequences: as text for ``repr``, as HTML for notebooks."""
+"""Small tables of sequences: text for ``repr``, HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tui_probe.draw.table import Column, cell, in_tables, table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-MOST: Final = 20
+MAX_ROWS: Final = 20
 """Rows that are shown; how many more there are is said below them."""
 _CELLS: Final = 88
 
 
-class Shown:
+class TableSequence:
     """A sequence that shows itself as a table. Subclasses say which columns and rows it has."""
 
     @abstractmethod
@@ -32,10 +32,10 @@ class Shown:
         """All rows, made as they are asked for."""
 
     def _first(self) -> list[Any]:
-        return list(islice(self._shown_rows(), MOST))
+        return list(islice(self._shown_rows(), MAX_ROWS))
 
     def _rest(self) -> str:
-        return f"… and {len(self) - MOST} more" if len(self) > MOST else ""
+        return f"… and {len(self) - MAX_ROWS} more" if len(self) > MAX_ROWS else ""
 
     def __repr__(self) -> str:
         if not len(self):

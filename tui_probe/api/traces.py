@@ -1,4 +1,4 @@
-"""A trace as ``tui_probe.open`` gives it."""
+"""Traces and evaluations: what ``tui_probe.open`` and ``tui_probe.evaluate`` return."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 from tui_probe.api.kernels import Kernel, Kernels
 from tui_probe.draw import units
-from tui_probe.draw.formats import SCHEMA
+from tui_probe.draw.table import SCHEMA
 from tui_probe.errors import ChoiceError, UsageError
-from tui_probe.pages.head import head_lines, head_record
-from tui_probe.pages.kernel_report import kernel_head
-from tui_probe.pages.schema import NEWEST
-from tui_probe.pages.views.choose import meant_by
+from tui_probe.evals.evaluation import evaluate as answer_of
+from tui_probe.probekit.page_kinds import NEWEST_SCHEMA
 from tui_probe.probekit.registry import add_folder
-from tui_probe.trace.address import parse_address
+from tui_probe.probekit.view_target import kernels_named
 from tui_probe.trace.follow import open_trace as follow_trace
+from tui_probe.trace.locate import parse_address
+from tui_probe.verdicts.kernel_columns import coverage_record
+from tui_probe.verdicts.run_outcome import head_lines, head_record
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Container, Iterable, Sequence
     from os import PathLike
 
+    from tui_probe.evals.answer import Answer
     from tui_probe.trace.model import Trace as FollowedTrace
 
 
@@ -82,8 +84,8 @@ class Trace:
     def to_dict(self) -> dict[str, Any]:
         """The document of ``tui-probe report --format json``, of plain types. None is not measured."""
         kernels = [kernel.to_dict() for kernel in self.kernels]
-        head = {"schema": SCHEMA, "version": NEWEST, "page": "kernels", **head_record(self._trace)}
-        return {**head, **kernel_head(self._trace), "kernels": kernels}
+        head = {"schema": SCHEMA, "version": NEWEST_SCHEMA, "page": "kernels", **head_record(self._trace)}
+        return {**head, **coverage_record(self._trace), "kernels": kernels}
 
     def __repr__(self) -> str:
         state = self._trace.state
@@ -116,4 +118,16 @@ def open_trace(trace: str | PathLike[str], *, probes: Iterable[str | PathLike[st
     found = follow_trace(address.path)
     if address.kernel is None:
         return Trace(found)
-    return Trace(found, {kernel.index for kernel in meant_by(found, address.kernel)})
+    return Trace(found, {kernel.index for kernel in kernels_named(found, address.kernel)})
+
+
+def evaluate(name: str, traces: str | PathLike[str] | Sequence[str | PathLike[str]] = ()) -> Answer:
+    """Answer the evaluation ``name`` from traces; without any from those that come with the package.
+
+    ``answer.tables["NAME"]["COLUMN"]`` is an array, ``answer.tables["NAME"].records()`` are plain rows,
+    ``answer.arrays`` larger data. Names are those of ``tui-probe eval``.
+
+    Raises UsageError for a name that there is not, TraceError or ChoiceError where something is missing: their texts
+    say what to run.
+    """
+    return answer_of(name, traces)

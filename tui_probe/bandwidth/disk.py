@@ -1,4 +1,4 @@
-"""Bandwidth of the disk under a folder, past the page cache where the file system allows it."""
+"""Bandwidth of the disk under a directory, past the page cache where the file system allows it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CHUNK: Final = 8 << 20
 
 
-def disk(folder: Path, size: int, repeats: int) -> Iterator[Rate]:
+def measure_disk(folder: Path, size: int, repeats: int) -> Iterator[Rate]:
     """Write and read a file of ``size`` bytes in ``folder``; it is removed again. Raises BandwidthError."""
     size = max(CHUNK, size // CHUNK * CHUNK)
     try:
@@ -28,15 +28,15 @@ def disk(folder: Path, size: int, repeats: int) -> Iterator[Rate]:
     except OSError as error:
         raise BandwidthError(f"{folder}: {error.strerror}; name a folder that can be written to with --disk") from error
     try:
-        yield _written(path, size, repeats)
-        yield _read(path, size, repeats)
+        yield _write_rate(path, size, repeats)
+        yield _read_rate(path, size, repeats)
     except OSError as error:
         raise BandwidthError(f"{path}: {error.strerror}; choose another folder with --disk") from error
     finally:
         Path(path).unlink()
 
 
-def _written(path: str, size: int, repeats: int) -> Rate:
+def _write_rate(path: str, size: int, repeats: int) -> Rate:
     times = []
     with _chunk() as chunk, _opened(path, os.O_WRONLY) as (file, direct):
         for _ in range(repeats):
@@ -50,7 +50,7 @@ def _written(path: str, size: int, repeats: int) -> Rate:
     return Rate("disk_write", f"disk, write{_how(direct)}", size, tuple(times))
 
 
-def _read(path: str, size: int, repeats: int) -> Rate:
+def _read_rate(path: str, size: int, repeats: int) -> Rate:
     times = []
     with _chunk() as chunk, _opened(path, os.O_RDONLY) as (file, direct):
         for _ in range(repeats):

@@ -1,4 +1,4 @@
-"""Bandwidth of the GPU's memories and of the way to the host.
+"""Bandwidth of the GPU memories and of the link to the host.
 
 Every figure is bytes moved over time, median of several repeats after one that does not count. Kernels and driver
 copies are timed by events in the stream; pageable copies, which the host takes part in, by the host's clock.
@@ -76,7 +76,7 @@ class Rate:
         return (max(self.times) - min(self.times)) / self.seconds
 
 
-class Bench:
+class GpuBench:
     """Measures one GPU. The buffers are made once."""
 
     def __init__(self, gpu: Gpu, repeats: int, buffer: int, room: int) -> None:
@@ -94,7 +94,7 @@ class Bench:
         """HBM (or what the GPU has instead): read, write and copy by kernels, and the driver's own copy."""
         limit, start, half = self._gpu.properties.memory_bandwidth, self._buffer, self._room // 2
         blocks = 16 * self._gpu.properties.sms
-        whole, part = _words(self._room), _words(half)
+        whole, part = _word_count(self._room), _word_count(half)
         read = self._kernel("read_words", blocks, _u64(start), whole, _u32(1), _u64(start))
         write = self._kernel("write_words", blocks, _u64(start), whole)
         copy = self._kernel("copy_words", blocks, _u64(start), _u64(start + half), part)
@@ -108,7 +108,7 @@ class Bench:
         """L2, read past L1."""
         size = self._gpu.properties.l2_bytes // 4 // WORD * WORD
         start, blocks = _u64(self._buffer), 4 * self._gpu.properties.sms
-        read = self._kernel("read_words", blocks, start, _words(size), _u32(L2_PASSES), start)
+        read = self._kernel("read_words", blocks, start, _word_count(size), _u32(L2_PASSES), start)
         return self._rate("l2_read", "L2, read", size * L2_PASSES, None, read)
 
     def _kernel(self, name: str, blocks: int, *arguments: Argument) -> Callable[[], None]:
@@ -127,7 +127,7 @@ class Bench:
 
         def launch() -> None:
             window = _u64(self._buffer + next(starts))
-            gpu.launch(kernel, blocks, THREADS, shared, window, _words(size), _u64(self._buffer))
+            gpu.launch(kernel, blocks, THREADS, shared, window, _word_count(size), _u64(self._buffer))
 
         rate = self._rate("to_shared", "memory to shared memory", size, gpu.properties.memory_bandwidth, launch)
         return Rate(rate.key, rate.what, rate.size, rate.times, blocks, shared, rate.limit)
@@ -194,7 +194,7 @@ def _u64(value: int) -> Argument:
     return ctypes.c_uint64(value)
 
 
-def _words(size: int) -> Argument:
+def _word_count(size: int) -> Argument:
     """How many words ``size`` bytes are."""
     return ctypes.c_uint64(size // WORD)
 

@@ -9,21 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import NoDriverError
-from tui_probe.pages.choices import FORMATS
+from tui_probe.probekit.page_kinds import FORMATS
 
+from .arguments import size
 from .import_command import text_width
-from .output import inform, put
-from .sizes import speaks_utf8
-from .status import ExitStatus
-from .values import size
+from .output import ExitStatus, inform, put, speaks_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tui_probe.bandwidth.device import Gpu
-    from tui_probe.bandwidth.figures import Bandwidth
     from tui_probe.bandwidth.measure import Rate
-    from tui_probe.pages.choices import Format
+    from tui_probe.bandwidth.rates import Bandwidth
+    from tui_probe.probekit.page_kinds import Format
 
 PARTS: Final = ("memory", "l2", "shared", "host", "disk")
 LEAST_WIDTH: Final = 60
@@ -66,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.repeats < 1 or (arguments.blocks is not None and arguments.blocks < 1):
         arguments.refuse("--repeats and --blocks are at least 1")
     from tui_probe.bandwidth.device import Gpu
-    from tui_probe.bandwidth.figures import Bandwidth
+    from tui_probe.bandwidth.rates import Bandwidth
 
     on_gpu = any(part != "disk" for part in arguments.only)
     gpu = Gpu(real_driver(arguments.driver)) if on_gpu else None
@@ -76,9 +74,9 @@ def run(arguments: argparse.Namespace) -> int:
         for rate, of_sweep in gpu_rates(gpu, arguments):
             (swept if of_sweep else rates).append(rate)
     if "disk" in arguments.only:
-        from tui_probe.bandwidth.disk import disk
+        from tui_probe.bandwidth.disk import measure_disk
 
-        rates += disk(arguments.disk, arguments.disk_bytes, arguments.repeats)
+        rates += measure_disk(arguments.disk, arguments.disk_bytes, arguments.repeats)
     measured = Bandwidth(None if gpu is None else gpu.properties, rates, swept)
     plain = arguments.format == "table" and not speaks_utf8(sys.stdout)
     cells = max(LEAST_WIDTH, text_width())
@@ -98,11 +96,11 @@ def real_driver(chosen: Path | None) -> Path:
 
 def gpu_rates(gpu: Gpu, arguments: argparse.Namespace) -> Iterator[tuple[Rate, bool]]:
     """Every figure of the GPU, and whether it is one of the sweep."""
-    from tui_probe.bandwidth.measure import Bench, buffer_bytes, sweep
+    from tui_probe.bandwidth.measure import GpuBench, buffer_bytes, sweep
 
     room = buffer_bytes(gpu)
     with gpu.memory(room) as buffer:
-        bench = Bench(gpu, arguments.repeats, buffer, room)
+        bench = GpuBench(gpu, arguments.repeats, buffer, room)
         if "memory" in arguments.only:
             inform("measuring device memory")
             yield from ((rate, False) for rate in bench.memory())
@@ -122,14 +120,13 @@ def gpu_rates(gpu: Gpu, arguments: argparse.Namespace) -> Iterator[tuple[Rate, b
 
 def lines(measured: Bandwidth, form: Format, cells: int, *, explained: bool = False) -> Iterator[str]:
     """All figures in one of the forms; the data forms hold the sweep's too."""
-    from tui_probe.analysis.sweep import sweep_of
     from tui_probe.draw.spans import plain
-    from tui_probe.pages.bandwidth.sweep_page import SweepPage
-    from tui_probe.pages.bandwidth.table_page import bandwidth_page
+    from tui_probe.pages.bandwidth_page import SweepPage, bandwidth_page
     from tui_probe.pages.table_page import page_lines
+    from tui_probe.verdicts.bandwidth import sweep_from_rates
 
     yield from page_lines(bandwidth_page(measured, everything=form != "table"), form, width=cells, explained=explained)
-    sweep = sweep_of(measured.swept)
+    sweep = sweep_from_rates(measured.swept)
     if form == "table" and sweep is not None:
         yield ""
         yield from (plain(line).rstrip() for line in SweepPage(sweep, measured.card, explained=explained).lines(cells))

@@ -11,27 +11,23 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_probe.engine.assemble import Assembler
-from tui_probe.engine.checking import check_kernels
-from tui_probe.engine.kernel_file import read_kernel_file
-from tui_probe.engine.toolchain import architectures
-from tui_probe.engine.wanted_kernels import wanted_kernels
+from tui_probe.engine.assembler import Assembler
+from tui_probe.engine.image_kernels import read_kernel_file
+from tui_probe.engine.kernel_check import check_kernels, select_kernels
 from tui_probe.errors import LaunchError, ProbeError, ProbeFileError
-from tui_probe.pages.check_report import Check, check_json, check_text, error_json
+from tui_probe.pages.check_report import CheckResult, check_json, check_text, error_json
 from tui_probe.probe_files.loading import find_probe, load_probe
+from tui_probe.toolchain import tool_architectures
 
-from .output import put, warn
-from .reading import Reading
-from .sizes import speaks_utf8
-from .status import ExitStatus
+from .output import ExitStatus, Progress, put, speaks_utf8, warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tui_probe.engine.checking import KernelCheck
-    from tui_probe.engine.kernel_file import FoundKernel
-    from tui_probe.engine.model import Probe
-    from tui_probe.trace.kernels import ProcessLog
+    from tui_probe.engine.image_kernels import FoundKernel
+    from tui_probe.engine.kernel_check import KernelCheck
+    from tui_probe.probe_model.probe import Probe
+    from tui_probe.trace.kernel_files import ProcessLog
 
 EPILOG = (
     "The exit status is 0 if all is well, 1 if the probe or a kernel is refused or fails, 2 for a wrong command line."
@@ -79,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Check, and tell; nothing else goes to stdout."""
     refuse_usage(arguments)
     try:
-        check = checked(arguments)
+        check = check_probe(arguments)
     except KeyboardInterrupt:
         warn("interrupted")
         os._exit(ExitStatus.INTERRUPTED)  # Python would wait for the threads, which may need minutes for a kernel
@@ -111,36 +107,38 @@ def refuse_usage(arguments: argparse.Namespace) -> None:
         arguments.refuse(f"{arguments.ptx}: {what if arguments.ptx.exists() else 'no such file'}")
 
 
-def checked(arguments: argparse.Namespace) -> Check:
+def check_probe(arguments: argparse.Namespace) -> CheckResult:
     """All that was asked for. Raises ProbeError."""
     probe = load_probe(arguments.probe)
     assembler = Assembler()
     tool = next(iter(assembler.tools()), None)
     if arguments.ptx is None:
-        return Check(probe, tool)
-    with Reading() as reading:
+        return CheckResult(probe, tool)
+    with Progress() as reading:
         file = read_kernel_file(arguments.ptx)
-        known = {arch for each in assembler.tools() for arch in architectures(each)}
+        known = {arch for each in assembler.tools() for arch in tool_architectures(each)}
         number = int(re.sub(r"\D", "", arguments.arch)) if arguments.arch else None
-        kernels = wanted_kernels(file, arguments.kernel or (), number, known, reading)
-    with folder(arguments.out) as place:
-        return Check(probe, tool, file, tried(probe, kernels, arguments, place, assembler), arguments.out)
+        kernels = select_kernels(file, arguments.kernel or (), number, known, reading)
+    with work_folder(arguments.out) as place:
+        return CheckResult(
+            probe, tool, file, try_on_kernels(probe, kernels, arguments, place, assembler), arguments.out
+        )
 
 
-def tried(
+def try_on_kernels(
     probe: Probe, kernels: Sequence[FoundKernel], arguments: argparse.Namespace, place: Path, assembler: Assembler
 ) -> list[tuple[KernelCheck, ProcessLog]]:
     """The probe in each kernel. Raises LaunchError where the folders cannot be written."""
     keep = arguments.out is not None
     try:
-        with Reading("checking") as checking:
+        with Progress("checking") as checking:
             return check_kernels(probe, kernels, arguments.arch, place, assembler, keep=keep, progress=checking)
     except OSError as error:
         raise LaunchError(f"--out {place}: {error.filename}: {error.strerror}") from error
 
 
 @contextlib.contextmanager
-def folder(chosen: Path | None) -> Iterator[Path]:
+def work_folder(chosen: Path | None) -> Iterator[Path]:
     """Where kernels are prepared: the folder that was asked for, or one that goes again."""
     if chosen is not None:
         yield chosen

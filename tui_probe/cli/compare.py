@@ -11,23 +11,30 @@ from typing import TYPE_CHECKING
 
 from tui_probe.errors import ChoiceError
 
-from .addresses import named
-from .addresses import opened as open_address
-from .output import inform, put, warn
-from .page import add_schema_option
-from .reading import Reading
-from .sizes import cells, fits, rows, speaks_utf8
-from .status import ExitStatus
+from .arguments import address_of, open_address
+from .output import (
+    ExitStatus,
+    Progress,
+    check_drawing_size,
+    height_option,
+    inform,
+    put,
+    speaks_utf8,
+    warn,
+    width_option,
+)
+from .show import add_schema_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tui_probe.pages.comparison import Comparison
-    from tui_probe.probekit.kind import Source
-    from tui_probe.trace.address import Address
+    from tui_probe.probekit.page_kinds import ViewSource
+    from tui_probe.trace.locate import Address
     from tui_probe.trace.model import Trace
 
-    Sides = tuple[Source, Source] | tuple[Trace, Trace]
+if TYPE_CHECKING:
+    Sides = tuple[ViewSource, ViewSource] | tuple[Trace, Trace]
 
 FORMATS = ("table", "json", "csv", "md")
 
@@ -54,10 +61,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--view", metavar="VIEW", help="a drawing of both side by side (timeline, ...) instead of figures"
     )
-    parser.add_argument("--height", type=rows, metavar="N", default=24, help="lines of a drawing; default %(default)s")
+    parser.add_argument(
+        "--height", type=height_option, metavar="N", default=24, help="lines of a drawing; default %(default)s"
+    )
     parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
-    parser.add_argument("--width", type=cells, metavar="N", help="width of tables; default: the terminal's, or 120")
+    parser.add_argument(
+        "--width", type=width_option, metavar="N", help="width of tables; default: the terminal's, or 120"
+    )
     add_schema_option(parser)
 
 
@@ -66,24 +77,24 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.view is not None and arguments.view not in drawings():
         warn(f"error: argument --view: there is no drawing {arguments.view!r}; there are {', '.join(drawings())}")
         return ExitStatus.USAGE
-    sides = opened(arguments.before, arguments.after)
+    sides = open_sides(arguments.before, arguments.after)
     if arguments.view is not None and arguments.fail_if_worse is None:
-        return write(drawn(sides, arguments))
-    comparison = compared(sides)
+        return write(drawing_lines(sides, arguments))
+    comparison = comparison_of(sides)
     if arguments.figures is not None:
         comparison.keep(arguments.figures.split(","))
-    put(drawn(sides, arguments) if arguments.view is not None else written(comparison, arguments))
+    put(drawing_lines(sides, arguments) if arguments.view is not None else comparison_lines(comparison, arguments))
     if not comparison.pairs:
         warn("error: there is nothing to compare: no kernel is in both")
         return ExitStatus.FAILED
-    return ExitStatus.OK if arguments.fail_if_worse is None else judged(comparison, arguments.fail_if_worse)
+    return ExitStatus.OK if arguments.fail_if_worse is None else report_regressions(comparison, arguments.fail_if_worse)
 
 
 def drawings() -> tuple[str, ...]:
     """The views that are put side by side."""
-    from tui_probe.pages import beside
+    from tui_probe.pages import paired_drawings
 
-    return beside.drawn()
+    return paired_drawings.drawn()
 
 
 def write(lines: Iterator[str]) -> int:
@@ -92,7 +103,7 @@ def write(lines: Iterator[str]) -> int:
     return ExitStatus.OK
 
 
-def judged(comparison: Comparison, limit: float) -> int:
+def report_regressions(comparison: Comparison, limit: float) -> int:
     """Say what is worse by more than ``limit``, a share, and what could not be told; the exit status."""
     unknown = [change for change in comparison.rows if change.change is None and not change.before.of_probe]
     for change in unknown:
@@ -122,9 +133,9 @@ def percent(word: str) -> float:
     return number / 100
 
 
-def opened(before: str, after: str) -> Sides:
+def open_sides(before: str, after: str) -> Sides:
     """Both sides: two traces, or a kernel of each. Raises ChoiceError for a trace against a kernel."""
-    first, second = named(before), named(after)
+    first, second = address_of(before), address_of(after)
     one = open_address(first)
     other = one if second.path is None else open_address(second)
     if first.is_whole and second.is_whole:
@@ -134,40 +145,40 @@ def opened(before: str, after: str) -> Sides:
     return source(one, first), source(other, second)
 
 
-def compared(sides: Sides) -> Comparison:
+def comparison_of(sides: Sides) -> Comparison:
     """The figures of both sides."""
-    from tui_probe.pages.comparing import compare_sources, compare_traces
-    from tui_probe.probekit.kind import Source
+    from tui_probe.pages.comparison import compare_sources, compare_traces
+    from tui_probe.probekit.page_kinds import ViewSource
 
-    with Reading() as reading:
+    with Progress() as reading:
         match sides:
-            case (Source() as one, Source() as other):
+            case (ViewSource() as one, ViewSource() as other):
                 return compare_sources(one, other, reading)
             case (one, other):
                 return compare_traces(one, other, reading)
 
 
-def drawn(sides: Sides, arguments: argparse.Namespace) -> Iterator[str]:
+def drawing_lines(sides: Sides, arguments: argparse.Namespace) -> Iterator[str]:
     """A drawing of both sides."""
-    from tui_probe.pages.beside import open_beside
-    from tui_probe.pages.comparison_sides import warning_of
-    from tui_probe.pages.views.output import data_csv, text_lines, view_lines
-    from tui_probe.probekit.kind import Source
+    from tui_probe.pages.comparison_tables import traces_warning
+    from tui_probe.pages.paired_drawings import open_pair
+    from tui_probe.pages.view_output import csv_of_view, text_lines, view_lines
+    from tui_probe.probekit.page_kinds import ViewSource
 
     one, other = sides
-    if not isinstance(one, Source) or not isinstance(other, Source):
+    if not isinstance(one, ViewSource) or not isinstance(other, ViewSource):
         raise ChoiceError("a drawing is of a kernel: name one on both sides, TRACE:KERNEL")
-    _warn_of(warning_of(one.trace, other.trace))
-    with Reading() as reading:
-        view = open_beside(arguments.view, one, other, reading)
+    _warn_of(traces_warning(one.trace, other.trace))
+    with Progress() as reading:
+        view = open_pair(arguments.view, one, other, reading)
     if arguments.format == "csv":
-        return data_csv(view)
+        return csv_of_view(view)
     if arguments.format == "json":
         from tui_probe.draw.printable import dump_json
 
         return iter([dump_json(view.record())])
     width, height = arguments.width or shutil.get_terminal_size((120, 40)).columns, arguments.height
-    fits(width, height)
+    check_drawing_size(width, height)
     return text_lines(view_lines(view, width, height, ascii_only=arguments.ascii or not speaks_utf8(sys.stdout)))
 
 
@@ -177,18 +188,18 @@ def _warn_of(failure: str) -> None:
         warn(f"warning: {failure}")
 
 
-def source(trace: Trace, address: Address) -> Source:
+def source(trace: Trace, address: Address) -> ViewSource:
     """The kernel, or the launch."""
     from tui_probe.pages.views import kind_of
-    from tui_probe.pages.views.choose import choose
+    from tui_probe.probekit.view_target import choose_target
 
-    return choose(trace, kind_of("summary"), address.kernel, address.launch).source
+    return choose_target(trace, kind_of("summary"), address.kernel, address.launch).source
 
 
-def written(comparison: Comparison, arguments: argparse.Namespace) -> Iterator[str]:
+def comparison_lines(comparison: Comparison, arguments: argparse.Namespace) -> Iterator[str]:
     """The lines of the form that was asked for."""
-    from tui_probe.draw.formats import as_json
-    from tui_probe.pages.views.output import data_csv, text_lines, view_lines
+    from tui_probe.draw.table import as_json
+    from tui_probe.pages.view_output import csv_of_view, text_lines, view_lines
 
     if arguments.format != "table" and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
@@ -198,7 +209,7 @@ def written(comparison: Comparison, arguments: argparse.Namespace) -> Iterator[s
         return as_json({"page": "compare", **record}, "figures", figures, arguments.schema)
     if arguments.format == "csv":
         _warn_of(comparison.warning)
-        return data_csv(comparison)
+        return csv_of_view(comparison)
     if arguments.format == "md":
         return comparison.markdown()
     width = arguments.width or max(40, shutil.get_terminal_size((120, 24)).columns)

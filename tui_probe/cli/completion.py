@@ -11,8 +11,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from .output import put
-from .status import ExitStatus
+from .output import ExitStatus, put
 
 if TYPE_CHECKING:
     import argparse
@@ -79,9 +78,9 @@ def _probes() -> Iterable[str]:
 
 
 def _pages() -> Iterable[str]:
-    from tui_probe.pages.registry import pages
+    from tui_probe.pages.page_registry import all_pages
 
-    return [page.name for page in pages()]
+    return [page.name for page in all_pages()]
 
 
 def _topics() -> Iterable[str]:
@@ -91,16 +90,16 @@ def _topics() -> Iterable[str]:
 
 
 def _evaluations() -> Iterable[str]:
-    from tui_probe.evals.registry import names
+    from tui_probe.evals.evaluation import evaluation_names
 
-    return names()
+    return evaluation_names()
 
 
 def _traces() -> Iterable[str]:
     """The newest of the folder where traces are made, and of those looked at lately."""
     from tui_probe.trace.recent import recent_traces
 
-    from .chosen import trace_dir
+    from .arguments import trace_dir
 
     here = Path.cwd()
     for known in recent_traces({trace_dir()}, _NEWEST):

@@ -10,9 +10,8 @@ from tui_probe.draw.units import counted
 from tui_probe.draw.units import size as size_text
 from tui_probe.launcher.control import BUDGETS, NO_LIMIT, ControlPage, find_page
 
-from .chosen import trace_dir
+from .arguments import count, limit, trace_dir
 from .output import put
-from .values import count, limit
 
 if TYPE_CHECKING:
     import argparse

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 
 from tui_probe.launcher.options import RunOptions
 
+from .arguments import default_launches
 from .checks.gpu import driver_items
-from .chosen import default_launches
 from .output import inform, shell_word
 from .profiling import profile
-from .run_arguments import add_probe_options
-from .run_options import probes_of, wants_detail
-from .screen import add_screen_options, wants_screen
+from .run_display import add_screen_options, wants_screen
+from .run_options import add_probe_options, probes_of, wants_detail
 
 if TYPE_CHECKING:
     import argparse

@@ -1,28 +1,222 @@
-"""``tui-probe doctor``: what works on this machine, and what to do where something does not."""
+"""``tui-probe doctor``: checks of this machine, with advice where something is missing."""
 
 from __future__ import annotations
 
+import curses
+import os
+import re
+import shutil
+import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tui_probe import __version__
+from tui_probe.cli.arguments import setting_problems, user_settings
+from tui_probe.cli.output import on_terminal
 from tui_probe.draw.printable import dump_json
+from tui_probe.draw.units import counted, size
+from tui_probe.engine.cache import Cache, CacheUsage, default_cache_directory
+from tui_probe.errors import ProbeError
+from tui_probe.input_limits import parse_json
+from tui_probe.launcher.environment import faulted_kernels, graft_faults_file
+from tui_probe.probe_files.choices import choose_probes
+from tui_probe.verdicts.bandwidth import read_bandwidth
 
-from .checks.cache import cache_items, clear_cache
-from .checks.gpu import counter_items, driver_items, gpu_items
-from .checks.machine_code import machine_code_items
-from .checks.package import hook_items, package_items, simulator_items
-from .checks.preferences import setting_items
-from .checks.terminal import terminal_items
-from .checks.tools import tool_items
-from .output import inform, put
-from .reading import Reading
-from .status import ExitStatus
+from .checks import Item
+from .checks.gpu import counter_items, driver_items, gpu_items, hook_items, package_items, simulator_items, tool_items
+from .output import ExitStatus, Progress, inform, put
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
+    from pathlib import Path
 
-    from .checks import Item
+    from tui_probe.settings import Settings
+
+NO_HOME = "there is no home directory, and XDG_CACHE_HOME is not set"
+WITHOUT_CACHE = "every run prepares its kernels anew; set XDG_CACHE_HOME to a directory of your own"
+
+
+def cache_items() -> list[Item]:
+    """The cache that ``tui-probe run`` uses."""
+    folder = default_cache_directory()
+    if folder is None:
+        return [Item("cache", "warn", NO_HOME, WITHOUT_CACHE)]
+    if not can_write(folder):
+        return [Item("cache", "warn", f"{folder} cannot be written", WITHOUT_CACHE)]
+    cache = Cache(folder)
+    usage = cache.usage()
+    held = f"{usage_text(usage)} of at most {size(cache.limit)}"
+    advice = "to empty it: tui-probe doctor --clear-cache" if usage.entries else ""
+    return [Item("cache", "ok", f"{held}, {folder}", advice)]
+
+
+def can_write(folder: Path) -> bool:
+    """Whether entries can be put there, or the folder be made: its nearest parent that exists decides."""
+    nearest = next(place for place in (folder, *folder.parents) if place.exists())
+    return nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
+
+
+def clear_cache() -> str:
+    """Empty the cache. Returns a line that tells what was removed. Raises ProbeError where that is not possible."""
+    folder = default_cache_directory()
+    if folder is None:
+        return f"nothing to remove: {NO_HOME}"
+    try:
+        removed = Cache(folder).clear()
+    except OSError as error:
+        raise ProbeError(f"{error.filename} cannot be removed: {error.strerror}") from error
+    return f"removed {usage_text(removed)}, from {folder}"
+
+
+def usage_text(usage: CacheUsage) -> str:
+    """``12 entries, 3.4 MB``."""
+    return f"{usage.entries} {'entry' if usage.entries == 1 else 'entries'}, {size(usage.size)}"
+
+
+SASS_ITEM: Final = "machine code"
+_MAX_NAMED: Final = 3
+_OUTCOME: Final = re.compile(r"(?P<driver>[\d.]+)-(?P<arch>sm_\d+)-\w+\.json")
+_NOT_YET: Final = "kernels without PTX: no trial of probes in machine code yet; the first run that needs them makes one"
+
+
+def machine_code_items() -> list[Item]:
+    """The newest trial of each driver and architecture, and an item for kernels that are left alone."""
+    folder = default_cache_directory("grafts")
+    trials = [] if folder is None or not folder.is_dir() else list(_trials(folder))
+    return [*(trials or [Item(SASS_ITEM, "ok", _NOT_YET)]), *_faulted_items()]
+
+
+def _trials(folder: Path) -> Iterator[Item]:
+    newest: dict[tuple[str, str], Path] = {}
+    for path in sorted(folder.glob("*.json"), key=lambda each: each.stat().st_mtime):
+        if match := _OUTCOME.fullmatch(path.name):
+            newest[match["driver"], match["arch"]] = path
+    for (driver, arch), path in sorted(newest.items()):
+        outcome, words, instructions, records, blocks = _read_trial(path)
+        where, again = f"on {arch}, driver {driver}", f"to try again, remove {path}"
+        if outcome != "passed":
+            yield Item(SASS_ITEM, "warn", f"not probed {where}: {words or outcome}", again)
+        elif instructions != "passed":
+            yield Item(SASS_ITEM, "warn", f"probed at entries and exits alone {where}: {instructions}", again)
+        elif records != "passed":
+            yield Item(SASS_ITEM, "warn", f"probed but for records of single accesses {where}: {records}", again)
+        elif blocks != "passed":
+            yield Item(SASS_ITEM, "warn", f"probed but for counts of basic blocks {where}: {blocks}", again)
+        else:
+            yield Item(SASS_ITEM, "ok", f"kernels without PTX can be probed {where}")
+
+
+def _read_trial(path: Path) -> tuple[str, str, str, str, str]:
+    """The outcome, the words of one that failed, how it went at instructions, with records there, and at blocks."""
+    try:
+        told = parse_json(path.read_bytes())
+        later = [str(told.get(name, f"{name} were not tried")) for name in ("instructions", "records", "blocks")]
+        return str(told["outcome"]), str(told.get("words", "")), later[0], later[1], later[2]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return "unreadable", "what the trial found cannot be read", "", "", ""
+
+
+def _faulted_items() -> Iterator[Item]:
+    path = graft_faults_file()
+    names = [] if path is None else faulted_kernels(path)
+    if names:
+        named = ", ".join(names[:_MAX_NAMED]) + (", ..." if len(names) > _MAX_NAMED else "")
+        found = f"{counted(len(names), 'kernel')} left alone since a GPU context failed: {named}"
+        yield Item(SASS_ITEM, "warn", found, f"remove lines from {path} to probe them again")
+
+
+SMALL_SIZE = (80, 24)
+
+
+def terminal_items() -> list[Item]:
+    if not on_terminal():
+        return [Item("terminal", "warn", _obstacle(), "run and open print text reports then")]
+    return [screen_item(), character_item(), *link_items()]
+
+
+def _obstacle() -> str:
+    """Why there can be no screen."""
+    names = ("stdin", "stdout", "stderr")
+    elsewhere = [name for descriptor, name in enumerate(names) if not os.isatty(descriptor)]
+    if elsewhere:
+        *others, last = elsewhere
+        return f"{', '.join(others)} and {last} are no terminals" if others else f"{last} is no terminal"
+    return f"TERM={os.environ.get('TERM', '')!r} cannot place text"
+
+
+def screen_item() -> Item:
+    size = shutil.get_terminal_size()
+    found = f"{os.environ['TERM']}, {size.columns}×{size.lines}, {colours()}"
+    if size.columns < SMALL_SIZE[0] or size.lines < SMALL_SIZE[1]:
+        return Item("terminal", "warn", found, f"the screen is made for {SMALL_SIZE[0]}×{SMALL_SIZE[1]} and more")
+    return Item("terminal", "ok", found)
+
+
+def colours() -> str:
+    """How many colours the terminal says it has."""
+    if os.environ.get("NO_COLOR"):
+        return "no colours (NO_COLOR is set)"
+    if os.environ.get("COLORTERM") in ("truecolor", "24bit"):
+        return "16 million colours"
+    try:
+        curses.setupterm(fd=1)
+    except curses.error:
+        return "colours unknown"
+    return f"{max(curses.tigetnum('colors'), 0)} colours"
+
+
+def character_item() -> Item:
+    stdout = sys.__stdout__  # under a screen ``sys.stdout`` is no file
+    encoding = (stdout.encoding if stdout else None) or "ascii"
+    if "utf" in encoding.lower():
+        return Item("characters", "ok", encoding)
+    return Item("characters", "warn", encoding, "drawn with ASCII only; set LANG=C.UTF-8 for finer charts")
+
+
+def link_items() -> list[Item]:
+    """What stands between the program and the eyes."""
+    items = []
+    if os.environ.get("SSH_CONNECTION"):
+        advice = "on a slow link: --low-bandwidth, and compression (ssh -C)"
+        items.append(Item("link", "ok", "SSH: no animation, no mouse", advice))
+    if os.environ.get("TMUX"):
+        advice = "set -g default-terminal tmux-256color for all colours; set -g set-clipboard on for copying"
+        items.append(Item("tmux", "ok", "inside tmux", advice))
+    return items
+
+
+def setting_items() -> list[Item]:
+    """The file, and an item for each thing in it that is not used, or that a command will fail with."""
+    settings = user_settings()
+    items = [
+        Item("settings", "warn", problem, "not used; tui-probe help settings lists them all")
+        for problem in setting_problems()
+    ]
+    items += [
+        Item("settings", "warn", f"{settings.path}: {problem}", "mend it: commands that need it fail")
+        for problem in _unusable_values(settings)
+    ]
+    if not items:
+        return [Item("settings", "ok", f"{settings.path}{'' if settings.found else ' (there is none: not needed)'}")]
+    return items
+
+
+def _unusable_values(settings: Settings) -> Iterator[str]:
+    """What settings name, where there is no such thing."""
+    if settings.probe:
+        try:
+            choose_probes([settings.probe])
+        except ProbeError as error:
+            yield f"probe: {error}"
+    if settings.bandwidth:
+        try:
+            read_bandwidth(settings.bandwidth)
+        except ProbeError as error:
+            yield f"bandwidth: {error}"
+    if settings.trace_dir and settings.trace_dir.exists() and not settings.trace_dir.is_dir():
+        yield f"trace_dir: {settings.trace_dir} is no folder"
+
 
 CHECKS = (
     driver_items,
@@ -51,16 +245,16 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.clear_cache:
         inform(clear_cache())
         return ExitStatus.OK
-    items = found()
+    items = check_machine()
     works = can_profile(items)
     put(as_json(items, works) if arguments.format == "json" else as_table(items, works))
     return ExitStatus.OK if works else ExitStatus.NO_DRIVER
 
 
-def found() -> list[Item]:
+def check_machine() -> list[Item]:
     """What all checks find; takes seconds, since some start a process."""
     items: list[Item] = []
-    with Reading("checking") as reading:
+    with Progress("checking") as reading:
         for number, check in enumerate(CHECKS):
             reading(number / len(CHECKS))
             items += check()

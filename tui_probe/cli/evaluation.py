@@ -1,25 +1,127 @@
-"""``tui-probe eval``: evaluations of traces, and how to collect them."""
+"""``tui-probe eval``: evaluations of traces, their answers as text, data or pictures."""
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tui_probe.draw.printable import dump_json
 from tui_probe.errors import UsageError
 
-from .evaluation_output import write_answer
-from .output import put
-from .reading import Reading
-from .screen import add_screen_options, show, wants_screen
-from .sizes import cells, jobs, rows, speaks_utf8, table_width
-from .status import ExitStatus
+from .output import (
+    ExitStatus,
+    Progress,
+    check_drawing_size,
+    drawing_size,
+    height_option,
+    jobs_option,
+    put,
+    put_coloured,
+    speaks_utf8,
+    table_width,
+    warn,
+    width_option,
+)
+from .run_display import add_screen_options, show, wants_screen
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import TypeVar
 
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import Drawing
+    from tui_probe.evals.answer import Answer
     from tui_probe.evals.evaluation import Evaluation
+
+if TYPE_CHECKING:
+    Named = TypeVar("Named")
+
+
+def write_answer(answer: Answer, arguments: argparse.Namespace) -> int:
+    """Write it in the form that was asked for; returns the exit status."""
+    if arguments.figure and arguments.table:
+        raise UsageError("--figure and --table name one thing each: leave out one of them")
+    figure = None if arguments.figure is None else _named(answer.drawings, arguments.figure, "figure", answer)
+    table = None if arguments.table is None else _named(answer.tables, arguments.table, "table", answer)
+    if arguments.png or arguments.svg:
+        return _write_pictures(answer, arguments)
+    if arguments.json:
+        one = figure.record() if figure is not None else None if table is None else table.records()
+        return _write_data([dump_json(answer.to_dict() if one is None else one, indent=1)])
+    if arguments.csv:
+        from tui_probe.draw.table import csv_lines
+
+        chosen = table or next(iter(answer.tables.values()))
+        return _write_data(csv_lines(figure.cells()) if figure is not None else chosen.csv())
+    if table is not None:
+        return _write_text([((line, ""),) for line in table.lines(table_width(arguments))], arguments)
+    return _write_text(_figure_lines(figure, arguments) if figure else _document_lines(answer, arguments), arguments)
+
+
+def _named(things: Mapping[str, Named], name: str, what: str, answer: Answer) -> Named:
+    if name not in things:
+        there = ", ".join(things) or "none"
+        raise UsageError(f"{answer.name} has no {what} {name!r}: there are {there}")
+    return things[name]
+
+
+def _write_data(lines: Iterable[str]) -> int:
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
+    put(lines)
+    return ExitStatus.OK
+
+
+def _plain(arguments: argparse.Namespace) -> bool:
+    return bool(arguments.ascii or not speaks_utf8(sys.stdout))
+
+
+def _document_lines(answer: Answer, arguments: argparse.Namespace) -> list[Line]:
+    from tui_probe.evals.answer import AnswerDocument
+
+    return list(AnswerDocument(answer, ascii_only=_plain(arguments)).lines(table_width(arguments)))
+
+
+def _figure_lines(figure: Drawing, arguments: argparse.Namespace, *, plain: bool | None = None) -> list[Line]:
+    columns, height = drawing_size(arguments)
+    check_drawing_size(columns, height)
+    work = figure.prepare(columns, height)
+    if work is not None:
+        work()
+    return figure.draw(columns, height, ascii_only=_plain(arguments) if plain is None else plain)
+
+
+def _write_text(lines: list[Line], arguments: argparse.Namespace) -> int:
+    put_coloured(lines, ascii_only=_plain(arguments))
+    return ExitStatus.OK
+
+
+def _write_pictures(answer: Answer, arguments: argparse.Namespace) -> int:
+    """The figure that was named, else all: FILE where there is one, FILE-NAME where there are several."""
+    from tui_probe.draw.picture import write_png, write_svg
+
+    path: Path = arguments.png or arguments.svg
+    chosen: dict[str, Any] = dict(answer.drawings)
+    if arguments.figure is not None:
+        chosen = {arguments.figure: answer.drawings[arguments.figure]}
+    for name, figure in chosen.items():
+        file = path if len(chosen) == 1 else path.with_stem(f"{path.stem}-{name}")
+        columns = drawing_size(arguments)[0]
+        lines = _figure_lines(figure, arguments, plain=bool(arguments.ascii))
+        try:
+            if arguments.png:
+                write_png(file, figure, lines, columns)
+            else:
+                write_svg(file, lines, columns, figure.title)
+        except OSError as error:
+            warn(f"error: {file}: {error.strerror}: name a file that can be written")
+            return ExitStatus.FAILED
+        put(str(file))
+    return ExitStatus.OK
+
 
 NAME = 14
 
@@ -45,7 +147,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--python", default=sys.executable, metavar="PATH", help="the interpreter for programs; default this one"
     )
     collected.add_argument(
-        "--jobs", type=jobs, default=1, metavar="N",
+        "--jobs", type=jobs_option, default=1, metavar="N",
         help="collect N runs at a time; with more than 1 times are those of a machine that is shared",
     )  # fmt: skip
     collected.add_argument("--sim", action="store_true", help="use the simulated GPU, with small sizes")
@@ -56,14 +158,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--svg", type=Path, metavar="FILE", help="write figures as drawn text")
     parser.add_argument("--table", metavar="NAME", help="one table alone")
     parser.add_argument("--figure", metavar="NAME", help="one figure alone")
-    parser.add_argument("--width", type=cells, metavar="W", help="columns; default: the terminal's, or 120")
-    parser.add_argument("--height", type=rows, metavar="H", help="lines of a figure; default 40")
+    parser.add_argument("--width", type=width_option, metavar="W", help="columns; default: the terminal's, or 120")
+    parser.add_argument("--height", type=height_option, metavar="H", help="lines of a figure; default 40")
     add_screen_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """List, explain, collect, answer."""
-    from tui_probe.evals.registry import evaluation_named
+    from tui_probe.evals.evaluation import evaluation_named
 
     if arguments.name is None:
         return _written(_list(), arguments)
@@ -72,11 +174,11 @@ def run(arguments: argparse.Namespace) -> int:
         return _written(_explained(evaluation, arguments), arguments)
     words, failed = list(arguments.trace), False
     if arguments.run:
-        from .evaluation_run import collect, files_named
+        from .evaluation_run import collect, files_from_arguments
 
         folder = arguments.out or Path("evals", evaluation.name)
         failed = not collect(evaluation, folder, arguments)
-        words = [str(folder), *map(str, files_named(arguments))]
+        words = [str(folder), *map(str, files_from_arguments(arguments))]
     elif arguments.out is not None or arguments.only:
         raise UsageError("--out and --only say what to collect, and where: they go with --run")
     status = _answer(evaluation, words, arguments)
@@ -84,20 +186,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _answer(evaluation: Evaluation, words: list[str], arguments: argparse.Namespace) -> int:
-    from tui_probe.evals.document import pages_of
-    from tui_probe.evals.opening import evaluate
+    from tui_probe.evals.answer import answer_pages
+    from tui_probe.evals.evaluation import evaluate
 
-    with Reading() as reading:
+    with Progress() as reading:
         answer = evaluate(evaluation.name, words, reading)
     chosen = (arguments.json, arguments.csv, arguments.png, arguments.svg, arguments.figure, arguments.table)
     if not any(chosen) and wants_screen(arguments):
-        return show(arguments, imported=pages_of(answer))
+        return show(arguments, imported=answer_pages(answer))
     return write_answer(answer, arguments)
 
 
 def _list() -> Iterator[str]:
     """A line for each."""
-    from tui_probe.evals.registry import evaluations
+    from tui_probe.evals.evaluation import evaluations
 
     yield from (f"{each.name:<{NAME}}{each.question}" for each in evaluations())
     yield ""
@@ -109,9 +211,9 @@ def _explained(evaluation: Evaluation, arguments: argparse.Namespace) -> Iterato
     from tui_probe.draw.spans import wrap
     from tui_probe.evals.evaluation import Setting
 
-    from .evaluation_run import command_of, files_named
+    from .evaluation_run import command_of, files_from_arguments
 
-    setting = Setting(simulated=arguments.sim, files=files_named(arguments))
+    setting = Setting(simulated=arguments.sim, files=files_from_arguments(arguments))
     width = table_width(arguments)
     for paragraph in (f"{evaluation.name}: {evaluation.question}", *evaluation.reading):
         yield from wrap(paragraph, width)

@@ -1,4 +1,4 @@
-"""Collecting the traces of an evaluation: each run through ``tui-probe run``, in a process of its own."""
+"""Collection of an evaluation's traces: each run through ``tui-probe run``, in its own process."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING
 
 from tui_probe.draw.units import elapsed
 from tui_probe.errors import UsageError
-from tui_probe.evals.collected import Collected, is_finished, read_collected, write_collected
-from tui_probe.evals.evaluation import PROGRAMS, PYTHON, Setting
-from tui_probe.evals.opening import PROGRAMS as PROGRAM_FOLDER
-from tui_probe.evals.registry import FOLDER
+from tui_probe.evals.evaluation import FOLDER, PROGRAMS_PLACEHOLDER, PYTHON_PLACEHOLDER, Setting
+from tui_probe.evals.evaluation import PROGRAMS_FOLDER as PROGRAM_FOLDER
+from tui_probe.evals.inputs import CollectedRun, is_finished, read_collected, write_collected
 from tui_probe.launcher.driver import find_driver
 from tui_probe.trace.locate import traces_in
 from tui_probe.trace.recent import exit_counts
@@ -37,15 +36,15 @@ PARTIAL = ".collecting"
 def collect(evaluation: Evaluation, folder: Path, arguments: argparse.Namespace) -> bool:
     """Collect what is not there yet; returns whether nothing went wrong. What needs something else is left out."""
     driver = find_driver(None, arguments.sim, os.environ)
-    setting = Setting(simulated=driver.simulated, files=files_named(arguments))
-    wanted = chosen(evaluation.collect(setting), arguments.only)
+    setting = Setting(simulated=driver.simulated, files=files_from_arguments(arguments))
+    wanted = selected_collections(evaluation.collect(setting), arguments.only)
     folder.mkdir(parents=True, exist_ok=True)
-    work = _Collecting(folder, setting, arguments, [each.name for each in wanted])
+    work = _CollectionRuns(folder, setting, arguments, [each.name for each in wanted])
     with ThreadPoolExecutor(arguments.jobs) as pool:
         return all(list(pool.map(work.one, range(1, len(wanted) + 1), wanted)))
 
 
-class _Collecting:
+class _CollectionRuns:
     """The runs of one evaluation, any number at a time. What became of each is on the disk before the next begins."""
 
     def __init__(self, folder: Path, setting: Setting, arguments: argparse.Namespace, names: list[str]) -> None:
@@ -60,7 +59,7 @@ class _Collecting:
         if is_finished(self._folder, self._runs.get(collection.name), command):
             inform(f"{which}: collected before")
             return True
-        lacking = lacks(collection, self._setting, self._arguments.python)
+        lacking = missing_requirement(collection, self._setting, self._arguments.python)
         inform(f"{which}: {lacking or command}")
         began = time.monotonic()
         problem = lacking or run_one(collection, self._folder, self._arguments)
@@ -68,16 +67,16 @@ class _Collecting:
             inform(f"{which}: {problem or 'collected'}, {elapsed(time.monotonic() - began)}")
         kept = None if problem else collection.kept_as
         with self._lock:
-            self._runs[collection.name] = Collected(collection.name, command, problem, kept)
+            self._runs[collection.name] = CollectedRun(collection.name, command, problem, kept)
             write_collected(self._folder, dict(sorted(self._runs.items(), key=self._place)))
         return problem is None or lacking is not None
 
-    def _place(self, run: tuple[str, Collected]) -> int:
+    def _place(self, run: tuple[str, CollectedRun]) -> int:
         """Where a run comes in the record: as in the evaluation, whichever ended first; others before."""
         return self._names.index(run[0]) if run[0] in self._names else -1
 
 
-def chosen(collections: list[Collection], only: list[str] | None) -> list[Collection]:
+def selected_collections(collections: list[Collection], only: list[str] | None) -> list[Collection]:
     """Those that are asked for. UsageError for a name that there is not."""
     names = [each.name for each in collections]
     unknown = [name for name in only or () if name not in names]
@@ -86,7 +85,7 @@ def chosen(collections: list[Collection], only: list[str] | None) -> list[Collec
     return [each for each in collections if not only or each.name in only]
 
 
-def files_named(arguments: argparse.Namespace) -> tuple[Path, ...]:
+def files_from_arguments(arguments: argparse.Namespace) -> tuple[Path, ...]:
     """Files on the command line, such as a study, or by name one that comes with the evaluation.
 
     UsageError for a trace, since traces are what is collected.
@@ -108,7 +107,10 @@ def own_files(folder: Path) -> set[str]:
 
 def argv_of(collection: Collection, python: str) -> list[str]:
     """The program and its arguments."""
-    return [word.replace(PYTHON, python).replace(PROGRAMS, str(PROGRAM_FOLDER)) for word in collection.argv]
+    return [
+        word.replace(PYTHON_PLACEHOLDER, python).replace(PROGRAMS_PLACEHOLDER, str(PROGRAM_FOLDER))
+        for word in collection.argv
+    ]
 
 
 def command_of(collection: Collection, arguments: argparse.Namespace) -> str:
@@ -119,7 +121,7 @@ def command_of(collection: Collection, arguments: argparse.Namespace) -> str:
     )
 
 
-def lacks(collection: Collection, setting: Setting, python: str) -> str | None:
+def missing_requirement(collection: Collection, setting: Setting, python: str) -> str | None:
     """What the run needs and is not there, in words."""
     if collection.gpu and setting.simulated:
         return "left out: it says nothing on the simulated GPU"
@@ -153,7 +155,7 @@ def run_one(collection: Collection, folder: Path, arguments: argparse.Namespace)
         ).returncode
     if status:
         return f"failed with exit status {status}: see {log}"
-    kept = log if collection.keeps == "output" else left_in(partial, collection)
+    kept = log if collection.keeps == "output" else collected_output(partial, collection)
     if kept is None:
         return f"left no {'table of ncu' if collection.keeps == 'ncu' else 'trace'}: see {log}"
     target = folder / collection.kept_as
@@ -163,7 +165,7 @@ def run_one(collection: Collection, folder: Path, arguments: argparse.Namespace)
     return None
 
 
-def left_in(partial: Path, collection: Collection) -> Path | None:
+def collected_output(partial: Path, collection: Collection) -> Path | None:
     """What a run has left that is to be kept."""
     if not partial.is_dir():
         return None

@@ -5,10 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from .addresses import named, opened
-from .output import put
-from .sizes import cells, speaks_utf8, table_width
-from .status import ExitStatus
+from .arguments import address_of, open_address
+from .output import ExitStatus, put, speaks_utf8, table_width, width_option
 
 if TYPE_CHECKING:
     import argparse
@@ -17,14 +15,14 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The trace, and how wide the text may be."""
     parser.add_argument("trace", nargs="?", default="", metavar="TRACE", help="a trace; default the newest")
-    parser.add_argument("--width", type=cells, metavar="W", help="columns; default: the terminal's, or 100")
+    parser.add_argument("--width", type=width_option, metavar="W", help="columns; default: the terminal's, or 100")
     parser.add_argument("--ascii", action="store_true", help="write ASCII characters only")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the walk to stdout."""
-    from tui_probe.pages.tour import tour_lines
+    from tui_probe.pages.views.explain import walk_lines
 
     plain = arguments.ascii or not speaks_utf8(sys.stdout)
-    put(tour_lines(opened(named(arguments.trace)), table_width(arguments)), ascii_only=plain)
+    put(walk_lines(open_address(address_of(arguments.trace)), table_width(arguments)), ascii_only=plain)
     return ExitStatus.OK

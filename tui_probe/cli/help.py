@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from tui_probe.draw.spans import pad, to_ascii
 from tui_probe.errors import HelpError
-from tui_probe.help import glossary, topics
-from tui_probe.ui.help_pages import page_of
+from tui_probe.help import document, topics
+from tui_probe.ui.help_text import help_page
 
 from .commands import COMMANDS
-from .output import complain, on_terminal, put
-from .status import ExitStatus
+from .output import ExitStatus, complain, on_terminal, put
 
 if TYPE_CHECKING:
     import argparse
@@ -37,8 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.term and arguments.topic != GLOSSARY:
         arguments.refuse(f"only the {GLOSSARY} has words: tui-probe help {GLOSSARY} {' '.join(arguments.term)}")
     try:
-        page = page_of(arguments.topic)
-        page = glossary.entry(page, " ".join(arguments.term)) if arguments.term else page
+        page = help_page(arguments.topic)
+        page = document.glossary_entry(page, " ".join(arguments.term)) if arguments.term else page
     except HelpError as error:
         complain(f"{error}{'' if arguments.term else _a_command(arguments.topic)}")
         if not arguments.term:
@@ -75,10 +74,10 @@ def draw(page: str) -> str:
     """The page for the terminal, with its colours."""
     from rich.console import Console
 
-    from tui_probe.help.drawing import WIDEST, Page
+    from tui_probe.help.drawing import WIDEST, HelpPage
 
     console = Console(legacy_windows=False)
     console.width = min(console.width, WIDEST)
     with console.capture() as captured:
-        console.print(Page(page, hyperlinks=False))
+        console.print(HelpPage(page, hyperlinks=False))
     return captured.get()

@@ -10,27 +10,24 @@ from typing import TYPE_CHECKING
 
 from tui_probe.errors import LaunchError, NoDriverError, ProbeError
 from tui_probe.launcher.driver import find_driver
-from tui_probe.launcher.options import RunOptions
-from tui_probe.launcher.own_command import why_not_itself
+from tui_probe.launcher.options import RunOptions, why_not_itself
 from tui_probe.launcher.signals import tidy_end
-from tui_probe.pages.run_verdict import Verdicts
-from tui_probe.probe_files.catalogue import known_probes
-from tui_probe.probe_files.choices import choose
-from tui_probe.probe_files.folders import DEFAULT
+from tui_probe.pages.trace_list import VerdictCache
+from tui_probe.probe_files.choices import choose_probes, known_probes
+from tui_probe.probe_files.folders import DEFAULT_PROBE
 from tui_probe.trace.recent import RecentTraces, remember
 
 from . import open as open_command
-from .chosen import chosen_settings, default_launches, trace_dir
+from .arguments import default_launches, launches, trace_dir, user_settings
 from .demo import example
-from .held import HeldRuns
-from .screen import add_screen_options, appearance_of, show, show_session, wants_screen
-from .values import launches
+from .profiling import BackgroundRuns
+from .run_display import add_screen_options, appearance_of, show, show_session, wants_screen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tui_probe.pages.run_verdict import RunVerdict
-    from tui_probe.ui.home import Form, Home
+    from tui_probe.pages.trace_list import RunVerdict
+    from tui_probe.ui.requests import HomeSources, StartForm
 
     from .checks import Item
 
@@ -47,43 +44,43 @@ def run(arguments: argparse.Namespace) -> int:
     """Home, a trace or a run, and home again, until the user quits there. Raises LaunchError without a terminal."""
     if not wants_screen(arguments):
         raise LaunchError("the home screen needs a terminal; without one: tui-probe list, run, report, show")
-    from tui_probe.ui.home import Form, Home
+    from tui_probe.ui.requests import HomeSources, StartForm
 
     arguments.again_asked, arguments.from_home = None, True
-    form = Form(probe=chosen_settings().probe or DEFAULT)
+    form = StartForm(probe=user_settings().probe or DEFAULT_PROBE)
     recent = RecentTraces(dict.fromkeys([trace_dir(), Path("trace")]), LISTED)
-    home = Home(recent, verdict_reader(), findings, known_probes, form)
+    home = HomeSources(recent, verdict_reader(), findings, known_probes, form)
     with tidy_end():
-        runs = HeldRuns()
+        runs = BackgroundRuns()
         status = rounds(arguments, home, runs)
         runs.end(received=status - 128 if status > 128 else 0)
     return status
 
 
-def rounds(arguments: argparse.Namespace, home: Home, runs: HeldRuns) -> int:
+def rounds(arguments: argparse.Namespace, home: HomeSources, runs: BackgroundRuns) -> int:
     """Show home and what is chosen there in turn. Returns what the last screen returned."""
-    from tui_probe.ui.feed import Session
-    from tui_probe.ui.home import Open, OpenPath, Start
+    from tui_probe.ui.live.feed import Session
+    from tui_probe.ui.requests import OpenPath, OpenTrace, StartProgram
 
     appearance = appearance_of(arguments)
     while True:
         status = show_session(Session(home=home), appearance)
         if status or home.choice is None:
             return status
-        if isinstance(home.choice, Open):
+        if isinstance(home.choice, OpenTrace):
             trace = home.choice.trace
             remember(trace)
             status = show(arguments, target=runs.target_of(trace), traces=(trace,))
         elif isinstance(home.choice, OpenPath):
             status = open_path(arguments, home, home.choice.name)
         else:
-            form = home.form if isinstance(home.choice, Start) else form_of_demo(home.form)
+            form = home.form if isinstance(home.choice, StartProgram) else form_of_demo(home.form)
             status = start(arguments, home, form, runs)
         if status == CRASHED or status > 128 or arguments.again_asked is not None:
             return status
 
 
-def open_path(arguments: argparse.Namespace, home: Home, name: str) -> int:
+def open_path(arguments: argparse.Namespace, home: HomeSources, name: str) -> int:
     """Look at what was named at home, as ``tui-probe open`` does; what is wrong with it is said at home."""
     parser = argparse.ArgumentParser()
     open_command.add_arguments(parser)
@@ -106,25 +103,25 @@ def plain_path(typed: str) -> str:
     return os.path.expanduser(words)  # noqa: PTH111 - never raises
 
 
-def form_of_demo(form: Form) -> Form:
+def form_of_demo(form: StartForm) -> StartForm:
     """A form that stands for the bundled example, with the probe and the GPU of this one."""
-    from tui_probe.ui.home import Form
+    from tui_probe.ui.requests import StartForm
 
-    return Form(shlex.join(example(slow=True)), probe=form.probe, simulated=form.simulated)
+    return StartForm(shlex.join(example(slow=True)), probe=form.probe, simulated=form.simulated)
 
 
-def start(arguments: argparse.Namespace, home: Home, form: Form, runs: HeldRuns) -> int:
+def start(arguments: argparse.Namespace, home: HomeSources, form: StartForm, runs: BackgroundRuns) -> int:
     """Start what a form says under the live screen; what is wrong with it is said at home."""
     try:
         options = options_of(form)
-        target = runs.start(options, choose(options.probes, options.sample or ""))
+        target = runs.start(options, choose_probes(options.probes, options.sample or ""))
     except (ProbeError, ValueError, argparse.ArgumentTypeError) as error:
         home.notice = str(error)
         return 0
     return show(arguments, target=target)
 
 
-def options_of(form: Form) -> RunOptions:
+def options_of(form: StartForm) -> RunOptions:
     """The options of ``run`` that a form stands for. ValueError and ArgumentTypeError say what cannot be read."""
     try:
         command = shlex.split(form.command)
@@ -142,7 +139,7 @@ def options_of(form: Form) -> RunOptions:
         excluded=form.excluded or None,
         launches=launches(form.launches) if form.launches else default_launches(every=form.benchmark),
         benchmark=form.benchmark,
-        detail=bool(chosen_settings().detail),
+        detail=bool(user_settings().detail),
         simulated=has_no_driver() if form.simulated is None else form.simulated,
     )
 
@@ -158,7 +155,7 @@ def has_no_driver() -> bool:
 
 def verdict_reader() -> Callable[[Path], RunVerdict]:
     """What a run found, kept for another time as soon as it is known."""
-    verdicts = Verdicts()
+    verdicts = VerdictCache()
 
     def verdict(trace: Path) -> RunVerdict:
         found = verdicts.of(trace)

@@ -1,8 +1,8 @@
-"""``tui-probe import``: files of Nsight Compute and Nsight Systems, as text, JSON, CSV or Markdown."""
+"""``tui-probe import``: files of Nsight Compute, Nsight Systems and Chrome traces, as text, JSON, CSV or Markdown."""
 
 from __future__ import annotations
 
-import importlib
+import argparse
 import io
 import shutil
 import sys
@@ -10,20 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.errors import UsageError
-from tui_probe.pages.choices import FORMATS
-from tui_probe.trace.address import parse_address
+from tui_probe.nsight.analysis.critical import ELEMENT_BYTES, ExpectedTensor
+from tui_probe.nsight.pages.explanations import NCU_PAGES, NSYS_PAGES
+from tui_probe.probekit.page_kinds import FORMATS
+from tui_probe.trace.locate import parse_address
 
-from .addresses import opened_in_part
-from .output import put
-from .reading import Reading
-from .sizes import NARROWEST, cells, speaks_utf8
-from .status import ExitStatus
+from .arguments import open_addressed_kernels
+from .output import NARROWEST, ExitStatus, Progress, put, speaks_utf8, width_option
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from tui_probe.cli.commands import Command
+    from tui_probe.nsight.analysis.launch_selection import IterationPlan
+    from tui_probe.nsight.pages.nsys_profile import NsysSources
     from tui_probe.trace.model import Trace
 
 TOOLS: Final = {
@@ -38,14 +37,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     tools = parser.add_subparsers(dest="tool", metavar="TOOL", required=True, title="tools")
     for name, text in TOOLS.items():
         tool = tools.add_parser(name, help=text, description=text, allow_abbrev=False)
-        module = command(name)
-        module.add_arguments(tool)
+        add_tool_arguments, _ = _functions(name)
+        add_tool_arguments(tool)
         tool.set_defaults(refuse=tool.error)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page that was asked for."""
-    return command(arguments.tool).run(arguments)
+    _, import_files = _functions(arguments.tool)
+    return import_files(arguments)
 
 
 def with_tool(words: Sequence[str]) -> list[str]:
@@ -60,7 +60,7 @@ def with_tool(words: Sequence[str]) -> list[str]:
     file = next((Path(word) for word in words if Path(word).is_file()), None)
     if file is None:
         return [*words]
-    from tui_probe.nsight.importers.which_tool import tool_of
+    from tui_probe.nsight.importers.input_file import tool_of
 
     tool = tool_of(file)
     if tool is None:
@@ -68,10 +68,9 @@ def with_tool(words: Sequence[str]) -> list[str]:
     return [tool, *words]
 
 
-def command(tool: str) -> Command:
-    name = "nsys" if tool == "chrome" else tool  # both have timelines
-    module: Command = importlib.import_module(f"tui_probe.cli.import_{name}")
-    return module
+def _functions(tool: str) -> tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]]:
+    """Return what adds the arguments of a tool, and what imports its files; Chrome traces have timelines, too."""
+    return (add_ncu_arguments, import_ncu) if tool == "ncu" else (add_nsys_arguments, import_nsys)
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
@@ -79,13 +78,15 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     shown = parser.add_argument_group("output format")
     shown.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
     shown.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
-    shown.add_argument("--width", type=cells, metavar="N", help="width of tables; default: the terminal's, or 120")
+    shown.add_argument(
+        "--width", type=width_option, metavar="N", help="width of tables; default: the terminal's, or 120"
+    )
     shown.add_argument("--explain", action="store_true", help="explain how to read the page, and what it can answer")
 
 
-def opened(words: Sequence[str]) -> list[Trace]:
+def open_traces(words: Sequence[str]) -> list[Trace]:
     """The traces of these addresses, each with the kernels alone that it names. Raises TraceError, ChoiceError."""
-    return [opened_in_part(parse_address(word)) for word in words]
+    return [open_addressed_kernels(parse_address(word)) for word in words]
 
 
 def write_page(page: Any, arguments: argparse.Namespace) -> int:
@@ -96,15 +97,15 @@ def write_page(page: Any, arguments: argparse.Namespace) -> int:
         page,
         arguments.format,
         width=width_of(arguments),
-        ascii_only=plain(arguments),
+        ascii_only=wants_ascii(arguments),
         explained=arguments.explain,
         whole_commands=not sys.stdout.isatty(),
     )
-    with Reading("writing") as writing:
-        return write_lines(writing.before(counted_off(lines, len(page.rows), writing)), arguments)
+    with Progress("writing") as writing:
+        return write_lines(writing.before(with_progress(lines, len(page.rows), writing)), arguments)
 
 
-def counted_off(lines: Iterable[str], count: int, progress: Callable[[float], None]) -> Iterator[str]:
+def with_progress(lines: Iterable[str], count: int, progress: Callable[[float], None]) -> Iterator[str]:
     """The lines, of which there are about so many."""
     for place, line in enumerate(lines):
         progress(min(1.0, place / max(count, 1)))
@@ -129,6 +130,173 @@ def text_width() -> int:
     return max(NARROWEST, shutil.get_terminal_size((120, 24)).columns)
 
 
-def plain(arguments: argparse.Namespace) -> bool:
+def wants_ascii(arguments: argparse.Namespace) -> bool:
     """Whether to draw in ASCII: on request, or where stdout cannot show more."""
     return bool(arguments.ascii) or (arguments.format == "table" and not speaks_utf8(sys.stdout))
+
+
+def add_ncu_arguments(parser: argparse.ArgumentParser) -> None:
+    """Files, the page, and what is known of the program."""
+    parser.add_argument(
+        "files", nargs="*", type=Path, metavar="FILE", help="CSV files that ncu wrote: details, raw, or summary pages"
+    )
+    parser.add_argument("--page", choices=NCU_PAGES, default="kernels", help="what to show; default %(default)s")
+    parser.add_argument(
+        "--trace", action="append", default=[], metavar="TRACE[:KERNEL]",
+        help="a trace of the same program with a counting probe, for the pages sectors and critical; may be repeated",
+    )  # fmt: skip
+    add_plan_options(parser)
+    add_tensor_options(parser)
+    add_output_options(parser)
+
+
+def add_plan_options(parser: argparse.ArgumentParser) -> None:
+    """How the program measures."""
+    plan = parser.add_argument_group("which launches count")
+    plan.add_argument(
+        "--warmup", type=count, metavar="W", help="warm-up iterations before the measured ones, which are dropped"
+    )
+    plan.add_argument(
+        "--runs",
+        type=positive,
+        metavar="R",
+        help="measured iterations; without W and R, W + R is found in the launches",
+    )
+    plan.add_argument(
+        "--expect", action="append", default=[], metavar="NAME", help="warn if no kernel with NAME in its name ran"
+    )
+
+
+def add_tensor_options(parser: argparse.ArgumentParser) -> None:
+    """The tensor that a kernel should write."""
+    tensor = parser.add_argument_group("the tensor to compare sectors with")
+    tensor.add_argument("--seq-len", type=positive, metavar="N", help="sequence length")
+    tensor.add_argument("--head-dim", type=positive, metavar="N", help="head dimension")
+    tensor.add_argument("--dtype", choices=ELEMENT_BYTES, default="fp16", help="type; default %(default)s")
+    tensor.add_argument("--heads", type=positive, default=1, metavar="N", help="heads; default %(default)s")
+    tensor.add_argument("--batch", type=positive, default=1, metavar="N", help="batch; default %(default)s")
+
+
+def import_ncu(arguments: argparse.Namespace) -> int:
+    """Write one page of the files and traces."""
+    from tui_probe.nsight.importers.ncu import read_ncu
+    from tui_probe.nsight.pages.opening import NcuSources, ncu_page
+
+    if not arguments.files and not arguments.trace:
+        arguments.refuse("which files? tui-probe import ncu FILE.csv...")
+    plan, tensor = plan_of(arguments), tensor_of(arguments)
+    with Progress() as reading:
+        table = read_ncu(arguments.files, reading) if arguments.files else None
+    sources = NcuSources(table, open_traces(arguments.trace), plan, tensor)
+    return write_page(ncu_page(arguments.page, sources), arguments)
+
+
+def plan_of(arguments: argparse.Namespace) -> IterationPlan:
+    """What the options say of the program."""
+    from tui_probe.nsight.analysis.launch_selection import IterationPlan
+
+    return IterationPlan(arguments.warmup, arguments.runs, tuple(arguments.expect))
+
+
+def tensor_of(arguments: argparse.Namespace) -> ExpectedTensor | None:
+    """The tensor that the options describe, if they do."""
+    if arguments.seq_len is None and arguments.head_dim is None:
+        return None
+    if arguments.seq_len is None or arguments.head_dim is None:
+        arguments.refuse("a tensor has both: give --seq-len and --head-dim")
+    return ExpectedTensor(arguments.seq_len, arguments.head_dim, arguments.dtype, arguments.heads, arguments.batch)
+
+
+def count(word: str) -> int:
+    """A number of iterations."""
+    return _whole_number(word, 0)
+
+
+def positive(word: str) -> int:
+    """A number of at least one."""
+    return _whole_number(word, 1)
+
+
+def _whole_number(word: str, least: int) -> int:
+    number = int(word) if word.isascii() and word.isdigit() and len(word) < 10 else -1
+    if number < least:
+        raise argparse.ArgumentTypeError(f"{word}: a whole number of at least {least} was expected")
+    return number
+
+
+def add_nsys_arguments(parser: argparse.ArgumentParser) -> None:
+    """Files and the page."""
+    parser.add_argument(
+        "files", nargs="+", type=Path, metavar="FILE",
+        help="an sqlite export, CSV files of one nsys stats, or Chrome traces",
+    )  # fmt: skip
+    parser.add_argument("--page", choices=NSYS_PAGES, default="totals", help="what to show; default %(default)s")
+    parser.add_argument(
+        "--search", default="", metavar="TEXT",
+        help="only kernels and ranges with TEXT in their names, and kernels that ran within such a range",
+    )  # fmt: skip
+    parser.add_argument(
+        "--trace", action="append", default=[], metavar="TRACE[:KERNEL]",
+        help="a trace of the same program: the page kernels names its kernels; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--height", type=timeline_height, metavar="N", default=24, help="lines of the timeline; default 24"
+    )
+    add_output_options(parser)
+
+
+def import_nsys(arguments: argparse.Namespace) -> int:
+    """Write one page."""
+    from tui_probe.nsight.importers.nsys import read_nsys
+    from tui_probe.nsight.pages.nsys_pages import gaps_page, kernels_page, ranges_page, sums_page, totals_page
+    from tui_probe.nsight.pages.nsys_profile import NsysSources
+
+    pages = {
+        "totals": totals_page,
+        "kernels": kernels_page,
+        "ranges": ranges_page,
+        "gaps": gaps_page,
+        "sums": sums_page,
+    }
+
+    with Progress() as reading:
+        report = read_nsys(arguments.files, reading)
+    with Progress("projecting ranges") as projecting:
+        sources = NsysSources(report, arguments.search, open_traces(arguments.trace), projecting)
+        if arguments.page == "timeline":
+            return write_timeline(sources, arguments)
+        page = pages[arguments.page](sources)
+    return write_page(page, arguments)
+
+
+def write_timeline(sources: NsysSources, arguments: argparse.Namespace) -> int:
+    """The whole timeline as a picture made of characters, or its lanes as data."""
+    from tui_probe.draw.printable import dump_json
+    from tui_probe.draw.spans import plain as words_of
+    from tui_probe.draw.spans import to_ascii, wrap
+    from tui_probe.draw.table import SCHEMA, SCHEMA_VERSION, csv_lines, fenced
+    from tui_probe.nsight.pages.explanations import EXPLANATIONS
+    from tui_probe.nsight.pages.timeline import StreamTimeline
+
+    drawing = StreamTimeline(sources)
+    if arguments.format == "json":
+        record = {"schema": SCHEMA, "version": SCHEMA_VERSION, **drawing.record()}
+        return write_lines([dump_json(record)], arguments)
+    if arguments.format == "csv":
+        return write_lines(csv_lines(drawing.cells()), arguments)
+    width = width_of(arguments)
+    text = [words_of(line) for line in drawing.draw(width, arguments.height, ascii_only=wants_ascii(arguments))]
+    if arguments.format == "md":
+        text = fenced(text)
+    if arguments.explain:
+        about = ["", *(line for paragraph in EXPLANATIONS["nsys timeline"] for line in wrap(paragraph, width))]
+        text += map(to_ascii, about) if wants_ascii(arguments) else about
+    return write_lines(text, arguments)
+
+
+def timeline_height(word: str) -> int:
+    """A height: room for a lane and an axis."""
+    number = int(word) if word.isascii() and word.isdigit() and len(word) < 5 else 0
+    if number < 6:
+        raise argparse.ArgumentTypeError(f"{word}: a number of at least 6 was expected")
+    return number

@@ -10,18 +10,15 @@ from tui_probe.draw.printable import dump_json
 from tui_probe.errors import TraceError
 from tui_probe.trace.recent import recent_traces
 
-from .chosen import trace_dir
-from .output import put
-from .reading import Reading
-from .status import ExitStatus
-from .text import LEAST_WIDTH, USUAL_WIDTH
-from .values import count
+from .arguments import count, trace_dir
+from .output import ExitStatus, Progress, put
+from .run_display import MIN_WIDTH, USUAL_WIDTH
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from tui_probe.pages.run_verdict import RunVerdict
+    from tui_probe.pages.trace_list import RunVerdict
     from tui_probe.trace.recent import Brief
 
 MOST = 500
@@ -39,18 +36,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """By command, those with the newest runs first."""
-    from tui_probe.pages.trace_list import families, run_lines, run_record
+    from tui_probe.pages.trace_list import run_lines, run_record, runs_by_command
 
     for folder in arguments.folders:
         if not folder.is_dir():
             raise TraceError(f"{folder} is no folder: name one that holds traces")
     folders = arguments.folders or [trace_dir()]
     traces = recent_traces(dict.fromkeys(folders), arguments.most, looked_at=not arguments.folders)
-    groups = families(traces, verdicts_of(traces))
+    groups = runs_by_command(traces, verdicts_of(traces))
     if arguments.format == "json":
         put(dump_json(run_record(groups), indent=1))
     elif groups:
-        put(run_lines(groups, max(LEAST_WIDTH, shutil.get_terminal_size((USUAL_WIDTH, 24)).columns)))
+        put(run_lines(groups, max(MIN_WIDTH, shutil.get_terminal_size((USUAL_WIDTH, 24)).columns)))
     else:
         put("no traces yet: tui-probe run -- COMMAND, or try the example with tui-probe demo")
     return ExitStatus.OK
@@ -58,11 +55,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def verdicts_of(traces: Sequence[Brief]) -> dict[Path, RunVerdict]:
     """What the runs that have ended found; those read until the user interrupts it are kept for another time."""
-    from tui_probe.pages.run_verdict import Verdicts
+    from tui_probe.pages.trace_list import VerdictCache
 
-    verdicts, found = Verdicts(), {}
+    verdicts, found = VerdictCache(), {}
     ended = [each.directory for each in traces if not each.running]
-    with Reading() as reading:
+    with Progress() as reading:
         try:
             for number, directory in enumerate(ended):
                 reading(number / len(ended))

@@ -16,15 +16,14 @@ from tui_probe import __version__
 from tui_probe.draw.printable import printable_lines
 from tui_probe.errors import ImportFileError, NoDriverError, ProbeError, TargetError, TraceError, UsageError
 from tui_probe.launcher.target import SCARCE
-from tui_probe.near import meant
+from tui_probe.suggestions import did_you_mean
 
 from . import completion
 from .commands import COMMANDS, READS_RESULTS
-from .output import complain, discard_output, on_terminal, warn
-from .status import ExitStatus
+from .output import ExitStatus, complain, discard_output, on_terminal, warn
 
 if TYPE_CHECKING:
-    from tui_probe.ui.asked import SameKernel
+    from tui_probe.ui.requests import SameKernel
 
     from .commands import Command
 
@@ -85,7 +84,7 @@ def dispatch(words: list[str], begin: SameKernel | None = None) -> int:
         words = ["import", *with_tool(words[1:])]
     parser, used = parsers(next((word for word in words if word in COMMANDS), None))
     if words and not words[0].startswith("-") and words[0] not in COMMANDS:
-        near = meant(words[0], COMMANDS) or ": there are " + ", ".join(COMMANDS)
+        near = did_you_mean(words[0], COMMANDS) or ": there are " + ", ".join(COMMANDS)
         parser.error(f"there is no command {words[0]}{near}")
     options, unknown = parser.parse_known_args(words)
     if unknown:
@@ -103,9 +102,9 @@ def dispatch(words: list[str], begin: SameKernel | None = None) -> int:
 
 def run_again(options: argparse.Namespace, words: list[str]) -> int:
     """Run what was asked for on the screen of a command; behind that the home screen, if it was on that."""
-    from .screen import words_for_again
+    from .run_display import rerun_command
 
-    status = dispatch(words_for_again(options), options.again_asked.begin)
+    status = dispatch(rerun_command(options), options.again_asked.begin)
     return dispatch(words) if options.command_name == "home" else status
 
 
@@ -131,12 +130,12 @@ def know_probes(folders: list[str]) -> None:
     Raises ProbeFileError for one that is broken, or that is none.
     """
     if folders:
-        from tui_probe.probekit.recognised import take_for
+        from tui_probe.probekit.recognised import set_assumed_probe
         from tui_probe.probekit.registry import add_folder, probe_named
 
         for folder in folders:
             if not Path(folder).exists() and probe_named(folder) is not None:
-                take_for(folder)
+                set_assumed_probe(folder)
             else:
                 add_folder(Path(folder))
 
@@ -179,7 +178,7 @@ class Parser(argparse.ArgumentParser):
         """Complain of arguments that mean nothing, with the option that the first may stand for."""
         first = next((word for word in unknown if word.startswith("-")), unknown[0])
         options = [option for option in self._option_string_actions if option.startswith("--")]
-        guess = meant(first.partition("=")[0], options) if first.startswith("--") else ""
+        guess = did_you_mean(first.partition("=")[0], options) if first.startswith("--") else ""
         what = f"there is no option {first}{guess}" if first.startswith("-") else f"too many arguments: {first}"
         self.error(what)
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_probe.probe_files.starts import write_start
+from tui_probe.probe_files.new_probe import write_new_probe
 
-from .output import put
-from .status import ExitStatus
+from .output import ExitStatus, put
 
 if TYPE_CHECKING:
     import argparse
@@ -26,6 +25,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the file here, and its name to stdout."""
-    path = write_start(Path(), arguments.name, "toml" if arguments.toml else "python", arguments.at)
+    path = write_new_probe(Path(), arguments.name, "toml" if arguments.toml else "python", arguments.at)
     put(str(path))
     return ExitStatus.OK

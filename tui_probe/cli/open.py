@@ -11,14 +11,11 @@ from tui_probe.errors import TraceError
 from tui_probe.trace.locate import LOG, trace_of_result, traces_in
 from tui_probe.trace.recent import remember
 
-from .addresses import named, place_of
-from .import_command import opened, text_width
-from .import_ncu import add_plan_options, add_tensor_options, plan_of, tensor_of
-from .output import inform, put, shell_word
-from .page import write_summary
-from .screen import add_screen_options, show, wants_screen
-from .sizes import speaks_utf8
-from .status import ExitStatus
+from .arguments import address_of, trace_folder_of
+from .import_command import add_plan_options, add_tensor_options, open_traces, plan_of, tensor_of, text_width
+from .output import ExitStatus, inform, put, shell_word, speaks_utf8
+from .run_display import add_screen_options, show, wants_screen
+from .show import write_summary
 
 if TYPE_CHECKING:
     import argparse
@@ -53,14 +50,14 @@ def run(arguments: argparse.Namespace) -> int:
     file = Path(arguments.trace)
     if file.is_file() and file.name != LOG and trace_of_result(file) is None:
         return open_files(arguments, [file, *arguments.more])
-    address = named(arguments.trace)
+    address = address_of(arguments.trace)
     if address.path is not None and not address.path.exists():
         raise TraceError(f"{address.path} does not exist: {OPENED}")
     if arguments.more:
         arguments.refuse("one trace at a time; several files only of ncu or nsys")
     if arguments.beside:
         arguments.refuse("--trace is for files of ncu or nsys: tui-probe open FILE --trace TRACE")
-    trace = place_of(address)
+    trace = trace_folder_of(address)
     remember(trace)
     several = which_of_several(address.path, trace)
     if wants_screen(arguments):
@@ -83,9 +80,9 @@ def open_files(arguments: argparse.Namespace, files: list[Path]) -> int:
     """Show files of another profiler: on the screen, or without one their first page."""
     plan, tensor = plan_of(arguments), tensor_of(arguments)
     from tui_probe.nsight.pages.opening import open_imported
-    from tui_probe.pages.views.output import text_lines, view_lines
+    from tui_probe.pages.view_output import text_lines, view_lines
 
-    traces = opened(arguments.beside)
+    traces = open_traces(arguments.beside)
     imported = open_imported(files, plan, tensor, traces)
     if wants_screen(arguments):
         return show(arguments, traces=tuple(trace.directory for trace in traces), imported=imported)

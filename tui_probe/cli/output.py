@@ -1,21 +1,40 @@
-"""What the commands say: messages on stderr, data on stdout."""
+"""Output of commands: messages, data, widths, progress and exit status."""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import select
 import shlex
+import shutil
 import sys
-from typing import TYPE_CHECKING
+import time
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, Self
 
+from tui_probe.draw import units
 from tui_probe.draw.printable import printable, printable_lines
+from tui_probe.errors import ChoiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
+    from typing import TextIO
 
     from tui_probe.draw.spans import Line
+
+
+class ExitStatus(IntEnum):
+    """What a script can tell apart."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    NO_DRIVER = 3
+    UNREADABLE_TRACE = 4
+    NO_VERDICT = 5
+    INTERRUPTED = 130
 
 
 def put(text: str | Iterable[str], *, ascii_only: bool = False) -> None:
@@ -62,16 +81,16 @@ def complain(text: str) -> None:
 def inform(text: str, descriptor: int = 2) -> None:
     """A line of our own on stderr (or on what was stderr), at once. If nobody takes it, nothing else suffers."""
     with contextlib.suppress(OSError):
-        os.write(descriptor, f"[info] {_said(text)}\n".encode(errors="surrogateescape"))
+        os.write(descriptor, f"[info] {_printable(text)}\n".encode(errors="surrogateescape"))
 
 
 def warn(text: str) -> None:
     """Something that went wrong and did not end the command. If nobody takes the words, nothing else suffers."""
     with contextlib.suppress(OSError):
-        os.write(2, f"tui-probe: {_said(text)}\n".encode(errors="surrogateescape"))
+        os.write(2, f"tui-probe: {_printable(text)}\n".encode(errors="surrogateescape"))
 
 
-def _said(text: str) -> str:
+def _printable(text: str) -> str:
     """Scripts find the traces in it, so names of files keep bytes that are not UTF-8."""
     return printable_lines(text, raw_bytes=True)
 
@@ -99,3 +118,102 @@ def let_go_of_lost_terminal() -> None:
 def on_terminal() -> bool:
     """Can a screen be shown: a terminal at every end, which can place text?"""
     return all(os.isatty(descriptor) for descriptor in range(3)) and os.environ.get("TERM", "dumb") != "dumb"
+
+
+NARROWEST: Final = 40
+SHORTEST: Final = 5
+MOST_CELLS: Final = 1_000_000
+"""Columns times lines of a drawing."""
+
+
+def speaks_utf8(stream: TextIO) -> bool:
+    """Whether any character can be written; data formats are UTF-8 always, tables what the terminal can show."""
+    return "utf" in (stream.encoding or "").lower()
+
+
+def width_option(word: str) -> int:
+    """A width of tables."""
+    return _number_from(word, NARROWEST)
+
+
+def height_option(word: str) -> int:
+    """A height in lines."""
+    return _number_from(word, SHORTEST)
+
+
+def jobs_option(word: str) -> int:
+    """How many processes may run at a time."""
+    return _number_from(word, 1)
+
+
+def _number_from(word: str, least: int) -> int:
+    try:
+        number = int(word)
+    except ValueError:
+        number = 0
+    if number < least:
+        raise argparse.ArgumentTypeError(f"{word}: a number of at least {least} was expected")
+    return number
+
+
+def table_width(arguments: argparse.Namespace) -> int:
+    """The width asked for, else the terminal's, 120 without one."""
+    return arguments.width or max(NARROWEST, shutil.get_terminal_size((120, 24)).columns)
+
+
+def drawing_size(arguments: argparse.Namespace) -> tuple[int, int]:
+    """Columns and lines to draw in."""
+    terminal = shutil.get_terminal_size((120, 40))
+    height = getattr(arguments, "height", None)
+    height = height or (max(SHORTEST, terminal.lines - 1) if sys.stdout.isatty() else 40)
+    return arguments.width or max(NARROWEST, terminal.columns), height
+
+
+def check_drawing_size(columns: int, height: int) -> None:
+    """Raises ChoiceError for a drawing that nobody could read and that takes minutes to make."""
+    if columns * height > MOST_CELLS:
+        raise ChoiceError(
+            f"--width {columns} --height {height}: a drawing has at most {MOST_CELLS:,} characters, such as"
+            " 1000 by 1000; --do zoom_in shows a part in more detail"
+        )
+
+
+PROGRESS_INTERVAL = 0.5
+"""Seconds for which nothing is said, and between two words."""
+
+
+class Progress:
+    """Called with the share that is done, from 0 to 1; says that, and how long the rest will take at this pace."""
+
+    def __init__(self, doing: str = "reading") -> None:
+        self._doing = doing
+        self._began = time.monotonic()
+        self._next = self._began + PROGRESS_INTERVAL if os.isatty(2) else float("inf")
+        self._told = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __call__(self, share: float) -> None:
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + PROGRESS_INTERVAL
+            self._told = True
+            sys.stderr.write(f"\r[info] {self._doing}: {share:4.0%}{units.eta_suffix(share, now - self._began)}\x1b[K")
+            sys.stderr.flush()
+
+    def before(self, lines: Iterable[str]) -> Iterator[str]:
+        """The lines; where they come on the same terminal, they end what was told before the first one."""
+        for line in lines:
+            if os.isatty(1):
+                self._end()
+            yield line
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        if self._told:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+        self._told, self._next = False, float("inf")

@@ -5,13 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import ProbeFileError
-from tui_probe.probe_files.catalogue import CatalogueEntry, describe, known_probes
-from tui_probe.probe_files.choices import ProbeSet, built_in_sets, find_set, split_choice
-from tui_probe.probe_files.folders import installed_folders
+from tui_probe.probe_files.choices import (
+    CatalogueEntry,
+    ProbeSet,
+    built_in_sets,
+    describe_probe,
+    find_set,
+    known_probes,
+    split_choice,
+)
+from tui_probe.probe_files.folders import installed_directories
 from tui_probe.probe_files.loading import find_probe, load_probe
 
-from .output import put, warn
-from .status import ExitStatus
+from .output import ExitStatus, put, warn
 
 if TYPE_CHECKING:
     import argparse
@@ -47,17 +53,17 @@ def run(arguments: argparse.Namespace) -> int:
             find_probe(arguments.probe)
         except ProbeFileError as error:
             arguments.refuse(str(error))
-        put(description(describe(load_probe(arguments.probe))))
+        put(description(describe_probe(load_probe(arguments.probe))))
     return ExitStatus.OK
 
 
 def problems_of_installed() -> list[str]:
     """Why an installed probe cannot be used. Where none is installed, nothing that reads results is imported."""
-    if not installed_folders():
+    if not installed_directories():
         return []
-    from tui_probe.probekit.registry import problems
+    from tui_probe.probekit.registry import registry_problems
 
-    return problems()
+    return registry_problems()
 
 
 def _set_named(arguments: argparse.Namespace) -> ProbeSet | None:
@@ -75,7 +81,7 @@ def set_title(probes: ProbeSet) -> str:
 
 def set_description(probes: ProbeSet) -> str:
     """All about one set: its probes in a few lines each, then its file as it is."""
-    named = (summary(describe(load_probe(split_choice(choice)[0]))) for choice in probes.choices)
+    named = (summary(describe_probe(load_probe(split_choice(choice)[0]))) for choice in probes.choices)
     source = probes.path.read_text(encoding="utf-8").rstrip()
     return "\n\n".join([f"{probes.name}: {probes.title}", *named, f"file      {probes.path}", source]) + "\n"
 

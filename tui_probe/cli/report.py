@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_probe.pages.choices import FORMATS, REPORT_ONCE
+from tui_probe.probekit.page_kinds import FORMATS, FORMER_REPORT_PAGES
 
-from .addresses import ADDRESS, named
-from .asked_page import asked_page
-from .page import add_schema_option, write_page
-from .sizes import cells
+from .arguments import ADDRESS, address_of
+from .output import width_option
+from .show import add_schema_option, page_by_name, write_page
 
 if TYPE_CHECKING:
     import argparse
@@ -25,12 +24,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
-    parser.add_argument("--width", type=cells, metavar="N", help="width of tables; default: the terminal's, or 120")
+    parser.add_argument(
+        "--width", type=width_option, metavar="N", help="width of tables; default: the terminal's, or 120"
+    )
     add_schema_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page; nothing else goes to stdout."""
-    address = named(arguments.trace)
+    address = address_of(arguments.trace)
     arguments.page = arguments.page or ("kernels" if address.is_whole else "summary")
-    return write_page(asked_page(arguments.page, REPORT_ONCE, address), address, arguments)
+    return write_page(page_by_name(arguments.page, FORMER_REPORT_PAGES, address), address, arguments)

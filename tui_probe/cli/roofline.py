@@ -9,25 +9,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ImportFileError
-from tui_probe.pages.choices import FORMATS
-from tui_probe.trace.address import parse_address
+from tui_probe.probekit.page_kinds import FORMATS
+from tui_probe.trace.locate import parse_address
 
-from .addresses import opened_in_part
-from .chosen import chosen_settings
+from .arguments import open_addressed_kernels, user_settings
 from .import_command import text_width
-from .output import put
-from .screen import add_screen_options, show, wants_screen
-from .sizes import speaks_utf8
-from .status import ExitStatus
+from .output import ExitStatus, put, speaks_utf8
+from .run_display import add_screen_options, show, wants_screen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tui_probe.analysis.roofline import Point, Roof
-    from tui_probe.bandwidth.figures import Bandwidth
-    from tui_probe.pages.choices import Format
-    from tui_probe.pages.limits import Counters
+    from tui_probe.bandwidth.rates import Bandwidth
+    from tui_probe.probekit.page_kinds import Format
     from tui_probe.trace.model import Kernel
+    from tui_probe.verdicts.limiter import NcuBytes
+    from tui_probe.verdicts.roofline import Roof, RooflinePoint
 
 LEAST_WIDTH: Final = 60
 CHART_ROWS: Final = 20
@@ -68,16 +65,16 @@ def rate(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the roofline on the screen, or write it; nothing else goes to stdout."""
-    from tui_probe.pages.roofline_pages import open_roofline
-    from tui_probe.pages.roofline_points import points, roof_of
+    from tui_probe.pages.roofline_page import open_roofline
+    from tui_probe.verdicts.roofline import device_roof, roofline_points
 
-    traces = [opened_in_part(parse_address(word)) for word in arguments.trace or [""]]
+    traces = [open_addressed_kernels(parse_address(word)) for word in arguments.trace or [""]]
     try:
-        bandwidth = measured_bandwidth(arguments.bandwidth or chosen_settings().bandwidth)
+        bandwidth = measured_bandwidth(arguments.bandwidth or user_settings().bandwidth)
     except argparse.ArgumentTypeError as error:
         arguments.refuse(str(error))
     counters = counted_by_ncu(arguments.ncu) if arguments.ncu else lambda _: None
-    found, roof = points(traces, bandwidth, counters), roof_of(traces, bandwidth, arguments.peak)
+    found, roof = roofline_points(traces, bandwidth, counters), device_roof(traces, bandwidth, arguments.peak)
     if arguments.format is None and wants_screen(arguments):
         title = "roofline of " + ", ".join(trace.directory.name for trace in traces)
         directories = tuple(trace.directory for trace in traces)
@@ -88,17 +85,17 @@ def run(arguments: argparse.Namespace) -> int:
     return ExitStatus.OK
 
 
-def counted_by_ncu(files: list[Path]) -> Callable[[Kernel], Counters | None]:
+def counted_by_ncu(files: list[Path]) -> Callable[[Kernel], NcuBytes | None]:
     """What tables of Nsight Compute tell of kernels. Raises ImportFileError for files that are none."""
     from tui_probe.nsight.importers.ncu import read_ncu
-    from tui_probe.nsight.pages.counters import counters_of
+    from tui_probe.nsight.pages.trace_counters import counters_of
 
     return counters_of(read_ncu(files))
 
 
 def measured_bandwidth(chosen: str | Path | None) -> Bandwidth | float | None:
     """The bandwidth as given, or all that a file of ``tui-probe bandwidth`` has; None if none was given."""
-    from tui_probe.pages.bandwidth.result_file import read_bandwidth
+    from tui_probe.verdicts.bandwidth import read_bandwidth
 
     if chosen is None:
         return None
@@ -111,15 +108,14 @@ def measured_bandwidth(chosen: str | Path | None) -> Bandwidth | float | None:
     return measured
 
 
-def lines(found: Sequence[Point], roof: Roof, form: Format, *, explained: bool = False) -> Iterator[str]:
+def lines(found: Sequence[RooflinePoint], roof: Roof, form: Format, *, explained: bool = False) -> Iterator[str]:
     """The points in one of the forms."""
-    from tui_probe.draw.formats import as_csv, as_json, as_markdown, as_record
     from tui_probe.draw.spans import wrap
-    from tui_probe.draw.table import table
-    from tui_probe.pages import roofline as page
-    from tui_probe.pages.roofline_pages import ABOUT, nothing
+    from tui_probe.draw.table import as_csv, as_json, as_markdown, as_record, table
+    from tui_probe.pages import roofline_page as page
+    from tui_probe.pages.roofline_page import ROOFLINE_ABOUT, no_points_text
 
-    columns = page.columns(found, roof)
+    columns = page.roofline_columns(found, roof)
     if form == "json":
         yield from as_json(page.roof_record(roof), "roofline", (as_record(columns, point) for point in found))
     elif form == "csv":
@@ -127,7 +123,7 @@ def lines(found: Sequence[Point], roof: Roof, form: Format, *, explained: bool =
     elif form == "md":
         yield from as_markdown(columns, found)
     elif not found:
-        yield nothing()
+        yield no_points_text()
     else:
         cells = max(LEAST_WIDTH, text_width())
         yield from page.roof_lines(roof, cells)
@@ -136,7 +132,7 @@ def lines(found: Sequence[Point], roof: Roof, form: Format, *, explained: bool =
         yield ""
         yield from page.verdict_lines(found, cells)
         yield ""
-        yield from page.text_lines(found, roof, cells, CHART_ROWS)
-        for paragraph in ABOUT if explained else ():
+        yield from page.roofline_text(found, roof, cells, CHART_ROWS)
+        for paragraph in ROOFLINE_ABOUT if explained else ():
             yield ""
             yield from wrap(paragraph, cells)

@@ -1,22 +1,132 @@
-"""``tui-probe run``: a command under the hook."""
+"""``tui-probe run``: a command under the hook; ``--again`` reruns the command of a trace."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import sys
+import termios
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.launcher.own_command import why_not_itself
-from tui_probe.probe_files.between import between
+from tui_probe.errors import UsageError
+from tui_probe.launcher.options import RunOptions, why_not_itself
+from tui_probe.probe_files.choices import split_choice
+from tui_probe.probe_files.templates import line_range_of, line_range_probe
+from tui_probe.trace.locate import parse_address
+from tui_probe.trace.rerun import recorded_run, rerun_command
+from tui_probe.trace.user_state import is_own_command
 
-from .again import take_again
+from .arguments import trace_dir, trace_folder_of
+from .output import shell_word
 from .profiling import profile
-from .run_arguments import add_arguments
-from .run_ncu import profile_with_ncu
-from .run_options import options_of
+from .run_options import add_arguments, options_of, profile_with_ncu
 
 if TYPE_CHECKING:
     import argparse
-    from pathlib import Path
+
+    from tui_probe.trace.run_info import RunInfo
+
+
+def confirm_command(trace: Path, folder: Path, command: str) -> None:
+    """Show the command whole, and ask on the terminal. UsageError where it is not to run, or nobody can be asked."""
+    where = f"cd {shell_word(folder)}"
+    if not (os.isatty(0) and os.isatty(2)):
+        raise UsageError(
+            f"{trace}: you have not run its command on this machine, so it runs only after a question on a terminal."
+            f" To run it: {where} && {command}"
+        )
+    with suppress(termios.error):
+        termios.tcflush(0, termios.TCIFLUSH)  # keys that were pressed before the question do not answer it
+    sys.stderr.write(f"You have not run the command of {shell_word(trace)} on this machine. It is:\n\n")
+    sys.stderr.write(f"  {where}\n  {command}\n\nRun it? Type yes: ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip() != "yes":
+        raise UsageError(f"{trace}: its command was not run")
+
+
+TEXTS: Final = {
+    "kernel": "kernels", "exclude": "filter", "launches": "launches", "sample": "sample", "nvtx": "nvtx",
+    "machine_code": "machine_code", "min_free_disk": "min_free_disk",
+}  # fmt: skip
+"""Options that are texts, and what run.json calls them."""
+WHICH_KERNELS: Final = ("kernel", "exclude")
+"""Which kernels are probed: where it is said anew, nothing of what was said before holds."""
+NUMBERS: Final = {
+    "after": "after", "duration": "for", "max_trace_bytes": "max_trace_bytes", "max_result_files": "max_result_files",
+    "max_log_bytes": "max_log_bytes", "max_write_rate": "max_write_rate", "max_probe_memory": "max_probe_memory",
+    "max_host_memory": "max_host_memory",
+}  # fmt: skip
+SWITCHES: Final = ("benchmark", "save_results", "memusage", "detail", "capture_range", "tensors")
+PROBE_MODES: Final = ("benchmark", "save_results", "memusage")
+"""What says how a run's probe was used: not meant where another probe is asked for."""
+
+
+def take_again(arguments: argparse.Namespace) -> Path:
+    """Fill in what the command line leaves open with what the run of a trace was asked for.
+
+    Asks first if this user has not run that command. Returns the folder where that ran; traces of the new run lie
+    beside the trace. UsageError where the trace does not say what ran, or the folder is gone, or the user refuses;
+    TraceError where there is no trace.
+    """
+    trace = trace_folder_of(parse_address(arguments.again)).absolute()
+    asked = [word for probe in arguments.probe or () for word in ("-p", probe)]
+    info, folder = recorded_run(trace, asked)
+    if not is_own_command(info):
+        confirm_command(trace, folder, rerun_command(info, asked))
+    _make_paths_absolute(arguments)
+    arguments.command = list(info.command)
+    arguments.tracedir = trace.parent if arguments.tracedir == trace_dir() else arguments.tracedir.absolute()
+    arguments.sim = arguments.sim or (info.simulated and arguments.driver is None)
+    _take_options(arguments, _recorded_options(info, anew=bool(arguments.probe)))
+    if not arguments.probe and info.probe:
+        if arguments.callback is True:
+            raise UsageError(
+                "--callback: the probe is that of the trace; pass --callback FILE.py, or the probe with -p"
+            )
+        arguments.probe = info.probe.split(", ")
+    return folder
+
+
+def _make_paths_absolute(arguments: argparse.Namespace) -> None:
+    """Files that the command line names are meant as seen from here, not from the folder of the former run."""
+    for name in ("callback", "driver"):
+        path = getattr(arguments, name)
+        setattr(arguments, name, path.absolute() if isinstance(path, Path) else path)
+    chosen = [split_choice(text) for text in arguments.probe or ()]
+    files = [
+        str(Path(name).absolute()) if not line_range_of(name) and ("/" in name or Path(name).is_file()) else name
+        for name, _ in chosen
+    ]
+    arguments.probe = [f"{name}:{part}" if part else name for name, (_, part) in zip(files, chosen, strict=True)]
+
+
+def _recorded_options(info: RunInfo, *, anew: bool) -> dict[str, Any]:
+    """The options in run.json. With other probes (``anew``) times and sizes of the former are not taken again."""
+    asked = dict(info.options)
+    if anew and any(asked.get(name) for name in ("benchmark", "memusage")):
+        asked |= dict.fromkeys((*PROBE_MODES, "launches"))  # there every launch is the default
+    if not asked.get("benchmark"):
+        asked["save_results"] = None  # all but these say so
+    return asked
+
+
+def _take_options(arguments: argparse.Namespace, asked: dict[str, Any]) -> None:
+    """What run.json says in another type than it writes counts as not said."""
+    usual = RunOptions(()).record()
+    chosen_anew = WHICH_KERNELS if arguments.kernel or arguments.all_kernels else ()
+    for name, key in (*TEXTS.items(), *NUMBERS.items()):
+        value = None if name in chosen_anew else asked.get(key)
+        wanted = isinstance(value, str if name in TEXTS else (int, float)) and value != usual[key]
+        if wanted and not getattr(arguments, name):
+            setattr(arguments, name, value)
+    for name in SWITCHES:
+        said = getattr(arguments, name)  # None where there is a --no-... that was not said either
+        if asked.get(name) is True and not said and (name != "detail" or said is None):
+            setattr(arguments, name, True)
+    arguments.save_results = arguments.save_results and arguments.benchmark  # run.json has it of all other runs, too
+    arguments.no_times = arguments.no_times or asked.get("times") is False
+
 
 __all__ = ["add_arguments", "run"]
 
@@ -24,13 +134,13 @@ __all__ = ["add_arguments", "run"]
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns its exit status, 128 + n if signal n ended it."""
     if arguments.between:
-        arguments.probe = [*(arguments.probe or ()), *map(between, arguments.between)]
+        arguments.probe = [*(arguments.probe or ()), *map(line_range_probe, arguments.between)]
     if arguments.again is not None:
-        os.chdir(folder_of_former(arguments))
+        os.chdir(former_folder(arguments))
     return start(arguments)
 
 
-def folder_of_former(arguments: argparse.Namespace) -> Path:
+def former_folder(arguments: argparse.Namespace) -> Path:
     """Take the command and the options of a former run; the folder where that ran."""
     if arguments.command:
         arguments.refuse("--again runs the command of a trace: leave out COMMAND, or --again")

@@ -1,22 +1,298 @@
-"""What a run is asked to do: its options from the command line, the environment and the settings."""
+"""Options of ``tui-probe run``: their definition, their values, and ``--ncu``, which runs Nsight Compute instead."""
 
 from __future__ import annotations
 
+import argparse
 import os
-from argparse import ArgumentTypeError
+import re
+import sys
+import time
+from argparse import ArgumentTypeError, BooleanOptionalAction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from tui_probe.errors import ProbeFileError
-from tui_probe.launcher.options import AUTO, RunOptions
-from tui_probe.probe_files.choices import ChosenProbe, choose
-from tui_probe.probe_files.folders import DEFAULT, built_in_files, in_folder, installed_files
+from tui_probe.errors import ImportFileError, LaunchError, ProbeFileError
+from tui_probe.launcher.ncu import BYTE_METRICS, find_ncu, needs_root, run_ncu
+from tui_probe.launcher.options import ARCHITECTURES, AUTO, MACHINE_CODE, RunOptions
+from tui_probe.launcher.signals import tidy_end
+from tui_probe.launcher.target import exit_status
+from tui_probe.probe_files.choices import ChosenProbe, choose_probes
+from tui_probe.probe_files.folders import DEFAULT_PROBE, built_in_files, installed_files, is_in_probe_folder
 
-from .chosen import chosen_settings, default_launches
-from .values import count, limit, min_free, size
+from .arguments import (
+    count,
+    default_launches,
+    launches,
+    limit,
+    min_free,
+    names,
+    sample,
+    seconds,
+    size,
+    trace_dir,
+    user_settings,
+)
+from .output import inform, put, shell_word, warn
+from .run_display import add_screen_options
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable, Sequence
+
+METRIC = re.compile(r"\w+__[\w.]+|(?:group|regex|breakdown|pmsampling):\S+")
+HOOK_OPTIONS = (
+    "benchmark", "memusage", "detail", "machine_code", "kernel", "exclude", "launches", "max_trace_bytes",
+    "max_result_files", "max_log_bytes", "max_write_rate", "min_free_disk", "max_probe_memory", "max_host_memory",
+    "after", "duration", "nvtx", "tensors", "driver", "sim", "sim_arch",
+)  # fmt: skip
+
+
+def add_ncu_options(parser: argparse.ArgumentParser) -> None:
+    """The option of ``run`` that takes ncu."""
+    parser.add_argument_group("Nsight Compute").add_argument(
+        "--ncu", nargs="?", const=BYTE_METRICS, type=metric_names, metavar="A,B",
+        help="run under ncu instead of with a probe, and import these metrics (default: bytes of DRAM, L2 and L1);"
+             " needs permission to read counters; write --ncu -- COMMAND",
+    )  # fmt: skip
+
+
+def metric_names(text: str) -> tuple[str, ...]:
+    """``a__b.sum,c__d.sum``: names of metrics, or what ncu knows as ``group:…`` and ``regex:…``."""
+    names = tuple(part.strip() for part in text.split(","))
+    if not all(METRIC.fullmatch(name) for name in names):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} does not name metrics, as dram__bytes.sum; before a command write --ncu -- COMMAND"
+        )
+    return names
+
+
+def profile_with_ncu(arguments: argparse.Namespace, command: Sequence[str]) -> int:
+    """Run the command under ncu and report. Returns the exit status of ncu, which passes on the command's."""
+    refuse_hook_options(arguments)
+    wanted = arguments.ncu
+    ncu = find_ncu(os.environ)
+    if needs_root():
+        warn("only an administrator may read performance counters here: ncu will run the command and measure nothing")
+    log = log_path(arguments.tracedir)
+    inform(f"ncu writes {log}")
+    with tidy_end():
+        status = exit_status(run_ncu(ncu, log, wanted, command, capture_range=arguments.capture_range))
+    if not arguments.no_report:
+        report_ncu_log(log, wanted, arguments)
+    return status
+
+
+def refuse_hook_options(arguments: argparse.Namespace) -> None:
+    """Under ncu there is no hook: its options would do nothing, so they are refused."""
+    values = {name: getattr(arguments, name) for name in HOOK_OPTIONS}
+    given = [name for name, value in values.items() if value is not None and value is not False]
+    if given:
+        arguments.refuse(f"--ncu runs the command without the hook: leave out {', '.join(map(option_name, given))}")
+
+
+def option_name(name: str) -> str:
+    """How a person writes it."""
+    return f"--{name.replace('_', '-')}"
+
+
+def log_path(folder: Path) -> Path:
+    """A new file for the table."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LaunchError(f"{folder}: {error.strerror}: name another with --tracedir") from error
+    return (folder / f"{time.strftime('%b%d_%H%M%S')}_{os.getpid()}.ncu.csv").absolute()
+
+
+def report_ncu_log(log: Path, wanted: Sequence[str], arguments: argparse.Namespace) -> None:
+    """What was measured; trouble with it does not change the command's exit status."""
+    from tui_probe.nsight.importers.ncu import read_ncu
+    from tui_probe.nsight.pages.opening import NcuSources, ncu_page
+    from tui_probe.pages.table_page import page_lines
+
+    from .import_command import text_width
+    from .output import speaks_utf8
+
+    try:
+        table = read_ncu([log])
+    except ImportFileError as error:
+        warn(f"no report: {error}")
+        return
+    page = ncu_page("traffic" if wanted == BYTE_METRICS else "metrics", NcuSources(table))
+    plain = arguments.ascii or not speaks_utf8(sys.stdout)
+    put(("", *page_lines(page, "table", width=text_width(), ascii_only=plain)))
+    inform(f"other pages: tui-probe import ncu {shell_word(log)} --page kernels")
+
+
+USAGE = "tui-probe run [options] [--] COMMAND..."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``run``. COMMAND begins at the first word that is no option."""
+    parser.usage = USAGE
+    add_probe_options(parser)
+    add_run_options(parser)
+    add_choice_options(parser.add_argument_group("what is probed"))
+    add_window_options(parser.add_argument_group("when"))
+    limits = parser.add_argument_group("limits")
+    add_limits(limits)
+    add_kept_options(limits)
+    add_driver_options(parser.add_argument_group("driver"))
+    add_ncu_options(parser)
+    add_screen_options(parser)
+    parser.add_argument("command", nargs="...", metavar="COMMAND...", help="the program to profile, and its arguments")
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """What becomes of the run: where its trace lies, and what is made of it."""
+    parser.add_argument(
+        "--tracedir", "--trace", type=Path, default=trace_dir(), metavar="DIR",
+        help="where trace directories are made; default %(default)s",
+    )  # fmt: skip
+    parser.add_argument(
+        "--png", action="store_true",
+        help="write a picture of what the probe recorded into the trace, and its path to stdout, in place of a report",
+    )  # fmt: skip
+    parser.add_argument(
+        "--memusage", action="store_true",
+        help="probe nothing: compute from each launch's shape what memory its records would take; where only the kernel"
+             " can tell how many there are, it counts them and keeps none; several probes take turns over the launches",
+    )  # fmt: skip
+    parser.add_argument(
+        "--between", action="append", metavar="FILE:A-B",
+        help="measure how long each warp is between lines of source, attn.py:22-26, by a probe that is written for it"
+             " (compile with -lineinfo); counts as a -p of its own",
+    )  # fmt: skip
+    parser.add_argument(
+        "--callback", type=Path, nargs="?", const=True, metavar="FILE.py",
+        help="after the program exits, run python FILE.py RESULT per result; without FILE.py: the callback of a probe"
+             " file that -p names by its path, if it is in the directory of that file",
+    )  # fmt: skip
+    parser.add_argument(
+        "--again", nargs="?", const="", metavar="TRACE",
+        help="run the program of a trace once more, in place of COMMAND: in the same folder with the same options, but"
+             " for those that are given; traces lie beside it. Default the newest trace",
+    )  # fmt: skip
+
+
+def add_choice_options(chosen: argparse._ArgumentGroup) -> None:
+    """Which kernels, launches and blocks are probed, and what else is asked of them."""
+    chosen.add_argument(
+        "-k", "--kernel", type=names, metavar="A:B", help="probe only kernels with A or B in their names"
+    )
+    chosen.add_argument(
+        "--exclude", "--filter", type=names, metavar="A:B", help="do not probe kernels with A or B in their names"
+    )
+    chosen.add_argument(
+        "--all-kernels", action="store_true", help="with --again: all kernels, whichever that run was asked to probe"
+    )
+    chosen.add_argument(
+        "--launches", type=launches, metavar="WHICH",
+        help="launches of each kernel that are probed: auto (the first of each shape, then ever fewer), all, or a list"
+             " such as 0-9,20; default auto, with --benchmark all",
+    )  # fmt: skip
+    chosen.add_argument(
+        "--sample", type=sample, metavar="SPEC",
+        help="probe only some blocks of each grid: 1/16 (one in 16), 0-131 (a range), 64 (that many, evenly spread)",
+    )  # fmt: skip
+    chosen.add_argument(
+        "--machine-code", choices=MACHINE_CODE,
+        help="kernels without PTX: auto probes their machine code, but not that of NVIDIA's closed libraries (cuBLAS,"
+             " cuDNN, ...), whose licence is yours to read; all: theirs too; off: none. Default auto",
+    )  # fmt: skip
+    chosen.add_argument(
+        "--no-times", action="store_true", help="do not take the GPU time of some launches of every kernel"
+    )
+    chosen.add_argument(
+        "--tensors", action="store_true",
+        help="name the tensors of PyTorch, CuPy and JAX programs, for pages of accesses; see `tui-probe help tensors`",
+    )  # fmt: skip
+
+
+def add_window_options(when: argparse._ArgumentGroup) -> None:
+    """When launches are recorded; `tui-probe ctl` and the live screen change it while the program runs."""
+    when.add_argument("--after", type=seconds, metavar="TIME", help="record from then on, such as 30s")
+    when.add_argument("--for", type=seconds, dest="duration", metavar="TIME", help="record for so long, such as 10s")
+    when.add_argument(
+        "--capture-range", action="store_true", help="record between cudaProfilerStart and cudaProfilerStop only"
+    )
+    when.add_argument("--nvtx", metavar="RANGE", help="record launches in NVTX ranges of this text only")
+
+
+def add_limits(limits: argparse._ArgumentGroup) -> None:
+    """What a run, with all its processes, may take; the settings file knows the same."""
+    limits.add_argument(
+        "--max-trace-bytes", type=limit, metavar="SIZE",
+        help="leave no more than this on disk, such as 4G; 0: logs alone; none: no limit; default 1G",
+    )  # fmt: skip
+    limits.add_argument(
+        "--max-result-files", type=count, metavar="N",
+        help="save the records of so many launches at most; 0: of none; none: no limit; default 2000",
+    )  # fmt: skip
+    limits.add_argument(
+        "--max-log-bytes", type=limit, metavar="SIZE",
+        help="list launches in event.log up to this size, then count them; none: no limit; default 128M",
+    )  # fmt: skip
+    limits.add_argument(
+        "--max-write-rate", type=limit, metavar="SIZE",
+        help="leave launches out while results come faster than SIZE per second, or half as fast as the disk takes"
+             " them; none: any rate; default 256M",
+    )  # fmt: skip
+    limits.add_argument(
+        "--min-free-disk", type=min_free, metavar="LEAST",
+        help="pause saving results while less than this is free on the trace's disk, such as 10G or 3%%; 0: never;"
+             " default 2G,5%%",
+    )  # fmt: skip
+    limits.add_argument(
+        "--max-probe-memory", type=size, metavar="SIZE",
+        help="limit the GPU memory that probes take, such as 512M; default a tenth of what is free",
+    )  # fmt: skip
+    limits.add_argument(
+        "--max-host-memory", type=size, metavar="SIZE",
+        help="limit the memory for records on their way to files and for copies of PTX; default 256M",
+    )  # fmt: skip
+
+
+def add_kept_options(limits: argparse._ArgumentGroup) -> None:
+    """What is not used or kept of a run, where somebody asks for that."""
+    limits.add_argument(
+        "--no-cache", action="store_true", help="ignore the cache: prepare every kernel, and keep none for later runs"
+    )
+    limits.add_argument(
+        "--keep-secrets", action="store_true", help="do not mask passwords and tokens of the command line in the trace"
+    )
+    limits.add_argument("--no-source", action="store_true", help="do not copy the kernels' source files into the trace")
+
+
+def add_driver_options(drivers: argparse._ArgumentGroup) -> None:
+    """The driver that the program gets: that of the system, another, or the simulated GPU."""
+    machine = drivers.add_mutually_exclusive_group()
+    machine.add_argument("--driver", type=Path, metavar="PATH", help="the libcuda.so.1 to use")
+    machine.add_argument("--sim", action="store_true", help="use the simulated GPU")
+    drivers.add_argument(
+        "--sim-arch", choices=ARCHITECTURES,
+        help="use the simulated GPU, as one of this architecture: sm_90 has clusters; default sm_80",
+    )  # fmt: skip
+
+
+def add_probe_options(parser: argparse.ArgumentParser) -> None:
+    """What ``run`` and ``demo`` have in common."""
+    parser.add_argument(
+        "-p", "--probe", "-t", action="append", metavar="PROBE",
+        help="a probe or a set of them (see `tui-probe probes`), or a file; NAME:1/16: only of such a sample of blocks."
+             " Given several times: the probes take turns over the launches."
+             f" Default {user_settings().probe or DEFAULT_PROBE}",
+    )  # fmt: skip
+    parser.add_argument(
+        "--benchmark", action="store_true",
+        help="time the original kernels beside the probed ones, and report slowdowns; saves no results",
+    )  # fmt: skip
+    parser.add_argument("--save-results", action="store_true", help="with --benchmark: save results all the same")
+    parser.add_argument(
+        "--detail", action=BooleanOptionalAction, default=None,
+        help="save all records of a probe; default: what its pages need (sums of the launch, a record per block)",
+    )  # fmt: skip
+    parser.add_argument("--no-report", action="store_true", help="no text report at the end")
+    parser.set_defaults(refuse=parser.error, png=False, callback=None)
 
 
 def options_of(arguments: argparse.Namespace, command: Sequence[str]) -> RunOptions:
@@ -33,7 +309,7 @@ def options_of(arguments: argparse.Namespace, command: Sequence[str]) -> RunOpti
         save_results=arguments.save_results,
         memusage=arguments.memusage,
         detail=wants_detail(arguments),
-        machine_code=arguments.machine_code or chosen_settings().machine_code or AUTO,
+        machine_code=arguments.machine_code or user_settings().machine_code or AUTO,
         times=not arguments.no_times,
         driver=arguments.driver,
         simulated=arguments.sim or arguments.sim_arch is not None,
@@ -53,7 +329,7 @@ def options_of(arguments: argparse.Namespace, command: Sequence[str]) -> RunOpti
 
 def probes_of(arguments: argparse.Namespace) -> tuple[str, ...]:
     """What was written behind ``-p``, or is run where nothing was."""
-    return tuple(arguments.probe or (chosen_settings().probe or DEFAULT,))
+    return tuple(arguments.probe or (user_settings().probe or DEFAULT_PROBE,))
 
 
 def limits_of(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -65,7 +341,7 @@ def limits_of(arguments: argparse.Namespace) -> dict[str, Any]:
     found = {}
     for name, reader in readers.items():
         told = getattr(arguments, name)
-        if told is None and (setting := getattr(chosen_settings(), name)) is not None:
+        if told is None and (setting := getattr(user_settings(), name)) is not None:
             told = reader(setting)
         if told is not None:
             found[name] = told
@@ -74,11 +350,11 @@ def limits_of(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def known_probes(options: RunOptions) -> tuple[ChosenProbe, ...]:
     """The probes to run; what they mean is known then, too, though no package brings them. Raises ProbeFileError."""
-    chosen = choose(options.probes, options.sample or "")
+    chosen = choose_probes(options.probes, options.sample or "")
     if options.benchmark and len(chosen) > 1:
         raise ProbeFileError(f"--benchmark times one probe, not {len(chosen)}: choose one with -p")
     for own in chosen:
-        if in_folder(own.path) and own.path not in {**installed_files(), **built_in_files()}.values():
+        if is_in_probe_folder(own.path) and own.path not in {**installed_files(), **built_in_files()}.values():
             from tui_probe.probekit.registry import add_folder
 
             add_folder(own.path.parent)
@@ -87,7 +363,7 @@ def known_probes(options: RunOptions) -> tuple[ChosenProbe, ...]:
 
 def wants_detail(arguments: argparse.Namespace) -> bool:
     """Whether all records are to be saved, as the command line or else the settings say."""
-    return bool(chosen_settings().detail if arguments.detail is None else arguments.detail)
+    return bool(user_settings().detail if arguments.detail is None else arguments.detail)
 
 
 def least_free(arguments: argparse.Namespace) -> str | None:
@@ -96,7 +372,7 @@ def least_free(arguments: argparse.Namespace) -> str | None:
     if arguments.min_free_disk:
         return cast("str", arguments.min_free_disk)
     if not told:
-        setting = chosen_settings().min_free_disk
+        setting = user_settings().min_free_disk
         return None if setting is None else min_free(setting)
     try:
         return min_free(told)

@@ -1,28 +1,280 @@
-"""``tui-probe show``: one page of a trace, a kernel or a launch as text, data or a picture."""
+"""``tui-probe show``: one page of a trace, a kernel or a launch as text, data or a picture; ``report`` shares it."""
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_probe.pages.choices import SHOW_ONCE
-from tui_probe.trace.address import parse_address
+from tui_probe.draw.printable import printable
+from tui_probe.errors import ProbeError, UsageError
+from tui_probe.probekit.page_kinds import FORMER_SHOW_PAGES, NEWEST_SCHEMA, SCHEMAS
+from tui_probe.trace.locate import parse_address
 
-from .addresses import ADDRESS, named, opened
-from .asked_page import asked_page
-from .kernel_page import LABEL, described
-from .output import put
-from .page import add_schema_option, write_page
-from .sizes import cells, drawing_size, rows, speaks_utf8
-from .status import ExitStatus
+from .arguments import ADDRESS, address_of, open_address, trace_folder_of
+from .output import (
+    ExitStatus,
+    Progress,
+    check_drawing_size,
+    drawing_size,
+    height_option,
+    inform,
+    put,
+    put_coloured,
+    speaks_utf8,
+    table_width,
+    warn,
+    width_option,
+)
+from .run_display import write_report
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator, Mapping
 
-    from tui_probe.pages.registry import Page
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import View
+    from tui_probe.pages.page_registry import PageEntry
+    from tui_probe.probekit.page_kinds import Format, ViewKind
+    from tui_probe.probekit.view_target import ViewTarget
+    from tui_probe.trace.locate import Address
     from tui_probe.trace.model import Trace
+
+LABEL = 12
+
+
+@dataclass(frozen=True, slots=True)
+class PictureFiles:
+    """Pictures that are written in the place of text."""
+
+    png: Path | None = None
+    perfetto: Path | None = None
+    svg: Path | None = None
+
+    def __bool__(self) -> bool:
+        return any((self.png, self.perfetto, self.svg))
+
+
+def write_kernel_page(page: PageEntry, trace: Trace, address: Address, arguments: argparse.Namespace) -> int:
+    """Open the page and write it; say what is missing where there is nothing. Returns the exit status."""
+    from tui_probe.pages.view_output import run_commands
+    from tui_probe.probekit.view_target import choose_target
+
+    kind = page.of_kernel
+    assert kind is not None
+    choice = choose_target(trace, kind, address.kernel, address.launch)
+    if getattr(arguments, "quiet", False):
+        if choice.missing is not None:
+            return ExitStatus.FAILED
+        return _write_view(kind, choice, _open_view(kind, choice), arguments)
+    if choice.missing is not None:
+        kernel = choice.source.kernel
+        warn(f"nothing to show as {arguments.page} of #{kernel.index} {kernel.name}: {choice.missing}")
+        sys.stderr.writelines(f"{printable(line)}\n" for line in page_descriptions(trace))
+        return ExitStatus.FAILED
+    if choice.also:
+        more = ", ".join(f"#{index}" for index in choice.also[:8])
+        inform(f"showing #{choice.source.kernel.index}; {address.kernel} also names {more}")
+    elif address.is_whole and len(trace.kernels) > 1:
+        inform(f"showing #{choice.source.kernel.index} of {len(trace.kernels)} kernels; name one with TRACE:KERNEL")
+    shown = choice.source.launch
+    if address.launch is not None and shown is not None and shown.number != address.launch:
+        inform(f"launch {address.launch} had another probe; showing the nearest that had this one, {shown.number}")
+    view = _open_view(kind, choice)
+    commands = [word for word in getattr(arguments, "do", "").split(",") if word]
+    for words in run_commands(view, commands, drawing_size(arguments)):
+        inform(words)
+    return _write_view(kind, choice, view, arguments)
+
+
+def _open_view(kind: ViewKind, choice: ViewTarget) -> View:
+    with Progress() as reading:
+        return kind.open(choice.source, reading)
+
+
+def _write_view(kind: ViewKind, choice: ViewTarget, view: View, arguments: argparse.Namespace) -> int:
+    """Pictures go to their files; without any, the text or the data to stdout."""
+    from tui_probe.draw.view import Document
+
+    files = files_of(arguments)
+    if not isinstance(view, Document):
+        check_drawing_size(*drawing_size(arguments))
+    try:
+        if files:
+            return _write_files(kind, view, files, arguments)
+        _write_lines(kind, choice, view, arguments)
+    except OSError as error:
+        file = files.perfetto or files.svg or files.png
+        if file is None or isinstance(error, BrokenPipeError):
+            raise
+        warn(f"error: {error.filename or file}: {error.strerror}: name a file that can be written")
+        return ExitStatus.FAILED
+    return ExitStatus.OK
+
+
+def files_of(arguments: argparse.Namespace) -> PictureFiles:
+    """The files that are asked for; ``report`` knows none."""
+    return PictureFiles(*(getattr(arguments, name, None) for name in ("png", "perfetto", "svg")))
+
+
+def _write_lines(kind: ViewKind, choice: ViewTarget, view: View, arguments: argparse.Namespace) -> None:
+    from tui_probe.draw.table import fenced
+    from tui_probe.pages.view_output import csv_of_view, json_lines, text_lines
+
+    if arguments.format in ("json", "csv"):
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")
+        name, schema = arguments.page, arguments.schema
+        data = arguments.format == "csv"
+        output = csv_of_view(view, kind.name, schema) if data else json_lines(
+            name, choice.source, view, schema, kind.name)  # fmt: skip
+    elif arguments.format == "md":
+        output = iter(fenced(text_lines(_view_lines(view, arguments))))
+    else:
+        lines = _view_lines(view, arguments)
+        put_coloured(lines)
+        return
+    put(output)
+
+
+def _view_lines(view: View, arguments: argparse.Namespace) -> Iterator[Line]:
+    """The lines of a view: all of a document, a drawing in the height that there is."""
+    from tui_probe.draw.view import Document
+    from tui_probe.pages.view_output import view_lines
+
+    columns, height = drawing_size(arguments)
+    shown = getattr(arguments, "height", None) if isinstance(view, Document) else height
+    plain = arguments.ascii or (not files_of(arguments) and not speaks_utf8(sys.stdout))
+    return view_lines(view, columns, shown, ascii_only=plain)
+
+
+def _write_files(kind: ViewKind, view: View, files: PictureFiles, arguments: argparse.Namespace) -> int:
+    """Write the files that are asked for."""
+    from tui_probe.draw.picture import write_png, write_svg
+
+    if files.perfetto:
+        return trace_events(kind, view, files.perfetto)
+    columns, lines = drawing_size(arguments)[0], list(_view_lines(view, arguments))
+    if files.svg:
+        write_svg(files.svg, lines, columns, view.title)
+    if files.png:
+        write_png(files.png, view, lines, columns)
+    for path in filter(None, (files.svg, files.png)):
+        put(str(path))
+    return ExitStatus.OK
+
+
+def trace_events(kind: ViewKind, view: View, path: Path) -> int:
+    """Write what ui.perfetto.dev and chrome://tracing open, if the view has a timeline."""
+    from tui_probe.pages.perfetto import writer_of
+
+    write = writer_of(view)
+    if write is None:
+        warn(f"error: {kind.name} has no events to write; timeline, progress and launches have")
+        return ExitStatus.USAGE
+    inform(f"written: {path}, {write(path)} events")
+    return ExitStatus.OK
+
+
+def page_descriptions(trace: Trace) -> Iterator[str]:
+    """What each page has to show of a trace, or what it needs."""
+    from tui_probe.draw.units import counted
+    from tui_probe.pages.page_registry import all_pages
+    from tui_probe.probekit.view_target import count_viewable
+
+    total = len(trace.kernels)
+    for page in all_pages():
+        if page.of_kernel is None:
+            yield f"{page.name:<{LABEL}}the trace: {page.about}"
+            continue
+        count, why = count_viewable(trace, page.of_kernel)
+        has = f"{count} of {counted(total, 'kernel')}" if count else f"nothing: {why or 'no kernel was launched'}"
+        yield f"{page.name:<{LABEL}}{has}"
+
+
+def add_schema_option(parser: argparse.ArgumentParser) -> None:
+    """Which words data has."""
+    parser.add_argument(
+        "--schema", type=int, choices=SCHEMAS, default=NEWEST_SCHEMA, metavar="N",
+        help="words of JSON and CSV: 1 has the older ones, as filtered for excluded; default %(default)s",
+    )  # fmt: skip
+
+
+def write_page(page: PageEntry, address: Address, arguments: argparse.Namespace) -> int:
+    """Write a page: of the whole trace where the address names no kernel or launch in it.
+
+    ``arguments.page`` is the name that it was asked for by. A page that only kernels have is of the first that has it.
+    Pictures, and commands for a view, are of kernels alone. Returns the exit status.
+    """
+    viewed = bool(files_of(arguments) or getattr(arguments, "do", ""))
+    of_kernel = not address.is_whole or page.of_trace is None or (viewed and page.of_kernel is not None)
+    if of_kernel and page.of_kernel is None:
+        raise UsageError(f"{page.name} is a page of a whole trace: leave out the kernel and the launch")
+    if viewed and page.of_kernel is None:
+        raise UsageError(f"{page.name} is a page of a whole trace: pictures and --do are for pages of kernels")
+    trace = open_address(address)
+    if of_kernel:
+        return write_kernel_page(page, trace, address, arguments)
+    return _write_trace_page(trace, arguments)
+
+
+def _write_trace_page(trace: Trace, arguments: argparse.Namespace) -> int:
+    from tui_probe.pages.page_registry import report_lines
+
+    form: Format = "table" if arguments.format == "text" else arguments.format
+    plain = arguments.ascii or (form == "table" and not speaks_utf8(sys.stdout))
+    if form != "table" and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
+    with Progress() as reading:
+        lines = report_lines(
+            trace, arguments.page, form,
+            width=table_width(arguments), ascii_only=plain, schema=arguments.schema, progress=reading,
+        )  # fmt: skip
+        put(reading.before(lines))
+    return ExitStatus.OK
+
+
+def write_summary(address: Address, arguments: argparse.Namespace) -> int:
+    """What ``open`` and ``watch`` write where there is no screen: the report of a run, or the summary of a kernel."""
+    if address.is_whole:
+        write_report([trace_folder_of(address)], arguments.ascii)
+        return ExitStatus.OK
+    from tui_probe.pages.page_registry import require_page
+
+    arguments.page, arguments.format, arguments.schema, arguments.width = "summary", "text", NEWEST_SCHEMA, None
+    return write_page(require_page(arguments.page, {}), address, arguments)
+
+
+def page_by_name(name: str, once: Mapping[str, str], address: Address) -> PageEntry:
+    """The page of a name, or of what that name was ``once``.
+
+    Raises UsageError if there is none; where the trace is of a probe that is not known, the page may be that probe's.
+    """
+    from tui_probe.pages.page_registry import require_page
+
+    try:
+        page = require_page(name, once)
+    except UsageError as error:
+        unknown = _unknown_probe(address)
+        raise UsageError(f"{error}. {unknown}") if unknown else error from None
+    if page.name != name:
+        inform(f"page {name} is called {page.name} now; the older name will go")
+    return page
+
+
+def _unknown_probe(address: Address) -> str | None:
+    from tui_probe.probekit.probe_view import unknown_probe_advice
+
+    try:
+        trace = open_address(address)
+    except ProbeError:
+        return None
+    words = next(filter(None, map(unknown_probe_advice, trace.kernels)), None)
+    return words and f"Pages of its own may be missing: {words}"
+
 
 SCOPE = 15
 
@@ -43,8 +295,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--do", metavar="COMMAND[,…]", default="", help="commands for the view, as keys give them on the screen"
     )
-    parser.add_argument("--width", type=cells, metavar="W", help="columns; default: the terminal's, or 120")
-    parser.add_argument("--height", type=rows, metavar="H", help="lines; default: all, and 40 of a drawing")
+    parser.add_argument("--width", type=width_option, metavar="W", help="columns; default: the terminal's, or 120")
+    parser.add_argument("--height", type=height_option, metavar="H", help="lines; default: all, and 40 of a drawing")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     parser.add_argument(
         "--explain", action="store_true", help="explain how to read the page; without a TRACE, only that"
@@ -58,15 +310,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page to stdout, or to the files that are named."""
-    from tui_probe.pages.registry import find_page
+    from tui_probe.pages.page_registry import find_page
 
     name, word = arguments.page, arguments.trace
     if name is None:
         return list_pages(None)
-    if word is None and find_page(name, SHOW_ONCE) is None and names_a_trace(name):
-        return list_pages(opened(named(name)))
-    address = named(word or "")
-    page = asked_page(name, SHOW_ONCE, address)
+    if word is None and find_page(name, FORMER_SHOW_PAGES) is None and names_a_trace(name):
+        return list_pages(open_address(address_of(name)))
+    address = address_of(word or "")
+    page = page_by_name(name, FORMER_SHOW_PAGES, address)
     if word is None and arguments.explain:
         return explain(page, arguments)
     status = write_page(page, address.agreed(arguments.kernel, arguments.launch), arguments)
@@ -81,24 +333,24 @@ def names_a_trace(word: str) -> bool:
     return Path(word).exists() or os.sep in word or not parse_address(word).is_whole
 
 
-def explain(page: Page, arguments: argparse.Namespace) -> int:
+def explain(page: PageEntry, arguments: argparse.Namespace) -> int:
     """Write what a page shows and how to read it."""
-    from tui_probe.draw.heading import named
+    from tui_probe.draw.shorten import view_heading
     from tui_probe.pages.explanations import paragraphs
 
     plain = arguments.ascii or not speaks_utf8(sys.stdout)
     words = page.explanation
-    put((named(page.title, page.about), *paragraphs(words, drawing_size(arguments)[0])), ascii_only=plain)
+    put((view_heading(page.title, page.about), *paragraphs(words, drawing_size(arguments)[0])), ascii_only=plain)
     return ExitStatus.OK
 
 
 def list_pages(trace: Trace | None) -> int:
     """Every page, what it is of and what it shows, or what it has to show of a trace."""
-    from tui_probe.pages.registry import pages
+    from tui_probe.pages.page_registry import all_pages
 
     if trace is None:
-        put(f"{page.name:<{LABEL}}{page.scope:<{SCOPE}}{page.about}" for page in pages())
+        put(f"{page.name:<{LABEL}}{page.scope:<{SCOPE}}{page.about}" for page in all_pages())
         put("\ntui-probe show TRACE says what there is of each in a trace.")
     else:
-        put(described(trace))
+        put(page_descriptions(trace))
     return ExitStatus.OK

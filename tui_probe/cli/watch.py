@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from tui_probe.errors import TraceError
 from tui_probe.launcher.spool import living_runs
-from tui_probe.trace.address import parse_address
-from tui_probe.trace.locate import LOG, find_trace, is_trace
+from tui_probe.trace.locate import LOG, find_trace, is_trace, parse_address
 from tui_probe.trace.recent import brief, remember, running_traces
 
-from .chosen import trace_dir
+from .arguments import trace_dir
 from .output import inform, shell_word
-from .page import write_summary
-from .screen import add_screen_options, show, wants_screen
+from .run_display import add_screen_options, show, wants_screen
+from .show import write_summary
 
 if TYPE_CHECKING:
     import argparse

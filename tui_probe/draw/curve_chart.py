@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tui_probe.draw.axis import COUNT, draw_across, ticks
-from tui_probe.draw.canvas import Canvas, braille
+from tui_probe.draw.canvas import COUNT, Canvas, braille, draw_across, ticks
 from tui_probe.draw.spans import clip
 from tui_probe.draw.units import counted
 from tui_probe.draw.view import Drawing
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tui_probe.draw.axis import Unit
+    from tui_probe.draw.canvas import Unit
     from tui_probe.draw.spans import Line
 
 _LEFT: Final = 9

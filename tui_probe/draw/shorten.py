@@ -1,4 +1,4 @@
-"""Kernel names made to fit: what tells two kernels apart stays, what they share goes first."""
+"""Kernel names cut to fit so that they stay apart, and the headings of drawings that name one."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from tui_probe.draw.spans import clip, width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from tui_probe.draw.canvas import Canvas
 
 _ANONYMOUS = re.compile(r"\(anonymous namespace\)::")
 _CLONE = re.compile(r"\s*\[clone [^\]]*\]$")
@@ -94,7 +96,7 @@ def _joins(character: str) -> bool:
     return is_colour or character == _JOINER or unicodedata.category(character) in ("Mn", "Me", "Mc")
 
 
-def apart(texts: Iterable[str]) -> Callable[[str, int], str]:
+def cut_apart(texts: Iterable[str]) -> Callable[[str, int], str]:
     """Cuts these texts as ``cut_middle`` does, but no two of them to the same one.
 
     Those that would look alike keep the place where they differ first; where that is not enough they are numbered.
@@ -119,7 +121,7 @@ def apart(texts: Iterable[str]) -> Callable[[str, int], str]:
     return shorten_one
 
 
-def names_apart(names: Iterable[str]) -> Callable[[str, int], str]:
+def shorten_apart(names: Iterable[str]) -> Callable[[str, int], str]:
     """Shortens these names of kernels as ``shorten`` does, but no two of them to the same one.
 
     Instances of one template keep the function's name, and behind it the first argument in which they differ.
@@ -184,7 +186,7 @@ def _numbered(cut: dict[str, str], cells: int) -> dict[str, str]:
     return found
 
 
-def _masked(text: str) -> str:
+def _mask_operators(text: str) -> str:
     """``text`` with the signs of operators' names as underscores: ``operator()`` holds no brackets."""
     return _OPERATOR.sub(lambda match: "operator".ljust(len(match[0]), "_"), text)
 
@@ -193,7 +195,7 @@ def _depths(text: str) -> list[int]:
     """Bracket depth at each character; an opening bracket counts as inside. ``->`` and operators are not brackets."""
     depth, depths = 0, []
     stack: list[str] = []
-    for position, character in enumerate(_masked(text)):
+    for position, character in enumerate(_mask_operators(text)):
         if character in _OPEN:
             stack.append(_OPEN[character])
         depth = len(stack)
@@ -208,7 +210,7 @@ def _without_parameters(text: str) -> str:
     end = text.rfind(")")
     if end < 0 or text[end + 1 :].strip() not in ("", "const"):
         return text
-    depths, masked = _depths(text), _masked(text)
+    depths, masked = _depths(text), _mask_operators(text)
     start = end
     while start >= 0 and not (masked[start] == "(" and depths[start] == 1):
         start -= 1
@@ -229,7 +231,7 @@ def _collapse_templates(text: str, level: int, more: str) -> str:
     depths = _depths(text)
     kept: list[str] = []
     closing = -1
-    for position, character in enumerate(_masked(text)):
+    for position, character in enumerate(_mask_operators(text)):
         if position <= closing:
             continue
         kept.append(text[position])
@@ -255,3 +257,32 @@ def _without_namespaces(text: str, cells: int) -> str:
     starts = [match.end() for match in re.finditer("::", text) if depths[match.start()] == 0]
     fitting = (start for start in starts if width(text[start:]) <= cells)
     return text[next(fitting, starts[-1] if starts else 0) :]
+
+
+_GAP = 2
+_DOT = " · "
+_USUAL = 24
+"""Cells of a name with which it can be told from others."""
+
+
+def draw_head(canvas: Canvas, title: str, launch: str, kernel: str, totals: str, role: str = "dim") -> None:
+    """Draw the title of a drawing, its launch and kernel, and ``totals``.
+
+    Totals are cut only where not even the launch has room beside them. Of ``title`` only the part before the colon is
+    drawn, or nothing, where a kernel of usual length has no room beside it.
+    """
+    room = canvas.width - width(launch) - _GAP
+    totals = clip(totals, max(room, 0))
+    left = room - width(totals) - 1
+    for words in (title, title.partition(":")[0]):
+        if left - width(words) - len(_DOT) >= min(width(kernel), _USUAL):
+            launch, left = f"{words}{_DOT}{launch}", left - width(words) - len(_DOT)
+            break
+    canvas.text(0, 0, f"{launch} {shorten(kernel, max(left, 0))}", "title")
+    canvas.text(canvas.width - width(totals), 0, totals, role)
+
+
+def view_heading(title: str, about: str) -> str:
+    """``Timeline: blocks and warps on SMs over time``: the title of a view and the first clause of what it is about."""
+    ends = [place for sign in (",", ":", ";") if (place := about.find(sign)) > 0]
+    return f"{title}: {about[: min(ends, default=len(about))]}"

@@ -1,4 +1,4 @@
-"""Lines of text whose pieces carry a role: the common form of everything that is drawn.
+"""Lines of text whose pieces carry a role: width, wrapping, columns side by side, lines made on demand.
 
 A *line* is a tuple of ``(text, role)`` spans. Roles are names such as ``"dim"`` or ``"failed"``; a front end turns
 them into colours, and a text report drops them, so both show the same words. Widths are terminal cells, not
@@ -8,7 +8,9 @@ characters.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len, set_cell_size
 
@@ -140,3 +142,47 @@ def spread(left: Iterable[Span], right: Iterable[Span], cells: int) -> Line:
         head = (*clip_line(left, room - 1), ("…", head[-1][1]))
     used = sum(width(text) for text, _ in head)
     return (*head, (" " * (room - used), ""), *right)
+
+
+def hang_line(line: str, cells: int) -> list[str]:
+    """A line as one or more of at most ``cells`` cells, the others set in four cells more than the first."""
+    indent = line[: len(line) - len(line.lstrip())]
+    if width(line) <= cells:
+        return [line]
+    first, *rest = wrap(line.strip(), cells - len(indent) - 4)
+    return [indent + first, *(f"{indent}    {part}" for part in rest)]
+
+
+def side_by_side(left: Sequence[Line], right: Sequence[Line], cells: int, gap: int = 2) -> list[Line]:
+    """``left`` in columns of ``cells`` cells, ``right`` after a gap; the longer side continues alone."""
+    return [
+        (*fit_line(one, cells), (" " * gap, ""), *other) if other else one
+        for one, other in zip_longest(left, right, fillvalue=())
+    ]
+
+
+def fit_line(line: Line, cells: int) -> Line:
+    """A line cut or filled with blanks to exactly ``cells`` cells."""
+    shown = clip_line(line, cells)
+    used = sum(width(text) for text, _ in shown)
+    return (*shown, (" " * (cells - used), "")) if used < cells else shown
+
+
+class LazyLines(Sequence["Line"]):
+    """``count`` lines, each made by ``make`` from its number when it is asked for; ``head`` stands above them."""
+
+    def __init__(self, count: int, make: Callable[[int], Line], head: Sequence[Line] = ()) -> None:
+        self._count = count
+        self._make = make
+        self._head = head
+
+    def __len__(self) -> int:
+        return len(self._head) + self._count
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return [self[i] for i in range(*place.indices(len(self)))]
+        place = place + len(self) if place < 0 else place
+        if not 0 <= place < len(self):
+            raise IndexError(place)
+        return self._head[place] if place < len(self._head) else self._make(place - len(self._head))

@@ -1,13 +1,18 @@
-"""A table of rows for a given width, from columns that also serve JSON and CSV."""
+"""Tables of columns for a given width, and the same rows as JSON, CSV and Markdown."""
 
 from __future__ import annotations
 
+import csv
+import itertools
+import re
+from collections import deque
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from tui_probe.draw.printable import printable
+from tui_probe.draw.printable import dump_json, printable
 from tui_probe.draw.spans import clip, pad, width
 from tui_probe.draw.units import NOT_MEASURED
 
@@ -16,7 +21,7 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row")
 _GAP: Final = 2
-_HELD: Final = 20_000
+_CACHE_SIZE: Final = 20_000
 """Rows up to which their texts are kept from measuring to writing; of more they are made again."""
 
 
@@ -65,15 +70,15 @@ def table(
     count = 0
     for count, texts in enumerate(_texts(shown, rows), 1):
         natural = list(map(max, natural, map(_width_of_value if hide_empty else width, texts)))
-        if count <= _HELD:
+        if count <= _CACHE_SIZE:
             held.append(texts)
     if hide_empty:
         natural = with_titles(shown, natural)
-    kept = _fit(shown, natural, cells)
+    kept = _fitting_columns(shown, natural, cells)
     widths = _widths(shown, natural, kept, cells)
     yield _line([pad(shown[i].title, widths[i], right=shown[i].right) for i in kept], cells)
     yield _line(["─" * widths[i] for i in kept], cells)
-    for texts in held if count <= _HELD else _texts(shown, rows):
+    for texts in held if count <= _CACHE_SIZE else _texts(shown, rows):
         yield _line([_fitted(shown[i], texts[i], widths[i]) for i in kept], cells)
 
 
@@ -101,7 +106,7 @@ def _texts(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator[list
 
 def layout(columns: Sequence[Column[Row]], natural: Sequence[int], cells: int) -> list[tuple[Column[Row], int]]:
     """The columns of a table that fit in ``cells`` with their widths; ``natural`` is what each would like to have."""
-    kept = _fit(columns, natural, cells)
+    kept = _fitting_columns(columns, natural, cells)
     widths = _widths(columns, natural, kept, cells)
     return [(columns[i], widths[i]) for i in kept]
 
@@ -139,7 +144,7 @@ def _least(column: Column[Row], natural: int) -> int:
     return natural if column.narrow is None else min(natural, max(column.narrow, width(column.title)))
 
 
-def _fit(columns: Sequence[Column[Row]], natural: Sequence[int], cells: int) -> list[int]:
+def _fitting_columns(columns: Sequence[Column[Row]], natural: Sequence[int], cells: int) -> list[int]:
     """The positions of the columns that are kept."""
     kept = [i for i in range(len(columns)) if natural[i] or not columns[i].title or not any(natural)]
     while sum(_least(columns[i], natural[i]) + _GAP for i in kept) - _GAP > cells:
@@ -163,3 +168,103 @@ def _widths(columns: Sequence[Column[Row]], natural: Sequence[int], kept: Sequen
             widths[i] += grow
             left -= grow
     return widths
+
+
+_FORMULA: Final = ("=", "+", "@", "-", "\t", "\r")
+"""What a formula begins with, in one spreadsheet or another."""
+_ENTITY: Final = re.compile(r"&(?=#?\w+;)")
+_BACKTICKS: Final = re.compile("`+")
+_NUMBER: Final = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(?:[eE][-+]?\d+)?(?: ?%)?").fullmatch
+SCHEMA: Final = "tui-probe.report"
+SCHEMA_VERSION: Final = 2
+"""Of all documents of that schema. Where 1 differs, it can be asked for: ``tui_probe.probekit.page_kinds``."""
+
+
+def as_record(columns: Sequence[Column[Row]], row: Row) -> dict[str, Any]:
+    """The data of a row by key; None is not measured."""
+    return {column.key: column.value(row) for column in columns if column.value is not None}
+
+
+def as_json(
+    head: dict[str, Any], key: str, records: Iterable[dict[str, Any]], version: int = SCHEMA_VERSION
+) -> Iterator[str]:
+    """A document of the report schema, one line per record, in which ``key`` holds the records."""
+    fields = {"schema": SCHEMA, "version": version, **head}
+    yield "{"
+    for name, value in fields.items():
+        yield f"  {dump_json(name)}: {dump_json(value)},"
+    yield f"  {dump_json(key)}: ["
+    previous: str | None = None
+    for record in records:
+        if previous is not None:
+            yield f"    {previous},"
+        previous = dump_json(record)
+    if previous is not None:
+        yield f"    {previous}"
+    yield "  ]"
+    yield "}"
+
+
+def as_csv(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator[str]:
+    """Headings and one line per row; what was not measured is empty, a grid is ``8x1x1``."""
+    data = [column for column in in_data(columns) if not column.nested]
+    values = [column.value for column in data if column.value is not None]
+    cells = ([value(row) for value in values] for row in rows)
+    return csv_lines(itertools.chain([[column.key for column in data]], cells))
+
+
+def csv_lines(rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """Rows as CSV; None is an empty cell."""
+    lines: deque[str] = deque()
+    writer = csv.writer(SimpleNamespace(write=lines.append), lineterminator="")
+    for row in rows:
+        writer.writerow(map(_csv_cell, row))
+        yield lines.popleft()
+
+
+def as_markdown(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Iterator[str]:
+    """A Markdown table of the columns that tables show, none of them cut or left out."""
+    shown = in_tables(columns)
+    yield _markdown_line([column.title for column in shown])
+    yield _markdown_line(["--:" if column.right else ":--" for column in shown])
+    for row in rows:
+        yield _markdown_line([_escaped(cell(column, row)) for column in shown])
+
+
+def fenced(lines: Iterable[str]) -> list[str]:
+    """Lines as a block of Markdown that shows them as they are; its fence is longer than any row of backticks there."""
+    text = list(lines)
+    longest = max((len(run) for line in text for run in _BACKTICKS.findall(line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [f"{fence}text", *text, fence]
+
+
+def _csv_cell(value: object) -> str | int | None:
+    """Integers and None stay: the writer knows them."""
+    kind = type(value)
+    if kind is int or value is None:
+        return value  # type: ignore[return-value]
+    if kind is str:
+        return _csv_text(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        parts = ["" if item is None else str(_csv_cell(item)) for item in value]
+        return _csv_text("x".join(parts)) if any(parts) else ""
+    return _csv_text(value) if isinstance(value, str) else str(value)
+
+
+@lru_cache(1024)
+def _csv_text(text: str) -> str:
+    """Text that a spreadsheet takes for text: what would be a formula gets an apostrophe in front; numbers stay."""
+    shown = printable(text)
+    return f"'{shown}" if text.startswith(_FORMULA) and not _NUMBER(shown) else shown
+
+
+def _markdown_line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _escaped(text: str) -> str:
+    """Text that Markdown shows as it is; names in C++ are full of its signs."""
+    return _ENTITY.sub(r"\\&", "".join("\\" + sign if sign in "\\|*_<>`[]~#" else sign for sign in text))

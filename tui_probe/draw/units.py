@@ -1,4 +1,4 @@
-"""Quantities as a person reads them. What was not measured is ``–``."""
+"""Quantities as text with units. What was not measured is ``–``."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def elapsed(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02} min"
 
 
-def left(share: float, seconds: float) -> str:
+def eta_suffix(share: float, seconds: float) -> str:
     """``, 12 s left`` where a ``share`` took so many ``seconds``, "" as long as that would be a guess."""
     return f", {elapsed(seconds * (1 - share) / share)} left" if share >= _TELLING else ""
 

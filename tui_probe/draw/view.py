@@ -1,17 +1,16 @@
-"""What a view is, for every front end.
+"""Interface of a view for every front end: documents, drawings, and spots that lead from one to another.
 
 A view is opened in the background, which may read files, and is pure state from then on. There are two kinds: a
 :class:`Document` is lines to scroll through, a :class:`Drawing` fills the window that it gets and answers commands such
 as pan, zoom and mark. Neither knows what it shows; views of one launch lead to each other by
-:class:`~tui_probe.draw.spot.Spot`: lines of its code, blocks, times.
+:class:`~tui_probe.draw.view.Spot`: lines of its code, blocks, times.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, TypeVar
-
-from tui_probe.draw.spot import Spot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -19,7 +18,57 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
 
-Each = TypeVar("Each")
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A place in the code and one in the run, each as far as a page tells it.
+
+    ``ptx`` are lines of ``pruned.ptx``, counted from 1, or offsets in machine code that was probed itself; of several
+    the one that matters most comes first. ``probed`` is a line of ``probed.ptx`` that the other text has not.
+    ``block`` is a number in the grid, ``warp`` one in the block, ``time`` in cycles since the launch began, ``address``
+    that of an access to memory.
+    """
+
+    ptx: tuple[int, ...] = ()
+    probed: int | None = None
+    block: int | None = None
+    warp: int | None = None
+    sm: int | None = None
+    time: float | None = None
+    address: int | None = None
+
+    @classmethod
+    def of_line(cls, line: int | None) -> Spot:
+        """That of a line of ``pruned.ptx``; of no line nothing is told."""
+        return cls() if line is None else cls((line,))
+
+    def __bool__(self) -> bool:
+        """Is anything told?"""
+        return self != Spot()
+
+    @property
+    def in_code(self) -> bool:
+        """Is a line told?"""
+        return bool(self.ptx) or self.probed is not None
+
+    @property
+    def in_run(self) -> bool:
+        """Is it told where or when something ran?"""
+        return any(each is not None for each in (self.block, self.sm, self.time))
+
+    def over(self, before: Spot) -> Spot:
+        """This one, with what it does not tell as it was before: the place in the code, and that in the run."""
+        code, run = self if self.in_code else before, self if self.in_run else before
+        return Spot(code.ptx, code.probed, run.block, run.warp, run.sm, run.time, run.address)
+
+    def shares_code(self, other: Spot) -> bool:
+        """Is one of them a line of the other?"""
+        if self.probed is not None or other.probed is not None:
+            return self.probed == other.probed
+        return any(mine[0] in theirs for mine, theirs in ((self.ptx, other.ptx), (other.ptx, self.ptx)) if mine)
+
+
+Item = TypeVar("Item")
 Progress: TypeAlias = "Callable[[float], None]"
 """Called with the share done, 0 to 1, now and then. It raises ``Cancelled`` where nobody waits any more."""
 
@@ -33,14 +82,14 @@ def no_progress(share: float) -> None:
     del share
 
 
-def each_told(these: Collection[Each], progress: Progress) -> Iterator[Each]:
+def with_progress(these: Collection[Item], progress: Progress) -> Iterator[Item]:
     """Each of them, and before it the share that is done is told."""
     for place, one in enumerate(these):
         progress(place / len(these))
         yield one
 
 
-class Data(ABC):
+class BaseView(ABC):
     """What every view can be turned into besides lines."""
 
     title: str
@@ -70,7 +119,7 @@ class Data(ABC):
         """What is seen, in parts of a few words, the last ones matter most."""
         return []
 
-    def leading(self) -> int:
+    def pinned_parts(self) -> int:
         """How many of the first parts of ``status`` say what it is about, and are left out nowhere."""
         return 0
 
@@ -83,11 +132,11 @@ class Data(ABC):
         if type(before) is type(self):
             self.choose(before.choices())
 
-    def leads_to(self) -> str:
+    def target_view(self) -> str:
         """The view that Enter goes to, at the spot that the cursor is on; "" for none."""
         return ""
 
-    def lacks(self, spot: Spot) -> str:
+    def missing_reason(self, spot: Spot) -> str:
         """Why a spot is not shown here, where one might look for it; "" where it was nothing for this view."""
         del spot
         return ""
@@ -104,7 +153,7 @@ class Data(ABC):
         del choices
 
 
-class Document(Data):
+class Document(BaseView):
     """Lines to scroll through."""
 
     tells_at_once: ClassVar[bool] = False
@@ -145,7 +194,7 @@ class Document(Data):
         """The line that the cursor begins at: below what is said of the whole."""
         return self.pinned(width)
 
-    def stops(self) -> str:
+    def anchor_noun(self) -> str:
         """What ``anchors`` are, in a word."""
         return "change"
 
@@ -173,7 +222,7 @@ class Document(Data):
         del number, width
         return None
 
-    def here(self, number: int, width: int) -> Spot:
+    def spot(self, number: int, width: int) -> Spot:
         """Where a line is."""
         return Spot.of_line(self.ptx_line(number, width))
 
@@ -182,15 +231,15 @@ class Document(Data):
         del number, width
         return ""
 
-    def asked(self) -> str:
+    def marked_option(self) -> str:
         """The option of ``tui-probe run`` that measures what is marked; "" where nothing is."""
         return ""
 
     def target(self, number: int, width: int) -> Spot | None:
         """Where Enter goes to from a line: to its own spot, unless there is a better one. None for nowhere."""
-        return self.here(number, width) or None
+        return self.spot(number, width) or None
 
-    def nowhere(self, number: int, width: int) -> str:
+    def no_target_reason(self, number: int, width: int) -> str:
         """Why Enter leads nowhere from a line, and what would; "" where it never does."""
         del number, width
         return ""
@@ -247,7 +296,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 """Every command that a view may answer to; the key table binds each to keys."""
 
 
-class Drawing(Data):
+class Drawing(BaseView):
     """Something with axes that fills its window."""
 
     searches: ClassVar[bool] = False
@@ -284,11 +333,11 @@ class Drawing(Data):
         """The trace and the index of the kernel under the cursor, where Enter goes to its screen; None for none."""
         return None
 
-    def here(self) -> Spot:
+    def spot(self) -> Spot:
         """Where the cursor is."""
         return Spot.of_line(self.ptx_line())
 
-    def nowhere(self) -> str:
+    def no_target_reason(self) -> str:
         """Why Enter leads nowhere from the cursor, and what would; "" where it never does."""
         return ""
 

@@ -1,28 +1,38 @@
-"""Expressions of Python's syntax tree to checked ones, constants folded."""
+"""Build checked expressions and bounded loops from Python's syntax tree, with constants folded."""
 
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.dsl.arithmetic import AND, BINARY, COMPARISONS, MAX_U32, MAX_U64, OPPOSITE, SHIFT_RIGHT, Operator
 from tui_probe.dsl.expressions import (
+    AND,
+    BINARY,
+    COMPARISONS,
+    MAX_U32,
+    MAX_U64,
+    OPPOSITE,
+    SHIFT_RIGHT,
     Binary,
-    Choice,
     Compare,
+    Conditional,
     Expression,
     Inverse,
     Logic,
-    Low,
+    LowWord,
     Not,
     Number,
+    Operator,
     Special,
     fits_32_bits,
 )
-from tui_probe.dsl.source import Source, words
+from tui_probe.dsl.program import ProbeSource, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from tui_probe.dsl.expressions import Bits
 
 SPECIAL: Final = {
     "clock": Special("%clock64", 64, MAX_U64, is_clock=True),
@@ -33,19 +43,19 @@ SPECIAL: Final = {
     "warp": Special("%warpid", 32, MAX_U32),
 }
 
-_INSTEAD: Final[dict[type[ast.AST], str]] = {
+_ALTERNATIVES: Final[dict[type[ast.AST], str]] = {
     ast.Div: "'/' divides real numbers: write '//'",
     ast.Pow: "'**' is not there: write '<<' for a power of two, or multiply",
     ast.MatMult: "'@' multiplies matrices: write '*'",
 }
 _CALLS: Final = ", ".join(f"{name}()" for name in SPECIAL)
-_ALLOWED: Final = "an expression holds numbers, names, operators, comparisons and the calls of the language"
+_ALLOWED_EXPRESSIONS: Final = "an expression holds numbers, names, operators, comparisons and the calls of the language"
 
 
-class Builder:
+class ExpressionBuilder:
     """Builds expressions; ``resolve`` says what a name stands for, or raises ProbeFileError."""
 
-    def __init__(self, source: Source, resolve: Callable[[ast.Name], Expression]) -> None:
+    def __init__(self, source: ProbeSource, resolve: Callable[[ast.Name], Expression]) -> None:
         self._source = source
         self._resolve = resolve
 
@@ -63,16 +73,16 @@ class Builder:
             case ast.Compare():
                 return self._compare(node)
             case ast.BoolOp(op=op, values=values):
-                return self._logic(isinstance(op, ast.And), [truth(self.build(value)) for value in values])
+                return self._logic(isinstance(op, ast.And), [as_truth(self.build(value)) for value in values])
             case ast.IfExp(test=test, body=body, orelse=other):
-                return _choice(truth(self.build(test)), self.build(body), self.build(other))
+                return _conditional(as_truth(self.build(test)), self.build(body), self.build(other))
             case ast.Call():
                 return self._call(node)
-        raise self._source.error(node, f"'{words(node)}' cannot be computed in a probe: {_ALLOWED}")
+        raise self._source.error(node, f"'{source_of(node)}' cannot be computed in a probe: {_ALLOWED_EXPRESSIONS}")
 
     def _number(self, node: ast.Constant) -> Number:
         if type(node.value) is not int:
-            raise self._source.error(node, f"{words(node)} is not a whole number: write one, such as 4 or 0xff")
+            raise self._source.error(node, f"{source_of(node)} is not a whole number: write one, such as 4 or 0xff")
         if node.value > MAX_U64:
             raise self._source.error(node, f"this number has {node.value.bit_length()} bits: it must be below 2**64")
         return Number(node.value)
@@ -80,17 +90,17 @@ class Builder:
     def _binary(self, node: ast.BinOp) -> Expression:
         operator = BINARY.get(type(node.op))
         if operator is None:
-            raise self._source.error(node, f"in '{words(node)}' {_INSTEAD[type(node.op)]}")
+            raise self._source.error(node, f"in '{source_of(node)}' {_ALTERNATIVES[type(node.op)]}")
         left, right = self.build(node.left), self.build(node.right)
         if operator.symbol in ("//", "%") and right == Number(0):
-            raise self._source.error(node, f"'{words(node)}' divides by 0")
-        return _applied(operator, left, right)
+            raise self._source.error(node, f"'{source_of(node)}' divides by 0")
+        return _apply_operator(operator, left, right)
 
     def _unary(self, node: ast.UnaryOp) -> Expression:
         operand = self.build(node.operand)
         match node.op:
             case ast.Not():
-                return negated(truth(operand))
+                return negated(as_truth(operand))
             case ast.UAdd():
                 return operand
             case ast.Invert():
@@ -100,10 +110,10 @@ class Builder:
 
     def _compare(self, node: ast.Compare) -> Expression:
         if len(node.ops) > 1:
-            raise self._source.error(node, f"in '{words(node)}' compare two values at a time: 'a < b and b < c'")
+            raise self._source.error(node, f"in '{source_of(node)}' compare two values at a time: 'a < b and b < c'")
         relation = COMPARISONS.get(type(node.ops[0]))
         if relation is None:
-            raise self._source.error(node, f"in '{words(node)}' only == != < <= > >= compare numbers")
+            raise self._source.error(node, f"in '{source_of(node)}' only == != < <= > >= compare numbers")
         left, right = self.build(node.left), self.build(node.comparators[0])
         if isinstance(left, Number) and isinstance(right, Number):
             return Number(int(relation.evaluate(left.value, right.value)))
@@ -128,13 +138,13 @@ class Builder:
             case ast.Call(func=ast.Name(id="u64"), args=[argument], keywords=[]):
                 return self.build(argument)
             case ast.Call(func=ast.Name(id="u32"), args=[argument], keywords=[]):
-                return _low(self.build(argument))
+                return _low_word(self.build(argument))
             case ast.Call(func=ast.Attribute(attr="save" | "add" | "locate")):
-                raise self._source.error(node, f"'{words(node)}' gives no value: write it on a line of its own")
-        raise self._source.error(node, f"'{words(node)}' is unknown: a probe can call {_CALLS}, u32(x) and u64(x)")
+                raise self._source.error(node, f"'{source_of(node)}' gives no value: write it on a line of its own")
+        raise self._source.error(node, f"'{source_of(node)}' is unknown: a probe can call {_CALLS}, u32(x) and u64(x)")
 
 
-def constant(node: ast.expr, constants: Mapping[str, int], source: Source) -> int:
+def constant_value(node: ast.expr, constants: Mapping[str, int], source: ProbeSource) -> int:
     """The value below 2**64 of an expression of numbers and named constants. Raises ProbeFileError."""
 
     def resolve(name: ast.Name) -> Expression:
@@ -142,13 +152,13 @@ def constant(node: ast.expr, constants: Mapping[str, int], source: Source) -> in
             raise source.error(name, f"{name.id} is not a constant: give it a value above, such as {name.id} = 4")
         return Number(constants[name.id])
 
-    value = Builder(source, resolve).build(node)
+    value = ExpressionBuilder(source, resolve).build(node)
     if not isinstance(value, Number):
-        raise source.error(node, f"'{words(node)}' is not a constant: numbers and named constants can stand here")
+        raise source.error(node, f"'{source_of(node)}' is not a constant: numbers and named constants can stand here")
     return value.value
 
 
-def truth(expression: Expression) -> Expression:
+def as_truth(expression: Expression) -> Expression:
     """An expression as 1 or 0: any number but 0 is true."""
     match expression:
         case Number(value):
@@ -170,7 +180,7 @@ def negated(expression: Expression) -> Expression:
     return Not(expression)
 
 
-def _applied(operator: Operator, left: Expression, right: Expression) -> Expression:
+def _apply_operator(operator: Operator, left: Expression, right: Expression) -> Expression:
     if not isinstance(right, Number):
         return Binary(operator, left, right, operator.bound(left.bound, right.bound))
     if isinstance(left, Number):
@@ -185,17 +195,67 @@ def _applied(operator: Operator, left: Expression, right: Expression) -> Express
 def _by_power_of_two(operator: Operator, left: Expression, divisor: int) -> Expression:
     """A division costs tens of instructions; by a power of two it is one."""
     if operator.symbol == "//":
-        return _applied(SHIFT_RIGHT, left, Number(divisor.bit_length() - 1))
-    return _applied(AND, left, Number(divisor - 1))
+        return _apply_operator(SHIFT_RIGHT, left, Number(divisor.bit_length() - 1))
+    return _apply_operator(AND, left, Number(divisor - 1))
 
 
-def _choice(condition: Expression, chosen: Expression, other: Expression) -> Expression:
+def _conditional(condition: Expression, chosen: Expression, other: Expression) -> Expression:
     if isinstance(condition, Number):
         return chosen if condition.value else other
-    return Choice(condition, chosen, other)
+    return Conditional(condition, chosen, other)
 
 
-def _low(expression: Expression) -> Expression:
+def _low_word(expression: Expression) -> Expression:
     if isinstance(expression, Number):
         return Number(expression.value & MAX_U32)
-    return expression if fits_32_bits(expression) else Low(expression)
+    return expression if fits_32_bits(expression) else LowWord(expression)
+
+
+MAX_ITERATIONS: Final = 1024
+"""Of a loop, and of loops inside each other together: a probe runs at each of its positions in each thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """``for name in range(…)``: ``values`` are what the name takes on, at least one, none negative."""
+
+    name: str
+    values: range
+
+    @property
+    def bound(self) -> int:
+        """The largest value."""
+        return max(self.values[0], self.values[-1])
+
+    @property
+    def bits(self) -> Bits:
+        """The width of the register that counts."""
+        return 32 if self.bound < 1 << 32 else 64
+
+
+def read_loop(node: ast.For, constants: Mapping[str, int], source: ProbeSource) -> Loop:
+    """The loop of a ``for`` statement. Raises ProbeFileError."""
+    match node:
+        case ast.For(
+            target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id="range"), args=bounds, keywords=[]), orelse=[]
+        ) if 1 <= len(bounds) <= 3:
+            numbers = [_signed_value(constant_value(bound, constants, source)) for bound in bounds]
+        case _:
+            raise source.error(
+                node, f"'{source_of(node).partition(':')[0]}': a loop is 'for i in range(4):', without else"
+            )
+    if len(numbers) == 3 and numbers[2] == 0:
+        raise source.error(node, "the step of range is 0: it must be another number")
+    values = range(*numbers)
+    if not values:
+        raise source.error(node, f"{values} is empty: the loop never runs; remove it")
+    if values[0] < 0 or values[-1] < 0:
+        raise source.error(node, f"{name} would be negative in {values}: numbers are unsigned, count from 0")
+    if len(values) > MAX_ITERATIONS:
+        raise source.error(node, f"{values} has {len(values)} values: at most {MAX_ITERATIONS} are allowed")
+    return Loop(name, values)
+
+
+def _signed_value(number: int) -> int:
+    """Bounds may be negative, such as the -1 of ``range(3, -1, -1)``."""
+    return number - (MAX_U64 + 1) if number >> 63 else number

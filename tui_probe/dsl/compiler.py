@@ -1,13 +1,13 @@
-"""A probe written in Python to the tables of a probe file (the dialect with ``[map.X]`` and ``[probe.Y]``)."""
+"""Compile a probe in Python to the tables of a probe file (the dialect with ``[map.X]`` and ``[probe.Y]``)."""
 
 from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING
 
+from tui_probe.dsl.emission import ProbeRegisters, SnippetRegisters
+from tui_probe.dsl.program import ProbeSource
 from tui_probe.dsl.reading import read_program
-from tui_probe.dsl.registers import ProbeRegisters, SnippetRegisters
-from tui_probe.dsl.source import Source
 from tui_probe.dsl.statements import compile_function
 
 if TYPE_CHECKING:
@@ -23,14 +23,14 @@ def compile_tables(text: str, path: str) -> dict[str, object]:
     ``path`` is for messages. The text is never run. Raises ProbeFileError with file, line, what is wrong and what
     to write instead.
     """
-    source = Source(path, text)
+    source = ProbeSource(path, text)
     try:
-        return _compile(source)
+        return _program_tables(source)
     except RecursionError as error:
         raise source.too_deep() from error
 
 
-def _compile(source: Source) -> dict[str, object]:
+def _program_tables(source: ProbeSource) -> dict[str, object]:
     program = read_program(source)
     registers = ProbeRegisters()
     for declared in program.registers.values():
@@ -44,7 +44,10 @@ def _compile(source: Source) -> dict[str, object]:
         **({"callback": program.callback} if program.callback else {}),
         **({"about": program.about} if program.about else {}),
         "map": {one.name: _map_table(one) for one in program.maps.values()},
-        "probe": {**_initial_values(program, compiled, registers), **{o.function.name: _point(o) for o in compiled}},
+        "probe": {
+            **_initial_values(program, compiled, registers),
+            **{o.function.name: _point_table(o) for o in compiled},
+        },
     }
 
 
@@ -61,14 +64,14 @@ def _map_table(declared: DeclaredMap) -> dict[str, object]:
     }
 
 
-def _point(compiled: CompiledFunction) -> dict[str, object]:
+def _point_table(compiled: CompiledFunction) -> dict[str, object]:
     function = compiled.function
     level = {"level": function.level} if function.level else {}
     when = "before" if function.before else "after"
-    return {"position": function.position, **level, when: _snippet(compiled.lines)}
+    return {"position": function.position, **level, when: _snippet_text(compiled.lines)}
 
 
-def _snippet(lines: Iterable[str]) -> str:
+def _snippet_text(lines: Iterable[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -86,7 +89,7 @@ def _initial_values(
     name = "initial_values"
     while name in program.functions:
         name += "_"
-    return {name: {"position": "kernel", "before": _snippet([*names.declarations(), *lines])}}
+    return {name: {"position": "kernel", "before": _snippet_text([*names.declarations(), *lines])}}
 
 
 def _is_set_first(register: DeclaredRegister, entries: list[ProbeFunction]) -> bool:

@@ -1,14 +1,107 @@
-"""Expressions of a probe function, checked and with the largest value that each can have."""
+"""Expressions of a probe function with the largest value of each, and the operators and their PTX."""
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
-
-from tui_probe.dsl.arithmetic import MAX_U32, MAX_U64, Operator
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+MAX_U64: Final = (1 << 64) - 1
+MAX_U32: Final = (1 << 32) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """An operator of two numbers.
+
+    ``evaluate`` gives the result mod 2**64; ``bound`` the largest result if the operands are at most the two given.
+    ``ptx`` is the instruction, without its width. ``low_bits_suffice`` tells that the low 32 bits of the result
+    depend on nothing but the low 32 bits of the operands (of the left one, for shifts).
+    """
+
+    symbol: str
+    ptx: str
+    evaluate: Callable[[int, int], int]
+    bound: Callable[[int, int], int]
+    low_bits_suffice: bool
+
+    @property
+    def is_shift(self) -> bool:
+        """Tell whether the right operand is a number of bits."""
+        return self.symbol in ("<<", ">>")
+
+
+def _left_shifted(left: int, right: int) -> int:
+    return left << right & MAX_U64 if right < 64 else 0
+
+
+def _right_shifted(left: int, right: int) -> int:
+    return left >> min(right, 64)
+
+
+def _sum_bound(left: int, right: int) -> int:
+    return min(left + right, MAX_U64)
+
+
+def _product_bound(left: int, right: int) -> int:
+    return min(left * right, MAX_U64)
+
+
+def _union_bound(left: int, right: int) -> int:
+    return (1 << max(left, right).bit_length()) - 1
+
+
+def _any_bound(_left: int, _right: int) -> int:
+    return MAX_U64
+
+
+def _left_bound(left: int, _right: int) -> int:
+    return left
+
+
+def _shifted_bound(left: int, right: int) -> int:
+    return min(left << right, MAX_U64) if right < 64 else MAX_U64
+
+
+BINARY: Final[dict[type[ast.operator], Operator]] = {
+    ast.Add: Operator("+", "add.u", lambda a, b: (a + b) & MAX_U64, _sum_bound, True),
+    ast.Sub: Operator("-", "sub.u", lambda a, b: (a - b) & MAX_U64, _any_bound, True),
+    ast.Mult: Operator("*", "mul.lo.u", lambda a, b: (a * b) & MAX_U64, _product_bound, True),
+    ast.FloorDiv: Operator("//", "div.u", lambda a, b: a // b, _left_bound, False),
+    ast.Mod: Operator("%", "rem.u", lambda a, b: a % b, lambda a, b: min(a, max(b - 1, 0)), False),
+    ast.LShift: Operator("<<", "shl.b", _left_shifted, _shifted_bound, True),
+    ast.RShift: Operator(">>", "shr.u", _right_shifted, _left_bound, False),
+    ast.BitAnd: Operator("&", "and.b", lambda a, b: a & b, min, True),
+    ast.BitOr: Operator("|", "or.b", lambda a, b: a | b, _union_bound, True),
+    ast.BitXor: Operator("^", "xor.b", lambda a, b: a ^ b, _union_bound, True),
+}
+
+AND: Final = BINARY[ast.BitAnd]
+SHIFT_RIGHT: Final = BINARY[ast.RShift]
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A comparison of unsigned numbers; ``opposite`` is the PTX of what holds where this one does not."""
+
+    ptx: str
+    opposite: str
+    evaluate: Callable[[int, int], bool]
+
+
+COMPARISONS: Final[dict[type[ast.cmpop], Relation]] = {
+    ast.Eq: Relation("eq", "ne", lambda a, b: a == b),
+    ast.NotEq: Relation("ne", "eq", lambda a, b: a != b),
+    ast.Lt: Relation("lt", "ge", lambda a, b: a < b),
+    ast.LtE: Relation("le", "gt", lambda a, b: a <= b),
+    ast.Gt: Relation("gt", "le", lambda a, b: a > b),
+    ast.GtE: Relation("ge", "lt", lambda a, b: a >= b),
+}
+OPPOSITE: Final = {relation.ptx: relation.opposite for relation in COMPARISONS.values()}
+
 
 Bits: TypeAlias = Literal[32, 64]
 
@@ -77,7 +170,7 @@ class Inverse:
 
 
 @dataclass(frozen=True, slots=True)
-class Low:
+class LowWord:
     """``u32(x)``."""
 
     operand: Expression
@@ -85,7 +178,7 @@ class Low:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Conditional:
     """``chosen if condition else other``."""
 
     condition: Expression
@@ -126,7 +219,9 @@ class Not:
     bound: int = 1
 
 
-Expression: TypeAlias = Number | Variable | Special | Operand | Binary | Inverse | Low | Choice | Compare | Logic | Not
+Expression: TypeAlias = (
+    Number | Variable | Special | Operand | Binary | Inverse | LowWord | Conditional | Compare | Logic | Not
+)
 
 
 def fits_32_bits(*expressions: Expression) -> bool:

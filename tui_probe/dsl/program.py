@@ -1,15 +1,62 @@
-"""What a probe file declares: maps, registers, constants and functions."""
+"""A probe file in Python: its source, the declarations in it, and the helpers for a probed instruction."""
 
 from __future__ import annotations
 
+import ast
+import warnings
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
+
+from tui_probe.dsl.expressions import Operand
+from tui_probe.errors import ProbeFileError
+from tui_probe.probe_model.probe import BLOCK
 
 if TYPE_CHECKING:
-    import ast
+    from collections.abc import Sequence
 
     from tui_probe.dsl.expressions import Bits
-    from tui_probe.engine.model import Position
+    from tui_probe.probe_model.probe import Position
+
+_MAX_SOURCE_BYTES: Final = 1 << 20
+_NESTING_ERROR: Final = "this is nested too deeply: use variables for its parts"
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeSource:
+    """A probe file. ``path`` is for messages; nothing is read from it."""
+
+    path: str
+    text: str
+
+    def tree(self) -> ast.Module:
+        """The file's syntax tree. Raises ProbeFileError."""
+        if len(self.text) > _MAX_SOURCE_BYTES:
+            raise ProbeFileError(f"{self.path}: {len(self.text)} characters are too long for a probe")
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return ast.parse(self.text)
+        except SyntaxError as error:
+            raise ProbeFileError(f"{self.path}, line {error.lineno or 1}: this is not Python: {error.msg}") from error
+        except ValueError as error:
+            raise ProbeFileError(f"{self.path}: this is not Python: {error}") from error
+        except (RecursionError, MemoryError) as error:
+            raise ProbeFileError(f"{self.path}: {_NESTING_ERROR}") from error
+
+    def error(self, node: ast.AST, message: str) -> ProbeFileError:
+        """The error for a node: file, line, what is wrong and what to write instead."""
+        return ProbeFileError(f"{self.path}, line {getattr(node, 'lineno', 1)}: {message}")
+
+    def too_deep(self) -> ProbeFileError:
+        """The error for a file whose nesting exceeds what can be compiled."""
+        return ProbeFileError(f"{self.path}: {_NESTING_ERROR}")
+
+
+def source_of(node: ast.AST) -> str:
+    """A node as Python text on one line, shortened, for messages and comments."""
+    text = " ".join(ast.unparse(node).split())
+    text = text.encode("ascii", "backslashreplace").decode("ascii")
+    return text if len(text) <= 80 else text[:79] + "~"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +112,89 @@ class Program:
     registers: dict[str, DeclaredRegister] = field(default_factory=dict)
     constants: dict[str, int] = field(default_factory=dict)
     functions: dict[str, ProbeFunction] = field(default_factory=dict)
+
+
+# What the names of a probed instruction's parts stand for: ``addr bytes multiply_adds line out in1 in2 in3``.
+#
+# ``addr`` has 64 bits, ``bytes`` and ``line`` have 32, whatever the instruction. The width of ``out`` and ``in1`` to
+# ``in3`` is that of the kernel's register: saved as they are they need no width; in an expression the position must
+# tell it.
+
+HELPER_NAMES: Final = {
+    "addr": "ADDR", "bytes": "BYTES", "out": "OUT", "in1": "IN1", "in2": "IN2", "in3": "IN3", "line": "LINE",
+    "multiply_adds": "MULTIPLY_ADDS", "instructions": "INSTRUCTIONS", "issued": "ISSUED",
+}  # fmt: skip
+
+# What the operands of an instruction are: the address of memory, or a value of the instruction's type.
+_MEMORY_OPERANDS: Final = {
+    "ld": ("value", "address"),
+    "st": ("address", "value"),
+    "atom": ("value", "address", "value", "value"),
+    "red": ("address", "value"),
+}
+_ARITHMETIC: Final = frozenset({"add", "sub", "mul", "mad", "fma", "min", "max", "div", "rem", "and", "or", "xor"})
+_WRITERS: Final = _ARITHMETIC | {"ld", "atom"}
+_TYPES: Final[dict[str, Literal[32, 64]]] = {
+    **dict.fromkeys(("b32", "u32", "s32", "f32"), 32),
+    **dict.fromkeys(("b64", "u64", "s64", "f64"), 64),
+}
+_NUMBER_HELPERS: Final = ("bytes", "line", "multiply_adds", "instructions", "issued")
+_NOT_PLAIN: Final = frozenset({"v2", "v4", "v8", "wide", "f16", "f16x2", "bf16", "bf16x2"})
+
+
+class ProbedOperands:
+    """The parts of the instructions at the positions of one probe function."""
+
+    def __init__(self, source: ProbeSource, positions: Sequence[Position], before: bool) -> None:
+        self._source = source
+        self._positions = positions
+        self._before = before
+
+    def part(self, node: ast.Name, *, as_it_is: bool) -> Operand:
+        """The part that a name stands for; ``as_it_is`` where it is saved and nothing else. Raises ProbeFileError."""
+        if any(position.is_kernel for position in self._positions):
+            raise self._source.error(
+                node, f"{node.id} belongs to an instruction: it has no meaning at position 'kernel'"
+            )
+        self._refuse_at_blocks(node)
+        if node.id == "addr":
+            return Operand("ADDR", 64)
+        if node.id in _NUMBER_HELPERS:
+            return Operand(HELPER_NAMES[node.id], 32)
+        if node.id == "out" and self._before and any(p.opcode in _WRITERS for p in self._positions):
+            raise self._source.error(node, "out is known only after the instruction: use before=False")
+        widths = {self._width(position, node.id) for position in self._positions}
+        width = widths.pop() if len(widths) == 1 else 0
+        if not width and not as_it_is:
+            raise self._source.error(
+                node,
+                f"the width of {node.id} is the kernel's: save it as it is, 'X.save({node.id})', or name a type in "
+                "the position, such as pos='st.global.f32'",
+            )
+        return Operand(HELPER_NAMES[node.id], 0 if as_it_is else width)
+
+    def _refuse_at_blocks(self, node: ast.Name) -> None:
+        """A basic block has a line and a number of instructions; an instruction has all but that number."""
+        if node.id in ("instructions", "issued") and any(position.opcode != BLOCK for position in self._positions):
+            raise self._source.error(
+                node, f"{node.id} is a number of a basic block: it has a meaning at pos='block' or 'block.load' alone"
+            )
+        if node.id not in ("instructions", "issued", "line") and any(
+            position.is_block or position.is_source for position in self._positions
+        ):
+            raise self._source.error(
+                node, f"{node.id} belongs to an instruction: it has no meaning at 'block', 'loop' and lines of source"
+            )
+
+    def _width(self, position: Position, name: str) -> Literal[0, 32, 64]:
+        if position.opcode in _MEMORY_OPERANDS:
+            kinds = _MEMORY_OPERANDS[position.opcode]
+        else:
+            kinds = ("value",) * 4 if position.opcode in _ARITHMETIC else ()
+        index = tuple(HELPER_NAMES).index(name) - 2
+        kind = kinds[index] if index < len(kinds) else ""
+        if kind == "address":
+            return 64
+        types = [_TYPES[modifier] for modifier in position.modifiers if modifier in _TYPES]
+        plain = not _NOT_PLAIN.intersection(position.modifiers)
+        return types[0] if kind and plain and len(types) == 1 else 0

@@ -1,39 +1,176 @@
-"""A file's module level, read into a Program."""
+"""Read the module level of a probe file: maps, probe functions, registers and constants."""
 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from tui_probe.dsl.building import SPECIAL, constant
-from tui_probe.dsl.decorators import read_map, read_probe_function
-from tui_probe.dsl.operands import HELPERS
-from tui_probe.dsl.program import DeclaredRegister, Program
-from tui_probe.dsl.source import Source, words
+from tui_probe.dsl.building import SPECIAL, constant_value
+from tui_probe.dsl.program import (
+    HELPER_NAMES,
+    DeclaredMap,
+    DeclaredRegister,
+    ProbeFunction,
+    ProbeSource,
+    Program,
+    source_of,
+)
+from tui_probe.probe_model.positions import POSITION_FORMS, parse_positions
+from tui_probe.probe_model.probe import FIELD_BYTES, REDUCTION_GROUPS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tui_probe.dsl.expressions import Bits
 
-TYPES: Final[dict[str, Bits]] = {"u64": 64, "u32": 32}
-RESERVED: Final = frozenset({*HELPERS, *SPECIAL, *TYPES, "Map", "probe", "range", "CALLBACK"})
+_Value: TypeAlias = str | int | bool
+
+_LEVELS: Final = ("warp", "thread", "site")
+_TYPES: Final = ("array", "dynamic")
+_MAP_EXAMPLE: Final = '@Map(level="warp", type="array", size=16, cap=1)'
+_PROBE_EXAMPLE: Final = '@probe(pos="kernel", level="warp", before=True)'
+
+
+def read_map(node: ast.ClassDef, source: ProbeSource) -> DeclaredMap:
+    """A class under ``@Map``. Raises ProbeFileError."""
+    given = _decorator_arguments(
+        node, "Map", _MAP_EXAMPLE, {"level": str, "type": str, "size": int, "cap": int, "reduce": str}, source
+    )
+    if node.bases or node.keywords or getattr(node, "type_params", None):
+        raise source.error(node, f"a map has no base: write 'class {node.name}:'")
+    level = _one_of(node, "level", given.get("level"), _LEVELS, source)
+    kind = _one_of(node, "type", given.get("type", "array"), _TYPES, source)
+    fields = _map_fields(node, source)
+    size, cap = given.get("size"), given.get("cap", 1)
+    needed = sum(8 if kind == "u64" else 4 for _, kind in fields)
+    unit = 8 if any(kind == "u64" for _, kind in fields) else 4
+    if isinstance(size, int) and (size < needed or size % unit):
+        least = -(-needed // unit) * unit
+        raise source.error(
+            node, f"size is {size}: it must be a multiple of {unit} and at least {least} for these fields"
+        )
+    if int(cap) < 1:
+        raise source.error(node, f"cap is {cap}: it must be at least 1")
+    if level == "site":
+        _check_sites(node, kind, int(cap), fields, source)
+    size = None if size is None else int(size)
+    reduce = _reduce(node, given.get("reduce"), level, kind, int(cap), source)
+    return DeclaredMap(node.name, level, kind, size, int(cap), fields, node, reduce)
+
+
+def _reduce(node: ast.ClassDef, group: _Value | None, level: str, kind: str, cap: int, source: ProbeSource) -> str:
+    """Whose records results keep the sums of; "" for all records."""
+    if group is None:
+        return ""
+    chosen = _one_of(node, "reduce", group, [each for each in REDUCTION_GROUPS if each != level], source)
+    if level == "site" or kind != "array" or cap != 1:
+        raise source.error(node, f"{node.name} cannot be reduced: that needs one record per thread or warp")
+    return chosen
+
+
+def _check_sites(
+    node: ast.ClassDef, kind: str, cap: int, fields: tuple[tuple[str, str], ...], source: ProbeSource
+) -> None:
+    """A map of sites has one record of sums for each."""
+    if kind != "array" or cap != 1:
+        raise source.error(node, f"{node.name} is of sites, which have one record each: leave out type and cap")
+    for name, width in fields:
+        if width != "u64":
+            raise source.error(node, f"{node.name} is of sites, which hold sums of a launch: write '{name}: u64'")
+
+
+def _map_fields(node: ast.ClassDef, source: ProbeSource) -> tuple[tuple[str, str], ...]:
+    fields: dict[str, str] = {}
+    for index, statement in enumerate(node.body):
+        match statement:
+            case ast.Expr(value=ast.Constant(value=str())) if index == 0:
+                continue
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id=kind), value=None) if (
+                kind in FIELD_BYTES and name.isascii()
+            ):
+                if name in fields:
+                    raise source.error(statement, f"field {name} is declared twice: choose another name")
+                fields[name] = kind
+            case _:
+                raise source.error(
+                    statement, f"'{source_of(statement)}' is not a field: write 'name: u64' or 'name: u32'"
+                )
+    if not fields:
+        raise source.error(node, f"map {node.name} has no fields: add one, such as 'start: u64'")
+    return tuple(fields.items())
+
+
+def read_probe_function(node: ast.FunctionDef, source: ProbeSource) -> ProbeFunction:
+    """A function under ``@probe``. Raises ProbeFileError."""
+    given = _decorator_arguments(node, "probe", _PROBE_EXAMPLE, {"pos": str, "level": str, "before": bool}, source)
+    arguments = node.args
+    if arguments.posonlyargs or arguments.args or arguments.vararg or arguments.kwonlyargs or arguments.kwarg:
+        raise source.error(node, f"a probe function takes no arguments: write 'def {node.name}():'")
+    position = given.get("pos")
+    if not isinstance(position, str):
+        raise source.error(node, f"pos is missing: write {_PROBE_EXAMPLE}")
+    try:
+        positions = parse_positions(position)
+    except ValueError as error:
+        raise source.error(node, f"pos is wrong: {error}; write {POSITION_FORMS}") from None
+    level = _one_of(node, "level", given["level"], _LEVELS, source) if "level" in given else None
+    before = bool(given.get("before", False))
+    if not before and any(one.is_block for one in positions):
+        raise source.error(node, f"at {position!r} a probe runs at the start of the block: write before=True")
+    return ProbeFunction(node.name, position, positions, level, before, node)
+
+
+def _decorator_arguments(
+    node: ast.ClassDef | ast.FunctionDef, name: str, example: str, kinds: dict[str, type], source: ProbeSource
+) -> dict[str, _Value]:
+    """The keyword arguments of the one decorator, of the types that ``kinds`` lists."""
+    match node.decorator_list:
+        case [ast.Call(func=ast.Name(id=found), args=[], keywords=keywords)] if found == name:
+            given: dict[str, _Value] = {}
+        case _:
+            raise source.error(node, f"{node.name} needs one decorator with arguments by name: {example}")
+    for keyword in keywords:
+        kind = kinds.get(keyword.arg or "")
+        if kind is None:
+            raise source.error(keyword, f"@{name} has no argument {keyword.arg or '**'}: write {example}")
+        value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
+        if not isinstance(value, str | int) or type(value) is not kind:
+            raise source.error(keyword, f"{keyword.arg} must be {_type_name(kind)}, not {source_of(keyword.value)}")
+        given[keyword.arg or ""] = value
+    return given
+
+
+def _type_name(kind: type) -> str:
+    return {str: "a text in quotes", int: "a number", bool: "True or False"}[kind]
+
+
+def _one_of(node: ast.AST, key: str, value: _Value | None, known: Sequence[str], source: ProbeSource) -> str:
+    if value not in known:
+        what = f"is {value!r}: it must be" if value is not None else "is missing: give"
+        raise source.error(node, f"{key} {what} {' or '.join(repr(word) for word in known)}")
+    return str(value)
+
+
+TYPE_BITS: Final[dict[str, Bits]] = {"u64": 64, "u32": 32}
+RESERVED_NAMES: Final = frozenset({*HELPER_NAMES, *SPECIAL, *TYPE_BITS, "Map", "probe", "range", "CALLBACK"})
 
 _IMPORTABLE: Final = ("tui_probe.dsl", "tui_probe.dsl.language", "__future__")
-_ABOUT: Final = ("measures", "unit", "cost", "checked")
-_ALLOWED: Final = (
+_ABOUT_KEYS: Final = ("measures", "unit", "cost", "checked")
+_ALLOWED_STATEMENTS: Final = (
     "a probe file holds imports from tui_probe.dsl, constants (N = 4), registers (start: u64 = 0), "
     "@Map classes and @probe functions"
 )
 
 
-def read_program(source: Source) -> Program:
+def read_program(source: ProbeSource) -> Program:
     """Read all declarations; bodies of functions are not looked into. Raises ProbeFileError."""
     tree = source.tree()
     program = Program()
     for index, statement in enumerate(tree.body):
         if index == 0 and (text := _docstring(statement)) is not None:
-            program.about = _about(text)
+            program.about = _read_about(text)
         else:
-            _read(statement, program, source)
+            _read_statement(statement, program, source)
     if not program.functions:
         raise source.error(tree, "there is no probe in it: write a function under @probe(pos=…)")
     if not program.maps:
@@ -41,7 +178,7 @@ def read_program(source: Source) -> Program:
     return program
 
 
-def _read(statement: ast.stmt, program: Program, source: Source) -> None:
+def _read_statement(statement: ast.stmt, program: Program, source: ProbeSource) -> None:
     match statement:
         case ast.ImportFrom(module=module, level=0) if module in _IMPORTABLE:
             _refuse_renaming(statement, source)
@@ -49,50 +186,50 @@ def _read(statement: ast.stmt, program: Program, source: Source) -> None:
             raise source.error(statement, "a probe imports nothing but names 'from tui_probe.dsl import …'")
         case ast.ClassDef():
             declared = read_map(statement, source)
-            program.maps[_new(declared.name, statement, program, source)] = declared
+            program.maps[_checked_name(declared.name, statement, program, source)] = declared
         case ast.FunctionDef():
             function = read_probe_function(statement, source)
-            program.functions[_new(function.name, statement, program, source)] = function
+            program.functions[_checked_name(function.name, statement, program, source)] = function
         case ast.Assign(targets=[ast.Name(id="CALLBACK")], value=value):
-            program.callback = _callback(value, source)
+            program.callback = _read_callback(value, source)
         case ast.Assign(targets=[ast.Name(id=name)], value=value):
-            number = constant(value, program.constants, source)
-            program.constants[_new(name, statement, program, source)] = number
+            number = constant_value(value, program.constants, source)
+            program.constants[_checked_name(name, statement, program, source)] = number
         case ast.AnnAssign(target=ast.Name(id=name)):
-            _register(statement, name, program, source)
+            _read_register(statement, name, program, source)
         case _:
-            raise source.error(statement, f"'{words(statement)}' has no place here: {_ALLOWED}")
+            raise source.error(statement, f"'{source_of(statement)}' has no place here: {_ALLOWED_STATEMENTS}")
 
 
-def _refuse_renaming(statement: ast.ImportFrom, source: Source) -> None:
+def _refuse_renaming(statement: ast.ImportFrom, source: ProbeSource) -> None:
     for alias in statement.names:
         if alias.asname not in (None, alias.name):
             raise source.error(statement, f"{alias.name} keeps its name in a probe: leave out 'as {alias.asname}'")
 
 
-def _new(name: str, node: ast.AST, program: Program, source: Source) -> str:
+def _checked_name(name: str, node: ast.AST, program: Program, source: ProbeSource) -> str:
     """The name, if it may be declared."""
     if not name.isascii():
         raise source.error(node, f"{name!a} has letters that PTX does not know: use A-Z, a-z, 0-9 and _")
-    if name in RESERVED:
+    if name in RESERVED_NAMES:
         raise source.error(node, f"{name} is a word of the language: choose another name")
     if any(name in kind for kind in (program.maps, program.registers, program.constants, program.functions)):
         raise source.error(node, f"{name} is declared twice: choose another name")
     return name
 
 
-def _register(statement: ast.AnnAssign, name: str, program: Program, source: Source) -> None:
+def _read_register(statement: ast.AnnAssign, name: str, program: Program, source: ProbeSource) -> None:
     kind = statement.annotation
-    if not isinstance(kind, ast.Name) or kind.id not in TYPES:
-        raise source.error(statement, f"{name} must be u64 or u32, not {words(kind)}")
+    if not isinstance(kind, ast.Name) or kind.id not in TYPE_BITS:
+        raise source.error(statement, f"{name} must be u64 or u32, not {source_of(kind)}")
     if statement.value is None:
         raise source.error(statement, f"{name} needs a first value: write '{name}: {kind.id} = 0'")
-    bits = TYPES[kind.id]
-    initial = constant(statement.value, program.constants, source) % (1 << bits)
-    program.registers[_new(name, statement, program, source)] = DeclaredRegister(name, bits, initial)
+    bits = TYPE_BITS[kind.id]
+    initial = constant_value(statement.value, program.constants, source) % (1 << bits)
+    program.registers[_checked_name(name, statement, program, source)] = DeclaredRegister(name, bits, initial)
 
 
-def _callback(value: ast.expr, source: Source) -> str:
+def _read_callback(value: ast.expr, source: ProbeSource) -> str:
     match value:
         case ast.Constant(value=str(text)) if text and text.isprintable():
             return text
@@ -106,12 +243,12 @@ def _docstring(statement: ast.stmt) -> str | None:
     return None
 
 
-def _about(text: str) -> dict[str, str]:
+def _read_about(text: str) -> dict[str, str]:
     """The title and the lines ``Measures: …``, ``Unit: …``, ``Cost: …``, ``Checked: …`` of the module's docstring."""
     lines = [line.strip() for line in text.encode("utf-8", "replace").decode().strip().splitlines()]
     about = {"title": lines[0].rstrip(".")} if lines else {}
     for line in lines[1:]:
         key, colon, rest = line.partition(":")
-        if colon and key.lower() in _ABOUT:
+        if colon and key.lower() in _ABOUT_KEYS:
             about[key.lower()] = rest.strip()
     return about

@@ -1,17 +1,14 @@
-"""The names in a probe function: what each stands for, and how wide its locals are."""
+"""Names in a probe function: the meaning of each, and the width of locals."""
 
 from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.dsl.arithmetic import MAX_U32, MAX_U64
-from tui_probe.dsl.building import SPECIAL, Builder
-from tui_probe.dsl.expressions import Expression, Number, Variable, fits_32_bits
-from tui_probe.dsl.operands import HELPERS, ProbedOperands
-from tui_probe.dsl.ranges import Loop, read_loop
-from tui_probe.dsl.reading import RESERVED, TYPES
-from tui_probe.dsl.source import Source, words
+from tui_probe.dsl.building import SPECIAL, ExpressionBuilder, Loop, read_loop
+from tui_probe.dsl.expressions import MAX_U32, MAX_U64, Expression, Number, Variable, fits_32_bits
+from tui_probe.dsl.program import HELPER_NAMES, ProbedOperands, ProbeSource, source_of
+from tui_probe.dsl.reading import RESERVED_NAMES, TYPE_BITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,21 +16,21 @@ if TYPE_CHECKING:
     from tui_probe.dsl.expressions import Bits
     from tui_probe.dsl.program import ProbeFunction, Program
 
-_LARGEST: Final[dict[Bits, int]] = {32: MAX_U32, 64: MAX_U64}
+_LARGEST_VALUES: Final[dict[Bits, int]] = {32: MAX_U32, 64: MAX_U64}
 
 
-class Scope:
+class FunctionScope:
     """The names of one function.
 
     ``assigned`` holds the locals that have a value on every way to the statement at hand, ``loops`` the loops around
     it. ``bits`` are the widths of locals: as declared, or else 32 if all that is assigned fits into them.
     """
 
-    def __init__(self, function: ProbeFunction, program: Program, source: Source) -> None:
+    def __init__(self, function: ProbeFunction, program: Program, source: ProbeSource) -> None:
         self._program = program
         self._source = source
         self.operands = ProbedOperands(source, function.positions, function.before)
-        self.builder = Builder(source, self._resolve)
+        self.builder = ExpressionBuilder(source, self._resolve)
         self.assigned: set[str] = set()
         self.loops: dict[str, Loop] = {}
         self.bits = self._declared(function.node)
@@ -42,14 +39,14 @@ class Scope:
     def target(self, node: ast.expr) -> str:
         """The variable that an assignment sets. Raises ProbeFileError."""
         if not isinstance(node, ast.Name):
-            raise self._source.error(node, f"'{words(node)}' cannot be assigned: assign one variable at a time")
+            raise self._source.error(node, f"'{source_of(node)}' cannot be assigned: assign one variable at a time")
         name = node.id
         if not name.isascii():
             raise self._source.error(node, f"{name!a} has letters that PTX does not know: use A-Z, a-z, 0-9 and _")
         if name in self.loops:
             raise self._source.error(node, f"{name} counts the loop: assign another variable")
         program = self._program
-        if name in RESERVED or name in program.constants or name in program.maps or name in program.functions:
+        if name in RESERVED_NAMES or name in program.constants or name in program.maps or name in program.functions:
             raise self._source.error(node, f"{name} has a meaning of its own: assign another variable")
         return name
 
@@ -72,12 +69,12 @@ class Scope:
 
     def _resolve(self, node: ast.Name) -> Expression:
         name = node.id
-        if name in HELPERS:
+        if name in HELPER_NAMES:
             return self.operands.part(node, as_it_is=False)
         if name in self._program.constants:
             return Number(self._program.constants[name])
         if (register := self._program.registers.get(name)) is not None:
-            return Variable(name, register.bits, _LARGEST[register.bits])
+            return Variable(name, register.bits, _LARGEST_VALUES[register.bits])
         if (loop := self.loops.get(name)) is not None:
             return Variable(name, loop.bits, loop.bound)
         if name in self.bits:
@@ -93,7 +90,7 @@ class Scope:
             raise self._source.error(
                 node, f"{node.id} is not set on every way to this line: give it a value before, such as {node.id} = 0"
             )
-        return Variable(node.id, self.bits[node.id], _LARGEST[self.bits[node.id]])
+        return Variable(node.id, self.bits[node.id], _LARGEST_VALUES[self.bits[node.id]])
 
     def _declared(self, function: ast.FunctionDef) -> dict[str, Bits]:
         declared: dict[str, Bits] = {}
@@ -101,11 +98,11 @@ class Scope:
             if not isinstance(node, ast.AnnAssign):
                 continue
             name = self.target(node.target)
-            if not isinstance(node.annotation, ast.Name) or node.annotation.id not in TYPES:
-                raise self._source.error(node, f"{name} must be u64 or u32, not {words(node.annotation)}")
+            if not isinstance(node.annotation, ast.Name) or node.annotation.id not in TYPE_BITS:
+                raise self._source.error(node, f"{name} must be u64 or u32, not {source_of(node.annotation)}")
             if name in self._program.registers:
                 raise self._source.error(node, f"{name} is a register of the probe: write '{name} = …' without a type")
-            if declared.setdefault(name, TYPES[node.annotation.id]) != TYPES[node.annotation.id]:
+            if declared.setdefault(name, TYPE_BITS[node.annotation.id]) != TYPE_BITS[node.annotation.id]:
                 raise self._source.error(node, f"{name} is declared u64 and u32: give it one type")
         return declared
 

@@ -1,4 +1,4 @@
-"""The statements of a probe function, compiled to a snippet."""
+"""Compile the statements of a probe function, ``X.save(..)``, ``X.add(..)`` and ``X.locate()`` included."""
 
 from __future__ import annotations
 
@@ -6,25 +6,201 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.dsl.building import truth
-from tui_probe.dsl.emission import Emitter
-from tui_probe.dsl.expressions import Number
-from tui_probe.dsl.ranges import MAX_ITERATIONS
-from tui_probe.dsl.registers import ProbeRegisters, SnippetRegisters
-from tui_probe.dsl.saving import Saver
-from tui_probe.dsl.scope import Scope, sum_of
-from tui_probe.dsl.source import Source, words
+from tui_probe.dsl.building import MAX_ITERATIONS, as_truth
+from tui_probe.dsl.emission import Emitter, ProbeRegisters, SnippetRegisters
+from tui_probe.dsl.expressions import Expression, Number, Operand, Special, Variable, fits_32_bits, reads_clock
+from tui_probe.dsl.program import HELPER_NAMES, ProbeSource, source_of
+from tui_probe.dsl.scope import FunctionScope, sum_of
+from tui_probe.engine.verify import MAX_ADDED
 
 if TYPE_CHECKING:
-    from tui_probe.dsl.program import ProbeFunction, Program
+    from tui_probe.dsl.expressions import Bits
+    from tui_probe.dsl.program import DeclaredMap, ProbeFunction, Program
 
-_INSTEAD: Final[dict[type[ast.stmt], str]] = {
+
+class Saver:
+    """Compiles the saves of one function. ``saved`` are the maps that it saved in."""
+
+    def __init__(
+        self, function: ProbeFunction, program: Program, source: ProbeSource, scope: FunctionScope, emitter: Emitter
+    ) -> None:
+        self._function = function
+        self._program = program
+        self._source = source
+        self._scope = scope
+        self._emitter = emitter
+        self._located: ast.Call | None = None
+        self._located_map = ""
+        self._assigned: set[str] = set()
+        self.saved: set[str] = set()
+
+    def call(self, node: ast.Call) -> None:
+        """Compile a call that is a statement. Raises ProbeFileError."""
+        match node.func:
+            case ast.Attribute(value=ast.Name(id=name), attr="save"):
+                self._save(node, self._map(node, name, "save"))
+            case ast.Attribute(value=ast.Name(id=name), attr="add"):
+                self._add(node, self._map(node, name, "add"))
+            case ast.Attribute(value=ast.Name(id=name), attr="locate"):
+                self._locate(node, self._map(node, name, "locate"))
+            case _:
+                raise self._source.error(
+                    node, f"'{source_of(node)}' has no effect: call X.save(…), X.add(…) or X.locate()"
+                )
+
+    def allows(self, statement: ast.stmt) -> None:
+        """Refuse what may not stand between ``locate`` and ``save``."""
+        if self._located is None:
+            return
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)) if (
+                not self._scope.is_register(name)
+            ):
+                return
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="save"))) if (
+                name == self._located_map
+            ):
+                return
+        name = self._located_map
+        raise self._source.error(
+            statement,
+            f"'{source_of(statement)}' stands between {name}.locate() and {name}.save(…): only the lanes that "
+            "save run it; put it before or after, only assignments to locals may stand there",
+        )
+
+    def end_of_block(self) -> None:
+        """Refuse a ``locate`` that no ``save`` follows."""
+        if self._located is not None:
+            name = self._located_map
+            raise self._source.error(
+                self._located, f"no {name}.save(…) follows {name}.locate(): write it in the same block"
+            )
+
+    def assigned(self, name: str) -> None:
+        """Note a local that was assigned."""
+        if self._located is not None:
+            self._assigned.add(name)
+
+    def _map(self, node: ast.Call, name: str, word: str) -> DeclaredMap:
+        declared = self._program.maps.get(name)
+        if declared is None:
+            known = ", ".join(self._program.maps)
+            raise self._source.error(node, f"there is no map {name}: the maps of this file are {known}")
+        level = self._function.level
+        if level not in (None, declared.level):
+            raise self._source.error(
+                node,
+                f"{self._function.name} is a probe of level {level}, map {name} is of level {declared.level}: "
+                "give both the same level",
+            )
+        self._refuse_site(node, declared, word)
+        return declared
+
+    def _locate(self, node: ast.Call, declared: DeclaredMap) -> None:
+        if node.args or node.keywords:
+            raise self._source.error(node, f"locate takes nothing: write '{declared.name}.locate()'")
+        self._located, self._located_map = node, declared.name
+        self._emitter.lines.append(f"LOCATE [ {declared.name} ];")
+
+    def _add(self, node: ast.Call, declared: DeclaredMap) -> None:
+        if declared.cap != 1 or declared.type == "dynamic":
+            raise self._source.error(node, f"add needs a map of one record: give {declared.name} cap=1, or use save")
+        widths = self._widths(node, declared, "add")
+        values = [self._summand(argument, bits) for argument, bits in zip(node.args, widths, strict=True)]
+        self._emitter.lines.append(f"ADD [ {declared.name} ] {{{', '.join(values)}}};")
+        self.saved.add(declared.name)
+
+    def _summand(self, node: ast.expr, bits: Bits) -> str:
+        """A value as ADD takes it: a small number, or a register that is no wider than it must be."""
+        expression = self._scope.builder.build(node)
+        if isinstance(expression, Number) and expression.value <= MAX_ADDED:
+            return str(expression.value)
+        width: Bits = 32 if fits_32_bits(expression) else bits
+        into = self._emitter.temporary(width) if isinstance(expression, Number) else ""
+        return self._emitter.value(expression, width, into)
+
+    def _widths(self, node: ast.Call, declared: DeclaredMap, word: str) -> list[Bits]:
+        """The widths of the fields. Raises ProbeFileError if the call does not have a value for each."""
+        fields = declared.fields
+        names = ", ".join(name for name, _ in fields)
+        if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
+            raise self._source.error(
+                node, f"{word} takes values in the order of the class: {declared.name}.{word}({names})"
+            )
+        if len(node.args) != len(fields):
+            raise self._source.error(
+                node, f"{word} takes a value for each field of map {declared.name} ({names}): {len(node.args)} given"
+            )
+        return [64 if kind == "u64" else 32 for _, kind in fields]
+
+    def _refuse_site(self, node: ast.Call, declared: DeclaredMap, word: str) -> None:
+        """What has no meaning for a map to which all warps add, or at a place that is no site."""
+        if declared.level != "site":
+            return
+        name = declared.name
+        if word != "add":
+            raise self._source.error(node, f"{name} is of sites, to which all warps add: write '{name}.add(…)'")
+        if any(position.is_kernel for position in self._function.positions):
+            raise self._source.error(
+                node, f'{name} is of sites: add to it at instructions or blocks, such as pos="ld.global"'
+            )
+
+    def _save(self, node: ast.Call, declared: DeclaredMap) -> None:
+        widths = self._widths(node, declared, "save")
+        expressions = [self._value(argument) for argument in node.args]
+        values = self._values(expressions, widths, declared)
+        self._emitter.lines.append(f"SAVE [ {declared.name} ] {{{', '.join(values)}}};")
+        self.saved.add(declared.name)
+        if self._located is not None:
+            # The other lanes did not run what stands after locate.
+            self._scope.assigned -= self._assigned
+            self._assigned.clear()
+            self._located = None
+
+    def _value(self, node: ast.expr) -> Expression:
+        if isinstance(node, ast.Name) and node.id in HELPER_NAMES:
+            return self._scope.operands.part(node, as_it_is=True)
+        return self._scope.builder.build(node)
+
+    def _values(self, expressions: list[Expression], widths: list[Bits], declared: DeclaredMap) -> list[str]:
+        """What SAVE lists. Clocks are read where ``save`` stands; all else is computed behind the place of the record.
+
+        Finding the place takes registers: the fewer values wait for it, the fewer the kernel needs.
+        """
+        values: dict[int, str] = {}
+        for index, expression in enumerate(expressions):
+            if reads_clock(expression):
+                values[index] = self._emitter.value(expression, widths[index])
+        rest = [index for index in range(len(expressions)) if index not in values]
+        if self._located is None and not all(_is_plain(expressions[index]) for index in rest):
+            self._emitter.lines.append(f"LOCATE [ {declared.name} ];")
+        for index in rest:
+            values[index] = self._listed(expressions[index], widths[index])
+        return [values[index] for index in range(len(expressions))]
+
+    def _listed(self, expression: Expression, bits: Bits) -> str:
+        """A value as SAVE takes it: what it converts itself is left to it."""
+        match expression:
+            case Special(register=register):
+                return register
+            case Operand(helper=helper):
+                return helper
+            case Variable(bits=own):
+                return self._emitter.value(expression, own)
+        return self._emitter.value(expression, bits)
+
+
+def _is_plain(expression: Expression) -> bool:
+    return isinstance(expression, Number | Variable | Special | Operand)
+
+
+_ALTERNATIVES: Final[dict[type[ast.stmt], str]] = {
     ast.While: "a loop needs a bound: write 'for i in range(4):'",
     ast.Return: "a probe function ends at its last line: put what follows under 'if' or 'else'",
     ast.Break: "a loop runs to its end: put what follows under 'if'",
     ast.Continue: "a loop runs to its end: put what follows under 'if'",
 }
-_ALLOWED: Final = "a function holds assignments, if, for, pass, X.save(…), X.add(…) and X.locate()"
+_ALLOWED_STATEMENTS: Final = "a function holds assignments, if, for, pass, X.save(…), X.add(…) and X.locate()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +214,22 @@ class CompiledFunction:
 
 
 def compile_function(
-    function: ProbeFunction, program: Program, registers: ProbeRegisters, source: Source
+    function: ProbeFunction, program: Program, registers: ProbeRegisters, source: ProbeSource
 ) -> CompiledFunction:
     """Compile one function. Raises ProbeFileError."""
     return _FunctionCompiler(function, program, registers, source).run()
 
 
 class _FunctionCompiler:
-    def __init__(self, function: ProbeFunction, program: Program, registers: ProbeRegisters, source: Source) -> None:
+    def __init__(
+        self, function: ProbeFunction, program: Program, registers: ProbeRegisters, source: ProbeSource
+    ) -> None:
         self._function = function
         self._program = program
         self._source = source
         self._registers = SnippetRegisters(registers)
         self._emitter = Emitter(self._registers)
-        self._scope = Scope(function, program, source)
+        self._scope = FunctionScope(function, program, source)
         self._saver = Saver(function, program, source, self._scope, self._emitter)
         self._labels = 0
         self._iterations = 1
@@ -96,11 +274,11 @@ class _FunctionCompiler:
             case ast.For():
                 self._for(statement)
             case ast.Expr(value=ast.Call() as call):
-                self._emitter.lines.append(f"// {words(statement)}")
+                self._emitter.lines.append(f"// {source_of(statement)}")
                 self._saver.call(call)
             case _:
-                instead = _INSTEAD.get(type(statement), _ALLOWED)
-                raise self._source.error(statement, f"'{words(statement)}' cannot be compiled: {instead}")
+                instead = _ALTERNATIVES.get(type(statement), _ALLOWED_STATEMENTS)
+                raise self._source.error(statement, f"'{source_of(statement)}' cannot be compiled: {instead}")
 
     def _global(self, statement: ast.stmt, names: list[str]) -> None:
         for name in names:
@@ -109,7 +287,7 @@ class _FunctionCompiler:
 
     def _assign(self, statement: ast.stmt, target: ast.expr, value: ast.expr) -> None:
         name = self._scope.target(target)
-        self._emitter.lines.append(f"// {words(statement)}")
+        self._emitter.lines.append(f"// {source_of(statement)}")
         expression = self._scope.builder.build(value)
         width = self._scope.width(name)
         self._emitter.value(expression, width, self._registers.variable(name, width))
@@ -120,13 +298,13 @@ class _FunctionCompiler:
             self._saver.assigned(name)
 
     def _if(self, statement: ast.If) -> None:
-        condition = truth(self._scope.builder.build(statement.test))
+        condition = as_truth(self._scope.builder.build(statement.test))
         if isinstance(condition, Number):
             self._block(statement.body if condition.value else statement.orelse)
             return
         label = self._label()
         lines = self._emitter.lines
-        lines.append(f"// if {words(statement.test)}:")
+        lines.append(f"// if {source_of(statement.test)}:")
         holds = self._emitter.predicate(condition)
         before = set(self._scope.assigned)
         lines.append(f"@!{holds} bra $else_{label};")
@@ -151,7 +329,7 @@ class _FunctionCompiler:
         label, bits, lines = self._label(), loop.bits, self._emitter.lines
         counter = self._registers.variable(loop.name, bits)
         step, end = loop.values.step % (1 << bits), (loop.values[-1] + loop.values.step) % (1 << bits)
-        lines += [f"// for {loop.name} in {words(statement.iter)}:", f"mov.b{bits} {counter}, {loop.values[0]};"]
+        lines += [f"// for {loop.name} in {source_of(statement.iter)}:", f"mov.b{bits} {counter}, {loop.values[0]};"]
         lines.append(f"$loop_{label}:")
         self._scope.loops[loop.name] = loop
         self._block(statement.body)

@@ -1,4 +1,4 @@
-"""A cache on disk: small sets of files by key, for several processes at once, never larger than its limit for long.
+"""A cache on disk that processes share, and files that are written whole with few system calls.
 
 One file per entry: a magic line, the BLAKE2b digest of all that follows, a JSON line ``{name: bytes}``, the contents.
 Entries are replaced in one step and checked when they are read, so nobody sees half of one; what is damaged is
@@ -12,29 +12,135 @@ import hashlib
 import itertools
 import json
 import os
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.files import read_file, write_file
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-LIMIT: Final = 1 << 30
+NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+APPENDED_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+_MODE: Final = 0o666
+
+
+def open_file(path: Path, how: int) -> int:
+    """The descriptor of a file to be written, ``NEW_FILE`` or ``APPENDED_FILE``. OSError; ValueError for a 0 in its
+    name."""
+    return os.open(path, how, _MODE)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write all of the bytes. Raises OSError."""
+    left = memoryview(data)
+    while left:
+        left = left[os.write(descriptor, left) :]
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Make a file of these bytes, in the place of one that is there. Raises OSError."""
+    descriptor = open_file(path, NEW_FILE)
+    try:
+        write_all(descriptor, data)
+    finally:
+        os.close(descriptor)
+
+
+def read_file(path: Path) -> bytes:
+    """All bytes of a file that nobody writes to any more. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        left = os.fstat(descriptor).st_size
+        pieces = []
+        while left > 0 and (piece := os.read(descriptor, left)):
+            pieces.append(piece)
+            left -= len(piece)
+    finally:
+        os.close(descriptor)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def put_file(path: Path, content: bytes) -> None:
+    """Write a file in the place of what is there. Raises OSError."""
+    try:
+        descriptor = open_file(path, NEW_FILE | os.O_EXCL)
+    except FileExistsError:
+        _replace_file(path, content)
+        return
+    try:
+        write_all(descriptor, content)
+    finally:
+        os.close(descriptor)
+
+
+def _replace_file(path: Path, content: bytes) -> None:
+    """Another thread may be writing it: what that one has is replaced when this one is whole."""
+    unfinished = _unfinished_path(path)
+    try:
+        write_file(unfinished, content)
+        unfinished.replace(path)
+    except OSError:
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
+def put_link(existing: Path, path: Path) -> bool:
+    """Put a link to a file in the place of what is there; False where none can be made."""
+    try:
+        os.link(existing, path)
+    except FileExistsError:
+        return _replace_with_link(existing, path)
+    except OSError:
+        return False
+    return True
+
+
+def _replace_with_link(existing: Path, path: Path) -> bool:
+    unfinished = _unfinished_path(path)
+    try:
+        os.link(existing, unfinished)
+        unfinished.replace(path)
+    except OSError:
+        return False
+    finally:
+        unfinished.unlink(missing_ok=True)  # still there where both were links to one file already
+    return True
+
+
+def _unfinished_path(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{threading.get_native_id()}")
+
+
+EMPTY_KERNEL_DIRECTORY: Final = "empty"
+"""Where the kernel that does nothing is: the engine fills the folder, the hook reads it."""
+
+
+def default_cache_directory(what: str = "kernels") -> Path | None:
+    """``$XDG_CACHE_HOME/tui-probe/WHAT``, else below ``~/.cache``; None where there is no home."""
+    chosen = os.environ.get("XDG_CACHE_HOME", "")
+    if not chosen.startswith("/"):  # a relative path is to be ignored: XDG Base Directory Specification
+        try:
+            chosen = str(Path.home() / ".cache")
+        except RuntimeError:
+            return None
+    return Path(chosen) / "tui-probe" / what
+
+
+CACHE_LIMIT: Final = 1 << 30
 """Bytes that the cache may take."""
 
 _MAGIC: Final = b"tui-probe cache 1\n"
 _DIGEST_BYTES: Final = 32
 _SUFFIX: Final = ".entry"
 _UNFINISHED: Final = ".unfinished"
-_ABANDONED: Final = 3600.0  # seconds after which an unfinished file has no writer any more
-_TRIM_EVERY: Final = 16  # parts of the limit that may be written before the next look at the whole
+_ABANDONED_SECONDS: Final = 3600.0  # seconds after which an unfinished file has no writer any more
+_TRIMS_PER_LIMIT: Final = 16  # parts of the limit that may be written before the next look at the whole
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class CacheUsage:
     """What a cache holds: the number of its entries and their bytes."""
 
     entries: int
@@ -44,7 +150,7 @@ class Usage:
 class Cache:
     """The entries of one folder, which is made when the first one is put. Safe to use from several threads."""
 
-    def __init__(self, folder: Path, limit: int = LIMIT) -> None:
+    def __init__(self, folder: Path, limit: int = CACHE_LIMIT) -> None:
         self.folder = folder
         self.limit = limit
         self._numbers = itertools.count()
@@ -57,7 +163,7 @@ class Cache:
             data = read_file(path)
         except OSError:
             return None
-        files = _unpacked(data)
+        files = _unpack(data)
         with contextlib.suppress(OSError):
             if files is None:
                 path.unlink()
@@ -69,7 +175,7 @@ class Cache:
         """Keep files under a key, which is a file's name. Raises OSError where that is not possible."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         unfinished = self.folder / f"{os.getpid()}-{next(self._numbers)}{_UNFINISHED}"
-        data = _packed(files)
+        data = _pack(files)
         try:
             write_file(unfinished, data)
             unfinished.replace(self.path(key))
@@ -78,14 +184,14 @@ class Cache:
                 unfinished.unlink(missing_ok=True)
             raise
         self._written += len(data)
-        if self._written > self.limit // _TRIM_EVERY:
+        if self._written > self.limit // _TRIMS_PER_LIMIT:
             self.trim()
 
     def trim(self) -> None:
         """Remove the entries used longest ago until the limit holds, and what writers left behind that were killed."""
         self._written = 0
         for path, stat in self._files(_UNFINISHED):
-            if time.time() - stat.st_mtime > _ABANDONED:
+            if time.time() - stat.st_mtime > _ABANDONED_SECONDS:
                 path.unlink(missing_ok=True)
         entries = sorted(self._files(_SUFFIX), key=lambda entry: entry[1].st_mtime_ns)
         excess = sum(stat.st_size for _, stat in entries) - self.limit
@@ -95,12 +201,12 @@ class Cache:
             path.unlink(missing_ok=True)
             excess -= stat.st_size
 
-    def usage(self) -> Usage:
+    def usage(self) -> CacheUsage:
         """What the cache holds now."""
         sizes = [stat.st_size for _, stat in self._files(_SUFFIX)]
-        return Usage(len(sizes), sum(sizes))
+        return CacheUsage(len(sizes), sum(sizes))
 
-    def clear(self) -> Usage:
+    def clear(self) -> CacheUsage:
         """Remove all entries. Returns what there was. Raises OSError where they cannot be removed."""
         usage = self.usage()
         for path, _ in [*self._files(_SUFFIX), *self._files(_UNFINISHED)]:
@@ -132,13 +238,13 @@ def digest(*parts: bytes) -> str:
     return total.hexdigest()
 
 
-def _packed(files: Mapping[str, bytes]) -> bytes:
+def _pack(files: Mapping[str, bytes]) -> bytes:
     head = json.dumps({name: len(content) for name, content in files.items()}).encode() + b"\n"
     body = b"".join([head, *files.values()])
     return b"".join([_MAGIC, hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest(), body])
 
 
-def _unpacked(data: bytes) -> dict[str, bytes] | None:
+def _unpack(data: bytes) -> dict[str, bytes] | None:
     """The files of an entry; None if a single bit of it is not as it was written."""
     start = len(_MAGIC) + _DIGEST_BYTES
     body = memoryview(data)[start:]

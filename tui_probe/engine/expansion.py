@@ -1,4 +1,4 @@
-"""A probe's snippets to PTX for one place of one kernel."""
+"""Expand a probe's snippets to PTX for one position of one kernel, and skip blocks outside the sample."""
 
 from __future__ import annotations
 
@@ -7,19 +7,117 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.engine.helpers import TYPE_BITS, HelperValue
-from tui_probe.engine.model import FIELD_BYTES, Code, Field, FieldType, Locate, Map, Probe, Save, Snippet
-from tui_probe.engine.recording import Recording, Target
-from tui_probe.engine.sites import Sites
-from tui_probe.engine.storage import storage_of
-from tui_probe.engine.summation import Summation
+from tui_probe.engine.recording import RecordAddress, Recording
+from tui_probe.engine.summation import SiteRecords, Summation
+from tui_probe.probe_model.probe import (
+    FIELD_BYTES,
+    Field,
+    FieldType,
+    Level,
+    Locate,
+    Map,
+    Probe,
+    Save,
+    Snippet,
+    SnippetCode,
+)
+from tui_probe.probe_model.storage import storage_of
 from tui_probe.ptx.lexer import NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tui_probe.engine.addressing import Addressing
-    from tui_probe.engine.names import Names
+    from tui_probe.engine.kernel import UnusedNames
+    from tui_probe.engine.recording import Addressing
     from tui_probe.ptx.tree import Instruction
+
+# Probing some blocks of a grid: those that are not in the sample go past the probes.
+#
+# Which blocks those are the hook tells each launch, in two parameters of the kernel::
+#
+#     blocks  u32 first, u32 count
+#     step    u32 step, u32 reciprocal = ceil(2**31 / step)
+#
+# The sample is first, first + step, …: ``count`` blocks. A block's place in it stands in for the block's number in
+# all that finds a slot, so that there is memory for the sample alone. It is found by a multiplication instead of a
+# division:
+#
+#     distance = block - first
+#     place    = upper half of (2 × distance × reciprocal)
+#     in it    = place × step is distance, and place < count
+#
+# For a distance of place × step, 2 × distance × reciprocal = place × 2**32 + 2 × place × (step × reciprocal - 2**31).
+# The rest is less than 2**32, since place × step is below the number of blocks, which is below 2**31. So blocks of
+# the sample find their place; any other distance is no multiple of the step, or beyond the last one. (One before the
+# first is 2**31 or more, which place × step is not.)
+#
+# The place is held in a register as long as the kernel runs; it is the same in all threads of a block, so that the
+# assembler can keep it in a uniform register.
+
+SAMPLE_PARAMETERS: Final = (("sample", "blocks"), ("sample", "step"))
+"""(purpose, name) of the kernel's parameters that tell the sample."""
+_NOT_SAMPLED: Final = "0xffffffff"
+_SHORT_SNIPPET: Final = 3
+"""Instructions that cost no more than a branch around them."""
+
+
+class Sampling:
+    """PTX text by which one kernel takes a sample. ``place`` names the register of the block's place in it."""
+
+    def __init__(self, probe: Probe, names: UnusedNames) -> None:
+        self._names = names
+        self._sites = {own_map.name for own_map in probe.maps if own_map.level is Level.SITE}
+        self.place = names.temporary("place", "b32")
+
+    def begin(self, block: list[str], number: str) -> list[str]:
+        """Lines for the kernel's entry. ``block`` are those that compute the block's ``number``, 32 bits."""
+        blocks, step = (self._names.parameter(*each) for each in SAMPLE_PARAMETERS)
+        part, other = (self._names.temporary(name, "b32") for name in ("part", "other"))
+        inside = self._names.temporary("inside", "pred")
+        return [
+            *block,
+            f"ld.param.u32 {part}, [{blocks}];",
+            f"sub.u32 {number}, {number}, {part};",
+            f"shl.b32 {other}, {number}, 1;",
+            f"ld.param.u32 {part}, [{step}+4];",
+            f"mul.hi.u32 {self.place}, {other}, {part};",
+            f"ld.param.u32 {part}, [{step}];",
+            f"mul.lo.u32 {other}, {self.place}, {part};",
+            f"setp.eq.u32 {inside}, {other}, {number};",
+            f"ld.param.u32 {part}, [{blocks}+4];",
+            f"setp.lt.and.u32 {inside}, {self.place}, {part}, {inside};",
+            f"selp.b32 {self.place}, {self.place}, {_NOT_SAMPLED}, {inside};",
+        ]
+
+    def skip_outside_sample(self, lines: list[str]) -> list[str]:
+        """Lines that only blocks of the sample run."""
+        if not lines:
+            return lines
+        skip, outside = self._names.new_label(), self._outside()
+        return [self._compared(), f"@{outside} bra {skip};", *lines, f"{skip}:"]
+
+    def of_snippet(self, snippet: Snippet, lines: list[str]) -> list[str]:
+        """The lines of a snippet at an instruction, so that nothing outside of the sample is saved.
+
+        What saves nothing and is short may run anywhere: it writes the probe's registers alone. Around what only adds
+        to a site there is no branch, at which the assembler would wait for a ``wgmma`` under way.
+        """
+        saved = [statement for statement in snippet.statements if isinstance(statement, Save)]
+        if not saved and len(lines) <= _SHORT_SNIPPET:
+            return lines
+        if saved and not snippet.labels and all(save.map in self._sites for save in saved):
+            return [self._compared(), *(self._unless_outside(line) for line in lines)]
+        return self.skip_outside_sample(lines)
+
+    def _outside(self) -> str:
+        return self._names.temporary("outside", "pred")
+
+    def _compared(self) -> str:
+        return f"setp.eq.u32 {self._outside()}, {self.place}, {_NOT_SAMPLED};"
+
+    def _unless_outside(self, line: str) -> str:
+        return f"@!{self._outside()} {line}" if line.startswith("red.") else line
+
 
 _NAME: Final = re.compile(NAME)
 _WIDE_SPECIAL_REGISTERS: Final = frozenset({"%clock64", "%globaltimer", "%gridid", "%current_graph_exec"})
@@ -37,13 +135,13 @@ class Expander:
     def __init__(
         self,
         probe: Probe,
-        names: Names,
+        names: UnusedNames,
         addressing: Addressing,
         *,
         reduces: bool,
         keeps: bool = False,
         gathers: bool = False,
-        sites: Sites | None = None,
+        sites: SiteRecords | None = None,
     ) -> None:
         """``keeps``: what is behind the marks of slots is in use. ``gathers``: lanes that part do not meet again.
 
@@ -55,7 +153,7 @@ class Expander:
         self._own = {name: names.register(name, kind) for name, kind in probe.registers.items()}
         self._recording = Recording(probe, names, addressing, keeps=keeps)
         self._summation = Summation(probe, names, self._own, reduces=reduces, gathers=gathers)
-        self.sites = sites.of_function(names) if sites else Sites(probe, names)
+        self.sites = sites.of_function(names) if sites else SiteRecords(probe, names)
         self.zero: frozenset[str] = frozenset()
         """Registers of the probe that are 0 wherever a snippet is written out from now on."""
 
@@ -67,10 +165,10 @@ class Expander:
         words |= {label: self._names.new_label() for label in snippet.labels}
         words |= {name: value.operand for name, value in helpers.items()}
         lines: list[str] = []
-        located: tuple[str, Target] | None = None
+        located: tuple[str, RecordAddress] | None = None
         for statement in snippet.statements:
             match statement:
-                case Code(text=text):
+                case SnippetCode(text=text):
                     lines.append(_NAME.sub(lambda match: words.get(match[0], match[0]), text))
                 case Locate(map=name):
                     located = self._locate(self._probe.map_named(name), lines)
@@ -103,7 +201,7 @@ class Expander:
         """PTX for each way out, behind what the probe does there."""
         return self._recording.end()
 
-    def _locate(self, own_map: Map, lines: list[str]) -> tuple[str, Target]:
+    def _locate(self, own_map: Map, lines: list[str]) -> tuple[str, RecordAddress]:
         """Add the lines that find the record's place; the label behind its stores, and the place."""
         skip = self._names.new_label()
         found, target = self._recording.locate(own_map, skip)
@@ -121,7 +219,7 @@ class Expander:
         ]
 
     def _store(
-        self, own_map: Map, values: tuple[str, ...], helpers: Mapping[str, HelperValue], target: Target
+        self, own_map: Map, values: tuple[str, ...], helpers: Mapping[str, HelperValue], target: RecordAddress
     ) -> list[str]:
         """The stores of one record, in the order of its memory, each as wide as the record's alignment allows."""
         lines: list[str] = []

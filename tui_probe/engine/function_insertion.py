@@ -1,28 +1,25 @@
-"""A probe into one function of a kernel: around instructions, and where basic blocks and loops begin."""
+"""Insert a probe into one function: at instructions, source lines, basic blocks, loops and retry loops."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.addressing import Addressing, BlockShape
-from tui_probe.engine.edits import marked
-from tui_probe.engine.expansion import Expander
+from tui_probe.engine.expansion import Expander, Sampling
 from tui_probe.engine.helpers import TYPE_BITS, Helpers, HelperValue
-from tui_probe.engine.model import BLOCK, LOOP, SOURCE, Code
-from tui_probe.engine.positions import MERGED, matches
-from tui_probe.engine.retries import Retries
-from tui_probe.engine.sampling import Sampling
+from tui_probe.engine.kernel import function_instructions, mark_lines, register_types
+from tui_probe.engine.recording import Addressing, BlockShape
+from tui_probe.engine.site_file import SiteSources
 from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER
-from tui_probe.engine.source_runs import source_runs
-from tui_probe.engine.walk import instructions, register_types
 from tui_probe.errors import UnsupportedKernelError
-from tui_probe.ptx.basic_blocks import basic_blocks, loop_heads
-from tui_probe.ptx.instruction_classes import class_of
-from tui_probe.ptx.issued import issued
-from tui_probe.ptx.merged import merged_loads
+from tui_probe.probe_model.positions import MERGED, matches
+from tui_probe.probe_model.probe import BLOCK, LOOP, SOURCE, SnippetCode
+from tui_probe.ptx.control_flow import basic_blocks, loop_heads
+from tui_probe.ptx.instruction_classes import class_of, sass_instruction_count
+from tui_probe.ptx.merged_loads import merged_loads
 from tui_probe.ptx.references import names_in
 from tui_probe.ptx.tree import Register
 from tui_probe.reasons import because
@@ -30,15 +27,77 @@ from tui_probe.reasons import because
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from tui_probe.engine.edits import Edits
-    from tui_probe.engine.kernel import Kernel
-    from tui_probe.engine.model import Probe, ProbePoint, Snippet
+    from tui_probe.engine.kernel import Edits, Kernel, UnusedNames
     from tui_probe.engine.module_variables import SharedVariables
-    from tui_probe.engine.names import Names
-    from tui_probe.engine.site_notes import SiteNotes
-    from tui_probe.engine.sites import Sites
+    from tui_probe.engine.site_file import SiteNotes
+    from tui_probe.engine.summation import SiteRecords
+    from tui_probe.probe_model.probe import Probe, ProbePoint, Snippet, SourceRange
     from tui_probe.ptx.tree import Function, Instruction, Span
-    from tui_probe.ptx.wait_loops import Edge
+    from tui_probe.ptx.waiting import Edge, WaitLoop
+
+
+class RetryLoops:
+    """The loops in one kernel that wait for what a point is at. Instructions are known by where they stand."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._loops: dict[str, dict[int, WaitLoop]] = {}
+
+    def loop_of(self, instruction: Instruction, point: ProbePoint) -> WaitLoop | None:
+        """The loop that tries an instruction; None if it is in no such loop, or its point does not ask for one."""
+        return self._of_point(point).get(instruction.span.start)
+
+    def is_later_try(self, instruction: Instruction, point: ProbePoint) -> bool:
+        """Whether an instruction belongs to a loop that an earlier one is the site of."""
+        loop = self.loop_of(instruction, point)
+        return loop is not None and loop.tries[0].span.start != instruction.span.start
+
+    def entries(self, instruction: Instruction, point: ProbePoint) -> tuple[Edge, ...]:
+        """The ways into the loop of an instruction."""
+        loop = self.loop_of(instruction, point)
+        return loop.entries if loop else ()
+
+    def exits(self, instruction: Instruction, point: ProbePoint) -> tuple[Edge, ...]:
+        """The ways out of the loop of an instruction."""
+        loop = self.loop_of(instruction, point)
+        return loop.exits if loop else ()
+
+    def _of_point(self, point: ProbePoint) -> dict[int, WaitLoop]:
+        wanted = [position for position in point.positions if position.retried]
+        if not wanted:
+            return {}
+        if point.name not in self._loops:
+            from tui_probe.ptx.waiting import wait_loops  # few probes ask for loops
+
+            found = wait_loops(self._function, lambda one: any(matches(position, one) for position in wanted))
+            self._loops[point.name] = {each.span.start: loop for loop in found for each in loop.tries}
+        return self._loops[point.name]
+
+
+# Lines of source as a position: the instructions that came from them, in runs that are entered and left as one.
+#
+# What a call in these lines was inlined to came from them, too: a warp that goes through them goes through that.
+#
+# A run is a longest sequence of such instructions within a basic block: it is entered at its first and left behind
+# its last one, whatever branches do. A branch at its end stays outside, since nothing runs behind it. A line whose
+# code the compiler put in several places has several runs; a snippet that adds up what it measures has the sum over
+# all of them.
+
+_BRANCH_OPCODES: Final = frozenset({"bra", "brx", "ret", "exit", "trap", "call"})
+
+
+def source_runs(kernel: Kernel, function: Function, wanted: SourceRange) -> Iterator[list[Instruction]]:
+    """The runs of a kernel or of a function of it, in its order; none where nothing tells its lines."""
+    sources = SiteSources(kernel, kernel.image)
+    for block in basic_blocks(function):
+        straight = block[:-1] if block and block[-1].opcode in _BRANCH_OPCODES else block
+        for is_of, run in groupby(straight, key=lambda one: _is_from(sources, kernel.line_of(one), wanted)):
+            if is_of:
+                yield list(run)
+
+
+def _is_from(sources: SiteSources, line: int, wanted: SourceRange) -> bool:
+    return any(wanted.holds(place.file, place.line) for place in sources.places(line))
 
 
 class FunctionInsertion:
@@ -52,13 +111,13 @@ class FunctionInsertion:
         kernel: Kernel,
         function: Function,
         probe: Probe,
-        names: Names,
+        names: UnusedNames,
         edits: Edits,
         shared: SharedVariables,
         *,
         sampled: bool,
         reduces: bool,
-        sites: Sites | None = None,
+        sites: SiteRecords | None = None,
         ends: Callable[[Instruction], bool] | None = None,
     ) -> None:
         """``sites`` are those of the kernel. Instructions for which ``ends`` holds end basic blocks."""
@@ -76,7 +135,7 @@ class FunctionInsertion:
         self._shared = shared
         self._ends = ends
         self._types = register_types(function)
-        self._retries = Retries(function)
+        self._retries = RetryLoops(function)
         self._probed: list[tuple[Instruction, ProbePoint, Helpers]] = []
         self._starts: list[tuple[Instruction, ProbePoint, int, int]] = []
         self._runs: list[tuple[list[Instruction], ProbePoint]] = []
@@ -122,9 +181,9 @@ class FunctionInsertion:
         """The names in all that was put in so far."""
         return names_in("\n".join(self._lines))
 
-    def only_inside(self, lines: list[str]) -> list[str]:
+    def skip_outside_sample(self, lines: list[str]) -> list[str]:
         """Lines that only blocks of the sample run, if one is taken."""
-        return self.sampling.only_inside(lines) if self.sampling else lines
+        return self.sampling.skip_outside_sample(lines) if self.sampling else lines
 
     def written(self, snippets: list[Snippet]) -> list[str]:
         """The lines of snippets that are at no instruction."""
@@ -141,7 +200,7 @@ class FunctionInsertion:
     def _mark(self, lines: Iterable[str]) -> list[str]:
         lines = list(lines)
         self._lines += lines
-        return marked(lines, self._probe.name)
+        return mark_lines(lines, self._probe.name)
 
     def _of_snippet(self, snippet: Snippet, lines: list[str]) -> list[str]:
         return self.sampling.of_snippet(snippet, lines) if self.sampling else lines
@@ -150,7 +209,9 @@ class FunctionInsertion:
         """Lines under the instruction's predicate: on each line where that is possible, else by a branch."""
         if instruction.predicate is None or not point.guarded:
             return lines
-        if all(isinstance(s, Code) and s.instruction and s.instruction.predicate is None for s in snippet.statements):
+        if all(
+            isinstance(s, SnippetCode) and s.instruction and s.instruction.predicate is None for s in snippet.statements
+        ):
             guard = f"@{'!' if instruction.predicate_negated else ''}{instruction.predicate}"
             return [f"{guard} {line}" for line in lines]
         return self.branched(instruction, lines)
@@ -159,7 +220,7 @@ class FunctionInsertion:
         """The instructions that points are at, those that a point has nothing to do at left out."""
         if not self._by_opcode.keys() - {"", BLOCK, LOOP, SOURCE}:
             return
-        for original in instructions(self.function):
+        for original in function_instructions(self.function):
             instruction = self._shared.rewritten.get(id(original), original)
             for point in self._by_opcode.get(original.opcode, ()):
                 if any(matches(position, original, self._also(original)) for position in point.positions):
@@ -192,7 +253,9 @@ class FunctionInsertion:
                 classes = Counter(class_of(instruction) for instruction in block)
                 come_to: Counter[str] = Counter()
                 for instruction in block:
-                    come_to[class_of(instruction)] += 0 if id(instruction) in self._merged else issued(instruction)
+                    come_to[class_of(instruction)] += (
+                        0 if id(instruction) in self._merged else sass_instruction_count(instruction)
+                    )
                 for point in self._by_opcode[BLOCK]:
                     wanted = [position.modifiers for position in point.positions if position.opcode == BLOCK]
                     number = sum(sum(classes[name] for name in names or classes) for names in wanted)

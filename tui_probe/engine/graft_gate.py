@@ -1,4 +1,4 @@
-"""Whether probes may be put into machine code here: only where a trial of that went well.
+"""Allow grafts into SASS only where the self-test of this GPU and driver passed.
 
 The outcome is kept per driver, architecture, ptxas and version of our own code; what could not be tried is tried again
 by the next run that needs it.
@@ -15,30 +15,29 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from tui_probe.engine.cache import digest
-from tui_probe.engine.files import read_file, write_file
-from tui_probe.engine.kept_kernels import code_digest
-from tui_probe.engine.model import Save
+from tui_probe.engine.cache import digest, read_file, write_file
+from tui_probe.engine.kernel_cache import code_digest
 from tui_probe.engine.snippet_ptx import is_graftable
-from tui_probe.json_data import parse_json
+from tui_probe.input_limits import parse_json
 from tui_probe.own_python import own_environment
+from tui_probe.probe_model.probe import Save
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui_probe.engine.model import Probe
-    from tui_probe.engine.toolchain import Tool
+    from tui_probe.probe_model.probe import Probe
     from tui_probe.reasons import Reason
+    from tui_probe.toolchain import Tool
 
 _VERSION_FILE: Final = Path("/proc/driver/nvidia/version")
-_VERSION: Final = re.compile(r"Kernel Module\D*([\d.]+)")
-_SECONDS: Final = 60
-_UNTRIED: Final = "it was not tried"
-_KEPT: Final = frozenset({"passed", "failed"})
+_DRIVER_VERSION: Final = re.compile(r"Kernel Module\D*([\d.]+)")
+_TRIAL_SECONDS: Final = 60
+_NOT_TRIED: Final = "it was not tried"
+_STORED_OUTCOMES: Final = frozenset({"passed", "failed"})
 
 
-class Outcome(NamedTuple):
+class TrialOutcome(NamedTuple):
     """How a trial went: ``passed``, ``failed`` or ``impossible``; ``slots``: with values kept in slots,
     ``instructions``: with probes at single instructions, ``pruned``: with the kernel in a cubin of its own,
     ``records``: with several records of a thread, and ``blocks``: with probes at basic blocks, ``passed`` or what went
@@ -54,7 +53,7 @@ class Outcome(NamedTuple):
     blocks: str = ""
 
 
-class Part(Enum):
+class TrialPart(Enum):
     """What a probe does in machine code: something at entries and exits alone, at instructions, where basic blocks
     begin, or it saves a record at instructions, of which a slot may have several.
     """
@@ -65,34 +64,34 @@ class Part(Enum):
     RECORDS = "records"
 
 
-def part_of(probe: Probe) -> Part:
+def trial_part(probe: Probe) -> TrialPart:
     """What of the trial tells whether a probe can be put into machine code."""
     if is_graftable(probe):
-        return Part.ENTRIES
+        return TrialPart.ENTRIES
     if any(position.is_block for point in probe.points for position in point.positions):
-        return Part.BLOCKS
+        return TrialPart.BLOCKS
     before = [point.before for point in probe.points if point.before]
     saved = (each for snippet in before for each in snippet.statements if isinstance(each, Save))
-    return Part.RECORDS if any(not each.adds for each in saved) else Part.INSTRUCTIONS
+    return TrialPart.RECORDS if any(not each.adds for each in saved) else TrialPart.INSTRUCTIONS
 
 
 class Gate(Protocol):
     """Says whether grafts are on."""
 
-    def closed(self, arch: int, part: Part) -> Reason | None:
+    def closed(self, arch: int, part: TrialPart) -> Reason | None:
         """Why there are no grafts on a device of ``arch`` (90), or none of that kind; None if they are on."""
 
     def allows_slots(self, arch: int) -> bool:
         """Whether values may be kept in slots, for kernels that leave no register for them."""
 
-    def wrong_if_pruned(self, arch: int) -> str:
+    def pruning_fault(self, arch: int) -> str:
         """Why kernels stay in their whole cubin, in words; "" if they get one of their own."""
 
 
 class OpenGate:
     """Where nothing runs what is made, grafts need no trial."""
 
-    def closed(self, _arch: int, _part: Part) -> Reason | None:
+    def closed(self, _arch: int, _part: TrialPart) -> Reason | None:
         """None."""
         return None
 
@@ -100,7 +99,7 @@ class OpenGate:
         """Always."""
         return True
 
-    def wrong_if_pruned(self, _arch: int) -> str:
+    def pruning_fault(self, _arch: int) -> str:
         """Nothing."""
         return ""
 
@@ -112,21 +111,21 @@ class GraftGate:
         """``folder`` is where outcomes are kept, None: nowhere."""
         self._folder = folder
         self._tools = tools
-        self._outcomes: dict[int, Outcome] = {}
+        self._outcomes: dict[int, TrialOutcome] = {}
         self._lock = threading.Lock()
 
-    def closed(self, arch: int, part: Part) -> Reason | None:
+    def closed(self, arch: int, part: TrialPart) -> Reason | None:
         """Why there are no grafts on a device of ``arch`` (90), or none of that kind; None if they are on."""
         told = self._outcome(arch)
         if told.outcome == "passed":
             tried = {
-                Part.ENTRIES: (),
-                Part.INSTRUCTIONS: (told.instructions,),
-                Part.BLOCKS: (told.instructions, told.records, told.blocks),
-                Part.RECORDS: (told.instructions, told.records),
+                TrialPart.ENTRIES: (),
+                TrialPart.INSTRUCTIONS: (told.instructions,),
+                TrialPart.BLOCKS: (told.instructions, told.records, told.blocks),
+                TrialPart.RECORDS: (told.instructions, told.records),
             }[part]
             failed = next((words for words in tried if words != "passed"), None)
-            return None if failed is None else because("graft-instructions-fail", words=failed or _UNTRIED)
+            return None if failed is None else because("graft-instructions-fail", words=failed or _NOT_TRIED)
         return because("graft-fails" if told.outcome == "failed" else "graft-untested", words=told.words)
 
     def allows_slots(self, arch: int) -> bool:
@@ -134,12 +133,12 @@ class GraftGate:
         told = self._outcome(arch)
         return told.outcome == "passed" and told.slots == "passed"
 
-    def wrong_if_pruned(self, arch: int) -> str:
+    def pruning_fault(self, arch: int) -> str:
         """What went wrong in the trial with a pruned cubin; "" also where nothing is grafted anyway."""
         told = self._outcome(arch)
-        return "" if told.outcome != "passed" or told.pruned == "passed" else told.pruned or _UNTRIED
+        return "" if told.outcome != "passed" or told.pruned == "passed" else told.pruned or _NOT_TRIED
 
-    def _outcome(self, arch: int) -> Outcome:
+    def _outcome(self, arch: int) -> TrialOutcome:
         with self._lock:
             if arch not in self._outcomes:
                 self._outcomes[arch] = self._kept(arch) or self._tried(arch)
@@ -152,38 +151,38 @@ class GraftGate:
         tools = repr([(str(tool.path), tool.version) for tool in self._tools])
         return self._folder / f"{version}-sm_{arch}-{digest(code_digest().encode(), tools.encode())[:16]}.json"
 
-    def _kept(self, arch: int) -> Outcome | None:
+    def _kept(self, arch: int) -> TrialOutcome | None:
         path = self._path(arch)
         try:
-            return None if path is None else _outcome(read_file(path))
+            return None if path is None else _read_outcome(read_file(path))
         except (OSError, ValueError):
             return None
 
-    def _tried(self, arch: int) -> Outcome:
+    def _tried(self, arch: int) -> TrialOutcome:
         command = [sys.executable, "-P", "-m", "tui_probe.engine.graft_trial", "--arch", str(arch)]
         try:
             done = subprocess.run(
                 command,
                 capture_output=True,
-                timeout=_SECONDS,
+                timeout=_TRIAL_SECONDS,
                 check=False,
                 stdin=subprocess.DEVNULL,
                 env=own_environment(),
             )
-            outcome = _outcome(done.stdout)
+            outcome = _read_outcome(done.stdout)
         except subprocess.TimeoutExpired as error:
-            outcome = _of_unended(error.stdout)
+            outcome = _unfinished_outcome(error.stdout)
         except OSError as error:
-            return Outcome("impossible", f"{sys.executable}: {error.strerror}")
+            return TrialOutcome("impossible", f"{sys.executable}: {error.strerror}")
         except ValueError:
             last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or ["no message"]
-            return Outcome("impossible", f"status {done.returncode}: {last[0]}")
+            return TrialOutcome("impossible", f"status {done.returncode}: {last[0]}")
         self._keep(arch, outcome)
         return outcome
 
-    def _keep(self, arch: int, told: Outcome) -> None:
+    def _keep(self, arch: int, told: TrialOutcome) -> None:
         path = self._path(arch)
-        if path is None or told.outcome not in _KEPT:
+        if path is None or told.outcome not in _STORED_OUTCOMES:
             return
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -195,23 +194,23 @@ class GraftGate:
 def driver_version() -> str:
     """The version of the kernel's NVIDIA driver, "" where it does not say."""
     try:
-        found = _VERSION.search(_VERSION_FILE.read_text(encoding="utf-8", errors="replace"))
+        found = _DRIVER_VERSION.search(_VERSION_FILE.read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return ""
     return found[1] if found else ""
 
 
-def _of_unended(text: bytes | str | None) -> Outcome:
+def _unfinished_outcome(text: bytes | str | None) -> TrialOutcome:
     """What a trial that did not end had said by then."""
     try:
-        return _outcome(text if isinstance(text, bytes) else b"")
+        return _read_outcome(text if isinstance(text, bytes) else b"")
     except ValueError:
-        return Outcome("failed", f"it did not end within {_SECONDS} s")
+        return TrialOutcome("failed", f"it did not end within {_TRIAL_SECONDS} s")
 
 
-def _outcome(text: bytes) -> Outcome:
+def _read_outcome(text: bytes) -> TrialOutcome:
     """The outcome in the last line that is JSON. Raises ValueError."""
     told = parse_json(text.strip().rpartition(b"\n")[2])
     if not isinstance(told, dict):
         raise ValueError("no outcome")
-    return Outcome(*(str(told.get(name, "")) for name in Outcome._fields))
+    return TrialOutcome(*(str(told.get(name, "")) for name in TrialOutcome._fields))

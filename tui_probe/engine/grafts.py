@@ -1,4 +1,4 @@
-"""Kernels probed in machine code, where an image has no PTX: entry and exit code grafted into their cubin.
+"""Graft probes into kernels without PTX, and write their ``sites.json``.
 
 The code is that of the PTX way, of a kernel with nothing in it, which ptxas assembles once for a probe and an
 architecture. What ``kernel.info`` tells of such a kernel besides:
@@ -12,59 +12,141 @@ architecture. What ``kernel.info`` tells of such a kernel besides:
 
 from __future__ import annotations
 
+import json
 import tempfile
 import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.architectures import refuse_architecture
-from tui_probe.engine.graft_site_file import graft_site_file
-from tui_probe.engine.in_vain import in_vain, is_for_instructions
+from tui_probe.binaries.cubin import Cubin
+from tui_probe.binaries.line_tables import source_places
 from tui_probe.engine.instruction_grafts import graft_instructions
-from tui_probe.engine.kernel_info import kernel_info
-from tui_probe.engine.machine_positions import site_lines
+from tui_probe.engine.kernel_texts import kernel_info
+from tui_probe.engine.refusals import is_for_instructions, no_match_reason, refuse_architecture
+from tui_probe.engine.sass_positions import site_offsets
 from tui_probe.engine.snippet_ptx import (
     ENTRY_KERNEL,
     EXIT_KERNEL,
     FLAT_KERNEL,
-    LEADING,
-    MANY_LEADING,
+    LEADING_BYTES,
+    MANY_LEADING_BYTES,
     SnippetPtx,
     is_graftable,
     snippet_ptx,
 )
-from tui_probe.engine.storage import map_slots
-from tui_probe.errors import UnsupportedKernelError
+from tui_probe.errors import ImageError, UnsupportedKernelError
+from tui_probe.probe_model.storage import map_slots
+from tui_probe.ptx.instruction_facts import facts_of
 from tui_probe.reasons import because
-from tui_probe.sass.branches import EXIT, branch, unconditional
-from tui_probe.sass.cubin import Cubin
-from tui_probe.sass.graft import Grafted, Splice, graft
-from tui_probe.sass.operands import with_read_barriers
-from tui_probe.sass.snippets import Snippet, read_whole, uniform_places, waiting
-from tui_probe.sass.target import Target
-from tui_probe.sass.unchanged import refuse_changes
-from tui_probe.sass.uniform import KEPT_BY_CALLS, used
+from tui_probe.sass.graft import Grafted, Splice, apply_splices
+from tui_probe.sass.graft_check import refuse_changes
+from tui_probe.sass.operations import blocks_may_wait, mnemonic, operation_class, operation_name
+from tui_probe.sass.snippets import Snippet, assign_uniform_registers, with_final_wait, with_initial_wait
+from tui_probe.sass.target import GraftTarget
+from tui_probe.sass.uniform_registers import UNIFORM_KEPT_BY_CALLS, used_uniform_registers
 from tui_probe.sass.variables import calls_outside
-from tui_probe.sass.waiting import blocks_may_wait
-from tui_probe.sass.words import MOST_REGISTERS, RESERVED, WORD_BYTES
+from tui_probe.sass.words import (
+    EXIT,
+    MOST_REGISTERS,
+    RESERVED,
+    WORD_BYTES,
+    branch_word,
+    with_read_barriers,
+    without_guard,
+)
+from tui_probe.trace.sites import GRAFT, MAX_SITE_NUMBER, SITES_FORMAT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from tui_probe.engine.assemble import Assembler, AssemblyReport
-    from tui_probe.engine.machine_blocks import MachineBlock
-    from tui_probe.engine.machine_positions import MachineSite
-    from tui_probe.engine.model import Probe
+    from tui_probe.engine.assembler import Assembler, AssemblyReport
+    from tui_probe.engine.sass_blocks import SassBlock
+    from tui_probe.engine.sass_positions import SassSite
+    from tui_probe.probe_model.probe import Probe
     from tui_probe.sass.nv_info import Attribute
     from tui_probe.sass.words import Word
 
 
-_ALIGNED: Final = 16
+def graft_site_file(
+    probe: str,
+    target: GraftTarget,
+    sites: Sequence[SassSite],
+    blocks: Sequence[SassBlock],
+    maps: Mapping[str, Sequence[int]],
+) -> str:
+    """The text of the file; ``maps``: the offsets of the instructions that each map has a record for, in order.
+
+    What an instruction would be in PTX tells its class, type and space. Source lines are those of the cubin's line
+    table, where it has one.
+    """
+    files: dict[str, int] = {}
+    sources = _source_lines(target)
+    told = [_instruction_fields(target, one, sources.get(one.at), files) for one in sites]
+    told += [_block_fields(target, one, sources.get(one.first), files) for one in blocks]
+    places = {one.at: number for number, one in enumerate(sites)}
+    own = {
+        "probe": probe,
+        "way": GRAFT,
+        "sites": told,
+        "maps": {name: {"sites": [places[at] for at in offsets]} for name, offsets in maps.items()},
+        "unchecked": [],
+    }
+    return json.dumps({"version": SITES_FORMAT, "files": list(files), "probes": [own]}) + "\n"
+
+
+def _source_lines(target: GraftTarget) -> dict[int, tuple[str, int]]:
+    try:
+        return source_places(target.cubin.image, target.name, target.code.size)
+    except ImageError:  # a damaged line table takes nothing but the lines
+        return {}
+
+
+def _instruction_fields(
+    target: GraftTarget, one: SassSite, source: tuple[str, int] | None, files: dict[str, int]
+) -> dict[str, object]:
+    first = one.places[0]
+    facts = facts_of(first.ptx_equivalent)
+    told: dict[str, object] = {
+        "offset": one.at,
+        "at": "instruction",
+        "points": list(dict.fromkeys(place.point.name for place in one.places)),
+        "opcode": mnemonic(target.words[one.at // WORD_BYTES], target.arch),
+        "class": facts.work,
+        "type": facts.type or None,
+        "space": facts.space or None,
+        "access": facts.access,
+        "bytes": first.told.bytes,
+    }
+    return {name: value for name, value in told.items() if value is not None} | _source_fields(source, files)
+
+
+def _block_fields(
+    target: GraftTarget, one: SassBlock, source: tuple[str, int] | None, files: dict[str, int]
+) -> dict[str, object]:
+    """A basic block, by its first instruction."""
+    word = target.words[one.first // WORD_BYTES]
+    return {
+        "offset": one.first,
+        "at": "block",
+        "points": [code.point.name for code in one.codes if code.point.positions],
+        "opcode": operation_name(word, target.arch) or mnemonic(word, target.arch),
+        "class": operation_class(word, target.arch),
+        **_source_fields(source, files),
+    }
+
+
+def _source_fields(source: tuple[str, int] | None, files: dict[str, int]) -> dict[str, object]:
+    if source is None or source[1] >= MAX_SITE_NUMBER:
+        return {}
+    return {"source": {"file": files.setdefault(source[0], len(files)), "line": source[1]}}
+
+
+_CODE_ALIGNMENT: Final = 16
 """ptxas reads parameters together where they begin at a multiple of this."""
-_FURTHER: Final = 0x5A0
+_SECOND_ASSEMBLY_OFFSET: Final = 0x5A0
 """Bytes between the two places at which the code is assembled: of many bits, so that a field read wrongly shows."""
-WAY: Final = "way graft"
+GRAFT_WAY: Final = "way graft"
 """The line of kernel.info by which a grafted kernel is known."""
 
 
@@ -131,11 +213,11 @@ class Grafter:
         self._codes: dict[tuple[int, int, bool], ProbeCode] = {}
         self._lock = threading.Lock()
 
-    def code(self, target: Target, *, in_slots: bool = False) -> ProbeCode:
+    def code(self, target: GraftTarget, *, in_slots: bool = False) -> ProbeCode:
         """The probe's code for the architecture of a kernel. Raises UnsupportedKernelError and ToolchainError."""
-        odd = target.first_added % _ALIGNED
-        code = self._code(target.arch, LEADING + odd, in_slots)
-        return code if code.exit.base == target.base else self._code(target.arch, MANY_LEADING + odd, in_slots)
+        odd = target.first_added % _CODE_ALIGNMENT
+        code = self._code(target.arch, LEADING_BYTES + odd, in_slots)
+        return code if code.exit.base == target.base else self._code(target.arch, MANY_LEADING_BYTES + odd, in_slots)
 
     def _code(self, arch: int, leading: int, in_slots: bool) -> ProbeCode:
         with self._lock:
@@ -150,16 +232,16 @@ class Grafter:
         Raises UnsupportedKernelError, ImageError and ToolchainError.
         """
         refuse_architecture(cubin.arch)
-        target = Target.of(cubin, name)
+        target = GraftTarget.of(cubin, name)
         lines: dict[str, list[int]] = {}
-        sites: list[MachineSite] = []
-        blocks: list[MachineBlock] = []
+        sites: list[SassSite] = []
+        blocks: list[SassBlock] = []
         if is_graftable(self._probe):
             grafted, rewritten = graft_code(target, self.code(target, in_slots=in_slots))
         else:
             grafted, found = graft_instructions(target, self._probe, self._assembler, sampled=self._sampled)
             sites, blocks = found.sites, found.blocks
-            lines, rewritten = site_lines(self._probe, sites), 0
+            lines, rewritten = site_offsets(self._probe, sites), 0
         info = kernel_info(
             name,
             target.parameters,
@@ -167,16 +249,18 @@ class Grafter:
             self._probe.callback,
             sampled=self._sampled,
             independent=not blocks_may_wait(target.words, target.arch),
-            note=None if sites or blocks or not is_for_instructions(self._probe) else in_vain(self._probe),
-            way=_way(grafted),
+            note=None if sites or blocks or not is_for_instructions(self._probe) else no_match_reason(self._probe),
+            way=_info_lines(grafted),
         )
-        said = _said(target, grafted, rewritten) + ("\n[graft] values kept in slots" if in_slots else "")
+        said = _log_text(target, grafted, rewritten) + ("\n[graft] values kept in slots" if in_slots else "")
         told = graft_site_file(self._probe.name, target, sites, blocks, lines)
         return GraftedKernel(cubin.image, grafted, info, told, said, in_slots)
 
     def _assembled(self, arch: int, leading: int, in_slots: bool) -> ProbeCode:
         """The code, once ptxas itself showed that only known fields change where parameters lie elsewhere."""
-        code, other = (self._assembled_at(arch, at, in_slots=in_slots) for at in (leading, leading + _FURTHER))
+        code, other = (
+            self._assembled_at(arch, at, in_slots=in_slots) for at in (leading, leading + _SECOND_ASSEMBLY_OFFSET)
+        )
         pairs = [(code.exit, other.exit), (code.entry, other.entry), (code.flat, other.flat)]
         if not all(one.reads_as(another) for one, another in pairs if one and another):
             raise UnsupportedKernelError(because("graft-snippet", what="parameters whose places are not understood"))
@@ -194,28 +278,32 @@ class Grafter:
         return ProbeCode(ptx, entry, Snippet.of(cubin, EXIT_KERNEL, leading, leaves=True), flat, report)
 
 
-def graft_code(target: Target, code: ProbeCode) -> tuple[Grafted, int]:
+def graft_code(target: GraftTarget, code: ProbeCode) -> tuple[Grafted, int]:
     """Put a probe's code at the entry and at all ways out of a kernel; and how many instructions got a barrier more."""
     _refuse(target, code)
-    taken = used(target.all_words(), target.arch)
+    taken = used_uniform_registers(target.all_words(), target.arch)
     entry_pairs = code.entry.uniform_pairs() if code.entry else []
-    above = _above(target, code)
-    places = uniform_places(entry_pairs, code.exit_pairs, taken, code.ptx.carried, above)
-    if any(place.number < KEPT_BY_CALLS for place in places.carried if place.is_uniform) and (
+    above = _first_free_register(target, code)
+    places = assign_uniform_registers(entry_pairs, code.exit_pairs, taken, code.ptx.carried, above)
+    if any(place.number < UNIFORM_KEPT_BY_CALLS for place in places.carried if place.is_uniform) and (
         function := calls_outside(target)
     ):
         raise UnsupportedKernelError(because("graft-calls", function=function))
     first = target.base, target.base + target.first_added
     splices = []
     if code.entry:
-        splices.append(Splice(0, tuple(read_whole(code.entry.placed(*first, places.entry, places.carried)))))
-    leaving = tuple(waiting(code.exit.placed(*first, places.exits, places.carried)))
+        splices.append(Splice(0, tuple(with_final_wait(code.entry.placed(*first, places.entry, places.carried)))))
+    leaving = tuple(with_initial_wait(code.exit.placed(*first, places.exits, places.carried)))
     if code.flat:
-        leaving = _by_launch(target.arch, waiting(code.flat.placed(*first, places.exits, places.carried)), leaving)
+        leaving = _by_launch(
+            target.arch, with_initial_wait(code.flat.placed(*first, places.exits, places.carried)), leaving
+        )
     splices += [Splice(at, leaving) for at in target.exits()]
     rewritten = with_read_barriers(target.words)
     registers = [place.number + 1 + RESERVED for place in places.carried if not place.is_uniform]
-    grafted = graft(target, splices, code.ptx.parameters, max(code.registers, *registers, 0), rewritten, code.flags)
+    grafted = apply_splices(
+        target, splices, code.ptx.parameters, max(code.registers, *registers, 0), rewritten, code.flags
+    )
     refuse_changes(target, grafted, places.pairs)
     return grafted, len(rewritten)
 
@@ -231,12 +319,12 @@ def _by_launch(arch: int, flat: Sequence[Word], general: Sequence[Word]) -> tupl
             because("graft-snippet", what=f"{len(ways_out)} ways out in code for flat launches")
         )
     at = ways_out[0]
-    other = branch(arch, at * WORD_BYTES, (len(flat) + 1) * WORD_BYTES, like=flat[at])
-    end = unconditional(flat[at]).with_wait_mask(0)
+    other = branch_word(arch, at * WORD_BYTES, (len(flat) + 1) * WORD_BYTES, like=flat[at])
+    end = without_guard(flat[at]).with_wait_mask(0)
     return (*flat[:at], other, *flat[at + 1 :], end, *general)
 
 
-def _above(target: Target, code: ProbeCode) -> int | None:
+def _first_free_register(target: GraftTarget, code: ProbeCode) -> int | None:
     """The first register beyond those of a kernel and of the probe's code; None where they cannot be more.
 
     Functions that are called may use it, and warps that give registers away lose it.
@@ -247,7 +335,7 @@ def _above(target: Target, code: ProbeCode) -> int | None:
     return first if fits and keeps else None
 
 
-def _refuse(target: Target, code: ProbeCode) -> None:
+def _refuse(target: GraftTarget, code: ProbeCode) -> None:
     """Raises UnsupportedKernelError for a kernel in which the probe's code could not run or would miss something."""
     target.refuse_functions()
     if code.registers > target.fewest_registers < target.registers:
@@ -255,14 +343,14 @@ def _refuse(target: Target, code: ProbeCode) -> None:
         raise UnsupportedKernelError(because("graft-registers", **needed))
 
 
-def _way(grafted: Grafted) -> list[str]:
+def _info_lines(grafted: Grafted) -> list[str]:
     places = " ".join(str(at) for at in grafted.branches)
-    lines = [WAY, f"grafted {places} appended {grafted.start}"]
+    lines = [GRAFT_WAY, f"grafted {places} appended {grafted.start}"]
     lines += [f"patch {patch.kind} {patch.offset} {patch.addend} {patch.name}" for patch in grafted.patches]
     return lines + [f"constant {name} {size}" for name, size in grafted.constants]
 
 
-def _said(target: Target, grafted: Grafted, rewritten: int) -> str:
+def _log_text(target: GraftTarget, grafted: Grafted, rewritten: int) -> str:
     """For process.log, in the words of ptxas where it would tell the same."""
     places = ", ".join(f"{at:#06x}" for at in grafted.branches)
     memory = f"{target.shared_bytes} bytes smem, {target.constants.size} bytes cmem[0]"

@@ -1,11 +1,11 @@
-"""The helpers of snippets: OUT, IN1, IN2, IN3, ADDR, BYTES, MULTIPLY_ADDS and LINE of the probed instruction.
+"""Values of snippet helpers (``OUT IN1 ADDR BYTES NONFINITE`` ..) for one probed instruction.
 
 OUT, IN1, IN2, IN3 are its operands in order. An operand in memory stands for its address. ADDR is the
 address in global memory, if the instruction has one, or else in the first memory operand, always as
 64 bits. BYTES is what one thread moves: of a matrix that a warp moves its share, and of a ``cp.async`` that
 reads less than it writes what it reads. MULTIPLY_ADDS is a thread's share of those of a matrix instruction.
 LINE is where the instruction stands in ``pruned.ptx``, counted from 1. NONFINITE, VALUE and KIND tell of what a store
-writes: see :mod:`tui_probe.engine.nonfinite`.
+writes: see :mod:`tui_probe.engine.helpers`.
 """
 
 from __future__ import annotations
@@ -13,23 +13,112 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.matrices import multiply_adds
-from tui_probe.engine.nonfinite import HELPERS as NONFINITE_HELPERS
-from tui_probe.engine.nonfinite import Nonfinite, nonfinite
-from tui_probe.engine.walk import type_of
+from tui_probe.engine.kernel import register_type
 from tui_probe.errors import UnsupportedKernelError
-from tui_probe.ptx.access import TYPE_BYTES, access_bytes, fragment_bytes
+from tui_probe.ptx.instruction_facts import TYPE_BYTES, access_bytes, fragment_bytes, multiply_adds
 from tui_probe.ptx.printer import print_operand
 from tui_probe.ptx.tree import Element, Immediate, Instruction, Memory, Operand, Register, Sum, Symbol, Vector
+from tui_probe.ptx.value_types import FLOAT_BITS
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tui_probe.engine.kernel import Kernel
-    from tui_probe.engine.model import Snippet
-    from tui_probe.engine.names import Names
+    from tui_probe.engine.kernel import Kernel, UnusedNames
+    from tui_probe.probe_model.probe import Snippet
     from tui_probe.ptx.tree import Function
+    from tui_probe.ptx.value_types import Elements
+
+# ``NONFINITE``: whether a store writes a NaN or an infinity, found in the bits of what it stores.
+#
+# A number is one of them if all bits of its exponent are set. Of a vector, and of numbers packed into one register,
+# each is looked at; ``VALUE`` is the first of them that is not finite, ``KIND`` the type of all of them.
+
+NONFINITE_KINDS: Final = {"f16": 1, "bf16": 2, "f32": 3, "f64": 4}
+"""The numbers of ``KIND``."""
+NONFINITE_HELPERS: Final = frozenset({"NONFINITE", "VALUE", "KIND"})
+_MAX_BITS: Final = 64
+_EXPONENT_MASKS: Final = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F80_0000, "f64": 0x7FF0_0000_0000_0000}
+
+
+@dataclass(frozen=True, slots=True)
+class NonfiniteTest:
+    """The lines that compute a predicate and a value in registers of theirs, and the number of the type."""
+
+    lines: list[str]
+    predicate: str
+    value: str
+    value_type: str
+    kind: int
+
+
+def nonfinite_test(
+    stored: list[tuple[str, Elements | None]], types: dict[str, str], names: UnusedNames
+) -> NonfiniteTest | None:
+    """How to find a number that is not finite among ``stored`` registers and what is in each.
+
+    ``types`` has the PTX type of each register. None if they do not all hold numbers of one type.
+    """
+    kinds = {element for _, elements in stored for element in elements or ("",)}
+    if len(kinds) != 1 or (kind := kinds.pop()) not in NONFINITE_KINDS:
+        return None
+    held = {name: 8 * TYPE_BYTES.get(types[name], 0) for name, _ in stored}
+    if any(not FLOAT_BITS[kind] <= bits <= _MAX_BITS for bits in held.values()):
+        return None
+    bits = 64 if kind == "f64" else 32
+    predicate, found, value, masked = (
+        names.temporary(f"{name}{suffix}", held)
+        for name, suffix, held in (
+            ("nonfinite", "", "pred"), ("found", "", "pred"), ("value", f"_b{bits}", f"b{bits}"),
+            ("masked", f"_b{bits}", f"b{bits}"),
+        )
+    )  # fmt: skip
+    lines: list[str] = [f"mov.b{bits} {value}, 0;", f"setp.ne.u32 {predicate}, 0, 0;"]
+    numbers = [
+        text for name, elements in stored for text in _number_lines(name, elements or (), kind, held[name], names)
+    ]
+    exponent = _EXPONENT_MASKS[kind]
+    for number in reversed(numbers):
+        *before, name = number
+        lines += before
+        lines += [
+            f"and.b{bits} {masked}, {name}, {exponent};",
+            f"setp.eq.u{bits} {found}, {masked}, {exponent};",
+            f"selp.b{bits} {value}, {name}, {value}, {found};",
+            f"or.pred {predicate}, {predicate}, {found};",
+        ]
+    return NonfiniteTest(lines, predicate, value, f"b{bits}", NONFINITE_KINDS[kind])
+
+
+def _number_lines(register: str, elements: Elements, kind: str, held: int, names: UnusedNames) -> Iterator[list[str]]:
+    """For each number in a register of ``held`` bits: the lines that put it into one of 32 or 64, and that name."""
+    width = FLOAT_BITS[kind]
+    wide, part = names.temporary("bits_b64", "b64"), names.temporary("bits_b32", "b32")
+    if held == 16:
+        half = names.temporary("bits_b16", "b16")
+        yield [f"mov.b16 {half}, {register};", f"cvt.u32.u16 {part}, {half};", part]
+        return
+    if width == held:
+        same = wide if held == 64 else part
+        yield [f"mov.b{held} {same}, {register};", same]
+        return
+    for place in range(len(elements)):
+        shift = f"shr.b{held} {{target}}, {{source}}, {place * width};"
+        if held == 64:
+            yield [f"mov.b64 {wide}, {register};", shift.format(target=wide, source=wide),
+                   f"cvt.u32.u64 {part}, {wide};", *_low_bits(part, width), part]  # fmt: skip
+        else:
+            yield [
+                f"mov.b32 {part}, {register};",
+                shift.format(target=part, source=part),
+                *_low_bits(part, width),
+                part,
+            ]
+
+
+def _low_bits(register: str, width: int) -> list[str]:
+    return [f"and.b32 {register}, {register}, 65535;"] if width == 16 else []
+
 
 _OPERANDS: Final = {"OUT": 0, "IN1": 1, "IN2": 2, "IN3": 3}
 _STORES: Final = frozenset({"st", "wmma"})
@@ -56,7 +145,7 @@ class Helpers:
         self,
         instruction: Instruction,
         types: dict[str, str],
-        names: Names,
+        names: UnusedNames,
         kernel: Kernel,
         function: Function,
         named_space: str = "",
@@ -88,8 +177,8 @@ class Helpers:
         operand = operands[index]
         if isinstance(operand, Memory | Element):
             return self._address(operand, helper)
-        sources = frozenset(_registers(operand))
-        types = {type_of(name, self._types) for name in sources}
+        sources = frozenset(_operand_registers(operand))
+        types = {register_type(name, self._types) for name in sources}
         if isinstance(operand, Sum) and (bits := TYPE_BITS.get(next(iter(types)), 0)):
             target = self._names.temporary(f"{helper.lower()}_b{bits}", f"b{bits}")
             line = f"add.s{bits} {target}, {operand.base}, {operand.offset};"
@@ -100,10 +189,10 @@ class Helpers:
         """Whether a snippet has anything to do here: one that asks for NONFINITE, only where numbers are stored."""
         return not snippet.helpers & NONFINITE_HELPERS or self._find_nonfinite() is not None
 
-    def _find_nonfinite(self) -> Nonfinite | None:
+    def _find_nonfinite(self) -> NonfiniteTest | None:
         stored = self._kernel.value_types(self._function).of_stored(self._instruction)
-        types = {name: type_of(name, self._types) for name, _ in stored}
-        return nonfinite(stored, types, self._names) if self._instruction.opcode in _STORES else None
+        types = {name: register_type(name, self._types) for name, _ in stored}
+        return nonfinite_test(stored, types, self._names) if self._instruction.opcode in _STORES else None
 
     def _nonfinite(self, helper: str) -> HelperValue:
         found = self._find_nonfinite()
@@ -120,7 +209,7 @@ class Helpers:
         """The registers that the instruction writes."""
         first = self._instruction.operands[:1]
         return frozenset(
-            name for operand in first if not isinstance(operand, _ADDRESSES) for name in _registers(operand)
+            name for operand in first if not isinstance(operand, _ADDRESSES) for name in _operand_registers(operand)
         )
 
     @property
@@ -147,10 +236,10 @@ class Helpers:
         target = self._names.temporary(helper.lower(), "b64")
         if isinstance(operand, Element):
             lines = [f"mov.u64 {target}, {print_operand(operand)};", *self._made_generic(target)]
-            return HelperValue(target, "b64", lines, frozenset(_registers(operand)))
+            return HelperValue(target, "b64", lines, frozenset(_operand_registers(operand)))
         match operand.base:
             case Register(name=name):
-                wide = TYPE_BITS.get(type_of(name, self._types), 64) == 64
+                wide = TYPE_BITS.get(register_type(name, self._types), 64) == 64
                 if wide and not operand.offset:
                     return HelperValue(name, "b64", [], frozenset({name}))
                 widen = [] if wide else [f"cvt.u64.u32 {target}, {name};"]
@@ -199,7 +288,7 @@ class Helpers:
 
     def _partial_copy(self, size: str, fourth: str) -> HelperValue:
         """``cp.async`` reads nothing under a predicate, or as much as a 32-bit register says; 64 bits are a policy."""
-        kind = type_of(fourth, self._types)
+        kind = register_type(fourth, self._types)
         if kind == "pred":
             target = self._names.temporary("bytes", "b32")
             return HelperValue(target, "b32", [f"selp.b32 {target}, 0, {size}, {fourth};"], frozenset({fourth}))
@@ -209,19 +298,19 @@ class Helpers:
 
 
 _ADDRESSES: Final = (Memory, Element)
-_INNER: Final = ("base", "index", "first", "second", "operand")
+_INNER_FIELDS: Final = ("base", "index", "first", "second", "operand")
 
 
-def _registers(operand: Operand) -> Iterator[str]:
+def _operand_registers(operand: Operand) -> Iterator[str]:
     """The registers in an operand."""
     match operand:
         case Register(name=name):
             yield name
         case Vector(elements):
             for element in elements:
-                yield from _registers(element)
+                yield from _operand_registers(element)
         case _:
-            inner: Iterable[object] = (getattr(operand, part, None) for part in _INNER)
+            inner: Iterable[object] = (getattr(operand, part, None) for part in _INNER_FIELDS)
             for part in inner:
                 if isinstance(part, Operand):
-                    yield from _registers(part)
+                    yield from _operand_registers(part)

@@ -1,37 +1,35 @@
-"""A probe into a kernel's PTX: entry, every way out, and around instructions; in the functions that it calls, too."""
+"""Insert a probe into a kernel's PTX: at its entry and exits, around instructions, and in called functions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from tui_probe.engine.callees import Callees
-from tui_probe.engine.carried import carried_registers
+from tui_probe.engine.call_state import CallState, KernelCallGraph, add_parameters, live_registers
+from tui_probe.engine.expansion import SAMPLE_PARAMETERS
 from tui_probe.engine.function_insertion import FunctionInsertion
-from tui_probe.engine.in_vain import is_for_instructions
-from tui_probe.engine.model import BLOCK, Save
-from tui_probe.engine.module_variables import SharedVariables
-from tui_probe.engine.passing import Passing, add_parameters
-from tui_probe.engine.refusals import refuse_unsupported
-from tui_probe.engine.sampling import PARAMETERS
-from tui_probe.engine.site_notes import SiteNotes
-from tui_probe.engine.storage import parameters
+from tui_probe.engine.kernel import Edits, UnusedNames, function_instructions, is_exit, mark_lines
+from tui_probe.engine.kernel_texts import kernel_info
+from tui_probe.engine.module_variables import SharedVariables, replay_hazard, share_variables
+from tui_probe.engine.ptx_target import fit_to_probe
+from tui_probe.engine.refusals import is_for_instructions, no_match_reason, refuse_unsupported
+from tui_probe.engine.site_file import SiteNotes
 from tui_probe.engine.summation import can_reduce, never_counted
-from tui_probe.engine.walk import instructions, is_way_out
-from tui_probe.ptx.instructions import statements_in
+from tui_probe.probe_model.probe import BLOCK, Save
+from tui_probe.probe_model.storage import map_slots, probe_parameters
 from tui_probe.ptx.references import names_in
-from tui_probe.ptx.tree import Instruction, Label, Scope, Span, Statement, Symbol
+from tui_probe.ptx.tree import Instruction, Label, Scope, Span, Statement, Symbol, statements_in
+from tui_probe.ptx.waiting import blocks_may_wait
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tui_probe.engine.edits import Edits
     from tui_probe.engine.kernel import Kernel
-    from tui_probe.engine.model import Probe, Snippet
-    from tui_probe.engine.names import Names
+    from tui_probe.probe_model.probe import Probe, Snippet
     from tui_probe.ptx.tree import Function
+    from tui_probe.reasons import Reason
 
-_ENDS: Final = frozenset({"ret", "exit", "bra", "brx", "trap"})
+_END_OPCODES: Final = frozenset({"ret", "exit", "bra", "brx", "trap"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,7 @@ class Insertion:
 def insert_probe(
     kernel: Kernel,
     probe: Probe,
-    names: Names,
+    names: UnusedNames,
     edits: Edits,
     shared: SharedVariables | None = None,
     *,
@@ -57,9 +55,9 @@ def insert_probe(
 ) -> Insertion:
     """Put ``probe`` into a kernel, as edits; if ``sampled``, so that only the blocks of a sample are probed.
 
-    The kernel gets a ``.param .u64`` for each of ``parameters(probe)``, then those that tell it the sample, if it takes
-    one, then one for each variable of ``shared``. Raises UnsupportedKernelError for a kernel in which the probe would
-    miss something or cannot work.
+    The kernel gets a ``.param .u64`` for each of ``probe_parameters(probe)``, then those that tell it the sample, if it
+    takes one, then one for each variable of ``shared``. Raises UnsupportedKernelError for a kernel in which the probe
+    would miss something or cannot work.
     """
     refuse_unsupported(kernel, probe)
     return _Inserter(kernel, probe, names, edits, shared or SharedVariables(), sampled=sampled).run()
@@ -69,7 +67,7 @@ class _Inserter:
     """Puts one probe into one kernel and the functions that it calls."""
 
     def __init__(
-        self, kernel: Kernel, probe: Probe, names: Names, edits: Edits, shared: SharedVariables, *, sampled: bool
+        self, kernel: Kernel, probe: Probe, names: UnusedNames, edits: Edits, shared: SharedVariables, *, sampled: bool
     ) -> None:
         self._kernel = kernel
         self._probe = probe
@@ -78,7 +76,7 @@ class _Inserter:
         self._shared = shared
         self._sampled = sampled
         self._notes = SiteNotes()
-        self._callees = Callees(kernel)
+        self._callees = KernelCallGraph(kernel)
         positions = [position for point in probe.points for position in point.positions]
         self._at_kernel = any(position.is_kernel for position in positions) or any(one.cap != 1 for one in probe.maps)
         self._entry = self._part(kernel.entry, names)
@@ -89,7 +87,9 @@ class _Inserter:
             for function in kernel.bodies
         }
 
-    def _part(self, function: Function, names: Names, entry: FunctionInsertion | None = None) -> FunctionInsertion:
+    def _part(
+        self, function: Function, names: UnusedNames, entry: FunctionInsertion | None = None
+    ) -> FunctionInsertion:
         splits = any(position.opcode == BLOCK for point in self._probe.points for position in point.positions)
         return FunctionInsertion(
             self._kernel,
@@ -118,7 +118,7 @@ class _Inserter:
         passing.settle({name: part.mentioned() for name, part in self._parts.items()})
         for name in self._passed:
             self._in_function(self._parts[name], passing)
-        passing.at_calls(self._entry)
+        passing.insert_at_calls(self._entry)
         self._at_entry(before, passing)
         self._add_parameters()
         self._notes.keep(self._entry.expander.sites.instructions)
@@ -133,11 +133,11 @@ class _Inserter:
 
     def _leaves(self, part: FunctionInsertion) -> bool:
         """Whether something is to be done where a called function ends the kernel."""
-        return self._at_kernel and any(one.opcode == "exit" for one in instructions(part.function))
+        return self._at_kernel and any(one.opcode == "exit" for one in function_instructions(part.function))
 
-    def _passing(self, probed: set[str]) -> Passing:
+    def _passing(self, probed: set[str]) -> CallState:
         """Who is passed what. Raises UnsupportedKernelError for a function that cannot be."""
-        maps = [self._names.parameter(*each) for each in parameters(self._probe)]
+        maps = [self._names.parameter(*each) for each in probe_parameters(self._probe)]
         with_maps = self._callees.with_callers(probed & self._callees.functions.keys())
         needs = {name: list(maps) for name in sorted(with_maps)}
         for variable in self._shared.variables:
@@ -148,32 +148,32 @@ class _Inserter:
         self._passed = list(needs)
         held = self._held()
         steady = frozenset([self._entry.sampling.place] if self._entry.sampling else ())
-        return Passing(self._kernel, self._callees, self._names, self._edits, held, steady, needs)
+        return CallState(self._kernel, self._callees, self._names, self._edits, held, steady, needs)
 
     def _held(self) -> dict[str, str]:
         """The registers that hold something from the kernel's entry on, with their types."""
         held = dict.fromkeys(self._entry.expander.held(), "b32")
         if self._entry.sampling:
             held[self._entry.sampling.place] = "b32"
-        own = {name: self._probe.registers[name] for name in carried_registers(self._probe)}
+        own = {name: self._probe.registers[name] for name in live_registers(self._probe)}
         return held | {self._names.register(name, kind): kind for name, kind in own.items()}
 
-    def _at_entry(self, snippets: list[Snippet], passing: Passing) -> None:
+    def _at_entry(self, snippets: list[Snippet], passing: CallState) -> None:
         """Registers, then what runs first."""
         part = self._entry
         lines = [*self._sample(), *part.expander.begin()]
         saves = any(isinstance(statement, Save) for snippet in snippets for statement in snippet.statements)
-        lines += part.only_inside(part.written(snippets)) if saves else part.written(snippets)
+        lines += part.skip_outside_sample(part.written(snippets)) if saves else part.written(snippets)
         self._first(part, [*passing.declare(part.names), *part.names.declarations(), *lines])
 
-    def _in_function(self, part: FunctionInsertion, passing: Passing) -> None:
+    def _in_function(self, part: FunctionInsertion, passing: CallState) -> None:
         """What a called function does with what it is passed."""
-        passing.at_calls(part)
-        for instruction in instructions(part.function):
+        passing.insert_at_calls(part)
+        for instruction in function_instructions(part.function):
             if instruction.opcode == "ret":
                 part.before(instruction.span, passing.end(part))
         if _falls_off(part.function.body or ()):
-            _before_closing_brace(part, passing.end(part))
+            _insert_before_closing_brace(part, passing.end(part))
         lines = passing.begin(part)
         self._first(part, [*part.names.declarations(), *lines])
         passing.declare_parameters(part.function.name)
@@ -185,18 +185,20 @@ class _Inserter:
         if first is not None:
             part.before(first.span, lines, first=True)
         else:
-            _before_closing_brace(part, lines, first=True)
+            _insert_before_closing_brace(part, lines, first=True)
 
     def _at_exits(self, part: FunctionInsertion, snippets: list[Snippet]) -> None:
         """Every way out: ``ret`` and ``exit``, under a predicate or not, and the end of the kernel's body; of a called
         function only ``exit``.
         """
-        for instruction in instructions(part.function):
-            if is_way_out(instruction) and (part is self._entry or instruction.opcode == "exit"):
-                lines = part.only_inside([*part.written(snippets), *part.expander.end()])
+        for instruction in function_instructions(part.function):
+            if is_exit(instruction) and (part is self._entry or instruction.opcode == "exit"):
+                lines = part.skip_outside_sample([*part.written(snippets), *part.expander.end()])
                 part.before(instruction.span, part.branched(instruction, lines))
         if part is self._entry and _falls_off(part.function.body or ()):
-            _before_closing_brace(part, part.only_inside([*part.written(snippets), *part.expander.end()]))
+            _insert_before_closing_brace(
+                part, part.skip_outside_sample([*part.written(snippets), *part.expander.end()])
+            )
 
     def _sample(self) -> list[str]:
         """Lines for the kernel's entry, behind which it is known whether the block is in the sample."""
@@ -207,13 +209,13 @@ class _Inserter:
         return sampling.begin(self._entry.addressing.block(number), number)
 
     def _add_parameters(self) -> None:
-        maps = [self._names.parameter(*each) for each in parameters(self._probe)]
+        maps = [self._names.parameter(*each) for each in probe_parameters(self._probe)]
         variables = [self._names.parameter("variable", name) for name in self._shared.variables]
-        sample = [self._names.parameter(*each) for each in PARAMETERS] if self._sampled else []
+        sample = [self._names.parameter(*each) for each in SAMPLE_PARAMETERS] if self._sampled else []
         add_parameters(self._kernel.module.source, self._kernel.entry, [*maps, *sample, *variables], self._edits)
 
 
-def _before_closing_brace(part: FunctionInsertion, lines: list[str], *, first: bool = False) -> None:
+def _insert_before_closing_brace(part: FunctionInsertion, lines: list[str], *, first: bool = False) -> None:
     span = part.function.body_span
     if span is not None:
         part.before(Span(span.end - 1, span.end, span.line), lines, first=first)
@@ -223,15 +225,64 @@ def _falls_off(body: Sequence[Statement]) -> bool:
     """Tell whether threads can reach the end of a body and leave the kernel there."""
     nodes = list(statements_in(body))
     for node in reversed(nodes):
-        if isinstance(node, Label) and any(node.name in _mentioned(other) for other in nodes):
+        if isinstance(node, Label) and any(node.name in _branch_labels(other) for other in nodes):
             return True
         if isinstance(node, Instruction):
-            return node.predicate is not None or node.opcode not in _ENDS
+            return node.predicate is not None or node.opcode not in _END_OPCODES
     return True
 
 
-def _mentioned(node: Statement) -> Iterable[str]:
+def _branch_labels(node: Statement) -> Iterable[str]:
     """The labels that a statement may lead to."""
     if isinstance(node, Instruction):
         return (operand.name for operand in node.operands if isinstance(operand, Symbol))
     return names_in(node.declaration) if isinstance(node, Label) else ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedPtx:
+    """A kernel with a probe in it: its PTX, the text of its kernel.info, and what was learned of the probe's sites."""
+
+    ptx: str
+    info: str
+    notes: SiteNotes
+
+
+def probed_kernel(kernel: Kernel, probe: Probe, *, sampled: bool = False) -> tuple[str, str]:
+    """The probed PTX of a kernel, and the text of its kernel.info. Raises UnsupportedKernelError."""
+    probed = build_probed_ptx(kernel, probe, sampled=sampled)
+    return probed.ptx, probed.info
+
+
+def build_probed_ptx(
+    kernel: Kernel,
+    probe: Probe,
+    *,
+    arch: int | None = None,
+    sampled: bool = False,
+    note: Reason | None = None,
+    most: int = 0,
+) -> ProbedPtx:
+    """A kernel with a probe in it for a device of ``arch`` (90 for sm_90; None: one that the PTX names), and a ``note``
+    for people in its kernel.info. Raises UnsupportedKernelError.
+
+    ``most``: the registers that a thread may have; 0: as many as the assembler takes.
+    """
+    kernel, probe = fit_to_probe(kernel, probe, arch)
+    names, edits = UnusedNames(kernel.pruned), Edits(kernel.module.source)
+    shared = share_variables(kernel, names, edits)
+    if most and kernel.entry.body_span is not None:
+        edits.before(kernel.entry.body_span, mark_lines([f".maxnreg {most}"], probe.name))
+    inserted = insert_probe(kernel, probe, names, edits, shared, sampled=sampled)
+    info = kernel_info(
+        kernel.entry.name,
+        len(kernel.entry.parameters),
+        map_slots(probe, inserted.sites),
+        probe.callback,
+        shared.variables,
+        replay_hazard(kernel),
+        sampled=sampled,
+        independent=not blocks_may_wait([kernel.entry, *kernel.functions]),
+        note=note or (no_match_reason(probe, kernel) if inserted.in_vain else None),
+    )
+    return ProbedPtx(kernel.edited(edits), info, inserted.notes)

@@ -1,4 +1,4 @@
-"""Probes at instructions and basic blocks of kernels without PTX: what they count is in registers above the kernel's.
+"""Graft probes at instructions and basic blocks of kernels without PTX; counts are in registers above the kernel's.
 
 Sums that live from the entry to the exits are kept in registers, set at the grafted entry and added up at the grafted
 exits, as the PTX way does it. The alternative, additions to the warp's slot at each access, would hold no register, but
@@ -14,39 +14,56 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.instruction_ptx import ENTRY, EXIT, FIRST_KEPT, FIRST_NUMBER, READS, InstructionPtx, block, site
-from tui_probe.engine.machine_positions import Found, MachineSite, find
-from tui_probe.engine.snippet_ptx import LEADING, MANY_LEADING
-from tui_probe.engine.warp_substitutes import without_redux
+from tui_probe.binaries.cubin import CODE_PREFIX, Cubin
+from tui_probe.engine.instruction_ptx import (
+    ENTRY,
+    EXIT,
+    FIRST_KEPT_MARK,
+    FIRST_NUMBER_MARK,
+    READS_MARK,
+    InstructionPtx,
+    block_kernel_name,
+    site_kernel_name,
+)
+from tui_probe.engine.ptx_target import without_redux
+from tui_probe.engine.sass_positions import ProbedParts, SassSite, find_probed_parts
+from tui_probe.engine.snippet_ptx import LEADING_BYTES, MANY_LEADING_BYTES
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
-from tui_probe.sass import predicates
-from tui_probe.sass.cubin import CODE_PREFIX, Cubin
-from tui_probe.sass.graft import Grafted, Splice, graft
-from tui_probe.sass.operands import with_read_barriers
-from tui_probe.sass.snippets import uniform_places, waiting
-from tui_probe.sass.trampolines import MOST_REGISTERS, Inline, Room, Source, flag, least_used, opening, trampoline
-from tui_probe.sass.unchanged import refuse_changes
-from tui_probe.sass.uniform import used
+from tui_probe.sass import lane_registers
+from tui_probe.sass.graft import Grafted, Splice, apply_splices
+from tui_probe.sass.graft_check import refuse_changes
+from tui_probe.sass.lane_registers import REGISTER_ALIGNMENT
+from tui_probe.sass.snippets import assign_uniform_registers, with_initial_wait
+from tui_probe.sass.trampolines import (
+    MOST_REGISTERS,
+    FreeRegisters,
+    InlineCode,
+    MarkValue,
+    flag_value,
+    least_used_barriers,
+    opening_words,
+    trampoline,
+)
+from tui_probe.sass.uniform_registers import used_uniform_registers
 from tui_probe.sass.variables import BY_ADDRESS, calls_outside
-from tui_probe.sass.vector import ALIGNED
-from tui_probe.sass.words import ALWAYS, RESERVED, WORD_BYTES
+from tui_probe.sass.words import ALWAYS, RESERVED, WORD_BYTES, with_read_barriers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui_probe.engine.assemble import Assembler
-    from tui_probe.engine.instruction_ptx import Told
-    from tui_probe.engine.machine_blocks import MachineBlock
-    from tui_probe.engine.model import Probe
-    from tui_probe.sass.target import Target
+    from tui_probe.engine.assembler import Assembler
+    from tui_probe.engine.instruction_ptx import InstructionFacts
+    from tui_probe.engine.sass_blocks import SassBlock
+    from tui_probe.probe_model.probe import Probe
+    from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
 
-_CALLS: Final = frozenset({0x143, 0x144})
+_CALL_OPERATIONS: Final = frozenset({0x143, 0x144})
 _UNIFORM_PREDICATES: Final = 7
-_ASSEMBLED: Final = 256
+_MAX_ASSEMBLED: Final = 256
 """Texts whose machine code is remembered, some 10 KB each."""
-_PARAMETERS_ALIGNED: Final = 16
+_PARAMETER_ALIGNMENT: Final = 16
 """Parameters may be read two at a time, so they must lie as they will in the kernel."""
 
 
@@ -55,18 +72,18 @@ class InstructionCode:
     """The machine code of a probe for what was met in one kernel."""
 
     ptx: InstructionPtx
-    entry: Inline | None
-    exit: Inline | None
-    places: dict[tuple[str, Told], Inline]
-    blocks: dict[tuple[str, ...], Inline]
+    entry: InlineCode | None
+    exit: InlineCode | None
+    places: dict[tuple[str, InstructionFacts], InlineCode]
+    blocks: dict[tuple[str, ...], InlineCode]
 
     @property
-    def all(self) -> list[Inline]:
+    def all(self) -> list[InlineCode]:
         """All of it."""
         return [one for one in (*self.inside, self.exit) if one is not None]
 
     @property
-    def inside(self) -> list[Inline]:
+    def inside(self) -> list[InlineCode]:
         """What runs while the kernel needs its registers; what runs first is among it."""
         return [one for one in (self.entry, *self.places.values(), *self.blocks.values()) if one is not None]
 
@@ -78,70 +95,75 @@ class InstructionCode:
         return bool(self.blocks) and self.exit is not None and self.exit.registers <= registers
 
 
-def graft_instructions(target: Target, probe: Probe, assembler: Assembler, *, sampled: bool) -> tuple[Grafted, Found]:
+def graft_instructions(
+    target: GraftTarget, probe: Probe, assembler: Assembler, *, sampled: bool
+) -> tuple[Grafted, ProbedParts]:
     """Put a probe's code at the instructions and blocks that it is for, at the entry and at the ways out of a kernel.
 
     Raises UnsupportedKernelError and ToolchainError.
     """
     probe = without_redux(probe, target.arch)
-    found = find(probe, target)
+    found = find_probed_parts(probe, target)
     _refuse(target, probe, found)
-    code = _assembled(target, probe, found, assembler, sampled=sampled)
+    code = _assemble_code(target, probe, found, assembler, sampled=sampled)
     if code.ptx.words and (function := calls_outside(target)):  # what it leaves of registers nobody says
         raise UnsupportedKernelError(because("graft-calls", function=function))
-    room, kept = _room(target, code)
-    splices = _inside(target, code, room, kept, found)
+    room, kept = _free_registers(target, code)
+    splices = _inner_splices(target, code, room, kept, found)
     if code.entry is not None:
-        splices.insert(0, Splice(0, tuple(opening(code.entry, room, kept))))
-    leaving, rewritten = _leaving(target, code, room, kept)
+        splices.insert(0, Splice(0, tuple(opening_words(code.entry, room, kept))))
+    leaving, rewritten = _exit_code(target, code, room, kept)
     if code.exit is not None:
-        splices = _with_ways_out(target, splices, leaving)
+        splices = _with_exit_code(target, splices, leaving)
     flags = [each for one in code.all for each in one.flags]
-    grafted = graft(target, splices, len(code.ptx.parameters()), room.registers, rewritten, flags)
+    grafted = apply_splices(target, splices, len(code.ptx.parameters()), room.registers, rewritten, flags)
     refuse_changes(target, grafted, set(room.uniform.values()))
     return grafted, found
 
 
-def _inside(target: Target, code: InstructionCode, room: Room, kept: dict[int, Source], found: Found) -> list[Splice]:
+def _inner_splices(
+    target: GraftTarget, code: InstructionCode, room: FreeRegisters, kept: dict[int, MarkValue], found: ProbedParts
+) -> list[Splice]:
     """What is put around instructions: for themselves, for the blocks that they are in, or for both."""
     sites, blocks = {one.at: one for one in found.sites}, {one.at: one for one in found.blocks}
     return [
-        _at(target, code, room, kept, at, sites.get(at), blocks.get(at)) for at in sorted(sites.keys() | blocks.keys())
+        _site_splice(target, code, room, kept, at, sites.get(at), blocks.get(at))
+        for at in sorted(sites.keys() | blocks.keys())
     ]
 
 
-def _at(
-    target: Target,
+def _site_splice(
+    target: GraftTarget,
     code: InstructionCode,
-    room: Room,
-    kept: dict[int, Source],
+    room: FreeRegisters,
+    kept: dict[int, MarkValue],
     at: int,
-    one: MachineSite | None,
-    entered: MachineBlock | None,
+    one: SassSite | None,
+    entered: SassBlock | None,
 ) -> Splice:
     inline, reads, entering = [], ALWAYS, None
     if one is not None:
-        sources = {**kept, **one.sources(), READS: flag(room)}
+        sources = {**kept, **one.sources(), READS_MARK: flag_value(room)}
         inline, reads = [(code.places[place.key], sources) for place in one.places], one.reads
     if entered is not None:
-        numbers = {FIRST_NUMBER + index: Source(number=each.number) for index, each in enumerate(entered.codes)}
+        numbers = {FIRST_NUMBER_MARK + index: MarkValue(number=each.number) for index, each in enumerate(entered.codes)}
         entering = code.blocks[entered.key], {**kept, **numbers}
     words = trampoline(inline, target.words[at // WORD_BYTES], room, reads, entering)
     return Splice(at, tuple(words), together=True)
 
 
-def _leaving(
-    target: Target, code: InstructionCode, room: Room, kept: dict[int, Source]
+def _exit_code(
+    target: GraftTarget, code: InstructionCode, room: FreeRegisters, kept: dict[int, MarkValue]
 ) -> tuple[tuple[Word, ...], dict[int, Word]]:
     """The code of the ways out, and the instructions that must be waited for if that has the kernel's registers."""
     if code.exit is None:
         return (), {}
     below = code.leaves_below(min((each.register or 0 for each in kept.values()), default=0))
     placed = code.exit.placed(replace(room, first=0) if below else room, kept)
-    return tuple(waiting(placed)), with_read_barriers(target.words) if below else {}
+    return tuple(with_initial_wait(placed)), with_read_barriers(target.words) if below else {}
 
 
-def _with_ways_out(target: Target, splices: Sequence[Splice], leaving: tuple[Word, ...]) -> list[Splice]:
+def _with_exit_code(target: GraftTarget, splices: Sequence[Splice], leaving: tuple[Word, ...]) -> list[Splice]:
     """With what is done at the ways out, behind the code of a block that is nothing but a way out."""
     inside = {splice.at: splice.before for splice in splices if splice.at}
     ways_out = {at: (*inside.get(at, ()), *leaving) for at in target.exits()}
@@ -149,36 +171,40 @@ def _with_ways_out(target: Target, splices: Sequence[Splice], leaving: tuple[Wor
     return [*others, *(Splice(at, words) for at, words in ways_out.items())]
 
 
-def _refuse(target: Target, probe: Probe, found: Found) -> None:
+def _refuse(target: GraftTarget, probe: Probe, found: ProbedParts) -> None:
     """Raises UnsupportedKernelError for a kernel in which the probe would miss something."""
     target.refuse_functions()
     if any(one.at == 0 for one in found.sites):
         raise UnsupportedKernelError(because("graft-position", at="0x0000"))
     functions = [section.name.removeprefix(CODE_PREFIX) for section in target.functions]
-    functions += [BY_ADDRESS] * target.calls_unseen
-    if functions and any(word.operation in _CALLS for word in target.words):
+    functions += [BY_ADDRESS] * target.has_unseen_calls
+    if functions and any(word.operation in _CALL_OPERATIONS for word in target.words):
         function = functions[0]
         raise UnsupportedKernelError(because("graft-called", probe=probe.name, function=function))
 
 
-def _assembled(target: Target, probe: Probe, found: Found, assembler: Assembler, *, sampled: bool) -> InstructionCode:
+def _assemble_code(
+    target: GraftTarget, probe: Probe, found: ProbedParts, assembler: Assembler, *, sampled: bool
+) -> InstructionCode:
     places = [place for one in found.sites for place in one.places]
     ptx = InstructionPtx(probe, places, target.arch, blocks=found.blocks, sampled=sampled)
-    odd = target.first_added % _PARAMETERS_ALIGNED
-    for leading in (LEADING + odd, MANY_LEADING + odd):
-        cubin = _cubin(ptx.text(leading), target.arch, assembler)
-        keys = {key: Inline.of(cubin, site(index), leading) for index, key in enumerate(ptx.keys)}
-        blocks = {key: Inline.of(cubin, block(index), leading) for index, key in enumerate(ptx.block_keys)}
-        entry = Inline.of(cubin, ENTRY, leading) if ptx.has_entry else None
-        leaving = Inline.of(cubin, EXIT, leading, leaves=True) if ptx.has_exit else None
+    odd = target.first_added % _PARAMETER_ALIGNMENT
+    for leading in (LEADING_BYTES + odd, MANY_LEADING_BYTES + odd):
+        cubin = _assemble_cubin(ptx.text(leading), target.arch, assembler)
+        keys = {key: InlineCode.of(cubin, site_kernel_name(index), leading) for index, key in enumerate(ptx.keys)}
+        blocks = {
+            key: InlineCode.of(cubin, block_kernel_name(index), leading) for index, key in enumerate(ptx.block_keys)
+        }
+        entry = InlineCode.of(cubin, ENTRY, leading) if ptx.has_entry else None
+        leaving = InlineCode.of(cubin, EXIT, leading, leaves=True) if ptx.has_exit else None
         code = InstructionCode(ptx, entry, leaving, keys, blocks)
         if all(one.base == target.base for one in code.all):
             break
     return code
 
 
-@lru_cache(maxsize=_ASSEMBLED)
-def _cubin(text: str, arch: int, assembler: Assembler) -> Cubin:
+@lru_cache(maxsize=_MAX_ASSEMBLED)
+def _assemble_cubin(text: str, arch: int, assembler: Assembler) -> Cubin:
     """The machine code of a text. Many kernels of a program need the same: they access memory in the same ways."""
     with tempfile.TemporaryDirectory(prefix="tui-probe-") as folder:
         source, binary = Path(folder) / "snippets.ptx", Path(folder) / "snippets.bin"
@@ -187,7 +213,7 @@ def _cubin(text: str, arch: int, assembler: Assembler) -> Cubin:
         return Cubin.read(binary.read_bytes())
 
 
-def _room(target: Target, code: InstructionCode) -> tuple[Room, dict[int, Source]]:
+def _free_registers(target: GraftTarget, code: InstructionCode) -> tuple[FreeRegisters, dict[int, MarkValue]]:
     """What the kernel leaves to the snippets, and what the marks of registers that are kept stand for.
 
     Above the kernel's own registers come those of the snippets, then those that are kept. The saved predicates and the
@@ -195,26 +221,26 @@ def _room(target: Target, code: InstructionCode) -> tuple[Room, dict[int, Source
     """
     words = list(target.all_words())
     top = target.registers - RESERVED
-    first = _aligned(top)
+    first = _align(top)
     inside = max((one.registers for one in code.inside), default=0)
     leaving = code.exit.registers if code.exit and not code.leaves_below(first + inside) else 0
     kept = first + max(inside, leaving)
     end, own = kept + code.ptx.words, 1 + code.ptx.has_flag
     scratch = top if first - top >= own else end
     pairs = sorted({pair for one in code.all for pair in one.uniform_pairs()})
-    uniform = uniform_places([], pairs, used(words, target.arch), 0, None).exits
+    uniform = assign_uniform_registers([], pairs, used_uniform_registers(words, target.arch), 0, None).exits
     meetings = sorted({number for one in code.all for number in one.meetings()})
-    convergence, *others = predicates.free_barriers(words, 1 + len(meetings))
-    room = Room(
+    convergence, *others = lane_registers.free_barriers(words, 1 + len(meetings))
+    room = FreeRegisters(
         target.arch,
         target.base,
         target.base + target.first_added,
         first,
         scratch,
         uniform,
-        _predicates(target, code),
-        least_used(words),
-        predicates.late_predicates(words),
+        _predicate_numbers(target, code),
+        least_used_barriers(words),
+        lane_registers.late_predicates(words),
         convergence,
         dict(zip(meetings, others, strict=True)),
         max(end, scratch + own) + RESERVED,
@@ -223,13 +249,13 @@ def _room(target: Target, code: InstructionCode) -> tuple[Room, dict[int, Source
         left = min(MOST_REGISTERS, target.fewest_registers if target.fewest_registers < target.registers else 255)
         needed = {"needed": room.registers, "left": left}
         raise UnsupportedKernelError(because("graft-registers", **needed))
-    return room, {FIRST_KEPT + index: Source(register=kept + index) for index in range(code.ptx.words)}
+    return room, {FIRST_KEPT_MARK + index: MarkValue(register=kept + index) for index in range(code.ptx.words)}
 
 
-def _predicates(target: Target, code: InstructionCode) -> dict[int, int]:
+def _predicate_numbers(target: GraftTarget, code: InstructionCode) -> dict[int, int]:
     """For each predicate of the uniform path that snippets write one that the kernel does not."""
     wanted = sorted({number for one in code.all for number in one.uniform_predicates()})
-    taken = predicates.uniform_predicates(target.all_words())
+    taken = lane_registers.uniform_predicates(target.all_words())
     free = [number for number in range(_UNIFORM_PREDICATES) if number not in taken]
     if len(free) < len(wanted):
         counts = {"free": len(free), "needed": len(wanted)}
@@ -237,5 +263,5 @@ def _predicates(target: Target, code: InstructionCode) -> dict[int, int]:
     return dict(zip(wanted, free, strict=False))
 
 
-def _aligned(number: int) -> int:
-    return -(-number // ALIGNED) * ALIGNED
+def _align(number: int) -> int:
+    return -(-number // REGISTER_ALIGNMENT) * REGISTER_ALIGNMENT

@@ -1,4 +1,4 @@
-"""What a probe does at single instructions, as kernels of their own, of which a graft takes the machine code.
+"""Write what a probe does at single instructions as kernels of their own, whose SASS a graft takes.
 
 There is a kernel for each kind of place, one for the entry and one for the ways out. What they are told goes through
 marks, loads of shared memory: no snippet may touch shared memory itself, so each such access in what ptxas makes is a
@@ -13,37 +13,36 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tui_probe.engine.addressing import Addressing, Launches
-from tui_probe.engine.expansion import Expander
+from tui_probe.engine.expansion import SAMPLE_PARAMETERS, Expander, Sampling
 from tui_probe.engine.helpers import HelperValue
-from tui_probe.engine.model import Code, Save
-from tui_probe.engine.names import Names
-from tui_probe.engine.sampling import PARAMETERS, Sampling
+from tui_probe.engine.kernel import UnusedNames
+from tui_probe.engine.recording import Addressing, LaunchKind
 from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER
-from tui_probe.engine.snippet_ptx import LEADING, MARK_STEP, ptx_version
-from tui_probe.engine.storage import parameters
+from tui_probe.engine.snippet_ptx import LEADING_BYTES, MARK_STEP, ptx_version
 from tui_probe.engine.summation import REDUX_FROM, never_counted
 from tui_probe.errors import UnsupportedKernelError
+from tui_probe.probe_model.probe import Save, SnippetCode
+from tui_probe.probe_model.storage import probe_parameters
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from collections.abc import Set as AbstractSet
 
-    from tui_probe.engine.machine_blocks import BlockCode, MachineBlock
-    from tui_probe.engine.model import Probe, ProbePoint, Snippet
+    from tui_probe.engine.sass_blocks import BlockCode, SassBlock
+    from tui_probe.probe_model.probe import Probe, ProbePoint, Snippet
     from tui_probe.ptx.tree import Instruction
 
-ADDRESS: Final = 1
-UNIFORM: Final = 3
-OFFSET: Final = 5
-READS: Final = 6
-LINE: Final = 7
-FIRST_KEPT: Final = 8
+ADDRESS_MARK: Final = 1
+UNIFORM_MARK: Final = 3
+OFFSET_MARK: Final = 5
+READS_MARK: Final = 6
+LINE_MARK: Final = 7
+FIRST_KEPT_MARK: Final = 8
 """Marks: the two halves of a register's address, those of a uniform register's, what is added, whether a lane reads,
 where the instruction stands.
 """
-FIRST_NUMBER: Final = 1024
+FIRST_NUMBER_MARK: Final = 1024
 """The marks from here on are the numbers that the points of a block are told, in order."""
 ENTRY: Final = "tui_probe_entry"
 EXIT: Final = "tui_probe_exit"
@@ -57,7 +56,7 @@ _KEPT_TYPES: Final = {"b32": 32, "u32": 32, "s32": 32, "b64": 64, "u64": 64, "s6
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class InstructionFacts:
     """What a snippet is told of an instruction: the bytes and multiply-adds of a lane, and what its address is made of.
 
     ``shared``: in shared memory, where the register's value is shifted to the left by ``shift``. ``number`` is that of
@@ -76,15 +75,15 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SnippetSite:
     """A snippet at an instruction. ``stand_in`` is what the instruction would be in PTX."""
 
     point: ProbePoint
-    told: Told
-    stand_in: Instruction
+    told: InstructionFacts
+    ptx_equivalent: Instruction
 
     @property
-    def key(self) -> tuple[str, Told]:
+    def key(self) -> tuple[str, InstructionFacts]:
         """Equal where the code is."""
         return self.point.name, self.told
 
@@ -97,7 +96,7 @@ class InstructionPtx:
     """
 
     def __init__(
-        self, probe: Probe, places: Sequence[Place], arch: int, *, blocks: Sequence[MachineBlock] = (), sampled: bool
+        self, probe: Probe, places: Sequence[SnippetSite], arch: int, *, blocks: Sequence[SassBlock] = (), sampled: bool
     ) -> None:
         self._probe = probe
         self._places = list({place.key: place for place in places}.values())
@@ -105,12 +104,14 @@ class InstructionPtx:
         self._sites = places
         self._arch = arch
         self._sampled = sampled
-        self.leading = LEADING
+        self.leading = LEADING_BYTES
         self.reduces = arch >= REDUX_FROM
         points = {place.point.name: place.point for place in places}.values()
         around = [point for point in probe.points if all(position.is_kernel for position in point.positions)]
-        at_places = [_before(point) for point in points]
-        at_blocks = {code.point.name: _before_block(code.point) for block in self._blocks for code in block.codes}
+        at_places = [_snippet_before(point) for point in points]
+        at_blocks = {
+            code.point.name: _snippet_before_block(code.point) for block in self._blocks for code in block.codes
+        }
         self._begin = [point.before for point in around if point.before]
         self._end = [point.after for point in around if point.after]
         self.zero = never_counted([*at_places, *at_blocks.values(), *self._begin, *self._end])
@@ -120,8 +121,8 @@ class InstructionPtx:
         self.counted = [own_map for own_map in probe.maps if own_map.cap != 1]
 
     @property
-    def keys(self) -> list[tuple[str, Told]]:
-        """The key of each place with code of its own, in the order of the kernels ``site(index)``."""
+    def keys(self) -> list[tuple[str, InstructionFacts]]:
+        """The key of each place with code of its own, in the order of the kernels ``site_kernel_name(index)``."""
         return [place.key for place in self._places]
 
     @property
@@ -143,7 +144,7 @@ class InstructionPtx:
     @property
     def has_entry(self) -> bool:
         """Whether anything is to be done first."""
-        return bool(self.kept or self.counted or _saves(self._begin))
+        return bool(self.kept or self.counted or _saved_maps(self._begin))
 
     @property
     def has_exit(self) -> bool:
@@ -152,10 +153,10 @@ class InstructionPtx:
 
     def parameters(self) -> list[tuple[str, str]]:
         """Purpose and name of the parameters that a probed kernel gets, in order."""
-        return [*parameters(self._probe), *(PARAMETERS if self._sampled else ())]
+        return [*probe_parameters(self._probe), *(SAMPLE_PARAMETERS if self._sampled else ())]
 
     def _live(self, groups: Sequence[Sequence[Snippet]]) -> list[str]:
-        used = [_registers(group) for group in groups]
+        used = [_snippet_registers(group) for group in groups]
         kept = [
             name for name in self._probe.registers if sum(name in names for names in used) > 1 and name not in self.zero
         ]
@@ -164,51 +165,53 @@ class InstructionPtx:
                 raise UnsupportedKernelError(because("graft-value", probe=self._probe.name, register=name))
         return kept
 
-    def _refuse_values_of_others(self, block: MachineBlock) -> None:
+    def _refuse_values_of_others(self, block: SassBlock) -> None:
         """Raises UnsupportedKernelError where a point needs what a point of other blocks left in a register: between
         blocks only what is kept lives on.
         """
         told: set[str] = set()
         for code in block.codes:
-            snippet = _before_block(code.point)
-            for register in sorted(_registers([snippet]) & self._probe.registers.keys() - {*self.kept, *told}):
+            snippet = _snippet_before_block(code.point)
+            for register in sorted(_snippet_registers([snippet]) & self._probe.registers.keys() - {*self.kept, *told}):
                 if not _is_set_first(snippet, register):
                     raise UnsupportedKernelError(because("graft-value", probe=self._probe.name, register=register))
-            told |= _registers([snippet])
+            told |= _snippet_registers([snippet])
 
-    def text(self, leading: int = LEADING) -> str:
+    def text(self, leading: int = LEADING_BYTES) -> str:
         """The PTX, whose kernels have so many bytes of parameters before those of the probe."""
         self.leading = leading
         head = f".version {ptx_version(self._arch)}\n.target sm_{self._arch}\n.address_size 64\n"
-        kernels = [self._kernel().at_place(site(index), place) for index, place in enumerate(self._places)]
-        kernels += [self._kernel().at_block(block(index), each.codes) for index, each in enumerate(self._blocks)]
+        kernels = [self._kernel().at_place(site_kernel_name(index), place) for index, place in enumerate(self._places)]
+        kernels += [
+            self._kernel().at_block(block_kernel_name(index), each.codes) for index, each in enumerate(self._blocks)
+        ]
         if self.has_entry:
             kernels.append(self._kernel().at_entry(self._begin))
         if self.has_exit:
             kernels.append(self._kernel().at_exit(self._end))
         return head + "".join(kernels)
 
-    def _kernel(self) -> _Kernel:
-        kernel = _Kernel(self._probe, self, sampled=self._sampled)
+    def _kernel(self) -> _KernelText:
+        kernel = _KernelText(self._probe, self, sampled=self._sampled)
         for place in self._sites:
-            kernel.expander.sites.note(place.stand_in, place.point, 0)
+            kernel.expander.sites.note(place.ptx_equivalent, place.point, 0)
         return kernel
 
 
-def site(index: int) -> str:
+def site_kernel_name(index: int) -> str:
     """The name of a place's kernel."""
     return f"tui_probe_site_{index}"
 
 
-def block(index: int) -> str:
+def block_kernel_name(index: int) -> str:
     """The name of a kind of block's kernel."""
     return f"tui_probe_block_{index}"
 
 
-def _before_block(point: ProbePoint) -> Snippet:
+def _snippet_before_block(point: ProbePoint) -> Snippet:
     """What a point does where a block begins. Raises UnsupportedKernelError if it saves there, or needs more."""
     snippet = point.before
-    if snippet is None or snippet.labels or snippet.helpers - _HELPERS_OF_BLOCKS or _saves([snippet]):
+    if snippet is None or snippet.labels or snippet.helpers - _HELPERS_OF_BLOCKS or _saved_maps([snippet]):
         raise UnsupportedKernelError(because("needs-instructions", probe=point.name))
     return snippet
 
@@ -216,95 +219,95 @@ def _before_block(point: ProbePoint) -> Snippet:
 def _is_set_first(snippet: Snippet, register: str) -> bool:
     """Whether a snippet writes a register, whatever its lanes, before it reads it."""
     for statement in snippet.statements:
-        if isinstance(statement, Code) and register in (found := _WORD.findall(statement.text)):
+        if isinstance(statement, SnippetCode) and register in (found := _WORD.findall(statement.text)):
             return found[0] == register and found.count(register) == 1
     return True
 
 
-def _before(point: ProbePoint) -> Snippet:
+def _snippet_before(point: ProbePoint) -> Snippet:
     """What a point does before an instruction. Raises UnsupportedKernelError if it does more, or needs more."""
     if point.after is not None or point.before is None or not point.guarded or point.before.helpers - _HELPERS:
         raise UnsupportedKernelError(because("needs-instructions", probe=point.name))
     return point.before
 
 
-def _saves(snippets: Iterable[Snippet]) -> set[str]:
+def _saved_maps(snippets: Iterable[Snippet]) -> set[str]:
     """The maps that snippets save to."""
     return {each.map for snippet in snippets for each in snippet.statements if isinstance(each, Save)}
 
 
-def _registers(snippets: Iterable[Snippet]) -> set[str]:
+def _snippet_registers(snippets: Iterable[Snippet]) -> set[str]:
     found: set[str] = set()
     for snippet in snippets:
         for statement in snippet.statements:
             match statement:
-                case Code(text=text):
+                case SnippetCode(text=text):
                     found.update(_WORD.findall(text))
                 case Save(values=values):
                     found.update(values)
     return found
 
 
-class _Kept(NamedTuple):
+class _KeptRegister(NamedTuple):
     """A register that lives throughout, and the marks of its words, which are numbered for the whole kernel."""
 
     register: str
     marks: range
 
 
-class _Kernel:
+class _KernelText:
     """One of the kernels."""
 
     def __init__(self, probe: Probe, whole: InstructionPtx, *, sampled: bool) -> None:
         self._probe = probe
         self._whole = whole
-        self._names = Names("")
+        self._names = UnusedNames("")
         self._sampling = Sampling(probe, self._names) if sampled else None
-        addressing = Addressing(self._names, None, self._sampling.place if self._sampling else "", Launches.ANY)
+        addressing = Addressing(self._names, None, self._sampling.place if self._sampling else "", LaunchKind.ANY)
         self._addressing = addressing
         self.expander = Expander(probe, self._names, addressing, reduces=whole.reduces, gathers=True)
         self.expander.zero = whole.zero
         self._mark = self._names.temporary("mark", "b32")
 
-    def at_place(self, name: str, place: Place) -> str:
+    def at_place(self, name: str, place: SnippetSite) -> str:
         """What is done at an instruction."""
-        snippet = _before(place.point)
+        snippet = _snippet_before(place.point)
         values, lines = self._helpers(snippet, place.told)
-        body = self.expander.lines(snippet, values, place.stand_in)
-        kept = self._kept(_registers([snippet]), _saves([snippet]))
-        if _saves([snippet]) and self._sampling is not None:
+        body = self.expander.lines(snippet, values, place.ptx_equivalent)
+        kept = self._kept(_snippet_registers([snippet]), _saved_maps([snippet]))
+        if _saved_maps([snippet]) and self._sampling is not None:
             lines = [*self._sample(), *lines]
-            body = self._sampling.only_inside(body)
+            body = self._sampling.skip_outside_sample(body)
         return self._written(name, [*self._loaded(kept), *lines, *body, *self._stored(kept)])
 
     def at_block(self, name: str, codes: Sequence[BlockCode]) -> str:
         """What is done where a block begins, point by point."""
-        snippets = [_before_block(code.point) for code in codes]
+        snippets = [_snippet_before_block(code.point) for code in codes]
         lines: list[str] = []
         for index, (code, snippet) in enumerate(zip(codes, snippets, strict=True)):
-            number, more = self._told(FIRST_NUMBER + index, f"number{index}")
+            number, more = self._told(FIRST_NUMBER_MARK + index, f"number{index}")
             if code.wide:
                 wide = self._names.temporary(f"wide{index}", "b64")
                 more, number = [*more, f"cvt.u64.u32 {wide}, {number};"], wide
             value = HelperValue(number, "b64" if code.wide else "b32")
             values = dict.fromkeys(sorted(snippet.helpers), value)
             lines += [*(more if values else []), *self.expander.lines(snippet, values)]
-        kept = self._kept(_registers(snippets), set())
+        kept = self._kept(_snippet_registers(snippets), set())
         return self._written(name, [*self._loaded(kept), *lines, *self._stored(kept)])
 
     def at_entry(self, snippets: Sequence[Snippet]) -> str:
         """What is done first. The registers that live on are stored to their marks."""
         body = [line for snippet in snippets for line in self.expander.lines(snippet, {})]
         begin = self.expander.begin()
-        if self._sampling is not None and (begin or _saves(snippets)):
+        if self._sampling is not None and (begin or _saved_maps(snippets)):
             begin = [*self._sample(), *begin]
-            body = self._sampling.only_inside(body) if _saves(snippets) else body
+            body = self._sampling.skip_outside_sample(body) if _saved_maps(snippets) else body
         return self._written(ENTRY, [*begin, *body, *self._stored(self._kept())])
 
     def at_exit(self, snippets: Sequence[Snippet]) -> str:
         """What is done last."""
         body = [line for snippet in snippets for line in self.expander.lines(snippet, {})] + self.expander.end()
-        inside = self._sampling.only_inside(body) if self._sampling else body
+        inside = self._sampling.skip_outside_sample(body) if self._sampling else body
         return self._written(EXIT, [*self._loaded(self._kept()), *self._sample(), *inside])
 
     def _sample(self) -> list[str]:
@@ -324,7 +327,7 @@ class _Kernel:
         register = self._names.temporary(name, "b32")
         return register, [f"ld.volatile.shared.u32 {register}, [{self._mark}+{MARK_STEP * number}];"]
 
-    def _helpers(self, snippet: Snippet, told: Told) -> tuple[dict[str, HelperValue], list[str]]:
+    def _helpers(self, snippet: Snippet, told: InstructionFacts) -> tuple[dict[str, HelperValue], list[str]]:
         """The values of a snippet's helpers, and the lines that compute them."""
         values: dict[str, HelperValue] = {}
         lines: list[str] = []
@@ -335,43 +338,43 @@ class _Kernel:
             values["BYTES"], more = self._bytes(told)
             lines += more
         if "LINE" in snippet.helpers:
-            line, more = self._told(LINE, "line")
+            line, more = self._told(LINE_MARK, "line")
             values["LINE"] = HelperValue(line, "b32")
             lines += more
         if "MULTIPLY_ADDS" in snippet.helpers:
             values["MULTIPLY_ADDS"] = HelperValue(str(told.multiply_adds), "b32")
         return values, lines
 
-    def _address(self, told: Told) -> tuple[str, list[str]]:
+    def _address(self, told: InstructionFacts) -> tuple[str, list[str]]:
         """A 64-bit register that holds the address of a lane's access, and the lines that compute it."""
         if told.shared:
             return self._shared_address(told)
-        low, lines = self._told(ADDRESS, "low")
-        high, more = self._told(ADDRESS + 1, "high") if told.wide else ("0", [])
-        offset, added = self._told(OFFSET, "offset")
+        low, lines = self._told(ADDRESS_MARK, "low")
+        high, more = self._told(ADDRESS_MARK + 1, "high") if told.wide else ("0", [])
+        offset, added = self._told(OFFSET_MARK, "offset")
         address, other = self._names.temporary("addr", "b64"), self._names.temporary("other_addr", "b64")
         lines += [*more, *added, f"mov.b64 {address}, {{{low}, {high}}};"]
         lines += [f"cvt.s64.s32 {other}, {offset};", f"add.s64 {address}, {address}, {other};"]
         if told.uniform:
-            low, first = self._told(UNIFORM, "uniform_low")
-            high, second = self._told(UNIFORM + 1, "uniform_high")
+            low, first = self._told(UNIFORM_MARK, "uniform_low")
+            high, second = self._told(UNIFORM_MARK + 1, "uniform_high")
             lines += [*first, *second, f"mov.b64 {other}, {{{low}, {high}}};"]
             lines += [f"add.s64 {address}, {address}, {other};"]
         return address, lines
 
-    def _shared_address(self, told: Told) -> tuple[str, list[str]]:
+    def _shared_address(self, told: InstructionFacts) -> tuple[str, list[str]]:
         """The same of an offset into shared memory, which has 32 bits."""
-        low, lines = self._told(ADDRESS, "low")
-        offset, added = self._told(OFFSET, "offset")
+        low, lines = self._told(ADDRESS_MARK, "low")
+        offset, added = self._told(OFFSET_MARK, "offset")
         address = self._names.temporary("addr", "b64")
         lines += [f"shl.b32 {low}, {low}, {told.shift};"] if told.shift else []
         lines += [*added, f"add.u32 {low}, {low}, {offset};"]
         if told.uniform:
-            uniform, more = self._told(UNIFORM, "uniform_low")
+            uniform, more = self._told(UNIFORM_MARK, "uniform_low")
             lines += [*more, f"add.u32 {low}, {low}, {uniform};"]
         return address, [*lines, f"cvt.u64.u32 {address}, {low};"]
 
-    def _bytes(self, told: Told) -> tuple[HelperValue, list[str]]:
+    def _bytes(self, told: InstructionFacts) -> tuple[HelperValue, list[str]]:
         """The bytes that a lane moves. Of a copy that fills with zeros, those that it reads."""
         if not told.predicated and not told.shortened:
             return HelperValue(str(told.bytes), "b32"), []
@@ -384,30 +387,32 @@ class _Kernel:
             lines += [f"add.u32 {size}, {low}, {offset};", f"and.b32 {size}, {size}, {told.bytes - 1};"]
             lines += [f"sub.u32 {size}, {told.bytes}, {size};"]
         if told.predicated:
-            reads, more = self._told(READS, "reads")
+            reads, more = self._told(READS_MARK, "reads")
             lines += [*more, f"mul.lo.u32 {size}, {size}, {reads};"]
         return HelperValue(size, "b32"), lines
 
-    def _loaded(self, kept: Sequence[_Kept]) -> list[str]:
+    def _loaded(self, kept: Sequence[_KeptRegister]) -> list[str]:
         """Lines that load registers from their marks."""
         lines: list[str] = []
         for own, marks in kept:
             parts = [self._told(number, f"part{number}") for number in marks]
             lines += [line for _, more in parts for line in more]
-            lines.append(f"mov.b{len(parts) * _HALF} {own}, {_joined([part for part, _ in parts])};")
+            lines.append(f"mov.b{len(parts) * _HALF} {own}, {_joined_text([part for part, _ in parts])};")
         return lines
 
-    def _stored(self, kept: Sequence[_Kept]) -> list[str]:
+    def _stored(self, kept: Sequence[_KeptRegister]) -> list[str]:
         """Lines that store them there."""
         lines: list[str] = []
         for own, marks in kept:
             parts = [self._names.temporary(f"part{number}", "b32") for number in marks]
-            lines.append(f"mov.b{len(parts) * _HALF} {_joined(parts)}, {own};")
+            lines.append(f"mov.b{len(parts) * _HALF} {_joined_text(parts)}, {own};")
             for number, part in zip(marks, parts, strict=True):
                 lines.append(f"st.volatile.shared.u32 [{self._mark}+{MARK_STEP * number}], {part};")
         return lines
 
-    def _kept(self, registers: AbstractSet[str] | None = None, maps: AbstractSet[str] | None = None) -> list[_Kept]:
+    def _kept(
+        self, registers: AbstractSet[str] | None = None, maps: AbstractSet[str] | None = None
+    ) -> list[_KeptRegister]:
         """What lives throughout, of these registers of the probe and maps; of all where they are not given."""
         widths = [(name, _KEPT_TYPES[self._probe.registers[name]] // _HALF) for name in self._whole.kept]
         own = [
@@ -417,13 +422,13 @@ class _Kernel:
         for own_map in self._whole.counted:
             chosen = maps is None or own_map.name in maps
             own += [(chosen, register, 1) for register in self.expander.held(own_map)]
-        ends = list(accumulate((halves for *_, halves in own), initial=FIRST_KEPT))
+        ends = list(accumulate((halves for *_, halves in own), initial=FIRST_KEPT_MARK))
         return [
-            _Kept(register, range(first, end))
+            _KeptRegister(register, range(first, end))
             for (chosen, register, _), first, end in zip(own, ends, ends[1:], strict=False)
             if chosen
         ]
 
 
-def _joined(parts: Sequence[str]) -> str:
+def _joined_text(parts: Sequence[str]) -> str:
     return f"{{{', '.join(parts)}}}" if len(parts) > 1 else parts[0]

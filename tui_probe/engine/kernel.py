@@ -1,21 +1,184 @@
-"""A kernel of a module with what it needs, and its text as edits change it."""
+"""A kernel of a module under change: its needs, edits of its text, unused names, and walks over its statements."""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
+from collections import defaultdict
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import count
+from typing import TYPE_CHECKING, Final
 
-from tui_probe.ptx.named_spaces import named_spaces
-from tui_probe.ptx.prune import find_entry, prune
-from tui_probe.ptx.references import items_by_name, references
-from tui_probe.ptx.tree import Function, Variable
+from tui_probe.ptx.instruction_facts import named_spaces
+from tui_probe.ptx.references import find_entry, items_by_name, prune_to_kernel, references
+from tui_probe.ptx.tree import Function, Variable, instructions_in, statements_in
 from tui_probe.ptx.value_types import ValueTypes
 
 if TYPE_CHECKING:
-    from tui_probe.engine.edits import Edits
+    from collections.abc import Iterable, Iterator
+
     from tui_probe.ptx.tree import Instruction, Location, Module, Span
+
+
+class UnusedNames:
+    """Makes the names of inserted registers, labels and parameters for one PTX text."""
+
+    def __init__(self, source: str) -> None:
+        self._prefix = next(prefix for prefix in _candidate_prefixes() if prefix not in source)
+        self._labels = count()
+        self._undeclared: dict[str, str] = {}
+        self._functions: dict[str, UnusedNames] = {}
+
+    def of_function(self, name: str) -> UnusedNames:
+        """The same names for a function that the kernel calls, which declares its registers itself."""
+        if name not in self._functions:
+            names = copy(self)
+            names._undeclared, names._functions = {}, {}
+            self._functions[name] = names
+        return self._functions[name]
+
+    def register(self, own: str, kind: str) -> str:
+        """The name in the kernel of a probe's own register of a PTX type: ``%begin`` is ``%tp_begin``."""
+        return self._declare(f"%{self._prefix}{own.removeprefix('%')}", kind)
+
+    def temporary(self, name: str, kind: str) -> str:
+        """The name of a register of a PTX type that the engine needs itself."""
+        return self._declare(f"%{self._prefix}_{name}", kind)
+
+    def declarations(self) -> list[str]:
+        """Declarations of the registers asked for since the last call, those of a type in one."""
+        names = defaultdict(list)
+        for name, kind in self._undeclared.items():
+            names[kind].append(name)
+        self._undeclared.clear()
+        return [f".reg .{kind} {', '.join(listed)};" for kind, listed in names.items()]
+
+    def parameter(self, purpose: str, name: str) -> str:
+        """The name of a parameter for a ``map``, its ``count``, or a module ``variable``."""
+        return f"{self._prefix}{purpose}_{name.replace('%', '$')}"
+
+    def new_label(self) -> str:
+        """A label that was not given before."""
+        return f"${self._prefix}{next(self._labels)}"
+
+    def new_argument(self) -> str:
+        """The name of an argument of a call, that was not given before."""
+        return f"{self._prefix}argument{next(self._labels)}"
+
+    def declare(self, name: str, kind: str) -> None:
+        """Declare a register of that very name, which another function has, too."""
+        self._undeclared[name] = kind
+
+    def _declare(self, name: str, kind: str) -> str:
+        self._undeclared[name] = kind
+        return name
+
+
+def _candidate_prefixes() -> Iterator[str]:
+    yield "tp_"
+    yield from (f"tp{number}_" for number in count())
+
+
+INSERTED_MARK: Final = "// tui-probe: "
+"""Begins the comment at the end of every inserted line."""
+REPLACED_MARK: Final = INSERTED_MARK + "instead of: "
+"""Begins the comment at the end of a line that stands in the place of an original one, quoted behind it."""
+
+_REST_OF_LINE: Final = re.compile(r"[ \t]*(?://[^\n]*)?(?=\n|\Z)")
+
+
+def mark_lines(lines: Iterable[str], name: str) -> list[str]:
+    """Lines of PTX with the comment that names the probe they belong to."""
+    return [f"\t{line} {INSERTED_MARK}{name}" for line in lines]
+
+
+def inserted_instructions(text: str) -> int:
+    """The number of instructions in inserted lines of probed PTX; declarations and labels are none."""
+    lines = (
+        line.partition(INSERTED_MARK)[0].strip()
+        for line in text.splitlines()
+        if INSERTED_MARK in line and REPLACED_MARK not in line
+    )
+    return sum(line.endswith(";") and not line.startswith(".") for line in lines)
+
+
+class Edits:
+    """Collects insertions and replacements, and applies those of a node all at once.
+
+    Insertions at one place keep the order in which they were asked for.
+    """
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._changes: list[tuple[int, int, str]] = []
+
+    def before(self, span: Span, lines: Iterable[str], *, first: bool = False) -> None:
+        """Insert lines in front of a node, on lines of their own; ``first`` puts them before all others there."""
+        position, text = span.start, "\n".join(lines)
+        if not text:
+            return
+        line_start = self._source.rfind("\n", 0, position) + 1
+        if self._source[line_start:position].strip():
+            change = (position, position, f"\n{text}\n\t")
+        else:
+            change = (line_start, line_start, f"{text}\n")
+        self._changes.insert(0 if first else len(self._changes), change)
+
+    def after(self, span: Span, lines: Iterable[str], *, first: bool = False) -> None:
+        """Insert lines behind a node, and behind the comment that follows it on its line; ``first`` puts them before
+        all others there.
+        """
+        rest = _REST_OF_LINE.match(self._source, span.end)
+        position = rest.end() if rest else span.end
+        if text := "\n".join(lines):
+            ends_line = self._source[position : position + 1] in ("\n", "")
+            change = (position, position, f"\n{text}" if ends_line else f"\n{text}\n\t")
+            self._changes.insert(0 if first else len(self._changes), change)
+
+    def at(self, position: int, text: str) -> None:
+        """Insert text as it is."""
+        self._changes.append((position, position, text))
+
+    def replace(self, span: Span, text: str) -> None:
+        """Put text in the place of a node. It ends with a comment, so what follows on the line goes to the next."""
+        rest = self._source[span.end : self._source.find("\n", span.end)]
+        self._changes.append((span.start, span.end, f"{text}\n\t" if rest.strip() else text))
+
+    def apply(self, span: Span) -> str:
+        """The text of a node with the edits inside it. Replacements must not overlap."""
+        pieces = []
+        done = span.start
+        for start, end, text in sorted(self._changes, key=lambda change: change[:2]):
+            if span.start <= start and end <= span.end:
+                pieces += [self._source[done:start], text]
+                done = end
+        return "".join([*pieces, self._source[done : span.end]])
+
+
+def function_instructions(function: Function) -> Iterator[Instruction]:
+    """All instructions of a function in order, those of inner scopes included."""
+    return instructions_in(function.body or ())
+
+
+def register_types(function: Function) -> dict[str, str]:
+    """The types of a function's registers; ``%r`` stands for all that ``.reg .b32 %r<9>`` declares."""
+    return {
+        node.name: node.type
+        for node in statements_in(function.body or ())
+        if isinstance(node, Variable) and node.space == "reg"
+    }
+
+
+def register_type(register: str, types: dict[str, str]) -> str:
+    """The type of a register by its name, or "" if it is not declared."""
+    return types.get(register) or types.get(register.rstrip("0123456789"), "")
+
+
+def is_exit(instruction: Instruction) -> bool:
+    """Tell whether an instruction of a kernel ends the threads that execute it."""
+    return instruction.opcode in ("ret", "exit")
 
 
 @dataclass(frozen=True)
@@ -42,7 +205,7 @@ class Kernel:
         kept = [item for item in module.items if id(item) in needed and item is not entry]
         functions = tuple(item for item in kept if isinstance(item, Function))
         variables = tuple(item for item in kept if isinstance(item, Variable))
-        return cls(module, entry, prune(module, name, names), functions, variables)
+        return cls(module, entry, prune_to_kernel(module, name, names), functions, variables)
 
     def text(self, span: Span) -> str:
         """The source of a node."""

@@ -1,4 +1,4 @@
-"""Module variables of a probed kernel: the same memory as the original module's.
+"""Share module variables with the original module: rewrite their uses, and refuse what cannot be shared.
 
 A probed kernel is a module of its own, and with it would come second copies of every ``.global`` and
 ``.const`` variable: the program would look for its results in the first. So each variable that the kernel
@@ -12,13 +12,11 @@ cannot be changed by anyone; of those the probed module keeps its own copy.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.edits import MARK, REPLACED, marked
-from tui_probe.engine.printed_text import is_only_printed
-from tui_probe.engine.walk import instructions
+from tui_probe.engine.kernel import INSERTED_MARK, REPLACED_MARK, function_instructions, mark_lines
 from tui_probe.errors import UnsupportedKernelError
-from tui_probe.ptx.instructions import statements_in
 from tui_probe.ptx.printer import MADE_UP, print_instruction, print_operand
 from tui_probe.ptx.references import direct_references, names_in
 from tui_probe.ptx.tree import (
@@ -33,17 +31,69 @@ from tui_probe.ptx.tree import (
     Symbol,
     Variable,
     Vector,
+    statements_in,
 )
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
-    from tui_probe.engine.edits import Edits
-    from tui_probe.engine.kernel import Kernel
-    from tui_probe.engine.names import Names
+    from collections.abc import Iterator, Sequence
+
+    from tui_probe.engine.kernel import Edits, Kernel, UnusedNames
     from tui_probe.reasons import Reason
 
+_PRINTERS: Final = frozenset({"vprintf", "__assertfail"})
+
+
+def is_only_printed(kernel: Kernel, name: str) -> bool:
+    """Tell whether a variable's address goes nowhere but to ``vprintf`` and ``__assertfail``."""
+    if any(name in direct_references(variable) for variable in kernel.variables):
+        return False
+    functions = (kernel.entry, *kernel.functions)
+    return all(_is_only_printed_in(function, name) for function in functions if name in direct_references(function))
+
+
+def _is_only_printed_in(function: Function, name: str) -> bool:
+    """Follow the address through moves and conversions to the parameters of calls."""
+    sequence = list(function_instructions(function))
+    holders: set[str] = set()
+    for index, instruction in enumerate(sequence):
+        sources = set(_operand_names(instruction.operands[1:]))
+        if name in _operand_names(instruction.operands[:1]):
+            return False
+        if name not in sources and not sources & holders:
+            continue
+        if instruction.opcode in ("mov", "cvta") and isinstance(instruction.operands[0], Register):
+            holders.add(instruction.operands[0].name)
+        elif not _is_for_printing(instruction, sequence[index + 1 :]):
+            return False
+    return True
+
+
+def _is_for_printing(store: Instruction, following: Sequence[Instruction]) -> bool:
+    """Tell whether a store passes an argument to the next call, directly or in ``vprintf``'s buffer."""
+    if store.opcode != "st" or not {"param", "local"} & set(store.modifiers):
+        return False
+    calls = (instruction for instruction in following if instruction.opcode == "call")
+    for call in islice(calls, 1):
+        return bool(_PRINTERS.intersection(_operand_names(call.operands)))
+    return False
+
+
+def _operand_names(operands: Sequence[Operand]) -> Iterator[str]:
+    """The registers and symbols in operands."""
+    for operand in operands:
+        match operand:
+            case Register(name=name) | Symbol(name=name) | Memory(base=Register(name=name) | Symbol(name=name)):
+                yield name
+            case Element(name, index):
+                yield name
+                yield from _operand_names((index,))
+            case Vector(elements):
+                yield from _operand_names(elements)
+
+
 _REFERENCE_TYPES: Final = frozenset({"texref", "samplerref", "surfref"})
-_MATH_TABLES: Final = "__cudart_"
+_MATH_TABLE_PREFIX: Final = "__cudart_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +108,7 @@ class SharedVariables:
     used: dict[str, frozenset[str]] = field(default_factory=dict)
 
 
-def share_variables(kernel: Kernel, names: Names, edits: Edits) -> SharedVariables:
+def share_variables(kernel: Kernel, names: UnusedNames, edits: Edits) -> SharedVariables:
     """Rewrite a kernel so that it uses the original module's variables.
 
     The parameters themselves (``names.parameter("variable", name)``) and the registers are for the caller to declare.
@@ -71,7 +121,7 @@ def share_variables(kernel: Kernel, names: Names, edits: Edits) -> SharedVariabl
     return shared
 
 
-def _share_variables(kernel: Kernel, names: Names, edits: Edits) -> SharedVariables:
+def _share_variables(kernel: Kernel, names: UnusedNames, edits: Edits) -> SharedVariables:
     variables = {v.name: v for v in kernel.variables if v.space in ("global", "const", "tex")}
     if not variables:
         return SharedVariables()
@@ -95,7 +145,7 @@ def _share_variables(kernel: Kernel, names: Names, edits: Edits) -> SharedVariab
             if name in used[function.name]
         }
         rewritten |= _Rewriter(kernel, own, edits, registers, constants).run(function)
-    _drop(_unneeded(variables, private), edits)
+    _drop_declarations(_unused_variables(variables, private), edits)
     del used[kernel.entry.name]
     return SharedVariables(tuple(shared), rewritten, {name: frozenset(names) for name, names in used.items() if names})
 
@@ -106,7 +156,7 @@ def replay_hazard(kernel: Kernel) -> Reason | None:
     What it prints would appear twice, what it allocates would stay.
     """
     for function in (kernel.entry, *kernel.functions):
-        for instruction in instructions(function):
+        for instruction in function_instructions(function):
             callee = called_function(instruction)
             if callee in ("vprintf", "malloc", "free"):
                 return because("calls-host", function=callee)
@@ -124,7 +174,7 @@ def _is_private(kernel: Kernel, variable: Variable) -> bool:
     """Tell whether nothing can tell a copy of the variable from the variable."""
     if not variable.initializer or variable.linkage:
         return False
-    if variable.name.startswith(_MATH_TABLES):
+    if variable.name.startswith(_MATH_TABLE_PREFIX):
         return True
     return variable.space == "global" and variable.type == "b8" and is_only_printed(kernel, variable.name)
 
@@ -145,7 +195,7 @@ def _refuse_function_addresses(kernel: Kernel) -> None:
     names = {function.name for function in kernel.functions}
     for function in (kernel.entry, *kernel.functions):
         held: dict[str, str] = {}
-        for instruction in instructions(function):
+        for instruction in function_instructions(function):
             if instruction.opcode == "call":
                 continue
             for operand in instruction.operands:
@@ -168,7 +218,7 @@ def _refuse_indirect_calls(kernel: Kernel) -> None:
     names = {function.name for function in kernel.functions}
     for function in (kernel.entry, *kernel.functions):
         known: set[str] = set()
-        for instruction in instructions(function):
+        for instruction in function_instructions(function):
             registers = [operand.name for operand in instruction.operands if isinstance(operand, Register)]
             if instruction.opcode == "call" and not known.issuperset(registers):
                 raise UnsupportedKernelError(because("indirect-call", line=instruction.span.line))
@@ -196,7 +246,7 @@ def _refuse_foreign_constants(kernel: Kernel, constants: set[str]) -> None:
     if any(".const" in kernel.text(parameter.span).split() for parameter in kernel.entry.parameters):
         raise UnsupportedKernelError(because("constant-parameter", line=kernel.entry.span.line, variable=name))
     for function in (kernel.entry, *kernel.functions):
-        for instruction in instructions(function):
+        for instruction in function_instructions(function):
             if "const" not in instruction.modifiers:
                 continue
             if instruction.opcode not in ("ld", "ldu", "cvta"):
@@ -204,7 +254,7 @@ def _refuse_foreign_constants(kernel: Kernel, constants: set[str]) -> None:
                 raise UnsupportedKernelError(because("constant-reached", line=instruction.span.line, **where))
 
 
-def _unneeded(variables: dict[str, Variable], private: set[str]) -> list[Variable]:
+def _unused_variables(variables: dict[str, Variable], private: set[str]) -> list[Variable]:
     """The variables that the probed module no longer mentions."""
     needed: set[str] = set()
     waiting = set(private)
@@ -216,19 +266,19 @@ def _unneeded(variables: dict[str, Variable], private: set[str]) -> list[Variabl
     return [variable for variable in variables.values() if variable.span.start not in kept_declarations]
 
 
-def _drop(variables: list[Variable], edits: Edits) -> None:
+def _drop_declarations(variables: list[Variable], edits: Edits) -> None:
     """Leave out declarations, so that the probed module has no copies of them."""
     declarations = {variable.span.start: variable.span for variable in variables}
     for start, span in declarations.items():
         names = ", ".join(variable.name for variable in variables if variable.span.start == start)
-        edits.replace(span, f"{MARK}the original module has {names}")
+        edits.replace(span, f"{INSERTED_MARK}the original module has {names}")
 
 
 class _Rewriter:
     """Replaces the uses of shared variables in one function."""
 
     def __init__(
-        self, kernel: Kernel, names: Names, edits: Edits, registers: dict[str, str], constants: set[str]
+        self, kernel: Kernel, names: UnusedNames, edits: Edits, registers: dict[str, str], constants: set[str]
     ) -> None:
         self._kernel = kernel
         self._names = names
@@ -239,14 +289,14 @@ class _Rewriter:
     def run(self, function: Function) -> dict[int, Instruction]:
         """Rewrite every use in a function; the rewritten instructions by the ``id`` of the original ones."""
         rewritten = {}
-        for instruction in instructions(function):
+        for instruction in function_instructions(function):
             lines: list[str] = []
             changed = self._rewrite(instruction, lines)
             if changed is not None:
                 rewritten[id(instruction)] = changed
                 was = " ".join(self._kernel.text(instruction.span).split())
-                self._edits.before(instruction.span, marked(lines, "module variables"))
-                self._edits.replace(instruction.span, f"{_printed(changed)} {REPLACED}{was}")
+                self._edits.before(instruction.span, mark_lines(lines, "module variables"))
+                self._edits.replace(instruction.span, f"{_instruction_text(changed)} {REPLACED_MARK}{was}")
         return rewritten
 
     def _rewrite(self, instruction: Instruction, lines: list[str]) -> Instruction | None:
@@ -291,5 +341,5 @@ class _Rewriter:
         return self._registers[name]
 
 
-def _printed(instruction: Instruction) -> str:
+def _instruction_text(instruction: Instruction) -> str:
     return print_instruction(replace(instruction, span=MADE_UP))

@@ -1,4 +1,4 @@
-"""The PTX version and target that a probe needs, and a kernel's PTX raised to them.
+"""Raise a kernel's PTX version and target to what a probe needs, or substitute loops for newer instructions.
 
 Only the header changes, only upward, and only as far as the probe's instructions need and the device goes. That must
 change nothing of what the kernel itself means, so what depends on the two decides (PTX ISA, Volta compatibility guide):
@@ -20,19 +20,148 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tui_probe.engine.edits import REPLACED
-from tui_probe.engine.model import Code, Level
-from tui_probe.engine.walk import instructions
-from tui_probe.engine.warp_substitutes import can_substitute, with_substitutes
+from tui_probe.engine.kernel import REPLACED_MARK, function_instructions
+from tui_probe.engine.snippet import parse_snippet
+from tui_probe.engine.summation import REDUX_FROM
 from tui_probe.errors import UnsupportedKernelError
+from tui_probe.probe_model.probe import Level, Probe, ProbePoint, Snippet, SnippetCode
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tui_probe.engine.kernel import Kernel
-    from tui_probe.engine.model import Probe
+    from tui_probe.probe_model.probe import SnippetStatement
     from tui_probe.ptx.tree import Instruction
+
+# ``match.any`` and ``redux`` of a probe for PTX that has neither: loops of ``shfl`` and ``vote`` over the lanes.
+#
+# Each turn takes the highest lane that is left and tells its value to all lanes of the mask. All of them go through
+# the same turns, so that they stay together, which PTX for targets before sm_70 demands of ``.sync``.
+
+_NEUTRAL_VALUES: Final = {
+    "add": "0",
+    "or": "0",
+    "xor": "0",
+    "and": "-1",
+    "max.u32": "0",
+    "min.u32": "-1",
+    "max.s32": "-2147483648",
+    "min.s32": "2147483647",
+}
+_LOOP_REGISTERS: Final = {
+    **dict.fromkeys(("left", "lane", "turn", "result", "low", "high", "other"), "b32"),
+    **dict.fromkeys(("equal", "again"), "pred"),
+}
+_MATCH_LOOP: Final = """
+mov.b32 {left}, {mask};
+mov.b32 {result}, 0;
+{split}
+{label}:
+bfind.u32 {lane}, {left};
+shfl.sync.idx.b32 {other}, {low_word}, {lane}, 31, {mask};
+setp.eq.u32 {equal}, {other}, {low_word};
+{upper}
+vote.sync.ballot.b32 {turn}, {equal}, {mask};
+@{equal} mov.b32 {result}, {turn};
+not.b32 {turn}, {turn};
+and.b32 {left}, {left}, {turn};
+setp.ne.u32 {again}, {left}, 0;
+@{again} bra {label};
+mov.b32 {target}, {result};
+"""
+_UPPER_HALF: Final = """
+shfl.sync.idx.b32 {other}, {high}, {lane}, 31, {mask};
+setp.eq.and.u32 {equal}, {other}, {high}, {equal};
+"""
+_REDUX_LOOP: Final = """
+mov.b32 {left}, {mask};
+mov.b32 {result}, {neutral};
+{label}:
+bfind.u32 {lane}, {left};
+shfl.sync.idx.b32 {other}, {source}, {lane}, 31, {mask};
+{operation} {result}, {result}, {other};
+shl.b32 {turn}, 1, {lane};
+xor.b32 {left}, {left}, {turn};
+setp.ne.u32 {again}, {left}, 0;
+@{again} bra {label};
+mov.b32 {target}, {result};
+"""
+
+
+def can_substitute(instruction: Instruction) -> bool:
+    """Tell whether there is something to write for an instruction."""
+    opcode, modifiers = instruction.opcode, instruction.modifiers
+    if opcode == "match":
+        return "any" in modifiers
+    return opcode == "redux" and modifiers[-1] in ("u32", "s32", "b32")
+
+
+def without_redux(probe: Probe, arch: int) -> Probe:
+    """The probe in instructions that machine code of ``arch`` (90) has."""
+    snippets = (one for point in probe.points for one in (point.before, point.after) if one)
+    codes = (one.instruction for snippet in snippets for one in snippet.statements if isinstance(one, SnippetCode))
+    if arch >= REDUX_FROM or not any(one and one.opcode == "redux" for one in codes):
+        return probe
+    return with_substitutes(probe, frozenset({"redux"}))
+
+
+def with_substitutes(probe: Probe, opcodes: frozenset[str]) -> Probe:
+    """The probe without these instructions, and with loops that compute the same."""
+    stem = "%substitute_"
+    while any(name.startswith(stem) for name in probe.registers):
+        stem += "_"
+    registers = {name: f"{stem}{name}" for name in _LOOP_REGISTERS}
+    points = tuple(_substituted_point(point, opcodes, registers) for point in probe.points)
+    added = {registers[name]: kind for name, kind in _LOOP_REGISTERS.items()}
+    return replace(probe, points=points, registers=probe.registers | added)
+
+
+def _substituted_point(point: ProbePoint, opcodes: frozenset[str], registers: dict[str, str]) -> ProbePoint:
+    before, after = (one and _substituted_snippet(one, opcodes, registers) for one in (point.before, point.after))
+    return replace(point, before=before, after=after)
+
+
+def _substituted_snippet(snippet: Snippet, opcodes: frozenset[str], registers: dict[str, str]) -> Snippet:
+    statements: list[SnippetStatement] = []
+    labels = set(snippet.labels)
+    for statement in snippet.statements:
+        if isinstance(statement, SnippetCode) and statement.instruction and statement.instruction.opcode in opcodes:
+            written = parse_snippet(_substitute_text(statement, len(labels), registers), statement.place).snippet
+            statements += [replace(one, place=statement.place) for one in written.statements]
+            labels |= written.labels
+        else:
+            statements.append(statement)
+    return replace(snippet, statements=tuple(statements), labels=frozenset(labels))
+
+
+def _substitute_text(statement: SnippetCode, number: int, registers: dict[str, str]) -> str:
+    """The loop in the place of one instruction, under its predicate if it has one."""
+    assert statement.instruction is not None
+    instruction = statement.instruction
+    _, _, written = statement.text.rstrip("; ").partition(f"{instruction.opcode}.")
+    modifiers, _, operands = written.partition(" ")
+    target, source, mask = (operand.strip() for operand in operands.split(","))
+    names = registers | {"label": f"SUBSTITUTE{number}", "target": target, "source": source, "mask": mask}
+    loop = _match_loop(names, modifiers) if instruction.opcode == "match" else _redux_loop(names, modifiers)
+    if instruction.predicate is None:
+        return loop
+    unless = "" if instruction.predicate_negated else "!"
+    return f"@{unless}{instruction.predicate} bra SKIPPED{number};\n{loop}\nSKIPPED{number}:"
+
+
+def _match_loop(names: dict[str, str], modifiers: str) -> str:
+    if not modifiers.endswith("64"):
+        return _MATCH_LOOP.format(**names, low_word=names["source"], split="", upper="")
+    split = "mov.b64 {{{low}, {high}}}, {source};".format(**names)
+    return _MATCH_LOOP.format(**names, low_word=names["low"], split=split, upper=_UPPER_HALF.format(**names))
+
+
+def _redux_loop(names: dict[str, str], modifiers: str) -> str:
+    """The operation is the last but one of the modifiers: ``.sync.add.u32``."""
+    name, kind = modifiers.split(".")[-2:]
+    neutral = _NEUTRAL_VALUES.get(f"{name}.{kind}", _NEUTRAL_VALUES.get(name, ""))
+    return _REDUX_LOOP.format(**names, operation=f"{name}.{kind}", neutral=neutral)
 
 
 class Isa(NamedTuple):
@@ -55,8 +184,8 @@ _NEEDS: Final = {
 }
 """By opcode, or by opcode and modifier; what is not here is as old as any PTX that is assembled today."""
 
-_IN_STEP_BELOW: Final = 70
-_SYNC_ALONE: Final = (6, 4)
+_LOCKSTEP_BELOW: Final = 70
+_SYNC_ONLY_FROM: Final = (6, 4)
 _OLDEST_RAISED: Final = (3, 0)
 _TARGET: Final = re.compile(r"sm_([0-9]+)([a-z]?)")
 
@@ -73,7 +202,7 @@ class _Header:
     def allows(self, needed: Isa) -> bool:
         """Tell whether the header may be raised to what is needed."""
         if needed.target > self.isa.target:
-            crosses = self.isa.target < _IN_STEP_BELOW <= needed.target
+            crosses = self.isa.target < _LOCKSTEP_BELOW <= needed.target
             if not self.is_plain or needed.target > self.arch or crosses:
                 return False
         return needed.version <= self.isa.version or self._allows_version(needed.version)
@@ -81,10 +210,10 @@ class _Header:
     def _allows_version(self, version: tuple[int, int]) -> bool:
         if self.isa.version < _OLDEST_RAISED:
             return False
-        return not (self.keeps_version and self.isa.version < _SYNC_ALONE <= version)
+        return not (self.keeps_version and self.isa.version < _SYNC_ONLY_FROM <= version)
 
 
-def fitted(kernel: Kernel, probe: Probe, arch: int | None = None) -> tuple[Kernel, Probe]:
+def fit_to_probe(kernel: Kernel, probe: Probe, arch: int | None = None) -> tuple[Kernel, Probe]:
     """The kernel with a header for the probe, and the probe in instructions that this PTX may have.
 
     ``arch`` is the device (90 for sm_90); without one the target stays. Raises UnsupportedKernelError for an
@@ -122,7 +251,7 @@ def _needs(probe: Probe) -> Iterator[tuple[Instruction, Isa]]:
     for point in probe.points:
         for snippet in (point.before, point.after):
             for statement in snippet.statements if snippet else ():
-                if isinstance(statement, Code) and statement.instruction is not None:
+                if isinstance(statement, SnippetCode) and statement.instruction is not None:
                     one = statement.instruction
                     for name in (one.opcode, *(f"{one.opcode}.{modifier}" for modifier in one.modifiers)):
                         if name in _NEEDS:
@@ -131,7 +260,7 @@ def _needs(probe: Probe) -> Iterator[tuple[Instruction, Isa]]:
 
 def _lacks_sync(kernel: Kernel) -> bool:
     """Tell whether the kernel or a function of it has ``shfl`` or ``vote`` without ``.sync``."""
-    return any(_is_without_sync(one) for function in kernel.bodies for one in instructions(function))
+    return any(_is_without_sync(one) for function in kernel.bodies for one in function_instructions(function))
 
 
 def _is_without_sync(instruction: Instruction) -> bool:
@@ -142,14 +271,14 @@ def _refuse(opcode: str, needed: Isa, kernel: Kernel) -> None:
     reason = because(
         "target-too-old",
         instruction=opcode,
-        least=_written(needed.version),
+        least=_version_text(needed.version),
         needed=f"sm_{needed.target}",
-        found=f"PTX {_written(kernel.module.version)} for {kernel.module.target.rstrip(',')}",
+        found=f"PTX {_version_text(kernel.module.version)} for {kernel.module.target.rstrip(',')}",
     )
     raise UnsupportedKernelError(reason)
 
 
-def _written(version: tuple[int, int]) -> str:
+def _version_text(version: tuple[int, int]) -> str:
     return ".".join(map(str, version))
 
 
@@ -157,18 +286,18 @@ def _with_header(kernel: Kernel, isa: Isa) -> Kernel:
     """The kernel with another header; options of ``.target``, such as its texture mode, stay."""
     module, text = kernel.module, kernel.pruned
     if isa.version != module.version:
-        text = _raised(text, "version", r"[0-9]+\.[0-9]+", _written(isa.version))
+        text = _with_directive_value(text, "version", r"[0-9]+\.[0-9]+", _version_text(isa.version))
     target = module.target
     if isa.target != int(_TARGET.findall(target)[0][0]):
         target = _TARGET.sub(f"sm_{isa.target}", target)
-        text = _raised(text, "target", _TARGET.pattern, f"sm_{isa.target}")
+        text = _with_directive_value(text, "target", _TARGET.pattern, f"sm_{isa.target}")
     return replace(kernel, module=replace(module, version=isa.version, target=target), pruned=text)
 
 
-def _raised(text: str, directive: str, value: str, new: str) -> str:
+def _with_directive_value(text: str, directive: str, value: str, new: str) -> str:
     """The text with a new value in the first line of a directive, which is quoted behind it."""
     was = re.search(rf"^[ \t]*\.{directive}\s+(?:{value})[^\n]*", text, re.MULTILINE)
     if was is None:
         return text
     line = re.sub(value, new, was[0], count=1)
-    return f"{text[: was.start()]}{line} {REPLACED}{' '.join(was[0].split())}{text[was.end() :]}"
+    return f"{text[: was.start()]}{line} {REPLACED_MARK}{' '.join(was[0].split())}{text[was.end() :]}"

@@ -1,4 +1,4 @@
-"""The engine's side of its socket: takes connections and answers first messages, also before the engine is ready.
+"""The engine's socket: connections and first messages, also before the engine is ready, and the form of answers.
 
 A hook gives an engine up that does not answer its first message within a second. Reading the engine's code may take
 longer on a busy machine, so this module needs little; requests wait until there is something to answer them.
@@ -7,21 +7,44 @@ longer on a busy machine, so this module needs little; requests wait until there
 from __future__ import annotations
 
 import errno
+import os
 import signal
 import socket
 import threading
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, BinaryIO, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, Final, Literal
+
+from tui_probe.errors import LaunchError
+from tui_probe.reasons import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+def listen_at(path: Path) -> socket.socket:
+    """A socket that takes connections as soon as ``path`` exists. Raises LaunchError if it cannot be made there."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    unready = path.with_name(f".{path.name[:20]}.{os.getpid()}")
+    try:
+        listener.bind(str(unready))
+        listener.listen(socket.SOMAXCONN)
+        unready.rename(path)
+    except OSError as error:
+        listener.close()
+        raise LaunchError(f"{path}: the engine's socket cannot be made: {error.strerror or error}") from error
+    return listener
+
 
 PROTOCOL: Final = "1"
 HELLO: Final = f"hello\t{PROTOCOL}\n"
 _MAX_LINE: Final = 1 << 20
-_PASSING: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ECONNABORTED, errno.EINTR})
+_TRANSIENT_ERRORS: Final = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ECONNABORTED, errno.EINTR}
+)
 """Errors of ``accept`` that end, mostly when other connections do."""
-_PAUSE: Final = 0.05
+_ACCEPT_PAUSE: Final = 0.05
 """Seconds before the next try."""
 
 
@@ -53,7 +76,7 @@ class Reception:
         self._acceptor.join()
         self._listener.close()
         for connection in connections:
-            _shut(connection, socket.SHUT_RD)
+            _shut_down(connection, socket.SHUT_RD)
         for thread in connections.values():
             thread.join()
 
@@ -63,9 +86,9 @@ class Reception:
             try:
                 connection, _ = self._listener.accept()
             except OSError as error:
-                if error.errno not in _PASSING:
+                if error.errno not in _TRANSIENT_ERRORS:
                     return
-                self._stopping.wait(_PAUSE)
+                self._stopping.wait(_ACCEPT_PAUSE)
             else:
                 self._receive(connection)
 
@@ -107,7 +130,7 @@ class Reception:
                 yield from self._answers.result()(line)
 
 
-def _shut(connection: socket.socket, how: int) -> None:
+def _shut_down(connection: socket.socket, how: int) -> None:
     """Shut a connection down; the other side may have done so already."""
     try:
         connection.shutdown(how)
@@ -119,3 +142,33 @@ def _skip_rest(lines: BinaryIO, line: bytes) -> None:
     """Read a line that is too long to its end, so that what follows is read as the next request."""
     while line and not line.endswith(b"\n"):
         line = lines.readline(_MAX_LINE)
+
+
+_MAX_REASON_LENGTH: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What becomes of a kernel: ``ok`` with the file to load, ``skipped`` or ``failed`` with a reason.
+
+    ``text`` is on one line: the file, or the words of the reason. ``code`` is that of the reason, None for ``ok``.
+    """
+
+    outcome: Literal["ok", "skipped", "failed"]
+    text: str
+    code: str | None = None
+
+    @classmethod
+    def refusal(cls, outcome: Literal["skipped", "failed"], reason: Reason) -> Answer:
+        """A kernel that is not probed, for a reason that is cut short if it is very long."""
+        return cls(outcome, *reason.shortened(_MAX_REASON_LENGTH))
+
+    @property
+    def reason(self) -> Reason | None:
+        """Why it is not probed."""
+        return None if self.code is None else Reason(self.text, self.code)
+
+    @property
+    def written(self) -> str:
+        """As the hook is told it."""
+        return self.text if self.reason is None else self.reason.written

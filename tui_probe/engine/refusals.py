@@ -1,17 +1,85 @@
-"""Kernels that a probe is not put into, since it would miss something there or could not work."""
+"""Reasons not to probe a kernel: its architecture, unsupported PTX, or no match (:func:`no_match_reason`)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tui_probe.engine.model import Level
+from tui_probe.engine.site_file import SiteSources
 from tui_probe.errors import UnsupportedKernelError
-from tui_probe.reasons import because
+from tui_probe.probe_model.probe import LOOP, Level
+from tui_probe.reasons import Reason, because
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tui_probe.engine.kernel import Kernel
-    from tui_probe.engine.model import Probe
+    from tui_probe.probe_model.probe import Probe, SourceRange
     from tui_probe.ptx.tree import Module
+
+# What works on which architecture: the table of ``tui-probe help architectures``.
+#
+# A test compares it with what the engine does to cubins of all of them.
+
+
+class ArchitectureSupport(NamedTuple):
+    """What SASS mode supports on an architecture (90), and ``gpus`` that have it, "" where none is known."""
+
+    arch: int
+    gpus: str
+    entries: bool = True
+    """Probes of entries and exits."""
+    counts: bool = True
+    """Counts at instructions."""
+    records: bool = True
+    """Records at instructions."""
+    blocks: bool = True
+    """Counts of basic blocks."""
+
+
+ARCHITECTURE_SUPPORT: Final = (
+    ArchitectureSupport(75, "T4, GeForce RTX 20", records=False),
+    ArchitectureSupport(80, "A100, A30"),
+    ArchitectureSupport(86, "A10, A40, GeForce RTX 30"),
+    ArchitectureSupport(87, "Jetson Orin", entries=False, counts=False, records=False, blocks=False),
+    ArchitectureSupport(88, ""),
+    ArchitectureSupport(89, "L4, L40, GeForce RTX 40"),
+    ArchitectureSupport(90, "H100, H200"),
+    ArchitectureSupport(100, "B200"),
+    ArchitectureSupport(103, "B300"),
+    ArchitectureSupport(107, ""),
+    ArchitectureSupport(110, "Jetson Thor"),
+    ArchitectureSupport(120, "GeForce RTX 50"),
+    ArchitectureSupport(121, "GB10"),
+)
+_OLDEST_ARCHITECTURE: Final = ARCHITECTURE_SUPPORT[0].arch
+_TABLE_HEAD: Final = (
+    "| Architecture | GPUs | PTX mode | SASS: entry, exit | SASS: counts | SASS: records | SASS: blocks |",
+    "|---|---|---|---|---|---|---|",
+)
+
+
+def architecture_table() -> str:
+    """The table in Markdown."""
+    return "\n".join(
+        [
+            *_TABLE_HEAD,
+            f"| below sm_{_OLDEST_ARCHITECTURE} | V100, P100 | yes | no | no | no | no |",
+            *map(_table_row, ARCHITECTURE_SUPPORT),
+        ]
+    )
+
+
+def _table_row(one: ArchitectureSupport) -> str:
+    works = ("yes" if each else "no" for each in (one.entries, one.counts, one.records, one.blocks))
+    return f"| sm_{one.arch} | {one.gpus or '–'} | yes | {' | '.join(works)} |"
+
+
+def refuse_architecture(arch: int) -> None:
+    """Raise UnsupportedKernelError for machine code of an architecture (90) into which nothing can be grafted."""
+    without = {one.arch for one in ARCHITECTURE_SUPPORT if not (one.entries or one.counts)}
+    if arch < _OLDEST_ARCHITECTURE or arch in without:
+        raise UnsupportedKernelError(because("graft-architecture", gpu=f"sm_{arch}"))
+
 
 _ACTIVEMASK_VERSION: Final = (6, 2)
 
@@ -27,3 +95,38 @@ def _refuse_module(module: Module, probe: Probe) -> None:
     if any(own_map.level is not Level.THREAD for own_map in probe.maps) and module.version < _ACTIVEMASK_VERSION:
         version = ".".join(map(str, module.version))
         raise UnsupportedKernelError(because("no-activemask", version=version))
+
+
+_MAX_NAMED: Final = 4
+"""Positions that are named; of more than one beyond that the number is told."""
+
+
+def is_for_instructions(probe: Probe) -> bool:
+    """Whether a probe is for something that a kernel may lack. One without a loop is nothing to remark on."""
+    positions = (position for point in probe.points for position in point.positions)
+    return any(not position.is_kernel and position.opcode != LOOP for position in positions)
+
+
+def no_match_reason(probe: Probe, kernel: Kernel | None = None) -> Reason:
+    """That nothing was matched, and what was looked for; of lines of source, what a ``kernel`` has in their place."""
+    positions = [position for point in probe.points for position in point.positions if not position.is_kernel]
+    names = list(dict.fromkeys(map(str, positions)))
+    if len(names) > _MAX_NAMED + 1:
+        names = [*names[:_MAX_NAMED], f"{len(names) - _MAX_NAMED} others"]
+    named = " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    instead = (
+        "" if kernel is None else _missing_lines_reason(kernel, [each.source for each in positions if each.source])
+    )
+    return because("matched-nothing", probe=probe.name, positions=named + instead)
+
+
+def _missing_lines_reason(kernel: Kernel, wanted: Sequence[SourceRange]) -> str:
+    """Why a kernel has none of these lines; "" where it has others of these files."""
+    files = SiteSources(kernel, kernel.image).all_files() if wanted else []
+    if not wanted or any(each.is_of(file) for each in wanted for file in files):
+        return ""
+    if not files:
+        return ": it tells no lines of source (compile with -lineinfo)"
+    names = [file.rpartition("/")[2] for file in files]
+    others = f" and {len(names) - _MAX_NAMED} others" if len(names) > _MAX_NAMED else ""
+    return f": its code is of {', '.join(names[:_MAX_NAMED])}{others}"

@@ -1,4 +1,4 @@
-"""The engine as a server on a Unix socket: hooks ask it to prepare kernels.
+"""Serve requests of hooks on a Unix socket: prepare kernels, and answer.
 
     hook → engine   hello TAB 1 TAB pid                                    engine → hook   hello TAB 1
     hook → engine   prepare TAB id TAB kernel directory TAB sm_XY TAB kernel name TAB threads of the block launched
@@ -18,22 +18,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.answers import Answer
-from tui_probe.engine.listening import listen_at
-from tui_probe.engine.options import Options
-from tui_probe.engine.reception import PROTOCOL, Reception
-from tui_probe.engine.several import Preparers
+from tui_probe.engine.kernel_cache import PrepareOptions
+from tui_probe.engine.preparer import MultiPreparer
+from tui_probe.engine.reception import PROTOCOL, Answer, Reception, listen_at
 from tui_probe.reasons import because, listed_reasons
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import TracebackType
 
-    from tui_probe.engine.assemble import Assembler
+    from tui_probe.engine.assembler import Assembler
     from tui_probe.engine.cache import Cache
-    from tui_probe.engine.model import Probe
+    from tui_probe.probe_model.probe import Probe
 
-_NOT_UNDERSTOOD: Final = Answer.refusal("failed", because("request-unknown"))
+_UNKNOWN_REQUEST: Final = Answer.refusal("failed", because("request-unknown"))
 
 
 class EngineServer:
@@ -43,15 +41,15 @@ class EngineServer:
         self,
         path: Path,
         probe: Probe,
-        options: Options | None = None,
+        options: PrepareOptions | None = None,
         assembler: Assembler | None = None,
         cache: Cache | None = None,
-        others: Sequence[tuple[Probe, Options]] = (),
+        others: Sequence[tuple[Probe, PrepareOptions]] = (),
         reception: Reception | None = None,
     ) -> None:
         """``reception`` takes connections at ``path`` already; without it one is made there by ``start``."""
         self._path = path
-        self._preparers = Preparers([(probe, options or Options()), *others], assembler, cache)
+        self._preparers = MultiPreparer([(probe, options or PrepareOptions()), *others], assembler, cache)
         self._reception = reception
 
     def start(self) -> None:
@@ -85,21 +83,21 @@ class EngineServer:
     def _answers(self, line: bytes) -> Iterator[str]:
         match line.decode("utf-8", "surrogateescape").rstrip("\n").split("\t"):
             case ["hello", *_]:
-                yield _line(Answer.refusal("failed", because("protocol", version=PROTOCOL)), "-")
+                yield _answer_line(Answer.refusal("failed", because("protocol", version=PROTOCOL)), "-")
             case ["prepare", request, directory, arch, name, threads] if threads.isdecimal():
                 for answer in self._preparers.prepare(Path(directory), arch, name, int(threads)):
-                    yield _line(answer, request)
+                    yield _answer_line(answer, request)
             case ["sample", request, directory, arch, name, place, threads] if (place + threads).isdecimal():
                 answer = self._preparers.prepare_sampled(int(place), Path(directory), arch, name, int(threads))
-                yield _line(answer, request)
+                yield _answer_line(answer, request)
             case ["cache", request]:
                 counts = self._preparers.counts
                 yield f"ok\t{request}\t{counts.hits} {counts.misses}\n"
             case [_, request, *_]:
-                yield _line(_NOT_UNDERSTOOD, request)
+                yield _answer_line(_UNKNOWN_REQUEST, request)
             case _:
-                yield _line(_NOT_UNDERSTOOD, "-")
+                yield _answer_line(_UNKNOWN_REQUEST, "-")
 
 
-def _line(answer: Answer, request: str) -> str:
+def _answer_line(answer: Answer, request: str) -> str:
     return f"{answer.outcome}\t{request}\t{answer.written}\n"

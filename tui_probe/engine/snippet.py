@@ -1,17 +1,24 @@
-"""Snippet text of a probe file to statements."""
+"""Parse the snippets of a probe file into statements, and find those without effect."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.model import Code, Locate, Place, Save, Snippet, SnippetStatement
-from tui_probe.engine.nonfinite import HELPERS as NONFINITE
+from tui_probe.engine.helpers import NONFINITE_HELPERS as NONFINITE
 from tui_probe.errors import ProbeFileError, PtxError
+from tui_probe.probe_model.probe import FileLocation, Locate, Save, Snippet, SnippetCode, SnippetStatement
 from tui_probe.ptx.lexer import COMMENT, NAME
 from tui_probe.ptx.parser import parse
+from tui_probe.ptx.printer import print_operand
+from tui_probe.ptx.references import names_in
 from tui_probe.ptx.tree import Instruction, Label, Statement, Variable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui_probe.probe_model.probe import Probe, ProbePoint
 
 BLOCK_HELPER: Final = "INSTRUCTIONS"
 """The number of instructions of the position's class in a basic block."""
@@ -19,13 +26,13 @@ ISSUED_HELPER: Final = "ISSUED"
 """The number of machine instructions that those of the position's class come to."""
 LINE_HELPER: Final = "LINE"
 """The line in ``pruned.ptx`` of the probed instruction, or of the first one of a basic block."""
-HELPERS: Final = (
+SNIPPET_HELPERS: Final = (
     frozenset({"OUT", "IN1", "IN2", "IN3", "ADDR", "BYTES", "MULTIPLY_ADDS", BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER})
     | NONFINITE
 )
 
-_AROUND: Final = (".version 8.0\n.target sm_80\n.address_size 64\n.entry snippet()\n{\n", "\n}\n")
-_LINES_BEFORE: Final = _AROUND[0].count("\n")
+_PARSE_FRAME: Final = (".version 8.0\n.target sm_80\n.address_size 64\n.entry snippet()\n{\n", "\n}\n")
+_FRAME_LINES: Final = _PARSE_FRAME[0].count("\n")
 _COMMENT: Final = re.compile(COMMENT)
 _NAME: Final = re.compile(NAME)
 _SAVE: Final = re.compile(r"SAVE(?:\s*\.\s*(u32|u64))?\s*(?:\[\s*([A-Za-z_]\w*)\s*\])?\s*,?\s*\{([^{}]*)\}\s*;")
@@ -45,8 +52,8 @@ class ParsedSnippet:
 class _SnippetParser:
     """Turns one snippet into statements. ``own_map`` is where a ``SAVE`` without a map's name goes."""
 
-    def __init__(self, text: str, place: Place, own_map: str) -> None:
-        self._source = text.join(_AROUND)
+    def __init__(self, text: str, place: FileLocation, own_map: str) -> None:
+        self._source = text.join(_PARSE_FRAME)
         self._place = place
         self._own_map = own_map
         self._statements: list[SnippetStatement] = []
@@ -57,8 +64,8 @@ class _SnippetParser:
         for statement in body:
             self._add(statement)
         labels = frozenset(statement.name for statement in body if isinstance(statement, Label))
-        texts = [s.text if isinstance(s, Code) else " ".join(getattr(s, "values", ())) for s in self._statements]
-        helpers = HELPERS.intersection(name for text in texts for name in _NAME.findall(text))
+        texts = [s.text if isinstance(s, SnippetCode) else " ".join(getattr(s, "values", ())) for s in self._statements]
+        helpers = SNIPPET_HELPERS.intersection(name for text in texts for name in _NAME.findall(text))
         self._parsed.snippet = Snippet(tuple(self._statements), labels, frozenset(helpers))
         return self._parsed
 
@@ -73,10 +80,10 @@ class _SnippetParser:
             raise ProbeFileError(f"{self._at(error.line)}: {reason}") from error
         raise ProbeFileError(f"{self._place}: the braces of this snippet do not match")
 
-    def _at(self, line: int) -> Place:
+    def _at(self, line: int) -> FileLocation:
         """The place in the probe file of a line of the parsed text."""
-        line = max(line - _LINES_BEFORE, 1)
-        return Place(self._place.path, self._place.line + line - 1 if self._place.line else 0)
+        line = max(line - _FRAME_LINES, 1)
+        return FileLocation(self._place.path, self._place.line + line - 1 if self._place.line else 0)
 
     def _add(self, statement: Statement) -> None:
         place = self._at(statement.span.line)
@@ -93,9 +100,9 @@ class _SnippetParser:
                     raise ProbeFileError(f"{place}: write LOCATE as 'LOCATE [ map ];', not {text!r}")
                 self._statements.append(Locate(match[1], place))
             case Instruction():
-                self._statements.append(Code(text, place, statement))
+                self._statements.append(SnippetCode(text, place, statement))
             case Label(declaration=""):
-                self._statements.append(Code(text, place))
+                self._statements.append(SnippetCode(text, place))
             case _:
                 raise ProbeFileError(
                     f"{place}: a snippet holds instructions, labels, .reg declarations, LOCATE, SAVE, ADD; not {text!r}"
@@ -106,7 +113,7 @@ class _SnippetParser:
         text = self._source[statement.span.start : statement.span.end]
         return " ".join(_COMMENT.sub(" ", text).split())
 
-    def _declare(self, variable: Variable, place: Place) -> None:
+    def _declare(self, variable: Variable, place: FileLocation) -> None:
         if variable.vector != 1 or variable.is_array:
             raise ProbeFileError(f"{place}: declare {variable.name} as a plain register, such as '.reg .b32 %count;'")
         names = [f"{variable.name}{i}" for i in range(min(variable.count, 1024))] or [variable.name]
@@ -114,7 +121,7 @@ class _SnippetParser:
             if self._parsed.registers.setdefault(name, variable.type) != variable.type:
                 raise ProbeFileError(f"{place}: {name} is declared twice, with different types")
 
-    def _save(self, text: str, place: Place) -> None:
+    def _save(self, text: str, place: FileLocation) -> None:
         match = _SAVE.fullmatch(text)
         if match is None:
             raise ProbeFileError(
@@ -128,20 +135,20 @@ class _SnippetParser:
         self._statements.append(Save(name or self._own_map, listed, place))
         self._parsed.save_types += [field_type or ""] * len(listed)
 
-    def _add_to(self, text: str, place: Place) -> None:
+    def _add_to(self, text: str, place: FileLocation) -> None:
         match = _ADD.fullmatch(text)
         if match is None:
             raise ProbeFileError(f"{place}: write ADD as 'ADD [ map ] {{%a, %b}};' (a branch may go around it)")
         self._statements.append(Save(match[1], self._listed("ADD", match[2], place), place, adds=True))
 
-    def _listed(self, word: str, values: str, place: Place) -> tuple[str, ...]:
+    def _listed(self, word: str, values: str, place: FileLocation) -> tuple[str, ...]:
         listed = tuple(value.strip() for value in values.split(","))
         if "" in listed:
             raise ProbeFileError(f"{place}: {word} lists an empty value")
         return listed
 
 
-def parse_snippet(text: str, place: Place, own_map: str = "") -> ParsedSnippet:
+def parse_snippet(text: str, place: FileLocation, own_map: str = "") -> ParsedSnippet:
     """Parse the text of a ``before`` or ``after``, whose first line is at ``place``.
 
     Raises ProbeFileError, with the line.
@@ -158,3 +165,51 @@ def merge_saves(snippet: Snippet) -> Snippet:
     merged = Save(saves[-1].map, values, saves[-1].place)
     kept = [merged if s is saves[-1] else s for s in snippet.statements if not any(s is one for one in saves[:-1])]
     return Snippet(tuple(kept), snippet.labels, snippet.helpers)
+
+
+def points_without_effect(probe: Probe) -> list[ProbePoint]:
+    """The points that save nothing and set no register that matters. What decides a branch matters."""
+    needed = _needed_registers(probe)
+    return [
+        point
+        for point in probe.points
+        if not any(
+            isinstance(statement, Save)
+            or (isinstance(statement, SnippetCode) and needed & written_registers(statement))
+            for statement in _point_statements(point)
+        )
+    ]
+
+
+def _needed_registers(probe: Probe) -> set[str]:
+    """The registers that stand in a point that saves, or decide a branch, and those that they are computed from."""
+    needed: set[str] = set()
+    codes: list[tuple[set[str], set[str]]] = []
+    for point in probe.points:
+        statements = list(_point_statements(point))
+        own = [(written_registers(code), names_in(code.text)) for code in statements if isinstance(code, SnippetCode)]
+        saved = {value for statement in statements if isinstance(statement, Save) for value in statement.values}
+        codes += own
+        needed |= saved.union(*(names for written, names in own if saved or not written))
+    grew = True
+    while grew:
+        before = len(needed)
+        for written, names in codes:
+            if written & needed:
+                needed |= names
+        grew = len(needed) > before
+    return needed
+
+
+def _point_statements(point: ProbePoint) -> Iterator[SnippetStatement]:
+    for snippet in (point.before, point.after):
+        if snippet is not None:
+            yield from snippet.statements
+
+
+def written_registers(code: SnippetCode) -> set[str]:
+    """The registers that an instruction writes; none for a branch or a label."""
+    instruction = code.instruction
+    if instruction is None or instruction.opcode == "bra" or not instruction.operands:
+        return set()
+    return names_in(print_operand(instruction.operands[0]))

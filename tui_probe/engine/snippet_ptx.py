@@ -1,11 +1,11 @@
-"""The entry and exit code of a probe as kernels of their own, of which a graft takes the machine code.
+"""Write the entry and exit code of a probe as kernels of their own, whose SASS a graft takes.
 
 What is in a register of the probe at the entry and used at an exit goes through marks: at the entry a store to shared
 memory whose address is the value, at an exit a load from an address that names it. No snippet may touch shared memory
 itself, so each such access in what ptxas makes is a mark, and the graft puts moves in their places.
 
-The parameters of the probe lie behind ``LEADING`` bytes of others; the graft shifts what reads them to where they lie
-in the kernel that it is put into.
+The parameters of the probe lie behind ``LEADING_BYTES`` bytes of others; the graft shifts what reads them to where they
+lie in the kernel that it is put into.
 """
 
 from __future__ import annotations
@@ -13,25 +13,23 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tui_probe.engine.addressing import Addressing, Launches
-from tui_probe.engine.expansion import Expander
-from tui_probe.engine.model import Code, Level, Locate, Save
-from tui_probe.engine.names import Names
-from tui_probe.engine.sampling import PARAMETERS, Sampling
-from tui_probe.engine.storage import MARK_BYTES, Layout, parameters, storage_of
-from tui_probe.engine.summation import REDUX_FROM
-from tui_probe.engine.warp_values import is_uniform
+from tui_probe.engine.expansion import SAMPLE_PARAMETERS, Expander, Sampling
+from tui_probe.engine.kernel import UnusedNames
+from tui_probe.engine.recording import Addressing, LaunchKind
+from tui_probe.engine.summation import REDUX_FROM, saves_uniform_values
 from tui_probe.errors import UnsupportedKernelError
+from tui_probe.probe_model.probe import Level, Locate, Save, SnippetCode
+from tui_probe.probe_model.storage import MARK_BYTES, Layout, probe_parameters, storage_of
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui_probe.engine.model import Map, Probe, Snippet
+    from tui_probe.probe_model.probe import Map, Probe, Snippet
 
-LEADING: Final = 64
+LEADING_BYTES: Final = 64
 """Bytes of parameters before those of the probe."""
-MANY_LEADING: Final = 8192
+MANY_LEADING_BYTES: Final = 8192
 """The same for kernels with so many parameters that they begin elsewhere on some architectures."""
 MARK_STEP: Final = 0x1000
 """Marks are this far apart: the first of them at this offset, the next at twice that, and so on."""
@@ -41,10 +39,10 @@ FLAT_KERNEL: Final = "tui_probe_flat_exit"
 """The exit code for flat launches alone: others leave where it finds out."""
 
 _VERSIONS: Final = {88: "9.0", 100: "8.6", 101: "8.6", 103: "8.8", 107: "9.4", 110: "9.0", 120: "8.7", 121: "8.8"}
-_ANY: Final = "8.1"
+_DEFAULT_VERSION: Final = "8.1"
 """Of the architectures up to sm_90 that are not in the table."""
-_NEWEST: Final = "9.0"
-_HOPPER: Final = 90
+_NEWEST_VERSION: Final = "9.0"
+_HOPPER_ARCH: Final = 90
 _WORD: Final = re.compile(r"%[\w$]+")
 _HALF_BITS: Final = 32
 _HALF_BYTES: Final = 4
@@ -53,7 +51,7 @@ _BITS: Final = re.compile(r"[busf](\d+)")
 
 
 class SnippetPtx(NamedTuple):
-    """The PTX of a probe's kernels, and which of them it needs. ``parameters`` are those of a probed kernel."""
+    """The PTX of a probe's kernels, and which of them it needs. ``probe_parameters`` are those of a probed kernel."""
 
     text: str
     has_entry: bool
@@ -70,7 +68,7 @@ def is_graftable(probe: Probe) -> bool:
 
 
 def snippet_ptx(
-    probe: Probe, arch: int, *, sampled: bool, leading: int = LEADING, in_slots: bool = False
+    probe: Probe, arch: int, *, sampled: bool, leading: int = LEADING_BYTES, in_slots: bool = False
 ) -> SnippetPtx:
     """The kernels of a probe for a device of ``arch`` (90). Raises UnsupportedKernelError if it needs more.
 
@@ -82,31 +80,33 @@ def snippet_ptx(
         raise UnsupportedKernelError(because("graft-many-records", probe=probe.name))
     before = [point.before for point in probe.points if point.before]
     after = [point.after for point in probe.points if point.after]
-    carried = _carried(probe, before, after)
-    room = _room(probe, _words(probe, carried), sampled=sampled) if in_slots and carried else None
-    entry = _Kernel(probe, arch, sampled=sampled, room=room)
+    carried = _carried_registers(probe, before, after)
+    room = _map_with_words(probe, _carried_words(probe, carried), sampled=sampled) if in_slots and carried else None
+    entry = _KernelText(probe, arch, sampled=sampled, room=room)
     entry_lines = entry.at_entry(before, carried) if before else []
-    exit_ = _Kernel(probe, arch, sampled=sampled, room=room)
+    exit_ = _KernelText(probe, arch, sampled=sampled, room=room)
     exit_lines = exit_.at_exit(after, carried)
     head = f".version {ptx_version(arch)}\n.target sm_{arch}\n.address_size 64\n"
     text = head + entry.written(ENTRY_KERNEL, entry_lines, leading) + exit_.written(EXIT_KERNEL, exit_lines, leading)
-    has_flat = not sampled and not in_slots and _finds_flat(probe, after)
+    has_flat = not sampled and not in_slots and _finds_flat_slot(probe, after)
     if has_flat:
-        flat = _Kernel(probe, arch, sampled=False, room=None, launches=Launches.FLAT)
+        flat = _KernelText(probe, arch, sampled=False, room=None, launches=LaunchKind.FLAT)
         text += flat.written(FLAT_KERNEL, flat.at_exit(after, carried), leading)
-    return SnippetPtx(text, bool(before), has_flat, 0 if in_slots else _words(probe, carried), len(entry.parameters()))
+    return SnippetPtx(
+        text, bool(before), has_flat, 0 if in_slots else _carried_words(probe, carried), len(entry.parameters())
+    )
 
 
-def _finds_flat(probe: Probe, after: Sequence[Snippet]) -> bool:
+def _finds_flat_slot(probe: Probe, after: Sequence[Snippet]) -> bool:
     """Whether the code at exits finds one slot, by the warp, and that before anything is done for good."""
     saves = [each for snippet in after for each in snippet.statements if isinstance(each, Save)]
-    if len(saves) != 1 or not is_uniform(probe):
+    if len(saves) != 1 or not saves_uniform_values(probe):
         return False
     own_map = probe.map_named(saves[0].map)
     return own_map.level is Level.WARP and storage_of(probe, own_map).layout is Layout.MARKED
 
 
-def _room(probe: Probe, words: int, *, sampled: bool) -> Map:
+def _map_with_words(probe: Probe, words: int, *, sampled: bool) -> Map:
     """A map whose slots have room for so many words behind their records. Raises UnsupportedKernelError."""
     for own_map in probe.maps:
         storage = storage_of(probe, own_map)
@@ -118,21 +118,21 @@ def _room(probe: Probe, words: int, *, sampled: bool) -> Map:
 
 def ptx_version(arch: int) -> str:
     """The oldest version of PTX that knows an architecture (90)."""
-    return _VERSIONS.get(arch, _ANY if arch <= _HOPPER else _NEWEST)
+    return _VERSIONS.get(arch, _DEFAULT_VERSION if arch <= _HOPPER_ARCH else _NEWEST_VERSION)
 
 
-def _carried(probe: Probe, before: Sequence[Snippet], after: Sequence[Snippet]) -> list[str]:
+def _carried_registers(probe: Probe, before: Sequence[Snippet], after: Sequence[Snippet]) -> list[str]:
     """The probe's registers that both what comes before and what comes after the kernel use."""
-    both = _registers(before) & _registers(after)
+    both = _snippet_registers(before) & _snippet_registers(after)
     return [name for name in probe.registers if name in both]
 
 
-def _registers(snippets: Sequence[Snippet]) -> set[str]:
+def _snippet_registers(snippets: Sequence[Snippet]) -> set[str]:
     found: set[str] = set()
     for snippet in snippets:
         for statement in snippet.statements:
             match statement:
-                case Code(text=text):
+                case SnippetCode(text=text):
                     found.update(_WORD.findall(text))
                 case Save(values=values):
                     found.update(values)
@@ -141,11 +141,11 @@ def _registers(snippets: Sequence[Snippet]) -> set[str]:
     return found
 
 
-def _words(probe: Probe, carried: Sequence[str]) -> int:
-    return sum(_width(probe, name) // _HALF_BITS for name in carried)
+def _carried_words(probe: Probe, carried: Sequence[str]) -> int:
+    return sum(_register_bits(probe, name) // _HALF_BITS for name in carried)
 
 
-def _width(probe: Probe, name: str) -> int:
+def _register_bits(probe: Probe, name: str) -> int:
     """The bits of a register that is carried. Raises UnsupportedKernelError for one that cannot be."""
     match = _BITS.fullmatch(probe.registers[name])
     bits = int(match[1]) if match else 0
@@ -154,15 +154,15 @@ def _width(probe: Probe, name: str) -> int:
     return bits
 
 
-class _Kernel:
+class _KernelText:
     """One of the two kernels."""
 
     def __init__(
-        self, probe: Probe, arch: int, *, sampled: bool, room: Map | None, launches: Launches = Launches.ANY
+        self, probe: Probe, arch: int, *, sampled: bool, room: Map | None, launches: LaunchKind = LaunchKind.ANY
     ) -> None:
         self._probe = probe
         self._room = room
-        self._names = Names("")
+        self._names = UnusedNames("")
         self._sampling = Sampling(probe, self._names) if sampled else None
         self._addressing = Addressing(self._names, None, self._sampling.place if self._sampling else "", launches)
         self._expander = Expander(
@@ -171,8 +171,8 @@ class _Kernel:
 
     def parameters(self) -> list[str]:
         """The names of the parameters that a probed kernel gets, in order."""
-        sample = PARAMETERS if self._sampling else ()
-        return [self._names.parameter(*each) for each in (*parameters(self._probe), *sample)]
+        sample = SAMPLE_PARAMETERS if self._sampling else ()
+        return [self._names.parameter(*each) for each in (*probe_parameters(self._probe), *sample)]
 
     def at_entry(self, snippets: Sequence[Snippet], carried: Sequence[str]) -> list[str]:
         """What runs first, and marks for what is needed later."""
@@ -180,7 +180,7 @@ class _Kernel:
         lines += [line for snippet in snippets for line in self._expander.lines(snippet, {})]
         saves = any(isinstance(statement, Save) for snippet in snippets for statement in snippet.statements)
         if saves:
-            lines = [*self._sample(), *(self._sampling.only_inside(lines) if self._sampling else lines)]
+            lines = [*self._sample(), *(self._sampling.skip_outside_sample(lines) if self._sampling else lines)]
         mark = self._names.temporary("mark", "b32")
         halves = self._halves(carried, lines)
         if self._room is not None:
@@ -196,21 +196,21 @@ class _Kernel:
         lines: list[str] = []
         mark = self._names.temporary("mark", "b32")
         index = 0
-        places = self._places(self._room, _words(self._probe, carried)) if self._room else []
+        places = self._places(self._room, _carried_words(self._probe, carried)) if self._room else []
         if self._room is not None:
             lines += self._found(self._room)
         for name in carried:
             own, halves = self._names.register(name, self._probe.registers[name]), []
-            for _ in range(_width(self._probe, name) // _HALF_BITS):
+            for _ in range(_register_bits(self._probe, name) // _HALF_BITS):
                 index += 1
                 halves.append(self._names.temporary(f"half{index}", "b32"))
                 if places:
                     lines.append(f"ld.global.u32 {halves[-1]}, [{places[index - 1]}];")
                     continue
                 lines += [f"mov.u32 {mark}, 0;", f"ld.volatile.shared.u32 {halves[-1]}, [{mark}+{MARK_STEP * index}];"]
-            lines.append(f"mov.b{len(halves) * _HALF_BITS} {own}, {_vector(halves)};")
+            lines.append(f"mov.b{len(halves) * _HALF_BITS} {own}, {_vector_text(halves)};")
         body = [line for snippet in snippets for line in self._expander.lines(snippet, {})] + self._expander.end()
-        return [*lines, *self._sample(), *(self._sampling.only_inside(body) if self._sampling else body)]
+        return [*lines, *self._sample(), *(self._sampling.skip_outside_sample(body) if self._sampling else body)]
 
     def written(self, name: str, lines: Sequence[str], leading: int) -> str:
         """The kernel with those lines, and so many bytes of parameters before its own."""
@@ -242,14 +242,14 @@ class _Kernel:
         halves: list[str] = []
         for name in carried:
             own = self._names.register(name, self._probe.registers[name])
-            if _width(self._probe, name) == _HALF_BITS:
+            if _register_bits(self._probe, name) == _HALF_BITS:
                 halves.append(own)
                 continue
             pair = [self._names.temporary(f"half{len(halves) + number}", "b32") for number in (1, 2)]
-            lines.append(f"mov.b64 {_vector(pair)}, {own};")
+            lines.append(f"mov.b64 {_vector_text(pair)}, {own};")
             halves += pair
         return halves
 
 
-def _vector(names: Sequence[str]) -> str:
+def _vector_text(names: Sequence[str]) -> str:
     return f"{{{', '.join(names)}}}" if len(names) > 1 else names[0]

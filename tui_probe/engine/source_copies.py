@@ -1,4 +1,4 @@
-"""Copies of the source files that a kernel came from, put into its trace: see ``trace/source_files``.
+"""Copy the source files of a kernel into its trace, where the policy allows it.
 
 Only files that lines of the kernel name, that are text, that this user can read, and that may be copied: see
 ``source_policy``. What cannot be copied is left out and nothing is said: the line numbers are there all the same. A
@@ -8,27 +8,137 @@ copy can be read by whoever can read the file.
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 import stat
+import sys
+import tempfile
 import threading
+from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.source_policy import SourcePolicy
 from tui_probe.input_limits import SOURCE_FILE
-from tui_probe.trace.plain_file import read_within
-from tui_probe.trace.source_files import FOLDER, copy_name
-from tui_probe.trace.source_lines import files_of
-from tui_probe.trace.trace_folder import TraceFolder
+from tui_probe.trace.plain_file import TraceFolder, read_within
+from tui_probe.trace.source_lines import SOURCE_FOLDER, copy_name, files_of
 
-ROOM: Final = 16 << 20
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+# Which files may be copied into a trace: PTX can name any file, and traces are passed on.
+#
+# A file must have a suffix of source code and lie, once links are followed, below one of these: the working
+# directory, packages installed for any Python (also as links to a checkout), folders of ``PYTHONPATH``, and the
+# folders where compilers keep what they generate.
+
+SUFFIXES: Final = frozenset(
+    {".c", ".cc", ".cl", ".cpp", ".cu", ".cuh", ".cxx", ".f90", ".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp"}
+    | {".jl", ".ll", ".mlir", ".mojo", ".ptx", ".py", ".pyi", ".pyx", ".rs", ".tcc", ".ttir", ".ttgir"}
+)
+_PACKAGE_DIRECTORIES: Final = frozenset({"site-packages", "dist-packages"})
+_CACHE_DIRECTORIES: Final = (
+    ".triton",
+    ".cupy",
+    ".numba",
+    ".cache/jax",
+    ".cache/numba",
+    ".cache/torch",
+    ".cache/tinygrad",
+)
+"""In the home folder."""
+_CACHE_VARIABLES: Final = (
+    "TRITON_CACHE_DIR", "TRITON_HOME", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "CUPY_CACHE_DIR",
+    "JAX_COMPILATION_CACHE_DIR", "NUMBA_CACHE_DIR",
+)  # fmt: skip
+_GENERATED: Final = re.compile(r"torchinductor_|ipykernel_|tmp\w*_?triton")
+"""Folders of compilers in that for temporary files."""
+_EDITABLE: Final = re.compile(r"""['"](/[^'"]+)['"]""")
+_ENVIRONMENTS: Final = ("VIRTUAL_ENV", "CONDA_PREFIX")
+
+
+class SourcePolicy:
+    """What may be copied by a run in ``folder`` with this ``environment``."""
+
+    def __init__(self, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> None:
+        self._folder = Path.cwd() if folder is None else folder
+        self._environment = os.environ if environment is None else environment
+
+    def allows(self, path: Path) -> bool:
+        """Whether a file may be copied. False for one that is not there."""
+        try:
+            real = path.resolve(strict=True)
+        except (OSError, RuntimeError, ValueError):
+            return False
+        if real.suffix.lower() not in SUFFIXES:
+            return False
+        return (
+            any(part in _PACKAGE_DIRECTORIES for part in real.parts)
+            or any(real.is_relative_to(root) for root in self._roots)
+            or self._is_generated(real)
+        )
+
+    @cached_property
+    def _roots(self) -> tuple[Path, ...]:
+        return tuple({root.resolve() for root in self._named() if root.is_absolute() and root != Path(root.anchor)})
+
+    def _named(self) -> Iterator[Path]:
+        yield self._folder
+        home = self._environment.get("HOME")
+        for name in _CACHE_DIRECTORIES if home else ():
+            yield Path(home or "", name)
+        for name in _CACHE_VARIABLES:
+            if value := self._environment.get(name):
+                yield Path(value)
+        for entry in self._environment.get("PYTHONPATH", "").split(os.pathsep):
+            if entry:
+                yield self._folder / entry
+        yield from (root for root in self._editable() if self._is_narrow(root))
+
+    def _editable(self) -> Iterator[Path]:
+        """Folders that installed packages are links to, as pip and setuptools write them down."""
+        prefixes = {sys.prefix, *(self._environment.get(name, "") for name in _ENVIRONMENTS)} - {""}
+        for prefix in prefixes:
+            for packages in Path(prefix, "lib").glob("python3*/site-packages"):
+                for path in [*packages.glob("*.pth"), *packages.glob("__editable__*_finder.py")]:
+                    yield from _link_targets(path)
+
+    def _is_narrow(self, root: Path) -> bool:
+        """Whether a folder is not one that holds all of a user's: some installers name the one above a checkout."""
+        return not any(
+            each.is_relative_to(root) for each in (Path(self._environment.get("HOME") or "/"), self._temporary)
+        )
+
+    @property
+    def _temporary(self) -> Path:
+        return Path(self._environment.get("TMPDIR") or tempfile.gettempdir()).resolve()
+
+    def _is_generated(self, real: Path) -> bool:
+        if not real.is_relative_to(self._temporary):
+            return False
+        first, *rest = real.relative_to(self._temporary).parts
+        return bool(rest) and _GENERATED.match(first) is not None
+
+
+def _link_targets(path: Path) -> Iterator[Path]:
+    try:
+        text = path.read_text(errors="replace")
+    except OSError:
+        return
+    if path.suffix == ".pth":
+        yield from (Path(line) for line in text.splitlines() if line.startswith("/"))
+    else:
+        yield from map(Path, _EDITABLE.findall(text))
+
+
+MAX_COPIED_BYTES: Final = 16 << 20
 """Bytes."""
-_READABLE: Final = 0o444
+_READABLE_MODE: Final = 0o444
 
 
 class SourceCopies:
     """Copies source files into traces, each file of a trace once. Safe to use from several threads."""
 
-    def __init__(self, room: int = ROOM, policy: SourcePolicy | None = None) -> None:
+    def __init__(self, room: int = MAX_COPIED_BYTES, policy: SourcePolicy | None = None) -> None:
         """``room``: bytes of all copies of a trace; files that would take more are left out."""
         self._most = room
         self._policy = policy or SourcePolicy()
@@ -54,10 +164,10 @@ class SourceCopies:
         text = readable_text(Path(path)) if self._policy.allows(Path(path)) else None
         if text is None or not self._takes(trace, len(text)):
             return
-        mode = stat.S_IMODE(Path(path).stat().st_mode) & _READABLE
+        mode = stat.S_IMODE(Path(path).stat().st_mode) & _READABLE_MODE
         with TraceFolder(trace) as folder:
-            folder.make(FOLDER)
-        with TraceFolder(trace, FOLDER) as folder:
+            folder.make(SOURCE_FOLDER)
+        with TraceFolder(trace, SOURCE_FOLDER) as folder:
             folder.put(copy_name(path), text, mode | stat.S_IWUSR)
 
     def _takes(self, trace: Path, size: int) -> bool:

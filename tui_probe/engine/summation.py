@@ -1,4 +1,4 @@
-"""``ADD``: what lanes counted, added up in the record of their thread or warp.
+"""Add to records (``ADD``): sums of lanes, sums per site, and values that are equal in all lanes of a warp.
 
 The lanes of a warp that arrive together add up all their values first (``redux``), then one of them adds to memory.
 They may arrive in several groups, by several exits: each adds its part, which is why nothing is replaced. Where
@@ -23,18 +23,59 @@ lanes are added by one of them there, too, since memory takes an addition after 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import re
+from copy import copy
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.engine.helpers import TYPE_BITS
-from tui_probe.engine.model import FIELD_BYTES, Code, Field, Level, Map, Probe, Snippet
+from tui_probe.probe_model.probe import FIELD_BYTES, Field, Level, Map, Probe, Save, Snippet, SnippetCode
+from tui_probe.probe_model.storage import Layout, Storage
 from tui_probe.ptx.operands import parse_integer
 from tui_probe.ptx.tree import Immediate, Register, Symbol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tui_probe.engine.names import Names
-    from tui_probe.ptx.tree import Module
+    from tui_probe.engine.kernel import UnusedNames
+    from tui_probe.probe_model.probe import ProbePoint
+    from tui_probe.ptx.tree import Instruction, Module
+
+# Whether what a probe saves is the same in all lanes of a warp, so that any of them may save it for the warp.
+#
+# Told by what its snippets read: nothing of a lane's own, nothing of memory, and that at entries and exits alone,
+# where all lanes of a warp that come there have come the same way through the probe's code.
+
+_WARP_REGISTERS: Final = frozenset(
+    {"%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi", "%smid", "%nsmid"}
+    | {f"%{name}.{axis}" for name in ("ctaid", "nctaid", "ntid") for axis in "xyz"}
+    | {"%gridid", "%warpid", "%nwarpid"}
+)
+_REGISTER_NAME: Final = re.compile(r"%[A-Za-z_$][\w$.]*")
+
+
+def saves_uniform_values(probe: Probe) -> bool:
+    """Whether all values that a probe saves are those of the warp."""
+    points = probe.points
+    if not all(position.is_kernel for point in points for position in point.positions):
+        return False
+    return all(
+        _is_snippet_uniform(probe, snippet) for point in points for snippet in (point.before, point.after) if snippet
+    )
+
+
+def _is_snippet_uniform(probe: Probe, snippet: Snippet) -> bool:
+    if snippet.helpers:
+        return False
+    words: list[str] = []
+    for statement in snippet.statements:
+        if isinstance(statement, SnippetCode):
+            if "[" in statement.text:
+                return False
+            words += _REGISTER_NAME.findall(statement.text)
+        elif isinstance(statement, Save):
+            words += [value for value in statement.values if value.startswith("%")]
+    return all(word in probe.registers or word in _WARP_REGISTERS for word in words)
+
 
 _REDUX_VERSION = (7, 0)
 REDUX_FROM = 80
@@ -52,26 +93,30 @@ def never_counted(snippets: Iterable[Snippet]) -> frozenset[str]:
     zero: dict[str, bool] = {}
     for snippet in snippets:
         for statement in snippet.statements:
-            if not isinstance(statement, Code) or statement.instruction is None or not statement.instruction.operands:
+            if (
+                not isinstance(statement, SnippetCode)
+                or statement.instruction is None
+                or not statement.instruction.operands
+            ):
                 continue
             match statement.instruction.operands:
                 case (Register(name=name) | Symbol(name=name), Immediate(text=text)):
                     is_zero = statement.instruction.opcode == "mov" and parse_integer(text) == 0
                     zero[name] = is_zero and zero.get(name, True)
                 case (written, *_):
-                    zero.update(dict.fromkeys(_names(written), False))
+                    zero.update(dict.fromkeys(_written_registers(written), False))
     return frozenset(name for name, is_zero in zero.items() if is_zero)
 
 
-def _names(operand: object) -> Iterable[str]:
+def _written_registers(operand: object) -> Iterable[str]:
     """The registers in an operand that is written: one, or several in a vector or a pair."""
     if isinstance(operand, Register | Symbol):
         return (operand.name,)
     inner = getattr(operand, "elements", None) or (getattr(operand, "first", None), getattr(operand, "second", None))
-    return (name for part in inner if part is not None for name in _names(part))
+    return (name for part in inner if part is not None for name in _written_registers(part))
 
 
-class _Sum(NamedTuple):
+class _FieldSum(NamedTuple):
     """One field: what all lanes do for its sum, what makes that as wide as the field, the addition, and whether one
     lane adds for all.
     """
@@ -89,7 +134,7 @@ class _Sum(NamedTuple):
 class Summation:
     """PTX text of ``ADD`` for one kernel. ``own`` maps the probe's registers to their names in the kernel."""
 
-    def __init__(self, probe: Probe, names: Names, own: dict[str, str], *, reduces: bool, gathers: bool) -> None:
+    def __init__(self, probe: Probe, names: UnusedNames, own: dict[str, str], *, reduces: bool, gathers: bool) -> None:
         """``gathers``: all sums are made before one lane goes on to add them."""
         self._gathers = gathers
         self._probe = probe
@@ -125,7 +170,7 @@ class Summation:
 
     def _sums(
         self, own_map: Map, values: tuple[str, ...], address: str, zero: frozenset[str], *, together: bool
-    ) -> list[_Sum]:
+    ) -> list[_FieldSum]:
         sums = []
         for index, (field, value) in enumerate(zip(own_map.fields, values, strict=True)):
             if value in zero or parse_integer(value) == 0:
@@ -137,7 +182,7 @@ class Summation:
             )
             place = address + (f"+{field.offset}" if field.offset else "")
             added = f"red.global.add.u{FIELD_BYTES[field.type] * 8} [{place}], {operand};"
-            sums.append(_Sum(gathered, widened, added, by_one))
+            sums.append(_FieldSum(gathered, widened, added, by_one))
         return sums
 
     def _together(self, own_map: Map, values: tuple[str, ...]) -> bool:
@@ -205,3 +250,67 @@ class Summation:
 
     def _redux(self, target: str, source: str) -> str:
         return f"redux.sync.add.u32 {target}, {source}, {self._lanes()};"
+
+
+# ``ADD`` to a map of sites: a record for each instruction, block or loop that a probe is at, to which all warps add.
+#
+# Every lane that comes adds at once, where the instruction is, so that nothing lives across the kernel: no register
+# is held, and nothing is to be done at its ways out. A snippet lets one lane of a warp add what all of them counted.
+#
+#     address = the map's parameter + (SM mod copies) × bytes of a copy + site × bytes of a record
+
+
+class SiteRecords:
+    """The sites of one probe in one kernel, by the name of the map: the ``instructions``, and their ``lines`` in
+    ``pruned.ptx``.
+    """
+
+    def __init__(self, probe: Probe, names: UnusedNames) -> None:
+        self._probe = probe
+        self._names = names
+        self._numbers: dict[tuple[str, int], int] = {}
+        self.lines: dict[str, list[int]] = {own_map.name: [] for own_map in probe.maps if own_map.level is Level.SITE}
+        self.instructions: dict[str, list[Instruction]] = {name: [] for name in self.lines}
+
+    def of_function(self, names: UnusedNames) -> SiteRecords:
+        """The same sites, for a function whose names are its own."""
+        sites = copy(self)
+        sites._names = names
+        return sites
+
+    def note(self, instruction: Instruction, point: ProbePoint, line: int) -> None:
+        """An instruction that a point is at, before anything is written out: the number of sites must be known."""
+        snippets = [snippet for snippet in (point.before, point.after) if snippet]
+        for name in {s.map for snippet in snippets for s in snippet.statements if isinstance(s, Save)}:
+            if name in self.lines and (name, id(instruction)) not in self._numbers:
+                self._numbers[name, id(instruction)] = len(self.lines[name])
+                self.lines[name].append(line)
+                self.instructions[name].append(instruction)
+
+    def add(self, own_map: Map, values: tuple[str, ...], own: dict[str, str], instruction: Instruction) -> list[str]:
+        """Lines that add to the record of a noted instruction. ``own`` maps the probe's registers to the kernel's."""
+        storage = Storage(Layout.SITES, own_map.record_bytes, len(self.lines[own_map.name]))
+        copy, wide = self._names.temporary("copy", "b32"), self._names.temporary("wide", "b64")
+        address = self._names.temporary("address", "b64")
+        lines = [
+            f"mov.u32 {copy}, %smid;",
+            f"and.b32 {copy}, {copy}, {storage.copies - 1};",
+            f"ld.param.u64 {wide}, [{self._names.parameter('map', own_map.name)}];",
+            f"mad.wide.u32 {address}, {copy}, {storage.slot_bytes}, {wide};",
+        ]
+        record = self._numbers[own_map.name, id(instruction)] * own_map.record_bytes
+        for field, value in zip(own_map.fields, values, strict=True):
+            if parse_integer(value) != 0:
+                widened, operand = self._widened(value, own)
+                place = record + field.offset
+                lines += [*widened, f"red.global.add.u64 [{address}{f'+{place}' if place else ''}], {operand};"]
+        return lines
+
+    def _widened(self, value: str, own: dict[str, str]) -> tuple[list[str], str]:
+        """A lane's value with 64 bits."""
+        if value not in own:
+            return [], value
+        if TYPE_BITS[self._probe.registers[value]] == 64:
+            return [], own[value]
+        wide = self._names.temporary("sum", "b64")
+        return [f"cvt.u64.u32 {wide}, {own[value]};"], wide

@@ -1,4 +1,4 @@
-"""The known kernel of the trial of grafts.
+"""The known kernel of the graft self-test.
 
 What it has in it is what grafts could break: lanes that leave early while others go on, at several places, in a loop
 too; values in registers and in uniform registers across them; a barrier; loads and stores of global memory, some of
@@ -12,23 +12,23 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tui_probe.binaries.cubin import Cubin
 from tui_probe.engine.snippet_ptx import ptx_version
 from tui_probe.errors import ProbeError
-from tui_probe.sass.cubin import Cubin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tui_probe.engine.assemble import Assembler
-    from tui_probe.engine.model import Probe
+    from tui_probe.engine.assembler import Assembler
+    from tui_probe.probe_model.probe import Probe
 
-KERNEL: Final = "trial"
+TRIAL_KERNEL: Final = "trial"
 BLOCKS: Final = 64
 THREADS: Final = 128
 WARP: Final = 32
 THREADS_OF_GRID: Final = BLOCKS * THREADS
-MOST_SMS: Final = 4096
-ACTIVE: Final = THREADS_OF_GRID - 37
+MAX_SMS: Final = 4096
+ACTIVE_THREADS: Final = THREADS_OF_GRID - 37
 """Lanes behind these leave at once, so that one warp is split and one has nothing to do."""
 _PTX: Final = """\
 .visible .global .align 4 .u32 trial_total;
@@ -93,7 +93,7 @@ $goes_on:
 """
 
 
-_OTHERS: Final = """\
+_OTHERS_PTX: Final = """\
 .visible .global .align 4 .u32 other_total;
 .visible .global .align 8 .u64 other_address = other_total;
 .visible .const .align 4 .b8 other_table[20];
@@ -124,9 +124,9 @@ _OTHERS: Final = """\
 }
 """
 """A second kernel, a function, and variables, for a cubin of which the trial's kernel is only a part."""
-_SUM: Final = "	add.u32 %r18, %r11, %r15;\n"
-_AGAIN: Final = "$again:\n"
-_CALL: Final = """\
+_SUM_PTX: Final = "	add.u32 %r18, %r11, %r15;\n"
+_LOOP_LABEL_PTX: Final = "$again:\n"
+_CALL_PTX: Final = """\
 	{
 	.param .b32 left, right, mixed;
 	st.param.b32 [left], %r11;
@@ -141,7 +141,7 @@ class TrialFailedError(ProbeError):
     """A grafted kernel did something else than the original."""
 
 
-class Trial(NamedTuple):
+class TrialCase(NamedTuple):
     """A probe to try, the bytes of each of its maps, and what raises TrialFailedError for records that cannot be."""
 
     probe: Probe
@@ -157,9 +157,13 @@ def trial_cubin(arch: int, assembler: Assembler, *, others: bool = False, loop: 
 
     Raises ToolchainError.
     """
-    text = _OTHERS + _PTX.replace(_SUM, _CALL) if others else _PTX.replace(_AGAIN, loop + _AGAIN)
+    text = (
+        _OTHERS_PTX + _PTX.replace(_SUM_PTX, _CALL_PTX)
+        if others
+        else _PTX.replace(_LOOP_LABEL_PTX, loop + _LOOP_LABEL_PTX)
+    )
     with tempfile.TemporaryDirectory(prefix="tui-probe-") as folder:
         source, binary = Path(folder) / "trial.ptx", Path(folder) / "trial.bin"
         source.write_text(f".version {ptx_version(arch)}\n.target sm_{arch}\n.address_size 64\n{text}")
-        assembler.assemble(source, binary, f"sm_{arch}", KERNEL)
+        assembler.assemble(source, binary, f"sm_{arch}", TRIAL_KERNEL)
         return Cubin.read(binary.read_bytes())

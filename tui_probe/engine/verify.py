@@ -1,4 +1,4 @@
-"""What a probe may do: write its own registers and its maps, and nothing else.
+"""Verify that a probe writes only its own registers and maps.
 
 A probe that could change what the kernel computes is refused before any kernel is touched.
 """
@@ -8,32 +8,31 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.effects import points_without_effect
 from tui_probe.engine.helpers import TYPE_BITS
-from tui_probe.engine.model import (
+from tui_probe.engine.snippet import BLOCK_HELPER, ISSUED_HELPER, LINE_HELPER, SNIPPET_HELPERS, points_without_effect
+from tui_probe.errors import ProbeFileError
+from tui_probe.probe_model.probe import (
     FIELD_BYTES,
     LOOP,
-    Code,
     Field,
+    FileLocation,
     Level,
     Locate,
     Map,
-    Place,
     Probe,
     ProbePoint,
     Save,
     Snippet,
+    SnippetCode,
 )
-from tui_probe.engine.snippet import BLOCK_HELPER, HELPERS, ISSUED_HELPER, LINE_HELPER
-from tui_probe.errors import ProbeFileError
 from tui_probe.ptx.operands import parse_integer
 from tui_probe.ptx.tree import (
     Element,
-    Group,
     Instruction,
     Memory,
     Negated,
     Operand,
+    OperandList,
     Pair,
     Raw,
     Register,
@@ -61,13 +60,13 @@ SPECIAL_REGISTERS: Final = frozenset(
 _VECTOR_REGISTERS: Final = frozenset(
     f"%{name}id" for name in ("t", "nt", "cta", "ncta", "cluster", "ncluster", "cluster_cta", "cluster_ncta")
 )
-MOST_ADDED: Final = (1 << 16) - 1
+MAX_ADDED: Final = (1 << 16) - 1
 """The largest number that ADD takes; what is larger comes in a register."""
 
 _MAP_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 # Opcodes that write memory, leave the snippet, wait for other threads, or read what a probe must not.
-_REFUSED: Final = {
+_REFUSAL_REASONS: Final = {
     opcode: reason
     for opcodes, reason in (
         ("st atom red cp stmatrix sust sured multimem", "writes memory: use SAVE"),
@@ -81,11 +80,11 @@ _REFUSED: Final = {
 }
 
 
-def verify(probe: Probe) -> None:
+def verify_probe(probe: Probe) -> None:
     """Raise ProbeFileError, with file and line and what to write instead, if a probe is not safe or not sound."""
     _check_names(probe)
     for point in probe.points:
-        _check_side(probe, point)
+        _check_block_side(probe, point)
         for snippet in (point.before, point.after):
             if snippet is not None:
                 _SnippetCheck(probe, point, snippet).run()
@@ -98,29 +97,29 @@ def verify(probe: Probe) -> None:
     if not probe.maps:
         raise ProbeFileError(f"{probe.path}: this probe has no effect: it keeps nothing; add a map and a SAVE")
     for point in points_without_effect(probe)[-1:]:  # the Python language puts one in front
-        place = next((s.place for s in _statements_at(point)), Place(str(probe.path), 0))
+        place = next((s.place for s in _point_statements(point)), FileLocation(str(probe.path), 0))
         raise ProbeFileError(
             f"{place}: [{point.name}] has no effect: nothing that is saved depends on it; save what it computes"
         )
     if any(point.lean for point in probe.points):
-        verify(probe.lean_form())
+        verify_probe(probe.lean_form())
 
 
-def _statements(probe: Probe) -> Iterator[Code | Locate | Save]:
+def _statements(probe: Probe) -> Iterator[SnippetCode | Locate | Save]:
     for point in probe.points:
-        yield from _statements_at(point)
+        yield from _point_statements(point)
 
 
-def _statements_at(point: ProbePoint) -> Iterator[Code | Locate | Save]:
+def _point_statements(point: ProbePoint) -> Iterator[SnippetCode | Locate | Save]:
     for snippet in (point.before, point.after):
         if snippet is not None:
             yield from snippet.statements
 
 
-def _check_side(probe: Probe, point: ProbePoint) -> None:
+def _check_block_side(probe: Probe, point: ProbePoint) -> None:
     """A basic block has a start; where it ends another begins, or the kernel leaves."""
     if point.after is not None and any(position.is_block for position in point.positions):
-        place = point.after.statements[0].place if point.after.statements else Place(str(probe.path), 0)
+        place = point.after.statements[0].place if point.after.statements else FileLocation(str(probe.path), 0)
         raise ProbeFileError(
             f"{place}: [{point.name}] is at 'block' or 'loop', where nothing runs after: write 'before'"
         )
@@ -135,7 +134,7 @@ def _check_names(probe: Probe) -> None:
             raise ProbeFileError(f"{probe.path}: {name} is a special register: declare another name")
         if kind not in TYPE_BITS and kind != "pred":
             raise ProbeFileError(f"{probe.path}: {name} is declared as .{kind}: declare a type such as .b32 or .pred")
-        if name in HELPERS:
+        if name in SNIPPET_HELPERS:
             raise ProbeFileError(f"{probe.path}: {name} is an operand helper: declare another name")
 
 
@@ -158,9 +157,9 @@ class _SnippetCheck:
     def run(self) -> None:
         for statement in self._snippet.statements:
             match statement:
-                case Code(instruction=None):
+                case SnippetCode(instruction=None):
                     self._label(statement)
-                case Code(instruction=Instruction() as instruction):
+                case SnippetCode(instruction=Instruction() as instruction):
                     self._instruction(instruction, statement)
                 case Locate():
                     self._locate(statement)
@@ -169,10 +168,10 @@ class _SnippetCheck:
         if self._located is not None:
             raise self._error(self._located.place, f"LOCATE [ {self._located.map} ] has no SAVE after it: add one")
 
-    def _error(self, place: Place, message: str) -> ProbeFileError:
+    def _error(self, place: FileLocation, message: str) -> ProbeFileError:
         return ProbeFileError(f"{place}: {message}")
 
-    def _label(self, label: Code) -> None:
+    def _label(self, label: SnippetCode) -> None:
         if self._located is not None:
             raise self._error(label.place, "a label may not stand between LOCATE and SAVE: move it before or after")
 
@@ -225,18 +224,18 @@ class _SnippetCheck:
         for value, field in zip(save.values, own_map.fields, strict=False):
             bits = TYPE_BITS.get(self._probe.registers.get(value, ""), 0)
             number = parse_integer(value)
-            if number is not None and not 0 <= number <= MOST_ADDED:
-                raise self._error(save.place, f"ADD of {value}: a number must be from 0 to {MOST_ADDED}")
+            if number is not None and not 0 <= number <= MAX_ADDED:
+                raise self._error(save.place, f"ADD of {value}: a number must be from 0 to {MAX_ADDED}")
             if number is None and (bits not in (32, 64) or self._probe.registers[value].startswith("f")):
                 raise self._error(save.place, f"ADD of {value}: add a .b32 or .b64 register of this probe, or a number")
             if bits > FIELD_BYTES[field.type] * 8:
                 raise self._error(save.place, f"ADD of {value}: it has 64 bits, so make the field {field.name} a u64")
 
-    def _saved_value(self, value: str, field: Field, place: Place) -> None:
+    def _saved_value(self, value: str, field: Field, place: FileLocation) -> None:
         register, _, component = value.partition(".")
         kind, number = self._probe.registers.get(value, ""), parse_integer(value)
         bits = FIELD_BYTES[field.type] * 8
-        if value in HELPERS:
+        if value in SNIPPET_HELPERS:
             self._helper(value, place)
         elif kind == "pred":
             raise self._error(place, f"{value} is a predicate: use 'selp.u32' to turn it into a number first")
@@ -249,21 +248,21 @@ class _SnippetCheck:
         elif not kind and number is None:
             raise self._error(place, f"{value} is not a register of this probe: declare it, or save a number or helper")
 
-    def _special_register(self, name: str, component: str, place: Place) -> None:
+    def _special_register(self, name: str, component: str, place: FileLocation) -> None:
         if name in _VECTOR_REGISTERS and component not in ("x", "y", "z", "w"):
             raise self._error(place, f"{name} is three numbers: write {name}.x, {name}.y or {name}.z")
         if name not in _VECTOR_REGISTERS and component:
             raise self._error(place, f"{name} is one number: write {name}, not {name}.{component}")
 
-    def _map(self, name: str, place: Place) -> Map:
+    def _map(self, name: str, place: FileLocation) -> Map:
         try:
             return self._probe.map_named(name)
         except KeyError:
             names = ", ".join(own_map.name for own_map in self._probe.maps) or "none"
             raise self._error(place, f"there is no map {name} (maps of this probe: {names})") from None
 
-    def _instruction(self, instruction: Instruction, code: Code) -> None:
-        if (reason := _REFUSED.get(instruction.opcode)) is not None:
+    def _instruction(self, instruction: Instruction, code: SnippetCode) -> None:
+        if (reason := _REFUSAL_REASONS.get(instruction.opcode)) is not None:
             raise self._error(code.place, f"{code.text!r} {reason}")
         if instruction.predicate is not None:
             self._read(instruction.predicate, code)
@@ -276,13 +275,13 @@ class _SnippetCheck:
         for operand in instruction.operands[1:]:
             self._read(operand, code)
 
-    def _branch(self, instruction: Instruction, code: Code) -> None:
+    def _branch(self, instruction: Instruction, code: SnippetCode) -> None:
         match instruction.operands:
             case (Symbol(name=name),) if name in self._snippet.labels:
                 return
         raise self._error(code.place, f"{code.text!r} branches out of the snippet: only its own labels can be reached")
 
-    def _written(self, operand: Operand, code: Code) -> None:
+    def _written(self, operand: Operand, code: SnippetCode) -> None:
         match operand:
             case Register(name=name) if name in self._probe.registers or name == "_":
                 return
@@ -304,7 +303,7 @@ class _SnippetCheck:
                     code.place, f"{code.text!r} must write a register of the probe first: declare one with '.reg'"
                 )
 
-    def _read(self, operand: Operand, code: Code) -> None:
+    def _read(self, operand: Operand, code: SnippetCode) -> None:
         match operand:
             case Register(name=name, selector=component) if name in SPECIAL_REGISTERS:
                 self._special_register(name, component, code.place)
@@ -313,7 +312,7 @@ class _SnippetCheck:
             case Pair(first, second):
                 self._read(first, code)
                 self._read(second, code)
-            case Vector(elements) | Group(elements):
+            case Vector(elements) | OperandList(elements):
                 for element in elements:
                     self._read(element, code)
             case Negated(operand=inner) | Sum(base=inner):
@@ -326,13 +325,13 @@ class _SnippetCheck:
                     f"{code.text!r} uses an address in memory: use a register or OUT, IN1, …",
                 )
 
-    def _name(self, name: str, code: Code) -> None:
-        if name in HELPERS:
+    def _name(self, name: str, code: SnippetCode) -> None:
+        if name in SNIPPET_HELPERS:
             self._helper(name, code.place)
         elif name not in self._probe.registers and name not in SPECIAL_REGISTERS and name != "_":
             raise self._error(code.place, f"{code.text!r} uses {name}, which this probe does not declare: add '.reg'")
 
-    def _helper(self, name: str, place: Place) -> None:
+    def _helper(self, name: str, place: FileLocation) -> None:
         if name in (BLOCK_HELPER, ISSUED_HELPER) and (
             self._at_kernel or self._at_instruction or self._at_loop or self._at_source
         ):

@@ -1,24 +1,88 @@
-"""The answer of an evaluation: named tables and arrays, words, and drawings."""
+"""Answer of an evaluation: tables, arrays, drawings and published values, and its text."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic
+import tomllib
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Generic
 
 import numpy as np
 
-from tui_probe.draw.formats import as_csv, as_record
-from tui_probe.draw.table import Row, in_data
+from tui_probe.draw.spans import hang_line, wrap
+from tui_probe.draw.table import Column, Row, as_csv, as_record, in_data, safe, table
 from tui_probe.draw.table import table as table_lines
+from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.draw.view import Document
+from tui_probe.probekit.page_kinds import LazyPage, PageSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from tui_probe.draw.table import Column
-    from tui_probe.draw.view import Drawing
-    from tui_probe.evals.published import Compared
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import Drawing, View
+
+_PUBLISHED_FILE: Final = Path(__file__).with_name("published.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedValue:
+    """One figure: ``what`` it is, on which ``hardware``, and where it stands."""
+
+    key: str
+    what: str
+    value: float
+    unit: str
+    hardware: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedValue:
+    """A published figure and ours, in the same unit; None is not measured."""
+
+    published: PublishedValue
+    ours: float | None
+
+    def record(self) -> dict[str, Any]:
+        """As data."""
+        return {**asdict(self.published), "ours": self.ours}
+
+
+@cache
+def published_values(evaluation: str) -> dict[str, PublishedValue]:
+    """The figures of an evaluation by key, in the order of ``published.toml``; none where nothing was published."""
+    with _PUBLISHED_FILE.open("rb") as file:
+        figures = tomllib.load(file).get(evaluation, [])
+    return {figure["key"]: PublishedValue(**figure) for figure in figures}
+
+
+def compare_published(evaluation: str, **ours: float | None) -> tuple[ComparedValue, ...]:
+    """All published figures of an evaluation beside ours, given by key. KeyError for a key that was not published."""
+    figures = published_values(evaluation)
+    unknown = ours.keys() - figures.keys()
+    if unknown:
+        raise KeyError(f"{evaluation}: published.toml has no {', '.join(sorted(unknown))}")
+    return tuple(ComparedValue(figure, ours.get(key)) for key, figure in figures.items())
+
+
+def _number(value: float | None, unit: str) -> str:
+    if value is None:
+        return NOT_MEASURED
+    shown = f"{value:,.0f}".replace(",", " ") if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{shown} {unit}".rstrip()
+
+
+COMPARED_COLUMNS: Final[tuple[Column[ComparedValue], ...]] = (
+    Column("what", None, "figure", lambda r: r.published.what, False, narrow=24),
+    Column("ours", None, "ours", lambda r: _number(r.ours, r.published.unit)),
+    Column("value", None, "published", lambda r: _number(r.published.value, r.published.unit)),
+    Column("hardware", None, "published for", lambda r: r.published.hardware, False, 1, 8),
+    Column("source", None, "source", lambda r: r.published.source, False, 2, 12),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +142,7 @@ class Answer:
     said: Sequence[str] = ()
     tables: Mapping[str, Table[Any]] = field(default_factory=dict)
     drawings: Mapping[str, Drawing] = field(default_factory=dict)
-    compared: Sequence[Compared] = ()
+    compared: Sequence[ComparedValue] = ()
     notes: Sequence[str] = ()
     """What is missing or doubtful."""
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
@@ -107,3 +171,88 @@ class Answer:
 
     def __repr__(self) -> str:
         return f"<Answer of {self.name}: tables {', '.join(self.tables)}; drawings {', '.join(self.drawings)}>"
+
+
+_DRAWING_ROWS: Final = 18
+_WIDEST_DRAWING: Final = 120
+_LABEL: Final = 10
+
+
+class AnswerDocument(Document):
+    """The whole answer. ``drawn`` says whether its drawings are among the lines."""
+
+    def __init__(self, answer: Answer, *, drawn: bool = True, ascii_only: bool = False) -> None:
+        self.answer, self.drawn, self.ascii_only = answer, drawn, ascii_only
+        self.title = f"{answer.name}: {answer.question}"
+
+    def lines(self, width: int) -> Sequence[Line]:
+        return [*self._head(width), *self._tables(width), *self._drawings(width), *self._below(width)]
+
+    def _head(self, width: int) -> Iterator[Line]:
+        for part in wrap(self.title, width):
+            yield ((part, "title"),)
+        for place, source in enumerate(self.answer.sources):
+            label = "traces" if not place else ""
+            for line, part in enumerate(wrap(safe(source), max(width - _LABEL, _LABEL))):
+                yield ((f"{label if not line else '':<{_LABEL}}{part}", "dim"),)
+        for said in ("", *self.answer.said):
+            yield from (((part, ""),) for part in hang_line(safe(said), width))
+
+    def _tables(self, width: int) -> Iterator[Line]:
+        for each in self.answer.tables.values():
+            if each.in_text:
+                yield ()
+                yield ((each.title, "head"),)
+                yield from (((line, "dim" if line.startswith("─") else ""),) for line in each.lines(width))
+        if self.answer.compared:
+            yield ()
+            of = f" (ours: {safe(self.answer.hardware)})" if self.answer.hardware else ""
+            yield ((f"beside published figures{of}", "head"),)
+            yield from (((line, ""),) for line in table(COMPARED_COLUMNS, self.answer.compared, width))
+
+    def _drawings(self, width: int) -> Iterator[Line]:
+        cells = min(width, _WIDEST_DRAWING)
+        for name, drawing in self.answer.drawings.items() if self.drawn else ():
+            yield ()
+            yield ((f"figure {name}", "head"),)
+            work = drawing.prepare(cells, _DRAWING_ROWS)
+            if work is not None:
+                work()
+            yield from without_blank_end(drawing.draw(cells, _DRAWING_ROWS, ascii_only=self.ascii_only))
+
+    def _below(self, width: int) -> Iterator[Line]:
+        if self.answer.notes:
+            yield ()
+        for note in self.answer.notes:
+            yield from (((part, "dim"),) for part in hang_line(f"note: {safe(note)}", width))
+        for paragraph in self.answer.reading:
+            yield ()
+            yield from (((part, ""),) for part in wrap(paragraph, width))
+
+    def record(self) -> Mapping[str, Any]:
+        return self.answer.to_dict()
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        """The main table."""
+        for each in list(self.answer.tables.values())[:1]:
+            yield each.keys()
+            yield from (list(record.values()) for record in each.records())
+
+
+def without_blank_end(lines: Sequence[Line]) -> list[Line]:
+    """Without empty lines at the end."""
+    end = len(lines)
+    while end and not any(text.strip() for text, _ in lines[end - 1]):
+        end -= 1
+    return list(lines[:end])
+
+
+def answer_pages(answer: Answer) -> PageSet:
+    """The answer and its drawings, a page each, for the screen."""
+
+    def page(name: str) -> LazyPage:
+        view: View = answer.drawings[name]
+        return LazyPage(name, f"Figure {name}", lambda: view, answer.reading)
+
+    first = LazyPage("answer", "Answer", lambda: AnswerDocument(answer, drawn=False), answer.reading)
+    return PageSet(f"{answer.name}: {answer.question}", [first, *map(page, answer.drawings)])

@@ -1,21 +1,28 @@
-"""What an evaluation is, and what it collects."""
+"""Evaluations: their declaration, their registry, and answering one from traces."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
+
+from tui_probe.draw.view import no_progress
+from tui_probe.errors import ChoiceError, TraceError, UsageError
+from tui_probe.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
+    from os import PathLike
 
     from tui_probe.draw.view import Progress
     from tui_probe.evals.answer import Answer
-    from tui_probe.evals.given import Given
+    from tui_probe.evals.inputs import EvaluationInput
 
-PYTHON: Final = "{python}"
+PYTHON_PLACEHOLDER: Final = "{python}"
 """In ``Collection.argv``: the interpreter that programs run with."""
-PROGRAMS: Final = "{programs}"
+PROGRAMS_PLACEHOLDER: Final = "{programs}"
 """In ``Collection.argv``: the folder of the programs."""
 
 
@@ -66,10 +73,82 @@ class Evaluation:
     question: str
     probes: tuple[str, ...]
     reading: tuple[str, ...]
-    open: Callable[[Sequence[Given], Progress], Answer]
+    open: Callable[[Sequence[EvaluationInput], Progress], Answer]
     collect: Callable[[Setting], list[Collection]]
 
     @property
     def command(self) -> str:
         """The command that collects it."""
         return f"tui-probe eval {self.name} --run"
+
+
+FOLDER: Final = Path(__file__).parent
+
+
+@cache
+def evaluation_names() -> tuple[str, ...]:
+    """The names of all, sorted; nothing is imported."""
+    return tuple(sorted(module.parent.name for module in FOLDER.glob("*/__init__.py")))
+
+
+def evaluation_named(name: str) -> Evaluation:
+    """The evaluation of a name. Raises UsageError with the names that there are."""
+    if name not in evaluation_names():
+        known = evaluation_names()
+        raise UsageError(
+            f"there is no evaluation {name!r}{did_you_mean(name, known) or '.'} There are {', '.join(known)}"
+        )
+    found: Evaluation = import_module(f"tui_probe.evals.{name}").EVALUATION
+    return found
+
+
+def evaluations() -> list[Evaluation]:
+    """All of them, by name."""
+    return [evaluation_named(name) for name in evaluation_names()]
+
+
+PROGRAMS_FOLDER: Final = FOLDER / "programs"
+
+
+def bundled_traces(evaluation: Evaluation) -> Path | None:
+    """The folder of the traces of an evaluation that come with the package; None if there are none."""
+    folder = FOLDER / "traces" / evaluation.name
+    return folder if folder.is_dir() else None
+
+
+def evaluate(
+    name: str, traces: str | PathLike[str] | Sequence[str | PathLike[str]] = (), progress: Progress = no_progress
+) -> Answer:
+    """Answer an evaluation from traces: directories, folders of them, ``TRACE:KERNEL@LAUNCH``, results, other files.
+
+    Without any the traces that come with the package are used. Raises UsageError for a name that there is not,
+    TraceError or ChoiceError where something is missing, with the command that collects it.
+    """
+    from os import PathLike
+
+    from tui_probe.evals.inputs import read_inputs  # brings NumPy
+
+    evaluation = evaluation_named(name)
+    words = [traces] if isinstance(traces, str | PathLike) else list(traces)
+    folder = None if words else bundled_traces(evaluation)
+    if folder is not None:
+        words = [folder]
+    if not words:
+        raise ChoiceError(f"no traces for {name} come with this package: name some, or collect: {evaluation.command}")
+    found, notes = read_inputs(words)
+    answer = evaluation.open(found, progress)
+    sources = [*(["traces that come with tui-probe"] if folder else []), *(each.words for each in found)]
+    return replace(
+        answer,
+        name=evaluation.name,
+        question=evaluation.question,
+        sources=sources,
+        notes=[*answer.notes, *notes],
+        reading=evaluation.reading,
+        hardware=answer.hardware or ", ".join(dict.fromkeys(each.hardware for each in found if each.hardware)),
+    )
+
+
+def nothing_measured_error(evaluation: str, reasons: Sequence[str]) -> TraceError:
+    """The error for what was given and holds nothing of the evaluation: why, and what to run."""
+    return TraceError(f"{'; '.join(reasons)}. To collect all of it: tui-probe eval {evaluation} --run")

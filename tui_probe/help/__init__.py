@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_probe.errors import HelpError
-from tui_probe.near import meant
+from tui_probe.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,7 +48,7 @@ def read_page(name: str, tables: Mapping[str, Callable[[], str]]) -> str:
     topic = name.lower().replace(".", "-").replace("_", "-")
     names = [known.name for known in topics()]
     if topic not in names:
-        raise HelpError(f"there is no help on {name!r}{meant(topic, names, 3) or _mentioned(topic)}")
+        raise HelpError(f"there is no help on {name!r}{did_you_mean(topic, names, 3) or _mentioned(topic)}")
     return "\n".join(_made(line, tables) for line in _lines(topic)) + "\n"
 
 

@@ -1,17 +1,42 @@
-"""A page of help as a document: a cursor goes through it line by line, and from part to part."""
+"""Parts of help: a page as a document with a cursor, and the entries of the glossary."""
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw.spans import Line, plain
 from tui_probe.draw.view import Document
+from tui_probe.errors import HelpError
+from tui_probe.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tui_probe.help import Topic
+
+_ENTRY = re.compile(r"^\*\*(?P<terms>[^*]+)\*\*: (?P<words>.+?)(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def glossary_entries(page: str) -> Mapping[str, str]:
+    """The paragraph of each term of the page, as Markdown; two words for one thing have the same."""
+    found = {}
+    for entry in _ENTRY.finditer(page):
+        for term in entry["terms"].split(", "):
+            found[term.lower()] = entry[0].strip()
+    return found
+
+
+def glossary_entry(page: str, term: str) -> str:
+    """The paragraph of a term, in any case, singular or plural. Raises HelpError."""
+    known = glossary_entries(page)
+    word = " ".join(term.lower().split())
+    for form in (word, word.removesuffix("s"), word.removesuffix("es")):
+        if form in known:
+            return known[form] + "\n"
+    raise HelpError(f"the glossary has no {term!r}{did_you_mean(word, known, 3)}")
+
 
 _GUTTER = 2
 
@@ -40,7 +65,7 @@ class HelpDocument(Document):
         del width
         return _GUTTER
 
-    def stops(self) -> str:
+    def anchor_noun(self) -> str:
         """Parts of the page, each under a heading."""
         return "part"
 

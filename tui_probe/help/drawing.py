@@ -1,4 +1,4 @@
-"""Pages as rich draws them: for a pager, and as lines of roles for the screens."""
+"""Pages of help drawn by rich: for a pager, and as lines of roles for the screens."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Code(CodeBlock):
         yield Padding(Text(str(self.text).rstrip(), style="markdown.code_block", overflow="fold"), (0, 0, 0, _INDENT))
 
 
-class Page(Markdown):
+class HelpPage(Markdown):
     """A page of help for any rich console."""
 
     elements: ClassVar[dict[str, type[Any]]] = {
@@ -70,7 +70,7 @@ def page_lines(text: str, cells: int) -> list[Line]:
     console = Console(
         file=StringIO(), width=min(cells, WIDEST), theme=theme, color_system="truecolor", legacy_windows=False
     )
-    rows = console.render_lines(Page(text, hyperlinks=False), pad=False)
+    rows = console.render_lines(HelpPage(text, hyperlinks=False), pad=False)
     lines = [_stripped([(segment.text, _role(segment.style)) for segment in row]) for row in rows]
     return [line for place, line in enumerate(lines) if line or (place and lines[place - 1])]
 

@@ -1,4 +1,4 @@
-"""The control page of a run: one page of memory that the launcher, the hook in every process and ``ctl`` share.
+"""Control page of a run: memory shared by the launcher, the hook in every process and ``ctl``.
 
 A file of a disk could be cut short, which ends each process that has it mapped. So it is memory that the launcher holds
 open, sealed in its size, and that others open through ``/proc``.
@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from tui_probe.errors import ControlError
-from tui_probe.input_limits import RUN_JSON
-from tui_probe.json_data import parse_json
+from tui_probe.input_limits import RUN_JSON, parse_json
 from tui_probe.trace.plain_file import read_within
 
 from .spool import NAME, living_runs
@@ -285,3 +284,21 @@ def page_of_trace(trace: Path) -> Path | None:
         return None
     page = trace.parent / f"{NAME}{launcher}" / FILE
     return page if page.exists() else None
+
+
+class RecordingWindow:
+    """Turns the switch of a run on and off, each once: what a person does with it in between stays."""
+
+    def __init__(self, control: ControlPage, after: float, duration: float | None) -> None:
+        self._control = control
+        self._on_at: float | None = after if after > 0 else None
+        self._off_at = None if duration is None else max(after, 0.0) + duration
+
+    def tick(self, elapsed: float) -> None:
+        """To be called now and then; ``elapsed`` is seconds since the target's start."""
+        if self._on_at is not None and elapsed >= self._on_at:
+            self._on_at = None
+            self._control.switch(True)
+        if self._off_at is not None and elapsed >= self._off_at:
+            self._off_at = None
+            self._control.switch(False)

@@ -1,4 +1,4 @@
-"""Which CUDA driver a run uses: the one asked for, the machine's own, or the simulated one."""
+"""CUDA driver of a run, and the package's own shared libraries."""
 
 from __future__ import annotations
 
@@ -7,14 +7,41 @@ import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+import tui_probe
 from tui_probe.errors import LaunchError, NoDriverError
-
-from .natives import LIBRARY, native_library
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+LIBRARY = "libcuda.so.1"
+
+
+def native_library(kind: Literal["hook", "sim"]) -> Path:
+    """The absolute path of the hook driver or of the simulated driver.
+
+    ``TUI_PROBE_NATIVE`` names another directory with ``hook/`` and ``sim/`` (a source checkout's build).
+    Raises LaunchError where the library is missing.
+    """
+    chosen = os.environ.get("TUI_PROBE_NATIVE")
+    # An editable install has two entries in __path__: the sources, and the folder with what was compiled.
+    folders = [Path(chosen)] if chosen else [Path(entry) / "_native" for entry in tui_probe.__path__]
+    places = [(folder / kind / LIBRARY).absolute() for folder in folders]
+    for place in places:
+        if place.is_file():
+            return place
+    what = "hook driver" if kind == "hook" else "simulated driver"
+    advice = "build it there (cmake -S hook)" if chosen else "reinstall: pip install ."
+    raise LaunchError(f"the {what} is missing: no {' nor '.join(map(str, places))}; {advice}")
+
+
+def package_path() -> str:
+    """What a fresh Python needs in PYTHONPATH to import this package, entries joined by ":"."""
+    entries = [Path(entry).absolute() for entry in tui_probe.__path__]
+    # An editable install's loader also lists the folder that holds the checkout's package, which is none itself.
+    return os.pathsep.join(dict.fromkeys(str(entry.parent) for entry in entries if entry.name == tui_probe.__name__))
+
 
 ELF_MACHINE = {"x86_64": 62, "aarch64": 183}
 USUAL_FOLDERS = (

@@ -12,11 +12,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_probe.engine.listening import listen_at
-from tui_probe.engine.reception import Reception
+from tui_probe.engine.reception import Reception, listen_at
 
-from .forked import Forked
-from .leftovers import mark, sweep
+from .helper_process import ForkedProcess
+from .spool import mark_owner, remove_abandoned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,9 +38,9 @@ class Engine:
     """The engine's process and its socket, in a private directory with a short path."""
 
     def __init__(self, probes: Sequence[ChosenProbe], options: RunOptions, load_ptx: bool, log: Path) -> None:
-        sweep(Path(short_folder()), PREFIX)
+        remove_abandoned(Path(short_folder()), PREFIX)
         self._folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=short_folder()))
-        mark(self._folder)
+        mark_owner(self._folder)
         self.socket = self._folder / "engine"
         self._log = log
         self._probes, self._options, self._load_ptx = probes, options, load_ptx
@@ -54,7 +53,7 @@ class Engine:
             self._process = self._start()
             undo.pop_all()
 
-    def _start(self) -> Forked:
+    def _start(self) -> ForkedProcess:
         """Start it. The listener stays with the launcher: what hooks ask between two engines waits for the second."""
 
         def work() -> int:
@@ -66,7 +65,7 @@ class Engine:
 
         self._starts += 1
         with self._log.open("ab") as output:
-            return Forked(work, NAME, output.fileno(), {self._listener.fileno()})
+            return ForkedProcess(work, NAME, output.fileno(), {self._listener.fileno()})
 
     def revive(self) -> str | None:
         """Start it again if it has ended, and return what to tell of that; None if it runs, or has ended too often.

@@ -7,11 +7,9 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Final, cast
 
-from tui_probe.engine.assemble import Assembler
-from tui_probe.engine.cache import Cache
-from tui_probe.engine.cache_folder import EMPTY_KERNELS, default_folder
-from tui_probe.engine.empty_kernel import keep_empty_kernels
-from tui_probe.engine.options import Options
+from tui_probe.engine.assembler import Assembler, keep_empty_kernels
+from tui_probe.engine.cache import EMPTY_KERNEL_DIRECTORY, Cache, default_cache_directory
+from tui_probe.engine.kernel_cache import PrepareOptions
 from tui_probe.engine.server import EngineServer
 from tui_probe.errors import ProbeError
 
@@ -19,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from tui_probe.engine.model import Probe
-    from tui_probe.engine.options import MachineCode
+    from tui_probe.engine.kernel_cache import MachineCode
     from tui_probe.engine.reception import Reception
     from tui_probe.probe_files.choices import ChosenProbe
+    from tui_probe.probe_model.probe import Probe
 
     from .options import RunOptions
 
@@ -36,7 +34,7 @@ def serve(
     path: Path, reception: Reception, probes: Sequence[ChosenProbe], options: RunOptions, *, load_ptx: bool
 ) -> int:
     """Answer at ``reception``, which is at ``path``, until SIGTERM or SIGINT. Returns the exit status."""
-    folder = default_folder() if options.cache else None
+    folder = default_cache_directory() if options.cache else None
     signals = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
@@ -50,7 +48,7 @@ def serve(
     except ProbeError as error:
         sys.stderr.write(f"{error}\n")
         return UNUSABLE
-    if empty_kernels := default_folder(EMPTY_KERNELS):
+    if empty_kernels := default_cache_directory(EMPTY_KERNEL_DIRECTORY):
         keep_empty_kernels(assembler, empty_kernels)
     signal.sigwait(signals)
     server.stop()
@@ -65,12 +63,14 @@ def _launch_seconds() -> float:
         return _LAUNCH_SECONDS
 
 
-def prepared(probes: Sequence[ChosenProbe], options: RunOptions, *, load_ptx: bool) -> list[tuple[Probe, Options]]:
+def prepared(
+    probes: Sequence[ChosenProbe], options: RunOptions, *, load_ptx: bool
+) -> list[tuple[Probe, PrepareOptions]]:
     """The probes and what is to be made of each. The first copies source files for all."""
     return [
         (
             each.probe,
-            Options(
+            PrepareOptions(
                 "ptx" if load_ptx else "bin",
                 options.kernels or "",
                 options.excluded or "",

@@ -1,30 +1,124 @@
-"""The environment of a target: the hook in front of the driver, and frameworks told to keep their PTX."""
+"""Environment of a program under the hook: loader, Python and framework variables, options of the hook."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.cache_folder import EMPTY_KERNELS, default_folder
+from tui_probe.engine.cache import EMPTY_KERNEL_DIRECTORY, default_cache_directory
+from tui_probe.errors import LaunchError
 
 from .control import NO_LIMIT
-from .graft_faults import graft_faults_file
-from .loading import loading
-from .natives import package_path
+from .driver import package_path
 from .options import ALL, AUTO, MAX_LOG_BYTES, MAX_RESULT_FILES, MAX_TRACE_BYTES, MAX_WRITE_RATE
-from .python_path import VARIABLE, python_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
-    from tui_probe.engine.model import Weight
     from tui_probe.probe_files.choices import ChosenProbe
+    from tui_probe.probe_model.probe import Weight
 
     from .driver import Driver
     from .options import RunOptions
+
+LOADING_VARIABLE: Final = "TUI_PROBE_LOADING"
+AUDIT: Final = "audit"
+PRELOAD: Final = "preload"
+AUDIT_LIBRARY: Final = "libtui-probe-audit.so"
+"""In the hook's directory; ``tensortrace`` and the simulated driver's server know this name."""
+
+
+def loader_variables(base: Mapping[str, str], hook: Path) -> dict[str, str]:
+    """The loader's variables: those of ``base``, and the hook's.
+
+    An audit library gives the hook to whoever asks for the driver. Loaders without usable audit libraries preload the
+    hook; the audit library drops that entry. ``TUI_PROBE_LOADING`` restricts this to one way.
+    Raises LaunchError where the loader cannot take the hook's path, or where there is no such way.
+    """
+    if set(str(hook)) & set(": "):
+        reason = "LD_PRELOAD takes no path with a space or a colon; install tui-probe elsewhere"
+        raise LaunchError(f"{hook}: {reason}")
+    way = base.get(LOADING_VARIABLE, "")
+    if way not in ("", AUDIT, PRELOAD):
+        raise LaunchError(
+            f"{LOADING_VARIABLE}={way}: not a way of loading; set it to {AUDIT} or {PRELOAD}, or unset it"
+        )
+    variables = {"LD_LIBRARY_PATH": _with_entry(base.get("LD_LIBRARY_PATH"), str(hook.parent), ":", first=True)}
+    if way != AUDIT:
+        variables["LD_PRELOAD"] = _with_entry(base.get("LD_PRELOAD"), preload_entry(hook), ": ")
+    if way != PRELOAD:
+        variables["LD_AUDIT"] = _with_entry(base.get("LD_AUDIT"), str(hook.parent / AUDIT_LIBRARY), ":")
+    return variables | {"TUI_PROBE_HOOK": str(hook)}
+
+
+def preload_entry(hook: Path) -> str:
+    """The hook's entry in ``LD_PRELOAD``, a path that nobody opens.
+
+    Where the audit library drops the entry, glibc gives this name to the library that it gets instead. The name of the
+    hook stays free for who opens the hook itself, as NVTX does.
+    """
+    return f"/.{hook}"
+
+
+def _with_entry(entries: str | None, ours: str, separators: str, *, first: bool = False) -> str:
+    """The user's entries, as they are, and ours once, after them unless it has to be found ``first``."""
+    given = entries or ""
+    for separator in separators:
+        given = given.replace(f"{ours}{separator}", "")  # of a run around this one
+    given = given.removesuffix(ours).rstrip(separators)
+    if not given:
+        return ours
+    return f"{ours}:{given}" if first else f"{given}:{ours}"
+
+
+VARIABLE: Final = "PYTHONPATH"
+_TENSORTRACE: Final = Path(__file__).resolve().parents[1] / "tensortrace"
+START: Final = str(_TENSORTRACE / "start")
+"""Has a ``sitecustomize`` for what begins with the program, which then runs the program's own."""
+MODULES: Final = str(_TENSORTRACE / "shim")
+"""Has a module ``neutrino``, which gives way to one that is installed."""
+
+
+def python_path(base: Mapping[str, str]) -> str | None:
+    """``PYTHONPATH`` for the target: what it was, and ours around it. None where a colon in our path forbids that.
+
+    Modules stand last, so that whatever the user put there wins; the ``sitecustomize`` must be found first.
+    """
+    if os.pathsep in str(_TENSORTRACE):
+        return None
+    given = base.get(VARIABLE)
+    own = [entry for entry in given.split(os.pathsep) if entry not in (START, MODULES)] if given else []
+    return os.pathsep.join([START, *own, MODULES])
+
+
+# Kernels whose machine code had a probe in it when a GPU context failed: the hook leaves them alone from then on.
+#
+# Their names are in a file beside what the trial of grafts found; see ``hook/src/prepare/graft_faults.h``.
+
+
+def graft_faults_file() -> Path | None:
+    """The file that the hook reads and appends to, its folder made; None where there is no home."""
+    folder = default_cache_directory("grafts")
+    if folder is None:
+        return None
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder / "faulted"
+
+
+def faulted_kernels(path: Path) -> list[str]:
+    """The names in the file, each once, in order; none if it is not there. Lines are ``ERROR SECONDS NAME``: the
+    driver's number of the error, and when it was, since 1970."""
+    try:
+        lines = path.read_text(errors="replace").splitlines()
+    except OSError:
+        return []
+    return list(dict.fromkeys(parts[2] for line in lines if len(parts := line.split(" ", 2)) == 3 and parts[2]))
+
 
 NVTX_INJECTION = "NVTX_INJECTION64_PATH"
 PYCUDA_FLAGS = "PYCUDA_DEFAULT_NVCC_FLAGS"
@@ -41,7 +135,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Places:
+class HookPaths:
     """The paths that the hook is told of, all absolute."""
 
     hook: Path
@@ -65,7 +159,7 @@ def target_environment(
     base: Mapping[str, str],
     options: RunOptions,
     driver: Driver,
-    places: Places,
+    places: HookPaths,
     stamp: str,
     probes: Sequence[ChosenProbe] = (),
 ) -> dict[str, str]:
@@ -74,7 +168,7 @@ def target_environment(
     Raises LaunchError where the loader could not take the hook's path.
     """
     environment = dict(base)
-    environment |= loading(base, places.hook)
+    environment |= loader_variables(base, places.hook)
     environment |= {
         "TUI_PROBE_DRIVER": str(driver.path),
         "TUI_PROBE_TRACE_ROOT": str(places.trace_root),
@@ -87,7 +181,9 @@ def target_environment(
         "TUI_PROBE_BESIDE": str(places.beside),
         "TUI_PROBE_NOTES": str(places.notes),
     }
-    for name, value in (choices(options) | probe_choices(probes, places.probes) | control_choice(places)).items():
+    for name, value in (
+        option_variables(options) | probe_choices(probes, places.probes) | control_choice(places)
+    ).items():
         environment.pop(name, None)  # of a run around this one
         if value:
             environment[name] = value
@@ -101,7 +197,7 @@ def target_environment(
 def driver_choices(driver: Driver, options: RunOptions) -> dict[str, str]:
     """What the simulated GPU needs, or what there is for a real one alone."""
     if not driver.simulated:
-        empty_kernels = default_folder(EMPTY_KERNELS)
+        empty_kernels = default_cache_directory(EMPTY_KERNEL_DIRECTORY)
         return {"TUI_PROBE_EMPTY_KERNELS": str(empty_kernels)} if empty_kernels else {}
     chosen = {
         "TUI_PROBE_SIM_PYTHON": sys.executable,
@@ -112,7 +208,7 @@ def driver_choices(driver: Driver, options: RunOptions) -> dict[str, str]:
     return chosen | ({"TUI_PROBE_SIM_ARCH": architecture} if architecture else {})
 
 
-def choices(options: RunOptions) -> dict[str, str]:
+def option_variables(options: RunOptions) -> dict[str, str]:
     """The hook's variables that follow from options; "" where the hook's default holds."""
     return {
         "TUI_PROBE_KERNELS": options.kernels or "",
@@ -153,7 +249,7 @@ def weight_of(probes: Sequence[ChosenProbe]) -> Weight:
     return "heavy" if probes and all(each.probe.weight == "heavy" for each in probes) else "light"
 
 
-def control_choice(places: Places) -> dict[str, str]:
+def control_choice(places: HookPaths) -> dict[str, str]:
     """The hook's variable for the control page of the run."""
     return {"TUI_PROBE_CONTROL": str(places.control or "")}
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from tui_probe.errors import LaunchError
 
 from . import signals
-from .target import Group, Standard, check_command, start_target
-from .witness import Witness
+from .helper_process import Witness
+from .target import SignalScope, StandardStreams, check_command, start_target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,5 +70,7 @@ def run_ncu(ncu: str, log: Path, metrics: Sequence[str], command: Sequence[str],
     check_command(command, os.environ.get("PATH"))
     with signals.held_back() as mask, closing(Witness()) as witness:
         words = ncu_command(ncu, log, metrics, command, capture_range=capture_range)
-        target = start_target(words, os.environ, Standard(None, None, None), Group.SHARED, mask, lambda _: None)
+        target = start_target(
+            words, os.environ, StandardStreams(None, None, None), SignalScope.SHARED, mask, lambda _: None
+        )
         return signals.wait(target, lambda: None, has_it=witness.saw)

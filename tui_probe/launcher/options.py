@@ -1,14 +1,18 @@
-"""What a run was asked to do."""
+"""Options of a run, and the refusal of a command that is tui-probe itself."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.probe_files.folders import DEFAULT
+from tui_probe.probe_files.folders import DEFAULT_PROBE
 
 from .control import NO_LIMIT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MAX_TRACE_BYTES = 1 << 30
 """How many bytes a run leaves on disk if nobody says otherwise."""
@@ -32,7 +36,7 @@ class RunOptions:
     """The options of ``tui-probe run``, checked. Sizes are bytes; None means the hook's own default."""
 
     command: tuple[str, ...]
-    probes: tuple[str, ...] = (DEFAULT,)
+    probes: tuple[str, ...] = (DEFAULT_PROBE,)
     """As a person names them: ``NAME``, ``NAME:SAMPLE``, the name of a set."""
     trace_root: Path = Path("trace")
     kernels: str | None = None
@@ -117,10 +121,10 @@ class RunOptions:
             "detail": self.detail,
             "machine_code": self.machine_code,
             "times": self.times,
-            "max_trace_bytes": told(self.max_trace_bytes),
-            "max_result_files": told(self.max_result_files),
-            "max_log_bytes": told(self.max_log_bytes),
-            "max_write_rate": told(self.max_write_rate),
+            "max_trace_bytes": limit_in_json(self.max_trace_bytes),
+            "max_result_files": limit_in_json(self.max_result_files),
+            "max_log_bytes": limit_in_json(self.max_log_bytes),
+            "max_write_rate": limit_in_json(self.max_write_rate),
             "min_free_disk": self.min_free_disk,
             "max_probe_memory": self.max_probe_memory,
             "max_host_memory": self.max_host_memory,
@@ -132,6 +136,26 @@ class RunOptions:
         }
 
 
-def told(limit: int) -> int | None:
+def limit_in_json(limit: int) -> int | None:
     """A limit in JSON; None where there is none."""
     return None if limit == NO_LIMIT else limit
+
+
+NAME: Final = "tui-probe"
+_PYTHON: Final = re.compile(r"python[\d.]*")
+
+
+def why_not_itself(command: Sequence[str]) -> str:
+    """What to do instead of running ``command``, where that is tui-probe; "" where it is another program."""
+    name = PurePath(command[0]).name if command else ""
+    if name == NAME:
+        words = command[1:]
+    elif _PYTHON.fullmatch(name) and tuple(command[1:3]) == ("-m", "tui_probe"):
+        words = command[3:]
+    else:
+        return ""
+    if "run" in words[:1]:
+        return f"{NAME} does not probe itself: name the program alone, without “{NAME} run”"
+    if "demo" in words[:1]:
+        return f"{NAME} does not probe itself: the demo is a command of its own, in a shell, or in the palette at home"
+    return f"{NAME} does not probe itself: name the program that is to be probed"

@@ -12,29 +12,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import tui_probe
-from tui_probe.engine.cache_folder import default_folder
-from tui_probe.engine.read_script import BEGIN, read_script, with_markers
-from tui_probe.engine.toolchain import find_tools
-from tui_probe.trace.own_commands import remember_command
-from tui_probe.trace.secrets import masked
-from tui_probe.trace.trace_folder import TraceFolder
+from tui_probe.engine.cache import default_cache_directory
+from tui_probe.probe_model.read_script import BEGIN_MARKER, read_script, with_markers
+from tui_probe.toolchain import find_tools
+from tui_probe.trace.plain_file import TraceFolder
+from tui_probe.trace.run_info import mask_words
+from tui_probe.trace.user_state import remember_command
 
-from .control import FILE, ControlPage
-from .driver import find_driver
+from .control import FILE, ControlPage, RecordingWindow
+from .driver import find_driver, native_library
 from .engine import ANSWER_LIMIT, HURRIED, STOP_LIMIT, Engine
-from .environment import Places, framework_settings, python_settings, target_environment
-from .leftovers import mark_first_trace
-from .natives import native_library
-from .notes import RunNotes
-from .outcome import Outcome
-from .record import write_record
+from .environment import HookPaths, framework_settings, python_settings, target_environment
+from .run_record import Outcome, write_record
 from .scarcity import give_back, take_room
-from .spool import Spool
-from .target import Group, Standard, Target, check_command, start_target
+from .spool import Spool, mark_first_trace
+from .target import SignalScope, StandardStreams, TargetProcess, check_command, start_target
+from .trace_watch import RunNotes, TraceWatch, disk_bytes, launcher_files, stamp_of
 from .unseen import still_running, unreachable, unseen_drivers, untraced
-from .usage import blocks_of, launcher_files
-from .watch import TraceWatch, stamp_of
-from .window import Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -70,7 +64,7 @@ class Session:
         self.probes = probes
         self.driver = find_driver(options.driver, options.simulated, os.environ)
         self.started = time.time()
-        self.target: Target | None = None
+        self.target: TargetProcess | None = None
         self.first_trace: Path | None = None
         self.cache_counts: dict[str, int] | None = None
         """``hits`` and ``misses`` of the cache of prepared kernels, after the run; None without a cache."""
@@ -100,12 +94,12 @@ class Session:
             on=options.after <= 0,
             probes=[each.name for each in probes],
         )
-        self._window = Window(self.control, options.after, options.duration)
+        self._window = RecordingWindow(self.control, options.after, options.duration)
         self._begun = time.monotonic()
         self._taken: dict[Path, int] = {}
         self._appended = 0
         """Bytes by which logs of kernels grew."""
-        self._cupy_cache = (default_folder("cupy") if options.cache else None) or self.spool.folder / "cupy"
+        self._cupy_cache = (default_cache_directory("cupy") if options.cache else None) or self.spool.folder / "cupy"
         try:
             self._notes = RunNotes(self.spool.notes)
             self._watch = TraceWatch(self._root, self._notes)
@@ -118,7 +112,7 @@ class Session:
     @property
     def _shown_command(self) -> list[str]:
         """The command as run.json has it."""
-        return list(self.options.command) if self.options.keep_secrets else masked(self.options.command)
+        return list(self.options.command) if self.options.keep_secrets else mask_words(self.options.command)
 
     def __enter__(self) -> Self:
         return self
@@ -148,21 +142,21 @@ class Session:
         for each in self.probes:
             text = each.path.read_text(encoding="utf-8")
             if each.path.suffix == ".py":
-                from tui_probe.dsl.toml_text import to_toml  # most probes are not in this language
+                from tui_probe.probe_files.new_probe import to_toml  # most probes are not in this language
 
                 text = to_toml(text, str(each.path))
             with contextlib.suppress(OSError):  # a full disk; the trace has no room for it either
                 (folder / f"{each.name}.toml").write_text(text, encoding="utf-8")
         return folder
 
-    def start(self, streams: Standard, group: Group, unblocked: Collection[int]) -> Target:
+    def start(self, streams: StandardStreams, group: SignalScope, unblocked: Collection[int]) -> TargetProcess:
         """Start the target. ``unblocked`` is its signal mask."""
         stamp = stamp_of(self.started)
         folder = self._probes_for_traces()
         own = self.probes[0].path  # which is still there for processes that start after the run's end
         first = own if own.suffix == ".toml" else folder / f"{self.probes[0].name}.toml"
         ending = self.spool.ending
-        places = Places(
+        places = HookPaths(
             hook=self._hook,
             trace_root=self._root,
             socket=self._engine.socket,
@@ -233,7 +227,7 @@ class Session:
 
     def _count_output(self) -> None:
         """Tell the run's budget what the copies of the target's output take, beside what else we wrote."""
-        output = blocks_of((self.spool.stdout, self.spool.stderr))
+        output = disk_bytes((self.spool.stdout, self.spool.stderr))
         self.control["launcher_bytes"] = output + sum(self._taken.values()) + self._appended
 
     def finish(self, returncode: int, *, output_kept: bool = True, cut: bool = False) -> None:
@@ -272,7 +266,7 @@ class Session:
                     folder.put("read.py", self._reader.encode())
             if returncode is not None:
                 self._append_readers(trace)
-            self._taken[trace] = blocks_of(launcher_files(trace))
+            self._taken[trace] = disk_bytes(launcher_files(trace))
             self._count_output()
             write_record(trace, self.record(returncode))
         except OSError as error:
@@ -291,14 +285,14 @@ class Session:
         text = with_markers(self._reader)
         for info in sorted(trace.glob("kernel/*/kernel.info")):
             log = info.with_name("process.log")
-            before = blocks_of([log])
+            before = disk_bytes([log])
             with contextlib.suppress(OSError), TraceFolder(trace, "kernel", info.parent.name) as folder:
-                if BEGIN.encode() in folder.read(log.name):
+                if BEGIN_MARKER.encode() in folder.read(log.name):
                     continue
                 if not self.control.budget("trace_bytes").has_room_for(len(text)):
                     return
                 folder.append(log.name, text.encode())
-            self._appended += blocks_of([log]) - before
+            self._appended += disk_bytes([log]) - before
             self._count_output()
 
     def engine_failure(self) -> str | None:

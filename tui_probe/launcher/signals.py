@@ -12,7 +12,7 @@ from .target import ENDING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .target import Target
+    from .target import TargetProcess
 
 FORWARDED = frozenset(
     {
@@ -75,7 +75,7 @@ def held_back() -> Iterator[set[int]]:
 
 
 def wait(
-    target: Target,
+    target: TargetProcess,
     tick: Callable[[], object],
     resized: Callable[[], None] = lambda: None,
     has_it: Callable[[int], bool] = lambda _: False,
@@ -98,7 +98,7 @@ def wait(
     return returncode
 
 
-def forward(target: Target, number: int, has_it: Callable[[int], bool]) -> None:
+def forward(target: TargetProcess, number: int, has_it: Callable[[int], bool]) -> None:
     """Give the target a signal exactly once; that its window has another size, once more, now that it has."""
     if has_it(number) and number != signal.SIGWINCH:
         target.expect_end(number)

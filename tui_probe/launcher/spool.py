@@ -1,4 +1,4 @@
-"""Where a run's files are until trace directories appear that they belong to."""
+"""Spool folder of a run, allowed trace roots, and cleanup after killed launchers."""
 
 from __future__ import annotations
 
@@ -6,14 +6,107 @@ import contextlib
 import errno
 import os
 import shutil
+import socket
+import stat
 import tempfile
 from pathlib import Path
+from typing import Final
 
 from tui_probe.errors import LaunchError
-from tui_probe.trace.trace_folder import TraceFolder
+from tui_probe.trace.plain_file import TraceFolder
 
-from .leftovers import mark, start_of, sweep
-from .trace_root import look_at_root
+_ELSEWHERE = "name a folder of your own with --tracedir"
+
+
+def check_trace_root(root: Path) -> None:
+    """LaunchError if another user than root owns the folder, or all may take our files out of it.
+
+    One that does not exist will be ours. In a folder such as ``/tmp``, open to all but with the sticky bit, nobody
+    takes away what others have made.
+    """
+    try:
+        found = root.stat()
+    except OSError:
+        return
+    if problem := root_problem(found, os.geteuid()):
+        raise LaunchError(f"{root}: {problem}: {_ELSEWHERE}")
+
+
+def root_problem(found: os.stat_result, user: int) -> str | None:
+    """Why ``user`` should make no traces in a folder; None if nothing speaks against it."""
+    if found.st_uid not in (user, 0):
+        return f"user {found.st_uid} owns the folder, and could put links in the place of your files"
+    if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+        return "all users may write to the folder, and could put links in the place of your files"
+    return None
+
+
+_OWNER: Final = "owner"
+_FIRST: Final = "first"
+_START_FIELD: Final = 19
+"""Among those behind the name in ``/proc/PID/stat``: see proc(5)."""
+_BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
+
+
+def start_of(pid: int) -> str | None:
+    """When a process started, in ticks since the machine did; None if there is no such process."""
+    try:
+        fields = Path("/proc", str(pid), "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return fields[_START_FIELD]
+
+
+def mark_owner(folder: Path) -> None:
+    """Say in a folder which process it belongs to."""
+    pid = os.getpid()
+    with contextlib.suppress(OSError):  # a full disk: then nobody removes it
+        (folder / _OWNER).write_text(f"{pid} {start_of(pid)} {' '.join(_pid_namespace())}")
+
+
+def mark_first_trace(folder: Path, name: str) -> None:
+    """Say which trace was made for the target, so that it is removed with the folder if it stays empty."""
+    with contextlib.suppress(OSError):
+        (folder / _FIRST).write_text(name)
+
+
+def remove_abandoned(parent: Path, prefix: str) -> None:
+    """Remove the folders in ``parent`` whose names begin so and whose processes have ended."""
+    with contextlib.suppress(OSError):  # what is taken away meanwhile
+        for folder in [path for path in parent.iterdir() if path.name.startswith(prefix)]:
+            if _is_abandoned(folder):
+                _remove_first_trace(folder)
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_abandoned(folder: Path) -> bool:
+    """Whether a folder is ours and its process has ended, as far as this system can know."""
+    try:
+        if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
+            return False
+        pid, start, host, boot, namespace = (folder / _OWNER).read_text().split(" ")
+    except (OSError, ValueError):
+        return False
+    own_host, own_boot, own_namespace = _pid_namespace()
+    if host != own_host:
+        return False  # a disk of several machines
+    return boot != own_boot or (namespace == own_namespace and start_of(int(pid)) != start)
+
+
+def _pid_namespace() -> tuple[str, str, str]:
+    """The machine, its start, and the name space of process ids, in which a number means a process."""
+    try:
+        return socket.gethostname(), _BOOT.read_text().strip(), os.readlink("/proc/self/ns/pid")  # noqa: PTH115
+    except OSError:
+        return socket.gethostname(), "unknown", "unknown"
+
+
+def _remove_first_trace(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # there is none, or it holds something
+        name = (folder / _FIRST).read_text()
+        if "/" not in name:
+            (folder.parent / name).rmdir()
+
 
 NAME = ".run-"
 _START = "start"
@@ -60,8 +153,8 @@ class Spool:
         try:
             self._root_is_new = not trace_root.exists()
             trace_root.mkdir(parents=True, exist_ok=True)
-            look_at_root(trace_root)
-            sweep(trace_root, NAME)
+            check_trace_root(trace_root)
+            remove_abandoned(trace_root, NAME)
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder.mkdir(mode=0o700)
             (self.folder / _START).write_text(start_of(os.getpid()) or "")
@@ -72,7 +165,7 @@ class Spool:
                 raise LaunchError(self.problem) from error
             self.folder = Path(tempfile.mkdtemp(prefix="tui-probe-"))
             start_notes(self.folder / _NOTES)
-        mark(self.folder)
+        mark_owner(self.folder)
         self.stdout = self.folder / "stdout.log"
         self.stderr = self.folder / "stderr.log"
         self.engine_log = self.folder / "engine.log"

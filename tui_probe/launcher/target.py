@@ -1,4 +1,4 @@
-"""The target's process: started with a known trace directory, signalled, and its end told as a shell tells it."""
+"""Process of the program: started with a known trace directory and the user's umask, signalled, its exit status."""
 
 from __future__ import annotations
 
@@ -12,13 +12,29 @@ import subprocess
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import TargetError
-from tui_probe.launcher.own_umask import umask_of_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
+
+_OWNER_BITS: Final = 0o700
+_umask_of_user: list[int] = []
+
+
+def keep_owner_access() -> None:
+    """Take the owner's bits out of the umask of this process, once."""
+    if not _umask_of_user:
+        before = os.umask(0o077)
+        os.umask(before & ~_OWNER_BITS)
+        _umask_of_user.append(before)
+
+
+def umask_of_program() -> int | None:
+    """The umask that programs get: the user's. None where ours was not changed."""
+    return _umask_of_user[0] if _umask_of_user else None
+
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 PR_SET_PDEATHSIG = 1
@@ -30,7 +46,7 @@ ENDING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 """What asks a program to end; it may handle them itself, and save its work first."""
 
 
-class Group(Enum):
+class SignalScope(Enum):
     """The process group of a target."""
 
     SHARED = "ours: what is sent to the group reaches it as it would without us"
@@ -38,7 +54,7 @@ class Group(Enum):
 
 
 @dataclass(frozen=True)
-class Standard:
+class StandardStreams:
     """The file descriptors of a target's standard streams; None: it has ours."""
 
     stdin: int | None
@@ -46,10 +62,10 @@ class Standard:
     stderr: int | None
 
 
-class Target:
+class TargetProcess:
     """A running target. ``group`` decides who receives a signal, ``ending`` is the file that tells hooks of an end."""
 
-    def __init__(self, process: subprocess.Popen[bytes], group: Group, ending: Path | None = None) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], group: SignalScope, ending: Path | None = None) -> None:
         self.process = process
         self.group = group
         self.asked_to_end = False
@@ -69,10 +85,10 @@ class Target:
 
         A hang-up does not concern a target without our terminal: it keeps running.
         """
-        if self.group is Group.SESSION and number == signal.SIGHUP:
+        if self.group is SignalScope.SESSION and number == signal.SIGHUP:
             return
         self.expect_end(number)
-        if self.group is Group.SESSION and number in JOB_SIGNALS:
+        if self.group is SignalScope.SESSION and number in JOB_SIGNALS:
             self.send_to_group(number)
         else:
             with contextlib.suppress(PermissionError):  # it has become another user's
@@ -107,12 +123,12 @@ def check_command(command: Sequence[str], path: str | None) -> None:
 def start_target(
     command: Sequence[str],
     environment: Mapping[str, str],
-    streams: Standard,
-    group: Group,
+    streams: StandardStreams,
+    group: SignalScope,
     unblocked: Collection[int],
     announce: Callable[[int], None],
     ending: Path | None = None,
-) -> Target:
+) -> TargetProcess:
     """Start the command. ``announce(pid)`` is called in the new process, before the command's first instruction.
 
     ``unblocked`` is the signal mask that the target gets, ``ending`` the file that its hooks look for.
@@ -122,7 +138,7 @@ def start_target(
 
     def prepare() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
-        if group is Group.SHARED:
+        if group is SignalScope.SHARED:
             # A launcher that is killed alone hangs up, as a terminal would.
             libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGHUP), 0, 0, 0)
         announce(os.getpid())
@@ -137,7 +153,7 @@ def start_target(
             stdout=streams.stdout,
             stderr=streams.stderr,
             close_fds=False,  # the caller may hand descriptors on, as in <(process substitution)
-            start_new_session=group is Group.SESSION,
+            start_new_session=group is SignalScope.SESSION,
             preexec_fn=prepare,
         )
     except OSError as error:
@@ -145,7 +161,7 @@ def start_target(
             raise
         status = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
         raise TargetError(f"{command[0]}: {error.strerror}", status) from error
-    return Target(process, group, ending)
+    return TargetProcess(process, group, ending)
 
 
 def exit_status(returncode: int) -> int:

@@ -1,5 +1,4 @@
-"""Why there is no trace of a program that uses the GPU: drivers in a process beside the one that the hook calls,
-programs that it cannot get into, traces that it cannot make, and processes that have yet to launch."""
+"""Reasons for a missing trace: drivers loaded past the hook, unreachable programs, traces that could not be made."""
 
 from __future__ import annotations
 
@@ -32,10 +31,10 @@ def unseen_drivers(told: Path, driver: Path) -> list[str]:
     for line in dict.fromkeys(lines):  # the audit library and the hook of a process both write
         pid, _, path = line.partition(" ")
         processes.setdefault(path, []).append(pid)
-    return [_of_driver(path, pids, driver) for path, pids in processes.items()]
+    return [_driver_message(path, pids, driver) for path, pids in processes.items()]
 
 
-def _of_driver(path: str, pids: Sequence[str], driver: Path) -> str:
+def _driver_message(path: str, pids: Sequence[str], driver: Path) -> str:
     where = f"{_processes(pids)} loaded {path} past tui-probe: what was launched through that was not seen"
     if _is_same(Path(path), driver):
         return f"{where}; open it with dlopen, not with dlmopen or RTLD_DEEPBIND"

@@ -1,1 +1,1 @@
-"""Numbers to text: tables, lines, small charts. No Textual."""
+"""Pages: tables, documents and drawings of a trace or kernel, for screen, report and data. No Textual."""

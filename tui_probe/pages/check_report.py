@@ -1,36 +1,122 @@
-"""What ``tui-probe check`` found, as text and as JSON."""
+"""Report of ``tui-probe check``: each kernel, or totals of many, as text and JSON."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw.printable import dump_json
 from tui_probe.draw.units import NOT_MEASURED, count, counted, size
-from tui_probe.pages.check_totals import MOST_ALONE, WAYS, group_lines, totals, totals_line
-from tui_probe.probe_files.catalogue import describe
-from tui_probe.probe_files.doubts import doubts
+from tui_probe.probe_files.choices import describe_probe
+from tui_probe.probe_model.positions import suspicious_positions
 from tui_probe.trace.demangle import demangle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from tui_probe.engine.checking import KernelCheck
-    from tui_probe.engine.kernel_file import KernelFile
-    from tui_probe.engine.model import Map, Probe
-    from tui_probe.engine.toolchain import Tool
-    from tui_probe.trace.kernels import ProcessLog, Resources
+    from tui_probe.engine.image_kernels import KernelFile, ProbeMode
+    from tui_probe.engine.kernel_check import KernelCheck
+    from tui_probe.probe_model.probe import Map, Probe
+    from tui_probe.toolchain import Tool
+    from tui_probe.trace.kernel_files import ProcessLog, Resources
+
+MAX_LISTED: Final = 20
+"""Kernels that are shown one by one; of more, groups are."""
+MODES: Final[dict[ProbeMode, str]] = {"ptx": "PTX", "graft": "machine code"}
+_PROBED_TEXTS: Final[dict[ProbeMode, str]] = {"ptx": "probed in PTX", "graft": "grafted"}
+_MAX_NAMED: Final = 3
+
+
+def check_totals(kernels: Sequence[KernelCheck]) -> dict[str, Any]:
+    """As JSON: of kernels with the probe how many by each way, of the others how many for each reason, by its code."""
+    ways = Counter(kernel.way for kernel in kernels if kernel.status == "ok")
+    record: dict[str, Any] = {"kernels": len(kernels), "ok": {way: ways[way] for way in MODES}}
+    for status in ("refused", "failed"):
+        record[status] = dict(Counter(kernel.code for kernel in kernels if kernel.status == status).most_common())
+    return record
+
+
+def check_totals_line(kernels: Sequence[KernelCheck]) -> str:
+    """``87 kernels: 52 grafted, 35 refused (graft-calls)``."""
+    ways = Counter(kernel.way for kernel in kernels if kernel.status == "ok")
+    parts = [f"{count(ways[way])} {what}" for way, what in _PROBED_TEXTS.items() if ways[way]]
+    parts += [
+        f"{count(len(group))} {group[0].status} ({group[0].code or NOT_MEASURED})"
+        for group in _unprobed_groups(kernels)
+    ]
+    return f"{counted(len(kernels), 'kernel')}: {', '.join(parts)}"
+
+
+def group_lines(kernels: Sequence[tuple[KernelCheck, ProcessLog]], arrow: str) -> Iterator[str]:
+    """Of each way and of each reason how many kernels, with some of their names."""
+    for way, what in _PROBED_TEXTS.items():
+        group = [(kernel, log) for kernel, log in kernels if kernel.status == "ok" and kernel.way == way]
+        if group:
+            yield f"{what}: {counted(len(group), 'kernel')}, for {_architectures([kernel for kernel, _ in group])}"
+            yield f"  registers  {_registers([log for _, log in group], arrow)}"
+            yield from _kernel_names([kernel for kernel, _ in group])
+    for left_out in _unprobed_groups([kernel for kernel, _ in kernels]):
+        first = left_out[0]
+        number = counted(len(left_out), "kernel")
+        yield f"{first.status}, {first.code or NOT_MEASURED}: {number}, for {_architectures(left_out)}"
+        yield f"  reason     {first.reason}"
+        if first.instead:
+            yield f"  instead    {first.instead}"
+        yield from _kernel_names(left_out)
+    yield ""
+    yield "Each kernel: --format json, or by its name: --kernel NAME"
+
+
+def _unprobed_groups(kernels: Sequence[KernelCheck]) -> list[list[KernelCheck]]:
+    """Those without the probe, by status and code, the largest group first."""
+    groups: dict[tuple[str, str | None], list[KernelCheck]] = {}
+    for kernel in kernels:
+        if kernel.status != "ok":
+            groups.setdefault((kernel.status, kernel.code), []).append(kernel)
+    return sorted(groups.values(), key=len, reverse=True)
+
+
+def _architectures(kernels: Sequence[KernelCheck]) -> str:
+    return ", ".join(sorted({kernel.arch for kernel in kernels}))
+
+
+def _registers(logs: Sequence[ProcessLog], arrow: str) -> str:
+    """``24 to 96 → 26 to 98, at most +2``."""
+    known = [
+        (log.pruned.registers, log.probed.registers)
+        for log in logs
+        if log.pruned and log.probed and log.pruned.registers is not None and log.probed.registers is not None
+    ]
+    if not known:
+        return NOT_MEASURED
+    before, after = (_range(numbers) for numbers in zip(*known, strict=True))
+    most = max(new - old for old, new in known)
+    return f"{before} {arrow} {after}, {f'at most {most:+}' if most > 0 else 'more in no kernel'}"
+
+
+def _range(numbers: Sequence[int]) -> str:
+    least, most = min(numbers), max(numbers)
+    return f"{least}" if least == most else f"{least} to {most}"
+
+
+def _kernel_names(kernels: Sequence[KernelCheck]) -> Iterator[str]:
+    for kernel in kernels[:_MAX_NAMED]:
+        yield f"             {demangle(kernel.name)}"
+    if len(kernels) > _MAX_NAMED:
+        yield f"             and {count(len(kernels) - _MAX_NAMED)} more"
+
 
 VERSION = 1
 """Of the JSON; it rises when a key changes its meaning or goes."""
 
-_NO_ASSEMBLER = "no ptxas found: nothing is assembled, so registers and spills are unknown"
-_VERIFIED = "it writes only its own registers and maps, and stays within its snippets"
+_NO_ASSEMBLER_NOTE = "no ptxas found: nothing is assembled, so registers and spills are unknown"
+_VERIFIED_NOTE = "it writes only its own registers and maps, and stays within its snippets"
 
 
 @dataclass(frozen=True)
-class Check:
+class CheckResult:
     """All that was found. ``out`` is where the kernels' folders stay, None if nowhere."""
 
     probe: Probe
@@ -44,38 +130,38 @@ class Check:
         return all(kernel.status == "ok" for kernel, _ in self.kernels)
 
 
-def check_text(check: Check, arrow: str) -> str:
+def check_text(check: CheckResult, arrow: str) -> str:
     """For a person: the probe, then each kernel or, of many, what they have in common. ``arrow`` stands between before
     and after.
     """
-    lines = list(_head(check))
-    if len(check.kernels) > MOST_ALONE:
+    lines = list(_head_lines(check))
+    if len(check.kernels) > MAX_LISTED:
         lines += ["", *group_lines(check.kernels, arrow)]
     else:
         for kernel, log in check.kernels:
-            lines += ["", *_kernel(check, kernel, log, arrow)]
+            lines += ["", *_kernel_lines(check, kernel, log, arrow)]
     if check.kernels:
-        lines += ["", totals_line([kernel for kernel, _ in check.kernels])]
+        lines += ["", check_totals_line([kernel for kernel, _ in check.kernels])]
     return "\n".join(lines) + "\n"
 
 
-def _head(check: Check) -> Iterator[str]:
-    entry = describe(check.probe)
+def _head_lines(check: CheckResult) -> Iterator[str]:
+    entry = describe_probe(check.probe)
     yield _field("probe", f"{entry.name}: {entry.title}" if entry.title else entry.name)
-    yield from _listed("keeps", entry.records)
-    yield from _listed("runs", entry.places)
-    yield _field("verified", _VERIFIED)
-    yield from _listed("doubtful", doubts(check.probe))
+    yield from _labelled_lines("keeps", entry.records)
+    yield from _labelled_lines("runs", entry.places)
+    yield _field("verified", _VERIFIED_NOTE)
+    yield from _labelled_lines("doubtful", suspicious_positions(check.probe))
     if check.file is not None:
         file = check.file
         images = f" in {counted(len(file.images), 'image')}" if len(file.images) > 1 else ""
         yield _field("file", f"{file.path}: {size(file.size)} of {file.kind}{images}, {file.held()}")
         tool = check.assembler
-        yield _field("assembler", f"ptxas {tool.version}, {tool.path}" if tool else _NO_ASSEMBLER)
+        yield _field("assembler", f"ptxas {tool.version}, {tool.path}" if tool else _NO_ASSEMBLER_NOTE)
 
 
-def _kernel(check: Check, kernel: KernelCheck, log: ProcessLog, arrow: str) -> Iterator[str]:
-    yield f"{kernel.name}: {kernel.status}, for {kernel.arch}, in its {WAYS[kernel.way]}{_of_images(check, kernel)}"
+def _kernel_lines(check: CheckResult, kernel: KernelCheck, log: ProcessLog, arrow: str) -> Iterator[str]:
+    yield f"{kernel.name}: {kernel.status}, for {kernel.arch}, in its {MODES[kernel.way]}{_image_name(check, kernel)}"
     if (readable := demangle(kernel.name)) != kernel.name:
         yield _field("  is", readable)
     if kernel.target != kernel.arch:
@@ -84,16 +170,18 @@ def _kernel(check: Check, kernel: KernelCheck, log: ProcessLog, arrow: str) -> I
         yield _field("  target", f"{kernel.target}; {compiled if kernel.way == 'ptx' else runs}")
     if kernel.status == "ok":
         if log.pruned or log.probed:
-            yield _field("  registers", _before_and_after(log, "registers", arrow))
-            yield _field("  spills", f"{_before_and_after(log, 'spill_bytes', arrow)} bytes")
+            yield _field("  registers", _resources_text(log, "registers", arrow))
+            yield _field("  spills", f"{_resources_text(log, 'spill_bytes', arrow)} bytes")
         yield _field("  added", counted(kernel.added or 0, "instruction"))
-        yield from _listed("  matched", [f"{name}: {count(number)}" for name, number in kernel.matched])
+        yield from _labelled_lines("  matched", [f"{name}: {count(number)}" for name, number in kernel.matched])
         if kernel.note:
             yield _field("  note", kernel.note)
     else:
-        yield _field("  reason", f"{place}: {kernel.reason}" if (place := _place(check, kernel)) else kernel.reason)
+        yield _field(
+            "  reason", f"{place}: {kernel.reason}" if (place := _ptx_location(check, kernel)) else kernel.reason
+        )
         yield _field("  code", kernel.code or NOT_MEASURED)
-        yield from _listed("  ptxas", kernel.said)
+        yield from _labelled_lines("  ptxas", kernel.said)
         if kernel.instead:
             yield _field("  instead", kernel.instead)
         elif kernel.status == "failed" and check.out is None:
@@ -102,7 +190,7 @@ def _kernel(check: Check, kernel: KernelCheck, log: ProcessLog, arrow: str) -> I
         yield _field("  files", str(kernel.directory))
 
 
-def _before_and_after(log: ProcessLog, name: str, arrow: str) -> str:
+def _resources_text(log: ProcessLog, name: str, arrow: str) -> str:
     before, after = (_number(resources, name) for resources in (log.pruned, log.probed))
     change = f" ({after - before:+})" if before is not None and after is not None and after != before else ""
     return f"{count(before)} {arrow} {count(after)}{change}"
@@ -112,7 +200,7 @@ def _number(resources: Resources | None, name: str) -> int | None:
     return getattr(resources, name) if resources else None
 
 
-def _place(check: Check, kernel: KernelCheck) -> str:
+def _ptx_location(check: CheckResult, kernel: KernelCheck) -> str:
     """``kernels.ptx, line 7``; the PTX of other images is named only where it stays on disk."""
     if check.file is None or not kernel.line:
         return ""
@@ -123,12 +211,12 @@ def _place(check: Check, kernel: KernelCheck) -> str:
     return f"{check.file.path}, line {kernel.line} of its PTX"
 
 
-def _of_images(check: Check, kernel: KernelCheck) -> str:
+def _image_name(check: CheckResult, kernel: KernelCheck) -> str:
     images = len(check.file.images) if check.file else 1
     return f", of image {kernel.image} of {images}" if images > 1 else ""
 
 
-def _listed(label: str, items: Sequence[str]) -> Iterator[str]:
+def _labelled_lines(label: str, items: Sequence[str]) -> Iterator[str]:
     """Lines of which the first has the label."""
     yield from (_field("" if index else label, item) for index, item in enumerate(items))
 
@@ -137,7 +225,7 @@ def _field(label: str, words: str) -> str:
     return f"{label:<11} {words}"
 
 
-def check_json(check: Check) -> str:
+def check_json(check: CheckResult) -> str:
     """For a program. What was not assembled has ``null`` for its registers and spills."""
     tool, file = check.assembler, check.file
     record = {
@@ -146,7 +234,7 @@ def check_json(check: Check) -> str:
         "probe": _probe_record(check.probe),
         "image": file and {"path": str(file.path), "kind": file.kind, "bytes": file.size, "images": len(file.images)},
         "assembler": tool and {"path": str(tool.path), "version": tool.version},
-        "totals": totals([kernel for kernel, _ in check.kernels]),
+        "totals": check_totals([kernel for kernel, _ in check.kernels]),
         "kernels": [_kernel_record(check, kernel, log) for kernel, log in check.kernels],
     }
     return dump_json(record, indent=1) + "\n"
@@ -167,7 +255,7 @@ def _probe_record(probe: Probe) -> dict[str, Any]:
         "measures": about.measures,
         "unit": about.unit,
         "maps": [_map_record(own_map) for own_map in probe.maps],
-        "doubts": doubts(probe),
+        "doubts": suspicious_positions(probe),
     }
 
 
@@ -181,7 +269,7 @@ def _map_record(own_map: Map) -> dict[str, Any]:
     }
 
 
-def _kernel_record(check: Check, kernel: KernelCheck, log: ProcessLog) -> dict[str, Any]:
+def _kernel_record(check: CheckResult, kernel: KernelCheck, log: ProcessLog) -> dict[str, Any]:
     return {
         "name": kernel.name,
         "demangled": demangle(kernel.name),

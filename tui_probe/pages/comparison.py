@@ -1,4 +1,4 @@
-"""Two kernels, two launches or two traces against each other: what it comes to, and every figure of both."""
+"""Comparison of two kernels, launches or traces: verdict, changes, and all values of both."""
 
 from __future__ import annotations
 
@@ -6,35 +6,60 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.formats import as_markdown, as_record
-from tui_probe.draw.shorten import names_apart
+from tui_probe.draw.shorten import shorten_apart
 from tui_probe.draw.spans import wrap
-from tui_probe.draw.table import in_data, safe
+from tui_probe.draw.table import as_markdown, as_record, in_data, safe
 from tui_probe.draw.view import Document
 from tui_probe.errors import ChoiceError
-from tui_probe.pages.changes import FIGURE_COLUMNS, Change, Pair
-from tui_probe.pages.comparison_leads import lead_of_change, lead_of_kernel, lead_of_pair
-from tui_probe.pages.comparison_sides import warning_of_sides
-from tui_probe.pages.comparison_tables import above_rows, alone_line, details, differing, table, with_names, wrapped
-from tui_probe.pages.unmeasured import measured_on_both, unmeasured, unmeasured_words
-from tui_probe.pages.verdict import of_pair, of_traces
+from tui_probe.pages.comparison_tables import (
+    change_link,
+    changed_values,
+    comparison_table,
+    heading_rows,
+    kernel_link,
+    kernel_side,
+    overview_columns,
+    pair_lines,
+    pair_link,
+    shape_suffix,
+    sides_warning,
+    trace_side,
+    unmatched_line,
+    wrapped_values,
+)
+from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.verdicts.changes import CHANGE_COLUMNS, KernelPair, ValueChange, value_changes
+from tui_probe.verdicts.comparison_verdict import (
+    measured_on_both,
+    pair_verdict,
+    traces_verdict,
+    unmeasured,
+    unmeasured_text,
+)
+from tui_probe.verdicts.kernel_matching import match_shapes, match_traces
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from tui_probe.draw.spans import Line
-    from tui_probe.pages.comparison_leads import Lead
-    from tui_probe.pages.comparison_sides import Side
-    from tui_probe.probekit.kind import Source
+    from tui_probe.draw.view import Progress
+    from tui_probe.pages.comparison_tables import ComparedSide, PageLink
+    from tui_probe.trace.model import Trace
+    from tui_probe.verdicts.kernel_matching import KernelMatch
 
-_NO_KERNEL: Final = "to compare kernels of other names, name one on both sides: TRACE:KERNEL"
+_NO_KERNEL_TEXT: Final = "to compare kernels of other names, name one on both sides: TRACE:KERNEL"
 
 
 class Comparison(Document):
     """What was compared, pair by pair, and what only one side has; the largest change comes first."""
 
     def __init__(
-        self, sides: tuple[Side, Side], pairs: list[Pair], alone: dict[str, list[Source]], *, traces: bool
+        self,
+        sides: tuple[ComparedSide, ComparedSide],
+        pairs: list[KernelPair],
+        alone: dict[str, list[ViewSource]],
+        *,
+        traces: bool,
     ) -> None:
         self.title = "A and B"
         self.sides = sides
@@ -42,7 +67,7 @@ class Comparison(Document):
         self.alone = alone
         """Kernels that only one of two traces has, by its letter."""
         self.traces = traces
-        self.unmeasured = unmeasured_words(
+        self.unmeasured = unmeasured_text(
             unmeasured(pairs),
             [each for each in alone if alone[each]],
             traces=traces,
@@ -52,11 +77,11 @@ class Comparison(Document):
         self._chosen = False
         """Whether figures were asked for by name: those are judged, measured or not."""
         self._worst: tuple[int, str] | None = None
-        self._leads: dict[int, Lead] = {}
+        self._leads: dict[int, PageLink] = {}
         """Of the lines that were made last, by their numbers."""
 
     @property
-    def rows(self) -> list[Change]:
+    def rows(self) -> list[ValueChange]:
         """Every figure of every kernel."""
         return [change for pair in self.pairs for change in pair.changes]
 
@@ -73,7 +98,7 @@ class Comparison(Document):
         ]
         self.pairs = sorted(pairs, key=lambda pair: pair.place)
 
-    def worse(self, limit: float) -> list[Change]:
+    def worse(self, limit: float) -> list[ValueChange]:
         """The figures of the program that are worse by more than ``limit``, a share; from 0 anything is more."""
         found = (change for change in self.rows if change.verdict == "worse" and not change.before.of_probe)
         return [change for change in found if change.share is None or abs(change.share) > limit]
@@ -81,7 +106,7 @@ class Comparison(Document):
     @property
     def warning(self) -> str:
         """That one program failed where the other did not, with both endings; "" else."""
-        return warning_of_sides(self.sides)
+        return sides_warning(self.sides)
 
     @property
     def not_judged(self) -> str:
@@ -100,12 +125,12 @@ class Comparison(Document):
         return ""
 
     @property
-    def worst_change(self) -> Change | None:
+    def worst_change(self) -> ValueChange | None:
         """The figure of the program that got worse by most; None where none did."""
         return max((each for each in self.worse(0) if each.counts), key=lambda each: each.size, default=None)
 
     @property
-    def _to_see_first(self) -> tuple[Change, str] | None:
+    def _to_see_first(self) -> tuple[ValueChange, str] | None:
         """What got worse by most; where nothing did the largest change, by which the first kernel is judged."""
         if self.worst_change is not None:
             return self.worst_change, f"worst: {self.worst_change.told}"
@@ -121,8 +146,8 @@ class Comparison(Document):
         if self.traces or len(self.pairs) > 1:
             kernels = len({pair.index for pair in self.pairs})
             alone = len(self.alone["A"]), len(self.alone["B"])
-            return of_traces(self.pairs, kernels, *alone, unmeasured=self.unmeasured)
-        return of_pair(self.pairs[0], self.unmeasured)
+            return traces_verdict(self.pairs, kernels, *alone, unmeasured=self.unmeasured)
+        return pair_verdict(self.pairs[0], self.unmeasured)
 
     @property
     def notes(self) -> list[str]:
@@ -163,46 +188,46 @@ class Comparison(Document):
     def lines(self, width: int) -> Sequence[Line]:
         """What it comes to, what is compared, one table per kernel, what cannot be compared."""
         lines: list[Line] = [((f" {words}", "warn"),) for words in wrap(self.warning, width - 2) if words]
-        lines += [((f" {words}", "title"),) for words in wrapped(self.verdict, width - 2)]
+        lines += [((f" {words}", "title"),) for words in wrapped_values(self.verdict, width - 2)]
         lines.append(())
         self._leads.clear()
         for letter, side in zip("AB", self.sides, strict=True):
             if side.source is not None:
-                self._leads[len(lines)] = lead_of_kernel(letter, side.source)
+                self._leads[len(lines)] = kernel_link(letter, side.source)
             lines.append(((f" {letter}  ", "head"), (side.shown(width - 5), "")))
         lines += [((f" {words}", "warn"),) for note in self.notes for words in wrap(note, width - 2)]
-        cut = names_apart(pair.kernel for pair in self.pairs)
+        cut = shorten_apart(pair.kernel for pair in self.pairs)
         if len(self.pairs) > 1 and any(pair.lead is not None for pair in self.pairs):  # else it is empty
-            self._lead(len(lines) + 2, map(lead_of_pair, self.pairs))
-            lines += [(), *table(with_names(cut), self.pairs, width, lambda pair: pair.verdict)]
+            self._lead(len(lines) + 2, map(pair_link, self.pairs))
+            lines += [(), *comparison_table(overview_columns(cut), self.pairs, width, lambda pair: pair.verdict)]
         first, self._worst = self._to_see_first, None
         for pair in self.pairs:
-            rows = (row for row, change in enumerate(differing(pair)) if first and change is first[0])
+            rows = (row for row, change in enumerate(changed_values(pair)) if first and change is first[0])
             if first and (row := next(rows, None)) is not None:
-                self._worst = len(lines) + above_rows(pair) + row, first[1]
-            self._lead(len(lines) + above_rows(pair), (lead_of_change(pair, each) for each in differing(pair)))
-            lines += details(pair, width, cut)
+                self._worst = len(lines) + heading_rows(pair) + row, first[1]
+            self._lead(len(lines) + heading_rows(pair), (change_link(pair, each) for each in changed_values(pair)))
+            lines += pair_lines(pair, width, cut)
         for letter, kernels in self.alone.items():
             if kernels:
-                self._lead(len(lines) + 2, (lead_of_kernel(letter, each) for each in kernels))
+                self._lead(len(lines) + 2, (kernel_link(letter, each) for each in kernels))
                 lines += [(), ((f" only in {letter}", "head"),)]
-                lines += [alone_line(each.kernel, width) for each in kernels]
+                lines += [unmatched_line(each.kernel, width) for each in kernels]
         if self.traces and any(self.alone.values()):
-            lines += [(), *(((f" {words}", "dim"),) for words in wrap(_NO_KERNEL, width - 2))]
+            lines += [(), *(((f" {words}", "dim"),) for words in wrap(_NO_KERNEL_TEXT, width - 2))]
         return lines
 
-    def _lead(self, first: int, leads: Iterable[Lead | None]) -> None:
+    def _lead(self, first: int, leads: Iterable[PageLink | None]) -> None:
         """The lines from ``first`` on lead there."""
         self._leads |= {number: lead for number, lead in enumerate(leads, first) if lead is not None}
 
-    def lead(self, number: int) -> Lead | None:
+    def lead(self, number: int) -> PageLink | None:
         """Where a line leads; None for nowhere."""
         return self._leads.get(number)
 
-    def leads_to(self) -> str:
+    def target_view(self) -> str:
         return "its page" if self._leads else ""
 
-    def nowhere(self, number: int, width: int) -> str:
+    def no_target_reason(self, number: int, width: int) -> str:
         del number, width
         return "this line is of no figure: Enter on a row of a table leads to its page" if self._leads else ""
 
@@ -228,12 +253,12 @@ class Comparison(Document):
             "kernels": [pair.record() for pair in self.pairs],
             "only_before": [each.kernel.demangled for each in self.alone["A"]],
             "only_after": [each.kernel.demangled for each in self.alone["B"]],
-            "figures": [as_record(FIGURE_COLUMNS, row) for row in self.rows],
+            "figures": [as_record(CHANGE_COLUMNS, row) for row in self.rows],
         }
 
     def cells(self) -> Iterator[Sequence[object]]:
         """One row per figure; each with the warning, since a row may be read without the others."""
-        data = [column for column in in_data(FIGURE_COLUMNS) if column.value is not None]
+        data = [column for column in in_data(CHANGE_COLUMNS) if column.value is not None]
         yield [*(column.key for column in data), "warning"]
         for row in self.rows:
             yield [*(column.value(row) for column in data if column.value is not None), self.warning or None]
@@ -254,8 +279,51 @@ class Comparison(Document):
             if pair.name:
                 yield f"**`{pair.name}`**"
                 yield ""
-            yield from as_markdown(FIGURE_COLUMNS, pair.changes)
+            yield from as_markdown(CHANGE_COLUMNS, pair.changes)
         for letter, kernels in self.alone.items():
             yield ""
             for each in kernels:
                 yield f"- only in {letter}: `{each.kernel.demangled}`"
+
+
+def compare_sources(one: ViewSource, other: ViewSource, progress: Progress) -> Comparison:
+    """Two kernels, or two launches."""
+    found = match_shapes(one, other)
+    pairs = [
+        _kernel_pair(match, _part_of_progress(progress, place, len(found)), alone=len(found) == 1)
+        for place, match in enumerate(found)
+    ]
+    return Comparison((kernel_side(one), kernel_side(other)), pairs, {"A": [], "B": []}, traces=False)
+
+
+def compare_traces(one: Trace, other: Trace, progress: Progress) -> Comparison:
+    """The kernels that both have, by name and then by grid and block, whatever their order."""
+    kernels, before, after = match_traces(one, other)
+    found = [match for whole in kernels for match in match_shapes(whole.one, whole.other)]
+    pairs = [_kernel_pair(match, _part_of_progress(progress, place, len(found))) for place, match in enumerate(found)]
+    alone = {"A": [ViewSource(one, each) for each in before], "B": [ViewSource(other, each) for each in after]}
+    return Comparison((trace_side(one), trace_side(other)), pairs, alone, traces=True)
+
+
+def _kernel_pair(match: KernelMatch, progress: Progress, *, alone: bool = False) -> KernelPair:
+    kernel = match.one.kernel
+    name = "" if alone else f"#{kernel.index} {kernel.demangled}{shape_suffix(match.grid, match.block)}"
+    named = "" if alone else kernel.demangled
+    problems: dict[str, None] = {}
+    found = value_changes(match, progress, problems, named)
+    return KernelPair(
+        name,
+        kernel.index,
+        kernel.demangled,
+        match.grid,
+        match.block,
+        found,
+        match.launched_words,
+        tuple(problems),
+        match.different,
+        (match.one, match.other),
+    )
+
+
+def _part_of_progress(progress: Progress, place: int, count: int) -> Progress:
+    return lambda share: progress((place + share) / count)

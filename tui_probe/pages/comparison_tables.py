@@ -1,9 +1,9 @@
-"""The tables of a comparison: one of kernels, and one per kernel of the figures that changed."""
+"""Tables of a comparison: its two sides, changed values, and the pages that rows link to."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
@@ -11,69 +11,196 @@ from tui_probe.draw.shorten import cut_middle, shorten
 from tui_probe.draw.spans import pad, wrap
 from tui_probe.draw.spans import width as cells_of
 from tui_probe.draw.table import Column, cell, fitted_cell, in_tables, layout
-from tui_probe.pages.changes import FIGURE_COLUMNS, Change, Pair
+from tui_probe.errors import ProbeError
+from tui_probe.pages.views import kind_of, names
+from tui_probe.verdicts.changes import CHANGE_COLUMNS, KernelPair, ValueChange
+from tui_probe.verdicts.run_outcome import exit_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import TypeVar
 
     from tui_probe.draw.spans import Line
-    from tui_probe.pages.figures import Figure
-    from tui_probe.trace.model import Kernel
-    from tui_probe.trace.shapes import Dim3
+    from tui_probe.probekit.page_kinds import ViewSource
+    from tui_probe.trace.launch_shape import Dim3
+    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.verdicts.kernel_values import KernelValue
 
+
+@dataclass(frozen=True, slots=True)
+class ComparedSide:
+    """What is compared; ``about`` is what has to be the same on both sides for a fair comparison."""
+
+    trace: str
+    about: dict[str, str]
+    kernel: str = ""
+    """With its index; "" where a whole trace is compared."""
+    launch: str = ""
+    simulated: bool = False
+    ending: str = ""
+    """How its program ended, in words."""
+    source: ViewSource | None = field(default=None, repr=False, compare=False)
+    """Its kernel or launch; None where a whole trace is compared."""
+    failed: bool = False
+    """Whether it ended with a status other than 0, by a signal, or nobody knows how: broken off."""
+
+    @property
+    def name(self) -> str:
+        """All of it in words."""
+        return self.kernel + self._rest(self.trace)
+
+    def shown(self, cells: int) -> str:
+        """Its name in so many cells: what tells kernels and traces apart stays."""
+        index, _, name = self.kernel.partition(" ")
+        room = max(cells // 2, cells - cells_of(self._rest(self.trace))) - cells_of(index) - 1
+        kernel = f"{index} {shorten(name, max(room, 1))}" if name else ""
+        left = cells - cells_of(kernel) - cells_of(self._rest(""))
+        return cut_middle(kernel + self._rest(cut_middle(self.trace, max(left, 8))), cells)
+
+    def _rest(self, trace: str) -> str:
+        of = f"{self.launch} of {trace}" if self.kernel else trace
+        return f"{of}, simulated" if self.simulated else of
+
+
+def kernel_side(source: ViewSource) -> ComparedSide:
+    """A kernel or launch."""
+    launch = "" if source.launch is None else f", launch {source.launch.number}"
+    kernel = f"#{source.kernel.index} {source.kernel.demangled}"
+    return replace(trace_side(source.trace), kernel=kernel, launch=launch, source=source)
+
+
+def trace_side(trace: Trace) -> ComparedSide:
+    """A whole trace."""
+    state = trace.state
+    failed = bool(state.exit_status) or state.signal is not None or trace.broke_off
+    return ComparedSide(
+        str(trace.directory), _conditions(trace), simulated=state.simulated, ending=exit_text(trace), failed=failed
+    )
+
+
+def _conditions(trace: Trace) -> dict[str, str]:
+    device, run = trace.state.device, trace.run_info
+    about = {} if device is None else {"device": device.name}
+    return about if run is None or run.probe is None else {**about, "probe": run.probe}
+
+
+def traces_warning(one: Trace, other: Trace) -> str:
+    """The same of two traces."""
+    return sides_warning((trace_side(one), trace_side(other)))
+
+
+def sides_warning(sides: tuple[ComparedSide, ComparedSide]) -> str:
+    """That one program failed where the other did not: what it did not do any more looks like less of it. "" else."""
+    before, after = sides
+    if before.ending == after.ending or not (before.failed or after.failed):
+        return ""
+    failed = [f"{letter}'s program" for letter, side in zip("AB", sides, strict=True) if side.failed]
+    return f"{' and '.join(failed)} failed: A {before.ending}, B {after.ending}; what follows may be of less work"
+
+
+_SUMMARY_PAGES = ("summary",)
+
+
+@dataclass(frozen=True, slots=True)
+class PageLink:
+    """To the first of ``pages`` that has something to show of the kernel or launch of a side, ``A`` or ``B``."""
+
+    letter: str
+    source: ViewSource
+    pages: Sequence[str]
+    about: str
+    """What the line is about, in a few words."""
+
+
+def change_link(pair: KernelPair, change: ValueChange) -> PageLink | None:
+    """Of a row, which has figures of both sides: to the second side, since that is what came of a change."""
+    return pair.sides and PageLink("B", pair.sides[1], change.before.pages, change.before.label)
+
+
+def pair_link(pair: KernelPair) -> PageLink | None:
+    """Of the line of a kernel: to what it is judged by, else to its summary."""
+    if pair.lead is not None:
+        return change_link(pair, pair.lead)
+    return pair.sides and PageLink("B", pair.sides[1], _SUMMARY_PAGES, "kernel")
+
+
+def kernel_link(letter: str, source: ViewSource) -> PageLink:
+    """Of a line that names a kernel of one side: to its summary."""
+    return PageLink(letter, source, _SUMMARY_PAGES, "kernel")
+
+
+def linked_page(lead: PageLink) -> tuple[str, str]:
+    """The page, and ""; where none of them has anything to show "", and why. Reads little."""
+    why = ""
+    for name in lead.pages:
+        if name in names():
+            missing = _missing(name, lead.source)
+            if missing is None:
+                return name, ""
+            why = why or missing
+    return "", why or "no page shows it"
+
+
+def _missing(name: str, source: ViewSource) -> str | None:
+    try:
+        return kind_of(name).missing(source)
+    except (ProbeError, OSError) as error:
+        return str(error)
+
+
+if TYPE_CHECKING:
     Row = TypeVar("Row")
 
 _GAP: Final = 2
-_NARROWEST: Final = 12
+_MIN_NAME_WIDTH: Final = 12
 """Cells that a name has at least."""
-_TIED: Final = "\u00a0"
+_NO_BREAK_SPACE: Final = "\u00a0"
 _ROLES: Final = {"better": "good", "worse": "warn", "mixed": "warn"}
 
 
-def _lead(pair: Pair, text: Callable[[Change], str]) -> str:
+def _leading_text(pair: KernelPair, text: Callable[[ValueChange], str]) -> str:
     return "" if pair.lead is None else text(pair.lead)
 
 
-OVERVIEW_COLUMNS: Final[tuple[Column[Pair], ...]] = (
+OVERVIEW_COLUMNS: Final[tuple[Column[KernelPair], ...]] = (
     Column("kernel", None, "kernel", lambda p: p.kernel, False, narrow=14, shorten=shorten),
     Column("grid", None, "grid", lambda p: p.launched[0], rank=2),
     Column("block", None, "block", lambda p: p.launched[1], rank=3),
-    Column("figure", None, "figure", lambda p: _lead(p, lambda c: c.before.label), False, narrow=12),
-    Column("before", None, "A", lambda p: _lead(p, lambda c: c.before.text), rank=1),
-    Column("after", None, "B", lambda p: _lead(p, lambda c: c.after.text), rank=1),
-    Column("change", None, "change", lambda p: _lead(p, lambda c: c.change_text), rank=4),
-    Column("share", None, "", lambda p: _lead(p, lambda c: c.share_text)),
+    Column("figure", None, "figure", lambda p: _leading_text(p, lambda c: c.before.label), False, narrow=12),
+    Column("before", None, "A", lambda p: _leading_text(p, lambda c: c.before.text), rank=1),
+    Column("after", None, "B", lambda p: _leading_text(p, lambda c: c.after.text), rank=1),
+    Column("change", None, "change", lambda p: _leading_text(p, lambda c: c.change_text), rank=4),
+    Column("share", None, "", lambda p: _leading_text(p, lambda c: c.share_text)),
     Column("verdict", None, "", lambda p: p.verdict, False),
 )
 """One line per kernel: the figure that it is judged by."""
 
 
-def differing(pair: Pair) -> list[Change]:
+def changed_values(pair: KernelPair) -> list[ValueChange]:
     """The rows of the table of a pair."""
     return [each for each in pair.changes if each.change]
 
 
-def above_rows(pair: Pair) -> int:
+def heading_rows(pair: KernelPair) -> int:
     """The lines above those rows: a blank one, the name if there is one, headings."""
     return 3 if pair.name else 2
 
 
-def with_names(cut: Callable[[str, int], str]) -> Sequence[Column[Pair]]:
+def overview_columns(cut: Callable[[str, int], str]) -> Sequence[Column[KernelPair]]:
     """The columns of the table of kernels, with names shortened so."""
     return [replace(each, shorten=cut) if each.key == "kernel" else each for each in OVERVIEW_COLUMNS]
 
 
-def _heading(pair: Pair, cells: int, cut: Callable[[str, int], str]) -> str:
+def _heading(pair: KernelPair, cells: int, cut: Callable[[str, int], str]) -> str:
     """Index, name, grid and block in so many cells: only the name is shortened."""
     index, shape = f"#{pair.index} ", ", grid {}, block {}".format(*pair.launched)
     room = cells - cells_of(index) - cells_of(shape)
-    return cut_middle(index + cut(pair.kernel, max(room, _NARROWEST)) + shape, cells)
+    return cut_middle(index + cut(pair.kernel, max(room, _MIN_NAME_WIDTH)) + shape, cells)
 
 
-def details(pair: Pair, width: int, cut: Callable[[str, int], str]) -> Iterator[Line]:
+def pair_lines(pair: KernelPair, width: int, cut: Callable[[str, int], str]) -> Iterator[Line]:
     """The figures that changed, in a table; those that did not, or that one side alone has, in sentences."""
-    differ = differing(pair)
+    differ = changed_values(pair)
     same = [each.before for each in pair.changes if each.change == 0]
     alone = [each for each in pair.changes if each.change is None]
     before = [each.before for each in alone if each.before.value is not None]
@@ -84,26 +211,26 @@ def details(pair: Pair, width: int, cut: Callable[[str, int], str]) -> Iterator[
     if pair.name:
         yield ((f" {_heading(pair, width - 2, cut)}", "title"),)
     spread = any(each.before.spread is not None or each.after.spread is not None for each in differ)
-    shown = [column for column in FIGURE_COLUMNS if spread or column.key != "spread"]
-    yield from table(shown, differ, width, lambda change: change.verdict) if differ else ()
+    shown = [column for column in CHANGE_COLUMNS if spread or column.key != "spread"]
+    yield from comparison_table(shown, differ, width, lambda change: change.verdict) if differ else ()
     for head, figures in (("same", same), ("A alone", before), ("B alone", after)):
-        yield from _listed(head, figures, width)
+        yield from _value_list_lines(head, figures, width)
 
 
-def _listed(head: str, figures: Sequence[Figure], width: int) -> Iterator[Line]:
+def _value_list_lines(head: str, figures: Sequence[KernelValue], width: int) -> Iterator[Line]:
     """Figures and their values one after another."""
-    words = f"{_TIED}· ".join(f"{each.label} {each.text}".replace(" ", _TIED) for each in figures)
-    for number, line in enumerate(wrapped(words, width - len(head) - 4) if figures else ()):
+    words = f"{_NO_BREAK_SPACE}· ".join(f"{each.label} {each.text}".replace(" ", _NO_BREAK_SPACE) for each in figures)
+    for number, line in enumerate(wrapped_values(words, width - len(head) - 4) if figures else ()):
         yield ((" " * (len(head) + 2) if number else f" {head} ", "head"), (f" {line}", "dim"))
 
 
-def wrapped(text: str, cells: int) -> list[str]:
+def wrapped_values(text: str, cells: int) -> list[str]:
     """Lines, broken neither within a number nor before its unit."""
-    tied = re.sub(r"(?<=\d) (?=[\d%])", _TIED, text)
-    return [line.replace(_TIED, " ") for line in wrap(tied, cells)]
+    tied = re.sub(r"(?<=\d) (?=[\d%])", _NO_BREAK_SPACE, text)
+    return [line.replace(_NO_BREAK_SPACE, " ") for line in wrap(tied, cells)]
 
 
-def table(
+def comparison_table(
     columns: Sequence[Column[Row]], rows: Sequence[Row], cells: int, judge: Callable[[Row], str]
 ) -> Iterator[Line]:
     """Headings and rows in so many cells; ``judge`` says which verdict colours a row."""
@@ -121,12 +248,12 @@ def table(
         yield tuple(spans)
 
 
-def shape_words(grid: Dim3 | None, block: Dim3 | None) -> str:
+def shape_suffix(grid: Dim3 | None, block: Dim3 | None) -> str:
     """Grid and block, behind a name; "" where they are not known."""
     return "" if grid is None or block is None else f", grid {units.extent(grid)}, block {units.extent(block)}"
 
 
-def alone_line(kernel: Kernel, cells: int) -> Line:
+def unmatched_line(kernel: Kernel, cells: int) -> Line:
     """A kernel that one trace alone has."""
-    shape = shape_words(kernel.grid, kernel.block)
-    return ((f"   {shorten(kernel.demangled, max(cells - 4 - cells_of(shape), _NARROWEST))}", ""), (shape, "dim"))
+    shape = shape_suffix(kernel.grid, kernel.block)
+    return ((f"   {shorten(kernel.demangled, max(cells - 4 - cells_of(shape), _MIN_NAME_WIDTH))}", ""), (shape, "dim"))

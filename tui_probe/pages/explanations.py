@@ -1,4 +1,4 @@
-"""What each page shows and how to read it, a few lines each: on top of the page of keys, and for ``--explain``."""
+"""Explanations of pages for the help screen and ``--explain``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tui_probe.pages.views import kind_of, names
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_LIVE: Final[dict[str, tuple[str, ...]]] = {
+_LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
     "recent": (
         "The newest traces. found says of the kernel that takes most of the time what limits it and by how much, else"
         " what its probes say first, ! before what stands out; – where nothing was found, or the run is active. It is"
@@ -68,7 +68,7 @@ _LIVE: Final[dict[str, tuple[str, ...]]] = {
 
 def explanation(name: str) -> tuple[str, ...]:
     """How to read a page, a paragraph each; none of one that is not known."""
-    return _LIVE.get(name) or (kind_of(name).explanation if name in names() else ())
+    return _LIVE_PAGES.get(name) or (kind_of(name).explanation if name in names() else ())
 
 
 def paragraphs(texts: Sequence[str], cells: int) -> Iterator[str]:

@@ -1,16 +1,15 @@
-"""CUDA graphs of a trace: how often and how long each was replayed, and its nodes over time."""
+"""Page of CUDA graphs: replays of each, and its nodes over time."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.analysis.graph_nodes import GraphFigures, NodeFigures, figures_of
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column, table
-from tui_probe.pages.graph_stamps import Ran, ran
-from tui_probe.pages.table_page import TablePage, Words
+from tui_probe.pages.graph_times import GraphTimes, NodeRun, NodeTimes, stamped_node_runs, times_by_graph
+from tui_probe.pages.table_page import PageTexts, TablePage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from tui_probe.trace.model import Kernel, Trace
 
-ABOUT: Final = (
+GRAPHS_ABOUT: Final = (
     "Each CUDA graph that the program made executable, with its nodes in the order in which the driver tells them;"
     " nodes of a child graph stand below its own. A replay launches all kernels of a graph with one call. Replays that"
     " are sampled run a copy of the graph, whose kernels are probed: each of those launches is one of the kernel, with"
@@ -29,22 +28,22 @@ ABOUT: Final = (
     " “began” says when each node of the newest probed replay did, after the first. Bars show when a node can begin, by"
     " what it waits for: with those times as lengths where all kernels have one, else with equal ones.",
 )
-NONE: Final = "No CUDA graph was made executable."
-_BAR: Final = 24
-_MOMENT: Final = "·"
+NO_GRAPHS_TEXT: Final = "No CUDA graph was made executable."
+_BAR_CELLS: Final = 24
+_MOMENT_SIGN: Final = "·"
 """The place of a node of which no time is known, or which takes none."""
-_NAME: Final = 60
-_DEEPEST: Final = 16
+_NAME_WIDTH: Final = 60
+_MAX_DEPTH: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class GraphLine:
     """A graph, or below it one of its nodes (``kernel`` None where it is of another kind)."""
 
-    graph: GraphFigures
-    node: NodeFigures | None = None
+    graph: GraphTimes
+    node: NodeTimes | None = None
     kernel: Kernel | None = None
-    ran: Ran | None = None
+    ran: NodeRun | None = None
     """When it ran in the newest replay that tells."""
 
     @property
@@ -52,13 +51,13 @@ class GraphLine:
         if self.node is None:
             graph = self.graph.graph
             return f"graph {graph.id}" + (" (destroyed)" if graph.destroyed else "")
-        return "  " * min(self.node.depth + 1, _DEEPEST) + self._name(self.node)
+        return "  " * min(self.node.depth + 1, _MAX_DEPTH) + self._name(self.node)
 
-    def _name(self, figures: NodeFigures) -> str:
+    def _name(self, figures: NodeTimes) -> str:
         node = figures.node
         if node.kernel is None:
             return node.kind + (f" {units.size(node.bytes)}" if node.bytes else "")
-        name = "?" if self.kernel is None else shorten(self.kernel.demangled, _NAME)
+        name = "?" if self.kernel is None else shorten(self.kernel.demangled, _NAME_WIDTH)
         return f"#{node.kernel} {name}"
 
     @property
@@ -80,9 +79,9 @@ class GraphLine:
         """The node's part of the way through the graph."""
         if self.node is None:
             return ""
-        begin = min(round(self.node.begin * _BAR), _BAR - 1)
-        end = max(round(self.node.end * _BAR), begin + 1)
-        return " " * begin + ("█" * (end - begin) if self.node.end > self.node.begin else _MOMENT)
+        begin = min(round(self.node.begin * _BAR_CELLS), _BAR_CELLS - 1)
+        end = max(round(self.node.end * _BAR_CELLS), begin + 1)
+        return " " * begin + ("█" * (end - begin) if self.node.end > self.node.begin else _MOMENT_SIGN)
 
 
 def graph_page(trace: Trace) -> TablePage[GraphLine]:
@@ -92,16 +91,18 @@ def graph_page(trace: Trace) -> TablePage[GraphLine]:
     def opens(line: GraphLine) -> tuple[Path, int] | None:
         return None if line.kernel is None else (trace.directory, line.kernel.index)
 
-    notes = [] if rows else [NONE]
-    words = Words((), list(_found(trace)), notes, ABOUT)
-    return TablePage("graphs", "CUDA graphs", _shown(rows), rows, words, opens=opens if rows else None, ordered=True)
+    notes = [] if rows else [NO_GRAPHS_TEXT]
+    words = PageTexts((), list(_graph_notes(trace)), notes, GRAPHS_ABOUT)
+    return TablePage(
+        "graphs", "CUDA graphs", _shown_columns(rows), rows, words, opens=opens if rows else None, ordered=True
+    )
 
 
 def graph_lines(trace: Trace) -> Iterator[GraphLine]:
     """A line for each graph, and below it one for each of its nodes."""
-    for figures in figures_of(trace).values():
+    for figures in times_by_graph(trace).values():
         yield GraphLine(figures)
-        stamped = ran(trace, figures.graph)
+        stamped = stamped_node_runs(trace, figures.graph)
         for node in figures.nodes:
             index = node.node.kernel
             yield GraphLine(
@@ -109,7 +110,7 @@ def graph_lines(trace: Trace) -> Iterator[GraphLine]:
             )
 
 
-def _found(trace: Trace) -> Iterator[str]:
+def _graph_notes(trace: Trace) -> Iterator[str]:
     """What there is, and why replays are not probed."""
     graphs = list(trace.graphs)
     if not graphs:
@@ -121,34 +122,34 @@ def _found(trace: Trace) -> Iterator[str]:
             yield f"graph {graph.id} is not probed: {graph.reason.text}"
 
 
-def _shown(rows: list[GraphLine]) -> list[Column[GraphLine]]:
+def _shown_columns(rows: list[GraphLine]) -> list[Column[GraphLine]]:
     """The columns, of which those that may be empty are in data alone if they are."""
-    return [column if _has(rows, column) else replace(column, text=None) for column in COLUMNS]
+    return [column if _has_values(rows, column) else replace(column, text=None) for column in GRAPH_COLUMNS]
 
 
-def _has(rows: list[GraphLine], column: Column[GraphLine]) -> bool:
+def _has_values(rows: list[GraphLine], column: Column[GraphLine]) -> bool:
     """Whether a column that may be empty holds anything."""
     if column.key not in ("ranges", "call_s", "share", "began_s"):
         return True
     return any(column.value is not None and column.value(row) for row in rows)
 
 
-def _after(line: GraphLine) -> str:
+def _waits_for(line: GraphLine) -> str:
     """The nodes that it waits for, by their index."""
     after = () if line.node is None else line.node.node.after
     return ",".join(map(str, after[:4])) + (",…" if len(after) > 4 else "")
 
 
-def _of_node(name: str) -> Any:
+def _node_field(name: str) -> Any:
     """A field of a line's node; None for a graph."""
     return lambda line: None if line.node is None else getattr(line.node.node, name)
 
 
-def _call(line: GraphLine) -> float | None:
+def _launch_time(line: GraphLine) -> float | None:
     return _seconds(line.graph.call_ns) if line.node is None else None
 
 
-def _began(line: GraphLine) -> float | None:
+def _start_time(line: GraphLine) -> float | None:
     return None if line.ran is None else line.ran.begin
 
 
@@ -167,12 +168,12 @@ def _time(line: GraphLine) -> str:
     return "" if no_kernel else units.duration(line.seconds)
 
 
-def _words(line: GraphLine) -> str | None:
+def _reason_text(line: GraphLine) -> str | None:
     reason = line.graph.graph.reason if line.node is None else None
     return None if reason is None else reason.text
 
 
-def _code(line: GraphLine) -> str | None:
+def _reason_code(line: GraphLine) -> str | None:
     reason = line.graph.graph.reason if line.node is None else None
     return None if reason is None else reason.code
 
@@ -185,19 +186,19 @@ def _probed_seconds(line: GraphLine) -> float | None:
     return None if line.node else _seconds(line.graph.probed_ns)
 
 
-COLUMNS: Final[tuple[Column[GraphLine], ...]] = (
+GRAPH_COLUMNS: Final[tuple[Column[GraphLine], ...]] = (
     Column("kind", lambda r: "graph" if r.node is None else r.node.node.kind),
     Column("graph", lambda r: r.graph.graph.id),
-    Column("node", _of_node("index"), "node", lambda r: "" if r.node is None else str(r.node.node.index), rank=1),
+    Column("node", _node_field("index"), "node", lambda r: "" if r.node is None else str(r.node.node.index), rank=1),
     Column("text", lambda r: r.text.strip(), "graph and nodes", lambda r: r.text, False, narrow=24),
-    Column("parent", _of_node("parent")),
-    Column("after", lambda r: None if r.node is None else list(r.node.node.after), "after", _after, False, rank=3,
+    Column("parent", _node_field("parent")),
+    Column("after", lambda r: None if r.node is None else list(r.node.node.after), "after", _waits_for, False, rank=3,
            nested=True),
-    Column("kernel", _of_node("kernel")),
+    Column("kernel", _node_field("kernel")),
     Column("grid", lambda r: _shape(r, 0), nested=True),
     Column("block", lambda r: _shape(r, 3), nested=True),
-    Column("bytes", _of_node("bytes")),
-    Column("captured", _of_node("captured")),
+    Column("bytes", _node_field("bytes")),
+    Column("captured", _node_field("captured")),
     Column("replays", lambda r: r.replays, "replays", lambda r: units.count(r.replays) if r.node is None else "",
            rank=2),
     Column("probed", lambda r: r.probed, "probed", lambda r: "" if r.probed is None else units.count(r.probed)),
@@ -205,16 +206,16 @@ COLUMNS: Final[tuple[Column[GraphLine], ...]] = (
     Column("probed_seconds", _probed_seconds),
     Column("kernel_seconds", lambda r: None if r.node else _seconds(r.graph.kernel_ns)),
     Column("share", _share, "share", lambda r: "" if _share(r) is None else f"{100 * (_share(r) or 0):.1f} %", rank=4),
-    Column("call_s", _call, "call", lambda r: "" if r.node else units.duration(_call(r)), rank=5),
-    Column("began_s", _began, "began", lambda r: "" if r.node is None else units.duration(_began(r)), rank=5),
+    Column("call_s", _launch_time, "call", lambda r: "" if r.node else units.duration(_launch_time(r)), rank=5),
+    Column("began_s", _start_time, "began", lambda r: "" if r.node is None else units.duration(_start_time(r)), rank=5),
     Column("ended_s", lambda r: None if r.ran is None else r.ran.end),
     Column("begin", lambda r: None if r.node is None else r.node.begin),
     Column("end", lambda r: None if r.node is None else r.node.end),
-    Column("bar", None, "over a replay", lambda r: r.bar, False, narrow=_BAR),
+    Column("bar", None, "over a replay", lambda r: r.bar, False, narrow=_BAR_CELLS),
     Column("ranges", lambda r: None if r.node is None else list(r.node.ranges), "captured in",
            lambda r: "" if r.node is None else " / ".join(r.node.ranges), False, rank=6, narrow=12, nested=True),
-    Column("reason", _words),
-    Column("reason_code", _code),
+    Column("reason", _reason_text),
+    Column("reason_code", _reason_code),
 )  # fmt: skip
 """``seconds`` of a graph is a replay as a whole, of a node the mean of its kernel; ``begin`` and ``end`` are parts of
 the longest way through the graph."""
@@ -222,11 +223,11 @@ the longest way through the graph."""
 
 def no_graphs() -> TablePage[GraphLine]:
     """The page before there are any."""
-    return TablePage("graphs", "CUDA graphs", (), (), Words(notes=[NONE]))
+    return TablePage("graphs", "CUDA graphs", (), (), PageTexts(notes=[NO_GRAPHS_TEXT]))
 
 
 def graph_report(trace: Trace, cells: int) -> Iterator[str]:
     """The page as text."""
     rows = list(graph_lines(trace))
-    yield from _found(trace)
-    yield from ["", *table(_shown(rows), rows, cells)] if rows else [NONE]
+    yield from _graph_notes(trace)
+    yield from ["", *table(_shown_columns(rows), rows, cells)] if rows else [NO_GRAPHS_TEXT]

@@ -1,20 +1,36 @@
-"""One kernel on a page: its names, why it was probed or not, what to do, and what the probe costs it."""
+"""Blocks of a kernel's page: names, status, cost of the probe, and small charts."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean
+from typing import TYPE_CHECKING, Final
 
-from tui_probe.analysis.occupancy import occupancy, warps_of
+import numpy as np
+
 from tui_probe.draw import units
-from tui_probe.draw.side_by_side import beside
-from tui_probe.draw.spans import Line, Span, pad, wrap
-from tui_probe.pages.advice import advice
+from tui_probe.draw.bar_chart import column_chart
+from tui_probe.draw.spans import Line, Span, clip, pad, side_by_side, width, wrap
+from tui_probe.errors import TraceError
+from tui_probe.probekit import probe_results
+from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.probekit.probe_results import cycles_text
+from tui_probe.probekit.record_counts import sampled_blocks_text
+from tui_probe.probekit.registry import probe_named
+from tui_probe.probekit.timelines.busy_rows import BusyRows
+from tui_probe.trace.gpu_time import weighted_times
+from tui_probe.verdicts.findings import MAX_UNASKED_BYTES, result_bytes
+from tui_probe.verdicts.kernel_values import occupancy, warps_per_block
+from tui_probe.verdicts.probe_coverage import kernel_advice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tui_probe.pages.kernel_row import KernelRow
-    from tui_probe.trace.gpu_time import TimeOfKind
+    from tui_probe.probekit.timelines.launch import LaunchTimeline
+    from tui_probe.trace.gpu_time import VariantTime
+    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 
 LABEL = 16
 TWO_COLUMNS = 130
@@ -25,7 +41,7 @@ _GLYPHS = {"probed": "✔", "skipped": "–", "failed": "✘", "excluded": "·",
 
 
 def detail_lines(
-    row: KernelRow,
+    row: KernelSnapshot,
     cells: int,
     extra: Sequence[Line] = (),
     found: Sequence[Line] = (),
@@ -39,59 +55,66 @@ def detail_lines(
     ``extra`` goes below everything, or at the end of the second column.
     """
     head, names = name_lines(row, cells)
-    above = [*head, *failure_lines(row, cells), *limit, *state_lines(row, cells), *_after_a_blank(found), ()]
+    above = [
+        *head,
+        *snapshot_failure_lines(row, cells),
+        *limit,
+        *state_lines(row, cells),
+        *_with_blank_first(found),
+        (),
+    ]
     if cells < TWO_COLUMNS:
         questions = asked(cells)
         parts = [*questions, *((),) * bool(questions), *cost_lines(row), (), *_launches(row, cells)]
-        return [*above, *parts, *_after_a_blank(extra), *names]
+        return [*above, *parts, *_with_blank_first(extra), *names]
     half = cells // 2 - 1
     questions = asked(half)
     left = [*questions, *((),) * bool(questions), *_launches(row, half)]
-    return [*above, *beside(left, [*cost_lines(row), *_after_a_blank(extra)], half), *names]
+    return [*above, *side_by_side(left, [*cost_lines(row), *_with_blank_first(extra)], half), *names]
 
 
-def _after_a_blank(lines: Sequence[Line]) -> list[Line]:
+def _with_blank_first(lines: Sequence[Line]) -> list[Line]:
     return [(), *lines] if lines else []
 
 
-def name_lines(row: KernelRow, cells: int) -> tuple[list[Line], list[Line]]:
+def name_lines(row: KernelSnapshot, cells: int) -> tuple[list[Line], list[Line]]:
     """The name above everything, and the forms of it that stand at the end: names may have thousands of letters."""
     whole = wrap(row.demangled, cells - 2)
     head: list[Line] = [((f" {text}", "title"),) for text in whole[:NAME_LINES]]
     rest: list[Line] = []
     if len(whole) > NAME_LINES:
         head[-1] = ((f" {whole[NAME_LINES - 1]}…", "title"),)
-        rest += _field("whole name", row.demangled, cells)
+        rest += _labelled_field("whole name", row.demangled, cells)
     if row.name != row.demangled:
-        rest += _field("mangled", row.name, cells, "dim")
+        rest += _labelled_field("mangled", row.name, cells, "dim")
     return head, [(), *rest] if rest else []
 
 
-def failure_lines(row: KernelRow, cells: int) -> list[Line]:
+def snapshot_failure_lines(row: KernelSnapshot, cells: int) -> list[Line]:
     """What went wrong with its launches."""
     failures = enumerate(row.failures)
-    return [line for i, text in failures for line in _field("" if i else "failed", f"✘ {text}", cells, "bad")]
+    return [line for i, text in failures for line in _labelled_field("" if i else "failed", f"✘ {text}", cells, "bad")]
 
 
-def state_lines(row: KernelRow, cells: int) -> list[Line]:
+def state_lines(row: KernelSnapshot, cells: int) -> list[Line]:
     """Whether it was probed, why not, and what to do."""
     where = " in its machine code (graft)" if row.way == "graft" else ""
     glyph, role = ("✘", "failed") if row.failures else (_GLYPHS.get(row.status, " "), row.status)
-    lines = list(_field("status", f"{glyph} {row.status}{where}", cells, role))
+    lines = list(_labelled_field("status", f"{glyph} {row.status}{where}", cells, role))
     if row.reason:
         label = "note" if row.status == "probed" else "why"
-        lines += _field(label, row.reason, cells, "bad" if row.status == "failed" else "")
-    if words := advice(row.status, row.why):
-        lines += _field("what to do", words, cells)
+        lines += _labelled_field(label, row.reason, cells, "bad" if row.status == "failed" else "")
+    if words := kernel_advice(row.status, row.why):
+        lines += _labelled_field("what to do", words, cells)
     return lines
 
 
-def _field(label: str, text: str, cells: int, role: str = "") -> Iterator[Line]:
+def _labelled_field(label: str, text: str, cells: int, role: str = "") -> Iterator[Line]:
     for i, part in enumerate(wrap(text, max(10, cells - LABEL - 3))):
         yield ((" " + pad("" if i else label, LABEL), "dim"), (part, role))
 
 
-def cost_lines(row: KernelRow) -> list[Line]:
+def cost_lines(row: KernelSnapshot) -> list[Line]:
     """Resources of the kernel before and after probing, as a small table."""
     capability = row.device.capability if row.device else None
     filled = [occupancy(blocks, row.block, capability) for blocks in (row.blocks_per_sm, row.blocks_per_sm_probed)]
@@ -109,7 +132,7 @@ def cost_lines(row: KernelRow) -> list[Line]:
         for value in (before, after):
             text = units.NOT_MEASURED if value is None else show(value)
             spans.append((pad(text, 10, right=True), "" if value is not None else "dim"))
-        spans.append((pad(_difference(before, after, label), 10, right=True), _verdict(before, after, label)))
+        spans.append((pad(_difference(before, after, label), 10, right=True), _change_role(before, after, label)))
         lines.append(tuple(spans))
     return lines
 
@@ -125,60 +148,62 @@ def _difference(before: float | None, after: float | None, label: str) -> str:
     return f"{after - before:+}" if after != before else "same"
 
 
-def _verdict(before: float | None, after: float | None, label: str) -> str:
+def _change_role(before: float | None, after: float | None, label: str) -> str:
     if before is None or after is None or before == after:
         return "dim"
     return "good" if (after > before) == (label in _MORE_IS_BETTER) else "warn"
 
 
-def _launches(row: KernelRow, cells: int) -> Iterator[Line]:
+def _launches(row: KernelSnapshot, cells: int) -> Iterator[Line]:
     """How often and how it was launched, and what that cost."""
-    yield from _field(
+    yield from _labelled_field(
         "launches", f"{units.count(row.launches)}, {units.count(row.launches_probed)} of them probed", cells
     )
     if row.grid is not None and row.block is not None:
         blocks = row.grid[0] * row.grid[1] * row.grid[2]
-        warps = warps_of(row.block)
+        warps = warps_per_block(row.block)
         sides, whole = units.extent(row.grid), units.counted(blocks, "block")
         grid = whole if sides == str(blocks) else f"{sides} = {whole}"
-        yield from _field(
+        yield from _labelled_field(
             "grid", grid + (" (varies between launches; this is the last)" if row.grid_varies else ""), cells
         )
         block = f"{units.extent(row.block)} = {units.counted(warps, 'warp')}"
-        yield from _field(
+        yield from _labelled_field(
             "block", block + (" (varies between launches; this is the last)" if row.block_varies else ""), cells
         )
     if row.shared_dynamic:
-        yield from _field("dynamic shared", f"{units.size(row.shared_dynamic)} per block", cells)
-    yield from _times(row, cells)
+        yield from _labelled_field("dynamic shared", f"{units.size(row.shared_dynamic)} per block", cells)
+    yield from _time_lines(row, cells)
     if row.probe_bytes is not None:
-        yield from _field("probe memory", f"{units.size(row.probe_bytes)} per launch", cells)
-    yield from _field("results", f"{_files(row)} in the trace", cells)
+        yield from _labelled_field("probe memory", f"{units.size(row.probe_bytes)} per launch", cells)
+    yield from _labelled_field("results", f"{_files(row)} in the trace", cells)
     if row.folder is not None:
-        yield from _field("files", f"{row.folder.parent.name}/{row.folder.name}", cells, "dim")
+        yield from _labelled_field("files", f"{row.folder.parent.name}/{row.folder.name}", cells, "dim")
 
 
-def _files(row: KernelRow) -> str:
+def _files(row: KernelSnapshot) -> str:
     """``7 of 600 files`` of a trace that was thinned out."""
     files = units.counted(row.results, "file")
     return files if row.files is None or row.files == row.results else f"{units.count(row.files)} of {files}"
 
 
-def _times(row: KernelRow, cells: int) -> Iterator[Line]:
+def _time_lines(row: KernelSnapshot, cells: int) -> Iterator[Line]:
     """What it takes of the GPU's time, and what the probe adds."""
     time, share = row.gpu_time, row.time_share
     if time is not None:
         whole = "" if share is None else f", {share:.1%} of that of all kernels"
-        yield from _field("GPU time", f"{_with_doubt(time.total_ns, time.total_doubt_ns)} estimated{whole}", cells)
+        yield from _labelled_field(
+            "GPU time", f"{_time_with_error(time.total_ns, time.total_stderr_ns)} estimated{whole}", cells
+        )
         for label, kind in (("original", time.original), ("probed", time.probed)):
             if kind is not None:
-                yield from _field(label, _of_kind(kind), cells)
+                yield from _labelled_field(label, _launch_times_text(kind), cells)
     if row.slowdown is not None:
         doubt = f" ± {row.slowdown_doubt:.2f}" if row.slowdown_doubt else ""
-        yield from _field("slowdown", f"{row.slowdown:.2f}×{doubt} ({_slowdown_of(row)})", cells)
+        yield from _labelled_field("slowdown", f"{row.slowdown:.2f}×{doubt} ({_slowdown_basis(row)})", cells)
 
 
-def _slowdown_of(row: KernelRow) -> str:
+def _slowdown_basis(row: KernelSnapshot) -> str:
     """Of what it is the slowdown, which is seldom that of the median times."""
     if not row.slowdown_pairs:
         return "ratio of the mean times, over the shapes timed both ways"
@@ -188,9 +213,9 @@ def _slowdown_of(row: KernelRow) -> str:
     return f"median of the ratios of {row.slowdown_pairs} pairs; median times {times}"
 
 
-def _of_kind(kind: TimeOfKind) -> str:
+def _launch_times_text(kind: VariantTime) -> str:
     """Figures of launches with the probe, or without it."""
-    mean = _with_doubt(kind.mean_ns, kind.mean_doubt_ns)
+    mean = _time_with_error(kind.mean_ns, kind.mean_stderr_ns)
     least, median, p99, most = (
         units.duration(ns / 1e9) for ns in (kind.least_ns, kind.median_ns, kind.p99_ns, kind.most_ns)
     )
@@ -199,7 +224,7 @@ def _of_kind(kind: TimeOfKind) -> str:
     return f"mean {mean}, median {median}, p99 {p99}, {least} to {most}; {timed}"
 
 
-def _with_doubt(ns: float, doubt_ns: float | None) -> str:
+def _time_with_error(ns: float, doubt_ns: float | None) -> str:
     """``12.3 µs ± 410 ns``: an estimate and its standard error: ``–`` if not known, none if there is no doubt."""
     text = units.duration(ns / 1e9)
     return text if doubt_ns == 0 else f"{text} ± {units.duration(None if doubt_ns is None else doubt_ns / 1e9)}"
@@ -207,3 +232,100 @@ def _with_doubt(ns: float, doubt_ns: float | None) -> str:
 
 def _milliseconds(value: float | None) -> str:
     return units.NOT_MEASURED if value is None else units.duration(value / 1e3)
+
+
+CHART_CELLS: Final = 60
+"""Cells of a chart at least."""
+CHART_COLUMNS: Final = 120
+"""Columns of its values, and its cells at most."""
+CHART_ROWS: Final = 3
+"""Rows of a chart at least."""
+CHART_FRAME_ROWS: Final = 2
+"""A title above it, and an axis below."""
+MIN_TIMES: Final = 8
+"""Timed launches from which on there is something to see of how they differ."""
+_HIGHEST_PART: Final = 0.99
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Columns of equal width from ``low`` to ``high``, which are words; None of ``values`` stands for no launch."""
+
+    title: str
+    values: tuple[float | None, ...]
+    low: str
+    high: str
+
+
+def preview_charts(trace: Trace, kernel: Kernel) -> tuple[Chart, ...]:
+    """What there is to draw of a kernel. Reads the newest result of a probe that records times, if it is not large."""
+    return tuple(chart for chart in (_running_chart(trace, kernel), _times_chart(kernel)) if chart is not None)
+
+
+def chart_lines(
+    chart: Chart, cells: int = CHART_CELLS, rows: int = CHART_ROWS, *, ascii_only: bool = False
+) -> list[Line]:
+    """``rows`` and ``CHART_FRAME_ROWS`` lines of at most ``cells`` cells."""
+    values = _mean_by_cell(chart.values, cells)
+    high = max(value or 0 for value in values)
+    drawn = column_chart(values, cells, rows, high=high, ascii_only=ascii_only)
+    room = cells - width(chart.low)
+    axis = chart.low + pad(clip(chart.high, room - 1), room, right=True)
+    return [((clip(chart.title, cells), "head"),), *(((row, "hue0"),) for row in drawn), ((axis, "dim"),)]
+
+
+def _mean_by_cell(values: Sequence[float | None], cells: int) -> list[float | None]:
+    """The mean of the columns that fall into each cell; None where none of them has a value."""
+    edges = [round(cell * len(values) / cells) for cell in range(cells + 1)]
+    parts = ([value for value in values[low:high] if value is not None] for low, high in pairwise(edges))
+    return [fmean(part) if part else None for part in parts]
+
+
+def _running_chart(trace: Trace, kernel: Kernel) -> Chart | None:
+    """How many blocks ran at a time, in the newest launch of which that is known."""
+    for source in probe_results.sources_by_probe(ViewSource(trace, kernel)):
+        probe = probe_named(probe_results.analysis_name(source.kernel) or "")
+        if probe is None or probe.timeline is None or not 0 < result_bytes(source) <= MAX_UNASKED_BYTES:
+            continue
+        try:
+            found = probe.timeline(probe_results.read_result(source), lambda _: None)
+        except (TraceError, OSError):
+            continue  # which the findings of the kernel say
+        return _timeline_chart(found)
+    return None
+
+
+def _timeline_chart(launch: LaunchTimeline) -> Chart | None:
+    timeline = launch.timeline
+    blocks = timeline.blocks
+    if not len(blocks) or timeline.span < 1:
+        return None
+    edges = np.unique(np.linspace(0, timeline.span, CHART_COLUMNS + 1).astype(np.int64))
+    busy = BusyRows(blocks.start, blocks.end, np.zeros(len(blocks), dtype=np.int64), 1)
+    running = busy.covered(0, 1, edges)[0] / np.diff(edges)
+    values = (
+        np.repeat(running, -(-CHART_COLUMNS // len(running)))[:CHART_COLUMNS]
+        if len(running) < CHART_COLUMNS
+        else running
+    )
+    most = f"up to {units.count(round(float(running.max())))} at a time"
+    sample = "" if timeline.sample is None else f", {sampled_blocks_text(timeline.sample)}"
+    simulated = ", simulated" if launch.simulated else ""
+    high = cycles_text(timeline.span, launch.clock_khz)
+    return Chart(f"{launch.which}: blocks running, {most}{sample}{simulated}", tuple(values.tolist()), "0", high)
+
+
+def _times_chart(kernel: Kernel) -> Chart | None:
+    """How the GPU times of its launches are spread; the longest hundredth is in the last column."""
+    time = kernel.gpu_time
+    if time is None or time.shown.samples < MIN_TIMES:
+        return None
+    taken, weight = weighted_times(kernel.samples, probed=time.with_probe)
+    low, high = float(taken.min()), float(np.quantile(taken, _HIGHEST_PART))
+    if not high > low:
+        return None
+    counts, _ = np.histogram(np.minimum(taken, high), CHART_COLUMNS, (low, high), weights=weight)
+    probed = ", all with the probe" if time.with_probe else ""
+    title = f"GPU time of #{kernel.index}: {units.counted(time.shown.samples, 'launch')} timed{probed}"
+    longest = f"{units.duration(high / 1e9)} (longest {units.duration(float(taken.max()) / 1e9)})"
+    return Chart(title, tuple(count or None for count in counts.tolist()), units.duration(low / 1e9), longest)

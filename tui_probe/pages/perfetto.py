@@ -1,4 +1,4 @@
-"""Timelines for Perfetto and chrome://tracing: trace events as JSON, written one after another.
+"""Timelines as trace events for Perfetto and chrome://tracing.
 
 A process is an SM, a thread one of its slots (or a warp of a slot), a complete event per block (or a warp); a counter
 tells how many of them run. Launches of a whole trace are instants on one thread per stream, since the log knows when
@@ -16,23 +16,24 @@ import numpy as np
 
 from tui_probe.draw.table import safe
 from tui_probe.pages.views.launches import Launches
-from tui_probe.probekit.timelines.launch import OverTime
+from tui_probe.probekit.timelines.launch import LaunchTimelineView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
     from typing import TextIO
 
-    from tui_probe.analysis.timeline import Intervals
     from tui_probe.draw.view import View
     from tui_probe.probekit.timelines.launch import LaunchTimeline
+    from tui_probe.records.timeline import Intervals
     from tui_probe.trace.model import Trace
 
+if TYPE_CHECKING:
     Event = dict[str, Any]
 
-_DEVICE: Final = 0
+_DEVICE_PID: Final = 0
 """The process that holds the counter; that of SM n is n + 1."""
-_PART: Final = 1 << 14
+_WRITE_BATCH: Final = 1 << 14
 
 
 def writer_of(view: View) -> Callable[[Path], int] | None:
@@ -40,7 +41,7 @@ def writer_of(view: View) -> Callable[[Path], int] | None:
 
     It is called with a path, returns how many events there are, and raises OSError if the file cannot be written.
     """
-    if isinstance(view, OverTime):
+    if isinstance(view, LaunchTimelineView):
         return lambda path: write_timeline(path, view.launch, warps=view.of_warps)
     return (lambda path: write_launches(path, view.trace)) if isinstance(view, Launches) else None
 
@@ -48,7 +49,7 @@ def writer_of(view: View) -> Callable[[Path], int] | None:
 def write_timeline(path: Path, launch: LaunchTimeline, *, warps: bool = False) -> int:
     """Write the blocks of a launch, or its warps; how many events there are. OSError if the file cannot be written."""
     with path.open("w", encoding="utf-8") as file:
-        return write_events(file, timeline_events(launch, warps=warps), _about(launch))
+        return write_events(file, timeline_events(launch, warps=warps), _launch_arguments(launch))
 
 
 def write_launches(path: Path, trace: Trace) -> int:
@@ -74,22 +75,22 @@ def timeline_events(launch: LaunchTimeline, *, warps: bool = False) -> Iterator[
     timeline = launch.timeline
     intervals = timeline.warps if warps else timeline.blocks
     per_slot = timeline.warps_a_block if warps else 1
-    yield _named("process_name", _DEVICE, f"{launch.which} {launch.name}")
+    yield _name_event("process_name", _DEVICE_PID, f"{launch.which} {launch.name}")
     for sm in timeline.sms.tolist():
-        yield _named("process_name", sm + 1, f"SM {sm}")
+        yield _name_event("process_name", sm + 1, f"SM {sm}")
         yield {"name": "process_sort_index", "ph": "M", "pid": sm + 1, "args": {"sort_index": sm + 1}}
     threads = np.unique(np.stack([intervals.sm, intervals.slot, intervals.warp.clip(0)], axis=1), axis=0)
     for sm, slot, warp in threads.tolist():
         name = f"slot {slot} warp {warp}" if warps else f"slot {slot}"
-        yield _named("thread_name", sm + 1, name, slot * per_slot + warp)
+        yield _name_event("thread_name", sm + 1, name, slot * per_slot + warp)
     scale = 1e3 / launch.clock_khz if launch.clock_khz else 1e-3
     yield from _complete(intervals, per_slot, scale)
     yield from _running(intervals, "running warps" if warps else "running blocks", scale)
 
 
 def _complete(intervals: Intervals, per_slot: int, scale: float) -> Iterator[Event]:
-    for first in range(0, len(intervals), _PART):
-        part = intervals.take(np.arange(first, min(first + _PART, len(intervals))))
+    for first in range(0, len(intervals), _WRITE_BATCH):
+        part = intervals.take(np.arange(first, min(first + _WRITE_BATCH, len(intervals))))
         columns = (part.start, part.end, part.sm, part.slot, part.warp, part.block)
         for start, end, sm, slot, warp, block in zip(*(each.tolist() for each in columns), strict=True):
             args = {"block": block, "start_cycle": start, "cycles": end - start}
@@ -110,7 +111,7 @@ def _running(intervals: Intervals, name: str, scale: float) -> Iterator[Event]:
     running = np.cumsum(changes)
     for i in np.flatnonzero(changes).tolist():
         args = {"running": int(running[i])}
-        yield {"name": name, "ph": "C", "ts": int(times[i]) * scale, "pid": _DEVICE, "args": args}
+        yield {"name": name, "ph": "C", "ts": int(times[i]) * scale, "pid": _DEVICE_PID, "args": args}
 
 
 def launch_events(trace: Trace) -> Iterator[Event]:
@@ -118,7 +119,7 @@ def launch_events(trace: Trace) -> Iterator[Event]:
     state = trace.state
     pid = state.pid or 0
     zero = state.zero_ns
-    yield _named("process_name", pid, f"launches of process {pid}: {safe(state.command)}")
+    yield _name_event("process_name", pid, f"launches of process {pid}: {safe(state.command)}")
     threads: dict[int | None, int] = {}
     for launch in trace.launches:
         if launch.time_ns is None:
@@ -127,7 +128,7 @@ def launch_events(trace: Trace) -> Iterator[Event]:
         if launch.stream not in threads:
             threads[launch.stream] = len(threads) + 1
             name = "stream not told" if launch.stream is None else f"stream {launch.stream:#x}"
-            yield _named("thread_name", pid, name, threads[launch.stream])
+            yield _name_event("thread_name", pid, name, threads[launch.stream])
         kernel = trace.kernels.get(launch.kernel)
         args = {
             "launch": launch.number, "kernel": launch.kernel, "grid": launch.grid, "block": launch.block,
@@ -140,12 +141,12 @@ def launch_events(trace: Trace) -> Iterator[Event]:
         }  # fmt: skip
 
 
-def _named(kind: str, pid: int, name: str, tid: int | None = None) -> Event:
+def _name_event(kind: str, pid: int, name: str, tid: int | None = None) -> Event:
     event: Event = {"name": kind, "ph": "M", "pid": pid, "args": {"name": name}}
     return event if tid is None else {**event, "tid": tid}
 
 
-def _about(launch: LaunchTimeline) -> dict[str, Any]:
+def _launch_arguments(launch: LaunchTimeline) -> dict[str, Any]:
     known = launch.clock_khz is not None
     scale = f"cycles at {(launch.clock_khz or 0) / 1e6:.3f} GHz, {launch.clock_words}"
     return {

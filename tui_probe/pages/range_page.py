@@ -1,24 +1,126 @@
-"""NVTX ranges of a trace on the screen: nested, each with the kernels that were launched in it."""
+"""Page of NVTX ranges: nested ranges with their kernels, totals of one range, and rows of the report."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tui_probe.analysis.range_tree import Launched, RangeNode, range_tree
+import numpy as np
+
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.table import Column
+from tui_probe.draw.table import Column, safe, table
 from tui_probe.draw.units import NOT_MEASURED
-from tui_probe.pages.table_page import TablePage, Words
+from tui_probe.pages.range_tree import KernelLaunches, RangeNode, numbered_launches, range_tree
+from tui_probe.pages.table_page import Only, PageTexts, TablePage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.run import Range
 
-ABOUT: Final = (
+
+class KernelInRange(NamedTuple):
+    """A kernel by its index and demangled name, its launches in the range, and launches × its median time, if known."""
+
+    kernel: int
+    name: str
+    launches: int
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RangeRow:
+    """A range. Of its ``kernels`` the most launched comes first."""
+
+    range: Range
+    depth: int
+    kernels: tuple[KernelInRange, ...]
+    probed: int
+    seconds: float | None
+    """From the range's call to that which ended it, on the host; None if it did not end."""
+    start_s: float | None
+    """Since the start of the process."""
+
+
+def range_rows(trace: Trace) -> Iterator[RangeRow]:
+    """All ranges that enclose launches, by their start."""
+    numbers, kernel, probed = numbered_launches(trace)
+    epoch = trace.state.epoch_ns
+    for one in trace.ranges:
+        parts = [slice(*np.searchsorted(numbers, (first, last + 1))) for first, last in one.runs]
+        indices, counts = np.unique(np.concatenate([kernel[part] for part in parts]), return_counts=True)
+        launched = sorted(zip(indices.tolist(), counts.tolist(), strict=True), key=lambda pair: -pair[1])
+        yield RangeRow(
+            one,
+            trace.ranges.depth(one),
+            tuple(_kernel_in_range(trace, index, count) for index, count in launched),
+            sum(int(probed[part].sum()) for part in parts),
+            None if one.end_ns is None else (one.end_ns - one.start_ns) / 1e9,
+            None if epoch is None else (one.start_ns - epoch) / 1e9,
+        )
+
+
+def _kernel_in_range(trace: Trace, index: int, launches: int) -> KernelInRange:
+    kernel = trace.kernels.get(index)
+    if kernel is None:
+        return KernelInRange(index, "?", launches, None)
+    seconds = None if kernel.time_ms is None else launches * kernel.time_ms / 1e3
+    return KernelInRange(index, kernel.demangled, launches, seconds)
+
+
+def _kernels_text(row: RangeRow) -> str:
+    words = [f"{each.launches}× #{each.kernel} {shorten(safe(each.name), 32)}" for each in row.kernels[:2]]
+    more = len(row.kernels) - len(words)
+    return ", ".join(words) + (f" and {units.counted(more, 'more kernel')}" if more else "")
+
+
+def _kernels_data(row: RangeRow) -> list[dict[str, Any]]:
+    times = [each.seconds for each in row.kernels]
+    whole = None if None in times else sum(each for each in times if each is not None)
+    return [
+        {
+            "kernel": each.kernel,
+            "demangled": each.name,
+            "launches": each.launches,
+            "seconds": each.seconds,
+            "share": each.seconds / whole if whole and each.seconds is not None else None,
+        }
+        for each in row.kernels
+    ]
+
+
+RANGE_COLUMNS: Final[tuple[Column[RangeRow], ...]] = (
+    Column("id", lambda r: r.range.id),
+    Column("parent", lambda r: r.range.parent),
+    Column("text", lambda r: r.range.text, "range", lambda r: "  " * r.depth + r.range.text, False, narrow=16),
+    Column("domain", lambda r: r.range.domain, "domain", lambda r: r.range.domain or "", False, rank=4),
+    Column("thread", lambda r: r.range.thread, "thread", lambda r: str(r.range.thread or "all"), rank=5),
+    Column("start_s", lambda r: r.start_s, "start (s)", lambda r: _rounded_seconds(r.start_s), rank=3),
+    Column("seconds", lambda r: r.seconds, "host time", lambda r: units.duration(r.seconds), rank=1),
+    Column("launches", lambda r: r.range.launches, "launches", lambda r: units.count(r.range.launches)),
+    Column("probed", lambda r: r.probed, "probed", lambda r: units.count(r.probed), rank=2),
+    Column("runs", lambda r: [list(run) for run in r.range.runs], nested=True),
+    Column("kernels", _kernels_data, "kernels", _kernels_text, False, narrow=20, nested=True),
+)
+"""``runs`` are pairs of first and last launch; ``seconds`` is host time between the calls, not kernel time."""
+
+
+def _rounded_seconds(value: float | None) -> str:
+    return NOT_MEASURED if value is None else f"{value:.6f}"
+
+
+def range_lines(trace: Trace, cells: int) -> Iterator[str]:
+    """The page as text."""
+    if not len(trace.ranges):
+        yield "No NVTX range encloses a launch: push ranges in the program (torch.cuda.nvtx.range_push, nvtx.annotate)."
+        return
+    yield from table(RANGE_COLUMNS, list(range_rows(trace)), cells)
+
+
+RANGES_ABOUT: Final = (
     "Ranges that the program pushes (torch.cuda.nvtx.range_push, nvtx.annotate), with the kernels launched in them on"
     " the same thread; ranges with a start and an end take the launches of all threads. Below each range are the"
     " kernels launched in it, but in none of its inner ranges. A range that launched nothing has no row.",
@@ -29,9 +131,11 @@ ABOUT: Final = (
     "Enter on a range shows its kernels, those of its inner ranges too, each once; Enter on a kernel goes to its"
     " screen.",
 )
-NONE: Final = "No NVTX range encloses a launch: push ranges in the program (torch.cuda.nvtx.range_push, nvtx.annotate)."
-_DEEPEST: Final = 16
-_NAME: Final = 60
+NO_RANGES_TEXT: Final = (
+    "No NVTX range encloses a launch: push ranges in the program (torch.cuda.nvtx.range_push, nvtx.annotate)."
+)
+_MAX_DEPTH: Final = 16
+_NAME_WIDTH: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +143,7 @@ class RangeLine:
     """A range, or below it one of the kernels launched in it (``kernel``, None where the log does not name it)."""
 
     node: RangeNode
-    launched: Launched | None = None
+    launched: KernelLaunches | None = None
     kernel: Kernel | None = None
     whole: float | None = None
     """Time of all launches of the trace, of which the row has a share; None where not all were timed."""
@@ -49,11 +153,11 @@ class RangeLine:
         node = self.node
         if self.launched is None:
             times = f" × {units.count(node.times)}" if node.times > 1 else ""
-            return "  " * min(node.depth, _DEEPEST) + node.text + times
+            return "  " * min(node.depth, _MAX_DEPTH) + node.text + times
         name = "kernels that the log does not name"
         if self.kernel is not None:
-            name = f"#{self.launched.kernel} {shorten(self.kernel.demangled, _NAME)}"
-        return "  " * min(node.depth + 1, _DEEPEST) + name
+            name = f"#{self.launched.kernel} {shorten(self.kernel.demangled, _NAME_WIDTH)}"
+        return "  " * min(node.depth + 1, _MAX_DEPTH) + name
 
     @property
     def launches(self) -> int:
@@ -94,26 +198,26 @@ class RangeLine:
 def range_page(trace: Trace, *, together: bool = False) -> TablePage[RangeLine]:
     """All ranges that enclose launches, and the kernels in them."""
     roots = range_tree(trace, together=together)
-    whole = _whole(trace)
-    rows = [line for root in roots for node in root.walk() for line in _lines(trace, node, whole)]
+    whole = _total_seconds(trace)
+    rows = [line for root in roots for node in root.walk() for line in _range_lines(trace, node, whole)]
     count = sum(line.node.times for line in rows if line.launched is None)
     inside = sum(root.launches for root in roots)
     how = "merged by name, " if together else ""
     found = [f"{units.counted(count, 'range')}, {how}{units.counted(inside, 'launch')} in them"] if rows else []
-    notes = [] if rows else [NONE]
-    columns = [column if _has(rows, column) else replace(column, text=None) for column in COLUMNS]
+    notes = [] if rows else [NO_RANGES_TEXT]
+    columns = [column if _has_values(rows, column) else replace(column, text=None) for column in RANGE_PAGE_COLUMNS]
 
     def opens(line: RangeLine) -> tuple[Path, int] | None:
-        return _place(trace, line)
+        return _kernel_target(trace, line)
 
     return TablePage(
         "ranges",
         "NVTX ranges",
         columns,
         rows,
-        Words((), found, notes, ABOUT),
+        PageTexts((), found, notes, RANGES_ABOUT),
         opens=opens if rows else None,
-        names=_names,
+        names=_range_names,
     )
 
 
@@ -126,29 +230,29 @@ def range_sum_rows(trace: Trace) -> Iterator[RangeLine]:
     return iter(range_page(trace, together=True).rows)
 
 
-def _names(line: RangeLine) -> tuple[str, ...]:
+def _range_names(line: RangeLine) -> tuple[str, ...]:
     """The range, and of a kernel in it that."""
     return (line.node.text, *([] if line.kernel is None else [line.kernel.demangled]))
 
 
-def _lines(trace: Trace, node: RangeNode, whole: float | None) -> Iterator[RangeLine]:
+def _range_lines(trace: Trace, node: RangeNode, whole: float | None) -> Iterator[RangeLine]:
     yield RangeLine(node, whole=whole)
     for launched in node.own:
         yield RangeLine(node, launched, trace.kernels.get(launched.kernel), whole)
 
 
-def _whole(trace: Trace) -> float | None:
+def _total_seconds(trace: Trace) -> float | None:
     """Time of all launches, launches × median of each kernel; None where one was not timed."""
     times = [(kernel.launches, kernel.time_ms) for kernel in trace.kernels if kernel.launches]
     return None if any(time is None for _, time in times) else sum(count * (time or 0.0) for count, time in times) / 1e3
 
 
-def _place(trace: Trace, line: RangeLine) -> tuple[Path, int] | None:
+def _kernel_target(trace: Trace, line: RangeLine) -> tuple[Path, int] | None:
     """The kernel of a row; None for that of a range, which has several."""
     return None if line.kernel is None else (trace.directory, line.kernel.index)
 
 
-def _has(rows: list[RangeLine], column: Column[RangeLine]) -> bool:
+def _has_values(rows: list[RangeLine], column: Column[RangeLine]) -> bool:
     """Whether a column that may be empty holds anything."""
     if column.key not in ("domain", "thread", "kernel_seconds", "mean_s", "p99_s", "share"):
         return True
@@ -160,7 +264,7 @@ def _role(line: RangeLine) -> str:
     return "range" if line.launched is None else "kernel"
 
 
-COLUMNS: Final[tuple[Column[RangeLine], ...]] = (
+RANGE_PAGE_COLUMNS: Final[tuple[Column[RangeLine], ...]] = (
     Column("kind", _role),
     Column("text", lambda r: r.text.strip(), "range and kernels", lambda r: r.text, False, narrow=24),
     Column("depth", lambda r: r.node.depth),
@@ -176,7 +280,7 @@ COLUMNS: Final[tuple[Column[RangeLine], ...]] = (
     Column("probed", lambda r: r.probed, "probed", lambda r: units.count(r.probed), rank=2),
     Column("kernel_seconds", lambda r: r.kernel_seconds, "in kernels", lambda r: units.duration(r.kernel_seconds)),
     Column("seconds", lambda r: r.seconds, "host time", lambda r: "" if r.launched else units.duration(r.seconds)),
-    Column("start_s", lambda r: r.start_s, "start (s)", lambda r: "" if r.launched else _start(r.start_s), rank=3),
+    Column("start_s", lambda r: r.start_s, "start (s)", lambda r: "" if r.launched else _start_text(r.start_s), rank=3),
     Column("mean_s", lambda r: r.mean, "mean", lambda r: "" if r.launched else units.duration(r.mean), rank=2),
     Column("p99_s", lambda r: r.p99, "p99", lambda r: "" if r.launched else units.duration(r.p99), rank=2),
     Column("share", lambda r: r.share, "share", lambda r: units.share(r.share), rank=1),
@@ -184,5 +288,80 @@ COLUMNS: Final[tuple[Column[RangeLine], ...]] = (
 """``seconds`` is host time between the calls, not kernel time; ``start_s`` is since the start of the process."""
 
 
-def _start(value: float | None) -> str:
+def _start_text(value: float | None) -> str:
     return NOT_MEASURED if value is None else f"{value:.6f}"
+
+
+RangeKey = tuple[str, str | None, int | None, int, float | None]
+"""Which range it is, while the trace grows: text, domain, thread, depth and start."""
+TOTALS_ABOUT: Final = (
+    "The kernels launched in the range and in its inner ranges, each once, the one that takes most time first. The time"
+    " of a kernel is launches × its median, as it was timed anywhere in the run; the share is that of the time of all"
+    " kernels of the range, – where one of them was not timed.",
+    "Enter shows the launches of a kernel; q goes back to the ranges.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTotal:
+    """A kernel in a range; ``kernel`` is None where the log does not name it, ``share`` where not all were timed."""
+
+    launched: KernelLaunches
+    kernel: Kernel | None
+    share: float | None
+
+    @property
+    def name(self) -> str:
+        return "kernels that the log does not name" if self.kernel is None else self.kernel.demangled
+
+    @property
+    def median_s(self) -> float | None:
+        """Of one launch."""
+        return None if self.launched.seconds is None else self.launched.seconds / self.launched.launches
+
+
+def range_key(node: RangeNode) -> RangeKey:
+    """By which it is found again."""
+    return node.text, node.domain, node.thread, node.depth, node.start_s
+
+
+def range_totals_page(trace: Trace, key: RangeKey, *, together: bool = False) -> TablePage[KernelTotal]:
+    """The kernels of a range of ``range_tree``; no rows where there is no such range."""
+    nodes = (node for root in range_tree(trace, together=together) for node in root.walk())
+    node = next((node for node in nodes if range_key(node) == key), None)
+    rows = [] if node is None else _total_rows(trace, node)
+    count = 0 if node is None else node.launches
+    seen = f"{units.counted(len(rows), 'kernel')}, {units.counted(count, 'launch')}"
+
+    def opens(line: KernelTotal) -> tuple[Path, int] | None:
+        return None if line.kernel is None else (trace.directory, line.kernel.index)
+
+    words = PageTexts([("range", key[0]), ("seen", seen)], about=TOTALS_ABOUT)
+    only = Only("range", key[0])
+    return TablePage(
+        "totals", "Kernels of a range", TOTALS_COLUMNS, rows, words, opens=opens, names=_kernel_names, only=only
+    )
+
+
+def _total_rows(trace: Trace, node: RangeNode) -> list[KernelTotal]:
+    whole = node.kernel_seconds
+    rows = [
+        KernelTotal(each, trace.kernels.get(each.kernel), each.seconds / whole if whole and each.seconds else None)
+        for each in node.everything
+    ]
+    return sorted(rows, key=lambda row: -(row.launched.seconds or 0.0))
+
+
+def _kernel_names(line: KernelTotal) -> tuple[str, ...]:
+    return (line.name,)
+
+
+TOTALS_COLUMNS: Final[tuple[Column[KernelTotal], ...]] = (
+    Column("share", lambda r: r.share, "share", lambda r: units.share(r.share)),
+    Column("seconds", lambda r: r.launched.seconds, "total", lambda r: units.duration(r.launched.seconds)),
+    Column("launches", lambda r: r.launched.launches, "launches", lambda r: units.count(r.launched.launches)),
+    Column("probed", lambda r: r.launched.probed, "probed", lambda r: units.count(r.launched.probed), rank=2),
+    Column("median_s", lambda r: r.median_s, "median", lambda r: units.duration(r.median_s), rank=1),
+    Column("kernel", lambda r: r.launched.kernel if r.kernel else None, "#", lambda r: units.count(r.launched.kernel)),
+    Column("demangled", lambda r: r.name, "kernel", lambda r: r.name, False, narrow=20, shorten=shorten),
+)

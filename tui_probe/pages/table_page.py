@@ -1,4 +1,4 @@
-"""A page about imported files: what it is of, a table, what was found, and how to read it."""
+"""General table page: a heading, rows and columns, notes, and how to read them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,22 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 from tui_probe.draw import units
-from tui_probe.draw.formats import as_csv, as_json, as_markdown, as_record
-from tui_probe.draw.hanging import hanging
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.spans import clip, pad, to_ascii, wrap
-from tui_probe.draw.table import cell, fitted_cell, in_data, in_tables, layout, natural_widths, safe, table
+from tui_probe.draw.spans import clip, hang_line, pad, to_ascii, wrap
+from tui_probe.draw.table import (
+    as_csv,
+    as_json,
+    as_markdown,
+    as_record,
+    cell,
+    fitted_cell,
+    in_data,
+    in_tables,
+    layout,
+    natural_widths,
+    safe,
+    table,
+)
 from tui_probe.draw.view import Document
 from tui_probe.pages.explanations import paragraphs
 
@@ -23,13 +34,13 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.table import Column
-    from tui_probe.pages.choices import Format
+    from tui_probe.probekit.page_kinds import Format
 
 Row = TypeVar("Row")
-_LABEL: Final = 10
-_NAME: Final = 36
+_LABEL_WIDTH: Final = 10
+_NAME_WIDTH: Final = 36
 """Cells of a name in the line of status."""
-_LEAST: Final = 20
+_MIN_WIDTH: Final = 20
 _GAP: Final = "  "
 _MEASURED: Final = 20_000
 """Rows by which the widths of columns are chosen on the screen."""
@@ -42,7 +53,7 @@ _CURSOR: Final = " "
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class PageTexts:
     """The words of a page: ``head`` (label, words), ``found`` before the table, ``evidence`` for it and ``notes`` below
     the table, and ``about``, how to read it, a paragraph each.
     """
@@ -90,7 +101,7 @@ class TablePage(Document, Generic[Row]):
     title: str
     columns: Sequence[Column[Row]]
     rows: Sequence[Row]
-    words: Words = field(default_factory=Words)
+    words: PageTexts = field(default_factory=PageTexts)
     extra: Mapping[str, Any] = field(default_factory=dict)
     explained: bool = False
     """Whether ``lines`` ends with how to read the page."""
@@ -153,7 +164,7 @@ class TablePage(Document, Generic[Row]):
         cut = (column for column in in_tables(self.columns) if column.narrow is not None)
         return [text for column in cut if (text := cell(column, self.rows[row]).strip())]
 
-    def leads_to(self) -> str:
+    def target_view(self) -> str:
         if self.opens is not None:
             return "kernel"
         return "" if self.narrows is None else self.leads
@@ -234,10 +245,10 @@ class TablePage(Document, Generic[Row]):
 
     def status(self) -> list[str]:
         """What is left, and the order where it is not that of the page."""
-        left = [] if self.only is None else [f"only {self.only.told(_NAME)}"]
+        left = [] if self.only is None else [f"only {self.only.told(_NAME_WIDTH)}"]
         return left + ([] if self._order is None else [self._sorted_words()])
 
-    def leading(self) -> int:
+    def pinned_parts(self) -> int:
         """What is left is told, whatever else is not."""
         return int(self.only is not None)
 
@@ -284,12 +295,12 @@ class TablePage(Document, Generic[Row]):
 
     def _above(self, cells: int, *, whole_commands: bool = False) -> Iterator[str]:
         for label, words in self.words.head:
-            parts = wrap(safe(words), max(_LEAST, cells - _LABEL))
-            yield from (f"{label if i == 0 else '':<{_LABEL}}{part}".rstrip() for i, part in enumerate(parts))
+            parts = wrap(safe(words), max(_MIN_WIDTH, cells - _LABEL_WIDTH))
+            yield from (f"{label if i == 0 else '':<{_LABEL_WIDTH}}{part}".rstrip() for i, part in enumerate(parts))
         yield ""
         if self.words.found and (self.only is None or self.left is not None):  # else they are of all rows
             for line in self.words.found:
-                yield from _broken(safe(line), cells, whole_commands=whole_commands)
+                yield from _wrapped_line(safe(line), cells, whole_commands=whole_commands)
             yield ""
 
     def _below(self, cells: int, *, whole_commands: bool = False) -> Iterator[str]:
@@ -297,14 +308,14 @@ class TablePage(Document, Generic[Row]):
             if lines:
                 yield ""
             for line in lines:
-                yield from _broken(safe(line), cells, whole_commands=whole_commands)
+                yield from _wrapped_line(safe(line), cells, whole_commands=whole_commands)
 
     def unbroken(self, lines: Sequence[str]) -> list[str]:
         """Notes and findings in one line each, as they are copied."""
         texts = [*self.words.found, *self.words.evidence, *(f"note: {note}" for note in self.words.notes)]
         found = [*lines]
         for text in map(safe, texts):
-            parts = [self._margin + part for part in hanging(text, self._cells)]
+            parts = [self._margin + part for part in hang_line(text, self._cells)]
             if len(parts) > 1 and parts[0] in found:
                 at = found.index(parts[0])
                 there = zip(parts, found[at:], strict=False)
@@ -390,9 +401,9 @@ class PageLines(Sequence["Line"], Generic[Row]):
         return ((self._margin + clip(_GAP.join(texts).rstrip(), self._cells), ""),)
 
 
-def _broken(text: str, cells: int, *, whole_commands: bool) -> list[str]:
+def _wrapped_line(text: str, cells: int, *, whole_commands: bool) -> list[str]:
     """A text in lines of at most ``cells`` cells, or in one where it suggests a command that is to be copied whole."""
-    return [text] if whole_commands and _COMMAND.search(text) else hanging(text, cells)
+    return [text] if whole_commands and _COMMAND.search(text) else hang_line(text, cells)
 
 
 def _line(text: str, margin: str = "") -> Line:

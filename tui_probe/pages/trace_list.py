@@ -1,34 +1,211 @@
-"""Recent runs, those of one command together: each with what it found, and what changed against the run before."""
+"""List of recent runs: the verdict of each, and its change against the previous run of the command."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.hanging import hanging
-from tui_probe.draw.spans import pad, width
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.spans import hang_line, pad, width
 from tui_probe.draw.table import Column, safe, table
-from tui_probe.trace.secrets import masked_line
+from tui_probe.errors import ProbeError
+from tui_probe.input_limits import parse_json
+from tui_probe.trace.follow import open_trace
+from tui_probe.trace.locate import LOG
+from tui_probe.trace.run_info import mask_line
+from tui_probe.trace.user_state import read_state, write_state
+from tui_probe.verdicts.findings import FLAG, summarize_findings
+from tui_probe.verdicts.limiter import kernel_limiter
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from tui_probe.pages.run_verdict import RunVerdict
+    from tui_probe.trace.model import Kernel, Trace
     from tui_probe.trace.recent import Brief
+
+# What a run found, in a line for a list of runs, and what is different from the run before.
+#
+# Of the kernel that takes most of the time it says what limits that, else what stands out; where nothing was timed,
+# of the kernel that tells most. Reading a trace takes up to a second, so verdicts are kept in the user's state
+# folder.
+
+VERDICTS_FILE: Final = "verdicts.json"
+MAX_VERDICTS: Final = 1000
+"""Verdicts that are kept, those that were asked for last."""
+MAX_LOG_BYTES: Final = 64 << 20
+"""Bytes of a log up to which it is read for a line in a list, unasked."""
+_NAME_WIDTH: Final = 24
+_MAX_KERNELS: Final = 20
+_SAME_TIME_SHARE: Final = 0.01
+"""Times that differ by less are called the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunVerdict:
+    """What a run found.
+
+    ``kernel`` is the demangled name of the kernel that it is about, "" where there is none, ``told`` what is said of
+    it, "" for nothing. ``limit`` is what limits it (``memory (L2)``), None where that cannot be told; ``share`` its
+    part of the GPU time, from 0 to 1, ``milliseconds`` the median time of a launch without a probe; None: not measured.
+    """
+
+    kernel: str = ""
+    told: str = ""
+    limit: str | None = None
+    share: float | None = None
+    milliseconds: float | None = None
+
+    @property
+    def words(self) -> str:
+        """``matmul, 62% of the time: memory (L2) 83%``; "" where nothing was found."""
+        share = "" if self.share is None else f", {self.share:.0%} of the time"
+        return f"{_short(self.kernel)}{share}: {self.told}" if self.told else ""
+
+    @property
+    def column(self) -> str:
+        """The same for a column, what was found first: ``memory (L2) 83%, matmul``."""
+        return f"{self.told}, {_short(self.kernel)}" if self.told else ""
+
+    def against(self, before: RunVerdict, *, same_probe: bool) -> str:
+        """``matmul 1.20 ms → 810 µs (-32.5%); limit latency → memory (L2)``; "" where nothing is known to differ.
+
+        Without times it is by the probe which kernel is told of and what, so that is compared with the ``same_probe``.
+        """
+        if not self.kernel or not before.kernel:
+            return ""
+        if self.kernel != before.kernel:
+            if self.share is not None and before.share is not None:
+                return f"most time: {_short(before.kernel)} → {_short(self.kernel)}"
+            return f"was {before.words}" if same_probe and before.told else ""
+        parts = [_time_change(self, before)]
+        if self.limit and before.limit:
+            parts.append(f"limit {before.limit} → {self.limit}" if self.limit != before.limit else "")
+        elif same_probe and before.told and self.told != before.told:
+            parts.append(f"was {before.told}")
+        return "; ".join(filter(None, parts))
+
+
+def _short(name: str) -> str:
+    return shorten(safe(name), _NAME_WIDTH)
+
+
+def _time_change(now: RunVerdict, before: RunVerdict) -> str:
+    if now.milliseconds is None or not before.milliseconds:
+        return ""
+    change = now.milliseconds / before.milliseconds - 1
+    if abs(change) < _SAME_TIME_SHARE:
+        return "time as before"
+    old, new = (units.duration(each / 1e3) for each in (before.milliseconds, now.milliseconds))
+    return f"{_short(now.kernel)} {old} → {new} ({change * 100:+.1f}%)"
+
+
+def run_verdict(trace: Trace) -> RunVerdict:
+    """What the results of a trace tell; reads the newest of one kernel, or of the first few where none was timed."""
+    measured = [kernel for kernel in trace.kernels if kernel.result_rows]
+    timed = [kernel for kernel in measured if kernel.time_share is not None]
+    if timed:
+        return _kernel_verdict(trace, max(timed, key=lambda kernel: kernel.time_share or 0.0))
+    found = [_kernel_verdict(trace, kernel) for kernel in measured[:_MAX_KERNELS]]
+    return max(found, key=_amount_known, default=RunVerdict())
+
+
+def _kernel_verdict(trace: Trace, kernel: Kernel) -> RunVerdict:
+    found = kernel_limiter(kernel)
+    limit = found.limit if found is not None else None
+    told = found.short if found is not None and limit else _flagged_text(trace, kernel)
+    return RunVerdict(kernel.demangled, told, limit, kernel.time_share, kernel.time_ms)
+
+
+def _amount_known(found: RunVerdict) -> int:
+    return (2 if found.told.startswith(FLAG) else 1) if found.told else 0
+
+
+def _flagged_text(trace: Trace, kernel: Kernel) -> str:
+    """What its probes say first; "" where a result is too large to be read for this, or cannot be read."""
+    told = summarize_findings(trace, kernel)
+    return told.words if told.found and not any(one.problem for one in told.found) else ""
+
+
+class VerdictCache:
+    """The verdicts that are kept, and those of other runs once they were read.
+
+    A run is known by its folder and by the size and time of its log. All is done in one thread at a time.
+    """
+
+    def __init__(self) -> None:
+        self._known = _saved_records()
+        self._changed = False
+
+    def of(self, directory: Path) -> RunVerdict:
+        """What a run that has ended found, read only where it is not known; an empty one where it cannot be read."""
+        try:
+            log = (directory / LOG).stat()
+        except OSError:
+            return RunVerdict()
+        stamp, name = [log.st_size, log.st_mtime_ns], str(directory.absolute())
+        known = _verdict_from_record(self._known.get(name), stamp)
+        if known is not None:
+            return known
+        found = RunVerdict() if log.st_size > MAX_LOG_BYTES else _verdict_of_directory(directory)
+        self._known.pop(name, None)
+        self._known[name] = {"stamp": stamp, **asdict(found)}
+        self._changed = True
+        return found
+
+    def keep(self) -> None:
+        """Write them into the user's state folder, if there are new ones."""
+        if self._changed:
+            self._changed = False
+            write_state(VERDICTS_FILE, json.dumps(dict([*self._known.items()][-MAX_VERDICTS:])))
+
+
+def _verdict_of_directory(directory: Path) -> RunVerdict:
+    try:
+        return run_verdict(open_trace(directory))
+    except (ProbeError, OSError):
+        return RunVerdict()
+
+
+_FIELD_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    "kernel": (str,),
+    "told": (str,),
+    "limit": (str, type(None)),
+    "share": (float, type(None)),
+    "milliseconds": (float, type(None)),
+}
+
+
+def _verdict_from_record(kept: object, stamp: list[int]) -> RunVerdict | None:
+    """A verdict as the file has it; None where it is of another state of the trace, or is none."""
+    if not isinstance(kept, dict) or kept.get("stamp") != stamp:
+        return None
+    said = {name: kept.get(name) for name in _FIELD_TYPES}
+    fits = all(isinstance(said[name], kinds) for name, kinds in _FIELD_TYPES.items())
+    return RunVerdict(**said) if fits else None  # type: ignore[arg-type]
+
+
+def _saved_records() -> dict[str, Any]:
+    try:
+        found = parse_json(read_state(VERDICTS_FILE) or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
 
 VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ListedRun:
     """A run, what it found (None: not read, or it is active), and the run of the same command before it."""
 
     brief: Brief
     verdict: RunVerdict | None = None
-    before: Run | None = None
+    before: ListedRun | None = None
 
     @property
     def found(self) -> str:
@@ -41,7 +218,11 @@ class Run:
         if self.before is None:
             return ""
         old, new = self.before, self
-        parts = [f"{_state(old)} → {_state(new)}"] if not new.brief.running and _state(old) != _state(new) else []
+        parts = (
+            [f"{_state_text(old)} → {_state_text(new)}"]
+            if not new.brief.running and _state_text(old) != _state_text(new)
+            else []
+        )
         for name, was, now in (
             ("probe", old.brief.probe, new.brief.probe),
             ("device", old.brief.device, new.brief.device),
@@ -56,16 +237,16 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RunRow:
     """A line of the folded list: the newest run of a command, of ``runs`` in all, or one of the older ones below it."""
 
-    run: Run
+    run: ListedRun
     runs: int = 1
     folded: bool = False
     older: bool = False
 
 
-def families(traces: Iterable[Brief], verdicts: Mapping[Path, RunVerdict]) -> list[list[Run]]:
+def runs_by_command(traces: Iterable[Brief], verdicts: Mapping[Path, RunVerdict]) -> list[list[ListedRun]]:
     """The runs of each command, the newest first, in the order in which the commands come first.
 
     Runs whose command is not known stand alone.
@@ -73,27 +254,27 @@ def families(traces: Iterable[Brief], verdicts: Mapping[Path, RunVerdict]) -> li
     found: dict[str, list[Brief]] = {}
     for each in traces:
         found.setdefault(each.command or str(each.directory), []).append(each)
-    return [_chained(family, verdicts) for family in found.values()]
+    return [_linked_runs(family, verdicts) for family in found.values()]
 
 
-def _chained(family: Sequence[Brief], verdicts: Mapping[Path, RunVerdict]) -> list[Run]:
-    runs: list[Run] = []
+def _linked_runs(family: Sequence[Brief], verdicts: Mapping[Path, RunVerdict]) -> list[ListedRun]:
+    runs: list[ListedRun] = []
     for each in reversed(family):
-        runs.append(Run(each, verdicts.get(each.directory), runs[-1] if runs else None))
+        runs.append(ListedRun(each, verdicts.get(each.directory), runs[-1] if runs else None))
     return runs[::-1]
 
 
-def folded_rows(groups: Iterable[Sequence[Run]], unfolded: Container[str]) -> list[Row]:
+def folded_rows(groups: Iterable[Sequence[ListedRun]], unfolded: Container[str]) -> list[RunRow]:
     """The lines of a list in which only the commands in ``unfolded`` show their older runs."""
-    rows: list[Row] = []
+    rows: list[RunRow] = []
     for runs in groups:
         folded = len(runs) > 1 and runs[0].brief.command not in unfolded
-        rows.append(Row(runs[0], len(runs), folded))
-        rows += [] if folded else [Row(run, older=True) for run in runs[1:]]
+        rows.append(RunRow(runs[0], len(runs), folded))
+        rows += [] if folded else [RunRow(run, older=True) for run in runs[1:]]
     return rows
 
 
-def _state(run: Run) -> str:
+def _state_text(run: ListedRun) -> str:
     brief = run.brief
     if brief.running:
         return "running"
@@ -102,14 +283,14 @@ def _state(run: Run) -> str:
     return f"signal {-brief.status}" if brief.status < 0 else f"exit {brief.status}"
 
 
-def _when(run: Run) -> str:
+def _start_text(run: ListedRun) -> str:
     """In the time zone of the user, to the second."""
     return datetime.fromtimestamp(run.brief.when).astimezone().isoformat(" ", "seconds")[:19]
 
 
-COLUMNS: Final[tuple[Column[Run], ...]] = (
-    Column("when", lambda run: run.brief.when, "when", _when, right=False),
-    Column("state", _state, "state", _state, right=False),
+RUN_COLUMNS: Final[tuple[Column[ListedRun], ...]] = (
+    Column("when", lambda run: run.brief.when, "when", _start_text, right=False),
+    Column("state", _state_text, "state", _state_text, right=False),
     Column("kernels", lambda run: run.brief.kernels, "kernels", lambda run: units.count(run.brief.kernels), rank=1),
     Column("probe", lambda run: run.brief.probe, "probe", lambda run: run.brief.probe or "–", right=False, rank=1),
     Column("device", lambda run: run.brief.device, "device", lambda run: run.brief.device or "–", right=False, rank=2),
@@ -123,11 +304,11 @@ COLUMNS: Final[tuple[Column[Run], ...]] = (
 )  # fmt: skip
 
 
-def _path(run: Run) -> str:
+def _trace_path(run: ListedRun) -> str:
     return safe(str(run.brief.directory))
 
 
-def run_lines(groups: Iterable[Sequence[Run]], cells: int) -> Iterator[str]:
+def run_lines(groups: Iterable[Sequence[ListedRun]], cells: int) -> Iterator[str]:
     """A command; a line for each of its runs, and below that what it found and what changed against the run before.
 
     The path of a trace is copied from here: it is never cut, and has a line of its own where there is no room beside.
@@ -136,26 +317,26 @@ def run_lines(groups: Iterable[Sequence[Run]], cells: int) -> Iterator[str]:
         if number:
             yield ""
         count = f" ({units.counted(len(runs), 'run')})" if len(runs) > 1 else ""
-        yield f"{safe(masked_line(runs[0].brief.command)) or '–'}{count}"
-        titles, rule, *rows = table(COLUMNS, runs, cells - 2)
-        beside = width(rule) + 4 + max(width(_path(run)) for run in runs) <= cells
+        yield f"{safe(mask_line(runs[0].brief.command)) or '–'}{count}"
+        titles, rule, *rows = table(RUN_COLUMNS, runs, cells - 2)
+        beside = width(rule) + 4 + max(width(_trace_path(run)) for run in runs) <= cells
         yield f"  {pad(titles, width(rule))}  trace" if beside else f"  {titles}"
         yield f"  {rule}  ─────" if beside else f"  {rule}"
         for run, row in zip(runs, rows, strict=True):
-            yield f"  {pad(row, width(rule))}  {_path(run)}" if beside else f"  {row}"
-            yield from hanging(f"      {run.found}", cells) if run.found else ()
-            yield from hanging(f"      against the run before: {run.change}", cells) if run.change else ()
-            yield from () if beside else (f"      {_path(run)}",)
+            yield f"  {pad(row, width(rule))}  {_trace_path(run)}" if beside else f"  {row}"
+            yield from hang_line(f"      {run.found}", cells) if run.found else ()
+            yield from hang_line(f"      against the run before: {run.change}", cells) if run.change else ()
+            yield from () if beside else (f"      {_trace_path(run)}",)
 
 
-def run_record(groups: Iterable[Sequence[Run]]) -> dict[str, Any]:
+def run_record(groups: Iterable[Sequence[ListedRun]]) -> dict[str, Any]:
     """``{"version": 1, "commands": [{"command", "runs": [{"when", "state", …}]}]}``; times in seconds since 1970."""
     return {
         "version": VERSION,
         "commands": [
             {
-                "command": masked_line(runs[0].brief.command) or None,
-                "runs": [{each.key: each.value(run) for each in COLUMNS if each.value} for run in runs],
+                "command": mask_line(runs[0].brief.command) or None,
+                "runs": [{each.key: each.value(run) for each in RUN_COLUMNS if each.value} for run in runs],
             }
             for runs in groups
         ],

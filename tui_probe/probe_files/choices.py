@@ -1,4 +1,4 @@
-"""The probes of a run, out of what a person writes behind ``-p``: ``NAME``, ``NAME:SAMPLE``, or a set of probes.
+"""Resolve the values of ``-p`` to the probes of a run (name, sample, set), and list the known probes.
 
 A set is a TOML file with ``probes = ["NAME", "NAME:SAMPLE", …]`` and perhaps ``[about] title``; those that come with
 the tool stand beside the folders of the probes. NAME is that of a probe or a set that is known, or a path.
@@ -13,18 +13,84 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ProbeFileError
-from tui_probe.input_limits import PROBE_FILE
-from tui_probe.probe_files.folders import built_in_files, built_in_folder, installed_files
+from tui_probe.input_limits import PROBE_FILE, parse_toml
+from tui_probe.probe_files.folders import built_in_directory, built_in_files, installed_files
 from tui_probe.probe_files.loading import find_probe, load_probe
-from tui_probe.toml_data import parse_toml
 from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tui_probe.engine.model import Probe
+    from tui_probe.probe_model.probe import Map, Probe, ProbePoint
 
-MOST: Final = 16
+
+@dataclass(frozen=True, slots=True)
+class CatalogueEntry:
+    """What a person chooses a probe by.
+
+    ``weight`` is ``light`` or ``heavy``, of which fewer launches are probed. ``checked`` tells against what its numbers
+    are tested, ``records`` what is kept in each map, ``saved`` how many bytes of each are in the result of a launch,
+    ``places`` where each part of it runs; ``source`` is the file's text.
+    """
+
+    name: str
+    title: str
+    measures: str
+    unit: str
+    cost: str
+    weight: str
+    checked: str
+    records: tuple[str, ...]
+    saved: tuple[str, ...]
+    places: tuple[str, ...]
+    path: Path
+    source: str
+
+
+def known_probes() -> list[CatalogueEntry]:
+    """All built-in and installed probes, by name. Raises ProbeFileError if one of them is damaged."""
+    return [describe_probe(load_probe(name)) for name in sorted({**installed_files(), **built_in_files()})]
+
+
+def describe_probe(probe: Probe) -> CatalogueEntry:
+    """A probe, built-in or one's own, as the catalogue shows it."""
+    about = probe.about
+    records = tuple(_record_text(own_map) for own_map in probe.maps)
+    several = len(probe.maps) > 1
+    saved = tuple((f"{own_map.name}: " if several else "") + _saved_text(own_map) for own_map in probe.maps)
+    places = tuple(_position_text(point) for point in probe.points)
+    told = (about.title, about.measures, about.unit, about.cost, probe.weight, about.checked)
+    return CatalogueEntry(probe.name, *told, records, saved, places, probe.path, probe.source)
+
+
+def _position_text(point: ProbePoint) -> str:
+    """``load: before ld.global, atom.global``, ``whole: at the kernel's entry and its exits``."""
+    sides = [side for side, snippet in (("before", point.before), ("after", point.after)) if snippet]
+    ends = [end for end, snippet in (("entry", point.before), ("exits", point.after)) if snippet]
+    instructions = [str(position) for position in point.positions if not position.is_kernel]
+    told = [f"at the kernel's {' and '.join(ends)}"] if len(instructions) < len(point.positions) else []
+    told += [f"{' and '.join(sides)} {', '.join(instructions)}"] if instructions else []
+    return f"{point.name}: {'; '.join(told)}"
+
+
+def _record_text(own_map: Map) -> str:
+    """``lifetime: 1 record per warp of 16 bytes (start u64, elapsed u32, smid u32)``."""
+    fields = ", ".join(f"{field.name} {field.type}" for field in own_map.fields)
+    number = "any number of records" if own_map.cap is None else f"{own_map.cap} record{'s' if own_map.cap > 1 else ''}"
+    return f"{own_map.name}: {number} per {own_map.level.name.lower()} of {own_map.record_bytes} bytes ({fields})"
+
+
+def _saved_text(own_map: Map) -> str:
+    """``16 bytes per block, with --detail 16 bytes per warp``: what a launch takes of the trace."""
+    size = "any number of records" if own_map.cap is None else f"{own_map.cap * own_map.record_bytes} bytes"
+    if own_map.cap is None:
+        size += f" of {own_map.record_bytes} bytes"
+    whole = f"{size} per {own_map.level.name.lower()}"
+    kept = own_map.reduction
+    return whole if kept is None else f"{kept.record_bytes} bytes per {kept.group}, with --detail {whole}"
+
+
+MAX_PROBES: Final = 16
 """Probes of one run."""
 
 _SAMPLE: Final = re.compile(r"1/(?P<one_in>\d+)|(?P<first>\d+)-(?P<last>\d+)|(?P<blocks>\d+)")
@@ -72,20 +138,20 @@ def compact_sample(text: str) -> str:
     return compact
 
 
-def choose(texts: Iterable[str], sample: str = "") -> tuple[ChosenProbe, ...]:
+def choose_probes(texts: Iterable[str], sample: str = "") -> tuple[ChosenProbe, ...]:
     """The probes that are meant, each once, in the order in which they are named first.
 
     ``sample`` is that of probes without one of their own. Raises ProbeFileError that says what to do.
     """
     chosen: dict[str, ChosenProbe] = {}
-    for name, own in _named(texts):
+    for name, own in _named_probes(texts):
         one = ChosenProbe(load_probe(name), own or sample)
         before = chosen.setdefault(one.name, one)
         if before.path != one.path or before.sample != one.sample:
             raise ProbeFileError(f"{name}: the run has a probe {one.name} already; name each once, or rename a file")
-        _check_sample(one, own)
-    if len(chosen) > MOST:
-        raise ProbeFileError(f"{len(chosen)} probes, a run has {MOST} at most: leave some out")
+        _refuse_bad_sample(one, own)
+    if len(chosen) > MAX_PROBES:
+        raise ProbeFileError(f"{len(chosen)} probes, a run has {MAX_PROBES} at most: leave some out")
     for name in chosen if len(chosen) > 1 else ():
         if _NAME.fullmatch(name) is None:
             raise ProbeFileError(
@@ -95,7 +161,7 @@ def choose(texts: Iterable[str], sample: str = "") -> tuple[ChosenProbe, ...]:
     return tuple(chosen.values())
 
 
-def _check_sample(one: ChosenProbe, own: str) -> None:
+def _refuse_bad_sample(one: ChosenProbe, own: str) -> None:
     if one.sample and one.probe.about.every_block:
         option = f"-p {one.name}:{own}" if own else "--sample"
         raise ProbeFileError(
@@ -104,7 +170,7 @@ def _check_sample(one: ChosenProbe, own: str) -> None:
         )
 
 
-def _named(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _named_probes(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Names of probes and their own samples, sets taken apart. A set in a set is not looked for."""
     for text in texts:
         found = find_set(text)
@@ -117,7 +183,7 @@ def split_choice(text: str) -> tuple[str, str]:
     Raises ProbeFileError for what is neither.
     """
     name, colon, sample = text.rpartition(":")
-    if not colon or _is_there(text) or not _is_there(name):
+    if not colon or _exists(text) or not _exists(name):
         return text, ""
     try:
         return name, compact_sample(sample)
@@ -125,7 +191,7 @@ def split_choice(text: str) -> tuple[str, str]:
         raise ProbeFileError(f"{text}: {error}") from error
 
 
-def _is_there(name: str) -> bool:
+def _exists(name: str) -> bool:
     try:
         find_probe(name)
     except (ProbeFileError, ValueError, OSError):
@@ -146,7 +212,7 @@ def find_set(text: str) -> ProbeSet | None:
 @cache
 def built_in_sets() -> dict[str, ProbeSet]:
     """The sets that come with the tool, by name, sorted."""
-    found = (_read_set(path) for path in sorted(built_in_folder().glob("*.toml")))
+    found = (_read_set(path) for path in sorted(built_in_directory().glob("*.toml")))
     return {each.name: each for each in found if each is not None}
 
 

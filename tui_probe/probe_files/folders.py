@@ -1,4 +1,4 @@
-"""Where probes are: a folder each, with ``probe.toml`` or ``probe.py``, and perhaps twins of it beside that.
+"""Directories of probes: ``probe.toml`` or ``probe.py``, and variants beside it.
 
 The folders of the built-in probes come with the package. Others are installed, named by an entry point of the group
 ``tui_probe.probes`` whose value is the folder's module; or a person names them by path.
@@ -11,15 +11,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-ENTRY_POINTS: Final = "tui_probe.probes"
-DEFAULT: Final = "block_sched"
+ENTRY_POINT_GROUP: Final = "tui_probe.probes"
+DEFAULT_PROBE: Final = "block_sched"
 """The probe of a run that names none: the cheapest, and where the time went is asked first."""
-SUFFIXES: Final = (".toml", ".py")
-MAIN: Final = "probe"
+PROBE_SUFFIXES: Final = (".toml", ".py")
+MAIN_STEM: Final = "probe"
 """The file that makes a folder a probe."""
 
 
-def built_in_folder() -> Path:
+def built_in_directory() -> Path:
     """Where the built-in probes are: inside the installed package, or ``probes`` of a source checkout."""
     spec = find_spec("tui_probe.probes")
     if spec is not None and spec.submodule_search_locations:
@@ -27,47 +27,49 @@ def built_in_folder() -> Path:
     return Path(__file__).parents[2] / "probes"
 
 
-def in_folder(file: Path) -> bool:
+def is_in_probe_folder(file: Path) -> bool:
     """Whether a file is of a probe's folder: its ``probe.toml`` or ``probe.py``, or a twin beside that."""
     folder = file.resolve().parent
-    return file.stem == MAIN or (file.suffix == ".toml" and any((folder / (MAIN + end)).is_file() for end in SUFFIXES))
+    return file.stem == MAIN_STEM or (
+        file.suffix == ".toml" and any((folder / (MAIN_STEM + end)).is_file() for end in PROBE_SUFFIXES)
+    )
 
 
-def name_of(file: Path) -> str:
+def probe_name_of(file: Path) -> str:
     """The name of the probe in a file: of ``probe.toml`` its folder's, of a twin beside that FOLDER_TWIN.
 
     A file that is of no probe's folder is called as it is.
     """
     folder = file.resolve().parent.name
-    if not in_folder(file):
+    if not is_in_probe_folder(file):
         return file.stem
-    return folder if file.stem == MAIN else f"{folder}_{file.stem}"
+    return folder if file.stem == MAIN_STEM else f"{folder}_{file.stem}"
 
 
-def files_in(folder: Path) -> dict[str, Path]:
+def probe_files_in(folder: Path) -> dict[str, Path]:
     """The files of a probe's folder by the names of the probes, the main one first; empty if it is no such folder."""
-    mains = [file for suffix in SUFFIXES if (file := folder / (MAIN + suffix)).is_file()]
+    mains = [file for suffix in PROBE_SUFFIXES if (file := folder / (MAIN_STEM + suffix)).is_file()]
     if not mains:
         return {}
-    twins = sorted(file for file in folder.glob("*.toml") if file.stem != MAIN)
-    return {name_of(file): file for file in (mains[0], *twins)}
+    twins = sorted(file for file in folder.glob("*.toml") if file.stem != MAIN_STEM)
+    return {probe_name_of(file): file for file in (mains[0], *twins)}
 
 
 @cache
 def built_in_files() -> dict[str, Path]:
     """The files of all built-in probes, by name, sorted."""
-    folders = sorted(path for path in built_in_folder().iterdir() if path.is_dir())
-    found = {name: file for folder in folders for name, file in files_in(folder).items()}
+    folders = sorted(path for path in built_in_directory().iterdir() if path.is_dir())
+    found = {name: file for folder in folders for name, file in probe_files_in(folder).items()}
     return dict(sorted(found.items()))
 
 
 @cache
-def installed_folders() -> dict[str, Path]:
+def installed_directories() -> dict[str, Path]:
     """The folders of probes that other packages bring, by the module that is each folder. None is imported."""
     from importlib.metadata import entry_points  # takes as long to import as all of this package, and is asked last
 
     found = {}
-    for point in entry_points(group=ENTRY_POINTS):
+    for point in entry_points(group=ENTRY_POINT_GROUP):
         try:
             spec = find_spec(point.module)
         except (ImportError, ValueError):
@@ -79,4 +81,4 @@ def installed_folders() -> dict[str, Path]:
 
 def installed_files() -> dict[str, Path]:
     """The files of probes that other packages bring, by name."""
-    return {name: file for folder in installed_folders().values() for name, file in files_in(folder).items()}
+    return {name: file for folder in installed_directories().values() for name, file in probe_files_in(folder).items()}

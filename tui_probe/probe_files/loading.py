@@ -1,21 +1,287 @@
-"""Probe files: a built-in name or a path to a Probe. A ``.py`` file is in the Python language, any other TOML."""
+"""Load a probe by name or path: find its file, read its TOML dialect or Python, and verify it."""
 
 from __future__ import annotations
 
+import difflib
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tui_probe.engine.model import WEIGHTS, About, Probe, Weight
-from tui_probe.engine.verify import verify
+from tui_probe.engine.snippet import ParsedSnippet, merge_saves, parse_snippet
+from tui_probe.engine.verify import verify_probe
 from tui_probe.errors import ProbeFileError
-from tui_probe.input_limits import PROBE_FILE
-from tui_probe.near import meant
-from tui_probe.probe_files.between import PREFIX, write_between
-from tui_probe.probe_files.dialects import OTHER_TABLES, Contents, read_dialect_a, read_dialect_b
-from tui_probe.probe_files.folders import built_in_files, files_in, in_folder, installed_files, name_of
-from tui_probe.probe_files.toml_table import Table
-from tui_probe.toml_data import parse_toml
+from tui_probe.input_limits import PROBE_FILE, parse_toml
+from tui_probe.probe_files.folders import (
+    built_in_files,
+    installed_files,
+    is_in_probe_folder,
+    probe_files_in,
+    probe_name_of,
+)
+from tui_probe.probe_files.tables import TomlTable, as_integer, read_reduction
+from tui_probe.probe_files.templates import LINE_RANGE_PREFIX, write_line_range_probe
+from tui_probe.probe_model.positions import POSITION_FORMS, parse_positions
+from tui_probe.probe_model.probe import (
+    FIELD_BYTES,
+    WEIGHTS,
+    Field,
+    FieldType,
+    FileLocation,
+    Level,
+    Map,
+    Probe,
+    ProbeAbout,
+    ProbePoint,
+    Save,
+    Snippet,
+    Weight,
+)
+from tui_probe.suggestions import did_you_mean
 from tui_probe.trace.plain_file import read_within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# The two TOML dialects of probe files, read into maps and probe points.
+#
+# Dialect A: one table per probe with ``position``, ``datamodel = "warp:16"``, ``before``, ``after``, ``SAVE.u64
+# {…};``. Dialect B: ``regs``, ``[map.X]`` tables, ``[probe.Y]`` tables with ``SAVE [ X ] {…};``.
+#
+# In both, ``no_pred = true`` runs the snippets of a table in all lanes that come by, and ``yields = true`` leaves
+# them out of a kernel in which ptxas would serialise more ``wgmma`` for them (:mod:`tui_probe.engine.probed_forms`).
+# ``lean`` stands in the place of ``before`` in kernels that lack registers (:mod:`tui_probe.engine.probed_forms`).
+
+OTHER_TABLES: Final = frozenset({"about", "map", "probe"})
+
+_LEVELS: Final = {"thread": Level.THREAD, "warp": Level.WARP, "site": Level.SITE}
+_POINT_KEYS: Final = (
+    "position",
+    "pos",
+    "datamodel",
+    "before",
+    "after",
+    "lean",
+    "no_pred",
+    "yields",
+    "level",
+    "register",
+    "registers",
+)
+_MAX_RECORD: Final = 4096
+_MAX_CAP: Final = 1 << 20
+_MAX_SHARED_REGISTERS: Final = 256
+
+
+@dataclass(slots=True)
+class ProbeContents:
+    """What the tables of a probe file hold together."""
+
+    registers: dict[str, str] = field(default_factory=dict)
+    maps: list[Map] = field(default_factory=list)
+    points: list[ProbePoint] = field(default_factory=list)
+
+    def declare(self, table: TomlTable, key: str, registers: dict[str, str]) -> None:
+        """Add registers. One that another snippet declared with another type is an error."""
+        for name, register_type in registers.items():
+            if self.registers.setdefault(name, register_type) != register_type:
+                raise table.error(key, f"declares {name} as {register_type}; it is {self.registers[name]} elsewhere")
+
+
+def read_dialect_a(top: TomlTable) -> ProbeContents:
+    """Read ``[name] position datamodel before after``. Raises ProbeFileError."""
+    contents = ProbeContents()
+    for name, table in top.tables():
+        if name in OTHER_TABLES:
+            continue
+        parsed = _snippets(table, name if "datamodel" in table else "")
+        _add_point(contents, table, name, parsed, merge=True)
+        if "datamodel" in table:
+            contents.maps.append(_datamodel_map(table, name, parsed, dynamic=top.flag("dynamic")))
+    return contents
+
+
+def read_dialect_b(top: TomlTable) -> ProbeContents:
+    """Read ``regs``, ``[map.X]`` and ``[probe.Y]``. Raises ProbeFileError."""
+    contents = ProbeContents()
+    count = top.number("regs", 0, most=_MAX_SHARED_REGISTERS)
+    contents.registers = {f"%NR{i}": "b64" for i in range(count)}
+    for name, table in top.table("map").tables():
+        contents.maps.append(_declared_map(table, name))
+    for name, table in top.table("probe").tables():
+        if "level" in table:
+            _parse_level(table, "level", table.text("level"))
+        _add_point(contents, table, name, _snippets(table, ""), merge=False)
+    return contents
+
+
+def _snippets(table: TomlTable, own_map: str) -> dict[str, ParsedSnippet]:
+    """The ``before``, ``after`` and ``lean`` of a table, parsed."""
+    _refuse_misspelt(table)
+    parsed = {}
+    for key in ("before", "after", "lean"):
+        if key in table:
+            text = table.text(key)
+            parsed[key] = parse_snippet(text, FileLocation(table.path, _snippet_line(table.source, text)), own_map)
+    if not parsed.keys() - {"lean"}:
+        raise table.error("before", "and after are both missing: one of them must hold PTX")
+    if "lean" in parsed and "before" not in parsed:
+        raise table.error("lean", "stands in the place of before, which is missing")
+    return parsed
+
+
+def _refuse_misspelt(table: TomlTable) -> None:
+    for key in table.values:
+        if key not in _POINT_KEYS and (close := difflib.get_close_matches(key, _POINT_KEYS, 1, 0.8)):
+            raise table.error(key, f"is unknown: is it {close[0]!r}?")
+
+
+def _snippet_line(source: str, text: str) -> int:
+    """The line at which a snippet stands in its file; 0 if it is not there as it is (escapes)."""
+    index = source.find(text) if text else -1
+    return source.count("\n", 0, index) + 1 if index >= 0 else 0
+
+
+def _add_point(
+    contents: ProbeContents, table: TomlTable, name: str, parsed: dict[str, ParsedSnippet], *, merge: bool
+) -> None:
+    key = "pos" if "pos" in table else "position"
+    try:
+        positions = parse_positions(table.text(key))
+    except ValueError as error:
+        raise table.error(key, f"is wrong: {error}; write {POSITION_FORMS}") from None
+    contents.declare(table, "registers", _declared_registers(table))
+    snippets: dict[str, Snippet] = {}
+    for where, one in parsed.items():
+        contents.declare(table, where, one.registers)
+        snippets[where] = merge_saves(one.snippet) if merge else one.snippet
+    guarded, yielding = not table.flag("no_pred"), table.flag("yields")
+    contents.points.append(
+        ProbePoint(
+            name, positions, snippets.get("before"), snippets.get("after"), guarded, yielding, snippets.get("lean")
+        )
+    )
+
+
+def _declared_registers(table: TomlTable) -> dict[str, str]:
+    """``registers = { name = 'b64' }`` or ``register = "2"`` (that many of the shared ones, already declared)."""
+    key = "registers" if "registers" in table else "register"
+    value = table.values.get(key)
+    if value is None or as_integer(value) is not None:
+        return {}
+    if not isinstance(value, dict) or not all(isinstance(kind, str) for kind in value.values()):
+        raise table.error(key, f"must be a table such as {{ '%count' = 'b32' }}, not {value!r}")
+    return {str(name): str(kind).removeprefix(".") for name, kind in value.items()}
+
+
+def _parse_level(table: TomlTable, key: str, text: str) -> Level:
+    try:
+        return _LEVELS[text.strip().lower()]
+    except KeyError:
+        raise table.error(key, f"must be 'thread', 'warp' or 'site', not {text!r}") from None
+
+
+def _datamodel_map(table: TomlTable, name: str, parsed: dict[str, ParsedSnippet], *, dynamic: bool) -> Map:
+    """The map of ``datamodel = "warp:16"``, ``"thread:8:128"`` (a cap) or ``"thread:16:count"`` (dynamic)."""
+    level, *sizes = table.text("datamodel").split(":")
+    record = as_integer(sizes[0]) if sizes else None
+    if record is None or len(sizes) > 2:
+        raise table.error("datamodel", "must be level:bytes or level:bytes:cap, such as 'warp:16'")
+    cap = _parse_cap(table, "datamodel", sizes[1] if len(sizes) == 2 else 1, dynamic="count")
+    saves = [(one.snippet, one.save_types) for one in parsed.values() if one.save_types]
+    if not saves:
+        raise table.error("datamodel", "is given, but nothing is saved: add 'SAVE.u64 {%register};'")
+    snippet, types = saves[0]
+    if any(other != types for _, other in saves):
+        raise table.error("after", "saves other fields than before: both must save the same types in the same order")
+    values = [value for save in snippet.statements if isinstance(save, Save) for value in save.values]
+    if "" in types:
+        raise table.error("datamodel", "needs typed saves: write 'SAVE.u64 {…};' or 'SAVE.u32 {…};'")
+    fields = list(zip(_field_names(values), types, strict=True))
+    return _make_map(
+        table, "datamodel", name, _parse_level(table, "datamodel", level), fields, record, None if dynamic else cap
+    )
+
+
+def _field_names(values: Iterable[str]) -> list[str]:
+    """Names for fields that are known only by the values saved: ``%start`` is ``start``."""
+    names: list[str] = []
+    for value in values:
+        base = name = "".join(c if c.isalnum() or c == "_" else "_" for c in value.lstrip("%")).lower() or "value"
+        count = 1
+        while name in names:
+            count += 1
+            name = f"{base}_{count}"
+        names.append(name)
+    return names
+
+
+def _declared_map(table: TomlTable, name: str) -> Map:
+    """The map of a ``[map.X]`` table."""
+    level = _parse_level(table, "level", table.text("level"))
+    key = "data" if "data" in table else "regs"
+    fields: list[tuple[str, str]] = []
+    for field_name, value in table.table(key).values.items():
+        kind = value[0] if isinstance(value, list) and value else value
+        if not isinstance(kind, str):
+            raise table.error(f"{key}.{field_name}", f"must be 'u64' or 'u32', not {value!r}")
+        fields.append((field_name, kind))
+    record = table.number("size", least=4, most=_MAX_RECORD) if "size" in table else None
+    cap = _parse_cap(table, "cap", table.values.get("cap", 1), dynamic="dynamic")
+    dynamic = str(table.values.get("type", "array")).lower() == "dynamic"
+    made = _make_map(table, key, name, level, fields, record, None if dynamic else cap)
+    return replace(made, reduction=read_reduction(table, level, made.fields, made.cap))
+
+
+def _parse_cap(table: TomlTable, key: str, value: object, *, dynamic: str) -> int | None:
+    """Records per slot; None if only a launch knows how many it has, which 0 and a word say."""
+    if value in (0, "0", dynamic):
+        return None
+    cap = as_integer(value)
+    if cap is None or not 1 <= cap <= _MAX_CAP:
+        raise table.error(key, f"must be from 1 to {_MAX_CAP}, or 0 for as many as a launch needs, not {value!r}")
+    return cap
+
+
+def _make_map(
+    table: TomlTable,
+    key: str,
+    name: str,
+    level: Level,
+    fields: list[tuple[str, str]],
+    record: int | None,
+    cap: int | None,
+) -> Map:
+    """A map with its fields laid out: u64 first, then u32, each in the order listed."""
+    if not fields:
+        raise table.error(key, "lists no fields: name at least one, such as start = 'u64'")
+    types: list[FieldType] = []
+    for field_name, kind in fields:
+        if kind == "u64":
+            types.append("u64")
+        elif kind == "u32":
+            types.append("u32")
+        else:
+            raise table.error(key, f"has {field_name} of type {kind!r}: must be 'u64' or 'u32'")
+    needed = sum(FIELD_BYTES[kind] for kind in types)
+    unit = 8 if "u64" in types else 4
+    size = -(-needed // unit) * unit if record is None else record
+    if not needed <= size <= _MAX_RECORD or size % unit:
+        raise table.error(
+            key, f"gives records of {size} bytes: they must be a multiple of {unit}, from {needed} to {_MAX_RECORD}"
+        )
+    return Map(name, level, _field_layout([name for name, _ in fields], types), size, cap)
+
+
+def _field_layout(names: list[str], types: list[FieldType]) -> tuple[Field, ...]:
+    offset = 0
+    offsets = [0] * len(types)
+    for wanted in ("u64", "u32"):
+        for index, kind in enumerate(types):
+            if kind == wanted:
+                offsets[index] = offset
+                offset += FIELD_BYTES[kind]
+    return tuple(Field(*parts) for parts in zip(names, types, offsets, strict=True))
+
 
 _PYTHON_SUFFIX: Final = ".py"
 
@@ -31,8 +297,8 @@ def find_probe(name_or_path: str) -> Path:
     That of one that is named by lines of source is written. Raises ProbeFileError, with the names that there are, if
     there is none, and UsageError for lines that cannot be.
     """
-    if name_or_path.startswith(PREFIX):
-        return write_between(name_or_path)
+    if name_or_path.startswith(LINE_RANGE_PREFIX):
+        return write_line_range_probe(name_or_path)
     for known in (built_in_files, installed_files):
         if name_or_path in known():
             return known()[name_or_path]
@@ -40,12 +306,12 @@ def find_probe(name_or_path: str) -> Path:
     if path.is_file():
         return path
     if path.is_dir():
-        inside = next(iter(files_in(path.resolve()).values()), None)
+        inside = next(iter(probe_files_in(path.resolve()).values()), None)
         if inside is None:
             raise ProbeFileError(f"{name_or_path}: there is no probe.toml and no probe.py in this folder")
         return inside
     names = {**installed_files(), **built_in_files()}
-    near = meant(name_or_path, names) or f" (there are: {', '.join(names) or 'none'})"
+    near = did_you_mean(name_or_path, names) or f" (there are: {', '.join(names) or 'none'})"
     raise ProbeFileError(f"{name_or_path}: no such file, and no probe of that name{near}")
 
 
@@ -65,10 +331,10 @@ def read_probe(data: bytes, path: Path) -> Probe:
         source = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ProbeFileError(f"{path}: byte {error.start} is not UTF-8: save the file as UTF-8 text") from error
-    return probe_of_tables(_tables(source, path), path, source)
+    return probe_of_tables(_read_tables(source, path), path, source)
 
 
-def _tables(source: str, path: Path) -> dict[str, object]:
+def _read_tables(source: str, path: Path) -> dict[str, object]:
     if path.suffix == _PYTHON_SUFFIX:
         from tui_probe.dsl.compiler import compile_tables  # most probes are not in this language
 
@@ -81,23 +347,23 @@ def _tables(source: str, path: Path) -> dict[str, object]:
 
 def probe_of_tables(values: dict[str, object], path: Path, source: str = "") -> Probe:
     """The probe that the tables of a file make. Lines in messages need its text, ``source``. Raises ProbeFileError."""
-    top = Table(str(path), source, "", values)
-    contents = _contents(top)
+    top = TomlTable(str(path), source, "", values)
+    contents = _read_contents(top)
     probe = Probe(
-        name=name_of(path),
+        name=probe_name_of(path),
         path=path,
         source=source,
-        callback=_callback(top) or (name_of(path) if in_folder(path) else ""),
+        callback=_callback_name(top) or (probe_name_of(path) if is_in_probe_folder(path) else ""),
         registers=contents.registers,
         maps=tuple(contents.maps),
         points=tuple(contents.points),
-        about=_about(top),
+        about=_read_about(top),
     )
-    verify(probe)
+    verify_probe(probe)
     return probe
 
 
-def _contents(top: Table) -> Contents:
+def _read_contents(top: TomlTable) -> ProbeContents:
     is_dialect_b = any(key in top for key in ("regs", "map", "probe"))
     contents = read_dialect_b(top) if is_dialect_b else read_dialect_a(top)
     if not contents.points:
@@ -108,7 +374,7 @@ def _contents(top: Table) -> Contents:
     return contents
 
 
-def _callback(top: Table) -> str:
+def _callback_name(top: TomlTable) -> str:
     """The analysis: ``callback``, ``CALLBACK`` or ``analyze_hook``; a path keeps only its stem."""
     for key in ("callback", "CALLBACK", "analyze_hook"):
         if key in top:
@@ -116,15 +382,17 @@ def _callback(top: Table) -> str:
     return ""
 
 
-def _about(top: Table) -> About:
+def _read_about(top: TomlTable) -> ProbeAbout:
     """The ``[about]`` table, or the ``description`` of older files."""
     table = top.table("about")
     title = table.text("title", top.text("description", ""))
     measures, unit, cost, checked = (table.text(key, "") for key in ("measures", "unit", "cost", "checked"))
-    return About(title, measures, unit, cost, checked, weight=_weight(table), every_block=table.flag("every_block"))
+    return ProbeAbout(
+        title, measures, unit, cost, checked, weight=_read_weight(table), every_block=table.flag("every_block")
+    )
 
 
-def _weight(about: Table) -> Weight | None:
+def _read_weight(about: TomlTable) -> Weight | None:
     weight = about.text("weight", "")
     if weight not in ("", *WEIGHTS):
         raise about.error("weight", f"must be {' or '.join(map(repr, WEIGHTS))}, not {weight!r}")

@@ -1,1 +1,1 @@
-"""What a probe is made of beside its PTX: metrics, findings, measures of lines, views, and how its results are read."""
+"""Parts of a probe: metrics, findings, line measures, pages, and how its results are read; the registry of probes."""

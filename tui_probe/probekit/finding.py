@@ -1,4 +1,4 @@
-"""One thing that a probe found in a launch, in words and as data."""
+"""Finding: one conclusion of a probe about a launch, as text and as data."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal
 
 from tui_probe.draw import units
-from tui_probe.draw.spot import Spot
 from tui_probe.draw.table import safe
-from tui_probe.trace.offset import Offset, where
+from tui_probe.draw.view import Spot
+from tui_probe.trace.kernel_files import Offset, short_position
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +36,7 @@ class Gain:
     def words(self) -> str:
         """``to gain: at most 32.8 kB (50%)``."""
         most = units.size(self.most) if self.unit == "B" else f"{units.count(round(self.most))} {self.unit}"
-        part = f" ({share(self.most, self.whole)})" if self.whole else ""
+        part = f" ({percent(self.most, self.whole)})" if self.whole else ""
         return f"to gain: at most {most}{part}"
 
 
@@ -92,11 +92,11 @@ def place(line: int, source: SourceLine | None, opcode: str | None = None) -> st
     """``st.global.u32 PTX:32 strided_store.cu:4``: an instruction, its line of PTX, or its offset in machine code that
     was probed itself, and the line of source.
     """
-    parts = [opcode or "", where(line), f"{PurePath(source.file).name}:{source.line}" if source else ""]
+    parts = [opcode or "", short_position(line), f"{PurePath(source.file).name}:{source.line}" if source else ""]
     return safe(" ".join(filter(None, parts)))
 
 
-def share(part: float, whole: float) -> str:
+def percent(part: float, whole: float) -> str:
     """``23%``, ``<1%``; ``0%`` only where there is nothing."""
     percent = 100 * part / whole if whole else 0.0
     return f"{percent:.0f}%" if percent >= 1 or not part else "<1%"

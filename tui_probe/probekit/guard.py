@@ -1,4 +1,4 @@
-"""A bug in a probe's code stays with the probe: whatever its functions raise is told as a TraceError, with its place.
+"""Guards around a probe's code: its exceptions become errors with their location in that code.
 
 Who calls a probe has to expect a TraceError anyway: of a result that is not the probe's. So a page shows the words
 where the figures would stand, and the program's exit status, other kernels and the screen are as they would be.
@@ -6,21 +6,139 @@ where the figures would stand, and the program's exit status, other kernels and 
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import wraps
-from typing import TYPE_CHECKING, Any
+from functools import partial, wraps
+from traceback import walk_tb
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from tui_probe.probekit.failure import one_by_one, told
+from tui_probe.draw.spans import wrap
+from tui_probe.draw.table import safe
+from tui_probe.draw.view import Cancelled, Document, Drawing
+from tui_probe.errors import TraceError
 from tui_probe.probekit.finding import Finding
-from tui_probe.probekit.guarded_views import guarded_view
 from tui_probe.probekit.lines import LineRows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    from tui_probe.draw.spans import Line
     from tui_probe.draw.view import View
-    from tui_probe.probekit.kind import Kind, TracePage
+    from tui_probe.probekit.page_kinds import TracePage, ViewKind
     from tui_probe.probekit.probe import Probe
+
+_BUILT_IN: Final = "tui_probe.probes"
+_ON_PURPOSE: Final = (TraceError, Cancelled)
+
+
+class ProbeCodeError(TraceError):
+    """A probe's code raised what it should not. ``str(error)``: ``probe NAME: ZeroDivisionError: …, FILE:LINE``."""
+
+
+@contextmanager
+def probe_code_errors(whose: str, module: str = "") -> Iterator[None]:
+    """Code of ``whose`` (``probe NAME``, ``page NAME``), which ``module`` holds: its errors become ProbeCodeErrors."""
+    try:
+        yield
+    except _ON_PURPOSE:
+        raise
+    except Exception as error:
+        raise ProbeCodeError(f"{whose}: {type(error).__name__}: {error}{_error_location(error, module)}") from error
+
+
+def _error_location(error: Exception, module: str) -> str:
+    """``, FILE:LINE``: the innermost place in the probe's own package, else the innermost one."""
+    root = _BUILT_IN if module.startswith(_BUILT_IN) else module.partition(".")[0]
+    frames = [(frame, line) for frame, line in walk_tb(error.__traceback__)][1:]  # the first is the guard's
+    own = [each for each in frames if str(each[0].f_globals.get("__name__")).startswith(root)]
+    if not frames:
+        return ""
+    frame, line = (own or frames)[-1]
+    return f", {frame.f_code.co_filename}:{line}"
+
+
+def guarded_iterator(whose: str, function: Callable[..., Any], module: str) -> Callable[..., Iterator[Any]]:
+    """The same function, whose iterator is guarded as it goes: it may be long, so it is not made into a list."""
+
+    @wraps(function)
+    def each(*arguments: Any) -> Iterator[Any]:
+        with probe_code_errors(whose, module):
+            yield from function(*arguments)
+
+    return each
+
+
+# A view that a probe opened, whose bugs are shown in its window.
+#
+# Front ends call a view at any time: for every frame, key and resize. What it raises there is said in the place of
+# its lines, and everything else is as of a view that knows nothing: the defaults of its base class.
+
+_VIEW_METHODS: Final = ("lines", "draw")
+_PASSED_ERRORS: Final = ("record", "cells", "plot")
+"""Files and data have no place for an error: who asked for them is told."""
+
+
+def guarded_view(whose: str, view: View) -> View:
+    """The same view, of a class whose methods catch what its own raise.
+
+    It stays an instance of its class: views ask whether another one is of their kind. Raises TypeError for what is no
+    view.
+    """
+    own = type(view)
+    base = next((each for each in (Document, Drawing) if issubclass(own, each)), None)
+    if base is None:
+        raise TypeError(f"{view!r} is no view: neither a Document nor a Drawing")
+    methods = {name: _method(whose, name, own, base) for name in dir(base) if not name.startswith("_")}
+    known = {name: method for name, method in methods.items() if method is not None}
+    view.__class__ = cast("Any", type(own.__name__, (own,), {"__slots__": (), "__module__": own.__module__, **known}))
+    return view
+
+
+def _method(whose: str, name: str, own: type, base: type) -> Any:
+    method, default = getattr(own, name), getattr(base, name)
+    if method is default:
+        return None
+    if isinstance(default, property):
+        return property(_calling(whose, name, partial(_read, method), partial(_read, default), own.__module__))
+    return _calling(whose, name, method, default, own.__module__)
+
+
+def _read(of: property, view: Any) -> Any:
+    return of.__get__(view)
+
+
+def _calling(
+    whose: str, name: str, method: Callable[..., Any], default: Callable[..., Any], module: str
+) -> Callable[..., Any]:
+    if name == "cells":
+        return guarded_iterator(whose, method, module)
+
+    @wraps(method)
+    def call(view: Any, *arguments: Any, **named: Any) -> Any:
+        try:
+            with probe_code_errors(whose, module):
+                found = method(view, *arguments, **named)
+            return _guarded_work(whose, found, module) if name == "prepare" and found is not None else found
+        except ProbeCodeError as error:
+            if name in _PASSED_ERRORS:
+                raise
+            return (
+                list(_error_lines(error, arguments[0])) if name in _VIEW_METHODS else default(view, *arguments, **named)
+            )
+
+    return call
+
+
+def _guarded_work(whose: str, work: Callable[[], None], module: str) -> Callable[[], None]:
+    def worked() -> None:
+        with probe_code_errors(whose, module):
+            work()
+
+    return worked
+
+
+def _error_lines(error: ProbeCodeError, width: int) -> Iterator[Line]:
+    return (((f" {part}", "bad"),) for part in wrap(safe(str(error)), max(20, width - 2)))
 
 
 def guarded(probe: Probe) -> Probe:
@@ -47,7 +165,7 @@ def _call(whose: str, function: Callable[..., Any], module: str = "", of: type |
 
     @wraps(function)
     def call(*arguments: Any) -> Any:
-        with told(whose, module):
+        with probe_code_errors(whose, module):
             found = function(*arguments)
             if of is not None and not isinstance(found, of):
                 raise TypeError(f"{_name(function)} returned {found!r}, which is no {of.__name__}")
@@ -77,7 +195,7 @@ def _name(function: Callable[..., Any]) -> str:
     return str(getattr(function, "__qualname__", function))
 
 
-def _view(whose: str, kind: Kind) -> Kind:
+def _view(whose: str, kind: ViewKind) -> ViewKind:
     """The view is opened, and from then on called, with a guard."""
 
     def opened(*arguments: Any) -> View:
@@ -89,8 +207,8 @@ def _view(whose: str, kind: Kind) -> Kind:
 def _page(whose: str, page: TracePage) -> TracePage:
     return replace(
         page,
-        lines=None if page.lines is None else one_by_one(whose, page.lines, _module(page.lines)),
-        rows=one_by_one(whose, page.rows, _module(page.rows)),
+        lines=None if page.lines is None else guarded_iterator(whose, page.lines, _module(page.lines)),
+        rows=guarded_iterator(whose, page.rows, _module(page.rows)),
         head=_optional(whose, page.head),
     )
 

@@ -1,27 +1,32 @@
-"""What a probe tells of single lines of PTX: which quantities, and a row of them for each line."""
+"""Measures of single lines of PTX: their declarations, rows, and ranking."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from tui_probe.probekit.declared import one_of
-from tui_probe.probekit.metric import Better
+from tui_probe.draw import units
+from tui_probe.probekit.finding import Finding, percent, place
+from tui_probe.probekit.metric import Better, require_one_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
+    from tui_probe.probekit.finding import Value
     from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.records.counter_sums import LineSums
     from tui_probe.trace.source_lines import SourceLine
 
-Value = int | float | str | None
+LineValue = int | float | str | None
 
-Rule = Literal["sum", "ratio", "share", "first", "none"]
-IDEAL: Final = "ideal: the fewest sectors of 32 B that the bytes asked for fit into; beyond that they are wasted"
+CombineRule = Literal["sum", "ratio", "share", "first", "none"]
+IDEAL_SECTORS_NOTE: Final = (
+    "ideal: the fewest sectors of 32 B that the bytes asked for fit into; beyond that they are wasted"
+)
 """What must be said of lines whose sectors are held against those."""
 
 
-class Share(float):
+class ShareValue(float):
     """A part of a whole from 0 to 1, which text shows in per cent."""
 
     @property
@@ -40,14 +45,14 @@ class LineMeasure:
     """
 
     name: str
-    rule: Rule = "none"
+    rule: CombineRule = "none"
     parts: tuple[str, str] = ("", "")
     better: Better = "lower"
 
     def __post_init__(self) -> None:
         """Raises ValueError for what is none of the words that there are."""
-        one_of(Better, self.better, f"better of line measure {self.name}")
-        one_of(Rule, self.rule, f"rule of line measure {self.name}")
+        require_one_of(Better, self.better, f"better of line measure {self.name}")
+        require_one_of(CombineRule, self.rule, f"rule of line measure {self.name}")
 
     @property
     def key(self) -> str:
@@ -61,7 +66,7 @@ class LineRow:
 
     line: int
     source: SourceLine | None
-    found: Mapping[str, Value]
+    found: Mapping[str, LineValue]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +82,7 @@ class LineRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class LineSpec:
     """The ``measures`` in the order of their columns, which of them says most of a line, and how rows are read."""
 
     measures: tuple[LineMeasure, ...]
@@ -99,3 +104,26 @@ def measure_named(measures: tuple[LineMeasure, ...], name: str) -> LineMeasure:
 def share_text(part: float, whole: float) -> str | None:
     """``12.5%``; None where there is nothing to take a share of."""
     return f"{part / whole:.1%}" if whole else None
+
+
+def ranked_rows(
+    lines: Iterable[LineSums],
+    amount: Callable[[LineSums], float],
+    found: Callable[[LineSums], Mapping[str, Any]],
+) -> list[LineRow]:
+    """A row for each line, that with most first: its ``share`` of the amount of all, then what was ``found`` of
+    it."""
+    ranked = sorted(lines, key=lambda line: -amount(line))
+    whole = sum(map(amount, ranked))
+    return [
+        LineRow(line.line, line.source, {"share": share_text(amount(line), whole), **found(line)}) for line in ranked
+    ]
+
+
+def longest_waits(
+    key: str, label: str, line: LineSums, whole: int, per_wait: float | None, values: Mapping[str, Value]
+) -> Finding:
+    """The place where warps waited longest: its share of ``whole``, the cycles of all, and the cycles per wait."""
+    words = f"{place(line.line, line.source, line.opcode)}, {percent(line.sums['waited'], whole)} of all waiting, "
+    words += f"{units.count(round(per_wait or 0))} cycles per wait"
+    return Finding(key, label, words, "lines", line.line, values={"waited": line.sums["waited"], **values})

@@ -1,4 +1,4 @@
-"""What a probe measured of one launch: the analysis of its result, and its figures in one line.
+"""Analysed results: the metrics of one launch, means of quantities, and results of equal extent.
 
 A probe that is not known here is read map by map.
 """
@@ -13,32 +13,32 @@ from tui_probe.draw import units
 from tui_probe.draw.table import safe
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
-from tui_probe.probe_files.between import lines_of
-from tui_probe.probekit import own_probe, probe_results
-from tui_probe.probekit.kept import sampled_words
-from tui_probe.probekit.own_probes import own_maps
+from tui_probe.probe_files.templates import line_range_of
+from tui_probe.probekit import custom_probe, probe_results
+from tui_probe.probekit.custom_probe import custom_maps
 from tui_probe.probekit.probe import Probe
-from tui_probe.probekit.registry import probe_named
-from tui_probe.trace.offset import Offset
+from tui_probe.probekit.record_counts import sampled_blocks_text
+from tui_probe.probekit.registry import probe_named, probe_names_where
+from tui_probe.trace.kernel_files import Offset
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from tui_probe.probekit.metric import Figure
+    from tui_probe.probekit.metric import MetricValue, Quantity
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.trace.launches import Launch
     from tui_probe.trace.model import Kernel, Run
-    from tui_probe.trace.result_sample import Sample
+    from tui_probe.trace.result_file import Sample
 
 
-def _map_by_map(of: ProbeResult) -> own_probe.OwnCounts:
+def _map_by_map(of: ProbeResult) -> custom_probe.CustomCounts:
     """Raises TraceError where the probe matched nothing: its records then hold what its registers began with."""
     if of.kernel.matched_nothing:
         raise TraceError(of.kernel.reason or NOT_MEASURED)
-    return own_probe.analyse(of.result, own_maps(of.kernel.trace.directory, of.kernel.probe))
+    return custom_probe.analyse_custom(of.result, custom_maps(of.kernel.trace.directory, of.kernel.probe))
 
 
-UNKNOWN: Final = Probe(name="own probe", analyse=_map_by_map, figures=own_probe.OwnCounts.figures)
+UNKNOWN_PROBE: Final = Probe(name="own probe", analyse=_map_by_map, figures=custom_probe.CustomCounts.figures)
 """Stands for a probe that is not known here."""
 
 
@@ -51,7 +51,7 @@ def first_value(of: ProbeResult) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class AnalysedResult:
     """One result file and its analysis, or the ``problem`` for which there is none. ``launch`` is None if the log is
     silent.
 
@@ -67,7 +67,7 @@ class Measured:
     problem: str | None
     blocks: int | None = None
     sample: Sample | None = None
-    figures: tuple[Figure, ...] = ()
+    figures: tuple[MetricValue, ...] = ()
     """Its numbers; none where it has a problem."""
 
     @property
@@ -90,65 +90,65 @@ class Measured:
         """What was measured in one line, or why nothing was."""
         if self.analysis is None:
             return safe(self.problem or NOT_MEASURED)
-        shown = (f"{figure.label} {figure_text(figure)}" for figure in self.figures if figure.shown)
+        shown = (f"{figure.label} {metric_text(figure)}" for figure in self.figures if figure.shown)
         try:
             said = ", ".join(shown) if self.probe.line is None else self.probe.line(self.analysis)
         except TraceError as error:
             return safe(str(error))
-        sample = f"  ({sampled_words(self.sample)})" if self.sample else ""
+        sample = f"  ({sampled_blocks_text(self.sample)})" if self.sample else ""
         missing = f"  (excluding {units.counted(self.threads_missing or 0, 'thread')} that did not exit)"
         simulated = "  simulated" if self.kernel.trace.state.simulated else ""
         return f"{said}{sample}{missing if self.threads_missing else ''}{simulated}"
 
 
-def probe_of(kernel: Kernel) -> Probe:
-    """The probe of a kernel, or ``UNKNOWN``."""
-    return probe_named(probe_results.probe_of(kernel)) or UNKNOWN
+def known_probe(kernel: Kernel) -> Probe:
+    """The probe of a kernel, or ``UNKNOWN_PROBE``."""
+    return probe_named(probe_results.analysis_name(kernel)) or UNKNOWN_PROBE
 
 
-def name_of_probe(kernel: Kernel) -> str:
+def probe_name(kernel: Kernel) -> str:
     """Its name, known or not; that of a probe of one's own is its file's, where the trace tells."""
     if kernel.probings:
         return ", ".join(kernel.probings)
-    name = probe_results.probe_of(kernel)
+    name = probe_results.analysis_name(kernel)
     run = kernel.trace.run_info
     if name or run is None or not run.probe:
-        return name or UNKNOWN.name
-    return lines_probe(kernel) or PurePath(run.probe).stem
+        return name or UNKNOWN_PROBE.name
+    return line_range_probe(kernel) or PurePath(run.probe).stem
 
 
-def lines_probe(kernel: Kernel) -> str:
+def line_range_probe(kernel: Kernel) -> str:
     """How the only probe of a run is named that is for lines of source; "" where it is another."""
     run = kernel.trace.run_info
     name = run.probe if run is not None and run.probe else ""
-    return name if lines_of(name) and not kernel.probings else ""
+    return name if line_range_of(name) and not kernel.probings else ""
 
 
-def all_measured(trace: Run, kernel: Kernel, *, most: int | None = None) -> Iterator[Measured]:
+def analyse_results(trace: Run, kernel: Kernel, *, most: int | None = None) -> Iterator[AnalysedResult]:
     """The results of a kernel, analysed, the oldest first, at most ``most`` of them."""
-    return (measured(trace, kernel, row) for row in kernel.result_rows[:most])
+    return (analyse_result(trace, kernel, row) for row in kernel.result_rows[:most])
 
 
-def measured(trace: Run, kernel: Kernel, row: int) -> Measured:
+def analyse_result(trace: Run, kernel: Kernel, row: int) -> AnalysedResult:
     """The result in a row of the result table, which is one of this kernel's, analysed."""
     kernel = kernel.with_probe(trace.results.probe(row))
-    number, file, probe = trace.results.launch(row), trace.results.name(row), probe_of(kernel)
+    number, file, probe = trace.results.launch(row), trace.results.name(row), known_probe(kernel)
     launch = None if number is None else trace.launches[number]
     found, analysis, problem = None, None, None
-    figures: tuple[Figure, ...] = ()
+    figures: tuple[MetricValue, ...] = ()
     try:
-        found = probe_results.read_row(trace, kernel, row)
+        found = probe_results.read_result_row(trace, kernel, row)
         analysed = probe.analyse(found)
         figures, analysis = probe.figures_in(analysed), analysed
     except TraceError as error:
         problem = str(error)
     if found is None:
-        return Measured(kernel, probe, file, launch, analysis, problem)
+        return AnalysedResult(kernel, probe, file, launch, analysis, problem)
     header, sample = found.result.header, found.result.sample
-    return Measured(kernel, probe, file, launch, analysis, problem, header.blocks, sample, figures)
+    return AnalysedResult(kernel, probe, file, launch, analysis, problem, header.blocks, sample, figures)
 
 
-def figure_text(figure: Figure) -> str:
+def metric_text(figure: MetricValue) -> str:
     """``40 000 B``, ``3.25``, or ``–``; of a place in machine code its offset: ``0x0150``."""
     if figure.value is None:
         return NOT_MEASURED
@@ -156,3 +156,65 @@ def figure_text(figure: Figure) -> str:
         return f"{figure.value:#06x}"
     whole = isinstance(figure.value, int)
     return f"{units.count(int(figure.value)) if whole else units.decimal(figure.value)} {figure.unit}".rstrip()
+
+
+def probe_option_for(quantity: Quantity) -> str:
+    """``-p NAME``: the probe to run for a quantity."""
+    return f"-p {probe_names_where(lambda probe: any(metric.quantity == quantity for metric in probe.metrics))[0]}"
+
+
+def probe_measuring_all(quantities: Iterable[Quantity]) -> str | None:
+    """The probe that measures all of some quantities in one launch; None if there is none."""
+    wanted = set(quantities)
+    names = probe_names_where(lambda probe: wanted <= {metric.quantity for metric in probe.metrics})
+    return names[0] if names else None
+
+
+def mean_quantities(results: Iterable[AnalysedResult]) -> dict[str, float]:
+    """The mean of each quantity over results; one that is not known of some result is left out."""
+    values: dict[str, list[float | None]] = {}
+    for result in results:
+        for figure in result.figures:
+            if figure.metric.quantity:
+                values.setdefault(figure.metric.quantity, []).append(figure.value)
+    means = {}
+    for quantity, found in values.items():
+        known = [value for value in found if value is not None]
+        if len(known) == len(found):
+            means[quantity] = sum(known) / len(known)
+    return means
+
+
+# Results whose numbers may be taken together: those of whole launches, or of as many blocks of as many.
+#
+# A sum over some blocks is no smaller sum over all: where a budget lets a few launches be recorded whole and others
+# for a sample of their blocks, a mean of both is of nothing.
+
+BlockExtent = tuple[int, int] | None
+"""Blocks that were measured, and those of the grid; None for all of any grid."""
+
+
+def result_extent(result: AnalysedResult) -> BlockExtent:
+    """Of how much of its launch a result is. One that cannot be read has no numbers, and counts as whole."""
+    if result.sample is None or result.blocks is None:
+        return None
+    return len(result.sample.blocks), result.blocks
+
+
+def results_by_extent(results: Iterable[AnalysedResult]) -> dict[BlockExtent, list[AnalysedResult]]:
+    """Those that may be taken together: whole launches first, then samples, the most blocks first."""
+    found: dict[BlockExtent, list[AnalysedResult]] = {}
+    for result in results:
+        found.setdefault(result_extent(result), []).append(result)
+    return dict(sorted(found.items(), key=lambda each: (each[0] is not None, [-blocks for blocks in each[0] or ()])))
+
+
+def comparable_results(results: Iterable[AnalysedResult]) -> tuple[BlockExtent, list[AnalysedResult]]:
+    """Those that one number is made of: whole launches where there are any, else the samples of most blocks."""
+    analysed = [result for result in results if result.analysis is not None]
+    return next(iter(results_by_extent(analysed).items()), (None, []))
+
+
+def extent_text(extent: BlockExtent) -> str:
+    """``64 of 1 024 blocks``, "" for all."""
+    return "" if extent is None else f"{units.count(extent[0])} of {units.counted(extent[1], 'block')}"

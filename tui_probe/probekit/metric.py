@@ -1,17 +1,24 @@
-"""A metric: one number that a probe tells of a launch. Tables, comparison, data and trends all read its declaration."""
+"""Metric declarations: one number of a launch, its unit, and whether less is better."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import isfinite
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
-from tui_probe.probekit.declared import one_of
-from tui_probe.trace.offset import Offset
+from tui_probe.trace.kernel_files import Offset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+
+def require_one_of(choices: Any, value: object, what: str) -> None:
+    """Raises ValueError, with what there is, for a value that is none of a Literal's."""
+    known = get_args(choices)
+    if value not in known:
+        raise ValueError(f"{what} is {value!r}; there are {', '.join(map(repr, known))}")
+
 
 Better = Literal["lower", "higher", "neither"]
 OverLaunches = Literal["sum", "mean", "largest", "none"]
@@ -77,20 +84,20 @@ class Metric:
 
     def __post_init__(self) -> None:
         """Raises ValueError for what is none of the words that there are."""
-        one_of(Better, self.better, f"better of metric {self.key}")
-        one_of(OverLaunches, self.over_launches, f"over_launches of metric {self.key}")
-        one_of(Quantity, self.quantity, f"quantity of metric {self.key}")
+        require_one_of(Better, self.better, f"better of metric {self.key}")
+        require_one_of(OverLaunches, self.over_launches, f"over_launches of metric {self.key}")
+        require_one_of(Quantity, self.quantity, f"quantity of metric {self.key}")
 
     @property
     def is_time(self) -> bool:
         """Whether it is a duration, or made of some."""
         return self.clocked or self.unit in ("cycles", "ns")
 
-    def of(self, analysis: Any) -> Figure:
+    def of(self, analysis: Any) -> MetricValue:
         """Its number in one analysis."""
         try:
             value = _number(getattr(analysis, self.key) if self.read is None else self.read(analysis))
-            return Figure(self, value, self.shown(analysis, value))
+            return MetricValue(self, value, self.shown(analysis, value))
         except (AttributeError, TypeError) as error:
             raise type(error)(f"metric {self.key}: {error}") from error
 
@@ -107,7 +114,7 @@ def _number(value: Any) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class MetricValue:
     """A metric's number of one launch; ``value`` is None where it was not measured.
 
     Text leaves out a figure that is not ``shown``, since it says nothing that others do not.
@@ -134,20 +141,20 @@ class Figure:
         return self.metric.unit
 
 
-def figures_of(metrics: Iterable[Metric], analysis: Any) -> tuple[Figure, ...]:
+def metric_values(metrics: Iterable[Metric], analysis: Any) -> tuple[MetricValue, ...]:
     """The numbers of an analysis, in the order of their declarations."""
     return tuple(metric.of(analysis) for metric in metrics)
 
 
-def by_line(metrics: Iterable[Metric], words: str) -> tuple[Metric, ...]:
+def metrics_by_line(metrics: Iterable[Metric], words: str) -> tuple[Metric, ...]:
     """The metrics of a probe's twin that tells lines apart: those of its ``whole``, then the line that stands out.
 
     ``words`` say by what it does, such as ``most bytes``. The analysis is a ``CountsByLine``.
     """
-    return (*_of_whole(metrics), _worst_line(words), _WORST_VALUE)
+    return (*_metrics_of_whole(metrics), _worst_line(words), _WORST_VALUE)
 
 
-def _of_whole(metrics: Iterable[Metric]) -> Iterator[Metric]:
+def _metrics_of_whole(metrics: Iterable[Metric]) -> Iterator[Metric]:
     for metric in metrics:
         yield replace(metric, read=_read_whole(metric), shown=_shown_in_whole(metric))
 

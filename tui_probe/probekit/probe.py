@@ -1,4 +1,4 @@
-"""A probe: what it is asked for, what its results mean, and where they are shown.
+"""Probe: the question it answers, the analysis of its results, and the pages that show them.
 
 A probe's folder holds its file (``probe.toml``, or ``.py`` in the tracing language; ``NAME.toml`` beside it is a twin,
 called FOLDER_NAME) and a module whose ``PROBES`` are objects of this class. Nothing outside the folder names it.
@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tui_probe.probekit.metric import figures_of
+from tui_probe.probekit.metric import metric_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.finding import Finding
-    from tui_probe.probekit.kind import Kind, TracePage
-    from tui_probe.probekit.lines import Lines
-    from tui_probe.probekit.metric import Figure, Metric
+    from tui_probe.probekit.lines import LineSpec
+    from tui_probe.probekit.metric import Metric, MetricValue
+    from tui_probe.probekit.page_kinds import TracePage, ViewKind
     from tui_probe.probekit.probe_results import ProbeResult
     from tui_probe.probekit.timelines.launch import LaunchTimeline
 
@@ -86,14 +86,14 @@ class Probe:
     answers: tuple[str, ...] = ()
     """Keys of questions that its results answer besides its own."""
     findings: Callable[[ProbeResult, Any], Iterable[Finding]] | None = None
-    lines: Lines | None = None
+    lines: LineSpec | None = None
     """What it tells of single lines."""
     timeline: Callable[[ProbeResult, Progress], LaunchTimeline] | None = None
     """When its blocks and warps ran, for a probe that records it."""
     stamps: Callable[[ProbeResult], Stamps] | None = None
     """When a launch ran by the timer that all kernels share (%globaltimer), for a probe that reads it."""
     waits: Callable[[ProbeResult, Progress], Waits] | None = None
-    views: tuple[Kind, ...] = ()
+    views: tuple[ViewKind, ...] = ()
     """Views of its own, beside those that all probes share."""
     pages: tuple[TracePage, ...] = ()
     """Pages about a whole trace."""
@@ -103,9 +103,9 @@ class Probe:
     """What the numbers of ``line`` are, said above the first lines of launches."""
     notes: Callable[[Any], Sequence[str]] | None = None
     """What must be known of a launch's figures where they stand in a table."""
-    figures: Callable[[Any], tuple[Figure, ...]] | None = None
+    figures: Callable[[Any], tuple[MetricValue, ...]] | None = None
     """The numbers of an analysis, where it depends on the launch which there are; ``metrics`` are then all of them."""
 
-    def figures_in(self, analysis: Any) -> tuple[Figure, ...]:
+    def figures_in(self, analysis: Any) -> tuple[MetricValue, ...]:
         """The numbers of a launch, in the order in which they are shown."""
-        return figures_of(self.metrics, analysis) if self.figures is None else self.figures(analysis)
+        return metric_values(self.metrics, analysis) if self.figures is None else self.figures(analysis)

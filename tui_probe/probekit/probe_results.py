@@ -1,4 +1,4 @@
-"""The result of a launch that a view is about."""
+"""Result of the launch that a view shows, and the probe that made it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tui_probe.draw import units
 from tui_probe.draw.table import safe
 from tui_probe.errors import TraceError
-from tui_probe.probekit.kind import Source
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.recognised import recognised
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class ProbeResult:
         return None if device is None or self.simulated or not device.clock_khz else device.clock_khz
 
 
-def probe_of(kernel: Kernel) -> str | None:
+def analysis_name(kernel: Kernel) -> str | None:
     """The analysis that a kernel's probe asks for, without its ending; of one of several probes else its name."""
     info = kernel.info
     if info is not None and info.callback is not None:
@@ -81,20 +81,20 @@ def _unnamed(kernel: Kernel) -> bool:
     return run is None or run.probe is None
 
 
-def aimed(source: Source, *probes: str) -> Source:
+def aimed(source: ViewSource, *probes: str) -> ViewSource:
     """What a view of these probes shows of a kernel of a run that had several: the kernel as the first of them had it
     that left a result, and the launch, or in the place of one that had another probe the nearest that had this.
     """
     kernels = source.kernel.by_probe()
-    return _aimed(source, [one for one in kernels if one.probe and probe_of(one) in probes])
+    return _aimed(source, [one for one in kernels if one.probe and analysis_name(one) in probes])
 
 
-def aimed_by_name(source: Source, *probes: str) -> Source:
+def aimed_by_name(source: ViewSource, *probes: str) -> ViewSource:
     """The same for those who must not read files: a probe of one's own that names another's analysis is not found."""
     return _aimed(source, [one for one in source.kernel.by_probe() if one.probe in probes])
 
 
-def _aimed(source: Source, feeding: list[Kernel]) -> Source:
+def _aimed(source: ViewSource, feeding: list[Kernel]) -> ViewSource:
     launch = source.launch
     if not feeding:
         return source
@@ -102,14 +102,14 @@ def _aimed(source: Source, feeding: list[Kernel]) -> Source:
         made_by = source.trace.results.probe(launch.result)
         feeding.sort(key=lambda one: one.probe != made_by)
     best = next((one for one in feeding if one.result_rows), feeding[0])
-    return Source(source.trace, best, _nearest(source.trace, best, launch))
+    return ViewSource(source.trace, best, _nearest(source.trace, best, launch))
 
 
-def of_each_probe(source: Source) -> tuple[Source, ...]:
+def sources_by_probe(source: ViewSource) -> tuple[ViewSource, ...]:
     """The kernel as each probe of the run had it, with the launch, or the nearest that had this probe."""
     trace = source.trace
     kernels = source.kernel.by_probe()
-    return tuple(Source(trace, one, _nearest(trace, one, source.launch)) for one in kernels)
+    return tuple(ViewSource(trace, one, _nearest(trace, one, source.launch)) for one in kernels)
 
 
 def _nearest(trace: Trace, kernel: Kernel, launch: Launch | None) -> Launch | None:
@@ -124,15 +124,15 @@ def _nearest(trace: Trace, kernel: Kernel, launch: Launch | None) -> Launch | No
     return next((one for one in nearest if (one.grid, one.block, one.shared) == shape), nearest[0])
 
 
-def read(source: Source) -> ProbeResult:
+def read_result(source: ViewSource) -> ProbeResult:
     """The result of the launch, or the newest of the kernel. Raises TraceError naming the file."""
     row = source.kernel.newest_result if source.launch is None else source.launch.result
     if row is None:
         raise TraceError(f"{source.trace.directory}: the launch has no result")
-    return read_row(source.trace, source.kernel, row)
+    return read_result_row(source.trace, source.kernel, row)
 
 
-def read_row(trace: Run, kernel: Kernel, row: int) -> ProbeResult:
+def read_result_row(trace: Run, kernel: Kernel, row: int) -> ProbeResult:
     """The result in a row of the result table, which is one of this kernel's. Raises TraceError naming the file."""
     path = trace.results.path(row)
     if path is None:
@@ -140,10 +140,10 @@ def read_row(trace: Run, kernel: Kernel, row: int) -> ProbeResult:
     kernel = kernel.with_probe(trace.results.probe(row))
     number = trace.results.launch(row)
     launch = None if number is None else trace.launches[number]
-    return ProbeResult(kernel, launch, probe_of(kernel) or "", kernel.read(path))
+    return ProbeResult(kernel, launch, analysis_name(kernel) or "", kernel.read(path))
 
 
-def cycles_words(cycles: float, clock_khz: int | None) -> str:
+def cycles_text(cycles: float, clock_khz: int | None) -> str:
     """``1 234 cycles``, with the time that they take where it is known: ``(0.62 µs)``."""
     words = f"{units.count(round(cycles))} cycles"
     return words if clock_khz is None else f"{words} ({units.duration(cycles / clock_khz / 1e3)})"

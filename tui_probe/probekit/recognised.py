@@ -1,4 +1,4 @@
-"""Which probe a kernel had, where its trace does not name it, as those of existing systems do not.
+"""Recognition of a kernel's probe in traces that do not name it.
 
 Told by the user (``--probe NAME``), else by the trace's ``probe.toml``, else by what was added between ``pruned.ptx``
 and ``probed.ptx``. A probe of that name counts only if it keeps the same records: others would be read as what they
@@ -13,35 +13,33 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.errors import ProbeFileError
-from tui_probe.input_limits import PROBE_FILE, PTX_TEXT
+from tui_probe.input_limits import PROBE_FILE, PTX_TEXT, parse_toml
 from tui_probe.probe_files.loading import built_in_names, load_probe, read_probe
-from tui_probe.toml_data import parse_toml
-from tui_probe.trace.plain_file import read_within
-from tui_probe.trace.text import text_of
+from tui_probe.trace.plain_file import read_within, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from tui_probe.engine.model import Probe
-    from tui_probe.trace.kernel import Kernel
-    from tui_probe.trace.kernels import MapInfo
+    from tui_probe.probe_model.probe import Probe
+    from tui_probe.trace.kernel_files import MapInfo
+    from tui_probe.trace.model import Kernel
 
 _HOOKS: Final = ("analyze_hook", "callback", "CALLBACK")
 _PARAMETER: Final = re.compile(r"\.param\s+\.u64\s+(?:param_)?(\w+)")
 _SPECIAL: Final = re.compile(r"%(smid|clock|warpid|globaltimer|lanemask_\w\w|nsmid|gridid)")
-_told: list[str] = []
+_assumed: list[str] = []
 
 
-def take_for(name: str) -> None:
+def set_assumed_probe(name: str) -> None:
     """Read traces that name no probe as ones of this probe."""
-    _told[:] = [name]
+    _assumed[:] = [name]
 
 
 def recognised(kernel: Kernel) -> str | None:
     """The name of the probe; None where it is not one that is known here."""
-    if _told:
-        return _told[0]
+    if _assumed:
+        return _assumed[0]
     info = kernel.info
     if info is None or kernel.probings:
         return None
@@ -107,13 +105,13 @@ def _fields(probe: Probe) -> list[list[tuple[int, str]]]:
 def _added(pruned: Path, probed: Path) -> list[str]:
     """The lines of the probed text that the pruned one does not have."""
     try:
-        before, after = ([line.strip() for line in _lines(path)] for path in (pruned, probed))
+        before, after = ([line.strip() for line in _text_lines(path)] for path in (pruned, probed))
     except OSError:
         return []
     return list((Counter(after) - Counter(before)).elements())
 
 
-def _lines(path: Path) -> list[str]:
+def _text_lines(path: Path) -> list[str]:
     return text_of(read_within(path, PTX_TEXT)).splitlines()
 
 

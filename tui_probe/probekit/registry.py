@@ -1,4 +1,4 @@
-"""The probes that are known: built-in, installed by other packages, or named by the user as a folder.
+"""Registry of probes: built-in, installed by other packages, or named by the user as a directory.
 
 Code comes from these places alone. A trace only names its probe: nothing in it is ever run.
 """
@@ -13,9 +13,9 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.errors import ProbeFileError
-from tui_probe.probe_files.folders import built_in_files, files_in, installed_files, installed_folders
+from tui_probe.probe_files.folders import built_in_files, installed_directories, installed_files, probe_files_in
 from tui_probe.probekit.guard import guarded
-from tui_probe.probekit.page_names import TAKEN
+from tui_probe.probekit.page_kinds import DRAWN_PAGES, FIXED_PAGES, RESERVED_PAGES, SHARED_PAGES
 from tui_probe.probekit.probe import Probe
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _BUILT_IN: Final = "tui_probe.probes"
-_UNASKED: Final = 1 << 30
+_NO_RANK: Final = 1 << 30
 _added: dict[str, Probe] = {}
 _problems: dict[str, str] = {}
 
 
 def probe_named(name: str | None) -> Probe | None:
-    """The probe of that name; None if none is known, or what should hold it is broken (see ``problems``)."""
+    """The probe of that name; None if none is known, or what should hold it is broken (see ``registry_problems``)."""
     if name is None:
         return None
     if name in _added:
@@ -37,7 +37,7 @@ def probe_named(name: str | None) -> Probe | None:
     if name in built_in_files():
         folder = built_in_files()[name].parent
         module = f"{_BUILT_IN}.{folder.name}"
-        return _of_module(module, lambda: _built_in(module, folder)).get(name)
+        return _probes_of_module(module, lambda: _built_in(module, folder)).get(name)
     return _installed().get(name)
 
 
@@ -45,15 +45,27 @@ def all_probes() -> list[Probe]:
     """Every probe that is known; first those whose questions are asked most, then by name."""
     found = {name: probe for name in built_in_files() if (probe := probe_named(name)) is not None}
     found |= {**_installed(), **_added}
-    return sorted(found.values(), key=lambda probe: (probe.question.rank if probe.question else _UNASKED, probe.name))
+    return sorted(found.values(), key=lambda probe: (probe.question.rank if probe.question else _NO_RANK, probe.name))
 
 
-def names_of(wanted: Callable[[Probe], Any]) -> tuple[str, ...]:
+def probe_names_where(wanted: Callable[[Probe], Any]) -> tuple[str, ...]:
     """The names of the probes of which something is true, in the order of ``all_probes``."""
     return tuple(probe.name for probe in all_probes() if wanted(probe))
 
 
-def problems() -> list[str]:
+def kernel_page_names() -> frozenset[str]:
+    """The names of all pages of a kernel: those of every kernel, and those of probes."""
+    own = (view.name for probe in all_probes() for view in probe.views)
+    return frozenset((*FIXED_PAGES, *SHARED_PAGES, *own))
+
+
+def is_drawn(page: str) -> bool:
+    """Whether a page of a kernel is a drawing."""
+    own = (view for probe in all_probes() for view in probe.views)
+    return page in DRAWN_PAGES or any(view.drawn for view in own if view.name == page)
+
+
+def registry_problems() -> list[str]:
     """Why an installed probe is not known, a line each: its module cannot be imported, or holds no probes.
 
     The built-in ones are imported when they are asked for: all of them take several times as long as a list of names.
@@ -70,7 +82,7 @@ def add_folder(folder: Path) -> None:
     """
     if not folder.is_dir():
         raise ProbeFileError(f"{folder} is no folder: name the one with probe.toml or probe.py")
-    if not files_in(folder.resolve()):
+    if not probe_files_in(folder.resolve()):
         raise ProbeFileError(f"{folder}: there is no probe.toml and no probe.py in this folder")
     folder = folder.resolve()
     module = folder / "__init__.py"
@@ -78,10 +90,10 @@ def add_folder(folder: Path) -> None:
     if not module.is_file() or folder in known:
         return
     name = f"tui_probe_folder_{sha256(str(folder).encode()).hexdigest()[:12]}"
-    found = _of_module(name, lambda: _import_folder(name, folder))
+    found = _probes_of_module(name, lambda: _import_folder(name, folder))
     if name in _problems:
         raise ProbeFileError(_problems.pop(name))
-    strangers = sorted(found.keys() - files_in(folder).keys())
+    strangers = sorted(found.keys() - probe_files_in(folder).keys())
     if strangers:
         raise ProbeFileError(
             f"{module}: PROBES names {', '.join(strangers)}, of which there is no file beside it: Probe.name must be"
@@ -97,7 +109,7 @@ def _clash(found: Mapping[str, Probe], others: Iterable[Probe]) -> str:
     """What is called as something else is already, and what to do; "" if nothing."""
     others = list(others)
     probes = {*built_in_files(), *(probe.name for probe in others)}
-    pages = {*TAKEN, *(name for probe in others for name in _pages_of(probe))}
+    pages = {*RESERVED_PAGES, *(name for probe in others for name in _pages_of(probe))}
     taken = [f"probe {name}" for name in sorted(found.keys() & probes)]
     taken += [
         f"page {name}" for name in sorted({name for probe in found.values() for name in _pages_of(probe)} & pages)
@@ -129,12 +141,12 @@ def _import_folder(name: str, folder: Path) -> Any:
 
 @cache
 def _installed() -> dict[str, Probe]:
-    if not installed_folders():
+    if not installed_directories():
         return {}
     known = {name: probe for name in built_in_files() if (probe := probe_named(name)) is not None}
     built_in = len(known)
-    for module in installed_folders():
-        found = _of_module(module)
+    for module in installed_directories():
+        found = _probes_of_module(module)
         if clash := _clash(found, known.values()):
             _problems[module] = f"{module}: {clash}"
         else:
@@ -145,7 +157,7 @@ def _installed() -> dict[str, Probe]:
 _modules: dict[str, dict[str, Probe]] = {}
 
 
-def _of_module(name: str, load: Callable[[], Any] | None = None) -> dict[str, Probe]:
+def _probes_of_module(name: str, load: Callable[[], Any] | None = None) -> dict[str, Probe]:
     """The probes of a folder's module by name; one that is broken has none, and stops nothing else."""
     if name not in _modules:
         try:

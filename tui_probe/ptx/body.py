@@ -12,12 +12,12 @@ from tui_probe.ptx.lexer import (
     NAME,
     SPACE,
     TRIVIA,
-    Kind,
     Token,
-    lex,
+    TokenKind,
     line_of,
     raise_bad_token,
     skip_trivia,
+    tokenize,
 )
 from tui_probe.ptx.operands import OperandParser
 from tui_probe.ptx.tree import (
@@ -188,34 +188,34 @@ class _BodyParser:
     def _other(self, start: int) -> None:
         """A statement that needs the lexer: comments or strings inside, or of no known form."""
         first, second = self._two_tokens(start)
-        if first.kind is Kind.NAME and second is not None and second.text == ":":
+        if first.kind is TokenKind.NAME and second is not None and second.text == ":":
             self._position = second.end
             self._label(first.text, start)
             return
         tokens = self._to_semicolon(start)
         span = self._span(start, tokens[-1].end)
         index, guard, negated = _guard(tokens)
-        if tokens[index].kind is not Kind.NAME:
+        if tokens[index].kind is not TokenKind.NAME:
             raw = Raw(self._source[start : tokens[-1].start].rstrip())
             self._statements.append(Instruction("", (), (raw,), span))
             return
         dotted = tokens[index].text
         index += 1
-        while tokens[index].kind is Kind.DOTTED:
+        while tokens[index].kind is TokenKind.DOTTED:
             dotted += tokens[index].text
             index += 1
         operands = self._source[tokens[index].start : tokens[-1].start]
         self._add_instruction(dotted, operands, span, guard, negated)
 
     def _two_tokens(self, start: int) -> tuple[Token, Token | None]:
-        tokens = lex(self._source, start, self._end)
+        tokens = tokenize(self._source, start, self._end)
         return next(tokens), next(tokens, None)
 
     def _to_semicolon(self, start: int) -> list[Token]:
         """The tokens of the statement that begins at ``start``, its semicolon included."""
         tokens = []
         depth = 0
-        for token in lex(self._source, start, self._end):
+        for token in tokenize(self._source, start, self._end):
             tokens.append(token)
             if token.text == "{":
                 depth += 1
@@ -235,7 +235,7 @@ def _guard(tokens: list[Token]) -> tuple[int, str | None, bool]:
         return 0, None, False
     negated = tokens[1].text == "!"
     index = 2 if negated else 1
-    if tokens[index].kind is not Kind.NAME:
+    if tokens[index].kind is not TokenKind.NAME:
         return 0, None, False
     return index + 1, tokens[index].text, negated
 

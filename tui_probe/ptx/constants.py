@@ -1,4 +1,4 @@
-"""Constant expressions: ``3 + 4``, ``(1 << 5) - 1``, ``1.0 / 3.0`` (PTX ISA reference, sections 4.5.4 to 4.5.6).
+"""Constant expressions of PTX: ``3 + 4``, ``(1 << 5) - 1``, ``1.0 / 3.0`` (PTX ISA reference, sections 4.5.4 to 4.5.6).
 
 They are evaluated in 64 bits, signed unless an operand is unsigned, or in double precision. Where the reference leaves
 a rule open, it is that of NVIDIA's assembler: ``%`` divides without sign, a shift counts modulo 64.
@@ -11,7 +11,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from tui_probe.ptx.lexer import Kind, lex
+from tui_probe.ptx.lexer import TokenKind, tokenize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -66,7 +66,7 @@ def literal_text(constant: Constant) -> str:
     return "0d" + struct.pack(">d", constant).hex().upper()
 
 
-def _divide(a: int, b: int) -> int:
+def _divide_integers(a: int, b: int) -> int:
     if not b:
         raise NotConstantError
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
@@ -76,7 +76,7 @@ _ARITHMETIC: Final[dict[str, Callable[[int, int], int]]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
-    "/": _divide,
+    "/": _divide_integers,
     "&": operator.and_,
     "|": operator.or_,
     "^": operator.xor,
@@ -97,7 +97,7 @@ _REALS: Final[dict[str, Callable[[float, float], float]]] = {
 }
 
 
-def _of_reals(sign: str, a: float, b: float) -> Constant:
+def _apply_to_reals(sign: str, a: float, b: float) -> Constant:
     if sign in _COMPARISONS:
         return Integer(int(_COMPARISONS[sign](a, b)))
     if sign not in _REALS or (sign == "/" and not b):
@@ -105,7 +105,7 @@ def _of_reals(sign: str, a: float, b: float) -> Constant:
     return _REALS[sign](a, b)
 
 
-def _of_integers(sign: str, a: Integer, b: Integer) -> Integer:
+def _apply_to_integers(sign: str, a: Integer, b: Integer) -> Integer:
     if sign in ("&&", "||"):
         holds = bool(a.value) and bool(b.value) if sign == "&&" else bool(a.value or b.value)
         return Integer(int(holds))
@@ -123,15 +123,15 @@ def _of_integers(sign: str, a: Integer, b: Integer) -> Integer:
     return Integer.wrapped(_ARITHMETIC[sign](left, right), is_unsigned)
 
 
-def _binary(sign: str, a: Constant, b: Constant) -> Constant:
+def _apply_binary(sign: str, a: Constant, b: Constant) -> Constant:
     if isinstance(a, Integer) and isinstance(b, Integer):
-        return _of_integers(sign, a, b)
+        return _apply_to_integers(sign, a, b)
     if isinstance(a, Integer) or isinstance(b, Integer):
         raise NotConstantError
-    return _of_reals(sign, a, b)
+    return _apply_to_reals(sign, a, b)
 
 
-def _unary(sign: str, a: Constant) -> Constant:
+def _apply_unary(sign: str, a: Constant) -> Constant:
     if not isinstance(a, Integer):
         if sign not in "+-":
             raise NotConstantError
@@ -143,7 +143,7 @@ def _unary(sign: str, a: Constant) -> Constant:
     return Integer.wrapped(-a.value, a.is_unsigned) if sign == "-" else a
 
 
-def _number(text: str) -> Constant:
+def _parse_number(text: str) -> Constant:
     """A literal. Those of bits, ``0f3F800000``, take no part in expressions."""
     if text[:2] in ("0f", "0F", "0d", "0D"):
         raise NotConstantError
@@ -184,7 +184,7 @@ class ConstantReader:
         left = self.operand()
         while _LEVELS.get(sign := self._operator(), 0) >= level:
             self.position += 2 if sign in _DOUBLE else 1
-            left = _binary(sign, left, self.operation(_LEVELS[sign] + 1))
+            left = _apply_binary(sign, left, self.operation(_LEVELS[sign] + 1))
         return left
 
     def operand(self) -> Constant:
@@ -194,12 +194,12 @@ class ConstantReader:
             raise NotConstantError
         token = self._tokens[self.position]
         self.position += 1
-        if token.kind is Kind.NUMBER:
-            found = _number(token.text)
+        if token.kind is TokenKind.NUMBER:
+            found = _parse_number(token.text)
         elif token.text == "WARP_SZ":
             found = Integer(32)
         elif token.text in ("+", "-", "!", "~"):
-            found = _unary(token.text, self.operand())
+            found = _apply_unary(token.text, self.operand())
         elif token.text == "(":
             found = self._parenthesised()
         else:
@@ -236,9 +236,9 @@ class ConstantReader:
         return here[0].text if here else ""
 
 
-def folded(text: str) -> str:
+def fold_constant(text: str) -> str:
     """``text`` as a literal if it is a constant expression of more than one, else as it is."""
-    tokens = list(lex(text))
+    tokens = list(tokenize(text))
     if len(tokens) < 2:
         return text
     reader = ConstantReader(tokens)

@@ -1,4 +1,4 @@
-"""PTX inside what programs load: PTX text, cubins, fatbins, executables."""
+"""Find PTX in what programs load: PTX text, cubins, fatbins, executables."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from tui_probe.binaries import elf, fatbin
 from tui_probe.errors import ImageError
-from tui_probe.ptx import elf, fatbin
-from tui_probe.ptx.outline import is_ptx, kernel_names, target_of
+from tui_probe.ptx.lexer import is_ptx, kernel_names, ptx_target
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class PtxText:
         A target runs on its own and on later devices; ``sm_90a`` on 9.0 alone, ``sm_100f`` on its family.
         PTX ISA reference, ``.target``.
         """
-        target = target_of(self.text)
+        target = ptx_target(self.text)
         if target and target.suffix == "a":
             return self.arch == arch
         if target and target.suffix == "f":
@@ -62,7 +62,7 @@ class HeldPtx:
     """
 
     arch: int
-    entry: fatbin.Entry | None
+    entry: fatbin.FatbinEntry | None
     known: tuple[PtxText, ...] = ()
 
     @cached_property
@@ -74,7 +74,7 @@ class HeldPtx:
         if self.entry.kind == fatbin.EntryKind.PTX:
             return _texts([_text(content)])
         # A cubin, which has no fatbins in it.
-        return _texts(_kept_by(content)) if content.startswith(elf.MAGIC) else ()
+        return _texts(_cubin_ptx_texts(content)) if content.startswith(elf.MAGIC) else ()
 
     def may_run_on(self, arch: int | None) -> bool:
         """Whether a device of ``arch`` (90) can run it, as far as its header tells; None: any device."""
@@ -93,7 +93,7 @@ def image_kind(image: bytes, size: int | None = None) -> ImageKind:
     """What ``image`` is, or an image of ``size`` bytes that begins so. Raises ImageError for anything else."""
     if image.startswith(elf.MAGIC):
         return "elf"
-    if image.startswith(fatbin.MAGIC):
+    if image.startswith(fatbin.FATBIN_MAGIC):
         return "fatbin"
     if image.startswith(_WRAPPER_MAGIC):
         return "warpped_fatbin"
@@ -107,11 +107,11 @@ def held_ptx(image: bytes) -> list[HeldPtx]:
     """All PTX in ``image``, in order, not yet decompressed. Raises ImageError for what is no image or is damaged."""
     match image_kind(image):
         case "ptx":
-            return [_lying_there(_text(image))]
+            return [_uncompressed_ptx(_text(image))]
         case "fatbin" | "warpped_fatbin":
-            return ptx_of_entries(fatbin.entries(container_of(image)))
+            return ptx_of_entries(fatbin.fatbin_entries(fatbin_container(image)))
         case "elf":
-            return list(_of_elf(image))
+            return list(_elf_ptx(image))
 
 
 def ptx_texts(image: bytes) -> list[PtxText]:
@@ -163,7 +163,7 @@ def ptx_targets(held: Iterable[HeldPtx]) -> list[int]:
     return sorted({target for one in held for target in one.targets()})
 
 
-def ptx_of_entries(entries: Iterable[fatbin.Entry]) -> list[HeldPtx]:
+def ptx_of_entries(entries: Iterable[fatbin.FatbinEntry]) -> list[HeldPtx]:
     """The PTX of a fatbin: its PTX entries or, where it has none, what its cubins keep."""
     held: dict[int, list[HeldPtx]] = {}
     for entry in entries:
@@ -173,27 +173,29 @@ def ptx_of_entries(entries: Iterable[fatbin.Entry]) -> list[HeldPtx]:
 
 def ptx_of_cubin(cubin: bytes) -> list[HeldPtx]:
     """The PTX that a cubin keeps. Raises ImageError."""
-    return [_lying_there(text) for text in _kept_by(cubin)]
+    return [_uncompressed_ptx(text) for text in _cubin_ptx_texts(cubin)]
 
 
-def _of_elf(image: bytes) -> Iterator[HeldPtx]:
-    for name, place in elf.places_apart(image, lambda name: name in FATBIN_SECTIONS or _PTX_SECTION.fullmatch(name)):
+def _elf_ptx(image: bytes) -> Iterator[HeldPtx]:
+    for name, place in elf.wanted_section_slices(
+        image, lambda name: name in FATBIN_SECTIONS or _PTX_SECTION.fullmatch(name)
+    ):
         if name not in FATBIN_SECTIONS:
-            yield _lying_there(_of_section(image[place]))
+            yield _uncompressed_ptx(_section_ptx(image[place]))
         else:
-            yield from ptx_of_entries(fatbin.entries(image, place))
+            yield from ptx_of_entries(fatbin.fatbin_entries(image, place))
 
 
-def _lying_there(text: str) -> HeldPtx:
+def _uncompressed_ptx(text: str) -> HeldPtx:
     known = _texts([text])
     return HeldPtx(max((one.arch for one in known), default=0), None, known)
 
 
-def _kept_by(cubin: bytes) -> Iterator[str]:
-    return (_of_section(cubin[place]) for _, place in elf.places_apart(cubin, _PTX_SECTION.fullmatch))
+def _cubin_ptx_texts(cubin: bytes) -> Iterator[str]:
+    return (_section_ptx(cubin[place]) for _, place in elf.wanted_section_slices(cubin, _PTX_SECTION.fullmatch))
 
 
-def _of_section(content: bytes) -> str:
+def _section_ptx(content: bytes) -> str:
     return content.rstrip(b"\0").replace(b"\0", b"\n").decode("utf-8", "replace") + "\n"
 
 
@@ -201,15 +203,15 @@ def _texts(texts: Iterable[str]) -> tuple[PtxText, ...]:
     return tuple(PtxText(_arch(text), text) for text in texts if is_ptx(text))
 
 
-def container_of(image: bytes) -> bytes:
+def fatbin_container(image: bytes) -> bytes:
     """The fatbin containers of an image that is a fatbin, with a wrapper or without. Raises ImageError."""
-    return image if image.startswith(fatbin.MAGIC) else _unwrap(image)
+    return image if image.startswith(fatbin.FATBIN_MAGIC) else _unwrap(image)
 
 
 def _unwrap(image: bytes) -> bytes:
     """The container behind a wrapper that was saved together with it."""
     container = image[_WRAPPER_SIZE:]
-    if not container.startswith(fatbin.MAGIC):
+    if not container.startswith(fatbin.FATBIN_MAGIC):
         raise ImageError("the image is a fatbin wrapper, an address only: save the container that it points to")
     return container
 
@@ -220,5 +222,5 @@ def _text(image: bytes) -> str:
 
 
 def _arch(text: str) -> int:
-    target = target_of(text)
+    target = ptx_target(text)
     return target.arch if target else 0

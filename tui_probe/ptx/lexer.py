@@ -1,4 +1,4 @@
-"""The tokens of PTX.
+"""Tokens of PTX, and the target and kernel names of a PTX text, found without parsing it.
 
 The fragments below are the only definition of comments, strings, names and numbers: the parser's
 faster patterns are built from them, so that both always agree on where a token ends.
@@ -32,7 +32,7 @@ NUMBER: Final = (
 )
 
 
-class Kind(IntEnum):
+class TokenKind(IntEnum):
     """The kinds of token; the values are the groups of the lexer's pattern."""
 
     NAME = 1
@@ -50,7 +50,7 @@ class Kind(IntEnum):
 class Token(NamedTuple):
     """One token and the index of its first character in the source."""
 
-    kind: Kind
+    kind: TokenKind
     text: str
     start: int
 
@@ -64,7 +64,7 @@ _TOKEN: Final = re.compile(
     rf"{TRIVIA}(?:({NAME})|({DOTTED})|({NUMBER})|({STRING})|(?!/\*)([^ \t\r\n\f\v\"]))",
 )
 _TRIVIA: Final = re.compile(TRIVIA)
-_KINDS: Final = (Kind.NAME, *Kind)
+_KINDS: Final = (TokenKind.NAME, *TokenKind)
 
 
 _MOST_DIGITS: Final = 18
@@ -88,7 +88,7 @@ def skip_trivia(source: str, position: int, end: int) -> int:
     return match.end() if match else position
 
 
-def lex(source: str, start: int = 0, end: int | None = None) -> Iterator[Token]:
+def tokenize(source: str, start: int = 0, end: int | None = None) -> Iterator[Token]:
     """Yield the tokens of ``source[start:end]``.
 
     Raises PtxError for a string or a comment that does not end.
@@ -110,7 +110,7 @@ def raise_bad_token(source: str, position: int) -> NoReturn:
     raise PtxError(f"this {what}", line_of(source, position))
 
 
-class Lines:
+class LineCounter:
     """Line numbers of positions that are asked for in rising order, each found from the one before."""
 
     def __init__(self, source: str, position: int = 0, line: int = 1) -> None:
@@ -123,3 +123,41 @@ class Lines:
         self._line += self._source.count("\n", self._position, position)
         self._position = position
         return self._line
+
+
+# The target of PTX text and the names of its kernels, found without parsing it.
+#
+# Comments, strings and text of other languages are not PTX: a ``.entry`` or a ``.target`` in them counts for nothing.
+
+_PTX_START: Final = re.compile(rf"{TRIVIA}\.version(?![A-Za-z0-9_$])")
+_TARGET_DIRECTIVE: Final = re.compile(
+    rf"{TRIVIA}\.version{TRIVIA}[0-9.]*+{TRIVIA}\.target{TRIVIA}sm_([0-9]{{1,9}})([a-z]?)"
+)
+_UNCLOSED: Final = r"(?:/\*|\")(?s:.*)"
+_ENTRY_NAME: Final = re.compile(rf"{COMMENT}|{STRING}|{_UNCLOSED}|{SOURCE_TEXT}|\.entry{TRIVIA}({NAME})")
+
+
+class PtxTarget(NamedTuple):
+    """``.target sm_90a``: ``arch`` is 90, ``suffix`` is ``a`` for one generation, ``f`` for a family, or ""."""
+
+    arch: int
+    suffix: str
+
+    def __str__(self) -> str:
+        return f"sm_{self.arch}{self.suffix}"
+
+
+def is_ptx(text: str) -> bool:
+    """Whether the text begins as PTX does."""
+    return _PTX_START.match(text) is not None
+
+
+def ptx_target(text: str) -> PtxTarget | None:
+    """The target that the first lines name; None where they name none."""
+    match = _TARGET_DIRECTIVE.match(text)
+    return PtxTarget(int(match[1]), match[2]) if match else None
+
+
+def kernel_names(text: str) -> dict[str, None]:
+    """The names of the kernels, in order."""
+    return dict.fromkeys(match[1] for match in _ENTRY_NAME.finditer(text) if match[1])

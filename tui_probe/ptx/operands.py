@@ -11,14 +11,14 @@ import re
 from typing import Final
 
 from tui_probe.ptx.constants import PRODUCT, ConstantReader, Integer, NotConstantError, literal_text
-from tui_probe.ptx.lexer import NAME, NUMBER, SPACE, Kind, Token, lex
+from tui_probe.ptx.lexer import NAME, NUMBER, SPACE, Token, TokenKind, tokenize
 from tui_probe.ptx.tree import (
     Element,
-    Group,
     Immediate,
     Memory,
     Negated,
     Operand,
+    OperandList,
     Pair,
     Raw,
     Register,
@@ -94,7 +94,7 @@ class OperandParser:
             operands = self._parse_pieces(pieces)
             if operands is not None:
                 return operands
-        tokens = list(lex(text))
+        tokens = list(tokenize(text))
         return _TokenParser(self, text, tokens).operands() if tokens else ()
 
     def _parse_pieces(self, pieces: list[str]) -> tuple[Operand, ...] | None:
@@ -218,15 +218,15 @@ class _TokenParser:
         if constant is not None:
             return constant
         token = self._take()
-        if token.kind is Kind.NAME:
+        if token.kind is TokenKind.NAME:
             return self._name(token)
-        if token.kind is Kind.NUMBER:
+        if token.kind is TokenKind.NUMBER:
             return Immediate(token.text)
         match token.text:
             case "{":
                 return Vector(self._list("}"))
             case "(":
-                return Group(self._list(")"))
+                return OperandList(self._list(")"))
             case "[":
                 return self._memory()
             case "!":
@@ -266,7 +266,7 @@ class _TokenParser:
         return False
 
     def _minus(self) -> Operand:
-        if self._next < len(self._tokens) and self._tokens[self._next].kind is Kind.NUMBER:
+        if self._next < len(self._tokens) and self._tokens[self._next].kind is TokenKind.NUMBER:
             return Immediate("-" + self._take().text)
         return Negated("-", self._operand())
 
@@ -319,7 +319,7 @@ class _TokenParser:
 
     def _memory(self) -> Memory:
         base: Register | Symbol | None = None
-        if self._tokens[self._next : self._next + 1] and self._tokens[self._next].kind is Kind.NAME:
+        if self._tokens[self._next : self._next + 1] and self._tokens[self._next].kind is TokenKind.NAME:
             token = self._take()
             node = self._scope.named(token.text)
             if isinstance(node, Immediate):

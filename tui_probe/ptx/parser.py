@@ -11,19 +11,18 @@ from typing import Final
 
 from tui_probe.errors import PtxError
 from tui_probe.ptx.body import parse_body
-from tui_probe.ptx.declarations import LINKAGES, SPACES, NotDeclarationError, parse_variables
-from tui_probe.ptx.header import parse_header
+from tui_probe.ptx.declarations import LINKAGES, SPACES, NotDeclarationError, parse_header, parse_variables
 from tui_probe.ptx.lexer import (
     COMMENT,
     SOURCE_TEXT,
     STRING,
-    Kind,
-    Lines,
+    LineCounter,
     Token,
-    lex,
+    TokenKind,
     line_of,
     raise_bad_token,
     skip_trivia,
+    tokenize,
     whole_number,
 )
 from tui_probe.ptx.tree import Directive, Function, Module, Span, Statement, TopLevel
@@ -73,7 +72,7 @@ class _ModuleParser:
 
     def __init__(self, source: str) -> None:
         self._source = source
-        self._lines = Lines(source)
+        self._lines = LineCounter(source)
         self._position = 0
         self._items: list[TopLevel] = []
         self._version: tuple[int, int] | None = None
@@ -84,8 +83,8 @@ class _ModuleParser:
     def parse(self) -> Module:
         end = len(self._source)
         while (start := skip_trivia(self._source, self._position, end)) < end:
-            first = next(lex(self._source, start))
-            if first.kind is not Kind.DOTTED and first.text != "@":
+            first = next(tokenize(self._source, start))
+            if first.kind is not TokenKind.DOTTED and first.text != "@":
                 raise PtxError(f"expected a directive, found {first.text!r}", line_of(self._source, start))
             if self._version is None and first.text != ".version":
                 raise PtxError("PTX begins with .version", line_of(self._source, start))
@@ -132,12 +131,12 @@ class _ModuleParser:
     def _declaration(self, start: int) -> None:
         """A function or variables, linkage first."""
         tokens: list[Token] = []
-        for token in lex(self._source, start):
+        for token in tokenize(self._source, start):
             if token.text in (".entry", ".func"):
                 self._function(start)
                 return
             tokens.append(token)
-            if token.kind is not Kind.DOTTED:
+            if token.kind is not TokenKind.DOTTED:
                 break
         tokens = self._to_semicolon(start)
         span = Span(start, tokens[-1].end, self._lines.at(start))
@@ -164,13 +163,13 @@ class _ModuleParser:
         tokens: list[Token] = []
         depth = 0
         is_named = False
-        for token in lex(self._source, start):
+        for token in tokenize(self._source, start):
             if token.text == "{" or (token.text == ";" and not _in_pragma(tokens)):
                 return tokens, token
             if is_named and not depth and (token.text in _STARTS_ITEM or token.text == "@"):
                 break
             depth += (token.text == "(") - (token.text == ")")
-            is_named = is_named or (token.kind is Kind.NAME and not depth)
+            is_named = is_named or (token.kind is TokenKind.NAME and not depth)
             tokens.append(token)
         if not is_named or depth or not any(token.text == ".func" for token in tokens):
             raise PtxError("this function has no body and no ';'", line_of(self._source, start))
@@ -195,13 +194,13 @@ class _ModuleParser:
     def _block(self, opening: int) -> Token:
         """What the brace at ``opening`` begins, as one token."""
         text = self._source[opening : self._closing_brace(opening, _TO_BRACE_OF_SECTION)]
-        return Token(Kind.PUNCTUATION, text, opening)
+        return Token(TokenKind.PUNCTUATION, text, opening)
 
     def _to_semicolon(self, start: int) -> list[Token]:
         """The tokens of a statement, its semicolon included. A block in braces is one token."""
         tokens: list[Token] = []
         position = start
-        while token := next(lex(self._source, position), None):
+        while token := next(tokenize(self._source, position), None):
             if token.text == "}":
                 break
             if token.text == "{":
@@ -215,7 +214,7 @@ class _ModuleParser:
     def _to_block(self, start: int) -> list[Token]:
         """The tokens of a directive that ends with a block in braces, the block being the last token."""
         tokens: list[Token] = []
-        for token in lex(self._source, start):
+        for token in tokenize(self._source, start):
             if token.text == "{":
                 tokens.append(self._block(token.start))
                 return tokens
@@ -225,8 +224,8 @@ class _ModuleParser:
     def _to_next(self, start: int) -> list[Token]:
         """The tokens of a directive without terminator: up to the next one, or to ``;`` or a block in braces."""
         tokens: list[Token] = []
-        for token in lex(self._source, start):
-            if tokens and (token.kind is Kind.DOTTED or token.text == "@"):
+        for token in tokenize(self._source, start):
+            if tokens and (token.kind is TokenKind.DOTTED or token.text == "@"):
                 break
             if token.text == "}":
                 raise PtxError("this '}' closes nothing", line_of(self._source, token.start))
@@ -238,7 +237,7 @@ class _ModuleParser:
     def _to_line_end(self, start: int) -> list[Token]:
         """The tokens of an ``@@DWARF`` line, the debug information of old compilers."""
         tokens: list[Token] = []
-        for token in lex(self._source, start):
+        for token in tokenize(self._source, start):
             if tokens and "\n" in self._source[tokens[-1].end : token.start]:
                 break
             tokens.append(token)
@@ -248,7 +247,7 @@ class _ModuleParser:
 def _in_pragma(tokens: list[Token]) -> bool:
     """Tell whether the tokens end inside a ``.pragma`` of a function header."""
     for token in reversed(tokens):
-        if token.kind is Kind.DOTTED:
+        if token.kind is TokenKind.DOTTED:
             return token.text == ".pragma"
     return False
 

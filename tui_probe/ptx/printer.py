@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.ptx.lexer import lex
+from tui_probe.ptx.lexer import tokenize
 from tui_probe.ptx.tree import (
     Element,
-    Group,
     Immediate,
     Instruction,
     Memory,
     Negated,
     Operand,
+    OperandList,
     Pair,
     Raw,
     Register,
@@ -34,7 +34,7 @@ MADE_UP: Final = Span(0, 0, 0)
 
 def tokens(source: str) -> list[str]:
     """The tokens of ``source`` as text, without white space and comments. Raises PtxError."""
-    return [token.text for token in lex(source)]
+    return [token.text for token in tokenize(source)]
 
 
 def print_operand(operand: Operand) -> str:
@@ -54,7 +54,7 @@ def print_operand(operand: Operand) -> str:
             return _print_memory(operand)
         case Vector(elements):
             return "{" + _print_list(elements) + "}"
-        case Group(elements):
+        case OperandList(elements):
             return "(" + _print_list(elements) + ")"
         case Pair(first, second):
             return f"{print_operand(first)}|{print_operand(second)}"

@@ -1,17 +1,18 @@
-"""Which module-scope names a function, a variable or a directive needs."""
+"""References between items of a module, and pruning of a module to one kernel and what it needs."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.ptx.lexer import NAME, Kind, lex
+from tui_probe.errors import PtxError
+from tui_probe.ptx.lexer import COMMENT, NAME, TRIVIA, TokenKind, tokenize
 from tui_probe.ptx.tree import (
     Directive,
     Element,
     Function,
-    Group,
     Immediate,
     Instruction,
     Label,
@@ -20,6 +21,7 @@ from tui_probe.ptx.tree import (
     Module,
     Negated,
     Operand,
+    OperandList,
     Pair,
     Raw,
     Register,
@@ -64,7 +66,7 @@ def direct_references(item: TopLevel) -> set[str]:
     match item:
         case Function():
             own = {variable.name for variable in (*item.parameters, *item.returns)}
-            return set(_in_body(item.body or [], own))
+            return set(_names_in_body(item.body or [], own))
         case Variable():
             return names_in(item.initializer)
         case Directive():
@@ -90,11 +92,11 @@ def alias_of(directive: Directive) -> tuple[str, str]:
     """The two names of ``.alias name, target;``, empty for another directive."""
     if directive.name != "alias":
         return "", ""
-    names = [token.text for token in lex(directive.text) if token.kind is Kind.NAME]
+    names = [token.text for token in tokenize(directive.text) if token.kind is TokenKind.NAME]
     return (names[0], names[1]) if len(names) > 1 else ("", "")
 
 
-def _in_body(statements: Iterable[Statement], outer: set[str]) -> Iterator[str]:
+def _names_in_body(statements: Iterable[Statement], outer: set[str]) -> Iterator[str]:
     """The names used in a scope that neither it nor a scope around it declares."""
     statements = list(statements)
     own = outer | {node.name for node in statements if isinstance(node, Variable | Label)}
@@ -102,12 +104,12 @@ def _in_body(statements: Iterable[Statement], outer: set[str]) -> Iterator[str]:
     for node in statements:
         match node:
             case Scope():
-                yield from _in_body(node.body, own)
+                yield from _names_in_body(node.body, own)
             case Instruction():
                 for operand in node.operands:
                     if not isinstance(operand, Register | Immediate) and id(operand) not in seen:
                         seen.add(id(operand))
-                        yield from _in_operand(operand) - own
+                        yield from _names_in_operand(operand) - own
             case Variable():
                 yield from names_in(node.initializer) - own
             case Label():
@@ -118,15 +120,15 @@ def _in_body(statements: Iterable[Statement], outer: set[str]) -> Iterator[str]:
                 pass
 
 
-def _in_operand(operand: Operand) -> set[str]:
+def _names_in_operand(operand: Operand) -> set[str]:
     match operand:
         case Symbol(name):
             return {name}
         case Element(name, index):
-            return {name} | _in_operand(index)
+            return {name} | _names_in_operand(index)
         case Memory(base, _, coordinates):
             inner = coordinates if base is None else (base, *coordinates)
-        case Vector(elements) | Group(elements):
+        case Vector(elements) | OperandList(elements):
             inner = elements
         case Pair(first, second):
             inner = (first, second)
@@ -136,4 +138,88 @@ def _in_operand(operand: Operand) -> set[str]:
             return names_in(text)
         case _:
             return set()
-    return set().union(*map(_in_operand, inner))
+    return set().union(*map(_names_in_operand, inner))
+
+
+_FILE_NUMBER: Final = re.compile(rf"(?:\.loc|\.loc_intermediate|\.file|inlined_at){TRIVIA}([0-9]+)")
+_INLINED_NAME: Final = re.compile(rf"function_name{TRIVIA}({NAME})")
+_DEBUG_OPTION: Final = re.compile(rf"{TRIVIA},{TRIVIA}debug(?![A-Za-z0-9_$])")
+_COMMENT: Final = re.compile(COMMENT)
+_STRING_LABEL: Final = re.compile(rf"({NAME})\s*:")
+
+
+def find_entry(module: Module, entry: str) -> Function:
+    """The kernel of that very name. Raises PtxError, which lists near names, if the module has none."""
+    names = []
+    for function in module.entries():
+        if function.name == entry and function.body_span is not None:
+            return function
+        names.append(function.name)
+    near = get_close_matches(entry, names, 3, 0.5) + [name for name in names if entry in name]
+    hint = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else f"it has {', '.join(names) or 'none'}"
+    raise PtxError(f"the module has no kernel named {entry}; {hint}")
+
+
+def prune_to_kernel(module: Module, entry: str, needed: Iterable[str] | None = None) -> str:
+    """PTX text of the kernel ``entry`` and what it needs of ``module``.
+
+    That is: the version, target and address size, the variables and functions it refers to directly or through
+    others, declarations, aliases, and the files that its ``.loc`` directives name. Debug sections go, and
+    with them the ``debug`` option of ``.target``, which would demand them; only the strings that ``.loc``
+    directives refer to stay. ``needed`` is what ``references`` gives for the kernel, for those who have it already.
+    Raises PtxError if there is no such kernel or a body needed is damaged.
+    """
+    kernel = find_entry(module, entry)
+    items = items_by_name(module)
+    names = references(module, kernel) if needed is None else needed
+    kept = {id(item) for name in names for item in items[name]}
+    kept |= {id(item) for item in items[kernel.name]}
+    functions = [item for item in module.functions() if id(item) in kept]
+    locations = "\n".join(
+        text for function in functions for text in _location_texts(function.body or (), module.source)
+    )
+    files, strings = set(_FILE_NUMBER.findall(locations)), set(_INLINED_NAME.findall(locations))
+    texts = []
+    for item in module.items:
+        if isinstance(item, Directive) and item.name != "alias":
+            text = _pruned_directive(item, files, strings)
+        else:
+            text = module.source[item.span.start : item.span.end] if id(item) in kept else ""
+        texts.append(text)
+    return "\n".join(dict.fromkeys(filter(None, texts))) + "\n"
+
+
+def _location_texts(statements: Iterable[Statement], source: str) -> Iterator[str]:
+    """The text of each ``.loc`` and ``.loc_intermediate``."""
+    for node in statements:
+        if isinstance(node, Scope):
+            yield from _location_texts(node.body, source)
+        elif isinstance(node, Location) or (isinstance(node, Directive) and node.name == "loc_intermediate"):
+            yield source[node.span.start : node.span.end]
+
+
+def _pruned_directive(directive: Directive, files: set[str], strings: set[str]) -> str:
+    """What stays of a module-scope directive, or ""."""
+    match directive.name:
+        case "version" | "address_size" | "pragma":
+            return directive.text
+        case "target":
+            return _DEBUG_OPTION.sub("", directive.text)
+        case "file":
+            return directive.text if files.intersection(_FILE_NUMBER.findall(directive.text)) else ""
+        case "section":
+            return _debug_strings(directive.text, strings)
+        case _:
+            return ""
+
+
+def _debug_strings(section: str, wanted: set[str]) -> str:
+    """The strings of a ``.debug_str`` section that ``.loc`` directives refer to."""
+    head, _, body = _COMMENT.sub("", section).partition("{")
+    if ".debug_str" not in head.split():
+        return ""
+    _, *parts = _STRING_LABEL.split(body.rpartition("}")[0])
+    kept = [
+        f"{name}:{content.rstrip()}" for name, content in zip(parts[::2], parts[1::2], strict=True) if name in wanted
+    ]
+    return "\n".join((f"{head.strip()}\n{{", *kept, "}")) if kept else ""

@@ -1,4 +1,4 @@
-"""The syntax tree of a PTX module.
+"""Syntax tree of a PTX module, and iteration over the statements of a body.
 
 Every node remembers the span of source text that it came from, so that an unchanged
 node prints back exactly as it was written, comments aside.
@@ -10,7 +10,10 @@ and 7 to 11 (instructions, directives).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class OperandList:
     """Operands in parentheses, as a call has: ``(param0, param1)``."""
 
     elements: tuple[Operand, ...]
@@ -111,7 +114,9 @@ class Raw:
     text: str
 
 
-Operand: TypeAlias = Register | Immediate | Symbol | Sum | Memory | Element | Vector | Pair | Group | Negated | Raw
+Operand: TypeAlias = (
+    Register | Immediate | Symbol | Sum | Memory | Element | Vector | Pair | OperandList | Negated | Raw
+)
 
 
 @dataclass(slots=True)
@@ -256,3 +261,17 @@ class Module:
     def entries(self) -> list[Function]:
         """The kernels, in source order."""
         return [function for function in self.functions() if function.kind == "entry"]
+
+
+def statements_in(body: Iterable[Statement]) -> Iterator[Statement]:
+    """All statements in source order; a scope's own come in its place."""
+    for node in body:
+        if isinstance(node, Scope):
+            yield from statements_in(node.body)
+        else:
+            yield node
+
+
+def instructions_in(body: Iterable[Statement]) -> Iterator[Instruction]:
+    """All instructions in source order."""
+    return (node for node in statements_in(body) if isinstance(node, Instruction))

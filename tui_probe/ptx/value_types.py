@@ -1,4 +1,4 @@
-"""What the bits in a register are: the types of the numbers in it, from the instructions that write it.
+"""Types of the values in registers, from the instructions that write them.
 
 PTX registers of 16, 32 and 64 bits hold anything, and a store of ``.b32`` does not say what. The instruction that made
 the value often does: ``add.f32``, ``cvt.rn.bf16x2.f32``, ``mma…f32…``. Moves, selections and shuffles hand on what they
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.ptx.access import VECTORS, element_bytes
+from tui_probe.ptx.instruction_facts import VECTORS, element_bytes
 from tui_probe.ptx.tree import (
     Element,
     Immediate,
@@ -50,14 +50,14 @@ _INTEGERS: Final = frozenset(f"{sign}{bits}" for sign in "us" for bits in (8, 16
 _UNTYPED: Final = frozenset(f"b{bits}" for bits in (8, 16, 32, 64, 128))
 _OTHER: Final = frozenset({"e4m3", "e5m2", "e4m3x2", "e5m2x2", "e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2"})
 _TYPES: Final = _PACKED.keys() | _INTEGERS | _UNTYPED | _OTHER
-_WHOLE: Final = frozenset({"u32", "s32", "u64", "s64"})
+_FULL_WIDTH_TYPES: Final = frozenset({"u32", "s32", "u64", "s64"})
 _ARITHMETIC: Final = frozenset(
     {
         "add", "sub", "mul", "fma", "mad", "div", "min", "max", "neg", "abs", "sqrt", "rsqrt", "rcp", "ex2", "lg2",
         "sin", "cos", "tanh", "copysign", "set", "cvt", "atom",
     }
 )  # fmt: skip
-_HANDED_ON: Final = frozenset({"mov", "shfl"})
+_MOVE_OPCODES: Final = frozenset({"mov", "shfl"})
 _MATRICES: Final = ("mma", "mma_async")
 _UNDECIDED: Final = "undecided"
 
@@ -69,7 +69,7 @@ class ValueTypes:
         self._writers: dict[str, list[tuple[Instruction, int | None]]] = defaultdict(list)
         for one in _nodes(function.body or ()):
             if isinstance(one, Instruction):
-                for name, place in _written(one):
+                for name, place in _written_registers(one):
                     self._writers[name].append((one, place))
         self._shared = _SharedStores(function)
         self._known: dict[str, Elements | None] = dict.fromkeys(self._writers, ANYTHING)
@@ -93,8 +93,8 @@ class ValueTypes:
         named = _first_type(one)
         told = ("f16", "f16") if one.opcode == "wmma" and named == "f16" else _PACKED.get(named)
         size = 32 if one.opcode in ("wmma", "stmatrix") else 8 * (element_bytes(one) or 0)
-        values = (value for value in _flat(one.operands[1:2]) if isinstance(value, Register))
-        return [(value.name, told or _lowest(self.of_register(value.name), size)) for value in values]
+        values = (value for value in _flat_operands(one.operands[1:2]) if isinstance(value, Register))
+        return [(value.name, told or _low_elements(self.of_register(value.name), size)) for value in values]
 
     def _settle(self) -> None:
         """Begin with what constants are and take in what each writer says, until nothing changes any more.
@@ -105,7 +105,7 @@ class ValueTypes:
         while changed:
             changed = False
             for name, writers in self._writers.items():
-                found = _agreed([self._known[name], *(self._result(one, place) for one, place in writers)])
+                found = _common_type([self._known[name], *(self._result(one, place) for one, place in writers)])
                 if found != self._known[name]:
                     self._known[name], changed = found, True
 
@@ -119,9 +119,9 @@ class ValueTypes:
         if kind in _PACKED and (one.opcode in _ARITHMETIC or one.opcode in ("mov", "selp", "tex", "slct")):
             return _PACKED[kind]
         if one.opcode == "selp":
-            return _agreed(self._operand(operand) for operand in one.operands[1:3])
-        if one.opcode in _HANDED_ON and len(one.operands) > 1:
-            return _part(self._operand(one.operands[1]), place, one)
+            return _common_type(self._operand(operand) for operand in one.operands[1:3])
+        if one.opcode in _MOVE_OPCODES and len(one.operands) > 1:
+            return _vector_part(self._operand(one.operands[1]), place, one)
         return ("int",) if kind in _INTEGERS else None
 
     def _operand(self, operand: Operand) -> Elements | None:
@@ -133,7 +133,7 @@ class ValueTypes:
             case Negated(operand=inner) | Sum(base=inner):
                 return self._operand(inner)
             case Vector(elements):
-                return _joined([self._operand(element) for element in elements])
+                return _packed_type([self._operand(element) for element in elements])
         return None
 
     def _loaded(self, one: Instruction, kind: str) -> Elements | None:
@@ -146,7 +146,7 @@ class ValueTypes:
                 return ANYTHING
             return (element,) * (size * 8 // FLOAT_BITS[element]) or None if element in FLOAT_BITS else None
         vector = any(modifier in VECTORS for modifier in one.modifiers)
-        return ("int",) if kind in _WHOLE and not vector else None
+        return ("int",) if kind in _FULL_WIDTH_TYPES and not vector else None
 
     def _element_of(self, stores: Sequence[Instruction]) -> str | None:
         """The one type of number that these store, if they have one."""
@@ -231,7 +231,7 @@ def _nodes(body: Iterable[Statement]) -> Iterator[Instruction | Label]:
             yield node
 
 
-def _written(one: Instruction) -> Iterator[tuple[str, int | None]]:
+def _written_registers(one: Instruction) -> Iterator[tuple[str, int | None]]:
     """The registers that an instruction writes, with their places in a vector."""
     if one.opcode in ("st", "red", "bra", "bar") or not one.operands:
         return
@@ -244,7 +244,7 @@ def _written(one: Instruction) -> Iterator[tuple[str, int | None]]:
         yield first.name, None
 
 
-def _flat(operands: Iterable[Operand]) -> Iterator[Operand]:
+def _flat_operands(operands: Iterable[Operand]) -> Iterator[Operand]:
     for operand in operands:
         if isinstance(operand, Vector):
             yield from operand.elements
@@ -257,7 +257,7 @@ def _first_type(one: Instruction) -> str:
     return next((modifier for modifier in one.modifiers if modifier in _TYPES), "")
 
 
-def _agreed(types: Iterable[Elements | None]) -> Elements | None:
+def _common_type(types: Iterable[Elements | None]) -> Elements | None:
     """What all say, constants aside; None if they differ or one is unknown."""
     found = set(types) - {ANYTHING}
     if not found:
@@ -265,7 +265,7 @@ def _agreed(types: Iterable[Elements | None]) -> Elements | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _joined(parts: list[Elements | None]) -> Elements | None:
+def _packed_type(parts: list[Elements | None]) -> Elements | None:
     """The numbers of a value packed from parts; a constant part is of the type of the others."""
     known = {part for part in parts if part}
     if None in parts or len(known) > 1:
@@ -273,7 +273,7 @@ def _joined(parts: list[Elements | None]) -> Elements | None:
     return known.pop() * len(parts) if known else ANYTHING
 
 
-def _lowest(elements: Elements | None, size: int) -> Elements | None:
+def _low_elements(elements: Elements | None, size: int) -> Elements | None:
     """The numbers in the lowest ``size`` bits of a value, which are all that a store takes; None if it cuts one."""
     for count in range(1, len(elements or ()) + 1):
         kept = (elements or ())[:count]
@@ -282,7 +282,7 @@ def _lowest(elements: Elements | None, size: int) -> Elements | None:
     return None if elements else elements
 
 
-def _part(whole: Elements | None, place: int | None, one: Instruction) -> Elements | None:
+def _vector_part(whole: Elements | None, place: int | None, one: Instruction) -> Elements | None:
     """What goes to one register of a vector that a value is unpacked to."""
     if place is None or not whole or not isinstance(one.operands[0], Vector):
         return whole

@@ -1,4 +1,4 @@
-"""Whether blocks of a kernel may wait for one another, by its PTX: see :mod:`tui_probe.sass.waiting`.
+"""Loops that wait for an instruction to succeed, and whether blocks of a kernel may wait for one another.
 
 PTX orders memory with strong operations and fences (PTX ISA reference, "Memory Consistency Model"); loads that bypass
 the caches of an SM (``.cg``, ``.cv``) are taken for such, since older code waits with them.
@@ -6,18 +6,173 @@ the caches of an SM (``.cg``, ``.cv``) are taken for such, since older code wait
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from tui_probe.ptx.instructions import instructions_in
+from tui_probe.ptx.control_flow import Flow, natural_loops
+from tui_probe.ptx.instruction_classes import class_of
+from tui_probe.ptx.tree import Element, Instruction, Memory, Negated, Pair, Register, Sum, Vector, instructions_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from tui_probe.ptx.tree import Function, Instruction
+    from tui_probe.ptx.control_flow import Block
+    from tui_probe.ptx.tree import Function, Operand
 
-_STRONG: Final = frozenset({"volatile", "relaxed", "acquire", "mmio", "cg", "cv"})
-_OF_BLOCK: Final = frozenset({"shared", "shared::cta", "shared::cluster", "local", "param", "const"})
-_OF_PROXIES: Final = frozenset({"proxy", "mbarrier_init"})
+# Loops in which a thread does nothing but try an instruction again, until it succeeds or the thread gives up.
+#
+#     again:                                                 again:
+#     mbarrier.try_wait.parity.b64 p, [bar], phase;          mbarrier.try_wait.parity.b64 p, [bar], phase;
+#     @p bra done;                                           @!p bra again;
+#     bra again;
+#     done:
+#
+# A first try in front of such a loop that leads to the same place when it succeeds, as ``cuda::barrier`` has it,
+# belongs to the loop. Between tries a thread may compute, read clocks and sleep. A loop is none of these that does
+# more (loads, stores, fences, products, calls), that is left whatever the instruction says, or that is entered in
+# several places.
+
+EdgeSide: TypeAlias = Literal["before", "taken", "behind"]
+
+_IDLE_OPCODES: Final = frozenset({"bra", "mov", "selp", "slct", "cvt", "nanosleep", "vote", "activemask"})
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A way into a loop or out of it: ``before`` an instruction; where a branch is ``taken``; or ``behind`` one, where
+    it is not taken.
+    """
+
+    instruction: Instruction
+    side: EdgeSide
+
+
+@dataclass(frozen=True, slots=True)
+class WaitLoop:
+    """One wait: the instructions that are tried, in source order, and all ways in and out."""
+
+    tries: tuple[Instruction, ...]
+    entries: tuple[Edge, ...]
+    exits: tuple[Edge, ...]
+
+
+def wait_loops(function: Function, is_tried: Callable[[Instruction], bool]) -> list[WaitLoop]:
+    """The loops that wait for instructions of which ``is_tried`` holds, in source order."""
+    flow = Flow.of(function)
+    search = _LoopSearch(flow, is_tried)
+    heads = {head: None for index, block in enumerate(flow.blocks) if any(map(is_tried, block))
+             for head in search.heads_around(index)}  # fmt: skip
+    found = [loop for head in heads if (loop := search.wait_at(head)) is not None]
+    return sorted(found, key=lambda loop: loop.tries[0].span.start)
+
+
+class _LoopSearch:
+    """Looks for loops in the flow of one function."""
+
+    def __init__(self, flow: Flow, is_tried: Callable[[Instruction], bool]) -> None:
+        self._flow = flow
+        self._is_tried = is_tried
+        self._before: list[list[int]] = [[] for _ in flow.blocks]
+        for index in range(len(flow.blocks)):
+            for following in flow.successors(index):
+                self._before[following].append(index)
+        self._loops = natural_loops([flow.successors(index) for index in range(len(flow.blocks))])
+
+    def heads_around(self, index: int) -> list[int]:
+        """The head of the innermost loop that a block is in; none if it is in no loop."""
+        around = [head for head, blocks in self._loops.items() if index in blocks]
+        return sorted(around, key=lambda head: len(self._loops[head]))[:1]
+
+    def wait_at(self, head: int) -> WaitLoop | None:
+        """The loop of a head, if all that it does is to wait."""
+        inside = self._loops[head]
+        code = [one for index in sorted(inside) for one in self._flow.blocks[index]]
+        tries = tuple(filter(self._is_tried, code))
+        entered = [index for index in self._before[head] if index not in inside]
+        if not (all(map(self._only_waits, code)) and self._has_one_entry(head, inside) and entered):
+            return None
+        exits = [(index, out) for index in sorted(inside) for out in self._flow.successors(index) if out not in inside]
+        answers = _depending_on(tries, code)
+        if not any(_is_asking(self._flow.blocks[index][-1], answers) for index, _ in exits):
+            return None
+        entries = tuple(edge for index in entered for edge in self._edges(index, head))
+        found = WaitLoop(tries, entries, tuple(edge for exit_ in exits for edge in self._edges(*exit_)))
+        if any(edge.instruction.opcode == "brx" for edge in found.entries):
+            return None
+        return self._with_first_try(found, entered, {out for _, out in exits})
+
+    def _only_waits(self, one: Instruction) -> bool:
+        if self._is_tried(one):
+            return one.predicate is None
+        return one.opcode in _IDLE_OPCODES or class_of(one) == "integer"
+
+    def _has_one_entry(self, head: int, inside: set[int]) -> bool:
+        return head > 0 and all(before in inside for index in inside - {head} for before in self._before[index])
+
+    def _edges(self, index: int, following: int) -> Iterator[Edge]:
+        """The ways from one block to another."""
+        last = self._flow.blocks[index][-1]
+        if following in self._flow.jumps[index]:
+            yield Edge(last, "taken")
+        if self._flow.falls[index] and following == index + 1:
+            yield Edge(last, "behind")
+
+    def _with_first_try(self, loop: WaitLoop, entered: Sequence[int], outside: set[int]) -> WaitLoop:
+        """The loop together with a try in front of it that leads to where the loop ends, if there is one."""
+        index = entered[0]
+        while self._passes_on(index):
+            (index,) = self._before[index]
+        block = self._flow.blocks[index]
+        tries = [number for number, one in enumerate(block) if self._is_tried(one)]
+        around = [out for out in self._flow.successors(index) if out in outside]
+        if len(entered) != 1 or len(outside) != 1 or not tries or not around:
+            return loop
+        rest = block[tries[-1] :]
+        if not (all(map(self._only_waits, rest)) and _is_asking(rest[-1], _depending_on(rest[:1], rest))):
+            return loop
+        exits = (*self._edges(index, around[0]), *loop.exits)
+        return WaitLoop((rest[0], *loop.tries), (Edge(rest[0], "before"),), exits)
+
+    def _passes_on(self, index: int) -> bool:
+        """Whether a block between a first try and the loop does nothing of note."""
+        block = self._flow.blocks[index]
+        alone = len(self._before[index]) == 1 and len(self._flow.successors(index)) == 1
+        return alone and all(self._only_waits(one) and not self._is_tried(one) for one in block)
+
+
+def _is_asking(branch: Instruction, answers: set[str]) -> bool:
+    return branch.opcode == "bra" and branch.predicate is not None and branch.predicate.name in answers
+
+
+def _depending_on(tries: Sequence[Instruction], code: Block) -> set[str]:
+    """The registers that hold what the instructions tried say, or what follows from it."""
+    answers = {name for one in tries for name in _operand_registers(one.operands[:1])}
+    known = -1
+    while known != len(answers):
+        known = len(answers)
+        for one in code:
+            read = {*_operand_registers(one.operands[1:]), *([one.predicate.name] if one.predicate else [])}
+            if read & answers and one.opcode != "bra":
+                answers.update(_operand_registers(one.operands[:1]))
+    return answers
+
+
+def _operand_registers(operands: Iterable[Operand]) -> Iterator[str]:
+    for operand in operands:
+        match operand:
+            case Register(name=name):
+                yield name
+            case Negated(operand=inner) | Sum(base=inner) | Memory(base=Register() as inner) | Element(index=inner):
+                yield from _operand_registers([inner])
+            case Pair(first, second):
+                yield from _operand_registers([first, second])
+            case Vector(elements):
+                yield from _operand_registers(elements)
+
+
+_STRONG_MODIFIERS: Final = frozenset({"volatile", "relaxed", "acquire", "mmio", "cg", "cv"})
+_BLOCK_SPACES: Final = frozenset({"shared", "shared::cta", "shared::cluster", "local", "param", "const"})
+_PROXY_MODIFIERS: Final = frozenset({"proxy", "mbarrier_init"})
 """Fences that order a block's own accesses of different kinds."""
 
 
@@ -28,20 +183,20 @@ def blocks_may_wait(functions: Iterable[Function]) -> bool:
     """
     known = list(functions)
     bodies = {function.name for function in known if function.body is not None}
-    return any(_tells(one, bodies) for function in known for one in instructions_in(function.body or ()))
+    return any(_may_signal(one, bodies) for function in known for one in instructions_in(function.body or ()))
 
 
-def _tells(instruction: Instruction, bodies: set[str]) -> bool:
+def _may_signal(instruction: Instruction, bodies: set[str]) -> bool:
     modifiers = {*instruction.modifiers}
     match instruction.opcode:
         case "ld":
-            return bool(modifiers & _STRONG) and not modifiers & _OF_BLOCK
+            return bool(modifiers & _STRONG_MODIFIERS) and not modifiers & _BLOCK_SPACES
         case "atom":
-            return not modifiers & _OF_BLOCK
+            return not modifiers & _BLOCK_SPACES
         case "membar" | "multimem":
             return True
         case "fence":
-            return not any(part in _OF_PROXIES for each in modifiers for part in each.split("::"))
+            return not any(part in _PROXY_MODIFIERS for each in modifiers for part in each.split("::"))
         case "call":
             return not any(getattr(operand, "name", None) in bodies for operand in instruction.operands)
     return False

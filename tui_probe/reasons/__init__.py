@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from tui_probe.reasons.listing import ListedReason, listed_reasons
-from tui_probe.reasons.reason import Reason, advice_on, because, because_of_file, read_reason
+from tui_probe.reasons.reason import (
+    ListedReason,
+    Reason,
+    advice_on,
+    because,
+    because_of_file,
+    listed_reasons,
+    read_reason,
+)
 
 __all__ = ["ListedReason", "Reason", "advice_on", "because", "because_of_file", "listed_reasons", "read_reason"]

@@ -1,4 +1,4 @@
-"""Instructions that access memory, as their words say it: addresses, sizes, predicates.
+"""Memory accesses and atomics of SASS: addresses, sizes and predicates, from instruction words.
 
 Of a global or generic access: Ra holds the address, 64 bits in a pair (bit 90) or 32 bits that are extended by zeros;
 24 signed bits from bit 40 on are added; and, where bit 91 is set and bit 76 is not, a pair of uniform registers. With
@@ -15,15 +15,48 @@ that in shared memory; bits 90:87 are the predicate of the lanes that read. It i
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
-from tui_probe.sass.access import Access, Address
-from tui_probe.sass.words import RZ
+from tui_probe.sass.words import ALWAYS, RZ
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tui_probe.sass.words import Word
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """``register`` (a pair if ``wide``; RZ: none) + ``uniform`` (a pair) + ``offset``.
+
+    One in ``shared`` memory has 32 bits: ``register`` << ``shift`` + ``uniform`` + ``offset``.
+    """
+
+    register: int
+    wide: bool
+    uniform: int | None
+    offset: int
+    shared: bool = False
+    shift: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryAccess:
+    """An access of global or shared memory, or of a generic address. ``bytes`` are those of one lane.
+
+    ``reads`` is the predicate, with bit 3 set where it is negated, of the lanes of a copy that read; the others fill
+    with zeros. ``shortened``: the low bits of the address say how many of the bytes are not read.
+    """
+
+    operation: int
+    address: Address
+    bytes: int
+    reads: int = ALWAYS
+    shortened: bool = False
+
 
 LD: Final = 0x180
 LDG: Final = 0x181
@@ -60,7 +93,7 @@ _WIDE_FIELDS_FROM: Final = 100
 """The first architecture whose fields of uniform registers have eight bits instead of six."""
 
 
-def access_of(word: Word, arch: int) -> Access | None:
+def access_of(word: Word, arch: int) -> MemoryAccess | None:
     """The access of an instruction; None for one that accesses neither global or shared memory nor generic addresses.
 
     Atomics and loads of matrices are not among them. Raises UnsupportedKernelError for one whose address or size is
@@ -69,19 +102,19 @@ def access_of(word: Word, arch: int) -> Access | None:
     operation = word.operation
     if operation not in _UNIFORM_AT:
         return None
-    size = _bytes(word, arch)
+    size = _access_bytes(word, arch)
     if operation in _SHARED:
         if size is None or word.form not in _SHARED_FORMS[operation]:
             raise UnsupportedKernelError(because("graft-access", opcode=f"{word.opcode:#05x}"))
-        return Access(operation, _shared_address(word, arch), size)
+        return MemoryAccess(operation, _shared_address(word, arch), size)
     unknown = operation == LDGSTS and not word.field(_DESCRIPTOR, 1)
     if size is None or unknown or not (word.field(_UNIFORM, 1) or arch < _DESCRIPTORS_FROM):
         raise UnsupportedKernelError(because("graft-access", opcode=f"{word.opcode:#05x}"))
     address = _address(word, arch)
     if operation != LDGSTS:
-        return Access(operation, address, size)
+        return MemoryAccess(operation, address, size)
     reads = word.field(_COPY_PREDICATE, 4)
-    return Access(operation, address, size, reads, bool(word.field(_ZERO_FILL, 1)))
+    return MemoryAccess(operation, address, size, reads, bool(word.field(_ZERO_FILL, 1)))
 
 
 def _address(word: Word, arch: int) -> Address:
@@ -112,7 +145,7 @@ def _uniform(word: Word, arch: int) -> int | None:
     return None if number == (1 << bits) - 1 else number
 
 
-def _bytes(word: Word, arch: int) -> int | None:
+def _access_bytes(word: Word, arch: int) -> int | None:
     at, width, sizes = _SIZE_AT, _SIZE_BITS, _SIZES
     if word.operation == LDGSTS and arch >= _NEW_COPIES_FROM:
         at, width, sizes = _COPY_SIZE_AT, _COPY_SIZE_BITS, _COPY_SIZES
@@ -120,6 +153,102 @@ def _bytes(word: Word, arch: int) -> int | None:
     return sizes[number] if number < len(sizes) else None
 
 
-def pair(register: int) -> tuple[int, int]:
+def register_pair(register: int) -> tuple[int, int]:
     """The two registers of a 64-bit value; RZ stands for both of none."""
     return (RZ, RZ) if register == RZ else (register, register + 1)
+
+
+# Atomics and reductions on global memory and generic addresses, as their words say it.
+#
+# Ra holds the address, 64 bits in a pair; signed bits from bit 40 on are added, 24 of them, or 23 in an atomic of
+# sm_100 and later. A pair of uniform registers from bit 64 on is a descriptor, which says nothing of the address, or
+# is added:
+#
+#     who                                    descriptor where this bit is set
+#     RED and REDG                           71, from sm_100 on 81
+#     ATOM and ATOMG                         71, from sm_100 on 76, of floating-point numbers 90
+#
+# Compare-and-swap has neither, and on sm_75, which has no descriptors, what lacks bit 91. Types from bit 73 on: four
+# bits up to sm_89, and of floating-point numbers later; else three.
+
+ATOM: Final = frozenset({0x18A, 0x18B, 0x1A2})
+"""Of generic addresses: of integers (up to sm_89 of all), compare-and-swap, of floating-point numbers."""
+ATOMG: Final = frozenset({0x1A8, 0x1A9, 0x1A3})
+"""The same of global memory."""
+RED: Final = frozenset({0x18E, 0x1A6})
+"""Without a result, of global memory: of integers (up to sm_89 of all), and of floating-point numbers."""
+ATOMS: Final = frozenset({0x18C, 0x18D})
+"""Of shared memory, with or without a result; compare-and-swap is the second."""
+
+_SWAP_OPERATIONS: Final = frozenset({0x18B, 0x1A9})
+_FLOAT_OPERATIONS: Final = frozenset({0x1A2, 0x1A3, 0x1A6})
+_LONG_BIT: Final = 72
+"""Whether addresses have 64 bits."""
+_ATOMIC_UNIFORM_AT: Final = 64
+_ATOMIC_OFFSET_AT: Final = 40
+_TYPE_AT: Final = 73
+_PAIR: Final[tuple[int, int]] = (70, 63)
+"""Set where Ra of an atomic is a pair, up to sm_90 and later."""
+_PAIR_OF_RED: Final = 90
+_AMPERE: Final = 80
+_HOPPER: Final = 90
+_BLACKWELL: Final = 100
+_INTEGER_BYTES: Final[Mapping[int, int]] = {0: 4, 1: 4, 2: 8, 3: 8, 4: 16}
+_SWAP_BYTES: Final[Mapping[int, int]] = {0: 4, 1: 4, 2: 8, 4: 16}
+_REAL_BYTES: Final[Mapping[int, int]] = {
+    0: 4, 1: 8, 2: 16, 3: 4, 4: 8, 5: 16, 9: 4, 10: 8, 11: 16, 12: 4, 13: 8, 14: 16, 15: 8,
+}  # fmt: skip
+_TYPE_BYTES_BEFORE_SM90: Final[Mapping[int, int]] = {0: 4, 1: 4, 2: 8, 3: 4, 4: 4, 5: 8, 6: 8}
+"""Types up to sm_89: integers of 32 and 64 bits, f32, f16x2, s64, f64."""
+
+
+def atomic_of(word: Word, arch: int) -> MemoryAccess | None:
+    """The access of an atomic or a reduction; None for any other instruction, those of shared memory among them.
+
+    Raises UnsupportedKernelError for one whose address or type is not known.
+    """
+    if word.operation not in ATOM | ATOMG | RED:
+        return None
+    size = _atomic_bytes(word, arch)
+    if size is None or not _is_known_form(word, arch):
+        raise UnsupportedKernelError(because("graft-access", opcode=f"{word.opcode:#05x}"))
+    short = arch >= _BLACKWELL and word.operation not in RED | _SWAP_OPERATIONS
+    width = 23 if short else 24
+    offset = word.field(_ATOMIC_OFFSET_AT, width)
+    address = Address(word.ra, True, _added_uniform(word, arch), offset - (offset >> width - 1 << width))
+    return MemoryAccess(word.operation, address, size)
+
+
+def _is_known_form(word: Word, arch: int) -> bool:
+    """Whether Ra is a pair, in a form whose uniform registers are known."""
+    if not word.field(_LONG_BIT, 1):
+        return False
+    if word.operation in _SWAP_OPERATIONS or (arch < _AMPERE and not word.field(_UNIFORM, 1)):
+        return not word.field(_UNIFORM, 1)
+    pair = _PAIR_OF_RED if word.operation in RED else _PAIR[arch >= _BLACKWELL]
+    return bool(word.field(_UNIFORM, 1)) and bool(word.field(pair, 1))
+
+
+def _added_uniform(word: Word, arch: int) -> int | None:
+    """The first uniform register that is added; None for none, or for the one that is always 0."""
+    if not word.field(_UNIFORM, 1) or word.field(_descriptor_field(word.operation, arch), 1):
+        return None
+    bits = 8 if arch >= _BLACKWELL else 6
+    number = word.field(_ATOMIC_UNIFORM_AT, bits)
+    return None if number == (1 << bits) - 1 else number
+
+
+def _descriptor_field(operation: int, arch: int) -> int:
+    if arch < _BLACKWELL:
+        return 71
+    if operation in RED:
+        return 81
+    return 90 if operation in _FLOAT_OPERATIONS else 76
+
+
+def _atomic_bytes(word: Word, arch: int) -> int | None:
+    if arch < _HOPPER:
+        return _TYPE_BYTES_BEFORE_SM90.get(word.field(_TYPE_AT, 4))
+    if word.operation in _FLOAT_OPERATIONS:
+        return _REAL_BYTES.get(word.field(_TYPE_AT, 4))
+    return (_SWAP_BYTES if word.operation in _SWAP_OPERATIONS else _INTEGER_BYTES).get(word.field(_TYPE_AT, 3))

@@ -1,4 +1,4 @@
-"""A cubin with some sections and symbols of another, all of them numbered anew.
+"""Build a cubin from some sections and symbols of another, all renumbered.
 
 What is told by number is told by the new one: sections in headers and symbols, symbols in relocations, in the
 attributes of ``.nv.info``, in ``.nv.callgraph`` and in ``.nv.prototype``, and names by their places in tables of names.
@@ -10,33 +10,38 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.binaries.cubin import CODE_PREFIX, HEADER, SECTION_HEADER, SYMBOL, Cubin, relocation_bytes
 from tui_probe.errors import ProbeError
-from tui_probe.sass.call_graph import CALL_GRAPH, CALLERS_BY_ADDRESS, CALLS, FIRST_MARK, PAIR, pairs
-from tui_probe.sass.cubin import CODE_PREFIX, HEADER, SECTION_HEADER, SYMBOL, Cubin, relocation_bytes
-from tui_probe.sass.layout import MOST_STEP, SEGMENT
+from tui_probe.sass.layout import MAX_STEP, SEGMENT
 from tui_probe.sass.nv_info import (
+    ATTRIBUTES_WITHOUT_SYMBOL,
+    CALL_GRAPH_SECTION,
+    CALL_PAIR,
+    CALLERS_BY_ADDRESS,
+    CALLS,
     EXTERNS,
+    FIRST_MARK,
     FRAME_SIZE,
     MOST_STACK_SIZE,
     PARAMETER_BANK,
     REGISTERS,
-    SIZED,
+    SIZED_FORMAT,
     STACK_SIZE,
-    SYMBOLLESS,
     attribute_bytes,
     read_attributes,
+    read_pairs,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from tui_probe.sass.cubin import Relocation, Section
+    from tui_probe.binaries.cubin import Relocation, Section
     from tui_probe.sass.nv_info import Attribute
 
 PROTOTYPES: Final = ".nv.prototype"
 INFO: Final = ".nv.info"
 _WORD: Final = struct.Struct("<I")
-_NUMBERED: Final = frozenset({FRAME_SIZE, STACK_SIZE, MOST_STACK_SIZE, REGISTERS, PARAMETER_BANK})
+_SYMBOL_ATTRIBUTES: Final = frozenset({FRAME_SIZE, STACK_SIZE, MOST_STACK_SIZE, REGISTERS, PARAMETER_BANK})
 """Attributes whose first word is the number of a symbol."""
 INFO_LINK: Final = 0x40
 """The flag of a section whose ``info`` is the number of the section that it belongs to."""
@@ -55,7 +60,7 @@ class KeptWholeError(ProbeError):
 
 
 @dataclass(slots=True)
-class _Names:
+class _NameTable:
     """A table of names, as it grows."""
 
     content: bytearray = field(default_factory=lambda: bytearray(1))
@@ -84,16 +89,16 @@ class Excerpt:
 
     def image(self) -> bytes:
         """The file. Raises KeptWholeError where a number stands for something that was not taken."""
-        return _Writing(self).image()
+        return _ExcerptWriter(self).image()
 
 
-class _Writing:
+class _ExcerptWriter:
     def __init__(self, excerpt: Excerpt) -> None:
         self._excerpt = excerpt
         self._cubin = excerpt.cubin
         self._sections = {number: index for index, number in enumerate(excerpt.sections)}
         self._symbols = {number: index for index, number in enumerate(excerpt.symbols)}
-        self._names, self._section_names = _Names(), _Names()
+        self._names, self._section_names = _NameTable(), _NameTable()
         self._offsets: dict[int, int] = {}
 
     def image(self) -> bytes:
@@ -103,9 +108,11 @@ class _Writing:
         contents |= self._tables(held)
         out = bytearray(HEADER.size)
         for section in held:
-            self._offsets[section.number] = _append(out, section.align, contents.get(section.number, b""), section)
+            self._offsets[section.number] = _append_content(
+                out, section.align, contents.get(section.number, b""), section
+            )
         headers = b"".join(self._header(section, contents.get(section.number)) for section in held)
-        sections_at = _padded(out, _TABLE_ALIGN)
+        sections_at = _padded_end(out, _TABLE_ALIGN)
         out += headers
         segments_at = len(out)
         segments = self._segments(held, contents, segments_at)
@@ -149,7 +156,7 @@ class _Writing:
             held = self._excerpt.relocations.get(section.number)
             held = self._cubin.relocations(section) if held is None else held
             return relocation_bytes([one._replace(symbol=self._symbol(one.symbol, section.name)) for one in held])
-        if section.name == CALL_GRAPH:
+        if section.name == CALL_GRAPH_SECTION:
             return b"".join(self._pairs(content))
         if section.name == PROTOTYPES:
             return b"".join(self._prototypes(content))
@@ -179,12 +186,12 @@ class _Writing:
     def _attributes(self, content: bytes, where: str, *, of_module: bool) -> Iterable[Attribute]:
         """Those of a section; of the module's those for symbols that were taken."""
         for each in read_attributes(content):
-            if each.format != SIZED or each.number in SYMBOLLESS:
+            if each.format != SIZED_FORMAT or each.number in ATTRIBUTES_WITHOUT_SYMBOL:
                 yield each
             elif each.number == EXTERNS:
                 words = (self._symbol(number, where) for number in each.words())
                 yield each._replace(value=b"".join(map(_WORD.pack, words)))
-            elif each.number not in _NUMBERED or len(each.value) < _WORD.size:
+            elif each.number not in _SYMBOL_ATTRIBUTES or len(each.value) < _WORD.size:
                 raise KeptWholeError(f"{where} has attribute {each.number:#04x}, which is not known")
             elif not of_module or each.words()[0] in self._symbols:
                 symbol = self._symbol(each.words()[0], where)
@@ -196,20 +203,20 @@ class _Writing:
         Functions that others may call by their address are not told of: a program finds those of the original.
         """
         mark = CALLS
-        for first, second in pairs(content):
+        for first, second in read_pairs(content):
             if second >= FIRST_MARK:
                 mark = second
-                yield PAIR.pack(first, second)
+                yield CALL_PAIR.pack(first, second)
             elif first in self._symbols and mark == CALLS:
-                yield PAIR.pack(self._symbols[first], self._symbol(second, CALL_GRAPH))
+                yield CALL_PAIR.pack(self._symbols[first], self._symbol(second, CALL_GRAPH_SECTION))
             elif first in self._symbols and mark == CALLERS_BY_ADDRESS:
-                yield PAIR.pack(self._symbols[first], self._named_at(second, CALL_GRAPH))
+                yield CALL_PAIR.pack(self._symbols[first], self._named_at(second, CALL_GRAPH_SECTION))
 
     def _prototypes(self, content: bytes) -> Iterable[bytes]:
         """Symbols, each with the place of its prototype among the names."""
-        for symbol, place in pairs(content):
+        for symbol, place in read_pairs(content):
             if symbol in self._symbols:
-                yield PAIR.pack(self._symbols[symbol], self._named_at(place, PROTOTYPES))
+                yield CALL_PAIR.pack(self._symbols[symbol], self._named_at(place, PROTOTYPES))
 
     def _named_at(self, place: int, where: str) -> int:
         """The new place among the names of what ``where`` names by its place there."""
@@ -250,7 +257,9 @@ class _Writing:
             raise KeptWholeError("it is cut off before the end of its program headers")
         old = [SEGMENT.unpack_from(image, header.segments_at + at * SEGMENT.size) for at in range(header.segments)]
         members = [
-            None if offset == header.segments_at else [one for one in held if _lies_in(one, offset, in_file, in_memory)]
+            None
+            if offset == header.segments_at
+            else [one for one in held if _is_in_segment(one, offset, in_file, in_memory)]
             for _, _, offset, _, _, in_file, in_memory, _ in old
         ]
         count = sum(one is None or bool(one) for one in members)
@@ -265,23 +274,23 @@ class _Writing:
         return segments
 
 
-def _padded(out: bytearray, align: int) -> int:
+def _padded_end(out: bytearray, align: int) -> int:
     """Where something begins that is added at the end."""
     out += bytes(-len(out) % max(align, 1))
     return len(out)
 
 
-def _append(out: bytearray, align: int, content: bytes, section: Section) -> int:
+def _append_content(out: bytearray, align: int, content: bytes, section: Section) -> int:
     if not section.number:
         return 0
-    if align > MOST_STEP:
+    if align > MAX_STEP:
         raise KeptWholeError(f"section {section.name} is aligned to {align} bytes")
-    at = _padded(out, align)
+    at = _padded_end(out, align)
     out += content
     return at
 
 
-def _lies_in(section: Section, offset: int, in_file: int, in_memory: int) -> bool:
+def _is_in_segment(section: Section, offset: int, in_file: int, in_memory: int) -> bool:
     """Whether a section is part of what a program header tells of."""
     if not section.flags & _ALLOCATED:
         return False

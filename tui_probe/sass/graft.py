@@ -1,4 +1,4 @@
-"""Code put around instructions of a kernel, without moving any of them.
+"""Insert code around instructions of a kernel without moving any of them.
 
 An instruction becomes a branch to code behind the kernel's own: what comes before it, itself, what comes after it, and
 a branch back. Nothing else in the kernel changes its place, so its branches, line tables and relocations stay true.
@@ -11,21 +11,39 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tui_probe.binaries.cubin import SYMBOL, Cubin
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import nv_info
-from tui_probe.sass.branches import BRA, EXIT, branch, branch_target, moved_branch, nop, unconditional
-from tui_probe.sass.cubin import SYMBOL, Cubin
-from tui_probe.sass.layout import laid_out
-from tui_probe.sass.nv_info import SIZED, Attribute, attribute_bytes, of_words, read_attributes, short
-from tui_probe.sass.target import INFO, PARAMETER_BYTES
+from tui_probe.sass.layout import lay_out
+from tui_probe.sass.nv_info import (
+    SIZED_FORMAT,
+    Attribute,
+    attribute_bytes,
+    read_attributes,
+    short_attribute,
+    words_attribute,
+)
+from tui_probe.sass.target import INFO_PREFIX, PARAMETER_BYTES
 from tui_probe.sass.variables import SharedVariables, shared_variables
-from tui_probe.sass.words import ALWAYS, WORD_BYTES, Word, code_of
+from tui_probe.sass.words import (
+    ALWAYS,
+    BRA,
+    EXIT,
+    WORD_BYTES,
+    Word,
+    branch_target,
+    branch_word,
+    code_of,
+    nop_word,
+    with_moved_branch,
+    without_guard,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from tui_probe.sass.target import Target
+    from tui_probe.sass.target import GraftTarget
 
 _PARAMETER_NOTES: Final = 0x1F000
 _SIZE_SHIFT: Final = 18
@@ -38,11 +56,11 @@ _COUNT_SHIFT: Final = 24
 _INFO_SYMBOL: Final = (1 << _COUNT_SHIFT) - 1
 _CONTROL_FLOW: Final = range(0x140, 0x160)
 _BRA: Final = BRA & 0x1FF
-_MOVABLE: Final = frozenset({_BRA, 0x141})
+_MOVABLE_OPERATIONS: Final = frozenset({_BRA, 0x141})
 """BRA and BSYNC do elsewhere what they did: a branch is told the new distance, and lanes wait for all others at the
 same place, as they all come there by the same way.
 """
-_UNREAL: Final = (".nv.merc.", ".nv.capmerc")
+_SHADOW_PREFIXES: Final = (".nv.merc.", ".nv.capmerc")
 """A second form of the code, for other devices of the family, which would say something else."""
 
 
@@ -61,7 +79,7 @@ class Splice:
 
 
 class FilePatch(NamedTuple):
-    """An address to be written into the file: see ``variables.Patch``."""
+    """An address to be written into the file: see ``variables.AddressPatch``."""
 
     kind: str
     offset: int
@@ -87,8 +105,8 @@ class Grafted:
     constants: tuple[tuple[str, int], ...] = ()
 
 
-def graft(
-    target: Target,
+def apply_splices(
+    target: GraftTarget,
     splices: Sequence[Splice],
     parameters: int,
     registers: int,
@@ -105,7 +123,7 @@ def graft(
     for at, word in (rewritten or {}).items():
         words[at // WORD_BYTES] = word
     exits = dict.fromkeys(target.exits())
-    code = _Appended(target.arch, target.code.size)
+    code = _AppendedCode(target.arch, target.code.size)
     for splice in splices:
         word = words[splice.at // WORD_BYTES]
         _refuse_splice(target, splice, word)
@@ -113,21 +131,21 @@ def graft(
         if splice.at in exits:
             exits[splice.at] = exit_
         like = word.guarded(ALWAYS) if splice.together else word
-        words[splice.at // WORD_BYTES] = branch(target.arch, splice.at, code.places[splice], like)
+        words[splice.at // WORD_BYTES] = branch_word(target.arch, splice.at, code.places[splice], like)
     words += code.words
-    words += [nop()] * (-len(words) % (_CODE_ALIGN // WORD_BYTES))
+    words += [nop_word()] * (-len(words) % (_CODE_ALIGN // WORD_BYTES))
     count = max(target.registers, registers)
     places = sorted({at if exit_ is None else exit_ for at, exit_ in exits.items()})
     shared = shared_variables(target)
-    attributes = [*_attributes(target, places, parameters), *_new_flags(target, flags)]
-    image = _written(target, words, attributes, parameters, count, shared)
+    attributes = [*_kernel_attributes(target, places, parameters), *_new_flags(target, flags)]
+    image = _write_cubin(target, words, attributes, parameters, count, shared)
     branches = tuple(sorted(splice.at for splice in splices))
     patches = _file_patches(image, shared)
     return Grafted(image, branches, target.code.size, count, len(code.words), patches, shared.constants)
 
 
 @dataclass(slots=True)
-class _Appended:
+class _AppendedCode:
     """The code behind a kernel's own, as it grows. Equal ways out share theirs."""
 
     arch: int
@@ -143,7 +161,7 @@ class _Appended:
     def add(self, splice: Splice, word: Word) -> int | None:
         """Add the code of a splice around ``word``; where its ``EXIT`` is, if it is one."""
         if word.operation == EXIT & 0x1FF:
-            leaving = unconditional(word).with_wait_mask(0)
+            leaving = without_guard(word).with_wait_mask(0)
             key = splice.before, leaving
             if key not in self._exits:
                 self._exits[key] = self.end, self.end + len(splice.before) * WORD_BYTES
@@ -152,19 +170,19 @@ class _Appended:
             return exit_
         self.places[splice] = self.end
         if word.operation == _BRA:
-            word = moved_branch(self.arch, word, splice.at, self.end + len(splice.before) * WORD_BYTES)
+            word = with_moved_branch(self.arch, word, splice.at, self.end + len(splice.before) * WORD_BYTES)
         self.words += [*splice.before, word.with_field(122, 4, 0), *splice.after]
-        self.words.append(branch(self.arch, self.end, splice.at + WORD_BYTES))
+        self.words.append(branch_word(self.arch, self.end, splice.at + WORD_BYTES))
         return None
 
 
-def _refuse_splice(target: Target, splice: Splice, word: Word) -> None:
+def _refuse_splice(target: GraftTarget, splice: Splice, word: Word) -> None:
     at = f"{splice.at:#06x}"
     if word.operation == EXIT & 0x1FF:
         if splice.after:
             raise UnsupportedKernelError(because("graft-exits"))
         return
-    moves = word.operation in _MOVABLE and splice.together and not splice.after
+    moves = word.operation in _MOVABLE_OPERATIONS and splice.together and not splice.after
     if (word.operation in _CONTROL_FLOW and not moves) or not (word.is_unconditional or splice.together):
         raise UnsupportedKernelError(because("graft-position", at=at))
     if splice.at == 0 and any(
@@ -174,7 +192,7 @@ def _refuse_splice(target: Target, splice: Splice, word: Word) -> None:
         raise UnsupportedKernelError(because("graft-position", at=at))
 
 
-def _refuse_moved_relocations(target: Target, splices: Sequence[Splice]) -> None:
+def _refuse_moved_relocations(target: GraftTarget, splices: Sequence[Splice]) -> None:
     """A relocation of an instruction that goes elsewhere would change the branch in its place."""
     places = {splice.at for splice in splices}
     for section in target.cubin.relocation_sections():
@@ -192,18 +210,18 @@ def _file_patches(image: bytes, shared: SharedVariables) -> tuple[FilePatch, ...
     )
 
 
-def _size(target: Target, parameters: int) -> int:
+def _parameter_bytes(target: GraftTarget, parameters: int) -> int:
     """The bytes of all parameters, with so many added ones."""
     return target.first_added + parameters * PARAMETER_BYTES if parameters else target.parameter_bytes
 
 
-def _new_flags(target: Target, flags: Iterable[Attribute]) -> list[Attribute]:
+def _new_flags(target: GraftTarget, flags: Iterable[Attribute]) -> list[Attribute]:
     known = {each.number for each in target.attributes}
     return [each for each in dict.fromkeys(flags) if each.number not in known]
 
 
-def _written(
-    target: Target,
+def _write_cubin(
+    target: GraftTarget,
     words: list[Word],
     attributes: list[Attribute],
     parameters: int,
@@ -212,10 +230,10 @@ def _written(
 ) -> bytes:
     cubin = target.cubin
     code = code_of(words)
-    size = _size(target, parameters)
+    size = _parameter_bytes(target, parameters)
     if size > (_MANY_PARAMETERS if target.base == _SHORT_BASE else _MOST_PARAMETERS):
         raise UnsupportedKernelError(because("graft-parameters"))
-    module = cubin.section(INFO)
+    module = cubin.section(INFO_PREFIX)
     contents = shared.relocations | {
         target.code.number: code,
         target.constants.number: cubin.content(target.constants).ljust(target.base + size, b"\0"),
@@ -226,12 +244,12 @@ def _written(
     infos = {}
     if target.code.info >> _COUNT_SHIFT:
         infos[target.code.number] = target.code.info & _INFO_SYMBOL | registers << _COUNT_SHIFT
-    return laid_out(cubin, contents, infos, _kept_sections(cubin))
+    return lay_out(cubin, contents, infos, _kept_sections(cubin))
 
 
 def _kept_sections(cubin: Cubin) -> int:
     """How many sections stay: all but a second form of the code, which must come last and be mentioned nowhere."""
-    unreal = [section.number for section in cubin.sections if section.name.startswith(_UNREAL)]
+    unreal = [section.number for section in cubin.sections if section.name.startswith(_SHADOW_PREFIXES)]
     kept = len(cubin.sections) - len(unreal)
     if any(index < kept for index in unreal) or any(
         kept <= symbol.section < len(cubin.sections) for symbol in cubin.symbols
@@ -240,67 +258,70 @@ def _kept_sections(cubin: Cubin) -> int:
     return kept
 
 
-def _attributes(target: Target, exits: list[int], parameters: int) -> list[Attribute]:
+def _kernel_attributes(target: GraftTarget, exits: list[int], parameters: int) -> list[Attribute]:
     """Those of the kernel, with its new parameters and ways out."""
-    size = _size(target, parameters)
-    added = _added(target, parameters)
+    size = _parameter_bytes(target, parameters)
+    added = _added_parameter_attributes(target, parameters)
     result = []
     for each in target.attributes:
         if each.number == nv_info.PARAMETER_BANK:
-            result.append(Attribute(SIZED, each.number, each.value[:6] + struct.pack("<H", size)))
+            result.append(Attribute(SIZED_FORMAT, each.number, each.value[:6] + struct.pack("<H", size)))
         elif each.number == nv_info.PARAMETERS_SIZE:
-            result.append(short(each.number, size))
+            result.append(short_attribute(each.number, size))
         elif each.number == nv_info.EXITS:
-            result.append(of_words(each.number, *exits))
+            result.append(words_attribute(each.number, *exits))
         else:
             if each.number in (nv_info.PARAMETER, nv_info.LONG_PARAMETER):
                 result += added
                 added = []
-            result.append(_long(each) if size > _MANY_PARAMETERS else each)
+            result.append(_long_form(each) if size > _MANY_PARAMETERS else each)
     if added:
         result += added
-        result += _of_first_parameters(target, size)
+        result += _first_parameter_attributes(target, size)
     return result
 
 
-def _added(target: Target, parameters: int) -> list[Attribute]:
+def _added_parameter_attributes(target: GraftTarget, parameters: int) -> list[Attribute]:
     """What is told of the parameters that are added, the last one first."""
     first, offset = target.parameters, target.first_added
     notes = PARAMETER_BYTES << _SIZE_SHIFT | _PARAMETER_NOTES
     added = [
-        of_words(nv_info.PARAMETER, 0, (first + index) | (offset + index * PARAMETER_BYTES) << 16, notes)
+        words_attribute(nv_info.PARAMETER, 0, (first + index) | (offset + index * PARAMETER_BYTES) << 16, notes)
         for index in reversed(range(parameters))
     ]
-    return [_long(each) for each in added] if offset + parameters * PARAMETER_BYTES > _MANY_PARAMETERS else added
+    return [_long_form(each) for each in added] if offset + parameters * PARAMETER_BYTES > _MANY_PARAMETERS else added
 
 
-def _long(each: Attribute) -> Attribute:
+def _long_form(each: Attribute) -> Attribute:
     """An attribute as a kernel with many bytes of parameters has it."""
     if each.number != nv_info.PARAMETER:
         return each
     nothing, place, notes = each.words()
-    return of_words(nv_info.LONG_PARAMETER, nothing, place, notes >> _SIZE_SHIFT)
+    return words_attribute(nv_info.LONG_PARAMETER, nothing, place, notes >> _SIZE_SHIFT)
 
 
-def _of_first_parameters(target: Target, size: int) -> list[Attribute]:
+def _first_parameter_attributes(target: GraftTarget, size: int) -> list[Attribute]:
     """What a kernel that had no parameters must be told of them."""
     for symbol in target.cubin.symbols:
         if symbol.section == target.constants.number:
             bank = struct.pack("<IHH", symbol.number, target.base, size)
-            return [short(nv_info.PARAMETERS_SIZE, size), Attribute(SIZED, nv_info.PARAMETER_BANK, bank)]
+            return [
+                short_attribute(nv_info.PARAMETERS_SIZE, size),
+                Attribute(SIZED_FORMAT, nv_info.PARAMETER_BANK, bank),
+            ]
     raise UnsupportedKernelError(because("graft-parameters"))
 
 
 def _with_registers(content: bytes, symbol: int, registers: int) -> bytes:
     return attribute_bytes(
-        of_words(each.number, symbol, registers)
+        words_attribute(each.number, symbol, registers)
         if each.number == nv_info.REGISTERS and each.words()[:1] == [symbol]
         else each
         for each in read_attributes(content)
     )
 
 
-def _with_size(target: Target, size: int) -> bytes:
+def _with_size(target: GraftTarget, size: int) -> bytes:
     """The symbol table with another size of the kernel."""
     table = bytearray(target.cubin.content(target.cubin.symbol_section))
     at = target.symbol.number * SYMBOL.size

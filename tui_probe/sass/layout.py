@@ -1,4 +1,4 @@
-"""A cubin laid out anew, with sections of other sizes.
+"""Lay out a cubin anew with sections of other sizes.
 
 Where a section grows, everything behind it moves by a multiple of every alignment in the file, so that nothing else has
 to be known of what lies there.
@@ -10,17 +10,17 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.binaries.cubin import HEADER, SECTION_HEADER, Cubin
 from tui_probe.errors import ImageError
-from tui_probe.sass.cubin import HEADER, SECTION_HEADER, Cubin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tui_probe.sass.cubin import Section
+    from tui_probe.binaries.cubin import Section
 
 SEGMENT: Final = struct.Struct("<IIQQQQQQ")
-_LEAST_STEP: Final = 128
-MOST_STEP: Final = 1 << 16
+_MIN_STEP: Final = 128
+MAX_STEP: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class _Growth:
     step: int
 
 
-def laid_out(
+def lay_out(
     cubin: Cubin, contents: Mapping[int, bytes], infos: Mapping[int, int] | None = None, kept: int | None = None
 ) -> bytes:
     """The file with other ``contents`` of some sections, by number, and other ``infos`` of their headers.
@@ -53,15 +53,15 @@ def laid_out(
     out = bytearray(b"".join([*pieces, image[done:]]))
     count = cubin.header.sections if kept is None else kept
     header = cubin.header._replace(
-        segments_at=_start(growths, cubin.header.segments_at),
-        sections_at=_start(growths, cubin.header.sections_at),
+        segments_at=_moved_start(growths, cubin.header.segments_at),
+        sections_at=_moved_start(growths, cubin.header.sections_at),
         sections=count,
     )
     HEADER.pack_into(out, 0, *header)
     for section in cubin.sections[:count]:
         at = header.sections_at + section.number * SECTION_HEADER.size
         moved = section._replace(
-            offset=_start([growth for growth in growths if growth.section != section.number], section.offset),
+            offset=_moved_start([growth for growth in growths if growth.section != section.number], section.offset),
             size=len(contents.get(section.number, b"")) if section.number in contents else section.size,
             info=(infos or {}).get(section.number, section.info),
         )
@@ -73,8 +73,8 @@ def laid_out(
 def _growths(cubin: Cubin, contents: Mapping[int, bytes]) -> list[_Growth]:
     """Where bytes are inserted, in the order of the file."""
     aligns = [section.align for section in cubin.sections if section.align]
-    step = max([_LEAST_STEP, *aligns])
-    if step > MOST_STEP or any(step % align for align in aligns):
+    step = max([_MIN_STEP, *aligns])
+    if step > MAX_STEP or any(step % align for align in aligns):
         raise ImageError(f"the cubin aligns a section to {step} bytes, which is not understood")
     growths = []
     for index, content in contents.items():
@@ -100,12 +100,12 @@ def _refuse_overlap(cubin: Cubin, grown: Section) -> None:
         raise ImageError(f"section {grown.name} of the cubin overlaps another, which is not understood")
 
 
-def _start(growths: list[_Growth], position: int) -> int:
+def _moved_start(growths: list[_Growth], position: int) -> int:
     """Where what began at a position begins now."""
     return position + sum(growth.step for growth in growths if growth.at <= position)
 
 
-def _end(growths: list[_Growth], position: int) -> int:
+def _moved_end(growths: list[_Growth], position: int) -> int:
     """Where what ended at a position ends now."""
     before = sum(growth.step for growth in growths if growth.at < position)
     return position + before + sum(len(growth.added) for growth in growths if growth.at == position)
@@ -120,6 +120,6 @@ def _move_segments(cubin: Cubin, growths: list[_Growth], out: bytearray, table: 
         if at + SEGMENT.size > len(out):
             raise ImageError("the cubin is cut off before the end of its program headers: capture it again")
         kind, flags, offset, address, physical, in_file, in_memory, align = SEGMENT.unpack_from(out, at)
-        start = _start(growths, offset)
-        size = _end(growths, offset + in_file) - start if in_file else 0
+        start = _moved_start(growths, offset)
+        size = _moved_end(growths, offset + in_file) - start if in_file else 0
         SEGMENT.pack_into(out, at, kind, flags, start, address, physical, size, in_memory + size - in_file, align)

@@ -1,4 +1,4 @@
-"""``.nv.info`` sections: what the driver must know of a module, and of each kernel, in attributes.
+"""Attributes of kernels in ``.nv.info`` sections, and calls between functions in ``.nv.callgraph``.
 
 An attribute is a format, a number, and a value: 16 bits of their own, or that many bytes behind them.
 """
@@ -6,20 +6,23 @@ An attribute is a format, a number, and a value: 16 bits of their own, or that m
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tui_probe.errors import ImageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from tui_probe.binaries.cubin import Cubin
 
 _HEAD: Final = struct.Struct("<BBH")
 _LAST_FORMAT: Final = 4
-FLAG: Final = 1
+FLAG_FORMAT: Final = 1
 """The format of an attribute without a value: that it is there tells something, such as that ctaid.z is read."""
-SIZED: Final = 4
+SIZED_FORMAT: Final = 4
 """The format of a value that lies behind the head."""
-SHORT: Final = 3
+SHORT_FORMAT: Final = 3
 """The format of a value of 16 bits."""
 
 EXTERNS: Final = 0x0F
@@ -48,23 +51,23 @@ WARP_WIDE_INSTRUCTIONS: Final = 0x31
 """u32 offset of each instruction that works across a warp."""
 BRANCH_TARGETS: Final = 0x34
 """Indirect branches: u32 offset, u32 0, u32 count, u32 offset of each target."""
-_BOUNDS: Final = frozenset({0x05, 0x10, 0x1E, 0x3D, 0x3F})
+_BOUND_ATTRIBUTES: Final = frozenset({0x05, 0x10, 0x1E, 0x3D, 0x3F})
 """Threads of a block, at most or exactly; stack of calls; blocks of a cluster."""
-_VERSIONS: Final = frozenset({0x36, 0x37, 0x66})
+_VERSION_ATTRIBUTES: Final = frozenset({0x36, 0x37, 0x66})
 """Of workarounds and of interfaces that the code was made for."""
-_PLACES: Final = frozenset({0x1D, 0x25, 0x27, 0x29, 0x39, 0x44, 0x46, 0x47, 0x55, 0x57})
+_ADDRESS_ATTRIBUTES: Final = frozenset({0x1D, 0x25, 0x27, 0x29, 0x39, 0x44, 0x46, 0x47, 0x55, 0x57})
 """Byte offsets in the kernel's code, and what is told of the instructions there."""
-SYMBOLLESS: Final = (
-    _BOUNDS
-    | _VERSIONS
-    | _PLACES
+ATTRIBUTES_WITHOUT_SYMBOL: Final = (
+    _BOUND_ATTRIBUTES
+    | _VERSION_ATTRIBUTES
+    | _ADDRESS_ATTRIBUTES
     | {PARAMETER, LONG_PARAMETER, EXITS, COOPERATIVE_INSTRUCTIONS, WARP_WIDE_INSTRUCTIONS, BRANCH_TARGETS}
 )
 """Attributes with a value behind their head that names no symbol."""
 
 
 class Attribute(NamedTuple):
-    """One attribute; ``value`` has 2 bytes unless the format is ``SIZED``."""
+    """One attribute; ``value`` has 2 bytes unless the format is ``SIZED_FORMAT``."""
 
     format: int
     number: int
@@ -86,7 +89,7 @@ def read_attributes(content: bytes) -> list[Attribute]:
         if not 1 <= kind <= _LAST_FORMAT:
             raise ImageError(f"an .nv.info section of the cubin has an attribute of the unknown format {kind}")
         at += _HEAD.size
-        if kind != SIZED:
+        if kind != SIZED_FORMAT:
             attributes.append(Attribute(kind, number, value.to_bytes(2, "little")))
             continue
         if at + value > len(content):
@@ -100,16 +103,75 @@ def attribute_bytes(attributes: Iterable[Attribute]) -> bytes:
     """Attributes as a section holds them."""
     parts = []
     for kind, number, value in attributes:
-        short = len(value) if kind == SIZED else int.from_bytes(value, "little")
-        parts.append(_HEAD.pack(kind, number, short) + (value if kind == SIZED else b""))
+        short = len(value) if kind == SIZED_FORMAT else int.from_bytes(value, "little")
+        parts.append(_HEAD.pack(kind, number, short) + (value if kind == SIZED_FORMAT else b""))
     return b"".join(parts)
 
 
-def of_words(number: int, *words: int) -> Attribute:
+def words_attribute(number: int, *words: int) -> Attribute:
     """An attribute of 32-bit numbers."""
-    return Attribute(SIZED, number, struct.pack(f"<{len(words)}I", *words))
+    return Attribute(SIZED_FORMAT, number, struct.pack(f"<{len(words)}I", *words))
 
 
-def short(number: int, value: int) -> Attribute:
+def short_attribute(number: int, value: int) -> Attribute:
     """An attribute of 16 bits."""
-    return Attribute(SHORT, number, value.to_bytes(2, "little"))
+    return Attribute(SHORT_FORMAT, number, value.to_bytes(2, "little"))
+
+
+# Which functions of a cubin call which, as its section ``.nv.callgraph`` tells.
+#
+# It holds pairs of numbers in groups, each behind a pair whose second number is the group's mark: calls by name, as
+# pairs of symbols; functions whose address is taken, and callers by an address, both with the place of the type of
+# function that it is among the names of symbols.
+
+CALL_GRAPH_SECTION: Final = ".nv.callgraph"
+CALL_PAIR: Final = struct.Struct("<II")
+FIRST_MARK: Final = 0xFFFF0000
+"""Second numbers of a pair from here on are no symbols, but begin a group of pairs."""
+CALLS: Final = 0xFFFFFFFF
+ADDRESSED: Final = 0xFFFFFFFE
+CALLERS_BY_ADDRESS: Final = 0xFFFFFFFD
+
+
+@dataclass(frozen=True, slots=True)
+class CallGraph:
+    """By numbers of code sections: the symbols of what each calls by name, and those that call by an address.
+
+    ``has_addressed``: whether the module has functions that are called by their address.
+    """
+
+    calls: Mapping[int, frozenset[int]]
+    by_address: frozenset[int]
+    has_addressed: bool
+
+    @classmethod
+    def of(cls, cubin: Cubin) -> CallGraph:
+        """That of a cubin; an empty one of a cubin without. Raises ImageError for symbols that are not there."""
+        calls: dict[int, set[int]] = {}
+        by_address: set[int] = set()
+        has_addressed = False
+        for mark, caller, callee in grouped_calls(cubin):
+            if mark == CALLS:
+                calls.setdefault(cubin.symbol(caller).section, set()).add(callee)
+            elif mark == CALLERS_BY_ADDRESS:
+                by_address.add(cubin.symbol(caller).section)
+            has_addressed |= mark == ADDRESSED
+        return cls(
+            {caller: frozenset(called) for caller, called in calls.items()}, frozenset(by_address), has_addressed
+        )
+
+
+def grouped_calls(cubin: Cubin) -> Iterator[tuple[int, int, int]]:
+    """The pairs of a call graph, each behind the mark of its group, 0 for one before the first mark."""
+    section = cubin.find(CALL_GRAPH_SECTION)
+    mark = 0
+    for first, second in read_pairs(cubin.content(section)) if section else ():
+        if second >= FIRST_MARK:
+            mark = second
+        else:
+            yield mark, first, second
+
+
+def read_pairs(content: bytes) -> list[tuple[int, int]]:
+    """A section of pairs of numbers."""
+    return list(CALL_PAIR.iter_unpack(content[: len(content) // CALL_PAIR.size * CALL_PAIR.size]))

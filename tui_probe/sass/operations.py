@@ -1,4 +1,4 @@
-"""What kind of work an instruction of machine code is, by its operation: the nine bits that all its forms share.
+"""Operations of SASS: names, classes of work, matrix products, and whether blocks may wait for one another.
 
 The classes are those of PTX (``ptx/instruction_classes.py``), so that a probe of ``block.fp32`` means the same. Other
 than there every instruction is one that is issued, the moves and loads of constants among ``other``, too. The names are
@@ -8,12 +8,19 @@ those of nvdisasm for sm_80 to sm_120; ``python -m tests.bench.sass_operations``
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.reasons import because
+from tui_probe.sass import accesses
+from tui_probe.sass.accesses import ATOM, ATOMG, RED, atomic_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tui_probe.sass.words import Word
 
-_NAMES: Final[dict[int, str]] = {
+_OPERATION_NAMES: Final[dict[int, str]] = {
     int(number, 16): name
     for number, name in re.findall(
         r"(\w+):(\w+)",
@@ -39,7 +46,7 @@ _NAMES: Final[dict[int, str]] = {
         """,
     )
 }
-_CHANGED: Final = {0x035: ("HFMA2", 120, "IADD"), 0x04A: ("FMUL2", 120, "UVIMNMX")}
+_CHANGED_NAMES: Final = {0x035: ("HFMA2", 120, "IADD"), 0x04A: ("FMUL2", 120, "UVIMNMX")}
 """The name of an operation before an architecture, and from that on."""
 _CLASSES: Final = {
     name: work
@@ -60,21 +67,135 @@ _CLASSES: Final = {
     }.items()
     for name in names.split()
 }
-_HALF: Final = frozenset({0x030, 0x031, 0x032, 0x033, 0x034, 0x035, 0x040})
+_HALF_OPERATIONS: Final = frozenset({0x030, 0x031, 0x032, 0x033, 0x034, 0x035, 0x040})
 _IS_BFLOAT: Final = 85
 _TEXTURES: Final = range(0x160, 0x178)
 """Loads through textures, whose names nobody needs here."""
 
 
-def name_of(word: Word, arch: int) -> str:
+def operation_name(word: Word, arch: int) -> str:
     """The name up to the first dot, ``HFMA2``; "" for an operation that is not known."""
-    if word.operation in _CHANGED:
-        before, first, since = _CHANGED[word.operation]
+    if word.operation in _CHANGED_NAMES:
+        before, first, since = _CHANGED_NAMES[word.operation]
         return since if arch >= first else before
-    return _NAMES.get(word.operation, "")
+    return _OPERATION_NAMES.get(word.operation, "")
 
 
-def class_of(word: Word, arch: int) -> str:
+def operation_class(word: Word, arch: int) -> str:
     """The class of an instruction; ``other`` for one that is not known."""
-    work = _CLASSES.get(name_of(word, arch), "load" if word.operation in _TEXTURES else "other")
-    return "bf16" if work == "fp16" and word.operation in _HALF and word.field(_IS_BFLOAT, 1) else work
+    work = _CLASSES.get(operation_name(word, arch), "load" if word.operation in _TEXTURES else "other")
+    return "bf16" if work == "fp16" and word.operation in _HALF_OPERATIONS and word.field(_IS_BFLOAT, 1) else work
+
+
+_WARP: Final = 32
+_HMMA, _IMMA, _BMMA, _DMMA, _QMMA = 0x03C, 0x037, 0x03D, 0x03F, 0x07A
+_SHAPES: Final[dict[int, tuple[tuple[int, ...], dict[tuple[int, ...], int]]]] = {
+    _HMMA: ((78, 75), {(0, 0): 16 * 8 * 8, (0, 1): 16 * 8 * 16, (1, 0): 16 * 8 * 4, (1, 1): 16 * 8 * 32}),
+    _IMMA: (
+        (86, 85, 75),
+        {
+            (0, 0, 0): 8 * 8 * 16,
+            (0, 1, 0): 8 * 8 * 32,
+            (1, 0, 0): 16 * 8 * 16,
+            (1, 0, 1): 16 * 8 * 32,
+            (1, 1, 0): 16 * 8 * 64,
+        },
+    ),
+    _BMMA: ((76, 75), {(0, 0): 8 * 8 * 128, (0, 1): 16 * 8 * 128, (1, 0): 16 * 8 * 256}),
+    _QMMA: ((75,), {(0,): 16 * 8 * 16, (1,): 16 * 8 * 32}),
+}
+PRODUCT_NAMES: Final = {
+    _HMMA: "HMMA", _IMMA: "IMMA", _BMMA: "BMMA", _DMMA: "DMMA", _QMMA: "QMMA",
+    0x1F0: "HGMMA", 0x1F1: "IGMMA", 0x1F2: "BGMMA", 0x1F3: "QGMMA",
+}  # fmt: skip
+_WARPGROUP: Final = 128
+_WARPGROUP_M: Final = 64
+_GROUP_N_AT, _GROUP_N_BITS, _GROUP_N_UNIT = 53, 5, 8
+_HGMMA, _QGMMA = 0x1F0, 0x1F3
+_UNKNOWN_PRODUCTS: Final = frozenset({0x1F1, 0x1F2})
+"""IGMMA, BGMMA: of no known shape."""
+_NEVER_SET: Final = {_IMMA: (73, 77, 79)}
+"""Bits that say something of a shape that is not known."""
+_TF32: Final = 58
+PRODUCT_OPERATIONS: Final = frozenset({*_SHAPES, _DMMA, _HGMMA, _QGMMA}) | _UNKNOWN_PRODUCTS
+_FIRST_WIDE_DMMA: Final = 90
+
+
+class MatrixProduct(NamedTuple):
+    """``share`` is what one lane stands for of the multiply-adds; ``of_group``: four warps work together."""
+
+    share: int
+    of_group: bool
+
+
+def matrix_product(word: Word, arch: int) -> MatrixProduct:
+    """The product of one of ``PRODUCT_OPERATIONS``. Raises UnsupportedKernelError for a shape that is not known."""
+    if word.operation == _DMMA and arch < _FIRST_WIDE_DMMA:
+        return MatrixProduct(8 * 8 * 4 // _WARP, of_group=False)
+    if word.operation in (_HGMMA, _QGMMA):
+        n = (word.field(_GROUP_N_AT, _GROUP_N_BITS) + 1) * _GROUP_N_UNIT
+        k = 32 if word.operation == _QGMMA else 8 if word.field(_TF32, 1) else 16
+        return MatrixProduct(_WARPGROUP_M * n * k // _WARPGROUP, of_group=True)
+    bits, shapes = _SHAPES.get(word.operation, ((), {}))
+    products = shapes.get(tuple(word.field(bit, 1) for bit in bits))
+    if not products or any(word.field(bit, 1) for bit in _NEVER_SET.get(word.operation, ())):
+        raise UnsupportedKernelError(because("graft-access", opcode=f"{word.opcode:#05x}"))
+    return MatrixProduct(products // _WARP, of_group=False)
+
+
+_ACCESS_NAMES: Final = {
+    accesses.LD: "LD",
+    accesses.LDG: "LDG",
+    accesses.LDS: "LDS",
+    accesses.ST: "ST",
+    accesses.STG: "STG",
+    accesses.STS: "STS",
+    accesses.LDGSTS: "LDGSTS",
+    **dict.fromkeys(ATOM, "ATOM"),
+    **dict.fromkeys(ATOMG, "ATOMG"),
+    **dict.fromkeys(RED, "REDG"),
+    **PRODUCT_NAMES,
+}
+_GLOBAL_FROM: Final = 90
+_WIDE_SUFFIXES: Final = {8: ".64", 16: ".128"}
+_NARROW_SUFFIXES: Final = {1: ".8", 2: ".16"}
+
+
+def mnemonic(word: Word, arch: int) -> str:
+    """``LDG.64``, ``HMMA``; ``0x98f`` for what has no name here."""
+    name = _ACCESS_NAMES.get(word.operation)
+    if name is None:
+        return f"{word.opcode:#05x}"
+    if word.operation in RED and arch < _GLOBAL_FROM:
+        name = "RED"
+    access = accesses.access_of(word, arch) or atomic_of(word, arch)
+    return name + ("" if access is None else (_WIDE_SUFFIXES | _NARROW_SUFFIXES).get(access.bytes, ""))
+
+
+# Whether blocks of a kernel in machine code may wait for one another.
+#
+# A block learns what another one does by reading memory in an order that the hardware keeps: by a strong load, by an
+# atomic operation that returns what was there, or by any load behind a fence. Where there is nothing of the kind
+# blocks cannot wait, and run one after another as well as at once. Blocks of a cluster may: they start together,
+# always.
+
+_LOAD_OPERATIONS: Final = frozenset({"LD", "LDG"})
+_ORDERING_OPERATIONS: Final = frozenset({"ATOM", "ATOMG", "LDGMC", "MEMBAR", "ERRBAR", "CCTL"})
+_LEADS_AWAY: Final = frozenset({0x143, 0x14A, 0x14B, 0x153})
+"""CALL.ABS, JMP, JMX, JMXU: code that is not looked at."""
+_ORDER_FIELD: Final = (77, 4)
+_WEAK_ORDER: Final = frozenset({0, 4})
+"""Weak, and of memory that nobody writes. Strong loads are 5, 7 and 10 (block, GPU, system), of mapped devices 12: so
+nvdisasm reads them for sm_80, sm_90, sm_100 and sm_120."""
+
+
+def blocks_may_wait(words: Iterable[Word], arch: int) -> bool:
+    """Whether anything in a kernel's code tells a block what others do; True for what is not known, too."""
+    return any(_may_signal(word, arch) for word in words if not word.never_runs)
+
+
+def _may_signal(word: Word, arch: int) -> bool:
+    name = operation_name(word, arch)
+    if name in _LOAD_OPERATIONS:
+        return word.field(*_ORDER_FIELD) not in _WEAK_ORDER
+    return not name or name in _ORDERING_OPERATIONS or word.operation in _LEADS_AWAY

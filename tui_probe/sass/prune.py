@@ -1,4 +1,4 @@
-"""A kernel in a cubin of its own, out of one that may have hundreds.
+"""Cut one kernel out of a cubin, into a cubin of its own.
 
 Taken are the kernel's sections, those of the functions that it calls, and what the module has for all: variables,
 constants and their addresses. Other kernels and functions are left out, and so is what debuggers read, but for the
@@ -14,32 +14,33 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.binaries.cubin import CODE_PREFIX, Cubin
+from tui_probe.binaries.line_tables import cut_table
 from tui_probe.errors import ImageError
-from tui_probe.sass.call_graph import CallGraph
-from tui_probe.sass.cubin import CODE_PREFIX, Cubin
 from tui_probe.sass.excerpt import INFO, INFO_LINK, Excerpt, KeptWholeError
-from tui_probe.sass.nv_info import EXTERNS, read_attributes
+from tui_probe.sass.nv_info import EXTERNS, CallGraph, read_attributes
 from tui_probe.sass.target import functions_of, may_exit
-from tui_probe.sass.variables import ADDRESSES, VARIABLES, address_offsets, is_shared, overlaps, variable_at
+from tui_probe.sass.variables import ADDRESS_SECTION, VARIABLES, address_offsets, is_shared, overlaps, variable_at
 from tui_probe.sass.words import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-    from tui_probe.sass.cubin import Relocation, Section, Symbol
+    from tui_probe.binaries.cubin import Relocation, Section, Symbol
     from tui_probe.sass.words import Word
 
+if TYPE_CHECKING:
     CutLines = Callable[[bytes, Collection[int], Collection[int]], tuple[bytes, dict[int, int]]]
 
-_LINES: Final = ".debug_line"
+_LINE_SECTION: Final = ".debug_line"
 _FOR_ALL: Final = re.compile(
     r"(?:\.shstrtab|\.strtab|\.symtab|\.nv\.(?:info|compat|callgraph|prototype|rel\.action|global|global\.init)"
     r"|\.note\.nv\.\w+|\.nv\.constant\d+|\.nv\.shared\.reserved\.\d+)?"
 )
 """Sections of a module."""
-_OF_FUNCTION: Final = re.compile(r"\.(?:nv\.info|nv\.constant\d+|nv\.shared|nv\.local)\.(.+)", re.DOTALL)
+_FUNCTION_SECTIONS: Final = re.compile(r"\.(?:nv\.info|nv\.constant\d+|nv\.shared|nv\.local)\.(.+)", re.DOTALL)
 _RELOCATIONS: Final = re.compile(r"\.rela?(\..+)", re.DOTALL)
-_LEFT_OUT: Final = (
+_OMITTED_PREFIXES: Final = (
     *(".debug_", ".nv_debug_", ".nv_debug.", ".nv.merc.", ".nv.capmerc."),
     *(".rel.debug_", ".rela.debug_", ".rel.nv_debug_", ".rela.nv_debug_"),
 )
@@ -49,7 +50,7 @@ _SPECIAL_SECTIONS: Final = 0xFF00
 _OBJECTS: Final = frozenset({1, 13})
 
 
-def prune(cubin: Cubin, name: str, cut_lines: CutLines) -> Cubin:
+def prune_cubin(cubin: Cubin, name: str, cut_lines: CutLines) -> Cubin:
     """The cubin with one kernel alone, or itself if there is nothing but the kernel in it.
 
     ``cut_lines`` gets a line table, the places in it where addresses of code are stored, and those of them to keep; it
@@ -57,11 +58,11 @@ def prune(cubin: Cubin, name: str, cut_lines: CutLines) -> Cubin:
     Raises KeptWholeError, with words, for one that must stay whole, and ImageError.
     """
     functions = sum(section.name.startswith(CODE_PREFIX) for section in cubin.sections)
-    return cubin if functions == 1 else Cubin.read(_Pruning(cubin, name, cut_lines).excerpt().image())
+    return cubin if functions == 1 else Cubin.read(_Pruner(cubin, name, cut_lines).excerpt().image())
 
 
 @dataclass
-class _Pruning:
+class _Pruner:
     cubin: Cubin
     name: str
     cut_lines: CutLines
@@ -131,13 +132,13 @@ class _Pruning:
             return True
         if section.number in self._code:
             return section.number in self._reached
-        if match := _OF_FUNCTION.fullmatch(name):
+        if match := _FUNCTION_SECTIONS.fullmatch(name):
             return self._is_of_reached(section, match[1])
         if match := _RELOCATIONS.fullmatch(name):
             of = self.cubin.sections[section.info] if section.info < len(self.cubin.sections) else None
             if of is not None and of.name == match[1] and of.number != section.number:
                 return self._is_taken(of)
-        if name.startswith(_LEFT_OUT):
+        if name.startswith(_OMITTED_PREFIXES):
             return False
         raise KeptWholeError(f"section {name} is not known")
 
@@ -187,7 +188,7 @@ class _Pruning:
 
     def _may_use(self, section: Section, relocation: Relocation) -> bool:
         """Whether the kernel may come to know what a relocation writes."""
-        if section.name == ADDRESSES:
+        if section.name == ADDRESS_SECTION:
             read = None if self._calls_by_address else address_offsets(self._words)
             return read is None or overlaps(relocation.offset, read)
         return section.name not in VARIABLES or section.number in self._read_variables
@@ -201,13 +202,13 @@ class _Pruning:
             if not self._is_taken(section) or section.name in VARIABLES:
                 continue
             for one in self.cubin.relocations(table):
-                if section.name != ADDRESSES or self._may_use(section, one):
+                if section.name != ADDRESS_SECTION or self._may_use(section, one):
                     found.add(self.cubin.symbol(one.symbol).section)
         return frozenset(found)
 
     def _with_lines(self, sections: list[int]) -> list[int]:
         """The sections, and the line table with the lines of the taken code alone, if there are any."""
-        lines = self.cubin.find(_LINES)
+        lines = self.cubin.find(_LINE_SECTION)
         tables = [one for one in self.cubin.relocation_sections() if lines and one.info == lines.number]
         if lines is None or len(tables) != 1:
             return sections
@@ -251,3 +252,20 @@ class _Pruning:
                 attributes = read_attributes(self.cubin.content(section))
                 found.update(*(each.words() for each in attributes if each.number == EXTERNS))
         return found
+
+
+def kernel_cubin(cubin: Cubin, name: str, wrong: str) -> tuple[Cubin, str]:
+    """The cubin of a kernel out of one that may have others, and what to say of it in process.log, "" for nothing.
+
+    ``wrong`` is what went wrong in the trial of pruned cubins: unless it is empty, the cubin stays whole.
+    """
+    if wrong:
+        return cubin, f"[prune] pruned.bin is the whole cubin: the test of pruned ones failed here: {wrong}"
+    try:
+        alone = prune_cubin(cubin, name, cut_table)
+    except (KeptWholeError, ImageError) as error:
+        return cubin, f"[prune] pruned.bin is the whole cubin: {error}"
+    if alone is cubin:
+        return cubin, ""
+    sizes = f"{len(alone.image)} of {len(cubin.image)} bytes"
+    return alone, f"[prune] pruned.bin is the kernel alone, of {len(cubin.kernels)}: {sizes}"

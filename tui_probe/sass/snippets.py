@@ -1,4 +1,4 @@
-"""Machine code that ptxas made of a snippet, and what it becomes in a kernel that it is grafted into.
+"""Code of a snippet as ptxas made it, and its form in the kernel that it is grafted into.
 
 The snippet is the code of a kernel of its own. What is left of it: no stack pointer, no last ``EXIT``, moves in the
 places of marks, its parameters where they lie behind those of the kernel, and uniform registers that the kernel does
@@ -14,18 +14,34 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import nv_info
-from tui_probe.sass.branches import EXIT, nop
-from tui_probe.sass.constants import bank_of, is_indexed, offset_of, with_offset
 from tui_probe.sass.nv_info import read_attributes
-from tui_probe.sass.ordinary import without_uniform
-from tui_probe.sass.target import INFO, Target
-from tui_probe.sass.uniform import FIRST, KEPT_BY_CALLS, REGISTERS, exact_fields, named, renamed
-from tui_probe.sass.words import ALL_BARRIERS, NO_BARRIER, RZ, Word
+from tui_probe.sass.target import INFO_PREFIX, GraftTarget
+from tui_probe.sass.uniform_registers import (
+    FIRST_FREE_UNIFORM,
+    UNIFORM_KEPT_BY_CALLS,
+    UNIFORM_REGISTERS,
+    exact_uniform_fields,
+    named_uniform_registers,
+    with_uniform_registers,
+)
+from tui_probe.sass.uniform_replacement import without_uniform
+from tui_probe.sass.words import (
+    ALL_BARRIERS,
+    EXIT,
+    NO_BARRIER,
+    RZ,
+    Word,
+    constant_bank,
+    constant_offset,
+    is_indexed_constant,
+    nop_word,
+    with_constant_offset,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from tui_probe.sass.cubin import Cubin
+    from tui_probe.binaries.cubin import Cubin
     from tui_probe.sass.nv_info import Attribute
 
 STACK_POINTER: Final = 1
@@ -65,10 +81,10 @@ class Snippet:
 
         ``leaves`` allows lanes to leave before its end. Raises UnsupportedKernelError for code that cannot be taken.
         """
-        target = Target.of(cubin, name)
+        target = GraftTarget.of(cubin, name)
         _refuse_stack(cubin)
         words = target.words[: target.exits()[-1] // 16]
-        if words and words[0].rd == STACK_POINTER and _parameter(words[0]) is not None:
+        if words and words[0].rd == STACK_POINTER and _parameter_offset(words[0]) is not None:
             words = words[1:]
         for word in words:
             _refuse(word, leaves=leaves)
@@ -76,15 +92,17 @@ class Snippet:
         if leaves:
             made, registers = without_uniform(words, registers, target.arch)
             words = tuple(made)
-        flags = tuple(each for each in target.attributes if each.format == nv_info.FLAG)
+        flags = tuple(each for each in target.attributes if each.format == nv_info.FLAG_FORMAT)
         return cls(target.arch, words, target.base, target.base + leading, registers, flags)
 
     def uniform_pairs(self) -> list[int]:
         """The even numbers of the pairs of uniform registers that it uses."""
-        pairs = {number & ~1 for word in self.words for number in named(word, self.arch) or ()}
+        pairs = {number & ~1 for word in self.words for number in named_uniform_registers(word, self.arch) or ()}
         return sorted(pairs)
 
-    def placed(self, base: int, parameters_at: int, uniform: Mapping[int, int], carried: Sequence[Place]) -> list[Word]:
+    def placed(
+        self, base: int, parameters_at: int, uniform: Mapping[int, int], carried: Sequence[KeptRegister]
+    ) -> list[Word]:
         """Its words in a kernel whose parameters begin at ``base`` and the probe's at ``parameters_at``.
 
         ``uniform`` says which even register stands for each of ``uniform_pairs``; ``carried`` are those that keep what
@@ -96,9 +114,9 @@ class Snippet:
         shift = parameters_at - self.parameters_at
         words = []
         for word in self.words:
-            moved = renamed(word, numbers, self.arch) if word.operation not in _MARKS else word
-            words.append(_mark(word, numbers, carried, self.arch) or self._shifted(moved, shift))
-        return _settled(words)
+            moved = with_uniform_registers(word, numbers, self.arch) if word.operation not in _MARKS else word
+            words.append(_mark_move(word, numbers, carried, self.arch) or self._shifted(moved, shift))
+        return _with_store_barriers(words)
 
     def reads_as(self, other: Snippet) -> bool:
         """Whether ``other``, whose parameters lie elsewhere, is this code with its parameters there."""
@@ -107,28 +125,28 @@ class Snippet:
 
     def _shifted(self, word: Word, shift: int) -> Word:
         """A word that reads a parameter of the probe's where it lies now."""
-        offset = _parameter(word)
+        offset = _parameter_offset(word)
         if offset is None or offset < self.parameters_at:
             return word
-        return with_offset(word, offset + shift)
+        return with_constant_offset(word, offset + shift)
 
 
 _MARKS: Final = frozenset({_STORE_MARK, _LOAD_MARK})
 
 
-class Place(NamedTuple):
+class KeptRegister(NamedTuple):
     """A register that keeps a value from the entry to the exits: a uniform one or, of each lane, an ordinary one."""
 
     is_uniform: bool
     number: int
 
 
-class UniformPlaces(NamedTuple):
+class UniformAssignment(NamedTuple):
     """Which even uniform register stands for each pair of the entry's code and of the exits', and which ones carry."""
 
     entry: dict[int, int]
     exits: dict[int, int]
-    carried: list[Place]
+    carried: list[KeptRegister]
 
     @property
     def pairs(self) -> set[int]:
@@ -137,98 +155,100 @@ class UniformPlaces(NamedTuple):
         return {*self.entry.values(), *self.exits.values(), *kept}
 
 
-def uniform_places(
+def assign_uniform_registers(
     entry: Sequence[int], exits: Sequence[int], taken: Iterable[int], carried: int, above: int | None
-) -> UniformPlaces:
+) -> UniformAssignment:
     """Uniform registers that a kernel does not use, for the pairs of the code at its exits and what is carried there.
 
     At the entry none holds anything yet: the code there may have all but those that carry. Where too few are free,
     ordinary registers from number ``above`` on carry; with None, or too few for the exits, UnsupportedKernelError.
     """
     used = set(taken)
-    free = [number for number in range(REGISTERS - 1, FIRST - 1, -1) if number not in used]
+    free = [number for number in range(UNIFORM_REGISTERS - 1, FIRST_FREE_UNIFORM - 1, -1) if number not in used]
     pairs = [number for number in free if not number & 1 and number + 1 in free]
     chosen = dict(zip(exits, pairs, strict=False))
     # Those that calls leave as they are first, then those that are in no pair.
     single = sorted(
         (number for number in free if number & ~1 not in chosen.values()),
-        key=lambda number: (number < KEPT_BY_CALLS, number & ~1 in pairs, -number),
+        key=lambda number: (number < UNIFORM_KEPT_BY_CALLS, number & ~1 in pairs, -number),
     )
     if len(chosen) < len(exits) or (len(single) < carried and above is None):
         raise UnsupportedKernelError(because("graft-uniform"))
     if len(single) < carried:
-        kept = [Place(False, number) for number in range(above or 0, (above or 0) + carried)]
+        kept = [KeptRegister(False, number) for number in range(above or 0, (above or 0) + carried)]
     else:
-        kept = [Place(True, number) for number in single[:carried]]
+        kept = [KeptRegister(True, number) for number in single[:carried]]
     taken_pairs = {place.number & ~1 for place in kept if place.is_uniform}
-    others = [pair for pair in [*pairs, *range(FIRST, REGISTERS - 1, 2)] if pair not in taken_pairs]
-    return UniformPlaces(dict(zip(entry, dict.fromkeys(others), strict=False)), chosen, kept)
+    others = [
+        pair for pair in [*pairs, *range(FIRST_FREE_UNIFORM, UNIFORM_REGISTERS - 1, 2)] if pair not in taken_pairs
+    ]
+    return UniformAssignment(dict(zip(entry, dict.fromkeys(others), strict=False)), chosen, kept)
 
 
-def waiting(words: Sequence[Word]) -> list[Word]:
+def with_initial_wait(words: Sequence[Word]) -> list[Word]:
     """Code that first waits for all that was begun before it."""
     return [words[0].with_wait_mask(ALL_BARRIERS), *words[1:]] if words else []
 
 
-def read_whole(words: Sequence[Word]) -> list[Word]:
+def with_final_wait(words: Sequence[Word]) -> list[Word]:
     """Code behind which the kernel goes on, once all that this code began is over: it reads and writes registers."""
     barriers = {one for word in words for one in (word.write_barrier, word.read_barrier) if one != NO_BARRIER}
     waited = sum(1 << one for one in barriers) & ALL_BARRIERS
-    return [*words, nop().with_stall(_BARRIER_SET).with_wait_mask(waited)] if _accesses(words) else list(words)
+    return [*words, nop_word().with_stall(_BARRIER_SET).with_wait_mask(waited)] if _has_access(words) else list(words)
 
 
-def _accesses(words: Sequence[Word]) -> bool:
+def _has_access(words: Sequence[Word]) -> bool:
     return any(word.operation in _STORES for word in words)
 
 
-def _parameter(word: Word) -> int | None:
+def _parameter_offset(word: Word) -> int | None:
     """The offset in bank 0 of the constant that a word reads; None for one that reads none there."""
-    return offset_of(word) if bank_of(word) == 0 else None
+    return constant_offset(word) if constant_bank(word) == 0 else None
 
 
 def _refuse_stack(cubin: Cubin) -> None:
-    for each in read_attributes(cubin.content(cubin.section(INFO))):
+    for each in read_attributes(cubin.content(cubin.section(INFO_PREFIX))):
         if each.number in (nv_info.FRAME_SIZE, nv_info.STACK_SIZE) and any(each.words()[1:]):
             raise UnsupportedKernelError(because("graft-snippet", what="a stack"))
 
 
 def _refuse(word: Word, *, leaves: bool) -> None:
-    if exact_fields(word) is None:
+    if exact_uniform_fields(word) is None:
         raise UnsupportedKernelError(because("graft-snippet", what=f"the instruction {word.opcode:#05x}"))
     if word.operation in _CONTROL_FLOW and not (leaves and word.opcode == EXIT and not word.is_unconditional):
         raise UnsupportedKernelError(because("graft-snippet", what="control flow"))
-    if bank_of(word) is not None and is_indexed(word):
+    if constant_bank(word) is not None and is_indexed_constant(word):
         raise UnsupportedKernelError(because("graft-snippet", what="a constant whose place is in a register"))
 
 
-def _mark(word: Word, numbers: Mapping[int, int], carried: Sequence[Place], arch: int) -> Word | None:
+def _mark_move(word: Word, numbers: Mapping[int, int], carried: Sequence[KeptRegister], arch: int) -> Word | None:
     """The move that stands in the place of a mark."""
     if word.operation not in _MARKS:
         return None
     index = word.field(_MARK_AT, _MARK_BITS) // 0x1000 - 1
     place = carried[index]
     if word.operation == _LOAD_MARK:
-        return _move(word, Place(False, word.rd), place)
+        return _move_word(word, KeptRegister(False, word.rd), place)
     if word.ra != RZ or not word.is_uniform_operand:
         raise UnsupportedKernelError(because("graft-lanes"))
-    return _move(word, place, Place(True, numbers[word.field(64, 8 if arch >= 100 else 6)]))
+    return _move_word(word, place, KeptRegister(True, numbers[word.field(64, 8 if arch >= 100 else 6)]))
 
 
-def _move(mark: Word, to: Place, source: Place) -> Word:
+def _move_word(mark: Word, to: KeptRegister, source: KeptRegister) -> Word:
     """From one register to another, in the place of a mark. A uniform one only takes what a uniform one has."""
     opcode = _UMOV if to.is_uniform else _MOV_UNIFORM if source.is_uniform else _MOV
-    move = _like(mark, opcode).with_field(16, 8, to.number).with_field(32, 8, source.number)
+    move = _with_opcode(mark, opcode).with_field(16, 8, to.number).with_field(32, 8, source.number)
     move = move if to.is_uniform else move.with_field(72, 4, _ALL_BYTES)
     return move.with_field(_UNIFORM_OPERAND, 1, source.is_uniform)
 
 
-def _like(word: Word, opcode: int) -> Word:
+def _with_opcode(word: Word, opcode: int) -> Word:
     """An instruction of fixed latency that waits for what ``word`` waits for, and is done when the next one begins."""
     made = Word(opcode).with_field(12, 4, word.field(12, 4)).with_wait_mask(word.wait_mask)
     return made.with_stall(max(_MOVE_STALL, word.stall)).with_write_barrier(NO_BARRIER).with_read_barrier(NO_BARRIER)
 
 
-def _settled(words: Sequence[Word]) -> list[Word]:
+def _with_store_barriers(words: Sequence[Word]) -> list[Word]:
     """Stores with a barrier for their operands, so that who comes next can wait until these were read."""
     return [
         word.with_read_barrier(_OPERAND_BARRIER)

@@ -1,29 +1,28 @@
-"""A kernel of a cubin that code is to be grafted into, and what must be known of it for that."""
+"""A kernel of a cubin as the target of a graft: registers, parameters, exits and basic blocks."""
 
 from __future__ import annotations
 
+import itertools
 import struct
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.binaries.cubin import CODE_PREFIX
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
 from tui_probe.sass import nv_info
-from tui_probe.sass.branches import EXIT
-from tui_probe.sass.call_graph import CallGraph
-from tui_probe.sass.cubin import CODE_PREFIX
-from tui_probe.sass.nv_info import read_attributes
-from tui_probe.sass.words import WORD_BYTES, words_of
+from tui_probe.sass.nv_info import BRANCH_TARGETS, CallGraph, read_attributes
+from tui_probe.sass.words import EXIT, WORD_BYTES, branch_target, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tui_probe.sass.cubin import Cubin, Section, Symbol
+    from tui_probe.binaries.cubin import Cubin, Section, Symbol
     from tui_probe.sass.nv_info import Attribute
     from tui_probe.sass.words import Word
 
-INFO: Final = ".nv.info"
+INFO_PREFIX: Final = ".nv.info"
 PARAMETER_BYTES: Final = 8
 """Of a parameter that is added: each is an address or a pair of numbers."""
 _CONSTANTS_PREFIX: Final = ".nv.constant0."
@@ -39,7 +38,7 @@ _FEWEST_REGISTERS: Final = 24
 
 
 @dataclass(frozen=True)
-class Target:
+class GraftTarget:
     """A kernel. ``base`` is where its parameters begin in bank 0, ``parameter_bytes`` how many there are of them.
 
     ``functions`` are the code sections of its module that are no kernel's, any of which it may call.
@@ -58,19 +57,19 @@ class Target:
     registers: int
 
     @classmethod
-    def of(cls, cubin: Cubin, name: str) -> Target:
+    def of(cls, cubin: Cubin, name: str) -> GraftTarget:
         """The kernel of that name. Raises ImageError for a damaged cubin, UnsupportedKernelError for a strange one."""
         symbol = cubin.kernel_symbol(name)
-        code, info = cubin.section(CODE_PREFIX + name), cubin.section(f"{INFO}.{name}")
+        code, info = cubin.section(CODE_PREFIX + name), cubin.section(f"{INFO_PREFIX}.{name}")
         constants = cubin.section(_CONSTANTS_PREFIX + name)
         if symbol.section != code.number or symbol.value or symbol.size != code.size or code.size % WORD_BYTES:
             raise UnsupportedKernelError(because("graft-code-layout", section=code.name))
         attributes = tuple(read_attributes(cubin.content(info)))
-        base, size = _parameters(attributes, constants)
+        base, size = _parameter_layout(attributes, constants)
         if base + size != constants.size:
             raise UnsupportedKernelError(because("graft-parameters"))
         words = tuple(words_of(cubin.content(code)))
-        registers = _registers(cubin, symbol)
+        registers = _register_count(cubin, symbol)
         return cls(cubin, symbol, code, info, constants, functions_of(cubin), words, attributes, base, size, registers)
 
     @property
@@ -110,7 +109,7 @@ class Target:
         return left
 
     @cached_property
-    def calls_unseen(self) -> bool:
+    def has_unseen_calls(self) -> bool:
         """Whether it calls functions by addresses which are of none in its module."""
         graph = CallGraph.of(self.cubin)
         own = {self.code.number, *(section.number for section in self.functions)}
@@ -152,7 +151,7 @@ def may_exit(code: bytes) -> bool:
     return False
 
 
-def _parameters(attributes: tuple[Attribute, ...], constants: Section) -> tuple[int, int]:
+def _parameter_layout(attributes: tuple[Attribute, ...], constants: Section) -> tuple[int, int]:
     """Where the parameters begin, and their bytes; a kernel without any has them behind all that is in the section."""
     for each in attributes:
         if each.number == nv_info.PARAMETER_BANK:
@@ -172,8 +171,85 @@ def functions_of(cubin: Cubin) -> tuple[Section, ...]:
     )
 
 
-def _registers(cubin: Cubin, symbol: Symbol) -> int:
-    for each in read_attributes(cubin.content(cubin.section(INFO))):
+def _register_count(cubin: Cubin, symbol: Symbol) -> int:
+    for each in read_attributes(cubin.content(cubin.section(INFO_PREFIX))):
         if each.number == nv_info.REGISTERS and each.words()[:1] == [symbol.number]:
             return [*each.words(), 0][1]
     raise UnsupportedKernelError(because("graft-parameters"))
+
+
+# Basic blocks of a kernel's machine code: runs of instructions that are entered at the first and left after the last.
+#
+# A block begins where something may lead: at the target of a branch, of a call within the kernel, behind a
+# convergence barrier that ``BSSY_OPERATION`` names; and behind whatever may lead elsewhere or brings lanes together
+# again. Each group of lanes that comes to the first instruction issues all of them, once. A block that is cut in two
+# without need does no harm.
+
+BSYNC_OPERATION: Final = 0x141
+BSSY_OPERATION: Final = 0x145
+BRA_OPERATION: Final = 0x147
+_CALL: Final = 0x144
+_WARPSYNC: Final = 0x148
+_INDIRECT: Final = frozenset({0x149, 0x14A, 0x14B, 0x158, 0x159})
+"""BRX, JMP, JMX, BRXU, JMXU."""
+_BLOCK_ENDS: Final = frozenset(
+    {BSYNC_OPERATION, 0x143, _CALL, BRA_OPERATION, _WARPSYNC, *_INDIRECT, 0x14D, 0x150, 0x15B, 0x15C}
+)
+"""What may lead elsewhere or joins lanes: with the above CALL, EXIT, RET, KILL, BPT."""
+_JUMP_OPERATIONS: Final = frozenset({_CALL, BRA_OPERATION, _WARPSYNC})
+_BYTES_AT, _BYTES_BITS = 32, 32
+_TABLE_HEAD: Final = 3
+_CODE_SYMBOLS: Final = frozenset({0, 2})
+"""Labels and functions."""
+
+
+def basic_blocks(target: GraftTarget) -> list[range]:
+    """The blocks of a kernel in the order of its code, as numbers of its instructions.
+
+    The instructions behind the last one that does anything are among them. Raises UnsupportedKernelError for a branch
+    through a register of which the file does not tell where it leads.
+    """
+    size = len(target.words)
+    begins = {0, size, *_symbol_offsets(target), *_table_targets(target)}
+    for index, word in enumerate(target.words):
+        if word.operation in _BLOCK_ENDS:
+            begins.add(index + 1)
+        begins.update(_jump_targets(target.arch, index, word))
+    places = sorted(place for place in begins if 0 <= place <= size)
+    return [range(first, end) for first, end in itertools.pairwise(places)]
+
+
+def _jump_targets(arch: int, index: int, word: Word) -> Iterator[int]:
+    at = index * WORD_BYTES
+    if word.operation in _JUMP_OPERATIONS:
+        led = branch_target(arch, at, word)
+    elif word.operation == BSSY_OPERATION:
+        distance = word.field(_BYTES_AT, _BYTES_BITS)
+        led = at + WORD_BYTES + distance - ((distance >> _BYTES_BITS - 1) << _BYTES_BITS)
+    else:
+        return
+    if not led % WORD_BYTES:
+        yield led // WORD_BYTES
+
+
+def _symbol_offsets(target: GraftTarget) -> Iterator[int]:
+    """Where symbols of the kernel's code stand: functions that ptxas put behind it."""
+    for symbol in target.cubin.symbols:
+        if symbol.section == target.code.number and symbol.kind in _CODE_SYMBOLS and not symbol.value % WORD_BYTES:
+            yield symbol.value // WORD_BYTES
+
+
+def _table_targets(target: GraftTarget) -> set[int]:
+    """Where branches through registers lead."""
+    told: dict[int, list[int]] = {}
+    for each in target.attributes:
+        if each.number == BRANCH_TARGETS:
+            words = each.words()
+            while len(words) >= _TABLE_HEAD:
+                at, _, count = words[:_TABLE_HEAD]
+                told[at] = words[_TABLE_HEAD : _TABLE_HEAD + count]
+                words = words[_TABLE_HEAD + count :]
+    for index, word in enumerate(target.words):
+        if word.operation in _INDIRECT and not told.get(index * WORD_BYTES):
+            raise UnsupportedKernelError(because("graft-branch", at=f"{index * WORD_BYTES:#06x}"))
+    return {place // WORD_BYTES for places in told.values() for place in places}

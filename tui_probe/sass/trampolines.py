@@ -1,4 +1,4 @@
-"""Code around one instruction of a kernel, which goes on behind it as if nothing had been.
+"""Trampolines: code around one instruction of a kernel, which then continues behind it.
 
 A branch stands in the place of the instruction, and waits for what that waits for. Behind the kernel's code::
 
@@ -31,17 +31,26 @@ from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
-from tui_probe.sass import predicates, vector
-from tui_probe.sass.branches import EXIT, branch, branch_target
-from tui_probe.sass.nv_info import FLAG
-from tui_probe.sass.target import Target
-from tui_probe.sass.uniform import exact_fields, named, renamed
-from tui_probe.sass.words import ALL_BARRIERS, ALWAYS, NO_BARRIER, RZ, WORD_BYTES, Word
+from tui_probe.sass import lane_registers
+from tui_probe.sass.nv_info import FLAG_FORMAT
+from tui_probe.sass.target import GraftTarget
+from tui_probe.sass.uniform_registers import exact_uniform_fields, named_uniform_registers, with_uniform_registers
+from tui_probe.sass.words import (
+    ALL_BARRIERS,
+    ALWAYS,
+    EXIT,
+    NO_BARRIER,
+    RZ,
+    WORD_BYTES,
+    Word,
+    branch_target,
+    branch_word,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from tui_probe.sass.cubin import Cubin
+    from tui_probe.binaries.cubin import Cubin
     from tui_probe.sass.nv_info import Attribute
 
 _LDS: Final = 0x184
@@ -59,7 +68,7 @@ _STACK_POINTER: Final = 1
 _UNIFORM_LOADS: Final = frozenset({0x0B9, 0x1AC})
 """ULDC, LDCU."""
 _WIDTH, _WIDTH_OF_PAIR = (73, 3), 5
-_TOGETHER: Final = frozenset({0x006, 0x086, 0x1A1, 0x1C4})
+_CONVERGENT: Final = frozenset({0x006, 0x086, 0x1A1, 0x1C4})
 """VOTE, VOTEU, MATCH, REDUX: of all lanes that are there at once."""
 _OPERAND_BARRIER: Final = 5
 _BARRIERS: Final = 6
@@ -77,16 +86,16 @@ _RECONVERGENT: Final = 73
 _RECONVERGENT_FROM: Final = 100
 _SECOND_PREDICATE: Final = 87
 _PREDICATES: Final = 0x7F
-_SETTLED: Final = 13
+_SETTLED_STALL: Final = 13
 """Cycles after which a predicate or a register that a fixed-latency instruction wrote can be read by any other."""
-_SHORT: Final = 8
+_SHORT_STALL: Final = 8
 """The same for values that are computed with."""
-_MOVES: Final = 2
+_MOVE_STALL: Final = 2
 """Between moves that do not need each other."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class MarkValue:
     """What a mark stands for: a ``register``, a ``uniform`` one, or a ``number``."""
 
     register: int | None = None
@@ -96,16 +105,21 @@ class Source:
     def move(self, to: int) -> Word:
         """An instruction that puts it into a register."""
         if self.register is not None:
-            return _plain(_MOV, _SHORT).with_field(16, 8, to).with_field(32, 8, self.register).with_field(72, 4, 0xF)
+            return (
+                _new_word(_MOV, _SHORT_STALL)
+                .with_field(16, 8, to)
+                .with_field(32, 8, self.register)
+                .with_field(72, 4, 0xF)
+            )
         if self.uniform is not None:
-            word = _plain(_MOV_UNIFORM, _SHORT).with_field(16, 8, to).with_field(32, 8, self.uniform)
+            word = _new_word(_MOV_UNIFORM, _SHORT_STALL).with_field(16, 8, to).with_field(32, 8, self.uniform)
             return word.with_field(72, 4, 0xF).with_field(91, 1, 1)
-        word = _plain(_MOV_NUMBER, _SHORT).with_field(16, 8, to).with_field(32, 32, self.number & 0xFFFFFFFF)
+        word = _new_word(_MOV_NUMBER, _SHORT_STALL).with_field(16, 8, to).with_field(32, 32, self.number & 0xFFFFFFFF)
         return word.with_field(72, 4, 0xF)
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class FreeRegisters:
     """What a kernel leaves to the snippets in it. ``first`` is the register that stands for their R0; ``uniform``,
     ``predicates`` and ``meetings`` say which uniform register, predicate and convergence barrier stands for each of
     theirs. ``scratch`` is a register that none of them names, for the saved predicates; the one behind it is for the
@@ -128,7 +142,7 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Inline:
+class InlineCode:
     """The code of a snippet for a place in the middle of a kernel, as ptxas made it."""
 
     arch: int
@@ -139,24 +153,24 @@ class Inline:
     """What the driver is to be told of it."""
 
     @classmethod
-    def of(cls, cubin: Cubin, name: str, leading: int, *, leaves: bool = False) -> Inline:
+    def of(cls, cubin: Cubin, name: str, leading: int, *, leaves: bool = False) -> InlineCode:
         """That of kernel ``name``, whose first ``leading`` bytes of parameters are not the probe's.
 
         ``leaves``: it is for ways out, where lanes may end before its end. Raises UnsupportedKernelError for code that
         cannot be taken.
         """
-        target = Target.of(cubin, name)
+        target = GraftTarget.of(cubin, name)
         words = target.words[: target.exits()[-1] // WORD_BYTES]
-        if words and words[0].rd == _STACK_POINTER and _constant(words[0]) is not None:
+        if words and words[0].rd == _STACK_POINTER and _constant_offset(words[0]) is not None:
             words = words[1:]
         end = len(words) * WORD_BYTES
         for word in words:
             _refuse(word)
         made = tuple(
-            branch(target.arch, index * WORD_BYTES, end, word) if word.operation == _EXIT and not leaves else word
+            branch_word(target.arch, index * WORD_BYTES, end, word) if word.operation == _EXIT and not leaves else word
             for index, word in enumerate(words)
         )
-        flags = tuple(each for each in target.attributes if each.format == FLAG)
+        flags = tuple(each for each in target.attributes if each.format == FLAG_FORMAT)
         inline = cls(target.arch, _without_waits_for_marks(made), target.base, target.base + leading, flags)
         inline.refuse_meetings()
         return inline
@@ -169,21 +183,26 @@ class Inline:
     @property
     def registers(self) -> int:
         """How many it needs: up to the highest that it names, or the one behind it where that may be a pair's."""
-        named_ = [vector.end(word) for word in self.words if not _is_mark(word)]
+        named_ = [lane_registers.registers_end(word) for word in self.words if not _is_mark(word)]
         loaded = [word.rd + 1 for word in self.words if word.operation == _LDS and word.rd != RZ]
         return max([*named_, *loaded], default=1)
 
     def uniform_pairs(self) -> set[int]:
         """The even numbers of the pairs of uniform registers that it uses."""
-        return {number & ~1 for word in self.words if not _is_mark(word) for number in named(word, self.arch) or ()}
+        return {
+            number & ~1
+            for word in self.words
+            if not _is_mark(word)
+            for number in named_uniform_registers(word, self.arch) or ()
+        }
 
     def meetings(self) -> list[int]:
         """The convergence barriers at which its lanes meet again before its end."""
-        return predicates.met_at(self.words)
+        return lane_registers.snippet_barriers(self.words)
 
     def uniform_predicates(self) -> list[int]:
         """The predicates of the uniform path that it writes."""
-        return predicates.of_snippet(self.words)
+        return lane_registers.snippet_predicates(self.words)
 
     def refuse_meetings(self) -> None:
         """Raises UnsupportedKernelError where lanes that have parted would have to meet again before the end."""
@@ -194,38 +213,38 @@ class Inline:
             to = branch_target(self.arch, index * WORD_BYTES, word)
             if not index * WORD_BYTES < to <= end:
                 raise UnsupportedKernelError(because("graft-snippet", what="a loop"))
-            if any(each.operation in _TOGETHER for each in self.words[to // WORD_BYTES :]):
+            if any(each.operation in _CONVERGENT for each in self.words[to // WORD_BYTES :]):
                 raise UnsupportedKernelError(because("graft-snippet", what="a branch that lanes come back from"))
 
-    def placed(self, room: Room, sources: Mapping[int, Source]) -> list[Word]:
+    def placed(self, room: FreeRegisters, sources: Mapping[int, MarkValue]) -> list[Word]:
         """Its words in a kernel. ``sources`` say what each of its marks stands for."""
         if room.base != self.base:
             raise UnsupportedKernelError(because("graft-base", found=room.base, expected=self.base))
         made = [self._placed(word, room, sources) for word in self.words]
         for index, (word, following) in enumerate(itertools.pairwise(self.words)):
             if following.operation == _STS:  # what it stores may be read by its move earlier than by a store
-                made[index] = made[index].with_stall(max(made[index].stall, _SHORT))
+                made[index] = made[index].with_stall(max(made[index].stall, _SHORT_STALL))
             elif word.operation == _LDS and following.operation == _LDS:
-                made[index] = made[index].with_stall(_MOVES)
+                made[index] = made[index].with_stall(_MOVE_STALL)
         return made
 
-    def _placed(self, word: Word, room: Room, sources: Mapping[int, Source]) -> Word:
+    def _placed(self, word: Word, room: FreeRegisters, sources: Mapping[int, MarkValue]) -> Word:
         if _is_mark(word):
             return _with_barriers(self._mark(word, room, sources), room.barriers)
         numbers = {
             number: room.uniform[number & ~1] | number & 1 for pair in room.uniform for number in (pair, pair + 1)
         }
-        word = renamed(word, numbers, self.arch)
-        word = predicates.meeting_at(predicates.renamed(word, room.predicates), room.meetings)
-        word = vector.moved(word, room.first)
-        offset = _constant(word)
+        word = with_uniform_registers(word, numbers, self.arch)
+        word = lane_registers.with_barrier(lane_registers.with_uniform_predicates(word, room.predicates), room.meetings)
+        word = lane_registers.with_registers_moved(word, room.first)
+        offset = _constant_offset(word)
         if offset is not None and offset >= self.parameters_at:
             word = word.with_field(_CONSTANT_AT, _CONSTANT_BITS, offset + room.parameters_at - self.parameters_at)
         if word.operation in _STORES and word.read_barrier == NO_BARRIER:
             word = word.with_read_barrier(_OPERAND_BARRIER)
         return _with_barriers(word, room.barriers)
 
-    def _mark(self, word: Word, room: Room, sources: Mapping[int, Source]) -> Word:
+    def _mark(self, word: Word, room: FreeRegisters, sources: Mapping[int, MarkValue]) -> Word:
         """The move in the place of a mark: into the snippet's register, or into the one that is kept."""
         source = sources[word.field(_MARK_AT, _MARK_BITS) // _MARK_STEP]
         if word.operation == _LDS:
@@ -233,44 +252,44 @@ class Inline:
         else:
             assert source.register is not None
             stored = word.rb
-            move = Source(register=RZ if stored == RZ else stored + room.first).move(source.register)
+            move = MarkValue(register=RZ if stored == RZ else stored + room.first).move(source.register)
         move = move.with_field(12, 4, word.field(12, 4)).with_wait_mask(word.wait_mask)
-        return move.with_stall(max(_SHORT, word.stall))
+        return move.with_stall(max(_SHORT_STALL, word.stall))
 
 
 def trampoline(
-    inline: Sequence[tuple[Inline, Mapping[int, Source]]],
+    inline: Sequence[tuple[InlineCode, Mapping[int, MarkValue]]],
     displaced: Word,
-    room: Room,
+    room: FreeRegisters,
     reads: int = ALWAYS,
-    entering: tuple[Inline, Mapping[int, Source]] | None = None,
+    entering: tuple[InlineCode, Mapping[int, MarkValue]] | None = None,
 ) -> list[Word]:
     """What runs before an instruction. ``reads`` is the predicate that the mark of the flag tells of. ``entering`` is
     code for all lanes that come by, whatever the instruction's guard says.
     """
     if not inline and entering is None:
         return []
-    first = _entering(entering, room)
+    first = _entry_words(entering, room)
     body = [word for code, sources in inline for word in code.placed(room, sources)]
     parts = bool(body) and (not displaced.is_unconditional or any(code.parts for code, _ in inline))
     if len(inline) > 1 and any(code.parts for code, _ in inline[:-1]):
         raise UnsupportedKernelError(because("graft-snippet", what="a branch before another snippet"))
-    words = [_plain(_NOP, _SETTLED), _saving(room)]
+    words = [_new_word(_NOP, _SETTLED_STALL), _save_predicates(room)]
     if reads != ALWAYS:
-        words += [Source(number=0).move(room.scratch + 1), Source(number=1).move(room.scratch + 1)]
+        words += [MarkValue(number=0).move(room.scratch + 1), MarkValue(number=1).move(room.scratch + 1)]
         words[-1] = words[-1].with_field(12, 4, reads)
     words += first
     if parts:
-        guarded = [] if displaced.is_unconditional else [_past(room, displaced, len(body))]
-        words += [_meeting(room, len(body) + len(guarded)), *guarded]
+        guarded = [] if displaced.is_unconditional else [_skip_branch(room, displaced, len(body))]
+        words += [_begin_convergence(room, len(body) + len(guarded)), *guarded]
     words += body
     if parts:
-        words.append(_met(room))
-    words.append(_restoring(room, _pending([*first, *body])))
+        words.append(_end_convergence(room))
+    words.append(_restore_predicates(room, _pending_barriers([*first, *body])))
     return words
 
 
-def _entering(entering: tuple[Inline, Mapping[int, Source]] | None, room: Room) -> list[Word]:
+def _entry_words(entering: tuple[InlineCode, Mapping[int, MarkValue]] | None, room: FreeRegisters) -> list[Word]:
     if entering is None:
         return []
     code, sources = entering
@@ -279,22 +298,22 @@ def _entering(entering: tuple[Inline, Mapping[int, Source]] | None, room: Room) 
     return code.placed(room, sources)
 
 
-def opening(inline: Inline, room: Room, sources: Mapping[int, Source]) -> list[Word]:
+def opening_words(inline: InlineCode, room: FreeRegisters, sources: Mapping[int, MarkValue]) -> list[Word]:
     """What runs before the first instruction, where no predicate holds anything yet. Lanes that part meet again, and
     what it began is waited for: the next snippet has the same registers.
     """
     words = inline.placed(room, sources)
-    if pending := _pending(words):
-        words.append(_plain(_NOP, _SETTLED).with_wait_mask(pending))
-    return [_meeting(room, len(words)), *words, _met(room)] if inline.parts else words
+    if pending := _pending_barriers(words):
+        words.append(_new_word(_NOP, _SETTLED_STALL).with_wait_mask(pending))
+    return [_begin_convergence(room, len(words)), *words, _end_convergence(room)] if inline.parts else words
 
 
-def flag(room: Room) -> Source:
+def flag_value(room: FreeRegisters) -> MarkValue:
     """What the mark of the flag stands for."""
-    return Source(register=room.scratch + 1)
+    return MarkValue(register=room.scratch + 1)
 
 
-def least_used(words: Iterable[Word]) -> tuple[int, ...]:
+def least_used_barriers(words: Iterable[Word]) -> tuple[int, ...]:
     """For each barrier of a snippet the one that stands for it: the kernel's least used first."""
     uses = Counter(dict.fromkeys(range(_BARRIERS), 0))
     for word in words:
@@ -304,7 +323,7 @@ def least_used(words: Iterable[Word]) -> tuple[int, ...]:
     return (*order[: _BARRIERS - 1], order[0])
 
 
-def _pending(words: Sequence[Word]) -> int:
+def _pending_barriers(words: Sequence[Word]) -> int:
     """The barriers of what may still be under way at the end: what every lane waited for is not."""
     mask, together = 0, True
     for word in words:
@@ -345,49 +364,54 @@ def _refuse(word: Word) -> None:
         if word.operation == _EXIT and word.is_unconditional:
             raise UnsupportedKernelError(because("graft-snippet", what="several ends"))
         return
-    if exact_fields(word) is None or vector.fields(word) is None:
+    if exact_uniform_fields(word) is None or lane_registers.register_fields(word) is None:
         raise UnsupportedKernelError(because("graft-snippet", what=f"the instruction {word.opcode:#05x}"))
     if word.operation in _UNIFORM_LOADS and word.field(*_WIDTH) > _WIDTH_OF_PAIR:
         raise UnsupportedKernelError(because("graft-snippet", what="a long constant"))
 
 
-def _constant(word: Word) -> int | None:
+def _constant_offset(word: Word) -> int | None:
     """The offset in bank 0 of the constant that a word reads; None for one that reads none there."""
     if word.form not in _CONSTANT_FORMS or word.field(_BANK_AT, _BANK_BITS):
         return None
     return word.field(_CONSTANT_AT, _CONSTANT_BITS)
 
 
-def _plain(opcode: int, stall: int) -> Word:
+def _new_word(opcode: int, stall: int) -> Word:
     word = Word(opcode).guarded(ALWAYS).with_stall(stall)
     return word.with_write_barrier(NO_BARRIER).with_read_barrier(NO_BARRIER)
 
 
-def _saving(room: Room) -> Word:
-    word = _plain(_P2R, _SETTLED).with_field(16, 8, room.scratch).with_field(24, 8, RZ).with_field(32, 32, _PREDICATES)
+def _save_predicates(room: FreeRegisters) -> Word:
+    word = (
+        _new_word(_P2R, _SETTLED_STALL)
+        .with_field(16, 8, room.scratch)
+        .with_field(24, 8, RZ)
+        .with_field(32, 32, _PREDICATES)
+    )
     return word.with_wait_mask(room.late)
 
 
-def _restoring(room: Room, mask: int) -> Word:
-    word = _plain(_R2P, _SETTLED).with_field(24, 8, room.scratch).with_field(32, 32, _PREDICATES)
+def _restore_predicates(room: FreeRegisters, mask: int) -> Word:
+    word = _new_word(_R2P, _SETTLED_STALL).with_field(24, 8, room.scratch).with_field(32, 32, _PREDICATES)
     return word.with_wait_mask(mask & ALL_BARRIERS)
 
 
-def _meeting(room: Room, words: int) -> Word:
-    word = _plain(_BSSY, 5).with_field(16, 4, room.convergence).with_field(32, 32, words * WORD_BYTES)
-    return _converging(word.with_field(_SECOND_PREDICATE, 3, ALWAYS), room.arch)
+def _begin_convergence(room: FreeRegisters, words: int) -> Word:
+    word = _new_word(_BSSY, 5).with_field(16, 4, room.convergence).with_field(32, 32, words * WORD_BYTES)
+    return _as_reconvergent(word.with_field(_SECOND_PREDICATE, 3, ALWAYS), room.arch)
 
 
-def _met(room: Room) -> Word:
-    word = _plain(_BSYNC, 5).with_field(16, 4, room.convergence).with_field(_SECOND_PREDICATE, 3, ALWAYS)
-    return _converging(word, room.arch)
+def _end_convergence(room: FreeRegisters) -> Word:
+    word = _new_word(_BSYNC, 5).with_field(16, 4, room.convergence).with_field(_SECOND_PREDICATE, 3, ALWAYS)
+    return _as_reconvergent(word, room.arch)
 
 
-def _converging(word: Word, arch: int) -> Word:
+def _as_reconvergent(word: Word, arch: int) -> Word:
     return word.with_field(_RECONVERGENT, 1, int(arch >= _RECONVERGENT_FROM))
 
 
-def _past(room: Room, displaced: Word, words: int) -> Word:
+def _skip_branch(room: FreeRegisters, displaced: Word, words: int) -> Word:
     """A branch over the body of the lanes that the instruction is not for."""
-    word = branch(room.arch, 0, (words + 1) * WORD_BYTES)
+    word = branch_word(room.arch, 0, (words + 1) * WORD_BYTES)
     return word.guarded(displaced.guard, negated=not displaced.guard_negated)

@@ -1,4 +1,4 @@
-"""Variables of a module that a kernel uses, made those of the module that the program loaded.
+"""Make a kernel use the module variables that the program loaded, not copies in the grafted cubin.
 
 A grafted cubin is loaded beside the original, and has variables of its own, with which it would compute wrongly. So
 the loader's relocations for them are dropped, and whoever loads the file writes the addresses of the original's
@@ -11,33 +11,33 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from tui_probe.binaries.cubin import relocation_bytes
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.reasons import because
-from tui_probe.sass.constants import bank_of, bytes_read, is_indexed, offset_of
-from tui_probe.sass.cubin import relocation_bytes
+from tui_probe.sass.words import constant_bank, constant_bytes, constant_offset, is_indexed_constant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tui_probe.sass.cubin import Cubin, Relocation, Section, Symbol
-    from tui_probe.sass.target import Target
+    from tui_probe.binaries.cubin import Cubin, Relocation, Section, Symbol
+    from tui_probe.sass.target import GraftTarget
     from tui_probe.sass.words import Word
 
-ADDRESSES: Final = ".nv.constant4"
-CONSTANTS: Final = ".nv.constant3"
+ADDRESS_SECTION: Final = ".nv.constant4"
+CONSTANT_SECTION: Final = ".nv.constant3"
 _CONSTANT_BANK: Final = 3
 _ADDRESS_BANK: Final = 4
 VARIABLES: Final = (".nv.global", ".nv.global.init")
 _PRIVATE: Final = re.compile(r"_?\$.*|__unnamed_\d+|__cudart_.*|(?:assert|printf)[A-Z]\w*_\d+|\.(?:L\.)?str(?:\.\d+)?")
 """Names that compilers give to strings and tables, which no program asks for."""
 _SECTION_SYMBOL, _FUNCTION = 3, 2
-_OBJECTS: Final = frozenset({1, 13})
+_OBJECT_KINDS: Final = frozenset({1, 13})
 """Kinds of symbols: variables, the second kind CUDA's own."""
-_REFERENCES: Final = frozenset({10, 11, 12, 14, 15})
+_REFERENCE_KINDS: Final = frozenset({10, 11, 12, 14, 15})
 """Textures, surfaces, samplers, and kinds that are not known."""
-_WHOLE: Final = frozenset({2, 4})
+_ADDRESS_RELOCATIONS: Final = frozenset({2, 4})
 """Relocations of 64 bits."""
-_LOW, _HIGH = 56, 57
+_LOW_HALF_RELOCATION, _HIGH_HALF_RELOCATION = 56, 57
 """Relocations of the number in bits 63:32 of an instruction."""
 _IMMEDIATE_AT: Final = 4
 _ADDRESS_BYTES: Final = 8
@@ -51,7 +51,7 @@ BY_ADDRESS: Final = "functions known by address"
 
 
 @dataclass(frozen=True, slots=True)
-class Patch:
+class AddressPatch:
     """``address of the original's NAME + addend``, to be written at an offset in a section. ``kind`` is as in
     kernel.info: abs64, abs32lo or abs32hi.
     """
@@ -69,22 +69,22 @@ class SharedVariables:
     sections of relocations without those for them, by number.
     """
 
-    patches: tuple[Patch, ...] = ()
+    patches: tuple[AddressPatch, ...] = ()
     constants: tuple[tuple[str, int], ...] = ()
     relocations: dict[int, bytes] = field(default_factory=dict)
 
 
-def shared_variables(target: Target) -> SharedVariables:
+def shared_variables(target: GraftTarget) -> SharedVariables:
     """What a kernel and the functions of its module share. Raises UnsupportedKernelError for what is not understood."""
     return _Sharing(target).run()
 
 
-def calls_outside(target: Target) -> str:
+def calls_outside(target: GraftTarget) -> str:
     """The name of a function outside of the module that the kernel may call and that returns; "" for none.
 
     ``BY_ADDRESS`` stands for those that are known by their addresses alone.
     """
-    if target.calls_unseen:
+    if target.has_unseen_calls:
         return BY_ADDRESS
     for _, relocation in _Sharing(target).reachable():
         symbol = target.cubin.symbol(relocation.symbol)
@@ -96,13 +96,13 @@ def calls_outside(target: Target) -> str:
 class _Sharing:
     """The relocations of one kernel."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: GraftTarget) -> None:
         self._target = target
         self._cubin: Cubin = target.cubin
         self._words = list(target.all_words())
 
     def run(self) -> SharedVariables:
-        patches: list[Patch] = []
+        patches: list[AddressPatch] = []
         dropped: dict[int, set[Relocation]] = {}
         for table, relocation in self.reachable():
             patch = self._patch(self._cubin.sections[table.info], relocation)
@@ -120,7 +120,7 @@ class _Sharing:
         """The relocations of what the kernel can reach, with the section that holds them."""
         codes = {self._target.code.number, *(section.number for section in self._target.functions)}
         own = re.compile(rf"\.nv\.constant\d+\.{re.escape(self._target.symbol.name)}")
-        offsets = None if self._target.calls_unseen else address_offsets(self._words)
+        offsets = None if self._target.has_unseen_calls else address_offsets(self._words)
         for table in self._cubin.relocation_sections():
             if table.info >= len(self._cubin.sections):
                 continue
@@ -129,14 +129,14 @@ class _Sharing:
                 if (
                     table.info in codes
                     or own.fullmatch(section.name)
-                    or (section.name == ADDRESSES and (offsets is None or overlaps(relocation.offset, offsets)))
+                    or (section.name == ADDRESS_SECTION and (offsets is None or overlaps(relocation.offset, offsets)))
                 ):
                     yield table, relocation
 
-    def _patch(self, section: Section, relocation: Relocation) -> Patch | None:
+    def _patch(self, section: Section, relocation: Relocation) -> AddressPatch | None:
         """What is to be written in the place of a relocation; None if it can stay."""
         symbol = self._cubin.symbol(relocation.symbol)
-        if symbol.kind in _REFERENCES:
+        if symbol.kind in _REFERENCE_KINDS:
             _refuse(symbol.name, "a texture, sampler or surface reference")
         if not 0 < symbol.section < len(self._cubin.sections):
             return None
@@ -158,21 +158,21 @@ class _Sharing:
             _refuse(self._cubin.symbol(relocation.symbol).name, "by an instruction whose number is not understood")
         return 0
 
-    def _written(self, section: Section, relocation: Relocation, variable: Symbol, addend: int) -> Patch:
+    def _written(self, section: Section, relocation: Relocation, variable: Symbol, addend: int) -> AddressPatch:
         is_code = _is_code(section)
-        if _named(self._cubin, variable.name) > 1:
+        if _count_objects(self._cubin, variable.name) > 1:
             _refuse(variable.name, "a name that several variables of the module have")
-        if not is_code and relocation.kind in _WHOLE:
-            return Patch("abs64", section.number, relocation.offset, addend, variable.name)
-        if is_code and relocation.kind in (_LOW, _HIGH):
-            kind = "abs32lo" if relocation.kind == _LOW else "abs32hi"
-            return Patch(kind, section.number, relocation.offset + _IMMEDIATE_AT, addend, variable.name)
+        if not is_code and relocation.kind in _ADDRESS_RELOCATIONS:
+            return AddressPatch("abs64", section.number, relocation.offset, addend, variable.name)
+        if is_code and relocation.kind in (_LOW_HALF_RELOCATION, _HIGH_HALF_RELOCATION):
+            kind = "abs32lo" if relocation.kind == _LOW_HALF_RELOCATION else "abs32hi"
+            return AddressPatch(kind, section.number, relocation.offset + _IMMEDIATE_AT, addend, variable.name)
         _refuse(variable.name, f"by a relocation of the unknown kind {relocation.kind}")
         raise AssertionError
 
     def _variable(self, symbol: Symbol, addend: int) -> tuple[Symbol, int]:
         """The variable that a symbol stands for, which may be its section, and how far from its start."""
-        if symbol.kind in _OBJECTS:
+        if symbol.kind in _OBJECT_KINDS:
             return symbol, addend
         at = symbol.value + addend
         variable = variable_at(self._cubin, symbol.section, at)
@@ -182,18 +182,23 @@ class _Sharing:
         return variable, at - variable.value
 
     def _constants(self) -> Iterator[tuple[str, int]]:
-        section = self._cubin.find(CONSTANTS)
+        section = self._cubin.find(CONSTANT_SECTION)
         if section is None or not self._reaches_constants():
             return
         for symbol in self._cubin.symbols:
-            if symbol.section == section.number and symbol.kind in _OBJECTS and symbol.size and not _is_private(symbol):
-                if _named(self._cubin, symbol.name) > 1:
+            if (
+                symbol.section == section.number
+                and symbol.kind in _OBJECT_KINDS
+                and symbol.size
+                and not _is_private(symbol)
+            ):
+                if _count_objects(self._cubin, symbol.name) > 1:
                     _refuse(symbol.name, "a name that several variables of the module have")
                 yield symbol.name, symbol.size
 
     def _reaches_constants(self) -> bool:
         """Whether the kernel may read constant memory: in its bank, or by its address, which bank 0 holds somewhere."""
-        if self._target.calls_unseen or _read_offsets(self._words, _CONSTANT_BANK) != set():
+        if self._target.has_unseen_calls or _read_offsets(self._words, _CONSTANT_BANK) != set():
             return True
         read = _read_offsets(self._words, 0)
         return read is None or any(offset < self._target.base and offset not in _NO_ADDRESSES for offset in read)
@@ -206,18 +211,18 @@ def _is_code(section: Section) -> bool:
 def variable_at(cubin: Cubin, section: int, at: int) -> Symbol | None:
     """The variable that has the byte ``at`` of a section; None for memory without a name."""
     for one in cubin.symbols:
-        if one.kind in _OBJECTS and one.section == section and one.value <= at < one.value + max(one.size, 1):
+        if one.kind in _OBJECT_KINDS and one.section == section and one.value <= at < one.value + max(one.size, 1):
             return one
     return None
 
 
 def is_shared(cubin: Cubin, variable: Symbol) -> bool:
     """Whether a graft uses the original's variable in the place of its own, or refuses the kernel."""
-    return not _is_private(variable) and _named(cubin, variable.name) == 1
+    return not _is_private(variable) and _count_objects(cubin, variable.name) == 1
 
 
-def _named(cubin: Cubin, name: str) -> int:
-    return sum(one.kind in _OBJECTS and one.name == name for one in cubin.symbols)
+def _count_objects(cubin: Cubin, name: str) -> int:
+    return sum(one.kind in _OBJECT_KINDS and one.name == name for one in cubin.symbols)
 
 
 def _is_private(variable: Symbol) -> bool:
@@ -229,10 +234,10 @@ def _read_offsets(words: Iterable[Word], bank: int) -> set[int] | None:
     """The offsets of the words in a bank that instructions read; None if a register may say which."""
     offsets: set[int] = set()
     for word in words:
-        if bank_of(word) == bank:
-            if is_indexed(word):
+        if constant_bank(word) == bank:
+            if is_indexed_constant(word):
                 return None
-            offsets.update(range(offset_of(word), offset_of(word) + bytes_read(word), _WORD_BYTES))
+            offsets.update(range(constant_offset(word), constant_offset(word) + constant_bytes(word), _WORD_BYTES))
     return offsets
 
 

@@ -1,4 +1,4 @@
-"""Instruction words: 128 bits from sm_70 on, with the fields that all instructions share.
+"""Instruction words of SASS: 128 bits from sm_70 on, their fields, and encodings of branches, moves and constants.
 
 Bits, low to high: opcode 11:0 (11:9 say what the second operand is), guard 15:12, Rd 23:16, Ra 31:24, Rb 39:32 or a
 32-bit number 63:32, Rc 71:64, what is the instruction's own, then control: stall 108:105, yield 109, write barrier
@@ -10,11 +10,12 @@ Which fields an instruction uses is for those who know its opcode: see ``registe
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 WORD_BYTES: Final = 16
 NO_BARRIER: Final = 7
@@ -150,3 +151,165 @@ def words_of(code: bytes) -> list[Word]:
 def code_of(words: Iterable[Word]) -> bytes:
     """The bytes of instructions."""
     return b"".join(word.bits.to_bytes(WORD_BYTES, "little") for word in words)
+
+
+# Operands that are still being read when a warp reaches an instruction.
+#
+# A store does not wait until its operands were read, and where the code behind it writes none of them, ptxas gives it
+# no barrier that tells when. Code grafted behind it does write them: so such stores get a barrier, for which it
+# waits.
+
+_LATE_READERS: Final = frozenset(
+    {0x044, 0x185, 0x186, 0x187, 0x188, 0x18A, 0x18B, 0x18C, 0x18D, 0x18E, 0x194, 0x195, 0x19C, 0x19D, 0x19E}
+    | {0x1A1, 0x1A2, 0x1A3, 0x1A6, 0x1A8, 0x1A9, 0x1AE, 0x1BD, 0x1BE}
+)
+"""STSM, ST, STG, STL, STS, ATOM, ATOMS, RED, SUATOM, SUST, SURED, ATOMG, LDGSTS, STAS, REDAS."""
+_BARRIER_COUNT: Final = 6
+
+
+def with_read_barriers(words: Sequence[Word]) -> dict[int, Word]:
+    """The instructions that get a barrier for their operands, by byte offset, with it: the one that is used least."""
+    open_ = [
+        index
+        for index, word in enumerate(words)
+        if word.operation in _LATE_READERS and word.read_barrier == NO_BARRIER and word.write_barrier == NO_BARRIER
+    ]
+    uses = Counter(dict.fromkeys(range(_BARRIER_COUNT), 0))
+    uses.update(word.write_barrier for word in words if word.write_barrier < _BARRIER_COUNT)
+    uses.update(word.read_barrier for word in words if word.read_barrier < _BARRIER_COUNT)
+    barrier = min(uses, key=lambda number: (uses[number], -number))
+    return {index * WORD_BYTES: words[index].with_read_barrier(barrier) for index in open_}
+
+
+# ``BRA`` and ``EXIT``: the instructions that a graft is joined to a kernel with.
+#
+# The offset of a branch is a number of 4-byte units from the next instruction on, signed: 48 bits in 81:34, and from
+# sm_90 on eight bits more below those, in 23:16. Bits 90:87 hold a second predicate, PT where there is none.
+
+BRA: Final = 0x947
+EXIT: Final = 0x94D
+NOP: Final = 0x918
+MOV: Final = 0x202
+
+_UNIT: Final = 4
+_OFFSET_AT: Final = 34
+_OFFSET_BITS: Final = 48
+_LOW_AT: Final = 16
+_LOW_BITS: Final = 8
+_SPLIT_FROM: Final = 90
+"""The first architecture whose offset has bits in 23:16 as well."""
+_SECOND_PREDICATE: Final = 87
+_YIELD: Final = 109
+_BRANCH_STALL: Final = 5
+_MOVE_STALL: Final = 12
+"""More than any fixed latency: what reads the register next may come from anywhere."""
+_ALL_BYTES: Final = 0xF
+
+
+def branch_word(arch: int, at: int, target: int, like: Word | None = None) -> Word:
+    """A branch at byte offset ``at`` to ``target``, both in the same section, for an architecture (90).
+
+    ``like`` lends it its guard and the barriers that it waits for; an ``EXIT`` its second predicate, too.
+    """
+    units = (target - at - WORD_BYTES) // _UNIT
+    bits = _OFFSET_BITS + (_LOW_BITS if arch >= _SPLIT_FROM else 0)
+    if not -(1 << bits - 1) <= units < 1 << bits - 1:
+        raise ValueError(f"a branch from {at:#x} to {target:#x} is too far")
+    word = _unguarded_word(BRA, _BRANCH_STALL).with_field(_YIELD, 1, 1).with_field(_SECOND_PREDICATE, 3, ALWAYS)
+    if arch >= _SPLIT_FROM:
+        word = word.with_field(_LOW_AT, _LOW_BITS, units & (1 << _LOW_BITS) - 1)
+        units >>= _LOW_BITS
+    word = word.with_field(_OFFSET_AT, _OFFSET_BITS, units & (1 << _OFFSET_BITS) - 1)
+    if like is None:
+        return word
+    if like.operation == EXIT & 0x1FF:
+        word = word.with_field(_SECOND_PREDICATE, 4, like.field(_SECOND_PREDICATE, 4))
+    return word.with_field(12, 4, like.field(12, 4)).with_wait_mask(like.wait_mask)
+
+
+def branch_target(arch: int, at: int, word: Word) -> int:
+    """Where a ``BRA`` at byte offset ``at`` leads."""
+    units, bits = word.field(_OFFSET_AT, _OFFSET_BITS), _OFFSET_BITS
+    if arch >= _SPLIT_FROM:
+        units, bits = units << _LOW_BITS | word.field(_LOW_AT, _LOW_BITS), bits + _LOW_BITS
+    if units >= 1 << bits - 1:
+        units -= 1 << bits
+    return at + WORD_BYTES + units * _UNIT
+
+
+def with_moved_branch(arch: int, word: Word, at: int, to: int) -> Word:
+    """A ``BRA`` that stood at byte offset ``at``, as it must be at ``to`` to lead where it did."""
+    other = branch_word(arch, to, branch_target(arch, at, word))
+    fields = [(_OFFSET_AT, _OFFSET_BITS), *([(_LOW_AT, _LOW_BITS)] if arch >= _SPLIT_FROM else [])]
+    for low, width in fields:
+        word = word.with_field(low, width, other.field(low, width))
+    return word
+
+
+def without_guard(word: Word) -> Word:
+    """An ``EXIT`` or a branch for all lanes that come there."""
+    return word.guarded(ALWAYS).with_field(_SECOND_PREDICATE, 4, ALWAYS)
+
+
+def nop_word() -> Word:
+    """An instruction that does nothing, as padding behind code."""
+    return _unguarded_word(NOP, 0)
+
+
+def move_word(to: int, source: int) -> Word:
+    """``MOV``: one register to another, done before the next instruction is issued."""
+    word = _unguarded_word(MOV, _MOVE_STALL).with_field(16, 8, to).with_field(32, 8, source)
+    return word.with_field(72, 4, _ALL_BYTES)
+
+
+def _unguarded_word(opcode: int, stall: int) -> Word:
+    word = Word(opcode).guarded(ALWAYS).with_stall(stall)
+    return word.with_write_barrier(NO_BARRIER).with_read_barrier(NO_BARRIER)
+
+
+LDC: Final = 0x182
+ULDC: Final = 0x0B9
+LDCU: Final = 0x1AC
+CONSTANT_LOADS: Final = frozenset({LDC, ULDC, LDCU})
+
+_CONSTANT_FORMS: Final = frozenset({3, 5})
+_BANK_FIELD: Final = 54, 5
+_OFFSET_FIELD: Final = 38, 16
+_LDCU_OFFSET_FIELD: Final = 37, 17
+_WIDTH_FIELD: Final = 73, 3
+_LOADED_BYTES: Final = {5: 8, 6: 16}
+_WORD_BYTES: Final = 4
+_MOST_BYTES: Final = 8
+
+
+def constant_bank(word: Word) -> int | None:
+    """The bank that a word reads; None for one that reads no constant."""
+    return word.field(*_BANK_FIELD) if word.form in _CONSTANT_FORMS else None
+
+
+def constant_offset(word: Word) -> int:
+    """The byte offset in its bank."""
+    return word.field(*_offset_field(word))
+
+
+def with_constant_offset(word: Word, offset: int) -> Word:
+    """The same word, reading another constant."""
+    return word.with_field(*_offset_field(word), offset)
+
+
+def constant_bytes(word: Word) -> int:
+    """How many bytes it reads; of an instruction that computes with them, the most that it may."""
+    return (
+        _LOADED_BYTES.get(word.field(*_WIDTH_FIELD), _WORD_BYTES) if word.operation in CONSTANT_LOADS else _MOST_BYTES
+    )
+
+
+def is_indexed_constant(word: Word) -> bool:
+    """Whether a register says which constant is read."""
+    if word.operation in CONSTANT_LOADS:
+        return word.operation != ULDC and word.ra != RZ
+    return word.is_uniform_operand
+
+
+def _offset_field(word: Word) -> tuple[int, int]:
+    return _LDCU_OFFSET_FIELD if word.operation == LDCU else _OFFSET_FIELD

@@ -14,7 +14,7 @@ def main() -> None:
     if os.fork():
         os._exit(0)
     os.closerange(max(SOCKET_DESCRIPTOR, MEMORY_DESCRIPTOR) + 1, os.sysconf("SC_OPEN_MAX"))
-    from tui_probe.simgpu.process import serve_process  # only now: NumPy takes its time, and the driver does not wait
+    from tui_probe.simgpu.server import serve_process  # only now: NumPy takes its time, and the driver does not wait
 
     serve_process(sys.argv[1])
 

@@ -1,4 +1,4 @@
-"""Modules that a program has loaded, and their kernels, compiled when first needed."""
+"""Modules that a program has loaded: their PTX, linked and with the device runtime, and their compiled kernels."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.errors import PtxError, SimulationError
+from tui_probe.binaries import elf
+from tui_probe.errors import ImageError, PtxError, SimulationError
+from tui_probe.ptx.images import find_ptx, ptx_texts
 from tui_probe.ptx.parser import parse
-from tui_probe.simgpu.cubin import register_counts
-from tui_probe.simgpu.device_runtime import with_runtime
+from tui_probe.ptx.tree import Directive, Function, Variable
 from tui_probe.simgpu.executor import (
+    HEAP,
+    HEAP_BYTES,
     DeviceMemory,
     Kernel,
     ModuleVariable,
@@ -20,11 +23,171 @@ from tui_probe.simgpu.executor import (
     function_addresses,
     module_variables,
 )
-from tui_probe.simgpu.linking import ptx_of
-from tui_probe.simgpu.register_estimate import estimate_registers
+from tui_probe.simgpu.register_counts import estimate_registers, register_counts
 
 if TYPE_CHECKING:
-    from tui_probe.ptx.tree import Module
+    from collections.abc import Iterator, Sequence
+
+    from tui_probe.ptx.tree import Module, TopLevel
+
+ARCHIVE: Final = b"!<arch>\n"
+"""How a library of objects begins. The runtime's device libraries hold machine code alone, and what programs use of
+them here is none of it."""
+
+
+_PTX_ONLY: Final = (
+    "the simulated GPU executes PTX alone. Load PTX as it is (nvcc -ptx, NVRTC's PTX), and link it with cuLinkAddData"
+    " instead of nvJitLink"
+)
+
+
+def ptx_of(image: bytes, compute_capability: int) -> str:
+    """The PTX of an image for a GPU of a compute capability, 80 for sm_80. Raises ImageError where there is none.
+
+    Of a cubin that was linked from several, the PTX of all of them.
+    """
+    if image.startswith(elf.MAGIC) and len(texts := ptx_texts(image)) > 1:
+        return _linked([parse(text.text) for text in texts])
+    try:
+        return find_ptx(image, arch=compute_capability)
+    except ImageError as error:
+        if error.reason.code != "no-ptx":
+            raise
+        raise ImageError(f"{error}: {_PTX_ONLY}") from None
+
+
+def link(images: Sequence[bytes], compute_capability: int) -> bytes:
+    """The PTX of all images, for a GPU of a compute capability (80 for sm_80), as text that ends with a NUL.
+
+    Raises ImageError for an image without PTX for this GPU, PtxError where two define one name.
+    """
+    modules = [parse(ptx_of(image, compute_capability)) for image in images if not image.startswith(ARCHIVE)]
+    if not modules:
+        raise PtxError("nothing to link: no image with PTX was added")
+    return _linked(modules).encode() + b"\0"
+
+
+def _linked(modules: Sequence[Module]) -> str:
+    newest = max(modules, key=lambda module: module.version)
+    head = f".version {newest.version[0]}.{newest.version[1]}\n.target {newest.target}\n.address_size 64\n"
+    return "\n".join([head, *_item_texts(modules), ""])
+
+
+def _item_texts(modules: Sequence[Module]) -> Iterator[str]:
+    """The text of each function and variable, once, definitions in the place of declarations."""
+    defined: dict[str, str] = {}
+    for module in modules:
+        for item in module.items:
+            if _is_definition(item) and _item_name(item) in defined and item.linkage == "visible":  # type: ignore[union-attr]
+                raise PtxError(f"{_item_name(item)} is defined in two of the linked images")
+            if _is_definition(item):
+                defined.setdefault(_item_name(item), _item_source(module, item))
+    given = set()
+    for module in modules:
+        for item in module.items:
+            name = _item_name(item)
+            if isinstance(item, Directive) and item.name == "alias":
+                yield item.text
+            if isinstance(item, Directive) or (name in defined and name in given):
+                continue
+            if name in defined and not _is_definition(item):
+                continue
+            given.add(name)
+            yield _item_source(module, item)
+
+
+def _is_definition(item: TopLevel) -> bool:
+    if isinstance(item, Function):
+        return item.body is not None
+    return isinstance(item, Variable) and item.linkage != "extern"
+
+
+def _item_name(item: TopLevel) -> str:
+    return item.name if isinstance(item, (Function, Variable)) else ""
+
+
+def _item_source(module: Module, item: TopLevel) -> str:
+    return module.source[item.span.start : item.span.end]
+
+
+# What the device's runtime library (``cudadevrt``) and its driver have for kernels, as PTX.
+#
+# Compilers only declare these functions; a linker finds them in a library of machine code, which is not executed
+# here. ``malloc``, ``free``, ``vprintf`` and ``__assertfail`` are the executor's own, and the first two need a heap.
+
+_HEAP_PTX: Final = f".visible .global .align 16 .b8 {HEAP}[{HEAP_BYTES}];"
+_GRID_HANDLE_PTX: Final = """
+.visible .func (.param .b64 result) cudaCGGetIntrinsicHandle(.param .b32 scope)
+{
+    .reg .b32 %r<3>;
+    .reg .b64 %rd;
+    mov.u32 %r1, %envreg1;
+    mov.u32 %r2, %envreg2;
+    mov.b64 %rd, {%r2, %r1};
+    st.param.b64 [result], %rd;
+    ret;
+}
+"""
+# The barrier of cooperative groups: a thread of each block adds 1, that of the first one what turns the highest
+# bit once all have come, which each of them waits for. A launch that is not cooperative has no memory for it.
+_GRID_BARRIER_PTX: Final = """
+.visible .func (.param .b32 result) cudaCGSynchronize(.param .b64 handle, .param .b32 flags)
+{
+    .reg .pred %first, %others, %waits, %none;
+    .reg .b32 %r<8>;
+    .reg .b64 %rd;
+    ld.param.b64 %rd, [handle];
+    setp.eq.u64 %none, %rd, 0;
+    @%none trap;
+    bar.sync 0;
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %tid.y;
+    or.b32 %r1, %r1, %r2;
+    mov.u32 %r2, %tid.z;
+    or.b32 %r1, %r1, %r2;
+    setp.ne.u32 %others, %r1, 0;
+    @%others bra done;
+    mov.u32 %r1, %nctaid.x;
+    mov.u32 %r2, %nctaid.y;
+    mul.lo.u32 %r1, %r1, %r2;
+    mov.u32 %r2, %nctaid.z;
+    mul.lo.u32 %r1, %r1, %r2;
+    mov.u32 %r3, %ctaid.x;
+    mov.u32 %r4, %ctaid.y;
+    or.b32 %r3, %r3, %r4;
+    mov.u32 %r4, %ctaid.z;
+    or.b32 %r3, %r3, %r4;
+    setp.eq.u32 %first, %r3, 0;
+    sub.u32 %r5, 0x80000001, %r1;
+    selp.b32 %r5, %r5, 1, %first;
+    membar.gl;
+    atom.global.add.u32 %r6, [%rd+4], %r5;
+again:
+    ld.volatile.global.u32 %r7, [%rd+4];
+    xor.b32 %r7, %r7, %r6;
+    setp.ge.s32 %waits, %r7, 0;
+    @%waits bra again;
+    membar.gl;
+done:
+    bar.sync 0;
+    st.param.b32 [result], 0;
+    ret;
+}
+"""
+_RUNTIME_PTX: Final = {
+    "malloc": _HEAP_PTX,
+    "free": _HEAP_PTX,
+    "cudaCGGetIntrinsicHandle": _GRID_HANDLE_PTX,
+    "cudaCGSynchronize": _GRID_BARRIER_PTX,
+}
+
+
+def with_runtime(module: Module) -> Module:
+    """The module with those of these functions that it declares, and does not define."""
+    defined = {item.name for item in module.items if isinstance(item, Function) and item.body is not None}
+    declared = {item.name for item in module.items if isinstance(item, Function)} - defined
+    texts = dict.fromkeys(text for name, text in _RUNTIME_PTX.items() if name in declared)
+    return parse("\n".join([module.source, *texts])) if texts else module
 
 
 LAST_VERSIONS: Final = {1: 5, 2: 3, 3: 2, 4: 3, 5: 1, 6: 5, 7: 8, 8: 8, 9: 5}

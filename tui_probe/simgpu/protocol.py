@@ -1,4 +1,4 @@
-"""What the driver (``hook/simgpu``) and its server say to each other over a stream socket, as in ``protocol.h``.
+"""Requests and replies between the driver (``hook/simgpu``) and its server, and their encoding, as in ``protocol.h``.
 
 Integers are little-endian. The server is started with the socket as descriptor 3 and the memory file as descriptor 4;
 its one argument tells where the program has mapped that file, and the machine: "memory_address=N,…". It begins
@@ -10,12 +10,163 @@ with ``VERSION`` as a u32. Then each request has one reply:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import struct
+from dataclasses import dataclass, fields
 from enum import IntEnum
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Any, Final, Protocol, TypeAlias, TypeVar, cast, get_type_hints
 
 from tui_probe.errors import SimulationError
-from tui_probe.simgpu.codec import BYTES, I32, TEXT, U32, U64, Fixed, Record, Sequence, unpack
+
+# Messages as bytes: a dataclass whose fields are annotated with how they are written.
+#
+#     @dataclass(frozen=True)
+#     class Place:
+#         module: Annotated[int, U64]
+#         addresses: Annotated[tuple[int, ...], Sequence(U64)]
+#
+#     unpack(Place, pack(message)) == message
+#
+# Everything is little-endian; ``protocol`` documents the messages.
+
+MessageT = TypeVar("MessageT")
+
+
+class MessageReader:
+    """Takes bytes from the front of a message. Raises SimulationError past its end."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self._position = 0
+
+    def take(self, count: int) -> bytes:
+        end = self._position + count
+        if end > len(self._content):
+            raise SimulationError(f"a message of {len(self._content)} bytes ends before byte {end}")
+        taken = self._content[self._position : end]
+        self._position = end
+        return taken
+
+    def finish(self) -> None:
+        """Raises SimulationError if anything is left."""
+        left = len(self._content) - self._position
+        if left:
+            raise SimulationError(f"a message of {len(self._content)} bytes has {left} bytes too many")
+
+
+class Codec(Protocol):
+    """How one kind of value is written."""
+
+    def write(self, value: Any) -> bytes: ...
+
+    def read(self, reader: MessageReader) -> Any: ...
+
+
+class Scalar:
+    """A number, in one of the formats of ``struct``."""
+
+    def __init__(self, code: str) -> None:
+        self._format = struct.Struct(f"<{code}")
+
+    def write(self, value: Any) -> bytes:
+        return self._format.pack(value)
+
+    def read(self, reader: MessageReader) -> Any:
+        return self._format.unpack(reader.take(self._format.size))[0]
+
+
+class Bytes:
+    """Its length (u32), then the bytes."""
+
+    def write(self, value: Any) -> bytes:
+        return U32.write(len(value)) + bytes(value)
+
+    def read(self, reader: MessageReader) -> Any:
+        return reader.take(U32.read(reader))
+
+
+class Text(Bytes):
+    """Bytes that are UTF-8."""
+
+    def write(self, value: Any) -> bytes:
+        return super().write(value.encode("utf-8", "surrogateescape"))
+
+    def read(self, reader: MessageReader) -> Any:
+        return super().read(reader).decode("utf-8", "surrogateescape")
+
+
+class Fixed:
+    """``count`` values of one kind, as a tuple."""
+
+    def __init__(self, item: Codec, count: int) -> None:
+        self._item, self._count = item, count
+
+    def write(self, value: Any) -> bytes:
+        if len(value) != self._count:
+            raise ValueError(f"{self._count} values expected, not {len(value)}")
+        return b"".join(map(self._item.write, value))
+
+    def read(self, reader: MessageReader) -> Any:
+        return tuple(self._item.read(reader) for _ in range(self._count))
+
+
+class Sequence:
+    """A count (u32), then so many values of one kind, as a tuple."""
+
+    def __init__(self, item: Codec) -> None:
+        self._item = item
+
+    def write(self, value: Any) -> bytes:
+        return U32.write(len(value)) + b"".join(map(self._item.write, value))
+
+    def read(self, reader: MessageReader) -> Any:
+        return tuple(self._item.read(reader) for _ in range(U32.read(reader)))
+
+
+class Record:
+    """A dataclass: its fields in order."""
+
+    def __init__(self, kind: type[Any]) -> None:
+        hints = get_type_hints(kind, include_extras=True)
+        self._kind = kind
+        self._fields: list[tuple[str, Codec]] = [
+            (field.name, hints[field.name].__metadata__[0]) for field in fields(kind)
+        ]
+
+    def write(self, value: Any) -> bytes:
+        return b"".join(codec.write(getattr(value, name)) for name, codec in self._fields)
+
+    def read(self, reader: MessageReader) -> Any:
+        return self._kind(**{name: codec.read(reader) for name, codec in self._fields})
+
+
+U32 = Scalar("I")
+I32 = Scalar("i")
+U64 = Scalar("Q")
+TEXT = Text()
+BYTES = Bytes()
+
+
+_records: dict[type[Any], Record] = {}
+
+
+def _record(kind: type[Any]) -> Record:
+    if kind not in _records:
+        _records[kind] = Record(kind)
+    return _records[kind]
+
+
+def pack(message: object) -> bytes:
+    """The bytes of a message."""
+    return _record(type(message)).write(message)
+
+
+def unpack(kind: type[MessageT], content: bytes) -> MessageT:
+    """The message in ``content``. Raises SimulationError if it is cut off or too long."""
+    reader = MessageReader(content)
+    message = _record(kind).read(reader)
+    reader.finish()
+    return cast("MessageT", message)
+
 
 VERSION: Final = 4
 SOCKET_DESCRIPTOR: Final = 3
@@ -39,7 +190,7 @@ class Status(IntEnum):
     UNSUPPORTED_VERSION = 9
 
 
-class Space(IntEnum):
+class VariableSpace(IntEnum):
     """Where a variable of a module lies."""
 
     GLOBAL = 0
@@ -47,14 +198,14 @@ class Space(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class LoadRequest:
     """Load a module. ``image`` is what cuModuleLoadData was given, without what follows its end."""
 
     image: Annotated[bytes, BYTES]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PlaceRequest:
     """The addresses of a module's variables, in the order of the Loaded reply, with their initial values in memory.
 
     The server then writes what addresses these values hold.
@@ -65,7 +216,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Describe:
+class DescribeRequest:
     """Compile a kernel and tell what it is. ``kernel`` is its index in the Loaded reply."""
 
     module: Annotated[int, U64]
@@ -73,7 +224,7 @@ class Describe:
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class LaunchRequest:
     """Execute a kernel. ``start_cycle`` is the simulated time at which it starts.
 
     ``cluster`` is in blocks, all 0 for none but the kernel's own; ``workspace`` the address of 8 bytes for the barrier
@@ -92,21 +243,28 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Unload:
+class UnloadRequest:
     """Forget a module."""
 
     module: Annotated[int, U64]
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class LinkRequest:
     """Make one image of several. ``images`` are what cuLinkAddData was given."""
 
     images: Annotated[tuple[bytes, ...], Sequence(BYTES)]
 
 
-Request: TypeAlias = Load | Place | Describe | Launch | Unload | Link
-REQUESTS: Final[dict[int, type[Request]]] = {1: Load, 2: Place, 3: Describe, 4: Launch, 5: Unload, 6: Link}
+Request: TypeAlias = LoadRequest | PlaceRequest | DescribeRequest | LaunchRequest | UnloadRequest | LinkRequest
+REQUESTS: Final[dict[int, type[Request]]] = {
+    1: LoadRequest,
+    2: PlaceRequest,
+    3: DescribeRequest,
+    4: LaunchRequest,
+    5: UnloadRequest,
+    6: LinkRequest,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +279,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadReply:
     """Reply to Load. ``target`` is 80 for sm_80; ``kernels`` are names."""
 
     module: Annotated[int, U64]
@@ -139,7 +297,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescribeReply:
     """Reply to Describe. ``registers`` is -1 where the image has no machine code to tell; then there is an estimate.
 
     ``cluster`` is what the kernel asks for, in blocks, all 0 for none.
@@ -155,7 +313,7 @@ class Described:
 
 
 @dataclass(frozen=True, slots=True)
-class Executed:
+class LaunchReply:
     """Reply to Launch: cycles from start to end, instructions, counted once for each warp that executed one, and what
     threads printed."""
 
@@ -165,14 +323,14 @@ class Executed:
 
 
 @dataclass(frozen=True, slots=True)
-class Linked:
+class LinkReply:
     """Reply to Link: an image that can be loaded."""
 
     image: Annotated[bytes, BYTES]
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class EmptyReply:
     """Reply to Place and Unload."""
 
 
@@ -184,7 +342,7 @@ class Failure:
     printed: Annotated[bytes, BYTES] = b""
 
 
-Reply: TypeAlias = Loaded | Described | Executed | Linked | Done
+Reply: TypeAlias = LoadReply | DescribeReply | LaunchReply | LinkReply | EmptyReply
 
 
 def decode_request(kind: int, body: bytes) -> Request:

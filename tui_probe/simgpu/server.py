@@ -1,39 +1,49 @@
-"""The server of one process that uses the simulated driver: it answers requests until the process ends."""
+"""The server of one process that uses the simulated driver: answers requests until the process ends."""
 
 from __future__ import annotations
 
+import mmap
+import os
+import select
+import socket
+import threading
 from typing import BinaryIO
+
+import numpy as np
 
 from tui_probe.errors import ImageError, ProbeError, PtxError, SimulationError
 from tui_probe.simgpu import executor
-from tui_probe.simgpu.codec import U32, pack
-from tui_probe.simgpu.linking import link
-from tui_probe.simgpu.modules import LoadedModule, PtxVersionError
+from tui_probe.simgpu.executor import DeviceMemory, Machine
+from tui_probe.simgpu.modules import LoadedModule, PtxVersionError, link
 from tui_probe.simgpu.protocol import (
+    MEMORY_DESCRIPTOR,
+    SOCKET_DESCRIPTOR,
+    U32,
     VERSION,
-    Describe,
-    Described,
-    Done,
-    Executed,
+    DescribeReply,
+    DescribeRequest,
+    EmptyReply,
     Failure,
-    Launch,
-    Link,
-    Linked,
-    Load,
-    Loaded,
+    LaunchReply,
+    LaunchRequest,
+    LinkReply,
+    LinkRequest,
+    LoadReply,
+    LoadRequest,
     Parameter,
-    Place,
+    PlaceRequest,
     Reply,
     Request,
-    Space,
     Status,
-    Unload,
+    UnloadRequest,
     Variable,
+    VariableSpace,
     decode_request,
+    pack,
 )
 
 MAX_THREADS = 1024
-_BUG = "the simulated GPU failed, which is a mistake in tui-probe"
+_INTERNAL_ERROR = "the simulated GPU failed, which is a mistake in tui-probe"
 
 # The first that fits: a misaligned address is a memory fault too.
 STATUSES: tuple[tuple[type[ProbeError], Status], ...] = (
@@ -80,50 +90,50 @@ class Server:
             status = next(status for kind_of_error, status in STATUSES if isinstance(error, kind_of_error))
             return status, Failure(str(error), error.printed if isinstance(error, SimulationError) else b"")
         except Exception as error:  # noqa: BLE001  the program's stderr is no place for a traceback
-            return Status.NOT_SUPPORTED, Failure(f"{_BUG}: {type(error).__name__}: {error}", b"")
+            return Status.NOT_SUPPORTED, Failure(f"{_INTERNAL_ERROR}: {type(error).__name__}: {error}", b"")
 
     def _perform(self, request: Request) -> Reply:
         match request:
-            case Load():
+            case LoadRequest():
                 return self._load(request.image)
-            case Place():
+            case PlaceRequest():
                 self._module(request.module).place(request.addresses, self._memory)
-                return Done()
-            case Describe():
+                return EmptyReply()
+            case DescribeRequest():
                 return self._describe(request)
-            case Launch():
+            case LaunchRequest():
                 return self._launch(request)
-            case Unload():
+            case UnloadRequest():
                 self._modules.pop(request.module, None)
-                return Done()
-            case Link():
-                return Linked(link(request.images, self._machine.compute_capability))
+                return EmptyReply()
+            case LinkRequest():
+                return LinkReply(link(request.images, self._machine.compute_capability))
 
     def _module(self, number: int) -> LoadedModule:
         if number not in self._modules:
             raise SimulationError(f"no module {number} is loaded")
         return self._modules[number]
 
-    def _load(self, image: bytes) -> Loaded:
+    def _load(self, image: bytes) -> LoadReply:
         module = LoadedModule.from_image(image, self._machine.compute_capability)
         self._last_module += 1
         self._modules[self._last_module] = module
         variables = tuple(
             Variable(
                 variable.name,
-                Space.CONST if variable.space == "const" else Space.GLOBAL,
+                VariableSpace.CONST if variable.space == "const" else VariableSpace.GLOBAL,
                 variable.size,
                 variable.align,
                 variable.initial,
             )
             for variable in module.variables
         )
-        return Loaded(self._last_module, module.target, module.names, variables)
+        return LoadReply(self._last_module, module.target, module.names, variables)
 
-    def _describe(self, request: Describe) -> Described:
+    def _describe(self, request: DescribeRequest) -> DescribeReply:
         module = self._module(request.module)
         kernel = module.kernel(request.kernel)
-        return Described(
+        return DescribeReply(
             static_shared_bytes=kernel.static_shared_bytes,
             local_bytes=kernel.local_bytes,
             max_threads=kernel.max_threads or MAX_THREADS,
@@ -133,7 +143,7 @@ class Server:
             parameters=tuple(Parameter(parameter.offset, parameter.size) for parameter in kernel.parameters),
         )
 
-    def _launch(self, request: Launch) -> Executed:
+    def _launch(self, request: LaunchRequest) -> LaunchReply:
         module = self._module(request.module)
         execution = executor.execute(
             module.kernel(request.kernel),
@@ -148,4 +158,26 @@ class Server:
             cluster=request.cluster,
             workspace=request.workspace,
         )
-        return Executed(execution.cycles, execution.instructions, execution.printed)
+        return LaunchReply(execution.cycles, execution.instructions, execution.printed)
+
+
+def serve_process(setup: str) -> None:
+    """Serve the driver at the other end of the socket. ``setup`` is the server's argument (see ``protocol``)."""
+    numbers = {name: int(value) for name, _, value in (part.partition("=") for part in setup.split(","))}
+    address, size = numbers.pop("memory_address"), numbers.pop("memory_bytes")
+    mapping = mmap.mmap(MEMORY_DESCRIPTOR, size, mmap.MAP_SHARED)
+    memory = DeviceMemory(np.frombuffer(mapping, np.uint8), address)
+    with socket.socket(fileno=SOCKET_DESCRIPTOR) as connection:
+        threading.Thread(target=exit_when_closed, args=(connection,), daemon=True).start()
+        try:
+            Server(memory, Machine(**numbers)).serve(connection.makefile("rb"), connection.makefile("wb"))
+        except OSError:
+            os._exit(0)  # the program has ended, and takes no answers: nobody is there to tell
+
+
+def exit_when_closed(connection: socket.socket) -> None:
+    """End this process when the other end of ``connection`` is closed, in the middle of a kernel too."""
+    poll = select.poll()
+    poll.register(connection, 0)  # no events but the hang-up, which is always told
+    poll.poll()
+    os._exit(0)

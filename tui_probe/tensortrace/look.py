@@ -1,19 +1,67 @@
-"""A look at a frame of the program: which of its variables are tensors, and where they are."""
+"""Look at a frame of the program: find its tensors, and keep our own functions from being compiled."""
 
 from __future__ import annotations
 
 import os
 import sys
 import sysconfig
-from typing import TYPE_CHECKING, Any, Dict, List, Set, Tuple
+from types import CodeType, ModuleType
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Set, Tuple
 
 from .arrays import Frameworks
-from .compiled import leave_alone
 
 if TYPE_CHECKING:
-    from types import CodeType, FrameType
+    from types import FrameType
 
     from .lines import TensorLines
+
+# Keeping our own functions from being compiled.
+#
+# ``torch.compile`` looks at every Python function that runs below a compiled one, and ours do when they are called
+# for what the program calls. They are marked as code that is to be left alone; the program's is not.
+
+_EVALUATOR = "torch._C._dynamo.eval_frame"
+
+
+def skip_compilation(modules: List[ModuleType]) -> bool:
+    """Mark the code of these modules; False as long as PyTorch has not been imported."""
+    evaluator = sys.modules.get(_EVALUATOR)
+    skip = _skip(evaluator)
+    if skip is None:
+        return evaluator is not None
+    for module in modules:
+        for code in _codes(module):
+            skip(code)
+    return True
+
+
+def _skip(evaluator: Any) -> Callable[[CodeType], object] | None:
+    """How a code is marked: only it, not what it calls."""
+    if hasattr(evaluator, "skip_code"):
+        return evaluator.skip_code  # type: ignore[no-any-return]
+    if not hasattr(evaluator, "set_code_exec_strategy"):
+        return None
+    action = evaluator._FrameAction
+    strategy = evaluator._FrameExecStrategy(action.SKIP, action.DEFAULT)
+    return lambda code: evaluator.set_code_exec_strategy(code, strategy)
+
+
+def _codes(module: ModuleType) -> Iterator[CodeType]:
+    for value in vars(module).values():
+        own = getattr(value, "__module__", None) == module.__name__
+        for each in [value, *(vars(value).values() if own and isinstance(value, type) else ())]:
+            function = getattr(each, "__func__", getattr(each, "fget", each))
+            code = getattr(function, "__code__", None)
+            if isinstance(code, CodeType) and own:
+                yield from _inside(code)
+
+
+def _inside(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _inside(constant)
+
 
 _SNAPSHOTS = sys.version_info < (3, 13)
 """Whether ``f_locals`` is a copy that the frame keeps, and with it all that it holds."""
@@ -21,7 +69,7 @@ _OPTIMIZED = 1
 """Of ``co_flags``: a function's frame, whose variables are no dictionary."""
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_MODULES = tuple(f"{__name__.rpartition('.')[0]}.{name}" for name in ("arrays", "calls", "compiled", "lines", "look"))
+_MODULES = tuple(f"{__name__.rpartition('.')[0]}.{name}" for name in ("arrays", "calls", "lines", "look"))
 _PASSING = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 """Code whose variables hold one element after another; so do functions that dataclasses and the like make."""
 _UNSHARED = 3
@@ -64,7 +112,7 @@ class Look:
         """Look for frameworks that were imported since."""
         self._modules = len(sys.modules)
         if not self._left_alone:
-            self._left_alone = leave_alone([sys.modules[name] for name in _MODULES])
+            self._left_alone = skip_compilation([sys.modules[name] for name in _MODULES])
         if self._frameworks.learn():
             self._interesting.clear()
 

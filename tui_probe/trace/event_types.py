@@ -1,69 +1,196 @@
-"""The kinds of lines in ``event.log``, as immutable records.
+r"""Records of lines of ``event.log``: those of the process, and the union of all.
 
 Integers that a line may leave out (or write as ``-``) are ``None``. Addresses and handles are integers. Texts are
-decoded as UTF-8 with other bytes written as ``\\xNN``, so that any log can be shown. The grammar of each line is in
-``tui_probe.trace.event_readers``.
+decoded as UTF-8 with other bytes written as ``\xNN``, so that any log can be shown. The grammar of each line is in
+``tui_probe.trace.events``.
 """
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
-from tui_probe.trace.graph_events import GraphEvent
-from tui_probe.trace.kernel_events import (
+from tui_probe.trace.launch_events import (
     Alternating,
+    Benchmark,
+    EmptyPair,
     EngineAnswer,
     EngineStarted,
     FileStep,
     FunctionFound,
     FunctionMissing,
+    GpuTimed,
+    GraphEvent,
     Image,
     ImageFound,
     InfoRead,
-    KernelFate,
     KernelFolder,
+    KernelPrepared,
     KernelReady,
-    ModuleCall,
-    ProbedFunction,
-    ProbingFate,
-)
-from tui_probe.trace.launch_events import (
-    Benchmark,
-    Counted,
-    EmptyPair,
-    GpuTimed,
-    KeyNamed,
     LaunchEnded,
     LaunchStarted,
     LaunchTimes,
+    LaunchUnprobed,
     MapSize,
-    Packed,
+    ModuleCall,
+    PackedLine,
     Parameters,
-    PassedLost,
-    PassedThrough,
+    ProbedFunction,
     ProbeMemory,
-    Saved,
-    Unlisted,
+    ProbePrepared,
+    ResultSaved,
+    ShapeGroupNamed,
+    SlotsCounted,
+    UnlistedLaunches,
+    UnprobedDropped,
 )
-from tui_probe.trace.process_events import (
-    BenchmarkEnabled,
-    BudgetTold,
-    Callback,
-    Command,
-    ContextFailed,
-    Device,
-    DriverOpened,
-    Ending,
-    Epoch,
-    Exited,
-    Initialised,
-    MemoryCall,
-    NvtxRange,
-    ProcessStarted,
-    ReasonNamed,
-    Trouble,
-    Unknown,
-)
+
+if TYPE_CHECKING:
+    from tui_probe.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Any line that is none of the others: cut, interleaved, or of a kind not known here."""
+
+    line: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStarted:
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """The command line of the process, its arguments separated by blanks."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DriverOpened:
+    handle: int
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """Zero of the result file names, in nanoseconds since 1970."""
+
+    ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device on which the process has a context. ``clock_khz`` is the highest SM clock."""
+
+    ordinal: int
+    sms: int
+    clock_khz: int
+    capability: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Initialised:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkEnabled:
+    """Benchmark mode, with the bytes of L2 cache flushed before each timed launch."""
+
+    flush_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryCall:
+    """An allocation (with ``size`` in bytes) or a release of device memory."""
+
+    call: str
+    status: int
+    pointer: int
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonNamed:
+    """The number that a reason has in packed lines."""
+
+    number: int
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class NvtxRange:
+    """An NVTX range of the program, or a part of one; ``runs`` are first and last launch of each run of launches.
+
+    ``thread`` is None for a range of all threads, ``domain`` for the default one, ``end_ns`` where it went on.
+    """
+
+    id: int
+    parent: int | None
+    thread: int | None
+    start_ns: int
+    end_ns: int | None
+    runs: tuple[tuple[int, int], ...]
+    domain: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetEvent:
+    """A budget of the run is ``reached``, or gives each launch its share alone; ``limit`` and ``used`` at that moment.
+
+    ``name`` is ``trace-bytes``, ``result-files``, ``log-bytes`` or ``share``; ``advice`` says what to do.
+    """
+
+    name: str
+    reached: bool
+    limit: int
+    used: int
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class Callback:
+    step: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContextFailed:
+    """The driver's error, of a kernel, that ended the GPU context; the kernels probed since the last result."""
+
+    error: int
+    name: str
+    kernels: tuple[int, ...]
+    fault: str = ""
+    """``KERNEL: WORDS`` of the simulated GPU: which kernel it was, and what it did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that the hook could not do, in its own words; the program itself went on."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the process is going to end: one of the two is None."""
+
+    status: int | None
+    signal: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    launches: int
+    probed: int
+    dropped: int
+    reason: Reason | None
+
 
 Event: TypeAlias = (
     Unknown
@@ -86,30 +213,30 @@ Event: TypeAlias = (
     | EngineAnswer
     | InfoRead
     | KernelReady
-    | KernelFate
+    | KernelPrepared
     | ProbedFunction
-    | ProbingFate
+    | ProbePrepared
     | Parameters
     | LaunchStarted
     | MapSize
     | ProbeMemory
     | LaunchEnded
-    | Saved
-    | PassedThrough
-    | KeyNamed
+    | ResultSaved
+    | LaunchUnprobed
+    | ShapeGroupNamed
     | ReasonNamed
-    | Packed
-    | PassedLost
+    | PackedLine
+    | UnprobedDropped
     | LaunchTimes
     | Benchmark
     | GpuTimed
     | EmptyPair
-    | Counted
+    | SlotsCounted
     | Callback
     | Alternating
     | NvtxRange
-    | BudgetTold
-    | Unlisted
+    | BudgetEvent
+    | UnlistedLaunches
     | ContextFailed
     | Trouble
     | Ending

@@ -1,4 +1,4 @@
-"""One line of ``event.log`` -> one typed record.
+"""Patterns of all lines of ``event.log``: one line becomes one typed record.
 
 ``parse_line`` accepts any bytes and never raises: what it does not know is an :class:`Unknown`. Both tag dialects are
 read (``[init] pid`` and ``[pid]``, ``[probe]`` and ``[jit]``, ``[callback]`` and ``[analyze]``), and words added at the
@@ -7,9 +7,154 @@ end of a line that is otherwise known do no harm.
 
 from __future__ import annotations
 
-from tui_probe.trace.event_readers import READERS
-from tui_probe.trace.event_types import Event
-from tui_probe.trace.process_events import Unknown
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.reasons import read_reason
+from tui_probe.trace.event_types import (
+    BudgetEvent,
+    Callback,
+    Command,
+    Device,
+    DriverOpened,
+    Ending,
+    Epoch,
+    Event,
+    Exited,
+    Initialised,
+    MemoryCall,
+    NvtxRange,
+    ProcessStarted,
+    ReasonNamed,
+    Unknown,
+)
+from tui_probe.trace.launch_events import UnlistedLaunches
+from tui_probe.trace.launch_readers import (
+    BENCHMARKS,
+    COUNTS,
+    GRAPHS,
+    IMAGES,
+    KERNELS,
+    KEYS,
+    LAUNCHES,
+    MODULES,
+    NODES,
+    PASSED,
+    PREPARATION,
+    PROBINGS,
+    REPLAY_TIMES,
+    TIMES,
+)
+from tui_probe.trace.line_grammar import TROUBLE, Pattern, maybe_hex, maybe_int, maybe_text, reason_of
+from tui_probe.trace.plain_file import text_of
+
+if TYPE_CHECKING:
+    from tui_probe.trace.line_grammar import Match, Readers
+
+
+def _command(m: Match) -> Event:
+    """The text is as long as the line says: older systems write what lay behind it in memory, too."""
+    return Command(text_of(m[2][: int(m[1])].rstrip(b" \0\r")))
+
+
+def _memory_call(m: Match) -> Event:
+    return MemoryCall(m[1].decode(), int(m[2]), maybe_hex(m[3]) or 0, maybe_int(m[4]))
+
+
+def _ending(m: Match) -> Event:
+    number = int(m[2])
+    return Ending(number, None) if m[1] == b"status" else Ending(None, number)
+
+
+def _exited(m: Match) -> Event:
+    return Exited(int(m[1]), int(m[2]), int(m[3]), reason_of(m[4]))
+
+
+def _nvtx_range(m: Match) -> Event:
+    number, parent, thread, start, end, launches, domain, text = m.groups()
+    pairs = (part.split(b"-") for part in launches.split(b","))
+    runs = tuple((int(pair[0]), max(int(pair[0]), int(pair[-1]))) for pair in pairs)
+    return NvtxRange(
+        int(number), int(parent) or None, int(thread) or None, int(start), maybe_int(end), runs, maybe_text(domain),
+        text_of(text),
+    )  # fmt: skip
+
+
+def _budget(m: Match) -> Event:
+    return BudgetEvent(text_of(m[1]), m[2] == b"reached", int(m[3]), int(m[4]), text_of(m[5]))
+
+
+_MEMORY: Final = r"(cu\w+) {CODE} dptr {POINTER}(?: bytesize {COUNT})?"
+
+_EXIT: Final = "launches {COUNT} probed {COUNT} dropped {COUNT}(?: reason (.*))?"
+
+_BUDGET: Final = r"(trace-bytes|result-files|log-bytes|share) (reached|thins) limit {COUNT} used (\d{1,18}): (.*)"
+
+_NVTX: Final = (
+    r"range {COUNT} in {COUNT} thread {COUNT} start {NS} end (\d{1,19}|-) "
+    r"launches (\d{1,18}(?:-\d{1,18})?(?:,\d{1,18}(?:-\d{1,18})?)*) domain (\S+) text (.*)"
+)
+
+_INIT: Final[Readers] = {
+    b"pid": ((Pattern("pid {INDEX}"), lambda m: ProcessStarted(int(m[1]))),),
+    b"cmd": ((Pattern("cmd {COUNT} (.*)"), _command),),
+    b"dl": ((Pattern("dl {POINTER}"), lambda m: DriverOpened(maybe_hex(m[1]) or 0)),),
+    b"epoch": ((Pattern("epoch {NS}"), lambda m: Epoch(int(m[1]))),),
+    b"device": (
+        (
+            Pattern(r"device {INDEX} sms {INDEX} clock {COUNT} cc (\d{1,4}\.\d{1,4}) name (.*)"),
+            lambda m: Device(int(m[1]), int(m[2]), int(m[3]), m[4].decode(), text_of(m[5])),
+        ),
+    ),
+    b"success": ((Pattern("success"), lambda _: Initialised()),),
+    **dict.fromkeys((b"lost", b"python"), TROUBLE),
+}
+
+_CALLBACK: Final[Readers] = {
+    b"*": ((Pattern(r"(subproc|succeed|failed)(?: (.*))?"), lambda m: Callback(m[1].decode(), text_of(m[2] or b""))),)
+}
+
+READERS: Final[dict[bytes, Readers]] = {
+    b"[init]": _INIT,
+    b"[pid]": {b"*": ((Pattern("{INDEX}"), lambda m: ProcessStarted(int(m[1]))),)},
+    b"[cmd]": {b"*": ((Pattern("{COUNT} (.*)"), _command),)},
+    b"[info]": {
+        b"dl": _INIT[b"dl"],
+        b"init": ((Pattern("init success"), lambda _: Initialised()),),
+    },
+    b"[mem]": {b"*": ((Pattern(_MEMORY), _memory_call),)},
+    b"[mod]": MODULES,
+    b"[bin]": IMAGES,
+    b"[probe]": PREPARATION,
+    b"[jit]": PREPARATION,
+    b"[kernel]": KERNELS,
+    b"[probing]": PROBINGS,
+    b"[exec]": LAUNCHES,
+    b"[count]": COUNTS,
+    b"[benchmark]": BENCHMARKS,
+    b"[time]": {**TIMES, **REPLAY_TIMES},
+    b"[graph]": GRAPHS,
+    b"[node]": NODES,
+    b"[key]": KEYS,
+    b"[reason]": {b"*": ((Pattern("{INDEX} (.+)"), lambda m: ReasonNamed(int(m[1]), read_reason(text_of(m[2])))),)},
+    b"[passed]": PASSED,
+    b"[nvtx]": {b"range": ((Pattern(_NVTX), _nvtx_range),)},
+    b"[budget]": {
+        **dict.fromkeys((b"trace-bytes", b"result-files", b"log-bytes", b"share"), ((Pattern(_BUDGET), _budget),)),
+        b"unlisted": (
+            (Pattern("unlisted kernel {INDEX} launches {COUNT}"), lambda m: UnlistedLaunches(int(m[1]), int(m[2]))),
+        ),
+        b"*": TROUBLE,
+    },
+    b"[callback]": _CALLBACK,
+    b"[analyze]": _CALLBACK,
+    b"[exit]": {
+        b"status": ((Pattern("(status|signal) {COUNT}"), _ending),),
+        b"signal": ((Pattern("(status|signal) {COUNT}"), _ending),),
+        b"launches": ((Pattern(_EXIT), _exited),),
+        b"gave": TROUBLE,
+    },
+}
+"""Tag -> second word, or ``*`` for any other -> the patterns to try from the second word on, and what they build."""
 
 
 def parse_line(line: bytes) -> Event:

@@ -1,4 +1,4 @@
-"""What sampled launches tell of the GPU time of a kernel: estimates for all its launches, and their doubt.
+"""GPU time of a kernel: samples of its launches, and estimates for all of them with standard errors.
 
 Launches with the probe and without it are kept apart. Each shape that a kernel is launched with (a key) is a stratum:
 it is sampled by itself, and its launches are those that its samples stand for. All times are nanoseconds, estimates of
@@ -7,22 +7,92 @@ one launch unless they are totals; a doubt is one standard error.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from math import nan, sqrt
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tui_probe.trace.time_samples import NONE
+from tui_probe.trace.long_column import NarrowColumn
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from numpy.typing import NDArray
 
-    from tui_probe.trace.time_samples import TimeSamples
+    from tui_probe.trace.launches import TimeColumns
+
+NOT_TIMED = -1
+"""In the columns ``key`` and ``host``: there is none."""
+
+
+@dataclass(slots=True)
+class TimeSamples:
+    """One number per timed launch in each column; some fifteen bytes. Each kernel has a few per second at most."""
+
+    launch: NarrowColumn = field(default_factory=NarrowColumn)
+    """Numbers of the process."""
+    key: NarrowColumn = field(default_factory=NarrowColumn)
+    """Which of the shapes that the kernel is launched with; each is sampled by itself."""
+    probed: NarrowColumn = field(default_factory=NarrowColumn)
+    ns: NarrowColumn = field(default_factory=NarrowColumn)
+    """From the event before the launch to that behind it, less what an empty pair of events shows."""
+    weight: NarrowColumn = field(default_factory=NarrowColumn)
+    """The launches that it stands for: those since the last sample, itself included."""
+    host: NarrowColumn = field(default_factory=NarrowColumn)
+    """Nanoseconds of the call that launched, where the device had nothing to do before it returned."""
+
+    def __len__(self) -> int:
+        return len(self.ns)
+
+    def extend(self, columns: TimeColumns) -> None:
+        """Append samples that were read together."""
+        for each in fields(self):
+            column: NarrowColumn = getattr(self, each.name)
+            column.extend(getattr(columns, each.name).astype(np.int64))
+
+    def whole(self) -> TimeSamples:
+        """A copy of those that all columns have: another thread may be adding some."""
+        columns = [getattr(self, each.name) for each in fields(self)]
+        least = min(map(len, columns))
+        return TimeSamples(*(column.first(least) for column in columns))
+
+    def with_probed(self, launches: Collection[int | None]) -> TimeSamples:
+        """These, of the probed launches those of these numbers alone."""
+        told = self.whole()
+        kept = (told.column("probed") == 0) | np.isin(told.column("launch"), [n for n in launches if n is not None])
+        found = TimeSamples()
+        for each in fields(self):
+            getattr(found, each.name).extend(told.column(each.name)[kept])
+        return found
+
+    def column(self, name: str) -> NDArray[np.int64]:
+        """A copy of one column."""
+        column: NarrowColumn = getattr(self, name)
+        return column.numbers()
+
+    def last(self, count: int, *, probed: bool) -> tuple[float, ...]:
+        """What the device took for the last ``count`` probed, or original, launches that were timed, in ns."""
+        host = self.column("host")  # the column that is extended last
+        chosen = np.flatnonzero((self.column("probed")[: len(host)] != 0) == probed)[-count:]
+        return tuple(_filled_part(self.column("ns")[chosen], host[chosen]).tolist())
+
+    @property
+    def taken_ns(self) -> NDArray[np.float64]:
+        """What the device took for each launch, in ns.
+
+        Where the device had been idle (``host`` is known) the first event was over before the launch was even asked
+        for, so that the pair holds the call that launches too: that is taken off.
+        """
+        return _filled_part(self.column("ns"), self.column("host"))
+
+
+def _filled_part(ns: NDArray[np.int64], host: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.maximum(ns - np.maximum(host, 0), 0).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True)
-class TimeOfKind:
+class VariantTime:
     """GPU time of launches without the probe, or with it. Every figure is weighted by launches stood for."""
 
     samples: int
@@ -30,7 +100,7 @@ class TimeOfKind:
     """Samples for which the device had to wait: their time holds some of the host's. Those that were needed: of a shape
     with enough others they are left out, and not among ``samples``."""
     mean_ns: float
-    mean_doubt_ns: float | None
+    mean_stderr_ns: float | None
     """None where a shape was timed once and launched more often."""
     median_ns: float
     p99_ns: float
@@ -43,16 +113,16 @@ class GpuTime:
     """GPU time of a kernel. ``total_ns`` is that of all launches as if none had been probed, as far as is known."""
 
     launches: int
-    original: TimeOfKind | None
-    probed: TimeOfKind | None
+    original: VariantTime | None
+    probed: VariantTime | None
     total_ns: float
-    total_doubt_ns: float | None
+    total_stderr_ns: float | None
     slowdown: float | None
     """Mean probed time / mean original time, over the shapes timed both ways."""
     slowdown_doubt: float | None
 
     @property
-    def shown(self) -> TimeOfKind:
+    def shown(self) -> VariantTime:
         """Launches without the probe, or with it where no other was timed."""
         found = self.original or self.probed
         assert found is not None
@@ -84,13 +154,13 @@ def gpu_time(samples: TimeSamples, launches: int) -> GpuTime | None:
     return GpuTime(launches, strata.kind(0), strata.kind(1), total, total_doubt, slowdown, doubt)
 
 
-def times_taken(samples: TimeSamples, *, probed: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def weighted_times(samples: TimeSamples, *, probed: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The samples that figures of a kind are of: ns, and the launches each stands for. There must be some."""
     strata = _Strata(samples.whole(), 0)
     return strata.taken(int(probed))
 
 
-_ENOUGH: Final = 3
+_MIN_SAMPLES: Final = 3
 """Samples of a shape that hold nothing of the host, beside which those that hold some are not needed."""
 
 
@@ -101,7 +171,7 @@ class _Strata:
         self._taken = samples.taken_ns
         self._weight = np.maximum(samples.column("weight"), 1).astype(np.float64)
         self._probed = samples.column("probed") != 0
-        self._host = samples.column("host") != NONE
+        self._host = samples.column("host") != NOT_TIMED
         keys, self._stratum = np.unique(samples.column("key"), return_inverse=True)
         stood_for = np.bincount(self._stratum, self._weight, len(keys))
         self._launches = stood_for * (launches / stood_for.sum()) if launches else stood_for
@@ -116,7 +186,7 @@ class _Strata:
         """
         group = 2 * self._stratum + self._probed
         others = np.bincount(group, ~self._host)
-        kept = ~self._host | (others[group] < _ENOUGH)
+        kept = ~self._host | (others[group] < _MIN_SAMPLES)
         for name in ("_taken", "_weight", "_probed", "_host", "_stratum"):
             setattr(self, name, getattr(self, name)[kept])
 
@@ -131,7 +201,7 @@ class _Strata:
             spread = np.bincount(at, w * (x - mean[at]) ** 2, strata) / whole
             effective = whole**2 / np.bincount(at, w**2, strata)
             spread = spread * n / (n - 1)
-            spread = np.where(n == 1, mean**2 * _pooled(spread / mean**2, n - 1), spread)
+            spread = np.where(n == 1, mean**2 * _pooled_variance(spread / mean**2, n - 1), spread)
             variance = spread / effective * (1 - n / self._launches)
         return mean, np.where((n >= self._launches - 0.5) & (n > 0), 0.0, variance)
 
@@ -140,19 +210,19 @@ class _Strata:
         chosen = self._probed == bool(kind)
         return self._taken[chosen], self._weight[chosen]
 
-    def kind(self, kind: int) -> TimeOfKind | None:
+    def kind(self, kind: int) -> VariantTime | None:
         """The figures of originals (0) or probed launches (1)."""
         x, w = self.taken(kind)
         if not len(x):
             return None
         known = ~np.isnan(self._mean[kind])
         launches = self._launches[known]
-        doubt = _root((launches**2 * self._variance[kind][known]).sum())
-        return TimeOfKind(
+        doubt = _standard_error((launches**2 * self._variance[kind][known]).sum())
+        return VariantTime(
             samples=len(x),
             host_bound=int(self._host[self._probed == bool(kind)].sum()),
             mean_ns=float((launches * self._mean[kind][known]).sum() / launches.sum()),
-            mean_doubt_ns=None if doubt is None else doubt / float(launches.sum()),
+            mean_stderr_ns=None if doubt is None else doubt / float(launches.sum()),
             median_ns=weighted_quantile(x, w, 0.5),
             p99_ns=weighted_quantile(x, w, 0.99),
             least_ns=float(x.min()),
@@ -168,7 +238,7 @@ class _Strata:
             return None, None
         variances = (self._variance[:, both] * launches**2).sum(axis=1).tolist()
         ratio = probed / original
-        doubt = _root(variances[0] * ratio**2 + variances[1])
+        doubt = _standard_error(variances[0] * ratio**2 + variances[1])
         return ratio, None if doubt is None else doubt / original
 
     def total(self, slowdown: float | None) -> tuple[float, float | None]:
@@ -176,16 +246,16 @@ class _Strata:
         original = ~np.isnan(self._mean[0])
         mean = np.where(original, self._mean[0], self._mean[1] * factor)
         variance = np.where(original, self._variance[0], self._variance[1] * factor**2)
-        return float((self._launches * mean).sum()), _root((self._launches**2 * variance).sum())
+        return float((self._launches * mean).sum()), _standard_error((self._launches**2 * variance).sum())
 
 
-def _pooled(spread: NDArray[np.float64], freedom: NDArray[np.int64]) -> float:
+def _pooled_variance(spread: NDArray[np.float64], freedom: NDArray[np.int64]) -> float:
     """The mean of the spreads by their degrees of freedom; NaN without any."""
     known = (freedom > 0) & np.isfinite(spread)
     return float((spread[known] * freedom[known]).sum() / freedom[known].sum()) if known.any() else nan
 
 
-def _root(variance: Any) -> float | None:
+def _standard_error(variance: Any) -> float | None:
     """The standard error; None where the variance is not known."""
     value = float(variance)
     return sqrt(value) if value >= 0 else None

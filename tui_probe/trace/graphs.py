@@ -1,4 +1,4 @@
-"""CUDA graphs of a process: their nodes, and how often and how long they were replayed."""
+"""CUDA graphs of a process: their nodes, the number of their replays, and how long these took."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tui_probe.reasons import Reason
-    from tui_probe.trace.graph_events import GraphMade, GraphNodeTold, GraphReplay, GraphTimed, GraphTold
+    from tui_probe.trace.launch_events import GraphChanged, GraphInstantiated, GraphNode, GraphReplay, GraphTimed
 
-_MOST_NODES: Final = 1 << 20
-_MOST_TIMES: Final = 1 << 16
-_MOST_REPLAYS: Final = 1 << 20
+_MAX_NODES: Final = 1 << 20
+_MAX_TIMES: Final = 1 << 16
+_MAX_REPLAYS: Final = 1 << 20
 
 
 @dataclass(slots=True)
@@ -24,7 +24,7 @@ class Graph:
 
     id: int
     flags: int = 0
-    nodes: list[GraphNodeTold] = field(default_factory=list)
+    nodes: list[GraphNode] = field(default_factory=list)
     replays: int = 0
     replays_probed: int = 0
     replays_told: list[GraphReplay] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Graph:
     """By whether they were probed: the times of replays, weighted, and the weights."""
 
     @property
-    def kernels(self) -> list[GraphNodeTold]:
+    def kernels(self) -> list[GraphNode]:
         """The nodes of kernels, as they are numbered in each replay."""
         return [node for node in self.nodes if node.kernel is not None]
 
@@ -50,7 +50,7 @@ class Graph:
 
     def time(self, event: GraphTimed) -> None:
         """One replay was timed."""
-        if len(self.times) < _MOST_TIMES:
+        if len(self.times) < _MAX_TIMES:
             self.times.append(event)
             ns, weight = self._sums.get(event.probed, (0.0, 0.0))
             self._sums[event.probed] = ns + event.ns * event.weight, weight + event.weight
@@ -85,7 +85,7 @@ class Graph:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GraphPosition:
     """Where a launch belongs: node ``node`` of a graph, in one replay of it."""
 
     graph: int
@@ -117,15 +117,15 @@ class GraphTable:
         self.changes += 1
         return self._by_id.setdefault(graph, Graph(graph))
 
-    def made(self, event: GraphMade) -> None:
+    def made(self, event: GraphInstantiated) -> None:
         graph = self._graph(event.graph)
         graph.versions += bool(graph.nodes)
         graph.nodes, graph.flags, graph.reason = [], event.flags, None
 
-    def node(self, event: GraphNodeTold) -> None:
+    def node(self, event: GraphNode) -> None:
         """Nodes come in their order; in a damaged log one that does not is left out."""
         graph = self._graph(event.graph)
-        if event.index == len(graph.nodes) < _MOST_NODES:
+        if event.index == len(graph.nodes) < _MAX_NODES:
             graph.nodes.append(event)
 
     def replayed(self, graph: int, count: int) -> Mapping[int, int]:
@@ -140,7 +140,7 @@ class GraphTable:
         one.replays += 1
         one.replays_probed += 1
         one.reason = None
-        if len(self._replays) < _MOST_REPLAYS and (not self._first or event.first > self._first[-1]):
+        if len(self._replays) < _MAX_REPLAYS and (not self._first or event.first > self._first[-1]):
             one.replays_told.append(event)
             self._first.append(event.first)
             self._replays.append(event)
@@ -151,13 +151,13 @@ class GraphTable:
     def timed(self, event: GraphTimed) -> None:
         self._graph(event.graph).time(event)
 
-    def told(self, event: GraphTold) -> None:
+    def told(self, event: GraphChanged) -> None:
         graph = self._graph(event.graph)
         graph.destroyed |= event.what == "destroyed"
         if event.reason is not None:
             graph.reason = event.reason
 
-    def place_of(self, number: int) -> Place | None:
+    def place_of(self, number: int) -> GraphPosition | None:
         """The node that a launch was of; None if it was of no probed replay."""
         at = bisect_right(self._first, number) - 1
         if at < 0 or number >= self._first[at] + self._replays[at].count:
@@ -167,4 +167,4 @@ class GraphTable:
         ordinal = number - replay.first
         if ordinal >= len(kernels):
             return None
-        return Place(replay.graph, replay.replay, kernels[ordinal].index)
+        return GraphPosition(replay.graph, replay.replay, kernels[ordinal].index)

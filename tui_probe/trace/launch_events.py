@@ -1,13 +1,151 @@
-"""What event.log tells of launches: how they were asked for, what became of them, and their times."""
+"""Records of lines of ``event.log`` about kernels, launches and CUDA graphs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from tui_probe.reasons import Reason
-    from tui_probe.trace.shapes import Dim3, Shape
+    from tui_probe.trace.launch_shape import Dim3, Shape
+
+PrepareResult: TypeAlias = Literal["probed", "skipped", "failed", "excluded"]
+ProbeMode: TypeAlias = Literal["ptx", "graft"]
+"""How a probe is in a kernel: in its PTX, which was assembled anew, or grafted into its machine code."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleCall:
+    """A module, library or function call: the handle that it gave, what that came from, and its name."""
+
+    call: str
+    status: int | None
+    handle: int | None
+    parent: int | None
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A kernel image as it was loaded: ``elf``, ``fatbin``, ``warpped_fatbin`` or ``ptx``."""
+
+    kind: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionMissing:
+    """A function launched for the first time."""
+
+    function: int
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionFound:
+    function: int
+    succeeded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFound:
+    """The image from which a function came; ``name`` is None where no image was found."""
+
+    function: int
+    name: str | None
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFolder:
+    name: str
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileStep:
+    """A folder or file that was made (``mkdir``, ``write``) or could not be (``can't-…``)."""
+
+    step: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStarted:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class EngineAnswer:
+    """What the probe engine made of a kernel: ``ok``, ``skipped`` or ``failed``, and why."""
+
+    outcome: str
+    reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
+class InfoRead:
+    name: str
+    parameters: int
+    maps: int | None
+    callback: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelReady:
+    function: int
+    name: str
+
+
+class FunctionResources(NamedTuple):
+    """What the driver tells of a function.
+
+    Registers per thread, ``local`` bytes per thread (stack and spills), ``shared`` static bytes per block, and
+    ``blocks`` that are resident on an SM, by its occupancy calculator at the function's first block size.
+    """
+
+    registers: int | None
+    local: int | None
+    shared: int | None
+    blocks: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelPrepared:
+    """A kernel once its fate is known; ``figures`` are those of the original function."""
+
+    index: int
+    status: PrepareResult
+    figures: FunctionResources
+    name: str
+    reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProbePrepared:
+    """A kernel with one of several probes; ``figures`` are those of the probed function."""
+
+    index: int
+    status: PrepareResult
+    figures: FunctionResources
+    probe: str
+    reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedFunction:
+    """The function that is launched in the place of a kernel, and how the probe came into it; None: by its PTX."""
+
+    index: int
+    figures: FunctionResources
+    way: ProbeMode | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Alternating:
+    """A kernel that cannot be run twice: its launches are by turns the original's and the probed one's."""
+
+    index: int
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +203,7 @@ class LaunchEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class ResultSaved:
     """A result file; ``probe`` is told where the run had several."""
 
     path: str
@@ -76,7 +214,7 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
-class PassedThrough:
+class LaunchUnprobed:
     """A launch of the original kernel, and why it was not probed."""
 
     shape: Shape
@@ -87,7 +225,7 @@ class PassedThrough:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyNamed:
+class ShapeGroupNamed:
     """Which launches of a kernel have a key: those of one shape, or those of ``blocks`` (from, to) without another.
 
     ``cluster`` is None where the launches ask for none.
@@ -101,14 +239,14 @@ class KeyNamed:
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
-    """Launches of originals, in one line, which is kept as it is (see ``trace.packed_lines``)."""
+class PackedLine:
+    """Launches of originals, in one line, which is kept as it is (see ``trace.unprobed``)."""
 
     line: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class PassedLost:
+class UnprobedDropped:
     """Launches of a key that the log had no room for."""
 
     key: int
@@ -161,13 +299,89 @@ class EmptyPair:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class SlotsCounted:
     size: int
 
 
 @dataclass(frozen=True, slots=True)
-class Unlisted:
+class UnlistedLaunches:
     """Launches of a kernel for which the log had no room: they were counted, and passed through."""
 
     kernel: int
     launches: int
+
+
+GraphChange: TypeAlias = Literal["untwinned", "passed", "given back", "destroyed"]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphInstantiated:
+    """An executable, whose nodes follow: when it is made, and again when they have become others."""
+
+    graph: int
+    nodes: int
+    kernels: int
+    flags: int
+
+
+@dataclass(frozen=True, slots=True)
+class GraphNode:
+    """A node, by its index. ``parent`` is the node of the child graph that it is in, ``after`` those it waits for;
+    ``captured`` the number of the launch that it was captured from."""
+
+    graph: int
+    index: int
+    kind: str
+    parent: int | None
+    after: tuple[int, ...]
+    bytes: int | None = None
+    kernel: int | None = None
+    shape: Shape | None = None
+    captured: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphReplayed:
+    """So many replays that have no line of their own."""
+
+    graph: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class GraphReplay:
+    """A probed replay. Its kernels are the launches ``first`` to ``first + count - 1``; ``probed`` says how many of
+    each kernel have lines of their own, as probed launches."""
+
+    graph: int
+    replay: int
+    time_ns: int
+    first: int
+    count: int
+    probed: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphTimed:
+    """The time of a replay, between events before and behind it; ``weight`` replays are stood for. ``call_ns`` is what
+    the call took that launched; ``idle``: the device had nothing to do before that."""
+
+    graph: int
+    replay: int
+    probed: bool
+    ns: int
+    weight: int
+    call_ns: int
+    idle: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GraphChanged:
+    """What became of an executable's twin, or of itself."""
+
+    graph: int
+    what: GraphChange
+    reason: Reason | None = None
+
+
+GraphEvent: TypeAlias = GraphInstantiated | GraphNode | GraphReplayed | GraphReplay | GraphTimed | GraphChanged

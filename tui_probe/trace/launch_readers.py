@@ -1,27 +1,50 @@
-"""How lines of launches become records: ``[exec]``, ``[key]``, ``[passed]``, ``[benchmark]``, ``[time]``."""
+"""Patterns of lines about kernels, launches and CUDA graphs, and how each becomes a record."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.reasons import read_reason
-from tui_probe.trace.kernel_events import Alternating, FunctionFound, FunctionMissing
+from tui_probe.trace.event_types import BenchmarkEnabled, ContextFailed, Unknown
 from tui_probe.trace.launch_events import (
+    Alternating,
     Benchmark,
-    Counted,
     EmptyPair,
+    EngineAnswer,
+    EngineStarted,
+    FileStep,
+    FunctionFound,
+    FunctionMissing,
+    FunctionResources,
     GpuTimed,
-    KeyNamed,
+    GraphChanged,
+    GraphInstantiated,
+    GraphNode,
+    GraphReplay,
+    GraphReplayed,
+    GraphTimed,
+    Image,
+    ImageFound,
+    InfoRead,
+    KernelFolder,
+    KernelPrepared,
+    KernelReady,
     LaunchEnded,
     LaunchStarted,
     LaunchTimes,
+    LaunchUnprobed,
     MapSize,
-    Packed,
+    ModuleCall,
+    PackedLine,
     Parameters,
-    PassedLost,
-    PassedThrough,
+    ProbedFunction,
     ProbeMemory,
-    Saved,
+    ProbePrepared,
+    ResultSaved,
+    ShapeGroupNamed,
+    SlotsCounted,
+    UnprobedDropped,
 )
 from tui_probe.trace.line_grammar import (
     TROUBLE,
@@ -33,13 +56,136 @@ from tui_probe.trace.line_grammar import (
     reason_of,
     shape_of,
 )
-from tui_probe.trace.packed_lines import match_line
-from tui_probe.trace.process_events import BenchmarkEnabled, ContextFailed, Unknown
-from tui_probe.trace.text import text_of
+from tui_probe.trace.plain_file import text_of
+from tui_probe.trace.unprobed import match_line
 
 if TYPE_CHECKING:
     from tui_probe.trace.event_types import Event
+    from tui_probe.trace.launch_events import GraphChange, PrepareResult, ProbeMode
     from tui_probe.trace.line_grammar import Match, Readers
+
+PREPARE_RESULTS: Final[dict[bytes, PrepareResult]] = {
+    b"probed": "probed",
+    b"skipped": "skipped",
+    b"failed": "failed",
+    b"excluded": "excluded",
+    b"filtered": "excluded",
+}
+"""What a log says of a kernel; ``filtered`` is how the hook writes that it was excluded."""
+
+PROBE_MODES: Final[dict[bytes | None, ProbeMode]] = {b"ptx": "ptx", b"graft": "graft"}
+"""How a probe came into a kernel."""
+
+
+def _function_resources(*words: bytes) -> FunctionResources:
+    """Registers, local and shared bytes, and resident blocks."""
+    return FunctionResources(*map(maybe_int, words))
+
+
+def _kernel_prepared(m: Match) -> Event:
+    index, status, registers, local, shared, blocks, name, reason = m.groups()
+    figures = _function_resources(registers, local, shared, blocks)
+    return KernelPrepared(int(index), PREPARE_RESULTS[status], figures, text_of(name), reason_of(reason))
+
+
+def _probe_prepared(m: Match) -> Event:
+    index, status, registers, local, shared, blocks, probe, reason = m.groups()
+    figures = _function_resources(registers, local, shared, blocks)
+    return ProbePrepared(int(index), PREPARE_RESULTS[status], figures, text_of(probe), reason_of(reason))
+
+
+def _probed_function(m: Match) -> Event:
+    figures = _function_resources(m[2], m[3], m[4], m[5])
+    return ProbedFunction(int(m[1]), figures, PROBE_MODES.get(m[6]))
+
+
+def _module_named(m: Match) -> Event:
+    return ModuleCall(text_of(m[1]), maybe_int(m[2]), maybe_hex(m[3]), maybe_hex(m[4]), text_of(m[5]))
+
+
+def _module(m: Match) -> Event:
+    return ModuleCall(text_of(m[1]), maybe_int(m[2]), maybe_hex(m[3]), maybe_hex(m[4]), None)
+
+
+def _module_alone(m: Match) -> Event:
+    """A module from a file, whose name is the handle's name, or one that goes or is looked through."""
+    return ModuleCall(text_of(m[1]), maybe_int(m[2]), maybe_hex(m[3]), None, maybe_text(m[4]))
+
+
+def _engine_answer(m: Match) -> Event:
+    outcome = {b"succeed": "ok"}.get(m[1], m[1].decode())
+    return EngineAnswer(outcome, reason_of((m[2] or b"").strip() or None))
+
+
+_PROBED_FUNCTION: Final = (
+    r"{INDEX} probed-function registers {MAYBE} local {MAYBE} shared {MAYBE} blocks {MAYBE}(?: way (\S+))?"
+)
+
+_PREPARED: Final = (
+    "{INDEX} (probed|skipped|failed|excluded|filtered) registers {MAYBE} local {MAYBE} shared {MAYBE} blocks {MAYBE} "
+    r"name (\S*)(?: reason (.*))?"
+)
+
+_PROBING: Final = (
+    "{INDEX} (probed|skipped|failed) registers {MAYBE} local {MAYBE} shared {MAYBE} blocks {MAYBE} "
+    r"probe (\S+) reason (.*)"
+)
+
+MODULES: Final[Readers] = {
+    b"*": (
+        (
+            Pattern(r"(cu\w+)(?: {CODE})? (?:func|kernel) {POINTER} (?:mod|module|lib|library) {POINTER} name (.*)"),
+            _module_named,
+        ),
+        (
+            Pattern(r"(cu\w+)(?: {CODE})? (?:mod|module|lib|library) {POINTER} (?:image|code|lib|library) {POINTER}"),
+            _module,
+        ),
+        (Pattern(r"(cu\w+)(?: {CODE})? (?:func )?(0x[0-9a-f]{1,16}) (?:kernel )?(0x[0-9a-f]{1,16})"), _module),
+        (
+            Pattern(r"(cu\w+)(?: {CODE})? (?:mod|module|lib|library) {POINTER}(?: fname (.*)|(?= count )|$)"),
+            _module_alone,
+        ),
+    )
+}
+
+PREPARATION: Final[Readers] = {
+    b"find": (
+        (
+            Pattern("find {POINTER} name (.*?) bin {POINTER} size {COUNT}"),
+            lambda m: ImageFound(maybe_hex(m[1]) or 0, text_of(m[2]), int(m[4])),
+        ),
+    ),
+    b"can't-find": ((Pattern("can't-find {POINTER}"), lambda m: ImageFound(maybe_hex(m[1]) or 0, None, None)),),
+    b"rename": ((Pattern(r"rename (.*) (\S+)\s*$"), lambda m: KernelFolder(text_of(m[1]), text_of(m[2]))),),
+    b"subproc": ((Pattern("subproc (.*)"), lambda m: EngineStarted(text_of(m[1]))),),
+    b"engine": ((Pattern("engine (ok|skipped|failed)(?: (.*))?"), _engine_answer),),
+    b"python": ((Pattern("python (succeed|failed)(?: (.*))?"), _engine_answer),),
+    b"read": (
+        (
+            Pattern(r"read .*? name (.*?) n_param {INDEX}(?: n_probe {INDEX})?(?: (?:analyze_hook|callback) (\S*))?"),
+            lambda m: InfoRead(text_of(m[1]), int(m[2]), maybe_int(m[3]), maybe_text(m[4]) or None),
+        ),
+    ),
+    b"finish": (
+        (
+            Pattern("finish {POINTER} name (.*?) n_param"),
+            lambda m: KernelReady(maybe_hex(m[1]) or 0, text_of(m[2])),
+        ),
+    ),
+    b"*": ((Pattern(r"(mkdir|write|can't-\w+)(?: (.*))?"), lambda m: FileStep(m[1].decode(), text_of(m[2] or b""))),),
+}
+
+
+IMAGES: Final[Readers] = {
+    b"type": ((Pattern(r"type (\w+),? size {COUNT}"), lambda m: Image(text_of(m[1]), int(m[2]))),)
+}
+
+KERNELS: Final[Readers] = {
+    b"*": ((Pattern(_PREPARED), _kernel_prepared), (Pattern(_PROBED_FUNCTION), _probed_function))
+}
+
+PROBINGS: Final[Readers] = {b"*": ((Pattern(_PROBING), _probe_prepared),)}
 
 
 def _launch_started(m: Match) -> Event:
@@ -47,9 +193,9 @@ def _launch_started(m: Match) -> Event:
     return LaunchStarted(shape_of(shape), maybe_int(kernel), maybe_int(number), maybe_hex(stream))
 
 
-def _passed_through(m: Match) -> Event:
+def _launch_unprobed(m: Match) -> Event:
     shape, kernel, number, time_ns, reason = m.groups()
-    return PassedThrough(shape_of(shape), maybe_int(kernel), maybe_int(number), maybe_int(time_ns), reason_of(reason))
+    return LaunchUnprobed(shape_of(shape), maybe_int(kernel), maybe_int(number), maybe_int(time_ns), reason_of(reason))
 
 
 def _map_size(m: Match) -> Event:
@@ -68,17 +214,17 @@ def _gpu_timed(m: Match) -> Event:
     )  # fmt: skip
 
 
-def _key(m: Match) -> Event:
+def _shape_group(m: Match) -> Event:
     x, y, z = map(int, m[4].split()) if m[4] else (0, 0, 0)
-    return KeyNamed(int(m[1]), int(m[2]), shape_of(m[3]), (x, y, z) if x else None, None)
+    return ShapeGroupNamed(int(m[1]), int(m[2]), shape_of(m[3]), (x, y, z) if x else None, None)
 
 
-def _shared_key(m: Match) -> Event:
-    return KeyNamed(int(m[1]), int(m[2]), None, None, (int(m[3]), int(m[4])))
+def _unshaped_group(m: Match) -> Event:
+    return ShapeGroupNamed(int(m[1]), int(m[2]), None, None, (int(m[3]), int(m[4])))
 
 
 def _packed(m: Match) -> Event:
-    return Packed(m.string) if match_line(m.string) else Unknown(m.string)
+    return PackedLine(m.string) if match_line(m.string) else Unknown(m.string)
 
 
 _LAUNCH: Final = "grid {SHAPE}(?: kernel {INDEX} launch {COUNT}(?: stream {POINTER})?)?"
@@ -116,10 +262,10 @@ LAUNCHES: Final[Readers] = {
     b"save": (
         (
             Pattern(r"save (.*?) size {COUNT}(?: kernel {INDEX} launch {COUNT}(?: probe (\S+))?)?"),
-            lambda m: Saved(text_of(m[1]), int(m[2]), maybe_int(m[3]), maybe_int(m[4]), maybe_text(m[5])),
+            lambda m: ResultSaved(text_of(m[1]), int(m[2]), maybe_int(m[3]), maybe_int(m[4]), maybe_text(m[5])),
         ),
     ),
-    b"backup": ((Pattern(_BACKUP), _passed_through),),
+    b"backup": ((Pattern(_BACKUP), _launch_unprobed),),
     b"funcmap-find": (
         (
             Pattern("funcmap-find {POINTER} (success|fail)"),
@@ -149,7 +295,7 @@ LAUNCHES: Final[Readers] = {
     ),
 }
 
-COUNTS: Final[Readers] = {b"size:": ((Pattern("size: {COUNT}"), lambda m: Counted(int(m[1]))),)}
+COUNTS: Final[Readers] = {b"size:": ((Pattern("size: {COUNT}"), lambda m: SlotsCounted(int(m[1]))),)}
 
 BENCHMARKS: Final[Readers] = {
     b"prologue": ((Pattern(_BENCHMARK), _benchmark),),
@@ -169,12 +315,74 @@ TIMES: Final[Readers] = {
 
 KEYS: Final[Readers] = {
     b"*": (
-        (Pattern(r"{INDEX} kernel {INDEX} grid {SHAPE}(?: cluster (\d{1,9} \d{1,9} \d{1,9})(?!\S))?"), _key),
-        (Pattern("{INDEX} kernel {INDEX} blocks {NS} {NS}"), _shared_key),
+        (Pattern(r"{INDEX} kernel {INDEX} grid {SHAPE}(?: cluster (\d{1,9} \d{1,9} \d{1,9})(?!\S))?"), _shape_group),
+        (Pattern("{INDEX} kernel {INDEX} blocks {NS} {NS}"), _unshaped_group),
     )
 }
 
 PASSED: Final[Readers] = {
-    b"lost": ((Pattern("lost {INDEX} {COUNT}"), lambda m: PassedLost(int(m[1]), int(m[2]))),),
+    b"lost": ((Pattern("lost {INDEX} {COUNT}"), lambda m: UnprobedDropped(int(m[1]), int(m[2]))),),
     b"*": ((Pattern(r"\d"), _packed),),
+}
+
+
+def _graph_node(m: Match) -> Event:
+    graph, index, kind, parent, after, size, kernel, shape, captured = m.groups()
+    before = () if after == b"-" else tuple(int(one) for one in after.split(b","))
+    return GraphNode(
+        int(graph), int(index), text_of(kind), maybe_int(parent), before, maybe_int(size), maybe_int(kernel),
+        None if shape is None else shape_of(shape), maybe_int(captured),
+    )  # fmt: skip
+
+
+def _graph_replay(m: Match) -> Event:
+    graph, replay, time_ns, first, count, probed = m.groups()
+    pairs = [] if probed == b"-" else [pair.split(b"x") for pair in probed.split(b",")]
+    kernels: Counter[int] = Counter()
+    for kernel, times in pairs:
+        kernels[int(kernel)] += int(times)
+    return GraphReplay(int(graph), int(replay), int(time_ns), int(first), int(count), tuple(kernels.items()))
+
+
+def _graph_changed(m: Match) -> Event:
+    graph, what, _, reason = m.groups()
+    return GraphChanged(int(graph), _GRAPH_CHANGES[what], reason_of(reason))
+
+
+_GRAPH_CHANGES: Final[dict[bytes, GraphChange]] = {
+    b"untwinned": "untwinned", b"passed": "passed", b"twin given back": "given back", b"destroyed": "destroyed",
+}  # fmt: skip
+
+_GRAPH_NODE: Final = (
+    r"{INDEX} {INDEX} ([a-z-]{1,20}) in {MAYBE} after (-|\d{1,9}(?:,\d{1,9})*)(?!\S)"
+    r"(?: bytes {COUNT})?(?: kernel {INDEX} grid {SHAPE} captured {MAYBE})?"
+)
+
+_COUNTS: Final = r"(-|\d{1,9}x\d{1,9}(?:,\d{1,9}x\d{1,9})*)(?!\S)"
+
+_GRAPH_REPLAY: Final = "{INDEX} replay {COUNT} time {NS} launch {COUNT} count {INDEX} probed " + _COUNTS
+
+GRAPHS: Final[Readers] = {
+    b"*": (
+        (
+            Pattern(r"{INDEX} executable \S+ nodes {INDEX} kernels {INDEX} flags {INDEX}"),
+            lambda m: GraphInstantiated(int(m[1]), int(m[2]), int(m[3]), int(m[4])),
+        ),
+        (Pattern("{INDEX} replayed {COUNT}"), lambda m: GraphReplayed(int(m[1]), int(m[2]))),
+        (Pattern(_GRAPH_REPLAY), _graph_replay),
+        (Pattern(r"{INDEX} (untwinned|passed|twin given back|destroyed)(?!\S)( reason (.*))?"), _graph_changed),
+    )
+}
+
+NODES: Final[Readers] = {b"*": ((Pattern(_GRAPH_NODE), _graph_node),)}
+
+REPLAY_TIMES: Final[Readers] = {
+    b"graph": (
+        (
+            Pattern("graph {INDEX} replay {COUNT} (probed|original) ns {COUNT} for {COUNT} call {COUNT}( idle)?"),
+            lambda m: GraphTimed(
+                int(m[1]), int(m[2]), m[3] == b"probed", int(m[4]), int(m[5]), int(m[6]), m[7] is not None
+            ),
+        ),
+    ),
 }

@@ -1,4 +1,4 @@
-"""Launches and results of a trace as columns: some eighty bytes per launch, whatever the log said of it.
+"""Launches and results of a trace as columns: about eighty bytes per launch.
 
 The newest rows are in memory, older ones in a file: memory does not grow with the number of launches. ``column`` hands
 out NumPy copies, so that a reader is not disturbed while the log is followed.
@@ -9,30 +9,97 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
 from tui_probe.reasons import Reason
-from tui_probe.trace.locate import inside
-from tui_probe.trace.long_column import LongColumn
-from tui_probe.trace.spill import Spill
+from tui_probe.trace.locate import path_in_trace
+from tui_probe.trace.long_column import LongColumn, Spill
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from tui_probe.trace.columns import LaunchColumns, ResultColumns
-    from tui_probe.trace.shapes import Dim3, Shape
+    from tui_probe.trace.launch_shape import Dim3, Shape
+
+
+class _Columns:
+    """Arrays of the same length, to be cut together."""
+
+    def part(self, choice: slice | NDArray[Any]) -> Self:
+        """The rows of a slice, of a mask, or of an array of row numbers, in its order."""
+        return type(self)(*(getattr(self, each.name)[choice] for each in fields(self)))  # type: ignore[arg-type]
+
+    def followed_by(self, other: Self) -> Self:
+        """These rows, then those of ``other``."""
+        pairs = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))  # type: ignore[arg-type]
+        return type(self)(*map(np.concatenate, pairs))
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchColumns(_Columns):
+    """Launches that have ended; -1 is not known."""
+
+    line: NDArray[np.int64]
+    """The line of the log, counted from the first of those read together."""
+    kernel: NDArray[np.uint64]
+    number: NDArray[np.uint64]
+    time: NDArray[np.uint64]
+    """Nanoseconds since 1970."""
+    shape: NDArray[np.uint32]
+    """Shape (launches, 7): grid x y z, block x y z, dynamic shared memory."""
+    stream: NDArray[np.uint64]
+    probed: NDArray[np.bool_]
+    reason: NDArray[np.int32]
+    """Numbers of the launch table."""
+    probe_bytes: NDArray[np.int64]
+    status: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.line)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeColumns(_Columns):
+    """GPU times of sampled launches, with the columns of :class:`tui_probe.trace.gpu_time.TimeSamples`."""
+
+    kernel: NDArray[np.uint64]
+    launch: NDArray[np.uint64]
+    key: NDArray[np.int64]
+    probed: NDArray[np.bool_]
+    ns: NDArray[np.uint64]
+    weight: NDArray[np.uint64]
+    host: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.kernel)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultColumns(_Columns):
+    """Result files, named after a time."""
+
+    line: NDArray[np.int64]
+    micros: NDArray[np.uint64]
+    """The name: microseconds since the epoch of the trace."""
+    size: NDArray[np.uint64]
+    kernel: NDArray[np.uint64]
+    number: NDArray[np.uint64]
+    """Of the launch."""
+
+    def __len__(self) -> int:
+        return len(self.line)
+
 
 UNKNOWN: Final = -1
 """In the columns ``number``, ``status`` and ``result``: not told by the log."""
 CAPTURED: Final = "capturing"
 """The code of the reason of launches that were captured into a graph: they did not run."""
 NO_STREAM: Final = 0xFFFFFFFFFFFFFFFF
-_MOST_REASONS: Final = 4096
+_MAX_REASONS: Final = 4096
 BLOCK: Final = 1 << 12
 """Rows that go to the file together."""
 _NO_REASON: Final = (None, None)
@@ -231,7 +298,7 @@ class LaunchTable(Sequence[Launch]):
         """The number of a reason in the column; it is ``reasons[number]``."""
         if reason is None:
             return UNKNOWN
-        if reason not in self._reasons and len(self._reasons) >= _MOST_REASONS:
+        if reason not in self._reasons and len(self._reasons) >= _MAX_REASONS:
             reason = Reason("other", None)
         number = self._reasons.setdefault(reason, len(self._reasons))
         if reason.code == CAPTURED and number not in self._captured:
@@ -292,7 +359,7 @@ class ResultTable:
 
     def path(self, row: int) -> Path | None:
         """The file, or None where the log names something that is not in the trace."""
-        return inside(self._root, "result", self.name(row))
+        return path_in_trace(self._root, "result", self.name(row))
 
     def launch(self, row: int) -> int | None:
         return _known(self._launch[row])

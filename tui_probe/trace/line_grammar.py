@@ -7,15 +7,15 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tui_probe.reasons import read_reason
-from tui_probe.trace.process_events import Trouble
-from tui_probe.trace.text import text_of
+from tui_probe.trace.event_types import Trouble
+from tui_probe.trace.plain_file import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tui_probe.reasons import Reason
     from tui_probe.trace.event_types import Event
-    from tui_probe.trace.shapes import Shape
+    from tui_probe.trace.launch_shape import Shape
 
 Match: TypeAlias = re.Match[bytes]
 Reader: TypeAlias = "tuple[Pattern, Callable[[Match], Event]]"

@@ -1,4 +1,4 @@
-"""Random access to the lines of a growing file: an eighth of a byte per line, whatever the file's size.
+"""Lines of a growing log: tail, index, search and filter.
 
 Only the offset of each 64th line is kept. The lines between are found again when somebody asks for one.
 """
@@ -6,15 +6,18 @@ Only the offset of each 64th line is kept. The lines between are found again whe
 from __future__ import annotations
 
 import os
+import re
 from array import array
 from bisect import bisect_right
 from collections import deque
+from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
 from tui_probe.errors import TraceError
+from tui_probe.input_limits import LOG_LINE
 from tui_probe.trace.plain_file import open_plain
 
 if TYPE_CHECKING:
@@ -23,7 +26,51 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tui_probe.trace.line_search import Needle
+
+@dataclass(frozen=True, slots=True)
+class Needle:
+    """A text (of which ASCII letters may match either case), or a pattern, which may not reach over a line's end."""
+
+    text: bytes = b""
+    ignore_case: bool = True
+    pattern: re.Pattern[bytes] | None = None
+
+    @classmethod
+    def of(cls, what: str | re.Pattern[bytes], *, ignore_case: bool = True) -> Needle:
+        if isinstance(what, re.Pattern):
+            return cls(pattern=what)
+        text = what.encode()
+        return cls(text.lower() if ignore_case else text, ignore_case)
+
+    def lines(self, data: bytes) -> Iterator[int]:
+        """Offsets in ``data`` of the lines that are hit, ascending."""
+        return self._pattern_lines(self.pattern, data) if self.pattern is not None else self._text_lines(data)
+
+    def _text_lines(self, data: bytes) -> Iterator[int]:
+        if b"\n" in self.text:
+            return
+        hay = data.lower() if self.ignore_case else data
+        hit = hay.find(self.text)
+        while hit >= 0:
+            yield hay.rfind(b"\n", 0, hit) + 1
+            end = hay.find(b"\n", hit)
+            if end < 0 or end + 1 == len(hay):
+                return
+            hit = hay.find(self.text, end + 1)
+
+    @staticmethod
+    def _pattern_lines(pattern: re.Pattern[bytes], data: bytes) -> Iterator[int]:
+        position = 0
+        while match := pattern.search(data, position):
+            start = data.rfind(b"\n", 0, match.start()) + 1
+            end = data.find(b"\n", match.start())
+            end = len(data) if end < 0 else end
+            if match.end() <= end or pattern.search(data[start:end]):
+                yield start
+            if end + 1 >= len(data):
+                return
+            position = end + 1
+
 
 SLICE: Final = 2 << 20
 STEP: Final = 64
@@ -202,3 +249,116 @@ def _read_at(descriptor: int, offset: int, size: int) -> bytes:
         offset += len(piece)
         size -= len(piece)
     return b"".join(pieces)
+
+
+class LineFilter:
+    """The numbers of the lines of an index that begin with one of ``tags`` and hold ``needle``.
+
+    No tags stand for all lines. ``refresh`` continues where the last one ended, so it can follow a log. Only
+    complete lines are looked at.
+    """
+
+    def __init__(self, index: LogIndex, tags: tuple[bytes, ...] = (), needle: Needle | None = None) -> None:
+        self.index = index
+        self.tags = tags
+        self.needle = needle
+        self._restart()
+
+    def _restart(self) -> None:
+        self._generation = self.index.generation
+        self._seen = 0
+        self._found: list[NDArray[np.int64]] = []
+
+    def refresh(self) -> bool:
+        """Look at the lines that the index has got since; whether any was found, or the file was replaced."""
+        replaced = self._generation != self.index.generation
+        if replaced:
+            self._restart()
+        before = len(self._found)
+        for first, data, starts in self.index.slices(self._seen, self.index.complete):
+            chosen = self._choose(data, starts)
+            if len(chosen):
+                self._found.append(chosen + first)
+            self._seen = first + len(starts)
+        return replaced or len(self._found) > before
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """The line numbers (i8), ascending."""
+        if len(self._found) > 1:
+            self._found = [np.concatenate(self._found)]
+        return self._found[0] if self._found else np.empty(0, dtype=np.int64)
+
+    def _choose(self, data: bytes, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The indices in ``starts`` of the lines that pass."""
+        chosen = _tagged(data, starts, self.tags) if self.tags else np.ones(len(starts), dtype=np.bool_)
+        if self.needle is not None:
+            held = np.zeros(len(starts), dtype=np.bool_)
+            held[np.searchsorted(starts, np.fromiter(self.needle.lines(data), dtype=np.int64))] = True
+            chosen &= held
+        return np.flatnonzero(chosen)
+
+
+def _tagged(data: bytes, starts: NDArray[np.int64], tags: tuple[bytes, ...]) -> NDArray[np.bool_]:
+    """Which lines begin with one of the tags."""
+    padded = np.frombuffer(data + b"\0" * max(len(tag) for tag in tags), dtype=np.uint8)
+    chosen = np.zeros(len(starts), dtype=np.bool_)
+    for tag in tags:
+        same = np.ones(len(starts), dtype=np.bool_)
+        for position, byte in enumerate(tag):
+            same &= padded[starts + position] == byte
+        chosen |= same
+    return chosen
+
+
+class LogTail:
+    """Reads whole lines from a growing file, in slices; the beginning of an unfinished line is kept for later."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.offset = 0
+        self.start = 0
+        """Where the slice that was yielded last begins."""
+        self._rest = b""
+        self._size = 0
+
+    @property
+    def share(self) -> float:
+        """How much was read of what there was when reading began."""
+        return min(1.0, self.offset / self._size) if self._size else 1.0
+
+    def was_replaced(self) -> bool:
+        """Whether the file is shorter than what was read of it; the next slices then begin at its start."""
+        try:
+            replaced = self.path.stat().st_size < self.offset
+        except OSError:
+            return False
+        if replaced:
+            self.offset, self._rest = 0, b""
+        return replaced
+
+    def slices(self) -> Iterator[bytes]:
+        """Yield what was appended, each slice being one or more whole lines that end in a newline."""
+        try:
+            file = open_plain(self.path)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise TraceError(f"{self.path}: {error.strerror or error}") from error
+        with file:
+            self._size = size = os.fstat(file.fileno()).st_size
+            file.seek(self.offset)
+            while self.offset < size and (data := file.read(min(SLICE, size - self.offset))):
+                self.start = self.offset - len(self._rest)
+                self.offset += len(data)
+                lines = self._whole_lines(data)
+                if lines:
+                    yield lines
+
+    def _whole_lines(self, data: bytes) -> bytes:
+        end = data.rfind(b"\n") + 1
+        lines = b"".join((self._rest, memoryview(data)[:end])) if end else b""
+        self._rest = data[end:] if end else self._rest + data
+        if len(self._rest) > LOG_LINE.most:
+            lines, self._rest = lines + self._rest + b"\n", b""
+        return lines

@@ -1,9 +1,13 @@
-"""Columns of whole numbers that grow for as long as a program runs: the newest in memory, older ones in a file."""
+"""Columns of integers that grow with a run: narrow in memory, older ones in a file without a name."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import tempfile
 from array import array
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
@@ -11,9 +15,81 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
-    from tui_probe.trace.spill import Spill
+_SPILL_DIRECTORY: Final = "/var/tmp"
+"""Before the system's folder for temporary files, which is often in memory."""
 
-_OF_KERNEL: Final = 1 << 10
+
+class Spill:
+    """Pieces of bytes, kept in a file that is gone with the process. Where there is no room for it, in memory.
+
+    One thread puts pieces in and changes them; any may read.
+    """
+
+    def __init__(self) -> None:
+        self._file: int | None = None
+        self._end = 0
+        self._failed = False
+        self._kept: dict[int, bytes] = {}
+
+    def __del__(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+
+    def put(self, piece: bytes) -> int:
+        """Append a piece; where it stands."""
+        place = self._end
+        self._end += len(piece)
+        if not self._write(piece, place):
+            self._kept[place] = piece
+        return place
+
+    def change(self, place: int, piece: bytes) -> None:
+        """Put another piece of the same size in the place of one."""
+        if place in self._kept or not self._write(piece, place):
+            self._kept[place] = piece
+
+    def get(self, place: int, size: int) -> bytes:
+        """The piece of this size that stands there."""
+        kept = self._kept.get(place)
+        if kept is not None:
+            return kept
+        assert self._file is not None
+        parts, read = [], 0
+        while read < size and (part := os.pread(self._file, size - read, place + read)):
+            parts.append(part)
+            read += len(part)
+        return b"".join(parts)
+
+    def _write(self, piece: bytes, place: int) -> bool:
+        try:
+            if self._file is None and not self._failed:
+                self._file = _open_unnamed()
+            return self._file is not None and _write_whole(self._file, piece, place)
+        except OSError:
+            self._failed = True
+            return False
+
+
+def _open_unnamed() -> int:
+    """An empty file that nobody else can find. Raises OSError where there is no folder for one."""
+    folders = [os.environ.get("TMPDIR"), _SPILL_DIRECTORY, tempfile.gettempdir()]
+    for folder in filter(None, folders):
+        with contextlib.suppress(OSError):
+            descriptor, name = tempfile.mkstemp(prefix="tui-probe-", dir=folder)
+            Path(name).unlink()
+            return descriptor
+    raise OSError(f"no folder for temporary files: {', '.join(filter(None, folders))}")
+
+
+def _write_whole(file: int, piece: bytes, place: int) -> bool:
+    view = memoryview(piece)
+    while len(view):
+        written = os.pwrite(file, view, place)
+        view, place = view[written:], place + written
+    return True
+
+
+_KERNEL_BLOCK: Final = 1 << 10
 
 
 class LongColumn(Sequence[int]):
@@ -161,4 +237,52 @@ class LongColumn(Sequence[int]):
 
 def row_numbers(spill: Spill) -> LongColumn:
     """Row numbers of one kernel: small blocks, since there may be thousands of kernels."""
-    return LongColumn("I", spill, _OF_KERNEL)
+    return LongColumn("I", spill, _KERNEL_BLOCK)
+
+
+_TYPE_CODES: Final = "bhiq"
+"""Of ``array``: 1, 2, 4 and 8 bytes."""
+_TYPE_LIMITS: Final = {code: (int(np.iinfo(code).min), int(np.iinfo(code).max)) for code in _TYPE_CODES}
+_FIRST_CAPACITY: Final = 16
+"""Numbers that are added faster one by one than by NumPy."""
+
+
+class NarrowColumn:
+    """Numbers of 64 bits, all in as many bytes as the widest needs. One thread extends it, any may read meanwhile."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self) -> None:
+        self._values = array(_TYPE_CODES[0])
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def extend(self, values: NDArray[np.int64]) -> None:
+        """Append these numbers."""
+        if len(values) > _FIRST_CAPACITY:
+            self._widen(int(values.min()), int(values.max()))
+            self._values.frombytes(values.astype(self._values.typecode).tobytes())
+            return
+        few = values.tolist()
+        try:
+            self._values.fromlist(few)  # all of them, or none
+        except OverflowError:
+            self._widen(min(few), max(few))
+            self._values.fromlist(few)
+
+    def _widen(self, least: int, most: int) -> None:
+        """Make room for numbers in this range. Whoever reads has the array as it was, or the wider one."""
+        code = next(code for code in _TYPE_CODES if _TYPE_LIMITS[code][0] <= least and most <= _TYPE_LIMITS[code][1])
+        if _TYPE_CODES.index(code) > _TYPE_CODES.index(self._values.typecode):
+            self._values = array(code, self._values)
+
+    def first(self, count: int) -> NarrowColumn:
+        """A copy of the first so many."""
+        copy = NarrowColumn()
+        copy._values = self._values[:count]
+        return copy
+
+    def numbers(self) -> NDArray[np.int64]:
+        """A copy of all (i8)."""
+        return np.array(self._values, dtype=np.int64)

@@ -1,16 +1,20 @@
-"""Opening files of a trace: ordinary ones alone.
+"""Ordinary files of a trace: read within limits, written through no link.
 
 A trace comes from elsewhere. A pipe in the place of a file would hold up whoever opens it, a device may be without end.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import shutil
 import stat
-from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, Self
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tui_probe.input_limits import InputLimit
 
 _HOW: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
@@ -84,3 +88,111 @@ def read_stream(file: _Readable, path: str | os.PathLike[str], limit: InputLimit
 def _too_large(path: str | os.PathLike[str], limit: InputLimit) -> OSError:
     remedy = f"; {limit.remedy}" if limit.remedy else ""
     return OSError(errno.EFBIG, f"larger than {limit.size}, the limit for {limit.subject}{remedy}", os.fspath(path))
+
+
+def text_of(data: bytes) -> str:
+    """Bytes of a trace as text that can always be encoded again, printed and put into JSON."""
+    return data.decode("utf-8", "backslashreplace")
+
+
+# A trace directory while launcher and engine write to it: by its descriptor, and through no link.
+#
+# Where others may write, the directory that was looked at and the one that is written to by its name may be two, and
+# a name in it may be that of a link to a file of the user's.
+
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OLD: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""Of a FIFO the open ends at once; ``_regular`` then refuses it."""
+
+
+class TraceFolder:
+    """Names in it are plain ones. All methods raise OSError, of links and special files, too."""
+
+    def __init__(self, path: Path, *folders: str) -> None:
+        """The directory itself, or one in it. OSError if any of these is a link or is not there."""
+        self._descriptor = os.open(path, _DIRECTORY)
+        for name in folders:
+            above = self._descriptor
+            try:
+                self._descriptor = os.open(name, _DIRECTORY, dir_fd=above)
+            finally:
+                os.close(above)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
+
+    def has(self, name: str) -> bool:
+        """Whether anything has this name, a link that leads nowhere included."""
+        try:
+            os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def make(self, name: str) -> None:
+        """Make a directory, if nothing has this name."""
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, dir_fd=self._descriptor)
+
+    def put(self, name: str, data: bytes, mode: int = 0o666) -> None:
+        """Make a file in one step: a reader sees the old one or the new one, whole.
+
+        On a full disk the new one goes to the place of the old, which has about its size. OSError all the same.
+        """
+        temporary = f".{name}.tmp"
+        try:
+            self._make(temporary, data, mode)
+            os.replace(temporary, name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._remove(temporary)
+                self._write_over(name, data)
+            raise
+
+    def read(self, name: str) -> bytes:
+        """All of a file."""
+        with os.fdopen(self._open(name, os.O_RDONLY), "rb") as file:
+            return file.read()
+
+    def append(self, name: str, data: bytes) -> None:
+        """Add to the end of a file that is there."""
+        with os.fdopen(self._open(name, os.O_WRONLY | os.O_APPEND), "ab") as file:
+            file.write(data)
+
+    def link(self, file: Path, name: str) -> None:
+        """Give a file another name, too, in this directory."""
+        os.link(file, name, dst_dir_fd=self._descriptor, follow_symlinks=False)
+
+    def copy(self, file: Path, name: str) -> None:
+        """Copy a file into this directory, under a name that nothing has."""
+        with file.open("rb") as source, os.fdopen(self._create(name, 0o666), "wb") as target:
+            shutil.copyfileobj(source, target)
+
+    def _create(self, name: str, mode: int) -> int:
+        return os.open(name, _NEW, mode, dir_fd=self._descriptor)
+
+    def _make(self, name: str, data: bytes, mode: int) -> None:
+        self._remove(name)  # one that a launcher before us left, or that somebody planted
+        with os.fdopen(self._create(name, mode), "wb") as file:
+            file.write(data)
+
+    def _remove(self, name: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self._descriptor)
+
+    def _write_over(self, name: str, data: bytes) -> None:
+        with os.fdopen(self._open(name, os.O_RDWR), "r+b") as file:
+            file.write(data)
+            file.truncate()
+
+    def _open(self, name: str, how: int) -> int:
+        descriptor = os.open(name, how | _OLD, dir_fd=self._descriptor)
+        found = os.fstat(descriptor)
+        if stat.S_ISREG(found.st_mode):
+            return descriptor
+        os.close(descriptor)
+        raise OSError(f"{name}: not an ordinary file")

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from tui_probe.errors import TraceError
 from tui_probe.trace.locate import LOG, is_trace, traces_in
 from tui_probe.trace.plain_file import open_plain
-from tui_probe.trace.process import is_alive
-from tui_probe.trace.run_info import RunInfo, read_run_info
-from tui_probe.trace.state_folder import read_state, write_state
+from tui_probe.trace.run_info import RunInfo, is_alive, read_run_info
+from tui_probe.trace.user_state import read_state, write_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

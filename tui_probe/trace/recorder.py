@@ -1,4 +1,4 @@
-"""Keeps the books of launches and results: the table, the kernels that they belong to, and the totals."""
+"""Record launches and results: the tables, the kernels that they belong to, and the totals."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.trace.columns import TimeColumns
-from tui_probe.trace.launches import UNKNOWN
+from tui_probe.trace.gpu_time import NOT_TIMED
+from tui_probe.trace.kernel_status import Probing
+from tui_probe.trace.launches import UNKNOWN, TimeColumns
 from tui_probe.trace.long_column import row_numbers
 from tui_probe.trace.model import Kernel
-from tui_probe.trace.probing import Probing
 from tui_probe.trace.tally import Tally
-from tui_probe.trace.time_samples import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,16 +19,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.reasons import Reason
-    from tui_probe.trace.columns import LaunchColumns, ResultColumns
-    from tui_probe.trace.kernel_events import Fate, FunctionFigures, Way
-    from tui_probe.trace.launch_events import GpuTimed, KeyNamed
+    from tui_probe.trace.launch_events import FunctionResources, GpuTimed, PrepareResult, ProbeMode, ShapeGroupNamed
+    from tui_probe.trace.launch_shape import Shape
+    from tui_probe.trace.launches import LaunchColumns, ResultColumns
     from tui_probe.trace.model import Trace
-    from tui_probe.trace.packed_lines import Items, Segments
-    from tui_probe.trace.shapes import Shape
+    from tui_probe.trace.unprobed import PackedItems, PackedSegments
 
-_MANY: Final = 1 << 18
-_MOST_EARLY: Final = 64
-_MOST_PROBES: Final = 64
+_MAX_KERNEL_INDEX: Final = 1 << 18
+_MAX_EARLY: Final = 64
+_MAX_PROBES: Final = 64
 
 
 class Recorder:
@@ -73,7 +71,9 @@ class Recorder:
         if kernel is not None:
             kernel.folder_name = name
 
-    def fate(self, index: int, status: Fate, figures: FunctionFigures, name: str, reason: Reason | None) -> None:
+    def fate(
+        self, index: int, status: PrepareResult, figures: FunctionResources, name: str, reason: Reason | None
+    ) -> None:
         """What became of a kernel; ``figures`` are those of its original function."""
         kernel = self.kernel(index)
         self.decided.append(index)
@@ -82,12 +82,14 @@ class Recorder:
         kernel.stated_reason = reason
         kernel.driver_original = figures
 
-    def probed_function(self, index: int, figures: FunctionFigures, way: Way | None) -> None:
+    def probed_function(self, index: int, figures: FunctionResources, way: ProbeMode | None) -> None:
         """The function that is launched in the place of a kernel."""
         kernel = self.kernel(index)
         kernel.driver_probed, kernel.stated_way = figures, way
 
-    def probing(self, index: int, probe: str, status: Fate, figures: FunctionFigures, reason: Reason | None) -> None:
+    def probing(
+        self, index: int, probe: str, status: PrepareResult, figures: FunctionResources, reason: Reason | None
+    ) -> None:
         """What became of a kernel with one of several probes; ``figures`` are those of the probed function."""
         one = self._probing(index, probe)
         if one is not None:
@@ -96,7 +98,7 @@ class Recorder:
     def _probing(self, index: int, probe: str) -> Probing | None:
         """None in a damaged log that names more probes than a run has."""
         probings = self.kernel(index).probings
-        if probe not in probings and len(probings) < _MOST_PROBES:
+        if probe not in probings and len(probings) < _MAX_PROBES:
             probings[probe] = Probing(probe, row_numbers(self.trace.spill))
         return probings.get(probe)
 
@@ -155,11 +157,11 @@ class Recorder:
             for i in np.flatnonzero(np.isin(launches.number, list(self._early))).tolist():
                 self._take_early(int(launches.number[i]), first + i)
 
-    def key(self, key: KeyNamed) -> None:
+    def key(self, key: ShapeGroupNamed) -> None:
         """What a key is of; launches of it that the log named first are its kernel's, too."""
         self.kernel(key.kernel).launches += self.trace.passed.name_key(key)
 
-    def packed(self, segments: Segments, items: Items) -> None:
+    def packed(self, segments: PackedSegments, items: PackedItems) -> None:
         """Lines of packed launches, and what was read of them."""
         counts = self.trace.passed.add(segments, items)
         for key, count in counts.run.items():
@@ -208,7 +210,7 @@ class Recorder:
 
     def _expect(self, number: int, result: int) -> None:
         """A result whose launch has not come; of a damaged log not more are kept than launches can be late."""
-        if len(self._early) < _MOST_EARLY:
+        if len(self._early) < _MAX_EARLY:
             self._early[number] = result
 
     def _meet(self, kernels: NDArray[np.uint64]) -> None:
@@ -222,7 +224,7 @@ class Recorder:
 
     def settle_many(self) -> None:
         """The same, if so many wait that it is worth while."""
-        if self._tally.waiting > _MANY:
+        if self._tally.waiting > _MAX_KERNEL_INDEX:
             self._tally.settle()
 
     def memory(self, size: int, device: int | None = None, number: int | None = None, probe: str | None = None) -> None:
@@ -272,11 +274,11 @@ class Recorder:
             TimeColumns(
                 kernel=np.array([event.kernel], dtype=np.uint64),
                 launch=np.array([event.number], dtype=np.uint64),
-                key=np.array([NONE if event.key is None else event.key]),
+                key=np.array([NOT_TIMED if event.key is None else event.key]),
                 probed=np.array([event.probed]),
                 ns=np.array([event.ns], dtype=np.uint64),
                 weight=np.array([event.weight], dtype=np.uint64),
-                host=np.array([NONE if event.host_ns is None else event.host_ns]),
+                host=np.array([NOT_TIMED if event.host_ns is None else event.host_ns]),
             )
         )
 

@@ -1,37 +1,13 @@
-"""Events -> the kernels, launches and state of a trace."""
+"""Apply the events of a log to a trace; kernels of older logs are derived from how functions were prepared."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.trace.graph_events import (
-    GraphMade,
-    GraphNodeTold,
-    GraphReplay,
-    GraphReplayed,
-    GraphTimed,
-    GraphTold,
-)
-from tui_probe.trace.kernel_events import KernelFate, KernelFolder, ProbedFunction, ProbingFate
-from tui_probe.trace.launch_events import (
-    Benchmark,
-    GpuTimed,
-    KeyNamed,
-    LaunchEnded,
-    LaunchStarted,
-    Packed,
-    Parameters,
-    PassedLost,
-    PassedThrough,
-    ProbeMemory,
-    Saved,
-    Unlisted,
-)
-from tui_probe.trace.older import OlderKernels
-from tui_probe.trace.packed_lines import match_line, read_packed
-from tui_probe.trace.process_events import (
+from tui_probe.reasons import because
+from tui_probe.trace.event_types import (
     BenchmarkEnabled,
-    BudgetTold,
+    BudgetEvent,
     Command,
     ContextFailed,
     Device,
@@ -45,15 +21,115 @@ from tui_probe.trace.process_events import (
     Trouble,
     Unknown,
 )
+from tui_probe.trace.launch_events import (
+    Benchmark,
+    EngineAnswer,
+    FileStep,
+    FunctionFound,
+    FunctionMissing,
+    GpuTimed,
+    GraphChanged,
+    GraphInstantiated,
+    GraphNode,
+    GraphReplay,
+    GraphReplayed,
+    GraphTimed,
+    ImageFound,
+    InfoRead,
+    KernelFolder,
+    KernelPrepared,
+    KernelReady,
+    LaunchEnded,
+    LaunchStarted,
+    LaunchUnprobed,
+    ModuleCall,
+    PackedLine,
+    Parameters,
+    ProbedFunction,
+    ProbeMemory,
+    ProbePrepared,
+    ResultSaved,
+    ShapeGroupNamed,
+    UnlistedLaunches,
+    UnprobedDropped,
+)
+from tui_probe.trace.model import Kernel, Trace
+from tui_probe.trace.unprobed import match_line, read_packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tui_probe.trace.event_types import Event
-    from tui_probe.trace.model import Trace
+    from tui_probe.trace.launch_shape import Shape
     from tui_probe.trace.recorder import Recorder
 
-_MOST_TROUBLES: Final = 100
+
+class OlderKernels:
+    """Follows one function at a time, as the single-threaded logs of that time do.
+
+    ``current`` is the kernel that the lines at hand are about. A kernel is numbered in order of appearance.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._functions: dict[int, Kernel] = {}
+        self._names: dict[int, str] = {}
+        self.current: Kernel | None = None
+        self.sized: Shape | None = None
+        """The shape of the launch at hand, until its function is looked up for another one."""
+
+    def apply(self, event: Event) -> None:
+        """Take one event into account; those that say nothing of a kernel's preparation are ignored."""
+        match event:
+            case ModuleCall():
+                self._note_name(event)
+            case FunctionMissing(function):
+                self.sized = None
+                self.current = self._add(function)
+            case FunctionFound(function, succeeded):
+                self.sized = None
+                self.current = self._functions.get(function) or self._add(function)
+                if succeeded and self.current.status == "pending":
+                    self.current.status = "probed"
+            case _:
+                if self.current is not None:
+                    self._prepare(self.current, event)
+
+    def _prepare(self, kernel: Kernel, event: Event) -> None:
+        match event:
+            case ImageFound(_, None, _):
+                kernel.status, kernel.stated_reason = "skipped", because("image-unseen")
+            case ImageFound(_, str(name), _) | InfoRead(name=name):
+                kernel.name = name
+            case KernelFolder(_, folder):
+                kernel.folder_name = folder
+            case EngineAnswer("failed", reason):
+                kernel.status, kernel.stated_reason = "failed", reason
+            case FileStep(step, path) if step.startswith("can't"):
+                kernel.status, kernel.stated_reason = "failed", because("file-error", path=path, error=step)
+            case KernelReady():
+                kernel.status = "probed"
+            case _:
+                pass
+
+    def _note_name(self, call: ModuleCall) -> None:
+        """Names by handle; a function taken from a kernel handle has the kernel's name."""
+        if call.handle is None:
+            return
+        name = call.name or (None if call.parent is None else self._names.get(call.parent))
+        if name is not None:
+            self._names[call.handle] = name
+
+    def _add(self, function: int) -> Kernel:
+        index = len(self._trace.kernels)
+        name = self._names.get(function, f"{function:#x}")
+        kernel = Kernel(index, name, self._trace)
+        self._functions[function] = kernel
+        self._trace.kernels.add(kernel)
+        return kernel
+
+
+_MAX_TROUBLES: Final = 100
 
 
 class Reducer:
@@ -76,32 +152,32 @@ class Reducer:
             Initialised: self._initialised,
             BenchmarkEnabled: self._benchmark_enabled,
             KernelFolder: self._folder,
-            KernelFate: self._fate,
+            KernelPrepared: self._fate,
             ProbedFunction: self._probed_function,
-            ProbingFate: self._probing_fate,
+            ProbePrepared: self._probing_fate,
             Parameters: self._parameters,
             LaunchStarted: self._launch,
             ProbeMemory: self._probe_memory,
             LaunchEnded: self._launch_ended,
-            PassedThrough: self._passed_through,
-            KeyNamed: self.recorder.key,
+            LaunchUnprobed: self._passed_through,
+            ShapeGroupNamed: self.recorder.key,
             ReasonNamed: self._reason_named,
-            Packed: self._packed,
-            PassedLost: self._passed_lost,
-            Saved: self._saved,
+            PackedLine: self._packed,
+            UnprobedDropped: self._passed_lost,
+            ResultSaved: self._saved,
             Benchmark: self._benchmark,
             GpuTimed: self._gpu_timed,
-            BudgetTold: self._budget,
-            Unlisted: self._unlisted,
+            BudgetEvent: self._budget,
+            UnlistedLaunches: self._unlisted,
             ContextFailed: self._context_failed,
             Trouble: self._trouble,
             NvtxRange: self._nvtx_range,
-            GraphMade: self.trace.graphs.made,
-            GraphNodeTold: self._graph_node,
+            GraphInstantiated: self.trace.graphs.made,
+            GraphNode: self._graph_node,
             GraphReplayed: self._graph_replayed,
             GraphReplay: self._graph_replay,
             GraphTimed: self.trace.graphs.timed,
-            GraphTold: self.trace.graphs.told,
+            GraphChanged: self.trace.graphs.told,
             Ending: self._ending,
             Exited: self._exited,
         }
@@ -153,14 +229,14 @@ class Reducer:
             self.older = None
             self.recorder.forget_kernels()
 
-    def _fate(self, event: KernelFate) -> None:
+    def _fate(self, event: KernelPrepared) -> None:
         self._stop_deriving()
         self.recorder.fate(event.index, event.status, event.figures, event.name, event.reason)
 
     def _probed_function(self, event: ProbedFunction) -> None:
         self.recorder.probed_function(event.index, event.figures, event.way)
 
-    def _probing_fate(self, event: ProbingFate) -> None:
+    def _probing_fate(self, event: ProbePrepared) -> None:
         self.recorder.probing(event.index, event.probe, event.status, event.figures, event.reason)
 
     def _parameters(self, event: Parameters) -> None:
@@ -196,7 +272,7 @@ class Reducer:
     def _launch_ended(self, event: LaunchEnded) -> None:
         self.recorder.ended(event.status)
 
-    def _passed_through(self, event: PassedThrough) -> None:
+    def _passed_through(self, event: LaunchUnprobed) -> None:
         """A launch of the original: in its own right, or in the place of a probed one that failed just now."""
         index = self._index(event.kernel)
         row = self.recorder.row
@@ -227,15 +303,15 @@ class Reducer:
     def _reason_named(self, event: ReasonNamed) -> None:
         self.trace.passed.name_reason(event.number, event.reason)
 
-    def _packed(self, event: Packed) -> None:
+    def _packed(self, event: PackedLine) -> None:
         match = match_line(event.line)
         if match is not None:
             self.recorder.packed(*read_packed([(self.recorder.offset, match)]))
 
-    def _passed_lost(self, event: PassedLost) -> None:
+    def _passed_lost(self, event: UnprobedDropped) -> None:
         self.recorder.lost(event.key, event.count)
 
-    def _saved(self, event: Saved) -> None:
+    def _saved(self, event: ResultSaved) -> None:
         self.recorder.saved(event.path.rpartition("/")[2], event.size, event.kernel, event.number, event.probe)
 
     def _benchmark(self, event: Benchmark) -> None:
@@ -247,10 +323,10 @@ class Reducer:
     def _gpu_timed(self, event: GpuTimed) -> None:
         self.recorder.timed_launch(event)
 
-    def _budget(self, event: BudgetTold) -> None:
+    def _budget(self, event: BudgetEvent) -> None:
         self.trace.state.budgets[event.name] = event
 
-    def _unlisted(self, event: Unlisted) -> None:
+    def _unlisted(self, event: UnlistedLaunches) -> None:
         self.recorder.unlisted(event.kernel, event.launches)
 
     def _context_failed(self, event: ContextFailed) -> None:
@@ -260,10 +336,10 @@ class Reducer:
 
     def _trouble(self, event: Trouble) -> None:
         troubles = self.trace.state.troubles
-        if len(troubles) < _MOST_TROUBLES:
+        if len(troubles) < _MAX_TROUBLES:
             troubles.append(event.text)
 
-    def _graph_node(self, event: GraphNodeTold) -> None:
+    def _graph_node(self, event: GraphNode) -> None:
         self.trace.graphs.node(event)
         if event.kernel is not None and event.shape is not None:
             self.recorder.in_graph(event.kernel, event.shape)

@@ -1,4 +1,4 @@
-"""The bytes of a result file, which may be cut short or written over by others at any time.
+"""Bytes of a result file and the blocks behind its maps: record counts, reductions, sampled blocks.
 
 So it is not mapped into memory: reading a page of a mapped file that is no longer there kills the process. A small file
 is read once, whole; of a larger one what is asked for, when it is asked for.
@@ -8,24 +8,91 @@ from __future__ import annotations
 
 import os
 import shlex
+import struct
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, overload
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 import numpy as np
 
 from tui_probe.errors import TraceError
+from tui_probe.trace.launch_shape import WARP_SIZE
 from tui_probe.trace.plain_file import plain_descriptor
 
 if TYPE_CHECKING:
-    import struct
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from tui_probe.trace.result_layout import Header, Section
+    from tui_probe.trace.launch_shape import Dim3, Header, Section
 
-SMALL: Final = 8 << 20
+# Reduced maps of a result file: in the place of the records of all slots, one for each group of them.
+#
+# A reduced map (kind 5 of ``result_about``) has slots of 0 bytes; its marks are ``u32 group, u32 0``, group 1 for the
+# threads of a warp, 2 for a block, 3 for the launch; a record for each group; a bit for each, the lowest of a byte
+# first, that tells whether any slot of the group was saved; another, whether its records differ in a field that is
+# the same as a rule; ``u64 missing``, the slots that were not saved in groups where another was. ``kernel.info`` says
+# what the fields are made of, ``probe_model.probe.ReducedField`` what that means.
+
+ReductionGroup = Literal["warp", "block", "launch"]
+_GROUPS: Final[dict[int, ReductionGroup]] = {1: "warp", 2: "block", 3: "launch"}
+_HEAD: Final = 8
+_MISSING: Final = 8
+"""Bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """What is left of a map: ``records`` of shape (blocks, groups per block), of a launch (1, 1), and of the same shape
+    whether any slot of a group was ``saved``, and whether its records are ``mixed``: not the same where they should be.
+    """
+
+    group: ReductionGroup
+    records: NDArray[Any]
+    saved: NDArray[np.bool_]
+    mixed: NDArray[np.bool_]
+    missing: int
+    """Slots that were not saved in groups of which another was."""
+
+
+def _shape(blocks: int, threads: int, group: ReductionGroup) -> tuple[int, int]:
+    if group == "launch":
+        return 1, 1
+    return blocks, 1 if group == "block" else -(-threads // WARP_SIZE)
+
+
+def reduction_group(where: str, blocks: int, threads: int, marks: NDArray[np.uint8], record: int) -> ReductionGroup:
+    """Whose records became one. TraceError if the ``marks`` are not those of a reduced map.
+
+    ``blocks`` were measured, of so many ``threads``; what is left of a group takes ``record`` bytes.
+    """
+    group = _GROUPS.get(int(marks[:4].view("<u4")[0])) if len(marks) >= _HEAD else None
+    if group is None:
+        raise TraceError(f"{where}: {len(marks)} bytes that are not those of a reduced map")
+    groups = prod(_shape(blocks, threads, group))
+    if len(marks) != _HEAD + groups * record + 2 * -(-groups // 8) + _MISSING:
+        raise TraceError(f"{where}: {len(marks)} bytes for {groups} records of {record} bytes, one per {group}")
+    return group
+
+
+def read_reduced(marks: NDArray[np.uint8], blocks: int, threads: int, record: np.dtype[Any]) -> Reduced:
+    """The reduced map in ``marks`` that :func:`reduction_group` has looked at, with records of that size."""
+    group = _GROUPS[int(marks[:4].view("<u4")[0])]
+    shape = _shape(blocks, threads, group)
+    groups = prod(shape)
+    at = _HEAD + groups * record.itemsize
+    bits = -(-groups // 8)
+    saved, mixed = (
+        np.unpackbits(marks[begin : begin + bits], bitorder="little")[:groups].view(np.bool_).reshape(shape)
+        for begin in (at, at + bits)
+    )
+    records = marks[_HEAD:at].view(record).reshape(shape)
+    return Reduced(group, records, saved, mixed, int(marks[-_MISSING:].view("<u8")[0]))
+
+
+SMALL_FILE: Final = 8 << 20
 """Bytes of a file that is read once."""
 
 
@@ -38,14 +105,14 @@ class ResultFile:
         try:
             descriptor = plain_descriptor(path)
         except FileNotFoundError as error:
-            raise TraceError(f"{path}: {_gone(path)}") from error
+            raise TraceError(f"{path}: {_missing_file_advice(path)}") from error
         except (OSError, ValueError) as error:
             raise TraceError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
         self._close = weakref.finalize(self, os.close, descriptor)
         self._descriptor = descriptor
         self._whole: NDArray[np.uint8] | None = None
         self.size = os.fstat(descriptor).st_size
-        if self.size <= SMALL:
+        if self.size <= SMALL_FILE:
             self._whole = self._read(0, self.size)
             self._close()
 
@@ -79,7 +146,7 @@ class ResultFile:
         return found
 
 
-def _gone(path: Path) -> str:
+def _missing_file_advice(path: Path) -> str:
     """What to do about a file that is no longer there."""
     packed = path.with_name(f"{path.name}.xz")
     if packed.is_file():
@@ -124,3 +191,133 @@ class Maps(Sequence["NDArray[np.uint8]"]):
         _, slots, size = self.shape(index)
         found = self._file.part(self._sections[index].offset + first * slots * size, (last - first) * slots * size)
         return found.reshape(last - first, slots, size)
+
+
+# What a result file tells of its maps besides their bytes: how many records there were, which slots were written.
+#
+# Behind the last map, at the next multiple of 8, files of ours say more of each map unless there is nothing to say:
+# eight bytes ``records\1``; a map ``u32 kind, u32 bytes per record, u64 bytes of marks``; the marks of each map.
+# Kinds: 0 nothing is known; 1 one record per slot, and one bit per slot (the lowest of a byte first) that tells
+# whether it was written; 2 several records per slot, whose number is in the next map; 3 that next map: one u32 per
+# slot, the number of records that were to be saved, of which those that fit are kept; 4294967295 where the thread or
+# the warp's lane 0 ended without telling. Records of a warp are in the order in which they were saved by lane 0, then
+# by lanes that came without it. 4 is a map whose warps have slots of 0 bytes: in place of marks there is a record for
+# each site, an instruction that the probe was at, with the sums of all warps; ``kernel.info`` tells the lines of the
+# sites, in order. 5 is a map that was reduced to fewer records: see ``result_reduced``.
+
+_ABOUT_MAGIC: Final = b"records\1"
+_ABOUT: Final = struct.Struct("<IIQ")
+_ABOUT_ALIGNMENT: Final = 8
+_COUNT_BYTES: Final = 4
+
+RecordKind = Literal["unknown", "marked", "counted", "counts", "sites", "reduced"]
+_MOST_RECORD_BYTES: Final = 1 << 30
+_KINDS: Final[tuple[RecordKind, ...]] = ("unknown", "marked", "counted", "counts", "sites", "reduced")
+
+
+@dataclass(frozen=True, slots=True)
+class MapRecords:
+    """What is known of a map: ``marked`` slots tell whether they were written; of ``counted`` ones the next map, whose
+    kind is ``counts``, tells how many records were to be saved. ``marks`` has one bit per slot; of ``sites`` it is
+    their records, of ``reduced`` maps all that is left of them.
+    """
+
+    kind: RecordKind
+    record_bytes: int
+    marks: NDArray[np.uint8]
+
+
+def read_map_records(
+    path: Path, data: ResultFile, header: Header, sections: tuple[Section, ...]
+) -> tuple[tuple[MapRecords, ...], int]:
+    """What stands behind the last map, () if that is not ours, and where it ends. TraceError if it cannot be true."""
+    end = max((section.offset + section.size(header) for section in sections), default=0)
+    at = -(-end // _ABOUT_ALIGNMENT) * _ABOUT_ALIGNMENT
+    if data.head(at, len(_ABOUT_MAGIC)) != _ABOUT_MAGIC:
+        return (), end
+    at += len(_ABOUT_MAGIC)
+    marks_at = at + len(sections) * _ABOUT.size
+    if len(data) < marks_at:
+        raise TraceError(
+            f"{path}, offset {at}: what is said of {len(sections)} maps ends at {len(data)}: it was cut off"
+        )
+    found = []
+    for index, section in enumerate(sections):
+        kind, record, size = data.unpack(_ABOUT, at + index * _ABOUT.size)
+        is_record = 0 < record <= _MOST_RECORD_BYTES and not section.slot_bytes % record
+        if kind >= len(_KINDS) or not is_record or marks_at + size > len(data):
+            raise TraceError(f"{path}, offset {at + index * _ABOUT.size}: not what a map of its size can be")
+        found.append(MapRecords(_KINDS[kind], record, data.part(marks_at, size)))
+        marks_at += size
+    for index, about in enumerate(found):
+        _check_map_records(
+            f"{path}, map {index}", header, about, sections[index], found[index + 1 :], sections[index + 1 :]
+        )
+    return tuple(found), marks_at
+
+
+def _check_map_records(
+    where: str,
+    header: Header,
+    about: MapRecords,
+    section: Section,
+    following: Sequence[MapRecords],
+    sections: Sequence[Section],
+) -> None:
+    """TraceError if marks or counts are not those of a map's slots. ``following`` maps are in ``sections``."""
+    slots = header.blocks * header.slots(section.level)
+    if about.kind == "marked" and len(about.marks) * 8 < slots:
+        raise TraceError(f"{where}: {len(about.marks)} bytes of marks for {slots} slots")
+    if about.kind == "marked" and section.slot_bytes != about.record_bytes:
+        raise TraceError(f"{where}: marks for slots of {section.slot_bytes // about.record_bytes} records")
+    if about.kind == "counted" and not (
+        following and following[0].kind == "counts" and sections[0].level == section.level
+    ):
+        raise TraceError(f"{where}: its counts are missing")
+    if about.kind == "sites" and (section.slot_bytes or len(about.marks) % about.record_bytes):
+        raise TraceError(f"{where}: {len(about.marks)} bytes of sites with {about.record_bytes} each")
+    if about.kind == "reduced":
+        if section.slot_bytes:
+            raise TraceError(f"{where}: {section.slot_bytes} bytes per slot of a reduced map, which has none")
+        reduction_group(where, header.blocks, header.threads, about.marks, about.record_bytes)
+    if about.kind == "counts" and section.slot_bytes != _COUNT_BYTES:
+        raise TraceError(f"{where}: counts of {section.slot_bytes} bytes")
+
+
+# Which blocks a result file is of, where a run measured only a sample of them.
+#
+# The grid in the header of such a file is a row of the measured blocks alone, in the order of their numbers, so that
+# all else is read as in any other file. Behind what is said of the maps, at the next multiple of 8, stands of which
+# blocks of which grid these are: eight bytes ``sampled\1``; u32 ``gridDim.xyz, first, step, count``: the blocks
+# first, first + step, … by their linear number.
+
+_MAGIC: Final = b"sampled\1"
+_SAMPLE: Final = struct.Struct("<6I")
+_ALIGNMENT: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The grid that was launched, and the linear numbers of the blocks of it that were measured."""
+
+    grid: Dim3
+    blocks: range
+
+
+def read_sample(path: Path, data: ResultFile, end: int, measured: int) -> Sample | None:
+    """What stands behind ``end``; None if all blocks were measured.
+
+    TraceError if it cannot be true of a file with ``measured`` blocks.
+    """
+    at = -(-end // _ALIGNMENT) * _ALIGNMENT
+    if data.head(at, len(_MAGIC)) != _MAGIC:
+        return None
+    if len(data) < at + len(_MAGIC) + _SAMPLE.size:
+        raise TraceError(f"{path}, offset {at}: what is said of the sample of blocks was cut off")
+    x, y, z, first, step, count = data.unpack(_SAMPLE, at + len(_MAGIC))
+    if count != measured or not step or first + (count - 1) * step >= x * y * z:
+        raise TraceError(
+            f"{path}, offset {at}: {count} blocks from {first} on, each {step}, of a grid of {x}×{y}×{z}, in a file of "
+            f"{measured}: not a result file"
+        )
+    return Sample((x, y, z), range(first, first + count * step, step))

@@ -13,11 +13,20 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from tui_probe.errors import TraceError
-from tui_probe.trace.result_about import About, Kind, read_about
-from tui_probe.trace.result_file import Maps, ResultFile
-from tui_probe.trace.result_layout import WARP_SIZE, Header, Level, Section
-from tui_probe.trace.result_reduced import Group, Reduced, group_of, read_reduced
-from tui_probe.trace.result_sample import Sample, read_sample
+from tui_probe.trace.launch_shape import WARP_SIZE, Header, Level, Section
+from tui_probe.trace.result_file import (
+    MapRecords,
+    Maps,
+    RecordKind,
+    Reduced,
+    ReductionGroup,
+    ResultFile,
+    Sample,
+    read_map_records,
+    read_reduced,
+    read_sample,
+    reduction_group,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +59,7 @@ class Result:
     sections: tuple[Section, ...]
     maps: Maps
     dialect: Dialect
-    about: tuple[About, ...] = ()
+    about: tuple[MapRecords, ...] = ()
     sample: Sample | None = None
 
     @property
@@ -142,15 +151,15 @@ class Result:
             raise TraceError(f"{self.path}: map {index} {told}: it was written by another probe")
         return dtype
 
-    def group(self, index: int) -> Group | None:
+    def group(self, index: int) -> ReductionGroup | None:
         """Whose records became one in map ``index``; None if all of them are there."""
         if self._kind(index) != "reduced":
             return None
         about = self.about[index]
         where = f"{self.path}, map {index}"
-        return group_of(where, len(self.blocks), self.header.threads, about.marks, about.record_bytes)
+        return reduction_group(where, len(self.blocks), self.header.threads, about.marks, about.record_bytes)
 
-    def _kind(self, index: int) -> Kind:
+    def _kind(self, index: int) -> RecordKind:
         if not 0 <= index < len(self.maps):
             raise TraceError(f"{self.path}: there is no map {index}, the file has {len(self.maps)}")
         return self.about[index].kind if self.about else "unknown"
@@ -210,7 +219,7 @@ def read_result(path: Path, levels: Sequence[Level] | None = None) -> Result:
     maps = Maps(data, header, sections)
     if dialect == "older":
         return Result(path, header, sections, maps, dialect)
-    about, end = read_about(path, data, header, sections)
+    about, end = read_map_records(path, data, header, sections)
     sample = read_sample(path, data, end, header.blocks) if about else None
     launched = header if sample is None else replace(header, grid=sample.grid)
     return Result(path, launched, sections, maps, dialect, about, sample)

@@ -1,4 +1,4 @@
-"""A traced run apart from its kernels: what each of them may ask of the run that it was launched in."""
+"""A traced run apart from its kernels: process state, launches, results and NVTX ranges."""
 
 from __future__ import annotations
 
@@ -7,20 +7,82 @@ from typing import TYPE_CHECKING, Protocol
 
 from tui_probe.trace.graphs import GraphTable
 from tui_probe.trace.launches import LaunchTable, ResultTable
-from tui_probe.trace.locate import inside
-from tui_probe.trace.passed import PassedTable
-from tui_probe.trace.ranges import RangeTable
-from tui_probe.trace.spill import Spill
+from tui_probe.trace.locate import path_in_trace
+from tui_probe.trace.long_column import Spill
+from tui_probe.trace.unprobed import UnprobedTable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from tui_probe.trace.event_types import BudgetEvent, ContextFailed, Device, NvtxRange
     from tui_probe.trace.gpu_time import GpuTime
-    from tui_probe.trace.process_events import BudgetTold, ContextFailed, Device
     from tui_probe.trace.run_info import RunInfo
 
+LaunchRun = tuple[int, int]
+"""First and last of launches that follow one another, by number."""
 
-class Timed(Protocol):
+
+@dataclass(slots=True)
+class Range:
+    """One range. ``thread`` is None if it encloses the launches of all threads; ``end_ns`` None if it never ended.
+
+    Times are nanoseconds since 1970, on the host: of the calls, not of the kernels.
+    """
+
+    id: int
+    parent: int | None
+    thread: int | None
+    start_ns: int
+    end_ns: int | None
+    domain: str | None
+    text: str
+    runs: list[LaunchRun]
+
+    @property
+    def launches(self) -> int:
+        """How many launches it encloses, those of inner ranges among them."""
+        return sum(last - first + 1 for first, last in self.runs)
+
+
+class RangeTable:
+    """The ranges of a process, by the order in which they began."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[int, Range] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[Range]:
+        return iter([self._by_id[key] for key in sorted(self._by_id)])
+
+    def get(self, range_id: int | None) -> Range | None:
+        """The range of that id; None if it is not known, as one without launches of its own is not."""
+        return None if range_id is None else self._by_id.get(range_id)
+
+    def add(self, event: NvtxRange) -> None:
+        """Add a range, or another part of one."""
+        known = self._by_id.get(event.id)
+        if known is None:
+            self._by_id[event.id] = Range(
+                event.id, event.parent, event.thread, event.start_ns, event.end_ns, event.domain, event.text,
+                list(event.runs),
+            )  # fmt: skip
+        else:
+            known.runs += event.runs
+            known.end_ns = event.end_ns if known.end_ns is None else known.end_ns
+
+    def depth(self, one: Range) -> int:
+        """How many ranges enclose it: 0 for an outermost one."""
+        depth, seen, outer = 0, {one.id}, self.get(one.parent)
+        while outer is not None and outer.id not in seen:
+            seen.add(outer.id)
+            depth, outer = depth + 1, self.get(outer.parent)
+        return depth
+
+
+class TimedKernel(Protocol):
     """A kernel, as far as the run asks."""
 
     @property
@@ -58,7 +120,7 @@ class State:
     """Bytes of all result files."""
     lines: int = 0
     unknown_lines: int = 0
-    budgets: dict[str, BudgetTold] = field(default_factory=dict)
+    budgets: dict[str, BudgetEvent] = field(default_factory=dict)
     """What the run's budgets refused, by name; the last word of each."""
     context_failed: ContextFailed | None = None
     """The first GPU context that failed while results were waited for."""
@@ -89,12 +151,12 @@ class Run:
         self.spill = Spill()
         """Where older rows of its tables are."""
         self.launches = LaunchTable(self.spill)
-        self.passed = PassedTable(directory, self.spill)
+        self.passed = UnprobedTable(directory, self.spill)
         self.results = ResultTable(directory, self.spill)
         self.ranges = RangeTable()
         self.graphs = GraphTable()
         self.run_info: RunInfo | None = None
-        self.timed: list[Timed] = []
+        self.timed: list[TimedKernel] = []
         """The kernels of which launches were timed."""
         self.times_told = 0
         """How many times of launches the log has told so far."""
@@ -154,5 +216,5 @@ class Run:
 
     def file(self, *names: str) -> Path | None:
         """A file of the trace, if it is there and no link leads out."""
-        path = inside(self.directory, *names)
+        path = path_in_trace(self.directory, *names)
         return path if path is not None and path.is_file() else None

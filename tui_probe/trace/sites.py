@@ -1,5 +1,4 @@
-"""``sites.json`` of a kernel's folder: what the engine knew of each place at which a probe is, so that no reader has to
-parse PTX for it.
+"""``sites.json`` of a kernel: what the engine noted of each probed position, so that no reader parses PTX.
 
 A file of the version that this module reads::
 
@@ -15,29 +14,27 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 
 from tui_probe.errors import TraceError
-from tui_probe.input_limits import SITES
-from tui_probe.json_data import parse_json
-from tui_probe.ptx.access import Kind
+from tui_probe.input_limits import SITES, parse_json
 from tui_probe.ptx.instruction_classes import CLASSES
-from tui_probe.trace.offset import Offset
-from tui_probe.trace.plain_file import read_plain
+from tui_probe.ptx.instruction_facts import AccessKind
+from tui_probe.trace.kernel_files import Offset
+from tui_probe.trace.plain_file import read_plain, text_of
 from tui_probe.trace.source_lines import SourceLine
-from tui_probe.trace.text import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-NAME: Final = "sites.json"
-FORMAT: Final = 1
+SITES_FILE: Final = "sites.json"
+SITES_FORMAT: Final = 1
 PTX: Final = "ptx"
 """The way of a probe that was put into PTX."""
 GRAFT: Final = "graft"
 """The way of a probe that was put into machine code: its sites have an ``offset`` in place of a ``line``."""
-MOST: Final = 1 << 32
+MAX_SITE_NUMBER: Final = 1 << 32
 """All numbers are smaller."""
 
-At = Literal["instruction", "block", "loop"]
+SiteKind = Literal["instruction", "block", "loop"]
 T = TypeVar("T")
 
 
@@ -57,7 +54,7 @@ class SiteInstruction:
     work: str
     type: str = ""
     space: str = ""
-    access: Kind | None = None
+    access: AccessKind | None = None
     bytes: int | None = None
     source: SourceLine | None = None
 
@@ -70,7 +67,7 @@ class Site:
     ``block`` holds the instructions of a basic block that a map has a record for.
     """
 
-    at: At
+    at: SiteKind
     points: tuple[str, ...]
     instruction: SiteInstruction
     following: SourceLine | None = None
@@ -99,7 +96,7 @@ def read_sites(folder: Path) -> tuple[ProbeSites, ...] | None:
 
     TraceError for a file that is not as it should be, or of a later version.
     """
-    path = folder / NAME
+    path = folder / SITES_FILE
     if not path.is_file():
         return None
     try:
@@ -109,7 +106,7 @@ def read_sites(folder: Path) -> tuple[ProbeSites, ...] | None:
     return parse_sites(data, str(path))
 
 
-def parse_sites(data: bytes, source: str = NAME) -> tuple[ProbeSites, ...]:
+def parse_sites(data: bytes, source: str = SITES_FILE) -> tuple[ProbeSites, ...]:
     """The same of the bytes of a file; ``source`` is its name for messages."""
     if len(data) > SITES.most:
         raise TraceError(f"{source}: larger than {SITES.size}; without this file pruned.ptx is read in its place")
@@ -125,31 +122,31 @@ class _Reader:
 
     def __init__(self, whole: Mapping[str, Any]) -> None:
         version = _number(whole.get("version"))
-        if version != FORMAT:
-            raise ValueError(f"version {version} is not read, only {FORMAT}: a newer tui-probe may")
+        if version != SITES_FORMAT:
+            raise ValueError(f"version {version} is not read, only {SITES_FORMAT}: a newer tui-probe may")
         self._whole = whole
         self._kind: type[int] = int
-        self._files = _each(_text, whole.get("files"))
+        self._files = _tables_in(_text, whole.get("files"))
 
     def probes(self) -> tuple[ProbeSites, ...]:
         """Those of the ways that are read; what is said of other ways is for others."""
-        tables = _each(_table, self._whole.get("probes"))
+        tables = _tables_in(_table, self._whole.get("probes"))
         return tuple(self._probe(each) for each in tables if each.get("way") in (PTX, GRAFT))
 
     def _probe(self, told: Mapping[str, Any]) -> ProbeSites:
         self._kind = Offset if told.get("way") == GRAFT else int
-        sites = _each(self._site, told.get("sites"))
+        sites = _tables_in(self._site, told.get("sites"))
         maps = {
-            _text(name): tuple(_picked(sites, number) for number in _listed(_table(own).get("sites")))
+            _text(name): tuple(_picked(sites, number) for number in _list_of(_table(own).get("sites")))
             for name, own in _table(told.get("maps")).items()
         }
-        return ProbeSites(_text(told.get("probe")), sites, maps, _each(self._instruction, told.get("unchecked")))
+        return ProbeSites(_text(told.get("probe")), sites, maps, _tables_in(self._instruction, told.get("unchecked")))
 
     def _site(self, value: object) -> Site:
         told = _table(value)
-        at = _one_of(told.get("at"), get_args(At))
-        block = _each(self._instruction, told["block"]) if "block" in told else ()
-        points = _each(_text, told.get("points"))
+        at = _one_of(told.get("at"), get_args(SiteKind))
+        block = _tables_in(self._instruction, told["block"]) if "block" in told else ()
+        points = _tables_in(_text, told.get("points"))
         return Site(at, points, self._instruction(told), self._source(told.get("following")), block)
 
     def _instruction(self, value: object) -> SiteInstruction:
@@ -161,7 +158,7 @@ class _Reader:
             work=_one_of(told.get("class"), CLASSES),
             type=_text(told.get("type", "")),
             space=_text(told.get("space", "")),
-            access=None if access is None else _one_of(access, get_args(Kind)),
+            access=None if access is None else _one_of(access, get_args(AccessKind)),
             bytes=None if size is None else _number(size),
             source=self._source(told.get("source")),
         )
@@ -175,18 +172,18 @@ class _Reader:
 
 def _table(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"an object was expected, not {_shown(value)}")
+        raise ValueError(f"an object was expected, not {_quoted(value)}")
     return value
 
 
-def _listed(value: object) -> list[Any]:
+def _list_of(value: object) -> list[Any]:
     if not isinstance(value, list):
-        raise ValueError(f"a list was expected, not {_shown(value)}")
+        raise ValueError(f"a list was expected, not {_quoted(value)}")
     return value
 
 
-def _each(read: Callable[[object], T], value: object) -> tuple[T, ...]:
-    return tuple(map(read, _listed(value)))
+def _tables_in(read: Callable[[object], T], value: object) -> tuple[T, ...]:
+    return tuple(map(read, _list_of(value)))
 
 
 def _picked(of: Sequence[T], value: object) -> T:
@@ -200,21 +197,21 @@ def _one_of(value: object, words: Sequence[T]) -> T:
     for word in words:
         if word == value:
             return word
-    raise ValueError(f"{_shown(value)} is not one of {', '.join(map(str, words))}")
+    raise ValueError(f"{_quoted(value)} is not one of {', '.join(map(str, words))}")
 
 
 def _number(value: object) -> int:
-    if type(value) is not int or not 0 <= value < MOST:
-        raise ValueError(f"a number from 0 on was expected, not {_shown(value)}")
+    if type(value) is not int or not 0 <= value < MAX_SITE_NUMBER:
+        raise ValueError(f"a number from 0 on was expected, not {_quoted(value)}")
     return value
 
 
 def _text(value: object) -> str:
     """A text that can be printed and put into JSON again."""
     if not isinstance(value, str):
-        raise ValueError(f"a text was expected, not {_shown(value)}")
+        raise ValueError(f"a text was expected, not {_quoted(value)}")
     return value if value.isascii() else text_of(value.encode("utf-8", "surrogatepass"))
 
 
-def _shown(value: object) -> str:
+def _quoted(value: object) -> str:
     return ascii(value)[:40] if isinstance(value, str | int | float | bool | None) else type(value).__name__

@@ -1,4 +1,4 @@
-"""From a line of ``pruned.ptx`` to the line of source that it came from.
+"""Source lines of instructions, and the copies of source files in a trace.
 
 Compilers say it in ``.loc`` directives, which name a file (``.file``), a line and a column, and hold for the
 instructions that follow. Of code that was inlined the innermost place is told. The PTX that a Triton cubin keeps has
@@ -8,20 +8,22 @@ each address the line of the PTX and the line of the source.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tui_probe.binaries import elf
+from tui_probe.binaries.line_tables import line_tables, source_places
 from tui_probe.errors import ImageError, PtxError, TraceError
-from tui_probe.input_limits import CUBIN, PTX_TEXT
-from tui_probe.ptx import elf
-from tui_probe.ptx.line_tables import line_tables, source_places
+from tui_probe.input_limits import CUBIN, PTX_TEXT, SOURCE_FILE
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.prune import find_entry
-from tui_probe.trace.kernels import read_kernel_info
-from tui_probe.trace.offset import Offset
-from tui_probe.trace.plain_file import read_within
+from tui_probe.ptx.references import find_entry
+from tui_probe.trace.kernel_files import Offset, read_kernel_info
+from tui_probe.trace.locate import path_in_trace
+from tui_probe.trace.plain_file import read_start, read_within
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +42,7 @@ class SourceLine(NamedTuple):
     line: int
 
 
-def place_of(source: SourceLine | None) -> str:
+def source_position(source: SourceLine | None) -> str:
     """``softmax.cu:31``; "" where it is not known."""
     return "" if source is None else f"{source.file.rpartition('/')[2]}:{source.line}"
 
@@ -60,9 +62,9 @@ class SourceLines:
         Files that are missing or damaged give fewer lines, never an error.
         """
         try:
-            pruned = _text(folder / "pruned.ptx")
+            pruned = _read_text(folder / "pruned.ptx")
         except OSError:
-            return cls(_lines_of_graft(folder))
+            return cls(_lines_of_sass(folder))
         lines = lines_of_directives(pruned)
         if lines:
             return cls(lines)
@@ -85,7 +87,7 @@ class SourceLines:
         return self.lines[known[place]] if place < len(known) else None
 
 
-def _lines_of_graft(folder: Path) -> dict[int, SourceLine]:
+def _lines_of_sass(folder: Path) -> dict[int, SourceLine]:
     """Those of a kernel that was probed in its machine code, by offset; none of another."""
     try:
         info = read_kernel_info(folder / "kernel.info")
@@ -99,21 +101,21 @@ def _lines_of_graft(folder: Path) -> dict[int, SourceLine]:
 
 def files_of(folder: Path) -> list[str]:
     """The source files that the lines of a kernel name, as the compiler was given them; none if nothing tells them."""
-    if lines := _lines_of_graft(folder):
+    if lines := _lines_of_sass(folder):
         return sorted({source.file for source in lines.values()})
     try:
-        pruned = _text(folder / "pruned.ptx")
+        pruned = _read_text(folder / "pruned.ptx")
         used = {int(match[1]) for text in pruned.split("\n") if (match := _LOC.match(text)) is not None}
         if used:
             return [path for number, path in named_files(pruned).items() if number in used]
-        image = _image(folder)
+        image = _read_cubin(folder)
         tables = line_tables(image) if image else []
     except (OSError, ImageError):
         return []
     return sorted({row.file for table in tables for row in table.source if row.file})
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     return read_within(path, PTX_TEXT).decode("utf-8", "replace")
 
 
@@ -138,24 +140,24 @@ def named_files(ptx: str) -> dict[int, str]:
     return {int(number): f"{first}/{second}" if second else first for number, first, second in _FILE.findall(ptx)}
 
 
-def _shared(folder: Path, name: str) -> Path:
+def _shared_file(folder: Path, name: str) -> Path:
     """A file that all probes of a kernel share: in its folder, of which that of one among several probes is a part."""
     own = folder / name
     return own if own.exists() else folder.parent / name
 
 
-def _image(folder: Path) -> bytes:
+def _read_cubin(folder: Path) -> bytes:
     """The image that a kernel came from, if it is a cubin; else nothing. Raises OSError."""
-    image = read_within(_shared(folder, "original.bin"), CUBIN)
+    image = read_within(_shared_file(folder, "original.bin"), CUBIN)
     return image if image.startswith(elf.MAGIC) else b""
 
 
 def _lines_of_machine_code(pruned: str, folder: Path) -> dict[int, SourceLine]:
     """The lines of a kernel whose image is a cubin with line tables."""
-    image = _image(folder)
+    image = _read_cubin(folder)
     if not image:
         return {}
-    original = _text(_shared(folder, "original.ptx"))
+    original = _read_text(_shared_file(folder, "original.ptx"))
     entry = parse(pruned).entries()[0]
     before = find_entry(parse(original), entry.name)
     return lines_of_tables(image, before, entry.span.line - before.span.line)
@@ -180,3 +182,63 @@ def lines_of_tables(image: bytes, entry: Function, shift: int) -> dict[int, Sour
                 found = votes.setdefault(row.line, {})
                 found[file, line] = found.get((file, line), 0) + 1
     return {line + shift: SourceLine(*max(found, key=found.__getitem__)) for line, found in votes.items()}
+
+
+# The copies of source files in a trace: the text behind the lines that ``source_lines`` names.
+#
+# They are made while the program runs, since a trace is read later and elsewhere, and no path in it is ever followed
+# out of it: ``source/DIGEST_NAME``, with the first digits of the SHA-1 of the path as the compiler was given it.
+
+SOURCE_FOLDER: Final = "source"
+
+_DIGITS = 12
+_LONGEST_NAME = 80
+_COPY_NAME = re.compile(rf"[0-9a-f]{{{_DIGITS}}}_.+", re.DOTALL)
+
+
+def copy_name(path: str) -> str:
+    """The name of a file's copy in the folder of copies."""
+    name = re.sub(r"[^\w.+-]", "_", path.rpartition("/")[2])[-_LONGEST_NAME:]
+    return f"{hashlib.sha1(path.encode('utf-8', 'surrogateescape')).hexdigest()[:_DIGITS]}_{name}"
+
+
+def copied_names(trace: Path) -> list[str]:
+    """The names of the files that a trace has copies of, without their folders; none where it has none."""
+    folder = path_in_trace(trace, SOURCE_FOLDER)
+    try:
+        names = [] if folder is None else [path.name for path in folder.iterdir() if not path.is_symlink()]
+    except OSError:
+        return []
+    return sorted(name[_DIGITS + 1 :] for name in names if _COPY_NAME.fullmatch(name))
+
+
+class SourceFiles:
+    """The copies in one trace. Each is read once; what is not there, or no text, has no lines."""
+
+    def __init__(self, trace: Path) -> None:
+        self._trace = trace
+        self._read = lru_cache(maxsize=64)(self._read_lines)
+
+    def lines(self, path: str) -> tuple[str, ...]:
+        """The lines of a file by the path that the compiler was given; none if the trace has no copy of it."""
+        return self._read(path)
+
+    def text(self, line: SourceLine) -> str:
+        """The text of a line without the white space around it, "" if it is not known."""
+        lines = self.lines(line.file)
+        return lines[line.line - 1].strip() if 1 <= line.line <= len(lines) else ""
+
+    def _read_lines(self, path: str) -> tuple[str, ...]:
+        copy = path_in_trace(self._trace, SOURCE_FOLDER, copy_name(path))
+        try:
+            if copy is None or not copy.is_file():
+                return ()
+            data = read_start(copy, SOURCE_FILE)
+        except OSError:
+            return ()
+        return tuple(_printable_line(line) for line in data.decode("utf-8", "replace").splitlines())
+
+
+def _printable_line(line: str) -> str:
+    """A line as a terminal can show it."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line.expandtabs(4))

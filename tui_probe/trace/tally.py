@@ -1,4 +1,4 @@
-"""Counts launches and results that were read together for the kernels that they are of."""
+"""Count launches and results that were read together, for the kernels that they belong to."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tui_probe.trace.launch_shape import Shape
     from tui_probe.trace.model import Kernel, Trace
-    from tui_probe.trace.shapes import Shape
 
 
 class Tally:
@@ -65,7 +65,7 @@ class Tally:
         if self._kernels_of_results:
             kernels = np.array(self._kernels_of_results)
             self._kernels_of_results = array("i")
-            for index, rows in _Groups(kernels, len(self._trace.results) - len(kernels)):
+            for index, rows in _KernelRows(kernels, len(self._trace.results) - len(kernels)):
                 if index != UNKNOWN:
                     self._trace.kernels[index].result_rows.frombytes(rows)
 
@@ -80,7 +80,7 @@ class Tally:
         table = self._trace.launches
         kernels, captured = table.column("kernel", first), table.captured(first)
         self._count_captured(kernels[captured])
-        groups = _Groups(np.where(captured, UNKNOWN, kernels), first)
+        groups = _KernelRows(np.where(captured, UNKNOWN, kernels), first)
         shapes = table.column("shape", first)[groups.order]
         ended_well = (table.column("probed", first) != 0) & (table.column("status", first) == 0)
         differs = shapes != shapes[groups.starts].repeat(groups.sizes, axis=0)
@@ -118,7 +118,7 @@ def _compare(kernel: Kernel, shape: Shape) -> None:
         kernel.block_varies |= shape[3:6] != kernel.shape[3:6]
 
 
-class _Groups:
+class _KernelRows:
     """The rows of a column by their kernel. Iterating gives each kernel, in order of appearance, and its rows.
 
     Rows are numbers from ``first`` on, as the bytes of u32. ``order`` sorts the column; a group is its part from an

@@ -19,40 +19,39 @@ from tui_probe.draw.palette import PALETTES
 from tui_probe.draw.printable import printable_text
 from tui_probe.draw.shorten import shorten
 from tui_probe.errors import ProbeError
-from tui_probe.trace.last_place import keep_place
+from tui_probe.trace.user_state import save_last_view
 from tui_probe.ui import keys
 from tui_probe.ui.appearance import Appearance
-from tui_probe.ui.asked import Against, SameKernel, ToPaste
 from tui_probe.ui.background import Background, event_loop_delivery
 from tui_probe.ui.commands import commands_of
 from tui_probe.ui.driver import FrugalDriver
-from tui_probe.ui.ending import Ending
-from tui_probe.ui.feed import Feed, Session
-from tui_probe.ui.mark import MARKED, mark_of
-from tui_probe.ui.nvml import GpuSampler
-from tui_probe.ui.save import LARGEST_CLIPBOARD
+from tui_probe.ui.ending import RunEnding
+from tui_probe.ui.export import LARGEST_CLIPBOARD
+from tui_probe.ui.layout import STYLE, textual_theme
+from tui_probe.ui.live.current_selection import MARKED, mark_of
+from tui_probe.ui.live.feed import Feed, Session
+from tui_probe.ui.live.gpus import GpuSampler
+from tui_probe.ui.live.live_screen import LiveScreen
+from tui_probe.ui.requests import CommandToPaste, ComparisonRequest, SameKernel
 from tui_probe.ui.screens.help import HelpScreen
 from tui_probe.ui.screens.home import HomeScreen
 from tui_probe.ui.screens.imported import ImportedScreen
-from tui_probe.ui.screens.live import LiveScreen
-from tui_probe.ui.screens.picker import PickScreen
+from tui_probe.ui.screens.lists import PickScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
-from tui_probe.ui.style import STYLE
 from tui_probe.ui.textual_private import OpenApp, was_stopped
-from tui_probe.ui.theme import textual_theme
-from tui_probe.ui.widgets.lines import Lines
+from tui_probe.ui.widgets.lines import LinesWidget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.trace.model import Kernel, Trace
-    from tui_probe.ui.again import Offer
     from tui_probe.ui.application import Application
-    from tui_probe.ui.asked import Again
-    from tui_probe.ui.feed import Target
-    from tui_probe.ui.mark import Mark
+    from tui_probe.ui.live.current_selection import Mark
+    from tui_probe.ui.live.feed import LiveTarget
+    from tui_probe.ui.requests import RerunRequest
+    from tui_probe.ui.rerun import RerunOffer
 
 OPENING = 5.0
 """Seconds after which keys no longer wait for a screen that does not come."""
@@ -60,7 +59,7 @@ EARLY_ENTER = "ctrl+j"
 """Enter, pressed before the terminal hands over keys as they are: until then it makes them ends of lines."""
 CYCLE = ("dark", "light", "distinct", "ansi")
 
-_AGAIN = "tui_probe.ui.again"
+_AGAIN = "tui_probe.ui.rerun"
 """Asks all probes for their questions."""
 _COMPARISON = "tui_probe.ui.screens.compare"
 """Brings all analyses: imported when there is something to compare."""
@@ -93,10 +92,10 @@ class ProbeApp(OpenApp):
         self.crash: BaseException | None = None
         self._ended_by = 0
         self._loop_to_end: asyncio.AbstractEventLoop | None = None
-        self.ending = Ending(self)
+        self.ending = RunEnding(self)
 
     @property
-    def target(self) -> Target | None:
+    def target(self) -> LiveTarget | None:
         """The target, None where a trace is explored."""
         return self.session.target
 
@@ -143,7 +142,7 @@ class ProbeApp(OpenApp):
     def exit(self, *arguments: Any, **named: Any) -> None:
         """Remember where the user is, and end."""
         if self.live.is_mounted and (process := self.live.process) is not None and self.live.table.selected is not None:
-            keep_place(process.directory, self.live.place)
+            save_last_view(process.directory, self.live.place)
         super().exit(*arguments, **named)
 
     def end_by_signal(self, number: int, _: object = None) -> None:
@@ -229,7 +228,7 @@ class ProbeApp(OpenApp):
         elif isinstance(self.screen, ViewScreen):
             self.push_screen(HelpScreen(self.screen.topic, self.screen.scopes))
 
-    def compare(self, source: Source) -> None:
+    def compare(self, source: ViewSource) -> None:
         """Remember a kernel or launch, or show it against the one that was remembered, of this trace or another."""
         marked, mark = MARKED.take(), mark_of(source)
         if marked is None or marked == mark:
@@ -250,7 +249,7 @@ class ProbeApp(OpenApp):
         found = (each for each in self.feed.latest.processes if each.directory.absolute() == directory)
         return next((each.trace for each in found), None)
 
-    def _show_comparison(self, source: Source, marked: Source | str) -> None:
+    def _show_comparison(self, source: ViewSource, marked: ViewSource | str) -> None:
         """``marked`` says why it cannot be read, if that is so."""
         if isinstance(marked, str):
             self.speaking.notice(f"what was marked cannot be read: {marked}")
@@ -274,7 +273,7 @@ class ProbeApp(OpenApp):
 
     def _evaluate(self, name: str | None) -> None:
         if name is not None:
-            processes = self.live.at_hand.snapshot.processes if self.live.is_mounted else ()
+            processes = self.live.current_selection.snapshot.processes if self.live.is_mounted else ()
             traces = [each.directory for each in processes]
             self.push_screen(import_module(_EVALUATION).EvaluationScreen(name, traces))
 
@@ -290,7 +289,7 @@ class ProbeApp(OpenApp):
             job = partial(_offer_again, trace, kernel, option)
             self.tables.submit("again", job, partial(self._take_offer, menu))
 
-    def _take_offer(self, menu: PickScreen, offered: Offer) -> None:
+    def _take_offer(self, menu: PickScreen, offered: RerunOffer) -> None:
         if not offered.problem:
             menu.take([replace(each, value=partial(offered.take, each.value)) for each in offered.choices])
         elif not menu.left:
@@ -299,13 +298,17 @@ class ProbeApp(OpenApp):
             if offered.command:
                 self.speaking.show_names([offered.command])
 
-    def _run_again(self, begin: SameKernel | None, take: Callable[[], Again | Against | ToPaste | str] | None) -> None:
+    def _run_again(
+        self,
+        begin: SameKernel | None,
+        take: Callable[[], RerunRequest | ComparisonRequest | CommandToPaste | str] | None,
+    ) -> None:
         chosen = None if take is None else take()
         if isinstance(chosen, str):
             self.speaking.notice(chosen)
-        elif isinstance(chosen, Against):
+        elif isinstance(chosen, ComparisonRequest):
             self.compare_runs(chosen.before, chosen.after)
-        elif isinstance(chosen, ToPaste):
+        elif isinstance(chosen, CommandToPaste):
             self.speaking.show_names([chosen.command])
         elif chosen is not None:
             self.session.again = replace(chosen, begin=begin)
@@ -336,7 +339,7 @@ class ProbeApp(OpenApp):
 
     def _draw_anew(self) -> None:
         for screen in self.screen_stack:
-            for widget in screen.query(Lines):
+            for widget in screen.query(LinesWidget):
                 widget.forget()
 
     def action_redraw(self) -> None:
@@ -359,19 +362,19 @@ if TYPE_CHECKING:
         return app
 
 
-def _offer_again(trace: Path, kernel: Kernel | None, option: str) -> Offer:
-    found: Offer = import_module(_AGAIN).offer(trace, kernel, option)
+def _offer_again(trace: Path, kernel: Kernel | None, option: str) -> RerunOffer:
+    found: RerunOffer = import_module(_AGAIN).offer(trace, kernel, option)
     return found
 
 
-def _read_marked(mark: Mark) -> Source | str:
+def _read_marked(mark: Mark) -> ViewSource | str:
     try:
         return mark.read()
     except (ProbeError, OSError) as error:
         return str(error)
 
 
-def words_of(source: Source) -> str:
+def words_of(source: ViewSource) -> str:
     """A kernel or launch in a few words."""
     launch = "" if source.launch is None else f" launch {source.launch.number}"
     return f"#{source.kernel.index} {shorten(source.kernel.demangled, 40)}{launch}"

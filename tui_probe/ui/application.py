@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from tui_probe.draw.palette import Palette
-    from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.trace.model import Kernel
     from tui_probe.ui.appearance import Appearance
     from tui_probe.ui.background import Background
-    from tui_probe.ui.feed import Feed, Session
-    from tui_probe.ui.nvml import GpuSampler
+    from tui_probe.ui.live.feed import Feed, Session
+    from tui_probe.ui.live.gpus import GpuSampler
 
 
 class Live(Protocol):
@@ -101,7 +101,7 @@ class Application(Protocol):
     def to_clipboard(self, text: str) -> None:
         """Hand a text to the terminal's clipboard."""
 
-    def compare(self, source: Source) -> None:
+    def compare(self, source: ViewSource) -> None:
         """Remember a kernel or launch, or show it against the one that was remembered."""
 
     def compare_runs(self, before: Path, after: Path) -> None:

@@ -6,11 +6,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tui_probe.draw.palette import PALETTES
-from tui_probe.pages.findings.questions import questions
+from tui_probe.pages.findings_page import all_questions
 from tui_probe.ui import keys
-from tui_probe.ui.between import HOW, between_choice
-from tui_probe.ui.screens.picker import Choice
-from tui_probe.ui.screens.topic import show_topic, topic_choices
+from tui_probe.ui.rerun import BETWEEN_HINT, between_choice
+from tui_probe.ui.screens.help import show_topic, topic_choices
+from tui_probe.ui.screens.lists import PickerItem
 from tui_probe.ui.widgets.bars import keys_of
 
 if TYPE_CHECKING:
@@ -25,30 +25,30 @@ BY_NUMBER = ("page_", "view_")
 """How the ids of rows begin that show a page by its number."""
 
 
-def commands_of(app: Application, screen: ViewScreen) -> list[Choice]:
+def commands_of(app: Application, screen: ViewScreen) -> list[PickerItem]:
     """All that can be done on a screen now; each value is a function."""
-    evaluate = Choice("evaluate what is open: choose an evaluation", "eval", value=app.choose_evaluation)
+    evaluate = PickerItem("evaluate what is open: choose an evaluation", "eval", value=app.choose_evaluation)
     asks = _asks_of(app, screen)
     return [
         *screen.commands(),
         *_keys_of(app, screen),
         *_pages_of(app, screen),
         *asks,
-        between_choice(partial(screen.notice, HOW)),
+        between_choice(partial(screen.notice, BETWEEN_HINT)),
         evaluate,
         *_help_of(screen),
         *_looks_of(app),
     ]
 
 
-def _keys_of(app: Application, screen: ViewScreen) -> Iterator[Choice]:
+def _keys_of(app: Application, screen: ViewScreen) -> Iterator[PickerItem]:
     active = {active.binding.id: active for active in screen.active_bindings.values()}
     rows = [row for row in keys.rows() if row.id in active and row.id not in MOVES and not row.id.startswith(BY_NUMBER)]
     rows.sort(key=lambda row: row.scope == "app")  # what acts everywhere comes after what acts here
     for row in filter(lambda row: acts(row, screen), rows):
         binding = active[row.id]
         run = partial(app.run_action, binding.binding.action, binding.node)
-        yield Choice(row.text, "  ".join(map(keys.shown, row.keys)), value=run, also=row.footer)
+        yield PickerItem(row.text, "  ".join(map(keys.shown, row.keys)), value=run, also=row.footer)
 
 
 def acts(row: keys.Key, screen: ViewScreen) -> bool:
@@ -60,19 +60,19 @@ def acts(row: keys.Key, screen: ViewScreen) -> bool:
     if row.scope == "log":
         return screen.view.kind == "log"
     if row.id == "jump":
-        return bool(screen.view.leads_to())
+        return bool(screen.view.target_view())
     return row.id != "interrupt" or screen.probe_app.target_runs
 
 
-def _pages_of(app: Application, screen: ViewScreen) -> Iterator[Choice]:
+def _pages_of(app: Application, screen: ViewScreen) -> Iterator[PickerItem]:
     asked: dict[str, list[str]] = {}
-    for each in questions():
+    for each in all_questions():
         for title in each.pages:
             asked.setdefault(title, []).append(f"{each.words} {each.also}")
     pressed = keys_of(screen.page_tabs)
     for tab in screen.page_tabs:
         words = "nothing to show" if tab.empty else pressed[tab.id]
-        yield Choice(
+        yield PickerItem(
             f"page: {tab.title}",
             words,
             value=partial(app.run_action, f"page({tab.id!r})", screen),
@@ -80,29 +80,29 @@ def _pages_of(app: Application, screen: ViewScreen) -> Iterator[Choice]:
         )
 
 
-def _asks_of(app: Application, screen: ViewScreen) -> Iterator[Choice]:
+def _asks_of(app: Application, screen: ViewScreen) -> Iterator[PickerItem]:
     """Questions that another run answers, where it is known what ran."""
     if screen.asks:
-        for each in questions():
+        for each in all_questions():
             if each.probe:
                 ask = partial(app.run_action, f"ask({each.probe!r})", screen)
-                yield Choice(
+                yield PickerItem(
                     f"ask: {each.words}", each.option, value=ask, also=f"run again {each.also} {' '.join(each.pages)}"
                 )
 
 
-def _help_of(screen: ViewScreen) -> Iterator[Choice]:
+def _help_of(screen: ViewScreen) -> Iterator[PickerItem]:
     for choice in topic_choices():
-        yield Choice(f"help: {choice.note}", choice.label, value=partial(show_topic, screen.app, choice.value))
+        yield PickerItem(f"help: {choice.note}", choice.label, value=partial(show_topic, screen.app, choice.value))
 
 
-def _looks_of(app: Application) -> Iterator[Choice]:
+def _looks_of(app: Application) -> Iterator[PickerItem]:
     for name in PALETTES:
         now = "now" if name == app.palette.name else ""
-        yield Choice(f"theme: {name}", now, value=partial(app.use_palette, name))
+        yield PickerItem(f"theme: {name}", now, value=partial(app.use_palette, name))
     plain = "now" if app.ascii_only else ""
-    yield Choice("characters: ASCII alone", plain, value=partial(app.use_ascii, True))
-    yield Choice("characters: all", "" if plain else "now", value=partial(app.use_ascii, False))
+    yield PickerItem("characters: ASCII alone", plain, value=partial(app.use_ascii, True))
+    yield PickerItem("characters: all", "" if plain else "now", value=partial(app.use_ascii, False))
     for words, asked in (("low", True), ("full", False), ("as the link allows", None)):
         now = "now" if app.appearance.low_bandwidth is asked else ""
-        yield Choice(f"bandwidth: {words}", now, value=partial(app.use_bandwidth, asked))
+        yield PickerItem(f"bandwidth: {words}", now, value=partial(app.use_bandwidth, asked))

@@ -1,24 +1,226 @@
-"""The terminal driver: Textual's own, but it does not send what the terminal already shows, nor colours that it has."""
+"""Terminal driver: Textual's own, without text and colors that the terminal already shows, with a measured link."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import signal
+import threading
+import time
+from collections import deque
 from itertools import groupby
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 
 from textual.messages import InBandWindowResize
 
-from tui_probe.ui.link import Link, TimedFile
-from tui_probe.ui.sequences import shortened
 from tui_probe.ui.textual_private import OpenDriver
-from tui_probe.ui.unread import give_up_later
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from textual.app import App
     from textual.message import Message
+
+T = TypeVar("T")
+WINDOW = 5.0
+"""Seconds that are looked back at."""
+BLOCKED = 0.5
+"""Seconds of waiting in that time from which on the link is slow."""
+SHORTEST = 0.05
+"""Seconds; writes that take less say nothing: any machine is busy at times."""
+HOLD, LONGEST_HOLD = 20.0, 640.0
+"""Seconds for which a link stays slow after its last waiting, first and at most."""
+
+
+class Link:
+    """Slow while writing had to wait for the terminal, and for some time after.
+
+    With fewer frames a slow link no longer makes anyone wait, so that it stopped waiting does not say that it is fast.
+    It is tried again after a hold, which doubles each time that the link turns out to be slow still.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._waits: deque[tuple[float, float]] = deque()
+        self._hold = HOLD
+        self._slow_until = float("-inf")
+
+    def wrote(self, seconds: float) -> None:
+        """A write took this long. May be called from any thread."""
+        if seconds < SHORTEST:
+            return
+        with self._lock:
+            now = self._clock()
+            self._waits.append((now, seconds))
+            while self._waits[0][0] < now - WINDOW:
+                self._waits.popleft()
+            if sum(wait for _, wait in self._waits) >= BLOCKED:
+                self._found_slow(now)
+
+    def _found_slow(self, now: float) -> None:
+        if self._slow_until <= now:
+            tried_again = now - self._slow_until <= self._hold
+            self._hold = min(LONGEST_HOLD, self._hold * 2) if tried_again else HOLD
+        self._slow_until = now + self._hold
+
+    @property
+    def slow(self) -> bool:
+        """Is the link slow, as far as one knows?"""
+        with self._lock:
+            return self._clock() < self._slow_until
+
+
+class TimedFile:
+    """A text file whose writes are timed.
+
+    What a terminal that has hung up does not take is lost without an error: the thread that writes must go on taking
+    from its queue, else the event loop would wait for room in it for ever, instead of ending.
+    """
+
+    def __init__(self, file: IO[str], link: Link) -> None:
+        self._file = file
+        self._link = link
+        self.waiting: int | None = None
+        """The thread that is in a write now."""
+
+    def write(self, text: str) -> int:
+        """Write, which waits if the terminal takes no more."""
+        with contextlib.suppress(OSError):
+            self._timed(lambda: self._file.write(text))
+        return len(text)
+
+    def flush(self) -> None:
+        """So may this."""
+        with contextlib.suppress(OSError):
+            self._timed(self._file.flush)
+
+    def fileno(self) -> int:
+        """The descriptor of the file."""
+        return self._file.fileno()
+
+    def isatty(self) -> bool:
+        """Is the file a terminal?"""
+        return self._file.isatty()
+
+    def _timed(self, write: Callable[[], T]) -> T:
+        start, self.waiting = time.monotonic(), threading.get_ident()
+        try:
+            return write()
+        finally:
+            self.waiting = None
+            self._link.wrote(time.monotonic() - start)
+
+
+# What a terminal has to be sent of a frame: colours that it has already, and ends of rows before a move, are left
+# out.
+#
+# Rich gives each stretch of text all its attributes and takes them back behind it: twenty-five bytes around a digit
+# that changed. Here attributes stay until others are needed.
+
+_TOKEN: Final = re.compile(r"\x1b\[([0-9;]*)m|(\x1b\[\d+;\d+H)|(\n)|\x1b[^m\x1b]*|[^\x1b\n]+")
+_COLOURS: Final = re.compile(r"(38;5;\d+)(?:;(48;5;\d+))?|(48;5;\d+)")
+"""Attributes that are colours of the table alone: of these one can be changed without the other."""
+_NO_COLOR: Final = ""
+
+
+def shortened(frame: str) -> str:
+    """A frame that shows the same, on a terminal without attributes, and leaves it without."""
+    return "".join(_Writer().write(frame))
+
+
+class _Writer:
+    """``now`` are the attributes that the terminal has, ``wanted`` those of the next text."""
+
+    def __init__(self) -> None:
+        self.now = self.wanted = _NO_COLOR
+        self.newline = False
+
+    def write(self, frame: str) -> Iterable[str]:
+        for token in _TOKEN.finditer(frame):
+            attributes, move, newline = token.groups()
+            if attributes is not None:
+                self._want(attributes)
+            elif newline:
+                yield from self._end_row()
+                self.newline = True
+            else:
+                if move is None:
+                    yield from self._end_row()
+                    yield self._change()
+                self.newline = False
+                yield token[0]
+        self.wanted = _NO_COLOR
+        yield self._change()
+        yield from self._end_row()
+
+    def _want(self, attributes: str) -> None:
+        """Attributes add up, until they are taken back."""
+        if attributes in ("", "0"):
+            self.wanted = _NO_COLOR
+        else:
+            self.wanted = f"{self.wanted};{attributes}" if self.wanted else attributes
+
+    def _end_row(self) -> Iterable[str]:
+        """Nothing, where a move follows."""
+        if self.newline:
+            self.newline = False
+            yield "\n"
+
+    def _change(self) -> str:
+        """To the attributes that are wanted."""
+        if self.now == self.wanted:
+            return ""
+        before, after = _parts(self.now), _parts(self.wanted)
+        self.now = self.wanted
+        if not self.wanted:
+            return "\x1b[0m"
+        if before is None or after is None or any(was and not is_ for was, is_ in zip(before, after, strict=True)):
+            return f"\x1b[{'0;' if before != ('', '') else ''}{self.wanted}m"
+        return f"\x1b[{';'.join(is_ for was, is_ in zip(before, after, strict=True) if is_ != was)}m"
+
+
+def _parts(attributes: str) -> tuple[str, str] | None:
+    """Colour and ground, "" for none; None where there is more than these."""
+    if not attributes:
+        return "", ""
+    found = _COLOURS.fullmatch(attributes)
+    return None if found is None else (found[1] or "", found[2] or found[3] or "")
+
+
+# Ending in front of a terminal that takes nothing any more: nobody reads it, or its line hangs.
+#
+# A thread of ours then waits in a write for ever, and the event loop for room in that thread's queue. Once what is
+# written goes to nowhere, and a signal has ended the write that waits, all of them end as usual.
+
+GIVE_UP_AFTER = 1.0
+"""Seconds from the signal on for which a terminal may take what is left to say."""
+_POLL = 0.05
+
+
+def give_up_later(descriptor: int, waiting: Callable[[], int | None], signal_number: int) -> None:
+    """After a while have ``descriptor`` lead nowhere, if a thread still waits in a write: ``waiting()`` is that one.
+
+    ``signal_number`` must have a handler, so that it ends a write and nothing else. May be called in a handler.
+    """
+    work = threading.Thread(
+        target=_give_up, args=(descriptor, waiting, signal_number), name="tui-probe-give-up", daemon=True
+    )
+    work.start()
+
+
+def _give_up(descriptor: int, waiting: Callable[[], int | None], signal_number: int) -> None:
+    time.sleep(GIVE_UP_AFTER)
+    while waiting() is None:  # what is said last may be what the terminal does not take
+        time.sleep(_POLL)
+    nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+    while (thread := waiting()) is not None:
+        signal.pthread_kill(thread, signal_number)
+        time.sleep(_POLL)
+
 
 _WINDOW_FOCUS = "\x1b[?1004h"
 _HARMLESS = ("\x1b[?", "\x1b[>", "\x1b[<", "\x1b]")

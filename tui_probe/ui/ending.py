@@ -1,4 +1,4 @@
-"""Ending a run from the screen: interrupting the target, killing it, leaving it, and the questions that this takes."""
+"""End of a run from the screen: interrupt, kill or leave the program, and the questions before that."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from textual.screen import ModalScreen
 
-from tui_probe.ui.prompt import Answer, Question
+from tui_probe.ui.prompt import Question, QuestionKey
 from tui_probe.ui.screens.view_screen import NOTICE_SECONDS
 
 if TYPE_CHECKING:
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
 
     from textual.screen import Screen
 
-    from tui_probe.ui.feed import Feed, Target
+    from tui_probe.ui.live.feed import Feed, LiveTarget
     from tui_probe.ui.screens.view_screen import ViewScreen
 
 SECOND_INTERRUPT = 2.0
 """Seconds within which a second interrupt asks for more."""
 LEAVE = (
-    Answer("l", "leave it running, quit", "leave"),
-    Answer("i", "interrupt it, quit", "interrupt"),
-    Answer("c", "cancel"),
+    QuestionKey("l", "leave it running, quit", "leave"),
+    QuestionKey("i", "interrupt it, quit", "interrupt"),
+    QuestionKey("c", "cancel"),
 )
 STOP = (
-    Answer("t", "terminate it", "terminate"),
-    Answer("K", "kill it: results are lost", "kill"),
-    Answer("c", "cancel"),
+    QuestionKey("t", "terminate it", "terminate"),
+    QuestionKey("K", "kill it: results are lost", "kill"),
+    QuestionKey("c", "cancel"),
 )
 
 
-class Ended(Protocol):
+class EndingApp(Protocol):
     """The application, as far as it can end."""
 
     @property
-    def target(self) -> Target | None:
+    def target(self) -> LiveTarget | None:
         """The target, None where a trace is explored."""
 
     @property
@@ -59,10 +59,10 @@ class Ended(Protocol):
         """Quit."""
 
 
-class Ending:
+class RunEnding:
     """Acts on the target of an application, if it has one."""
 
-    def __init__(self, app: Ended) -> None:
+    def __init__(self, app: EndingApp) -> None:
         self.app = app
         self._asked: tuple[ViewScreen, Question] | None = None
         self._interrupted = float("-inf")
@@ -126,7 +126,7 @@ class Ending:
             asked[0].prompt = None
             asked[0].notice("the target has ended")
 
-    def _ask(self, text: str, answers: tuple[Answer, ...], take: Callable[[str], None]) -> None:
+    def _ask(self, text: str, answers: tuple[QuestionKey, ...], take: Callable[[str], None]) -> None:
         if isinstance(self.app.screen, ModalScreen):
             self.app.screen.dismiss(None)
         screen = self.app.speaking

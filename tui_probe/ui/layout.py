@@ -1,14 +1,21 @@
-"""Where things stand on terminals of different sizes. Knows nothing of Textual."""
+"""Layout of panes on terminals of different sizes, style sheet and theme."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rich.style import Style
+from textual.theme import BUILTIN_THEMES, Theme
+
+if TYPE_CHECKING:
+    from tui_probe.draw.palette import Palette
 
 SMALLEST = (60, 16)
 SIDE_BY_SIDE = 240
 _BARS = 4
 PREVIEW = 5
-"""Rows of the preview: see ``pages.preview``."""
+"""Rows of the preview: see ``pages.kernel_detail``."""
 _MORE = 5
 """Rows that it takes of those that the table leaves empty."""
 _FOR_PREVIEW = (100, 40)
@@ -40,3 +47,35 @@ def arrangement(width: int, height: int, kernels: int | None = None) -> Arrangem
 def needed(width: int, height: int) -> str:
     """What to say on a terminal that is too small."""
     return f"{width}×{height} is too small: {SMALLEST[0]}×{SMALLEST[1]} needed"
+
+
+# The style sheet of the application: that of a screen cannot name the screen itself.
+#
+# Textual sends a changed line from the left edge of its widget on, so what changes often (the place in the table) is
+# a widget of its own.
+
+STYLE = """
+ViewScreen { background: $background; overflow: hidden; }
+#top { layout: horizontal; height: 1; }
+#place { width: 2fr; }
+#top #title { width: 3fr; }
+#body { layout: vertical; height: 1fr; }
+#body.beside { layout: horizontal; }
+#left { layout: vertical; width: 1fr; }
+#rule { display: none; }
+#body.beside #rule { display: block; }
+#right { layout: vertical; width: 1fr; height: 1fr; }
+.hidden { display: none; }
+#small { display: none; }
+.small > * { display: none; }
+.small #small { display: block; }
+"""
+
+
+def textual_theme(palette: Palette) -> Theme:
+    """The theme with the ground and the text of a palette."""
+    plain = Style.parse(palette.base)
+    if plain.bgcolor is None or plain.color is None:
+        return replace(BUILTIN_THEMES["ansi-dark" if palette.dark else "ansi-light"], name=palette.name)
+    ground, text = (color.get_truecolor().hex for color in (plain.bgcolor, plain.color))
+    return Theme(name=palette.name, primary=text, foreground=text, background=ground, surface=ground, dark=palette.dark)

@@ -1,24 +1,70 @@
-"""What takes the place of the line of hints: a text to type, or a question. Knows nothing of Textual."""
+"""Prompts in the line of hints: a text, a path with completion, or a question."""
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw.spans import width
-from tui_probe.ui.paths import Completion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tui_probe.draw.spans import Line
 
+MAX_COMPLETIONS: Final = 20_000
+"""Entries of a folder that are looked at."""
+_SPECIAL: Final = re.compile(r"([^\w@%+=:,./-])")
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """Of a ``text`` what certainly follows (``rest``, as a shell reads it), and the ``names`` that it may become."""
+
+    text: str = ""
+    rest: str = ""
+    names: tuple[str, ...] = ()
+
+
+def completion(text: str) -> Completion:
+    """Of the last word, which ends the text; nothing where that names no path, or begins with a quote that is open."""
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return Completion(text)
+    if not words or text[-1:].isspace() or not words[-1]:
+        return Completion(text)
+    folder, _, begun = os.path.expanduser(words[-1]).rpartition("/")  # noqa: PTH111 - never raises
+    names = _names(Path(f"{folder}/" if "/" in words[-1] else "."), begun)
+    common = os.path.commonprefix(names)  # noqa: RUF071 - of names, by letters
+    return Completion(text, _SPECIAL.sub(r"\\\1", common[len(begun) :]), names)
+
+
+def _names(folder: Path, begun: str) -> tuple[str, ...]:
+    """The entries that begin so, folders with a slash; hidden ones only where a dot was typed."""
+    try:
+        with os.scandir(folder) as entries:
+            found = [
+                f"{entry.name}/" if entry.is_dir() else entry.name
+                for entry in islice(entries, MAX_COMPLETIONS)
+                if entry.name.startswith(begun) and (begun or not entry.name.startswith("."))
+            ]
+    except OSError:
+        return ()
+    return tuple(sorted(found))
+
+
 TAKING = ("right", "end", "ctrl+e", "tab")
 """Keys that take what a path goes on with."""
 
 
 @dataclass(frozen=True)
-class Answer:
+class QuestionKey:
     """An answer: the ``key`` that gives it, and what it does in a few words. An empty ``value`` does nothing."""
 
     key: str
@@ -29,7 +75,7 @@ class Answer:
 class Question:
     """A question whose answers are keys. ``take`` gets the value of the answer; Escape gives none."""
 
-    def __init__(self, text: str, answers: Sequence[Answer], take: Callable[[str], None]) -> None:
+    def __init__(self, text: str, answers: Sequence[QuestionKey], take: Callable[[str], None]) -> None:
         self.text = text
         self.answers = answers
         self.take = take

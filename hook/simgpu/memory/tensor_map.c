@@ -1,5 +1,5 @@
 /* Tensor maps of tiles: the 128 bytes that a kernel gets are ours, and their fields lie as FIELDS in the executor's
- * tensor_maps.py says. Their numbers are those of tensormap.replace in PTX. */
+ * tensor_copies.py says. Their numbers are those of tensormap.replace in PTX. */
 
 #include <stdint.h>
 #include <string.h>

@@ -31,7 +31,7 @@ const struct reason *sampling_refuses(const struct sampling *sampling, uint64_t 
 
 enum { SAMPLING_PARAMETERS = 2 };
 
-/* The parameters of a kernel that measures only some blocks; their reader is the engine's sampling.py. */
+/* The parameters of a kernel that measures only some blocks; their reader is the engine's expansion.py. */
 void sampling_parameters(const struct sampled *sampled, uint64_t parameters[SAMPLING_PARAMETERS]);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* The same in Python is trace/secrets.py. */
+/* The same in Python is trace/run_info.py. */
 
 enum { LEAST_TOKEN = 16 };
 

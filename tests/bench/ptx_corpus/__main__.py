@@ -20,7 +20,7 @@ from pathlib import Path
 from tests.bench.ptx_corpus.compiled import ARCH, compile_all
 from tests.bench.ptx_corpus.packages import REQUIREMENTS, SOURCES, Packages
 from tui_probe.ptx.parser import parse
-from tui_probe.ptx.prune import prune
+from tui_probe.ptx.references import prune_to_kernel
 from tui_probe.ptx.tree import Module
 
 OF_A_FILE = 12
@@ -34,7 +34,7 @@ def different(module: Module, seen: set[str]) -> dict[str, str]:
     """The kernels of a file that do something, and that none of those ``seen`` equals but for names."""
     found = {}
     for entry in module.entries():
-        text = prune(module, entry.name)
+        text = prune_to_kernel(module, entry.name)
         digest = hashlib.sha256(anonymous(text).encode()).hexdigest()
         if digest not in seen and len(text) <= MOST_BYTES and re.search(r"\b(ld|st|atom|red)\.", text):
             seen.add(digest)

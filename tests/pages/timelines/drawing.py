@@ -11,10 +11,10 @@ from tests.golden import golden
 from tests.sizes import headings, lost, widest
 from tui_probe.draw.spans import to_ascii
 from tui_probe.draw.view import Document, View, no_progress
-from tui_probe.pages.views.output import text_lines, view_lines
+from tui_probe.pages.view_output import text_lines, view_lines
 from tui_probe.probekit import probe_results
-from tui_probe.probekit.kind import Source
-from tui_probe.probekit.measured import probe_of
+from tui_probe.probekit.measured import known_probe
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.timelines.launch import LaunchTimeline
 
 SMALL, GOLDEN_SIZE, LARGE = (80, 24), (120, 40), (200, 50)
@@ -91,8 +91,8 @@ def ink(text: str) -> int:
     return len("".join(text.split()))
 
 
-def read_timeline(source: Source) -> LaunchTimeline:
+def read_timeline(source: ViewSource) -> LaunchTimeline:
     """The timeline of a launch, as its probe reads it."""
-    read = probe_of(source.kernel).timeline
+    read = known_probe(source.kernel).timeline
     assert read is not None
-    return read(probe_results.read(source), no_progress)
+    return read(probe_results.read_result(source), no_progress)

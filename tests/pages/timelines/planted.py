@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.trace.make import TraceWriter, block_sched_result
-from tui_probe.probekit.kind import Source
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.trace.follow import open_trace
 
 SMS, IDLE_SM, SLOTS, ROUNDS = 6, 3, 2, 5
@@ -29,7 +29,7 @@ def schedule() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return start, elapsed, sm
 
 
-def write_planted(directory: Path, *, simulated: bool = True) -> Source:
+def write_planted(directory: Path, *, simulated: bool = True) -> ViewSource:
     """A trace of one launch of one kernel."""
     writer = TraceWriter(directory)
     writer.start(device="Simulated GPU" if simulated else "NVIDIA H100 80GB HBM3", sms=SMS)
@@ -39,4 +39,4 @@ def write_planted(directory: Path, *, simulated: bool = True) -> Source:
     writer.save(0, launch, block_sched_result(start, elapsed, sm, threads=64))
     writer.exit()
     trace = open_trace(directory)
-    return Source(trace, trace.kernels[0], trace.launches[0])
+    return ViewSource(trace, trace.kernels[0], trace.launches[0])

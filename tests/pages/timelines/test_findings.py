@@ -11,11 +11,11 @@ from tests.pages.timelines import planted
 from tests.pages.timelines.drawing import golden_view
 from tests.trace.test_recorded import unpacked
 from tui_probe.draw.view import no_progress
-from tui_probe.pages.findings.found import find, find_all
-from tui_probe.pages.findings.questions import open_questions
+from tui_probe.pages.findings_page import open_questions
 from tui_probe.pages.views import kind_of
-from tui_probe.probekit.kind import Source
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.trace.follow import open_trace
+from tui_probe.verdicts.findings import findings_by_probe, launch_findings
 
 if TYPE_CHECKING:
     from tui_probe.probekit.finding import Finding
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 RECORDED = Path(__file__).parents[2] / "data" / "h200"
 
 
-def findings(source: Source) -> dict[str, Finding]:
-    found = find(source)
+def findings(source: ViewSource) -> dict[str, Finding]:
+    found = launch_findings(source)
     assert found is not None
     return {finding.key: finding for finding in found.findings}
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Source:
+def source(tmp_path: Path) -> ViewSource:
     return planted.write_planted(tmp_path / "t")
 
 
-def recorded(name: str, kernel: int) -> Source:
+def recorded(name: str, kernel: int) -> ViewSource:
     trace = open_trace(RECORDED / name)
-    return Source(trace, trace.kernels[kernel])
+    return ViewSource(trace, trace.kernels[kernel])
 
 
-def test_the_straggler_the_idle_sm_and_the_tail_are_named(source: Source) -> None:
+def test_the_straggler_the_idle_sm_and_the_tail_are_named(source: ViewSource) -> None:
     found = findings(source)
     straggler = found["slowest_block"]
     assert (
@@ -54,8 +54,8 @@ def test_the_straggler_the_idle_sm_and_the_tail_are_named(source: Source) -> Non
     assert found["waves"].values["waves"] == pytest.approx(50 / (12 * 6))
 
 
-def test_a_tail_asks_which_warps_make_it(source: Source) -> None:
-    assert open_questions(source.kernel, find_all(source))[0].option == "-p warp_progress"
+def test_a_tail_asks_which_warps_make_it(source: ViewSource) -> None:
+    assert open_questions(source.kernel, findings_by_probe(source))[0].option == "-p warp_progress"
 
 
 def test_of_a_gpu_cycles_are_times_and_the_probe_was_timed() -> None:
@@ -69,13 +69,13 @@ def test_of_a_gpu_cycles_are_times_and_the_probe_was_timed() -> None:
 
 def test_the_main_loop_of_attention_is_named(tmp_path: Path) -> None:
     trace = unpacked("attention_progress", tmp_path)
-    found = findings(Source(trace, trace.kernels[1]))
+    found = findings(ViewSource(trace, trace.kernels[1]))
     assert found["main_loop"].words.startswith("PTX:452, 31 744 iterations of 2 480 cycles")
     assert found["warps"].words.startswith("1 024, median 83 658 cycles")
 
 
 @pytest.mark.parametrize("name", ["planted", "attention_blocks"])
-def test_goldens(source: Source, name: str) -> None:
+def test_goldens(source: ViewSource, name: str) -> None:
     shown = source if name == "planted" else recorded(name, 1)
     view = kind_of("summary").open(shown, no_progress)
     golden_view(f"summary-{name}", view)

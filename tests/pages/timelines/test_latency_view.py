@@ -15,10 +15,10 @@ from tests.pages.timelines.drawing import golden_view, text_of
 from tests.probes.test_report import Writer
 from tests.trace.make import result_bytes
 from tui_probe.draw.view import no_progress
-from tui_probe.pages.views.latency import KIND, Latency
-from tui_probe.pages.views.output import data_csv
-from tui_probe.probekit.kind import Source
-from tui_probe.probes.barrier_wait import analysis as barrier_wait
+from tui_probe.pages.view_output import csv_of_view
+from tui_probe.pages.views.latency import KIND, LatencyView
+from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.probes import barrier_wait
 from tui_probe.trace.follow import open_trace
 
 
@@ -30,7 +30,7 @@ def waits() -> bytes:
     return result_bytes((2, 1, 1), (64, 1, 1), [(32, records.view(np.uint8).reshape(2, 2, -1))])
 
 
-def write(directory: Path, *, device: str = "NVIDIA H100", timed: bool = True) -> Source:
+def write(directory: Path, *, device: str = "NVIDIA H100", timed: bool = True) -> ViewSource:
     writer = Writer(directory)
     writer.start(device=device)
     writer.counting_kernel(0, "stencil", "barrier_wait", barrier_wait.RECORD)
@@ -42,13 +42,13 @@ def write(directory: Path, *, device: str = "NVIDIA H100", timed: bool = True) -
             f"kernel 0 launch {launch}"
         )
     trace = open_trace(directory)
-    return Source(trace, trace.kernels[0])
+    return ViewSource(trace, trace.kernels[0])
 
 
-def opened(source: Source) -> Latency:
+def opened(source: ViewSource) -> LatencyView:
     assert KIND.missing(source) is None
     view = KIND.open(source, no_progress)
-    assert isinstance(view, Latency)
+    assert isinstance(view, LatencyView)
     return view
 
 
@@ -88,7 +88,7 @@ def test_a_simulated_gpu_has_no_time(tmp_path: Path) -> None:
 def test_not_measured_is_said(tmp_path: Path) -> None:
     view = opened(write(tmp_path / "t", timed=False))
     assert "not measured: run with --benchmark" in "\n".join(text_of(view, (80, 24)))
-    rows = list(csv.DictReader(io.StringIO("\n".join(data_csv(view)))))
+    rows = list(csv.DictReader(io.StringIO("\n".join(csv_of_view(view)))))
     assert [(row["of"], row["unit"], row["count"]) for row in rows] == [
         ("one warp", "cycles", "4"),
         ("one barrier", "cycles", "4"),
@@ -100,7 +100,7 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     writer.start()
     writer.counting_kernel(0, "stencil", "gmem_bytes", np.dtype("u8"))
     trace = open_trace(writer.directory)
-    why = KIND.missing(Source(trace, trace.kernels[0]))
+    why = KIND.missing(ViewSource(trace, trace.kernels[0]))
     assert why is not None
     assert "probed with gmem_bytes" in why
     assert "--benchmark" in why

@@ -15,7 +15,7 @@ from tests.pages.timelines import planted
 from tests.pages.timelines.drawing import read_timeline
 from tui_probe.cli.main import main
 from tui_probe.pages.perfetto import write_launches, write_timeline
-from tui_probe.probekit.kind import Source
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.trace.follow import open_trace
 
 RECORDED = Path(__file__).parents[2] / "data" / "h200"
@@ -87,7 +87,7 @@ def test_the_counter_tells_how_many_run(tmp_path: Path) -> None:
 
 def test_warps_have_a_thread_each(tmp_path: Path) -> None:
     trace = open_trace(RECORDED / "torch_compile")
-    launch = read_timeline(Source(trace, trace.kernels[4]))
+    launch = read_timeline(ViewSource(trace, trace.kernels[4]))
     document = checked(tmp_path / "out.json", write_timeline(tmp_path / "out.json", launch, warps=True))
     warps = of_phase(document, "X")
     assert len(warps) == 1024

@@ -22,15 +22,14 @@ from hypothesis import strategies as st
 from tests.pages.timelines import planted
 from tests.pages.timelines.drawing import after, golden_view, read_timeline, text_of
 from tests.trace.make import TraceWriter, block_sched_result
-from tui_probe.draw.spot import Spot
-from tui_probe.draw.view import COMMANDS, no_progress
-from tui_probe.pages.views.output import data_csv, view_lines
-from tui_probe.pages.views.timeline import KIND, Timeline
-from tui_probe.probekit.kind import Source
+from tui_probe.draw.view import COMMANDS, Spot, no_progress
+from tui_probe.pages.view_output import csv_of_view, view_lines
+from tui_probe.pages.views.timeline import KIND, TimelineView
+from tui_probe.pages.views.timeline_moves import TIMELINE_MOVES
+from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.probekit.timelines.busy_rows import LengthGrades
+from tui_probe.probekit.timelines.drawing import Window
 from tui_probe.probekit.timelines.launch import LaunchTimeline
-from tui_probe.probekit.timelines.lengths import Lengths
-from tui_probe.probekit.timelines.moves import MOVES
-from tui_probe.probekit.timelines.window import Window
 from tui_probe.trace.follow import open_trace
 
 if TYPE_CHECKING:
@@ -39,20 +38,20 @@ if TYPE_CHECKING:
 RECORDED = Path(__file__).parents[2] / "data" / "h200"
 
 
-def opened(source: Source) -> Timeline:
+def opened(source: ViewSource) -> TimelineView:
     view = KIND.open(source, no_progress)
-    assert isinstance(view, Timeline)
+    assert isinstance(view, TimelineView)
     text_of(view, (80, 24))
     return view
 
 
 @pytest.fixture
-def view(tmp_path: Path) -> Timeline:
+def view(tmp_path: Path) -> TimelineView:
     return opened(planted.write_planted(tmp_path / "t"))
 
 
 @pytest.fixture
-def timed(tmp_path: Path) -> Timeline:
+def timed(tmp_path: Path) -> TimelineView:
     return opened(planted.write_planted(tmp_path / "timed", simulated=False))
 
 
@@ -60,11 +59,11 @@ def timed(tmp_path: Path) -> Timeline:
 def launch(name: str, kernel: int) -> LaunchTimeline:
     """Read once: views do not change it."""
     trace = open_trace(RECORDED / name)
-    return read_timeline(Source(trace, trace.kernels[kernel]))
+    return read_timeline(ViewSource(trace, trace.kernels[kernel]))
 
 
-def recorded(name: str, kernel: int) -> Timeline:
-    view = Timeline(launch(name, kernel))
+def recorded(name: str, kernel: int) -> TimelineView:
+    view = TimelineView(launch(name, kernel))
     text_of(view, (80, 24))
     return view
 
@@ -75,7 +74,7 @@ def line_of(lines: list[str], label: str) -> str:
 
 
 @pytest.mark.parametrize("level", ["SM", "slot", "warp"])
-def test_goldens(view: Timeline, level: str) -> None:
+def test_goldens(view: TimelineView, level: str) -> None:
     while view.choice.level != level:
         view.press("level")
     golden_view(f"timeline-{level}", view)
@@ -86,14 +85,14 @@ def test_goldens_of_an_h200(name: str, kernel: int) -> None:
     golden_view(f"timeline-{name}", recorded(name, kernel))
 
 
-def test_the_idle_sm_is_an_empty_row(view: Timeline) -> None:
+def test_the_idle_sm_is_an_empty_row(view: TimelineView) -> None:
     lines = text_of(view, (80, 24))
     assert line_of(lines, f"SM {planted.IDLE_SM}").split() == ["SM", str(planted.IDLE_SM), "–"]
     assert sum("–" in line for line in lines[1:-6]) == 1
     assert "50 blocks on 5 of 6 SMs" in lines[0]
 
 
-def test_the_straggler_is_the_longest_bar_and_is_marked(view: Timeline) -> None:
+def test_the_straggler_is_the_longest_bar_and_is_marked(view: TimelineView) -> None:
     lines = after(view, "level")
     bars = [line for line in lines[:-3] if "┣" in line]
     longest = max((part for line in bars for part in line.split("┫")), key=lambda part: len(part.strip()))
@@ -105,7 +104,7 @@ def test_the_straggler_is_the_longest_bar_and_is_marked(view: Timeline) -> None:
     assert line_of(text_of(opened_again(view), (80, 24)), f"SM {planted.STRAGGLER_SM}").split()[2] == "!"
 
 
-def test_colour_is_the_duration_against_the_median(view: Timeline) -> None:
+def test_colour_is_the_duration_against_the_median(view: TimelineView) -> None:
     """All blocks but the straggler take 1 000 cycles: neighbours have one colour."""
     shares = list(view_lines(view, 80, 24))
     assert roles_of(shares[1:3], "█") == {"hue0"}
@@ -125,7 +124,7 @@ def roles_of(lines: list[Line], sign: str) -> set[str]:
 
 @given(st.lists(st.integers(0, 5000), max_size=30), st.integers(1, 2000), st.integers(1, 9))
 def test_grades_follow_durations(cycles: list[int], median: int, far: int) -> None:
-    found = Lengths(median, median * (1.1 + far)).grades(np.array(cycles, dtype=np.int64))
+    found = LengthGrades(median, median * (1.1 + far)).grades(np.array(cycles, dtype=np.int64))
     for each, grade in zip(cycles, found.tolist(), strict=True):
         part = each / median
         assert grade == (3 if part > 1.1 + far else 2 if part >= 1.1 else 1 if part >= 0.9 else 0) or min(
@@ -133,13 +132,13 @@ def test_grades_follow_durations(cycles: list[int], median: int, far: int) -> No
         ) < 1e-6  # fmt: skip
 
 
-def opened_again(view: Timeline) -> Timeline:
+def opened_again(view: TimelineView) -> TimelineView:
     while view.choice.level != "SM":
         view.press("level")
     return view
 
 
-def test_the_tail_is_the_stragglers(view: Timeline) -> None:
+def test_the_tail_is_the_stragglers(view: TimelineView) -> None:
     assert (view.tail.start, view.tail.cycles, view.tail.last_sm) == (planted.END, planted.SPAN - planted.END, 4)
     assert view.tail.idle == pytest.approx(4 / 5)
     lines = text_of(view, (80, 24))
@@ -149,13 +148,13 @@ def test_the_tail_is_the_stragglers(view: Timeline) -> None:
     assert axis.index("T") == next(i for i in range(len(axis)) if window_time(view, i) >= planted.END - 1)
 
 
-def window_time(view: Timeline, cell: int) -> float:
+def window_time(view: TimelineView, cell: int) -> float:
     """The end of the cycles of a cell of an 80-column window."""
     left = 80 - view.window.cells
     return view.window.begin + (cell - left + 1) * view.window.width / view.window.cells
 
 
-def test_gaps_are_seen_and_told(view: Timeline) -> None:
+def test_gaps_are_seen_and_told(view: TimelineView) -> None:
     after(view, "level")
     for _ in range(2):
         view.press("next")
@@ -167,7 +166,7 @@ def test_gaps_are_seen_and_told(view: Timeline) -> None:
     assert len(gap) == pytest.approx(planted.GAP / view.window.width * view.window.cells, abs=1.5)
 
 
-def test_reading_under_the_cursor(view: Timeline) -> None:
+def test_reading_under_the_cursor(view: TimelineView) -> None:
     after(view, "level", "next")
     assert view.status()[:3] == ["SM 0 slot 0", "block 10", "1 060 to 2 060"]
     assert view.status()[-1] == "1 000 cycles"
@@ -178,7 +177,7 @@ def test_reading_under_the_cursor(view: Timeline) -> None:
 def test_a_block_has_a_place_in_its_grid() -> None:
     view = recorded("demo", 4)  # 8 × 8 blocks
     after(view, "level")
-    block = view.here().block
+    block = view.spot().block
     assert block is not None
     assert view.status()[1] == f"block {block} ({block % 8},{block // 8})"
     launch = view.launch
@@ -186,7 +185,7 @@ def test_a_block_has_a_place_in_its_grid() -> None:
     assert replace(launch, grid=(64, 1, 1)).block_words(23) == "block 23"
 
 
-def test_cycles_of_a_simulated_gpu_are_no_time(view: Timeline, timed: Timeline) -> None:
+def test_cycles_of_a_simulated_gpu_are_no_time(view: TimelineView, timed: TimelineView) -> None:
     text = "\n".join(text_of(view, (80, 24)))
     assert "µs" not in text
     assert "simulated" in text
@@ -195,7 +194,7 @@ def test_cycles_of_a_simulated_gpu_are_no_time(view: Timeline, timed: Timeline) 
     assert "µs" in after(timed, "unit")[-4]
 
 
-def test_two_marks_measure(timed: Timeline) -> None:
+def test_two_marks_measure(timed: TimelineView) -> None:
     assert timed.press("mark") == "marked: a second mark measures the time between"
     timed.press("next")
     assert timed.press("mark") == "× to ×: 1 060 cycles (535 ns)"
@@ -203,7 +202,7 @@ def test_two_marks_measure(timed: Timeline) -> None:
     assert text_of(timed, (80, 24))[-5].count("×") == 1, "the cursor hides the second"
 
 
-def test_the_worst_place_is_the_straggler_then_the_tail(view: Timeline) -> None:
+def test_the_worst_place_is_the_straggler_then_the_tail(view: TimelineView) -> None:
     after(view, "worst")
     assert f"block {planted.STRAGGLER}" in view.status()
     assert view.status()[0].startswith(f"SM {planted.STRAGGLER_SM} ")
@@ -217,7 +216,7 @@ def test_the_worst_place_is_the_straggler_then_the_tail(view: Timeline) -> None:
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
 def test_the_cursor_is_on_what_the_worst_place_names_where_rows_share_lines(size: tuple[int, int]) -> None:
     trace = open_trace(RECORDED / "attention_blocks")
-    view = opened(Source(trace, trace.kernels[1]))
+    view = opened(ViewSource(trace, trace.kernels[1]))
     text_of(view, size)
     for _ in range(3):
         sm, block = named_place(view.press("worst"))
@@ -233,11 +232,11 @@ def named_place(words: str | None) -> tuple[str, str]:
     return found[2], found[1]
 
 
-def test_an_idle_sm_is_named_where_rows_share_lines(view: Timeline) -> None:
+def test_an_idle_sm_is_named_where_rows_share_lines(view: TimelineView) -> None:
     after(view, "zoom_out_rows", "zoom_out_rows")
     assert view.go_to(Spot(sm=planted.IDLE_SM))
     assert view.status()[:2] == [f"SM {planted.IDLE_SM}", "ran nothing"]
-    assert view.here().sm == planted.IDLE_SM
+    assert view.spot().sm == planted.IDLE_SM
 
 
 def test_a_launch_of_like_blocks_has_no_worst_place(tmp_path: Path) -> None:
@@ -247,14 +246,14 @@ def test_a_launch_of_like_blocks_has_no_worst_place(tmp_path: Path) -> None:
     start, sm = np.full(4, 7_000), np.arange(4)
     writer.save(0, writer.launch(0, (4, 1, 1), (64, 1, 1)), block_sched_result(start, start * 0 + 90, sm, threads=64))
     trace = open_trace(writer.directory)
-    view = opened(Source(trace, trace.kernels[0], trace.launches[0]))
+    view = opened(ViewSource(trace, trace.kernels[0], trace.launches[0]))
     text_of(view, (80, 24))
     assert "nothing stands out" in str(view.press("worst"))
 
 
-def test_the_next_launch_keeps_cursor_level_and_window(view: Timeline, tmp_path: Path) -> None:
+def test_the_next_launch_keeps_cursor_level_and_window(view: TimelineView, tmp_path: Path) -> None:
     after(view, "level", "down", "down", "down", "worst", "zoom_in", "zoom_in")
-    other = Timeline(read_timeline(planted.write_planted(tmp_path / "other")))
+    other = TimelineView(read_timeline(planted.write_planted(tmp_path / "other")))
     other.take_over(view)
     lines = text_of(other, (80, 24))
     assert other.choice == view.choice
@@ -264,22 +263,22 @@ def test_the_next_launch_keeps_cursor_level_and_window(view: Timeline, tmp_path:
     assert sum(line.startswith("▌") for line in lines) == 1
 
 
-def test_the_cursor_is_kept_where_everything_is_in_sight(view: Timeline, tmp_path: Path) -> None:
+def test_the_cursor_is_kept_where_everything_is_in_sight(view: TimelineView, tmp_path: Path) -> None:
     after(view, "down", "down", "next")
-    other = Timeline(read_timeline(planted.write_planted(tmp_path / "other")))
+    other = TimelineView(read_timeline(planted.write_planted(tmp_path / "other")))
     other.take_over(view)
     text_of(other, (80, 24))
     assert other.window.width == other.window.longest
     assert other.status() == view.status()
 
 
-def test_orders(view: Timeline) -> None:
+def test_orders(view: TimelineView) -> None:
     lines = after(view, "order")
     assert [line.split()[1] for line in (lines[1].removeprefix("▌"), lines[6])] == [str(planted.STRAGGLER_SM), "3"]
     assert "by finish" in lines[-1]
 
 
-def test_one_sm_alone(view: Timeline) -> None:
+def test_one_sm_alone(view: TimelineView) -> None:
     lines = after(view, "down", "select", "level")
     assert [line[1:].split()[1] for line in lines[1:3]] == ["1.0", "1.1"]
     assert "SM 1 alone" in lines[-1]
@@ -287,7 +286,7 @@ def test_one_sm_alone(view: Timeline) -> None:
     assert view.choice.sm is None
 
 
-def test_every_command_is_known_and_draws(view: Timeline) -> None:
+def test_every_command_is_known_and_draws(view: TimelineView) -> None:
     assert set(view.commands()) <= set(COMMANDS)
     for command in view.commands():
         after(view, command)
@@ -296,7 +295,7 @@ def test_every_command_is_known_and_draws(view: Timeline) -> None:
 
 
 @pytest.mark.parametrize("command", ["next", "previous", "select", "order", "end"])
-def test_a_key_may_come_before_new_rows_are_drawn(view: Timeline, command: str) -> None:
+def test_a_key_may_come_before_new_rows_are_drawn(view: TimelineView, command: str) -> None:
     """Rows are made in the background: fewer of them may be there when a key comes than were drawn last."""
     after(view, "level", "level", *["down"] * 20)
     view.press("level")
@@ -321,18 +320,18 @@ def test_many_rows_share_a_line_and_can_be_taken_apart() -> None:
     assert view.choice.together == together
 
 
-def test_a_click_puts_the_cursor_there(view: Timeline) -> None:
+def test_a_click_puts_the_cursor_there(view: TimelineView) -> None:
     view.click(79, 5)
     assert view.status()[0] == f"SM {planted.STRAGGLER_SM} slot 1"
     assert view.status()[1] == f"block {planted.STRAGGLER}"
 
 
-def test_data(view: Timeline) -> None:
+def test_data(view: TimelineView) -> None:
     record = json.loads(json.dumps(view.record()))
     assert record["idle_sms"] == [planted.IDLE_SM]
     assert record["tail"]["last_sm"] == planted.STRAGGLER_SM
     assert record["block_cycles"]["p100"] == planted.STRAGGLER_CYCLES
-    rows = list(csv.DictReader(io.StringIO("\n".join(data_csv(view)))))
+    rows = list(csv.DictReader(io.StringIO("\n".join(csv_of_view(view)))))
     assert len(rows) == 50
     longest = max(rows, key=lambda row: int(row["cycles"]))
     assert (longest["block"], longest["sm"], longest["warp"]) == (str(planted.STRAGGLER), "4", "")
@@ -340,22 +339,22 @@ def test_data(view: Timeline) -> None:
 
 def test_reason_for_missing_view_is_given(tmp_path: Path) -> None:
     trace = open_trace(RECORDED / "torch_compile")
-    assert "no PTX in image" in (KIND.missing(Source(trace, trace.kernels[0])) or "")
+    assert "no PTX in image" in (KIND.missing(ViewSource(trace, trace.kernels[0])) or "")
     writer = TraceWriter(tmp_path / "t")
     writer.start()
     writer.kernel(0, "add")
     writer.launch(0, (2, 1, 1), (128, 1, 1))
     trace = open_trace(writer.directory)
-    assert "has no result" in (KIND.missing(Source(trace, trace.kernels[0], trace.launches[0])) or "")
+    assert "has no result" in (KIND.missing(ViewSource(trace, trace.kernels[0], trace.launches[0])) or "")
 
 
 @pytest.mark.parametrize("size", [(20, 6), (40, 10), (300, 100)])
-def test_any_size(view: Timeline, size: tuple[int, int]) -> None:
+def test_any_size(view: TimelineView, size: tuple[int, int]) -> None:
     assert len(text_of(view, size)) == size[1]
     after(view, "level", "level", size=size)
 
 
-def test_roles_are_few_and_runs_are_merged(view: Timeline) -> None:
+def test_roles_are_few_and_runs_are_merged(view: TimelineView) -> None:
     for line in view_lines(view, 200, 50):
         assert all(a[1] != b[1] for a, b in pairwise(line))
 
@@ -368,7 +367,7 @@ def test_a_fill_of_an_h200_spends_its_time_on_scheduling(tmp_path: Path) -> None
     launch = writer.launch(0, (32768, 1, 1), (128, 1, 1))
     writer.save(0, launch, lzma.decompress((RECORDED / "zero_fill.bin.xz").read_bytes()))
     trace = open_trace(writer.directory)
-    view = opened(Source(trace, trace.kernels[0]))
+    view = opened(ViewSource(trace, trace.kernels[0]))
     lines = text_of(view, (120, 40))[1:34]
     assert {line[15] for line in lines} == {"█"}
     assert set("".join(line[24:] for line in lines)) <= set("▁▂")
@@ -379,7 +378,7 @@ def test_a_fill_of_an_h200_spends_its_time_on_scheduling(tmp_path: Path) -> None
     assert gap > view.timeline.blocks.duration.mean()
 
 
-def test_another_launch_is_shown_in_the_same_way(tmp_path: Path, view: Timeline) -> None:
+def test_another_launch_is_shown_in_the_same_way(tmp_path: Path, view: TimelineView) -> None:
     after(view, "level", "order", "zoom_in", "zoom_in", "right")
     other = opened(planted.write_planted(tmp_path / "other"))
     other.take_over(view)
@@ -390,7 +389,7 @@ def test_another_launch_is_shown_in_the_same_way(tmp_path: Path, view: Timeline)
     assert whole.window.width == whole.window.longest
 
 
-def test_a_picture_for_matplotlib(view: Timeline) -> None:
+def test_a_picture_for_matplotlib(view: TimelineView) -> None:
     axes = MagicMock()
     view.plot(axes)
     (share,), how = axes.imshow.call_args
@@ -400,7 +399,7 @@ def test_a_picture_for_matplotlib(view: Timeline) -> None:
     assert how["extent"][:2] == (0, planted.SPAN)
 
 
-@given(st.lists(st.sampled_from([*MOVES, "click", "resize"]), max_size=25))
+@given(st.lists(st.sampled_from([*TIMELINE_MOVES, "click", "resize"]), max_size=25))
 def test_nothing_that_is_pressed_breaks_the_picture(presses: list[str]) -> None:
     view = recorded("torch_compile", 6)
     size = (90, 20)

@@ -1,16 +1,52 @@
-"""The driver, the GPUs, and who may read performance counters."""
+"""Checks of the driver, the GPUs, the CUDA tools and the package's own libraries."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
+import signal
+import subprocess
+import sys
+from importlib import metadata, util
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tui_probe.errors import LaunchError
-from tui_probe.launcher.driver import Driver, find_driver
+from tui_probe.launcher.driver import Driver, find_driver, native_library, package_path
+from tui_probe.own_python import own_environment
+from tui_probe.toolchain import PTXAS_HINT, find_tools, silent_tools
 
-from . import Item
-from .probing import ask
+from . import Item, State
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ANSWER_SECONDS = 60  # seconds; a driver may take ten to wake many GPUs
+
+
+def ask_library(program: str, *arguments: str, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Run a Python program that prints a JSON object; ``{"error": why}`` where it does not."""
+    command = [sys.executable, "-P", "-c", program, *arguments]
+    try:
+        result = subprocess.run(
+            command,
+            env=own_environment() | dict(environment or {}),
+            capture_output=True,
+            text=True,
+            timeout=ANSWER_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return {"error": f"no answer within {ANSWER_SECONDS} s"}
+    if result.returncode < 0:
+        return {"error": f"it crashed ({signal.Signals(-result.returncode).name})"}
+    try:
+        answer = json.loads(result.stdout)
+    except ValueError:
+        return {"error": (result.stderr.strip().splitlines() or ["no answer"])[-1]}
+    return answer if isinstance(answer, dict) else {"error": "no answer"}
+
 
 ASK_DRIVER = """
 import ctypes, json, sys
@@ -42,7 +78,7 @@ def driver_items() -> list[Item]:
 
 def driver_item(driver: Driver) -> Item:
     """What the driver itself answers."""
-    answer = ask(ASK_DRIVER, str(driver.path))
+    answer = ask_library(ASK_DRIVER, str(driver.path))
     if "error" in answer:
         found = f"{driver.path} does not work: {answer['error']}"
         return Item("driver", "missing", found, f"reinstall the driver, or {WITHOUT_GPU}")
@@ -64,7 +100,7 @@ def gpu_items() -> list[Item]:
     except pynvml.NVMLError as error:
         return [Item("GPU", "optional", f"NVML: {error}", "with NVML the load, memory and clocks of a GPU are shown")]
     try:
-        release = text(pynvml.nvmlSystemGetDriverVersion())
+        release = nvml_text(pynvml.nvmlSystemGetDriverVersion())
         return [gpu_item(index, release) for index in range(pynvml.nvmlDeviceGetCount())]
     except pynvml.NVMLError as error:
         return [Item("GPU", "warn", f"NVML: {error}", "load, memory and clocks may not be shown")]
@@ -78,11 +114,11 @@ def gpu_item(index: int, release: str) -> Item:
     device = pynvml.nvmlDeviceGetHandleByIndex(index)
     major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(device)
     memory = pynvml.nvmlDeviceGetMemoryInfo(device).total / (1 << 30)
-    name = text(pynvml.nvmlDeviceGetName(device))
+    name = nvml_text(pynvml.nvmlDeviceGetName(device))
     return Item(f"GPU {index}", "ok", f"{name}, {memory:.0f} GiB, compute capability {major}.{minor}, driver {release}")
 
 
-def text(value: str | bytes) -> str:
+def nvml_text(value: str | bytes) -> str:
     """NVML's strings are bytes in its older Python modules."""
     return value.decode() if isinstance(value, bytes) else value
 
@@ -101,3 +137,109 @@ def counter_items() -> list[Item]:
     return [
         Item("counters", "optional", "performance counters are for root only; tui-probe needs none, ncu does", advice)
     ]
+
+
+WITHOUT_PTXAS = f"registers and spills will be missing, and the driver assembles; {PTXAS_HINT}"
+
+
+def tool_items() -> list[Item]:
+    return [
+        cuda_tool("ptxas", WITHOUT_PTXAS, "missing"),
+        cuda_tool("nvdisasm", "with it machine code (SASS) is shown: pip install 'tui-probe[cuda]'"),
+        cuda_tool("cuobjdump", "not needed: images are read without it"),
+        nsight_tool("ncu", "with it run --ncu shows what Nsight Compute counts"),
+        nsight_tool("nsys", "with it timelines can be recorded that import reads"),
+    ]
+
+
+def cuda_tool(name: str, without: str, absent: State = "optional") -> Item:
+    """A tool of the CUDA toolkit: the newest is used, others stand by for what it no longer takes."""
+    tools = find_tools(name)
+    if silent := ", ".join(map(str, silent_tools(name))):
+        words = f"{tools[0].version}, {tools[0].path}; " if tools else ""
+        return Item(name, "warn", f"{words}{silent} does not answer --version", "remove it, or put another one first")
+    if not tools:
+        return Item(name, absent, "not found", without)
+    others = "".join(f"; also {tool.version}" for tool in tools[1:])
+    return Item(name, "ok", f"{tools[0].version}, {tools[0].path}{others}")
+
+
+def nsight_tool(name: str, purpose: str) -> Item:
+    path = shutil.which(name) or shutil.which(name, path="/usr/local/cuda/bin")
+    if path is None:
+        return Item(name, "optional", "not found", purpose)
+    return Item(name, "ok", f"{version_of(Path(path))}, {path}")
+
+
+def version_of(tool: Path) -> str:
+    try:
+        result = subprocess.run([tool, "--version"], capture_output=True, text=True, errors="replace", timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return "does not run"
+    match = re.search(r"\d+\.\d+[\w.-]*", result.stdout)
+    return match[0] if match else "unknown version"
+
+
+# What must hold for the hook to stand in for the driver: a second load by name gives the library that is there.
+ASK_HOOK = """
+import ctypes, json, sys
+hook = ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
+print(json.dumps({"same": ctypes.CDLL("libcuda.so.1")._handle == hook._handle, "cuInit": hasattr(hook, "cuInit")}))
+"""
+PACKAGES = ("textual", "rich", "numpy", "plotext", "toml", "nvidia-ml-py", "zstandard", "lz4")
+REINSTALL = "reinstall: pip install ."
+
+
+def hook_items() -> list[Item]:
+    """Does the hook driver load, and under the name by which programs ask for the driver?"""
+    try:
+        hook = native_library("hook")
+    except LaunchError as error:
+        return [Item("hook", "missing", str(error), REINSTALL)]
+    answer = ask_library(ASK_HOOK, str(hook))
+    if "error" in answer:
+        return [Item("hook", "missing", f"{hook} does not load: {answer['error']}", REINSTALL)]
+    if not (answer["same"] and answer["cuInit"]):
+        return [Item("hook", "missing", f"{hook} does not stand in for libcuda.so.1", REINSTALL)]
+    return [Item("hook", "ok", f"{hook} stands in for libcuda.so.1")]
+
+
+def simulator_items() -> list[Item]:
+    """Runs a kernel on the simulated GPU and checks its result."""
+    try:
+        library = native_library("sim")
+    except LaunchError as error:
+        return [Item("simulated GPU", "missing", str(error), REINSTALL)]
+    settings = {
+        "LD_LIBRARY_PATH": f"{library.parent}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":"),
+        "TUI_PROBE_SIM_PYTHON": sys.executable,
+        "TUI_PROBE_SIM_PYTHONPATH": package_path(),
+    }
+    command = [sys.executable, "-P", "-m", "tui_probe.simgpu.examples.demo", "--kernel", "zero_fill", "--size", "512"]
+    try:
+        result = subprocess.run(
+            command, env=own_environment() | settings, capture_output=True, text=True, timeout=ANSWER_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return [Item("simulated GPU", "missing", f"no result within {ANSWER_SECONDS} s", REINSTALL)]
+    if result.returncode or result.stdout != "zero_fill ok\n":
+        said = (result.stderr or result.stdout).strip().splitlines() or [f"status {result.returncode}"]
+        return [Item("simulated GPU", "missing", f"a kernel did not run: {said[-1]}", REINSTALL)]
+    return [Item("simulated GPU", "ok", "ran a kernel with the right result")]
+
+
+def package_items() -> list[Item]:
+    """The Python that runs this, and the packages that it uses."""
+    found, missing = [f"Python {sys.version.split()[0]}"], []
+    for name in PACKAGES:
+        try:
+            found.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            missing.append(name)
+    items = [Item("Python", "ok", ", ".join(found))]
+    if missing:
+        items.append(Item("packages", "missing", ", ".join(missing), f"pip install {' '.join(missing)}"))
+    if util.find_spec("matplotlib") is None:
+        advice = "with it PNG files are written: pip install 'tui-probe[png]'"
+        items.append(Item("matplotlib", "optional", "not installed", advice))
+    return items

@@ -1,36 +1,106 @@
-"""The answer: bandwidths beside what the hardware could carry, and times of matrix products."""
+"""Bandwidth evaluation: measured rates against the hardware's peak, and times of matrix products."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.bar_chart import Bar, BarChart
 from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
-from tui_probe.errors import ImportFileError
-from tui_probe.evals.answer import Answer, Table
-from tui_probe.evals.opening import nothing_measured
-from tui_probe.evals.published import compared
-from tui_probe.input_limits import PROGRAM_OUTPUT
-from tui_probe.pages.bandwidth.result_file import parse_bandwidth
+from tui_probe.errors import ImportFileError, TraceError
+from tui_probe.evals.answer import Answer, Table, compare_published
+from tui_probe.evals.evaluation import PROGRAMS_PLACEHOLDER, PYTHON_PLACEHOLDER, Collection, nothing_measured_error
+from tui_probe.input_limits import PROGRAM_OUTPUT, parse_json
 from tui_probe.trace.plain_file import read_start
-
-from .products import PRODUCT, Product, products_in
+from tui_probe.verdicts.bandwidth import parse_bandwidth
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from tui_probe.bandwidth.figures import Bandwidth, Figure
+    from tui_probe.bandwidth.rates import Bandwidth, MeasuredRate
     from tui_probe.draw.view import Progress
-    from tui_probe.evals.given import Given
+    from tui_probe.evals.evaluation import Setting
+    from tui_probe.evals.inputs import EvaluationInput
+
+PRODUCT: Final = '{"product": '
+"""How a line begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """``(m, k) @ (k, n)``; ``milliseconds`` of each launch."""
+
+    shape: tuple[int, int, int]
+    dtype: str
+    device: str
+    milliseconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return median(self.milliseconds)
+
+    @property
+    def spread(self) -> float:
+        """(most - least) / median."""
+        return (max(self.milliseconds) - min(self.milliseconds)) / self.median
+
+    @property
+    def operations_per_second(self) -> float:
+        """Multiplications and additions."""
+        m, k, n = self.shape
+        return 2e3 * m * k * n / self.median
+
+    @property
+    def words(self) -> str:
+        m, k, n = self.shape
+        return f"[{m}, {k}] @ [{k}, {n}]"
+
+
+def read_products(text: str, path: Path) -> Iterator[Product]:
+    """Those of a program's output; TraceError for a line that is broken."""
+    for line in text.splitlines():
+        if not line.startswith(PRODUCT):
+            continue
+        try:
+            data = parse_json(line)
+            m, k, n = map(int, data["product"])
+            times = tuple(float(time) for time in data["milliseconds"])
+            if not times or min(times) <= 0:
+                raise ValueError("it has no times")
+            yield Product((m, k, n), str(data["dtype"]), str(data["device"]), times)
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
+            raise TraceError(f"{path}: a line of products cannot be read ({error}): collect it again") from error
+
+
+_UNPROBED: Final = ("-k", "no kernel of this name", "--launches", "0", "--no-times", "--no-source",
+                   "--max-trace-bytes", "1M", "--max-log-bytes", "1M")  # fmt: skip
+
+
+def collect(_: Setting) -> list[Collection]:
+    """Both write JSON, which is what is kept. The simulated GPU has no bandwidth."""
+    measure = (PYTHON_PLACEHOLDER, "-m", "tui_probe", "bandwidth", "--auto", "--format", "json")
+    return [
+        Collection("memories", measure, _UNPROBED, ("tui_probe",), gpu=True, keeps="output"),
+        Collection(
+            "products",
+            (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/products.py"),
+            _UNPROBED,
+            ("torch",),
+            gpu=True,
+            keeps="output",
+        ),
+    ]
+
 
 NAME: Final = "bandwidth"
 _PUBLISHED_PRODUCTS: Final = {"product_100k": (700, 100_000), "product_400k": (700, 400_000)}
 
 
-def answer(given: Sequence[Given], progress: Progress) -> Answer:
+def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """What files of ``tui-probe bandwidth`` and of the products say. TraceError if none says anything."""
     progress(0.0)
     measured: list[Bandwidth] = []
@@ -38,24 +108,24 @@ def answer(given: Sequence[Given], progress: Progress) -> Answer:
     notes = []
     for one in given:
         path = one.path if one.trace is None else one.trace.file("stdout.log") or one.path
-        text = _text(path)
-        products += products_in(text, path)
-        found = _bandwidth(text, path)
+        text = _read_output(path)
+        products += read_products(text, path)
+        found = _saved_bandwidth(text, path)
         if isinstance(found, str):
             notes += [] if PRODUCT in text else [found]
         else:
             measured.append(found)
     rates = [rate for each in measured for rate in each.rates]
     if not rates and not products:
-        raise nothing_measured(NAME, notes)
+        raise nothing_measured_error(NAME, notes)
     return Answer(
-        said=[*(_said(each) for each in measured), *(_product_said(each) for each in products)],
+        said=[*(_memory_sentence(each) for each in measured), *(_product_sentence(each) for each in products)],
         tables={
             "bandwidth": Table("bandwidths", _RATES, rates),
             **({"products": Table("dense matrix products", _PRODUCTS, products)} if products else {}),
         },
         drawings={"bandwidth": _chart(rates)} if rates else {},
-        compared=compared(NAME, **_ours(rates, products)),
+        compared=compare_published(NAME, **_ours(rates, products)),
         notes=notes,
         hardware=", ".join(dict.fromkeys(_names(measured, products))),
     )
@@ -67,13 +137,13 @@ def _names(measured: Sequence[Bandwidth], products: Sequence[Product]) -> Iterat
     yield from (each.device for each in products)
 
 
-def _text(path: Path) -> str:
+def _read_output(path: Path) -> str:
     if not path.is_file():
         return ""
     return read_start(path, PROGRAM_OUTPUT).decode("utf-8", "replace")
 
 
-def _bandwidth(text: str, path: Path) -> Bandwidth | str:
+def _saved_bandwidth(text: str, path: Path) -> Bandwidth | str:
     """The document in what was written, between messages; or why there is none."""
     lines = text.splitlines()
     starts = (place for place, line in enumerate(lines) if line.startswith("{") and not line.startswith(PRODUCT))
@@ -87,7 +157,7 @@ def _bandwidth(text: str, path: Path) -> Bandwidth | str:
         return str(error)
 
 
-def _ours(rates: Sequence[Figure], products: Sequence[Product]) -> dict[str, float | None]:
+def _ours(rates: Sequence[MeasuredRate], products: Sequence[Product]) -> dict[str, float | None]:
     best: dict[str, float | None] = {}
     for rate in rates:
         best[rate.key] = max(best.get(rate.key) or 0.0, rate.bytes_per_second)
@@ -102,7 +172,7 @@ def _ours(rates: Sequence[Figure], products: Sequence[Product]) -> dict[str, flo
     }
 
 
-def _said(measured: Bandwidth) -> str:
+def _memory_sentence(measured: Bandwidth) -> str:
     """The GPU, and the memory's best rate beside what it could carry."""
     gpu = "no GPU" if measured.card is None else measured.card.name
     read = measured.rate("memory_read")
@@ -112,14 +182,14 @@ def _said(measured: Bandwidth) -> str:
     return f"{gpu}: device memory reads {units.rate(read.bytes_per_second)}{part}"
 
 
-def _product_said(product: Product) -> str:
+def _product_sentence(product: Product) -> str:
     return (
         f"{product.words} {product.dtype} on {product.device}: {product.median:.2f} ms,"
         f" {product.operations_per_second / 1e12:.0f} TFLOP/s"
     )
 
 
-def _chart(rates: Sequence[Figure]) -> BarChart:
+def _chart(rates: Sequence[MeasuredRate]) -> BarChart:
     bars = [Bar(rate.what, (rate.bytes_per_second,)) for rate in rates]
     return BarChart("bandwidths", bars, ("measured",), "bytes per second", units.rate)
 
@@ -128,16 +198,16 @@ def _percent(value: float | None) -> str:
     return NOT_MEASURED if value is None else f"{value:.1%}"
 
 
-def _part(rate: Figure) -> float | None:
+def _share_of_limit(rate: MeasuredRate) -> float | None:
     return rate.bytes_per_second / rate.limit if rate.limit else None
 
 
-_RATES: Final[tuple[Column[Figure], ...]] = (
+_RATES: Final[tuple[Column[MeasuredRate], ...]] = (
     Column("key", lambda r: r.key),
     Column("what", lambda r: r.what, "memory", lambda r: r.what, False, narrow=20),
     Column("bytes_per_second", lambda r: r.bytes_per_second, "measured", lambda r: units.rate(r.bytes_per_second)),
     Column("limit", lambda r: r.limit, "could", lambda r: units.rate(r.limit), rank=1),
-    Column("part", _part, "of that", lambda r: _percent(_part(r)), rank=1),
+    Column("part", _share_of_limit, "of that", lambda r: _percent(_share_of_limit(r)), rank=1),
     Column("spread", lambda r: r.spread, "spread", lambda r: _percent(r.spread), rank=2),
     Column("repeats", lambda r: r.repeats, "repeats", lambda r: units.count(r.repeats), rank=3),
     Column("blocks", lambda r: r.blocks, "blocks", lambda r: units.count(r.blocks), rank=3),

@@ -6,8 +6,7 @@ from typing import Final
 
 from tui_probe.evals.evaluation import Evaluation
 
-from .answer import answer
-from .collect import PROBE, collect
+from .answer import PROBE, answer, collect
 
 EVALUATION: Final = Evaluation(
     name="critical",

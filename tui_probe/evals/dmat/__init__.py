@@ -6,13 +6,12 @@ from typing import Final
 
 from tui_probe.evals.evaluation import Evaluation
 
-from .answer import PROBES, answer
-from .collect import collect
+from .answer import ACCESS_PROBES, answer, collect
 
 EVALUATION: Final = Evaluation(
     name="dmat",
     question="how do implementations of attention walk through memory, and how much do they keep in use?",
-    probes=PROBES,
+    probes=ACCESS_PROBES,
     reading=(
         "Each figure has time to the right and addresses downwards, a band per tensor; darker is denser. A flat row is"
         " memory that is used again and again, a diagonal walks through memory.",

@@ -1,4 +1,4 @@
-"""The answer: how much memory each implementation touches, how much of it at a time, and the picture of it."""
+"""Access-pattern evaluation: how much memory each implementation touches, at a time and in all."""
 
 from __future__ import annotations
 
@@ -12,34 +12,60 @@ from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.errors import TraceError
 from tui_probe.evals.answer import Answer, Table
-from tui_probe.evals.opening import nothing_measured
-from tui_probe.input_limits import ACCESSES
-from tui_probe.json_data import parse_json
-from tui_probe.pages.registry import page_named
-from tui_probe.probekit.kind import Source
-from tui_probe.trace.page_map import SUFFIX, read_page_map
+from tui_probe.evals.dmat.page_map import SUFFIX, read_page_map
+from tui_probe.evals.evaluation import PROGRAMS_PLACEHOLDER, PYTHON_PLACEHOLDER, Collection, nothing_measured_error
+from tui_probe.input_limits import ACCESSES, parse_json
+from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.probekit.registry import probe_named
 from tui_probe.trace.plain_file import read_unpacked
 
-from .figure import AccessFigure, size_words
-from .raster import COLUMNS, ROWS, Raster, raster_of_pages, raster_of_record
+from .raster import RASTER_COLUMNS, RASTER_ROWS, AccessFigure, Raster, raster_of_pages, raster_of_record, size_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from tui_probe.draw.view import Drawing, Progress
-    from tui_probe.evals.given import Given
+    from tui_probe.evals.evaluation import Setting
+    from tui_probe.evals.inputs import EvaluationInput
+
+_SMALL: Final = ("--batch", "1", "--heads", "2", "--length", "256")
+_OPTIONS: Final = (
+    "-p", "dmat", "--launches", "0", "--sample", "1/16", "--tensors", "--no-source", "--max-trace-bytes", "4G",
+    "--max-result-files", "1", "--max-probe-memory", "16G", "--max-host-memory", "4G", "--max-write-rate", "none",
+)  # fmt: skip
+"""The first launch; a block in 16 shows the same walk in a sixteenth of the space."""
+
+
+def collect(setting: Setting) -> list[Collection]:
+    """Four traces. Programs need PyTorch, so that nothing of this runs on the simulated GPU."""
+    size = _SMALL if setting.simulated else ()
+    program = (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/attention.py", *size)
+    runs = {
+        "triton-128x64": ("_attn_fwd", ("triton", "--block-m", "128", "--block-n", "64", "--warps", "8")),
+        "triton-64x64": ("_attn_fwd", ("triton", "--block-m", "64", "--block-n", "64", "--warps", "4")),
+        "flash": ("flash", ("flash",)),
+        "efficient": ("fmha", ("efficient",)),
+    }
+    return [
+        Collection(
+            name, (*program, *words), (*_OPTIONS, "-k", kernel), gpu=True,
+            modules=("torch", "triton") if words[0] == "triton" else ("torch",),
+        )
+        for name, (kernel, words) in runs.items()
+    ]  # fmt: skip
+
 
 NAME: Final = "dmat"
-PROBES: Final = ("dmat", "dmat_compact")
-KEPT: Final = ("accesses.json.gz", "accesses.json")
+ACCESS_PROBES: Final = ("dmat", "dmat_compact")
+SAVED_PICTURES: Final = ("accesses.json.gz", "accesses.json")
 """In a trace, in the place of its results: the picture as data."""
 _AROUND: Final = (40, 8)
-"""Cells around a picture, so that it has at least ``COLUMNS`` and about ``ROWS`` cells."""
+"""Cells around a picture, so that it has at least ``RASTER_COLUMNS`` and about ``RASTER_ROWS`` cells."""
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class AccessWalk:
     """One launch, or a file."""
 
     label: str
@@ -58,18 +84,18 @@ class Walk:
         return float(self.raster.edges[-1] - self.raster.edges[0])
 
 
-def answer(given: Sequence[Given], progress: Progress) -> Answer:
+def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """The walks of all launches and files that were given. TraceError if there is none."""
-    walks: list[Walk] = []
+    walks: list[AccessWalk] = []
     notes: list[str] = []
     for place, one in enumerate(given):
         progress(place / len(given))
         found = list(_walks(one, progress, notes))
         walks += found
         if not found and one.trace is not None:
-            notes.append(_why_none(one))
+            notes.append(_no_walk_reason(one))
     if not walks:
-        raise nothing_measured(NAME, notes)
+        raise nothing_measured_error(NAME, notes)
     names = [f"{walk.label} {walk.launch}".strip() for walk in walks]
     figures: dict[str, Drawing] = {
         (walk.label if names.count(name) == 1 and sum(each.label == walk.label for each in walks) == 1 else name):
@@ -77,7 +103,7 @@ def answer(given: Sequence[Given], progress: Progress) -> Answer:
         for name, walk in zip(names, walks, strict=True)
     }  # fmt: skip
     return Answer(
-        said=[_words(walk) for walk in walks],
+        said=[_walk_sentence(walk) for walk in walks],
         tables={
             "walks": Table("memory that a launch walks through", COLUMNS_OF_WALKS, walks),
             "bands": Table("by band", _BANDS, [row for walk in walks for row in _bands(walk)]),
@@ -88,46 +114,47 @@ def answer(given: Sequence[Given], progress: Progress) -> Answer:
     )
 
 
-def _walks(given: Given, progress: Progress, notes: list[str]) -> Iterator[Walk]:
+def _walks(given: EvaluationInput, progress: Progress, notes: list[str]) -> Iterator[AccessWalk]:
     if given.trace is None:
-        yield Walk(given.label, "", "", _of_file(given.path, progress))
+        yield AccessWalk(given.label, "", "", _raster_of_file(given.path, progress))
         return
-    kept = next((path for name in KEPT if (path := given.trace.file(name)) is not None), None)
+    kept = next((path for name in SAVED_PICTURES if (path := given.trace.file(name)) is not None), None)
     if kept is not None:
         kernel = next((each.demangled for each in given.kernels if each.folder is not None), "")
-        yield Walk(given.label, kernel, "", _of_file(kept, progress))
+        yield AccessWalk(given.label, kernel, "", _raster_of_file(kept, progress))
         return
-    for result in given.results(*PROBES):
+    for result in given.results(*ACCESS_PROBES):
         if result.problem is not None:
             notes.append(result.problem)
             continue
-        raster = _of_launch(Source(given.trace, result.kernel, result.launch), progress)
-        yield Walk(given.label, result.kernel.demangled, result.label, raster)
+        raster = _raster_of_launch(ViewSource(given.trace, result.kernel, result.launch), progress)
+        yield AccessWalk(given.label, result.kernel.demangled, result.label, raster)
 
 
-def _why_none(given: Given) -> str:
+def _no_walk_reason(given: EvaluationInput) -> str:
     """Of a kernel that was asked for, where there is one: a kernel that was not says nothing of the others."""
     asked = next((kernel for kernel in given.kernels if kernel.status != "excluded"), None)
-    return replace(given, kernel=None if asked is None else str(asked.index)).why_none(*PROBES)
+    return replace(given, kernel=None if asked is None else str(asked.index)).why_none(*ACCESS_PROBES)
 
 
-def _of_launch(source: Source, progress: Progress) -> Raster:
-    return raster_of_record(picture_of(source, progress), str(source.trace.directory))
+def _raster_of_launch(source: ViewSource, progress: Progress) -> Raster:
+    return raster_of_record(read_picture(source, progress), str(source.trace.directory))
 
 
-def picture_of(source: Source, progress: Progress) -> Mapping[str, Any]:
+def read_picture(source: ViewSource, progress: Progress) -> Mapping[str, Any]:
     """The accesses of a launch as data, from the page that shows them, at a size that keeps enough of them."""
-    kind = page_named(PROBES[0], {}).of_kernel
-    assert kind is not None
+    probe = probe_named(ACCESS_PROBES[0])
+    assert probe is not None
+    kind = next(view for view in probe.views if view.name == ACCESS_PROBES[0])
     view: Any = kind.open(source, progress)
-    width, height = COLUMNS + _AROUND[0], ROWS + _AROUND[1]
+    width, height = RASTER_COLUMNS + _AROUND[0], RASTER_ROWS + _AROUND[1]
     for _ in range(2):  # a coarse one may come first
         if (work := view.prepare(width, height)) is not None:
             work()
     return cast("Mapping[str, Any]", view.record())
 
 
-def _of_file(path: Path, progress: Progress) -> Raster:
+def _raster_of_file(path: Path, progress: Progress) -> Raster:
     """A page map, or a picture as data. TraceError for anything else."""
     if path.suffix == SUFFIX:
         return raster_of_pages(read_page_map(path, progress), str(path))
@@ -141,7 +168,7 @@ def _of_file(path: Path, progress: Progress) -> Raster:
     return raster_of_record(found if isinstance(found, dict) else {}, str(path))
 
 
-def _words(walk: Walk) -> str:
+def _walk_sentence(walk: AccessWalk) -> str:
     of = walk.raster
     share = NOT_MEASURED if walk.share is None else f"{walk.share:.1%}"
     return (
@@ -154,7 +181,7 @@ def _count(value: int | None) -> str:
     return NOT_MEASURED if value is None else units.count(value)
 
 
-COLUMNS_OF_WALKS: Final[tuple[Column[Walk], ...]] = (
+COLUMNS_OF_WALKS: Final[tuple[Column[AccessWalk], ...]] = (
     Column("run", lambda w: w.label, "run", lambda w: w.label, False, narrow=12),
     Column("kernel", lambda w: w.kernel, "kernel", lambda w: w.kernel, False, 1, 12, shorten),
     Column("launch", lambda w: w.launch or None),
@@ -167,7 +194,7 @@ COLUMNS_OF_WALKS: Final[tuple[Column[Walk], ...]] = (
 )
 
 
-def _bands(walk: Walk) -> Iterator[dict[str, Any]]:
+def _bands(walk: AccessWalk) -> Iterator[dict[str, Any]]:
     of = walk.raster
     for name in dict.fromkeys(row.band for row in of.rows):
         places = [place for place, row in enumerate(of.rows) if row.band == name]

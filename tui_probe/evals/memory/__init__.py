@@ -6,8 +6,7 @@ from typing import Final
 
 from tui_probe.evals.evaluation import Evaluation
 
-from .answer import answer
-from .collect import PROBES, collect
+from .answer import PROBES, answer, collect
 
 EVALUATION: Final = Evaluation(
     name="memory",

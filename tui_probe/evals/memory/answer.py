@@ -1,7 +1,8 @@
-"""The answer: original and probe memory by model and probe."""
+"""Memory evaluation: memory of the program and of the probe, by model and probe."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -9,25 +10,147 @@ from tui_probe.draw import units
 from tui_probe.draw.bar_chart import Bar, BarChart
 from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
-from tui_probe.evals.answer import Answer, Table
-from tui_probe.evals.opening import nothing_measured
-from tui_probe.evals.published import compared
-
-from .sizes import COUNTED, PROBED, sizes_of
+from tui_probe.evals.answer import Answer, Table, compare_published
+from tui_probe.evals.evaluation import PROGRAMS_PLACEHOLDER, PYTHON_PLACEHOLDER, Collection, nothing_measured_error
+from tui_probe.input_limits import PROGRAM_OUTPUT
+from tui_probe.probekit.probe_results import analysis_name
+from tui_probe.trace.device_memory import peak_allocated
+from tui_probe.trace.plain_file import read_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from tui_probe.draw.view import Progress
-    from tui_probe.evals.given import Given
+    from tui_probe.evals.evaluation import Setting
+    from tui_probe.evals.inputs import EvaluationInput
+    from tui_probe.trace.model import Kernel, Trace
 
-    from .sizes import Sizes
+PROBES: Final = ("block_sched", "gmem_bytes", "tensorop_count", "dmat")
+MODELS: Final = (
+    "resnet-bs32", "sd-bs1", "mamba-bs32", "llama1b-bs32", "llama3b-bs32", "llama8b-bs32", "llama8b-bs128",
+    "llama8b-bs256",
+)  # fmt: skip
+"""Of the published figure: the name and the batch."""
+_SIZED: Final = ("--memusage", "--launches", "all", "--no-times", "--no-source", "--max-trace-bytes", "64M",
+                 "--max-log-bytes", "4M")  # fmt: skip
+
+
+def collect(setting: Setting) -> list[Collection]:
+    """A trace for each model, with all probes by turns; only the passes after the first, which compiles, are sized."""
+    probes = tuple(word for probe in PROBES for word in ("-p", probe))
+    if setting.simulated:
+        small = ("--elements", str(1 << 14), "--driver-only", "--times", str(len(PROBES)), "plain")
+        return [Collection("fill", (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/fill.py", *small), (*probes, *_SIZED))]
+    return [
+        Collection(
+            model,
+            (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/models.py", model),
+            (*probes, "--capture-range", *_SIZED),
+            modules=("torch", "triton"),
+            gpu=True,
+        )
+        for model in MODELS
+    ]
+
+
+_PROGRAM_SIZE: Final = re.compile(rb"^max memory:.*?(\d{1,18})[ \r]*$", re.MULTILINE)
+_SKIPPED_REASONS: Final = ("switched-off", "outside-range", "not-selected", "not-chosen", "excluded")
+SIZED, COUNTED, PROBED = "sized", "counted", "probed"
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Bytes of one trace; None is not known. ``kernels`` of ``all_kernels`` have a size for the probe.
+
+    ``how`` says where those come from: computed, counted by a kernel that keeps none, or of probed launches.
+    """
+
+    model: str
+    probe: str
+    original: int | None
+    said: bool
+    """Whether the program itself said how much it took, and it is not the peak of its allocations."""
+    probe_bytes: int | None
+    device_bytes: int | None
+    kernels: int
+    all_kernels: int
+    how: str | None
+
+
+def read_sizes(given: EvaluationInput) -> list[Sizes]:
+    """One for each probe; none for what is no trace, or whose probe is not known. TraceError for an unreadable log."""
+    trace = given.trace
+    if trace is None:
+        return []
+    kernels = [one for one in given.kernels if not _was_skipped(one)]
+    several = list(dict.fromkeys(name for kernel in kernels for name in kernel.probings))
+    if several:
+        return [_sizes(given, trace, name, [one.with_probe(name) for one in kernels]) for name in several]
+    probe = _probe(trace)
+    return [] if probe is None else [_sizes(given, trace, probe, kernels)]
+
+
+def _sizes(given: EvaluationInput, trace: Trace, probe: str, kernels: Sequence[Kernel]) -> Sizes:
+    sized = [one.probe_bytes for one in kernels if one.probe_bytes is not None]
+    on_device = [one.device_bytes for one in kernels if one.device_bytes is not None]
+    said = _program_bytes(given.path)
+    return Sizes(
+        model=_model(given, probe),
+        probe=probe,
+        original=peak_allocated(trace) if said is None else said,
+        said=said is not None,
+        probe_bytes=max(sized, default=None),
+        device_bytes=max(on_device, default=None),
+        kernels=len(sized),
+        all_kernels=len(kernels),
+        how=_sizing_method(trace, kernels) if sized else None,
+    )
+
+
+def _was_skipped(kernel: Kernel) -> bool:
+    """Whether it was never asked for: all of its launches were while the model warmed up."""
+    reason = kernel.stated_reason
+    return reason is not None and reason.code in _SKIPPED_REASONS
+
+
+def _probe(trace: Trace) -> str | None:
+    told = None if trace.run_info is None else trace.run_info.probe
+    return told or next((name for kernel in trace.kernels if (name := analysis_name(kernel))), None)
+
+
+def _model(given: EvaluationInput, probe: str) -> str:
+    """``MODEL.PROBE`` is the name of a collected trace; older ones lie in ``MODEL/PROBE/PART/``."""
+    folders = given.path.absolute().parts
+    if given.label.endswith(f".{probe}"):
+        return given.label.removesuffix(f".{probe}")
+    return folders[folders.index(probe) - 1] if probe in folders[1:] else given.label
+
+
+def _program_bytes(directory: Path) -> int | None:
+    """The most of what the program said, in the trace or, as older collections keep its output, beside it."""
+    for path in (directory / "stdout.log", directory.parent / "stdout.log"):
+        if path.is_file():
+            found = _PROGRAM_SIZE.findall(read_start(path, PROGRAM_OUTPUT))
+            return max(map(int, found), default=None)
+    return None
+
+
+def _sizing_method(trace: Trace, kernels: Sequence[Kernel]) -> str:
+    """By the launches that were sized: of a run with several probes, those that stand for this one."""
+    largest = [one.largest_sized for one in kernels if one.largest_sized is not None]
+    of_these = {trace.launches[row].reason_code for row in largest}
+    codes = of_these or {reason.code for reason in trace.launches.reasons}
+    if "only-counted" in codes:
+        return COUNTED
+    return SIZED if "only-sized" in codes else PROBED
+
 
 NAME: Final = "memory"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MemoryRow:
     """A model with a probe: the most of all its parts. Bytes; None is not known."""
 
     model: str
@@ -36,7 +159,7 @@ class Row:
 
     @property
     def original(self) -> int | None:
-        return _most(part.original for part in self.parts)
+        return _max_known(part.original for part in self.parts)
 
     @property
     def said(self) -> bool:
@@ -44,11 +167,11 @@ class Row:
 
     @property
     def probe_bytes(self) -> int | None:
-        return _most(part.probe_bytes for part in self.parts)
+        return _max_known(part.probe_bytes for part in self.parts)
 
     @property
     def device_bytes(self) -> int | None:
-        return _most(part.device_bytes for part in self.parts)
+        return _max_known(part.device_bytes for part in self.parts)
 
     @property
     def ratio(self) -> float | None:
@@ -66,35 +189,35 @@ class Row:
         return sum(part.kernels for part in self.parts), sum(part.all_kernels for part in self.parts)
 
 
-def _most(values: Iterable[int | None]) -> int | None:
+def _max_known(values: Iterable[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def answer(given: Sequence[Given], progress: Progress) -> Answer:
+def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """A row for each model and probe, in the order of the traces. TraceError if no trace has any size."""
     found: dict[tuple[str, str], list[Sizes]] = {}
     notes = []
     for place, one in enumerate(given):
         progress(place / len(given))
-        every = sizes_of(one)
+        every = read_sizes(one)
         notes += [] if every else [f"{one.path}: it is no trace of a probe"]
         for sizes in every:
             found.setdefault((sizes.model, sizes.probe), []).append(sizes)
             if not sizes.kernels:
                 notes.append(f"{one.path}: no launch has a size for {sizes.probe}: run with --memusage")
-    rows = [Row(model, probe, tuple(parts)) for (model, probe), parts in found.items()]
+    rows = [MemoryRow(model, probe, tuple(parts)) for (model, probe), parts in found.items()]
     if not any(row.probe_bytes is not None for row in rows):
-        raise nothing_measured(NAME, notes)
+        raise nothing_measured_error(NAME, notes)
     return Answer(
-        said=list(_said(rows)),
-        tables={"memory": Table("maximum memory", COLUMNS, rows)},
+        said=list(_sentences(rows)),
+        tables={"memory": Table("maximum memory", MEMORY_COLUMNS, rows)},
         drawings={"memory": _chart(rows)},
-        compared=compared(NAME),
-        notes=[*notes, *_doubts(rows)],
+        compared=compare_published(NAME),
+        notes=[*notes, *_caveats(rows)],
     )
 
 
-def _said(rows: Sequence[Row]) -> Iterator[str]:
+def _sentences(rows: Sequence[MemoryRow]) -> Iterator[str]:
     for probe in dict.fromkeys(row.probe for row in rows):
         known = [row for row in rows if row.probe == probe and row.ratio is not None]
         if known:
@@ -104,7 +227,7 @@ def _said(rows: Sequence[Row]) -> Iterator[str]:
             yield words if least is worst else f"{words}, at least {_times(least.ratio)} ({least.model})"
 
 
-def _doubts(rows: Sequence[Row]) -> Iterator[str]:
+def _caveats(rows: Sequence[MemoryRow]) -> Iterator[str]:
     for row in rows:
         name = f"{row.model} {row.probe}"
         sized, every = row.kernels
@@ -116,7 +239,7 @@ def _doubts(rows: Sequence[Row]) -> Iterator[str]:
             yield f"{name}: the program did not say its memory; the original is the peak of its allocations"
 
 
-def _chart(rows: Sequence[Row]) -> BarChart:
+def _chart(rows: Sequence[MemoryRow]) -> BarChart:
     bars = [Bar(f"{row.model} {row.probe}", (row.original, row.probe_bytes), _times(row.ratio)) for row in rows]
     return BarChart("maximum memory", bars, ("original", "probe"), "bytes", units.size)
 
@@ -127,18 +250,18 @@ def _times(ratio: float | None) -> str:
     return f"{ratio:.2f}×" if ratio >= 0.01 else f"{ratio:.2g}×"
 
 
-def _how(row: Row) -> str:
+def _method_text(row: MemoryRow) -> str:
     return f"{row.how}, kept none" if row.how == COUNTED else row.how or NOT_MEASURED
 
 
-COLUMNS: Final[tuple[Column[Row], ...]] = (
+MEMORY_COLUMNS: Final[tuple[Column[MemoryRow], ...]] = (
     Column("model", lambda r: r.model, "model", lambda r: r.model, False, narrow=12),
     Column("probe", lambda r: r.probe, "probe", lambda r: r.probe, False),
     Column("original", lambda r: r.original, "original", lambda r: units.size(r.original)),
     Column("probe_bytes", lambda r: r.probe_bytes, "probe", lambda r: units.size(r.probe_bytes)),
     Column("ratio", lambda r: r.ratio, "probe/original", lambda r: _times(r.ratio)),
     Column("device_bytes", lambda r: r.device_bytes, "on device", lambda r: units.size(r.device_bytes), rank=2),
-    Column("how", lambda r: r.how, "how", _how, False, 1),
+    Column("how", lambda r: r.how, "how", _method_text, False, 1),
     Column("kernels_sized", lambda r: r.kernels[0]),
     Column("kernels", lambda r: r.kernels[1], "kernels", lambda r: f"{r.kernels[0]} of {r.kernels[1]}", rank=3),
 )

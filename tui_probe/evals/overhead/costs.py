@@ -1,31 +1,148 @@
-"""What a probe costs a kernel, from the traces of its repeats."""
+"""Cost of each probe for each kernel of a study, from repeated traces."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import mean, median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw.table import safe
-from tui_probe.probekit.probe_results import probe_of
-
-from .study import Row
+from tui_probe.errors import TraceError
+from tui_probe.input_limits import PROBE_FILE, parse_toml
+from tui_probe.probekit.probe_results import analysis_name
+from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from tui_probe.draw.view import Progress
-    from tui_probe.evals.given import Given
+    from tui_probe.evals.inputs import EvaluationInput
     from tui_probe.trace.model import Kernel
 
-    from .study import Study
+PUBLISHED_STUDY: Final = Path(__file__).with_name("published.study.toml")
+SMALL_STUDY: Final = Path(__file__).with_name("small.study.toml")
+SUFFIX: Final = ".toml"
+_MOST_REPEATS: Final = 100
+_STUDY_FORM: Final = (
+    'probes = ["block_sched"], repeats = 3, and for each kernel [[kernel]] with name, kernel and command'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StudyKernel:
+    """A row of the table. ``kernel`` is a part of the kernel's name, ``A:B`` either; "" any of the program.
+
+    Rows of one ``run`` are measured together, in one run of the program that all of them name.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    kernel: str = ""
+    group: str = ""
+    modules: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    run: str = ""
+
+    @property
+    def key(self) -> str:
+        """Its part of the names of traces."""
+        return re.sub(r"[^A-Za-z0-9]+", "_", self.run or self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """The rows in their order, the probes, and how often each is measured."""
+
+    rows: tuple[StudyKernel, ...]
+    probes: tuple[str, ...]
+    repeats: int = 1
+
+    def runs(self) -> list[list[StudyKernel]]:
+        """The rows that one run measures, in their order."""
+        found: dict[str, list[StudyKernel]] = {}
+        for row in self.rows:
+            found.setdefault(row.key, []).append(row)
+        return list(found.values())
+
+
+def own_studies() -> Study:
+    """The rows of those that come with the package, to know their traces by name."""
+    small, published = read_study(SMALL_STUDY), read_study(PUBLISHED_STUDY)
+    return Study((*small.rows, *published.rows), published.probes)
+
+
+def read_study(path: Path) -> Study:
+    """Raises TraceError, with the file's name and what is wrong, for one that is no study."""
+    try:
+        study = _study(parse_toml(read_within(path, PROBE_FILE).decode("utf-8")))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise TraceError(f"{path}: no study: {what}. A study has {_STUDY_FORM}") from error
+    return study
+
+
+def _study(data: dict[str, Any]) -> Study:
+    rows = data["kernel"]
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError("kernel is no list of tables ([[kernel]])")
+    study = Study(tuple(map(_study_kernel, rows)), _texts(data, "probes"), data.get("repeats", 1))
+    names = [re.sub(r"[^A-Za-z0-9]+", "_", row.name) for row in study.rows]
+    twice = next((row.name for row, name in zip(study.rows, names, strict=True) if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"two kernels are named {twice}")
+    for of_run in study.runs():
+        _check_run(of_run)
+    if not isinstance(study.repeats, int) or not 1 <= study.repeats <= _MOST_REPEATS:
+        raise ValueError(f"repeats is {study.repeats!r}, not a number from 1 to {_MOST_REPEATS}")
+    if not study.rows or not study.probes:
+        raise ValueError("it has no kernels, or no probes")
+    return study
+
+
+def _check_run(rows: list[StudyKernel]) -> None:
+    """ValueError where rows of one run could not be told apart, or are of different programs."""
+    first = rows[0]
+    for row in rows[1:]:
+        if not (row.run and first.run):
+            raise ValueError(f"{row.name} and {first.name} are a run of the same name")
+        if row.command != first.command:
+            raise ValueError(f"{row.name} and {first.name} are of the run {row.run}, and have different commands")
+    if len(rows) > 1 and not all(row.kernel for row in rows):
+        raise ValueError(f"several kernels of the run {first.run}: each must say a part of its kernel's name")
+
+
+def _study_kernel(data: dict[str, Any]) -> StudyKernel:
+    unknown = data.keys() - {"name", "command", "kernel", "group", "modules", "tools", "run"}
+    if unknown:
+        raise ValueError(f"a kernel has {', '.join(sorted(unknown))}, which means nothing")
+    name, kernel, group, run = (_text(data, key) for key in ("name", "kernel", "group", "run"))
+    command, modules, tools = (_texts(data, key) for key in ("command", "modules", "tools"))
+    if not name or not command:
+        raise ValueError("a kernel has no name, or no command")
+    return StudyKernel(name, command, kernel, group, modules, tools, run)
+
+
+def _text(data: dict[str, Any], key: str) -> str:
+    value = data.get(key, "")
+    if not isinstance(value, str):
+        raise TypeError(f"{key} is {value!r}, not a text")
+    return value
+
+
+def _texts(data: dict[str, Any], key: str) -> tuple[str, ...]:
+    value = data.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise TypeError(f"{key} is {value!r}, not a list of texts")
+    return tuple(value)
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
     """A probe in a kernel. ``slowdowns`` has one for each repeat; ``reason`` says why something was not measured."""
 
-    row: Row
+    row: StudyKernel
     probe: str
     kernel: str
     slowdowns: tuple[float, ...] = ()
@@ -64,7 +181,7 @@ class Cost:
         return (self.spills_probed or 0) > (self.spills or 0)
 
 
-def costs_of(given: Sequence[Given], study: Study, progress: Progress) -> tuple[list[Cost], list[str]]:
+def read_costs(given: Sequence[EvaluationInput], study: Study, progress: Progress) -> tuple[list[Cost], list[str]]:
     """A cost for each kernel and probe of the traces, in the order of the study, and why others are left out.
 
     Traces that are not named as a study's are rows of their own, named by their kernel.
@@ -73,28 +190,28 @@ def costs_of(given: Sequence[Given], study: Study, progress: Progress) -> tuple[
     notes = []
     for place, one in enumerate(given):
         progress(place / len(given))
-        for row in _rows(one, study):
+        for row in _kernels_of_trace(one, study):
             cost = _cost(one, row)
             if isinstance(cost, str):
                 notes.append(cost)
             else:
                 found.setdefault((cost.row.name, cost.probe), []).append(cost)
     order = {row.name: place for place, row in reversed(list(enumerate(study.rows)))}
-    costs = [_together(each) for each in found.values()]
+    costs = [_cost_of_repeats(each) for each in found.values()]
     return sorted(costs, key=lambda cost: order.get(cost.row.name, len(order))), notes
 
 
-def _rows(given: Given, study: Study) -> Sequence[Row | None]:
+def _kernels_of_trace(given: EvaluationInput, study: Study) -> Sequence[StudyKernel | None]:
     """The rows that a trace is of, by its name; None stands for one that the study does not know."""
     return [row for row in study.rows if given.label.startswith(f"{row.key}.")] or [None]
 
 
-def _cost(given: Given, row: Row | None) -> Cost | str:
+def _cost(given: EvaluationInput, row: StudyKernel | None) -> Cost | str:
     """That of the kernel that takes longest of those that are meant; or why there is none."""
     trace = given.trace
     if trace is None:
         return f"{given.path}: it is no trace"
-    meant = [one for one in given.kernels if row is None or is_meant(row, one)]
+    meant = [one for one in given.kernels if row is None or is_studied(row, one)]
     probed = [one for one in meant if one.status == "probed"]
     told = None if trace.run_info is None else trace.run_info.probe
     if not probed:
@@ -103,16 +220,16 @@ def _cost(given: Given, row: Row | None) -> Cost | str:
             return f"{given.path}: no kernel was probed: {reasons}"
         return Cost(row, told, "", reason=reasons)
     kernel = max(probed, key=lambda one: one.time_ms or 0.0)
-    row = row or Row(safe(kernel.demangled), ("?",))
-    return _measured(row, told or probe_of(kernel) or "?", kernel)
+    row = row or StudyKernel(safe(kernel.demangled), ("?",))
+    return _cost_of_kernel(row, told or analysis_name(kernel) or "?", kernel)
 
 
-def is_meant(row: Row, kernel: Kernel) -> bool:
+def is_studied(row: StudyKernel, kernel: Kernel) -> bool:
     """Whether a kernel's name has one of the parts that the row names."""
     return not row.kernel or any(part in kernel.name for part in row.kernel.split(":"))
 
 
-def _measured(row: Row, probe: str, kernel: Kernel) -> Cost:
+def _cost_of_kernel(row: StudyKernel, probe: str, kernel: Kernel) -> Cost:
     timed = None if kernel.trace.state.simulated else kernel.slowdown
     time_ms = None if kernel.trace.state.simulated else kernel.time_ms
     why = "the simulated GPU has no times" if kernel.trace.state.simulated else kernel.reason or "run with --benchmark"
@@ -123,7 +240,7 @@ def _measured(row: Row, probe: str, kernel: Kernel) -> Cost:
     )  # fmt: skip
 
 
-def _together(repeats: Sequence[Cost]) -> Cost:
+def _cost_of_repeats(repeats: Sequence[Cost]) -> Cost:
     """The repeats of one cost. Registers are the same in all of them."""
     first = next((one for one in repeats if one.registers_probed is not None), repeats[0])
     return Cost(

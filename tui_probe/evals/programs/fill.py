@@ -120,7 +120,9 @@ def driver_variants(gpu: Gpu, elements: int) -> dict[str, Variant]:
 def torch_variants(gpu: Gpu, elements: int) -> dict[str, Variant]:
     """Plain by PyTorch, persistent by Triton, memset as ever. ImportError without them."""
     import torch
-    from fill_triton import BLOCK_SIZE, WARPS, fill_persistent
+    from kernels_triton import FILL_BLOCK_SIZE as BLOCK_SIZE
+    from kernels_triton import FILL_WARPS as WARPS
+    from kernels_triton import fill_persistent
 
     sms = torch.cuda.get_device_properties("cuda").multi_processor_count
     kept: dict[str, Any] = {}

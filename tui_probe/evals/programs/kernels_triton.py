@@ -1,4 +1,4 @@
-"""Attention, a matrix product in groups and without, and a convolution, as Triton kernels, each with its inputs.
+"""Triton kernels: attention, dense and block-sparse, matrix product, convolution, and a fill by one block per SM.
 
 Each operation is made by a function that returns how to launch it once, and whether its result is that of PyTorch.
 Sizes are such that a record of every access of a launch takes some 50 MB at most.
@@ -97,6 +97,43 @@ def convolve(
             weights = tl.load(w + (tap * C + first + channels[:, None]) * K + filters[None, :])
             total = tl.dot(values, weights, total)
     tl.store(out + pixels[:, None] * K + filters[None, :], total.to(tl.float16))
+
+
+@triton.jit
+def block_sparse_attention(
+    q, k, v, out, blocks, length, scale, WIDTH: tl.constexpr, TILE: tl.constexpr, CHOSEN: tl.constexpr
+):
+    """``blocks`` has the places of the blocks of keys for each block of queries, so many as are chosen."""
+    head = tl.program_id(1) * length * WIDTH
+    rows = tl.program_id(0) * TILE + tl.arange(0, TILE)
+    columns = tl.arange(0, WIDTH)
+    query = tl.load(q + head + rows[:, None] * WIDTH + columns[None, :])
+    highest = tl.full((TILE,), float("-inf"), dtype=tl.float32)
+    total = tl.zeros((TILE,), dtype=tl.float32)
+    result = tl.zeros((TILE, WIDTH), dtype=tl.float32)
+    for place in range(CHOSEN):
+        keys = tl.load(blocks + tl.program_id(0) * CHOSEN + place) * TILE + tl.arange(0, TILE)
+        key = tl.load(k + head + keys[None, :] * WIDTH + columns[:, None])
+        scores = tl.dot(query, key) * scale
+        new_highest = tl.maximum(highest, tl.max(scores, 1))
+        weights = tl.exp2(scores - new_highest[:, None])
+        shrink = tl.exp2(highest - new_highest)
+        value = tl.load(v + head + keys[:, None] * WIDTH + columns[None, :])
+        result = tl.dot(weights.to(value.dtype), value, result * shrink[:, None])
+        total = total * shrink + tl.sum(weights, 1)
+        highest = new_highest
+    tl.store(out + head + rows[:, None] * WIDTH + columns[None, :], (result / total[:, None]).to(tl.float16))
+
+
+FILL_BLOCK_SIZE, FILL_WARPS = 128, 8
+"""The published configuration of ``fill_persistent``."""
+
+
+@triton.jit
+def fill_persistent(output, elements, BLOCK_SIZE: tl.constexpr, NUM_SMS: tl.constexpr):
+    for block in range(tl.program_id(0), tl.cdiv(elements, BLOCK_SIZE), NUM_SMS):
+        offsets = block * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+        tl.store(output + offsets, tl.zeros([BLOCK_SIZE], dtype=tl.float16), mask=offsets < elements)
 
 
 Operation = tuple["Callable[[], Any]", "Callable[[], bool]"]

@@ -6,8 +6,7 @@ from typing import Final
 
 from tui_probe.evals.evaluation import Evaluation
 
-from .answer import PROBE, answer
-from .collect import collect
+from .answer import PROBE, answer, collect
 
 EVALUATION: Final = Evaluation(
     name="scheduling",

@@ -1,4 +1,4 @@
-"""The answer: schedules of launches, their distribution over SMs, and where the time of a slot goes."""
+"""Scheduling evaluation: cycles between blocks of a slot, per launch and per SM."""
 
 from __future__ import annotations
 
@@ -7,25 +7,53 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tui_probe.analysis.distribution import distribution
-from tui_probe.analysis.slots import PARTS
 from tui_probe.draw import units
-from tui_probe.draw.axis import CYCLES
 from tui_probe.draw.bar_chart import Bar, BarChart
+from tui_probe.draw.canvas import CYCLES
 from tui_probe.draw.curve_chart import Curve, CurveChart
 from tui_probe.draw.table import Column
-from tui_probe.evals.answer import Answer, Table
-from tui_probe.evals.opening import nothing_measured
-from tui_probe.evals.published import compared
+from tui_probe.evals.answer import Answer, Table, compare_published
+from tui_probe.evals.evaluation import PROGRAMS_PLACEHOLDER, PYTHON_PLACEHOLDER, Collection, nothing_measured_error
+from tui_probe.records.block_times import SLOT_TIME_LABELS
+from tui_probe.records.distribution import distribution
 
-from . import durations
-from .schedules import COLUMNS, Schedule, schedule_of, sm_rows
+from . import schedules as schedules_module
+from .schedules import SCHEDULE_COLUMNS, Schedule, schedule_of, sm_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui_probe.draw.view import Progress
-    from tui_probe.evals.given import Given
+    from tui_probe.evals.evaluation import Setting
+    from tui_probe.evals.inputs import EvaluationInput
+
+_ALL: Final = ("plain", "memset", "persistent")
+_KERNELS: Final = "fill_:FillFunctor"
+_BUDGETS: Final = ("--no-source", "--max-trace-bytes", "64M", "--max-log-bytes", "1M")
+
+
+def collect(setting: Setting) -> list[Collection]:
+    """A trace for each kernel, and one whose program tells the durations of what ran unprobed.
+
+    The driver's own fill is no launch that a hook sees, so it has a duration alone.
+    """
+    small = ("--elements", str(1 << 14), "--driver-only") if setting.simulated else ()
+    program = (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/fill.py", *small)
+    probed = ("-p", "block_sched", "-k", _KERNELS, "--launches", "all", "--no-times", *_BUDGETS)
+    unprobed = ("-p", "block_sched", "-k", "no kernel of this name", "--launches", "0", "--no-times", *_BUDGETS)
+    times = "4" if setting.simulated else "100"
+    # PyTorch chooses the grid of its fill by the GPU; ours has that of the published one, and needs no PyTorch.
+    own = (
+        ()
+        if setting.simulated
+        else (Collection("plain_ptx", (*program, "--driver-only", "--times", "0", "plain"), probed),)
+    )
+    return [
+        *(Collection(name, (*program, "--times", "0", name), probed) for name in ("plain", "persistent")),
+        *own,
+        Collection("durations", (*program, "--times", times, *_ALL), unprobed),
+    ]
+
 
 NAME: Final = "scheduling"
 PROBE: Final = "block_sched"
@@ -33,34 +61,40 @@ PUBLISHED_BLOCKS: Final = 32768
 """Blocks of the fill that the published figures are of."""
 
 
-def answer(given: Sequence[Given], progress: Progress) -> Answer:
+def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """The schedules of all launches that were given, and the published fill beside ours of the same grid."""
-    timed = {one.label: found for one in given if (found := timed_in(one))}
-    schedules, notes = schedules_of([one for one in given if one.label not in timed], progress)
-    rows = durations.compare([row for found in timed.values() for row in found], schedules)
+    timed = {one.label: found for one in given if (found := read_timed_fills(one))}
+    schedules, notes = read_schedules([one for one in given if one.label not in timed], progress)
+    rows = schedules_module.compare_fills([row for found in timed.values() for row in found], schedules)
     alike = next((one for one in schedules if one.of.blocks == PUBLISHED_BLOCKS and not one.simulated), None)
-    said = [words for one in schedules for words in (_head(one, len(schedules)), one.line(), f"    {one.words()}")]
-    said += durations.said(rows)
-    ways = {"durations": Table("ways to fill: one launch, unprobed", durations.COLUMNS, rows)} if rows else {}
+    said = [
+        words for one in schedules for words in (_head_sentence(one, len(schedules)), one.line(), f"    {one.words()}")
+    ]
+    said += schedules_module.fill_sentences(rows)
+    ways = (
+        {"durations": Table("ways to fill: one launch, unprobed", schedules_module.FILL_COLUMNS, rows)} if rows else {}
+    )
     return Answer(
         said=[words for words in said if words],
         tables={
-            "schedules": Table("block schedules: cycles, means over SMs", COLUMNS, schedules),
-            "spread": Table("over SMs: cycles per slot", _SPREAD, _spread(schedules)),
-            "sms": Table("one row per SM", _SMS, [row for one in schedules for row in sm_rows(one)], in_text=False),
+            "schedules": Table("block schedules: cycles, means over SMs", SCHEDULE_COLUMNS, schedules),
+            "spread": Table("over SMs: cycles per slot", _SPREAD_COLUMNS, _spread_rows(schedules)),
+            "sms": Table(
+                "one row per SM", _SM_COLUMNS, [row for one in schedules for row in sm_rows(one)], in_text=False
+            ),
             **ways,
         },
         drawings={
-            "parts": _parts(schedules),
-            "sms": _over_sms(schedules),
-            **({"durations": durations.chart(rows)} if rows else {}),
+            "parts": _parts_chart(schedules),
+            "sms": _sm_chart(schedules),
+            **({"durations": schedules_module.fill_chart(rows)} if rows else {}),
         },
-        compared=compared(NAME, **({} if alike is None else _ours(alike))),
-        notes=[*notes, *_alike_notes(alike), *durations_notes(rows)],
+        compared=compare_published(NAME, **({} if alike is None else _ours(alike))),
+        notes=[*notes, *_published_notes(alike), *durations_notes(rows)],
     )
 
 
-def _alike_notes(alike: Schedule | None) -> list[str]:
+def _published_notes(alike: Schedule | None) -> list[str]:
     """What stands beside the published fill."""
     if alike is None:
         return []
@@ -70,12 +104,12 @@ def _alike_notes(alike: Schedule | None) -> list[str]:
     ]
 
 
-def timed_in(given: Given) -> list[durations.Filled]:
+def read_timed_fills(given: EvaluationInput) -> list[schedules_module.FillTimes]:
     """The durations in a trace that has no schedules: of one that has, the launches were probed."""
-    return [] if any(given.results(PROBE)) else durations.durations_in(given)
+    return [] if any(given.results(PROBE)) else schedules_module.read_fill_times(given)
 
 
-def durations_notes(rows: Sequence[durations.Compared]) -> list[str]:
+def durations_notes(rows: Sequence[schedules_module.FillComparison]) -> list[str]:
     """What durations are of, or why there are none."""
     if not rows:
         return []
@@ -85,7 +119,7 @@ def durations_notes(rows: Sequence[durations.Compared]) -> list[str]:
     return [f"durations are between two events, less the {np.median(pairs):.1f} µs that those take by themselves"]
 
 
-def schedules_of(given: Sequence[Given], progress: Progress) -> tuple[list[Schedule], list[str]]:
+def read_schedules(given: Sequence[EvaluationInput], progress: Progress) -> tuple[list[Schedule], list[str]]:
     """The schedules, and why others are left out. TraceError if there is none."""
     found: list[Schedule] = []
     notes: list[str] = []
@@ -97,11 +131,11 @@ def schedules_of(given: Sequence[Given], progress: Progress) -> tuple[list[Sched
         if not results:
             notes.append(one.why_none(PROBE))
     if not found:
-        raise nothing_measured(NAME, notes)
+        raise nothing_measured_error(NAME, notes)
     return found, notes
 
 
-def _head(schedule: Schedule, count: int) -> str:
+def _head_sentence(schedule: Schedule, count: int) -> str:
     return f"{schedule.label}, {schedule.launch}:" if count > 1 else ""
 
 
@@ -119,7 +153,7 @@ def _ours(schedule: Schedule) -> dict[str, float | None]:
 _PERCENTILES: Final = {"p0": "least", "p25": "25 %", "p50": "median", "p75": "75 %", "p99": "99 %", "p100": "most"}
 
 
-def _spread(schedules: Sequence[Schedule]) -> list[dict[str, Any]]:
+def _spread_rows(schedules: Sequence[Schedule]) -> list[dict[str, Any]]:
     rows = []
     for one in schedules:
         for name in ("running", "scheduling"):
@@ -133,13 +167,13 @@ def _percentile(key: str, title: str) -> Column[dict[str, Any]]:
     return Column(key, itemgetter(key), title, lambda row: units.count(round(row[key])))
 
 
-_SPREAD: Final[tuple[Column[dict[str, Any]], ...]] = (
+_SPREAD_COLUMNS: Final[tuple[Column[dict[str, Any]], ...]] = (
     Column("trace", itemgetter("trace"), "trace", itemgetter("trace"), False, narrow=12),
     Column("launch", itemgetter("launch"), "launch", itemgetter("launch"), False, 1),
     Column("figure", itemgetter("figure"), "cycles", itemgetter("figure"), False),
     *(_percentile(key, title) for key, title in _PERCENTILES.items()),
 )
-_SMS: Final[tuple[Column[dict[str, Any]], ...]] = tuple(
+_SM_COLUMNS: Final[tuple[Column[dict[str, Any]], ...]] = tuple(
     Column(key, itemgetter(key))
     for key in ("trace", "launch", "sm", "blocks", "slots", "running", "scheduling", "ramp", "tail", "share")
 )
@@ -148,20 +182,22 @@ _SMS: Final[tuple[Column[dict[str, Any]], ...]] = tuple(
 # -- figures
 
 
-def _parts(schedules: Sequence[Schedule]) -> BarChart:
+def _parts_chart(schedules: Sequence[Schedule]) -> BarChart:
     bars = [
         Bar(
             f"{one.label} {one.launch}",
-            tuple(float(getattr(one.of, f"sm_{name}").mean()) for name in PARTS),
+            tuple(float(getattr(one.of, f"sm_{name}").mean()) for name in SLOT_TIME_LABELS),
             f"{units.count(round(one.of.span))} cycles",
         )
         for one in schedules
     ]
-    title, parts = "where the time of a slot goes", tuple(PARTS.values())
-    return BarChart(title, bars, parts, "cycles per slot", lambda n: units.count(round(n)), keys=tuple(PARTS))
+    title, parts = "where the time of a slot goes", tuple(SLOT_TIME_LABELS.values())
+    return BarChart(
+        title, bars, parts, "cycles per slot", lambda n: units.count(round(n)), keys=tuple(SLOT_TIME_LABELS)
+    )
 
 
-def _over_sms(schedules: Sequence[Schedule]) -> CurveChart:
+def _sm_chart(schedules: Sequence[Schedule]) -> CurveChart:
     """How many of the SMs have at most so many scheduling cycles per slot."""
     curves = []
     for one in schedules:

@@ -1,4 +1,4 @@
-"""The answer: bytes of each level of memory per call, and how much more each program moves than the best."""
+"""Traffic evaluation: bytes per call at each memory level, against the best program."""
 
 from __future__ import annotations
 
@@ -9,49 +9,67 @@ from tui_probe.draw import units
 from tui_probe.draw.bar_chart import Bar, BarChart
 from tui_probe.errors import ImportFileError
 from tui_probe.evals.answer import Answer, Table
-from tui_probe.evals.opening import nothing_measured
-from tui_probe.nsight.analysis.chosen_launches import FIND_OUT, Plan
+from tui_probe.evals.evaluation import PROGRAMS_PLACEHOLDER, PYTHON_PLACEHOLDER, Collection, nothing_measured_error
+from tui_probe.nsight.analysis.launch_selection import AUTOMATIC, IterationPlan
 from tui_probe.nsight.importers.ncu import read_ncu
+from tui_probe.nsight.pages.memory_pages import traffic_page
 from tui_probe.nsight.pages.ncu_pages import NcuReport, kernels_page
-from tui_probe.nsight.pages.traffic_page import traffic_page
-
-from .collect import RUNS, SPARSE, WARM_UP, WAYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from tui_probe.draw.table import Column
     from tui_probe.draw.view import Progress
-    from tui_probe.evals.given import Given
-    from tui_probe.nsight.analysis.traffic import Level
-    from tui_probe.nsight.pages.traffic_page import TrafficRow
-    from tui_probe.pages.table_page import TablePage
+    from tui_probe.evals.evaluation import Setting
+    from tui_probe.evals.inputs import EvaluationInput
+    from tui_probe.nsight.analysis.launch_means import Level
+    from tui_probe.nsight.pages.memory_pages import TrafficRow
+
+IMPLEMENTATIONS: Final = ("flash", "efficient", "math", "triton", "bigbird_torch", "bigbird_triton")
+SPARSE_IMPLEMENTATIONS: Final = ("bigbird_torch", "bigbird_triton")
+"""Those that attend to some blocks of keys alone, and so compare with each other alone."""
+WARM_UP, RUNS = 3, 5
+"""Calls of the programs."""
+_METRICS: Final = "dram__bytes.sum,lts__t_bytes.sum,l1tex__t_bytes.sum,gpu__time_duration.sum"
+
+
+def collect(setting: Setting) -> list[Collection]:
+    """A table of ncu for each way; there is none of the simulated GPU."""
+    return [
+        Collection(
+            way, (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/attentions.py", way), ("--ncu", _METRICS),
+            modules=("torch", "triton"), tools=("ncu",), gpu=True, keeps="ncu",
+        )
+        for way in (IMPLEMENTATIONS[:1] if setting.simulated else IMPLEMENTATIONS)
+    ]  # fmt: skip
+
 
 NAME: Final = "traffic"
 _SPARSE: Final = "sparse"
 _LEVELS: Final[dict[Level, str]] = {"dram": "DRAM", "l2": "L2", "l1": "L1"}
 
 
-def answer(given: Sequence[Given], progress: Progress) -> Answer:
+def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """A row for each program. TraceError where no file of ncu has bytes."""
     progress(0.0)
     files = [one.path for one in given if one.trace is None]
     notes = [f"{one.path}: a trace has no counters of memory: name files of ncu" for one in given if one.trace]
     if not files:
-        raise nothing_measured(NAME, notes)
+        raise nothing_measured_error(NAME, notes)
     try:
-        groups = [_group(name, paths) for name, paths in grouped(files).items()]
+        groups = [_program_group(name, paths) for name, paths in group_files(files).items()]
     except ImportFileError as error:
-        raise nothing_measured(NAME, [str(error)]) from error
-    rows = [row for group in groups for row in group.page.rows]
-    told = list(dict.fromkeys(note for group in groups for note in group.page.words.notes))
+        raise nothing_measured_error(NAME, [str(error)]) from error
+    rows = [row for group in groups for row in group.rows]
+    told = list(dict.fromkeys(note for group in groups for note in group.notes))
     if not any(value is not None for row in rows for value in row.traffic.bytes.values()):
-        raise nothing_measured(NAME, [*told, "no kernel has bytes of any level"])
+        raise nothing_measured_error(NAME, [*told, "no kernel has bytes of any level"])
     return Answer(
-        said=[*(words for each in groups for words in _said(each, len(groups))), *_found(groups)],
+        said=[*(words for each in groups for words in _sentences(each, len(groups))), *_group_findings(groups)],
         tables={
-            **{each.table: Table(each.title, each.page.columns, each.page.rows) for each in groups},
-            "kernels": _kernels(groups),
+            **{each.table: Table(each.title, each.columns, each.rows) for each in groups},
+            "kernels": _kernels_table(groups),
         },
         drawings={level: _chart(level, rows) for level in _LEVELS},
         notes=[*notes, *told],
@@ -59,12 +77,15 @@ def answer(given: Sequence[Given], progress: Progress) -> Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ProgramGroup:
     """Programs that compute the same: "of best" is of the best among them. ``name`` is "" where there is one group."""
 
     name: str
     report: NcuReport
-    page: TablePage[TrafficRow]
+    columns: Sequence[Column[TrafficRow]]
+    rows: Sequence[TrafficRow]
+    found: Sequence[str]
+    notes: Sequence[str]
 
     @property
     def table(self) -> str:
@@ -75,41 +96,42 @@ class Group:
         return f"memory traffic per call, {self.name} attention" if self.name else "memory traffic per call"
 
 
-def grouped(files: Sequence[Path]) -> dict[str, list[Path]]:
+def group_files(files: Sequence[Path]) -> dict[str, list[Path]]:
     """Sparse attention apart from the rest, which computes more; one group where there is only one of the two."""
-    sparse = [path for path in files if path.stem in SPARSE]
+    sparse = [path for path in files if path.stem in SPARSE_IMPLEMENTATIONS]
     dense = [path for path in files if path not in sparse]
     if not sparse or not dense:
         return {"": list(files)}
     return {"dense": dense, _SPARSE: sparse}
 
 
-def _group(name: str, paths: Sequence[Path]) -> Group:
+def _program_group(name: str, paths: Sequence[Path]) -> ProgramGroup:
     """ImportFileError for what is no file of ncu."""
     report = NcuReport(read_ncu(paths), plan_for([path.stem for path in paths]))
-    return Group(name, report, traffic_page(report))
+    page = traffic_page(report)
+    return ProgramGroup(name, report, page.columns, page.rows, page.words.found, page.words.notes)
 
 
-def _found(groups: Sequence[Group]) -> list[str]:
-    return [words for group in groups for words in group.page.words.found]
+def _group_findings(groups: Sequence[ProgramGroup]) -> list[str]:
+    return [words for group in groups for words in group.found]
 
 
-def _kernels(groups: Sequence[Group]) -> Table[Any]:
+def _kernels_table(groups: Sequence[ProgramGroup]) -> Table[Any]:
     pages = [kernels_page(group.report) for group in groups]
     rows = [row for page in pages for row in page.rows]
     return Table("kernels, and which of them count", pages[0].columns, rows, in_text=False)
 
 
-def plan_for(names: Sequence[str]) -> Plan:
+def plan_for(names: Sequence[str]) -> IterationPlan:
     """Our own programs make as many calls as is known; of others it is found in the launches."""
-    return Plan(WARM_UP, RUNS, ()) if all(name in WAYS for name in names) else FIND_OUT
+    return IterationPlan(WARM_UP, RUNS, ()) if all(name in IMPLEMENTATIONS for name in names) else AUTOMATIC
 
 
-def _said(group: Group, groups: int) -> Iterator[str]:
+def _sentences(group: ProgramGroup, groups: int) -> Iterator[str]:
     """Per level the program that moves least, and the one that moves most."""
     of = f"{group.name} attention, " if groups > 1 else ""
     for level, title in _LEVELS.items():
-        known = {row.program: moved for row in group.page.rows if (moved := row.traffic.bytes[level]) is not None}
+        known = {row.program: moved for row in group.rows if (moved := row.traffic.bytes[level]) is not None}
         if len(known) < 2:
             continue
         best, worst = min(known, key=known.__getitem__), max(known, key=known.__getitem__)

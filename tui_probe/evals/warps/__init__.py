@@ -6,8 +6,7 @@ from typing import Final
 
 from tui_probe.evals.evaluation import Evaluation
 
-from .answer import answer
-from .collect import collect
+from .answer import answer, collect
 from .configurations import LIFETIMES, PROGRESS
 
 EVALUATION: Final = Evaluation(

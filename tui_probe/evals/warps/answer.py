@@ -1,4 +1,4 @@
-"""The answer: elapsed cycles by configuration, and the progress of warps where it was recorded."""
+"""Warps evaluation: elapsed cycles by configuration, and the progress of warps."""
 
 from __future__ import annotations
 
@@ -8,19 +8,26 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.draw.axis import COUNT, CYCLES, Unit
+from tui_probe.draw.canvas import COUNT, CYCLES, Unit
 from tui_probe.draw.curve_chart import Curve, CurveChart
 from tui_probe.draw.table import Column
 from tui_probe.draw.view import no_progress
 from tui_probe.errors import TraceError
-from tui_probe.evals.answer import Answer, Table
-from tui_probe.evals.opening import nothing_measured
-from tui_probe.evals.published import compared
-from tui_probe.probekit.kind import Source
+from tui_probe.evals.answer import Answer, Table, compare_published
+from tui_probe.evals.evaluation import PROGRAMS_PLACEHOLDER, PYTHON_PLACEHOLDER, Collection, nothing_measured_error
+from tui_probe.probekit.page_kinds import ViewSource
 from tui_probe.probekit.registry import probe_named
 
-from .configurations import COLUMNS, LIFETIMES, PROGRESS, Configuration, configuration_of, percent
-from .paces import Speeds, speeds
+from .configurations import (
+    CONFIGURATION_COLUMNS,
+    LIFETIMES,
+    PROGRESS,
+    BlockSpeeds,
+    Configuration,
+    block_speeds,
+    percent,
+    read_configuration,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,8 +35,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.draw.view import Drawing, Progress
-    from tui_probe.evals.given import Given
+    from tui_probe.evals.evaluation import Setting
+    from tui_probe.evals.inputs import EvaluationInput
     from tui_probe.probekit.probe_results import ProbeResult
+
+_OPTIONS: Final = ("-k", "accumulate", "--launches", "all", "--no-times", "--no-source", "--max-trace-bytes", "64M")
+
+
+def collect(setting: Setting) -> list[Collection]:
+    """Exclusive and shared with a record per block; shared once more with one per warp and iteration."""
+    small = ("--per-sm", "3", "--iterations", "12") if setting.simulated else ()
+    program = (PYTHON_PLACEHOLDER, f"{PROGRAMS_PLACEHOLDER}/blocks.py", *small)
+    return [
+        Collection("exclusive_sched", (*program, "exclusive"), ("-p", LIFETIMES, *_OPTIONS)),
+        Collection("shared_sched", (*program, "shared"), ("-p", LIFETIMES, *_OPTIONS)),
+        Collection("shared_acc", (*program, "shared"), ("-p", PROGRESS, *_OPTIONS)),
+    ]
+
 
 NAME: Final = "warps"
 _MOST_CURVES: Final = 64
@@ -38,30 +60,30 @@ _PICKLES: Final = (".pkl", ".pickle")
 _SPEED: Final = Unit("speed", whole=False)
 
 
-def answer(given: Sequence[Given], progress: Progress) -> Answer:
+def answer(given: Sequence[EvaluationInput], progress: Progress) -> Answer:
     """Configurations of blocks side by side, and what the last trace of warp progress tells."""
     found, notes = _configurations(given, progress)
-    exclusive = _first(found, lambda one: one.is_exclusive)
-    shared = _first(found, lambda one: not one.is_exclusive)
+    exclusive = _first_configuration(found, lambda one: one.is_exclusive)
+    shared = _first_configuration(found, lambda one: not one.is_exclusive)
     with_progress = next((one for one in reversed(found) if one.of.probe == PROGRESS), None)
-    paced = None if with_progress is None else speeds(_analysis(with_progress.of))
-    notes += _missing(exclusive, shared, with_progress, paced)
+    paced = None if with_progress is None else block_speeds(_analysis(with_progress.of))
+    notes += _missing_notes(exclusive, shared, with_progress, paced)
     drawings: dict[str, Drawing] = {}
     for figure, one in (("a", exclusive), ("b", shared)):
         if one is not None:
             drawings[figure] = _distribution(one)
     if with_progress is not None:
-        drawings |= _progress_figures(with_progress, paced)
-    tables: dict[str, Table[Any]] = {"configurations": Table("elapsed cycles of blocks", COLUMNS, found)}
+        drawings |= _progress_drawings(with_progress, paced)
+    tables: dict[str, Table[Any]] = {"configurations": Table("elapsed cycles of blocks", CONFIGURATION_COLUMNS, found)}
     arrays: dict[str, NDArray[Any]] = {f"cycles of {one.label}": one.cycles for one in found}
     if paced is not None:
-        tables["speeds"] = Table("speed of each block", _SPEEDS, _speed_rows(paced), in_text=False)
+        tables["speeds"] = Table("speed of each block", _SPEED_COLUMNS, _rows_of_speeds(paced), in_text=False)
         arrays |= {"speed": paced.speed, "progress": paced.progress}
     return Answer(
-        said=list(_said(found, exclusive, shared)),
+        said=list(_sentences(found, exclusive, shared)),
         tables=tables,
         drawings=drawings,
-        compared=compared(NAME, spread_shared=_ours(shared)),
+        compared=compare_published(NAME, spread_shared=_ours(shared)),
         notes=notes,
         arrays=arrays,
     )
@@ -72,7 +94,7 @@ def _ours(shared: Configuration | None) -> float | None:
     return None if shared is None or shared.spread is None or shared.of.simulated else 100 * shared.spread
 
 
-def _configurations(given: Sequence[Given], progress: Progress) -> tuple[list[Configuration], list[str]]:
+def _configurations(given: Sequence[EvaluationInput], progress: Progress) -> tuple[list[Configuration], list[str]]:
     """All launches that can be read, and why others cannot. TraceError if none can."""
     found: list[Configuration] = []
     notes: list[str] = []
@@ -80,31 +102,34 @@ def _configurations(given: Sequence[Given], progress: Progress) -> tuple[list[Co
         progress(place / len(given))
         before = len(found)
         try:
-            found += [configuration_of(one, of, progress) for of in one.read(LIFETIMES, PROGRESS)]
+            found += [read_configuration(one, of, progress) for of in one.read(LIFETIMES, PROGRESS)]
         except TraceError as error:
             notes.append(str(error))
             continue
         if len(found) == before:
-            notes.append(_why_none(one))
+            notes.append(_no_launch_reason(one))
     if not found:
-        raise nothing_measured(NAME, notes)
+        raise nothing_measured_error(NAME, notes)
     return found, notes
 
 
-def _why_none(given: Given) -> str:
+def _no_launch_reason(given: EvaluationInput) -> str:
     if given.path.suffix in _PICKLES:
         return f"{given.path}: a pickle may run any code when it is read, so none is: name the trace or its result file"
     return given.why_none(LIFETIMES, PROGRESS)
 
 
-def _first(found: Sequence[Configuration], wanted: Any) -> Configuration | None:
+def _first_configuration(found: Sequence[Configuration], wanted: Any) -> Configuration | None:
     """The first that is wanted, without progress if there is one such: recording it takes time."""
     chosen = [one for one in found if wanted(one)]
     return min(chosen, key=lambda one: one.of.probe == PROGRESS, default=None)
 
 
-def _missing(
-    exclusive: Configuration | None, shared: Configuration | None, progress: Configuration | None, paced: Speeds | None
+def _missing_notes(
+    exclusive: Configuration | None,
+    shared: Configuration | None,
+    progress: Configuration | None,
+    paced: BlockSpeeds | None,
 ) -> Iterator[str]:
     """What of the evaluation cannot be told, and what to run for it."""
     runs = {"exclusive_sched": exclusive, "shared_sched": shared, "shared_acc": progress}
@@ -118,14 +143,14 @@ def _missing(
         yield f"{units.counted(paced.cut, 'warp')} ran more iterations than were recorded: speeds are of the first ones"
 
 
-def _said(
+def _sentences(
     found: Sequence[Configuration], exclusive: Configuration | None, shared: Configuration | None
 ) -> Iterator[str]:
     for one in found:
         if (lengths := one.lengths) is not None:
             yield (
-                f"{one.label}: {one.kind}, spread {percent(one.spread)}, median {_whole(lengths.median)},"
-                f" 99 % {_whole(lengths.record()['p99'])} cycles"
+                f"{one.label}: {one.kind}, spread {percent(one.spread)}, median {_cycles_text(lengths.median)},"
+                f" 99 % {_cycles_text(lengths.record()['p99'])} cycles"
             )
     if (
         exclusive is not None
@@ -150,17 +175,21 @@ def _distribution(one: Configuration) -> CurveChart:
     cycles = np.sort(one.cycles).astype(np.float64)
     share = np.arange(1, len(cycles) + 1) / len(cycles) * 100
     lengths = one.lengths
-    marks = "" if lengths is None else f"median {_whole(lengths.median)}, 99 % {_whole(lengths.record()['p99'])}, "
+    marks = (
+        ""
+        if lengths is None
+        else f"median {_cycles_text(lengths.median)}, 99 % {_cycles_text(lengths.record()['p99'])}, "
+    )
     title = f"elapsed cycles of blocks, {one.kind}: {marks}spread {percent(one.spread)}"
     curve = Curve(one.label, cycles, share)
     return CurveChart(title, [curve], "elapsed cycles of a block", "% of blocks at or below", (CYCLES, COUNT))
 
 
-def _whole(cycles: float) -> str:
+def _cycles_text(cycles: float) -> str:
     return units.count(round(cycles))
 
 
-def _progress_figures(one: Configuration, paced: Speeds | None) -> dict[str, Drawing]:
+def _progress_drawings(one: Configuration, paced: BlockSpeeds | None) -> dict[str, Drawing]:
     drawings: dict[str, Drawing] = {}
     if paced is not None:
         chosen = np.unique(np.linspace(0, len(paced.block) - 1, min(_MOST_CURVES, len(paced.block))).astype(np.int64))
@@ -169,7 +198,7 @@ def _progress_figures(one: Configuration, paced: Speeds | None) -> dict[str, Dra
         drawings["c"] = CurveChart(
             title, curves, "% of a block's iterations", "iterations per 1000 cycles", (COUNT, _SPEED)
         )
-    view = _lines_of_warps(one)
+    view = _warp_drawing(one)
     if view is not None:
         drawings["d"] = view
         drawings["d-zoom"] = _zoomed(one)
@@ -178,24 +207,24 @@ def _progress_figures(one: Configuration, paced: Speeds | None) -> dict[str, Dra
 
 def _zoomed(one: Configuration) -> Any:
     """The same picture at the end of the slowest warp."""
-    view = _lines_of_warps(one)
+    view = _warp_drawing(one)
     for command in ("end", "worst", *("zoom_in",) * _ZOOMS):
         view.press(command)
     return view
 
 
-def _speed_curve(paced: Speeds, place: int) -> Curve:
+def _speed_curve(paced: BlockSpeeds, place: int) -> Curve:
     known = ~np.isnan(paced.speed[place])
     return Curve(f"block {paced.block[place]}", paced.progress[known], paced.speed[place][known])
 
 
-def _lines_of_warps(one: Configuration) -> Any:
+def _warp_drawing(one: Configuration) -> Any:
     """The probe's own picture of the launch, which pans and zooms; None if it has none."""
     probe, trace = probe_named(one.of.probe), one.given.trace
     kinds = () if probe is None else tuple(kind for kind in probe.views if kind.drawn)
     if not kinds or trace is None:
         return None
-    return kinds[0].open(Source(trace, one.of.kernel, one.of.launch), no_progress)
+    return kinds[0].open(ViewSource(trace, one.of.kernel, one.of.launch), no_progress)
 
 
 def _analysis(of: ProbeResult) -> Any:
@@ -208,7 +237,7 @@ def _analysis(of: ProbeResult) -> Any:
 # -- speeds as data
 
 
-def _speed_rows(paced: Speeds) -> list[dict[str, Any]]:
+def _rows_of_speeds(paced: BlockSpeeds) -> list[dict[str, Any]]:
     return [
         {"block": block, "progress": progress, "speed": None if np.isnan(speed) else speed}
         for block, row in zip(paced.block.tolist(), paced.speed.tolist(), strict=True)
@@ -216,6 +245,6 @@ def _speed_rows(paced: Speeds) -> list[dict[str, Any]]:
     ]
 
 
-_SPEEDS: Final[tuple[Column[dict[str, Any]], ...]] = tuple(
+_SPEED_COLUMNS: Final[tuple[Column[dict[str, Any]], ...]] = tuple(
     Column(key, itemgetter(key)) for key in ("block", "progress", "speed")
 )

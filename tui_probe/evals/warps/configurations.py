@@ -1,26 +1,29 @@
-"""A launch in one configuration of its blocks: how long blocks and warps took."""
+"""Launch in one configuration of its blocks: lifetimes of blocks and warps, and their speed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tui_probe.analysis.distribution import Distribution, distribution
+import numpy as np
+
 from tui_probe.draw import units
 from tui_probe.draw.table import Column
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.probekit.registry import probe_named
+from tui_probe.records.distribution import Distribution, distribution
+from tui_probe.records.warp_pace import unwrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from tui_probe.draw.view import Progress
-    from tui_probe.evals.given import Given
+    from tui_probe.evals.inputs import EvaluationInput
     from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.records.warp_pace import WarpProgress
 
 LIFETIMES: Final = "block_sched"
 PROGRESS: Final = "warp_progress"
@@ -31,7 +34,7 @@ class Configuration:
     """One launch. ``cycles`` (i8, shape (blocks,)) are the elapsed cycles of blocks, ``together`` the most blocks that
     were on an SM at a time."""
 
-    given: Given
+    given: EvaluationInput
     of: ProbeResult
     cycles: NDArray[np.int64]
     together: int
@@ -64,7 +67,7 @@ class Configuration:
         return (int(self.cycles.max()) - least) / least if least else None
 
 
-def configuration_of(given: Given, of: ProbeResult, progress: Progress) -> Configuration:
+def read_configuration(given: EvaluationInput, of: ProbeResult, progress: Progress) -> Configuration:
     """The configuration of a result. Raises TraceError if it is not of the probe that the trace names."""
     probe = probe_named(of.probe)
     assert probe is not None  # results are asked for by the names of built-in probes
@@ -79,7 +82,7 @@ def percent(share: float | None) -> str:
     return NOT_MEASURED if share is None else f"{share:.2%}"
 
 
-def _at(percentile: int) -> Callable[[Configuration], float | None]:
+def _percentile_of(percentile: int) -> Callable[[Configuration], float | None]:
     def read(row: Configuration) -> float | None:
         lengths = row.lengths
         return None if lengths is None else lengths.record()[f"p{percentile}"]
@@ -87,8 +90,8 @@ def _at(percentile: int) -> Callable[[Configuration], float | None]:
     return read
 
 
-def _column(percentile: int, title: str, rank: int = 0) -> Column[Any]:
-    read = _at(percentile)
+def _percentile_column(percentile: int, title: str, rank: int = 0) -> Column[Any]:
+    read = _percentile_of(percentile)
 
     def text(row: Configuration) -> str:
         value = read(row)
@@ -97,19 +100,69 @@ def _column(percentile: int, title: str, rank: int = 0) -> Column[Any]:
     return Column(f"p{percentile}", read, title, text, rank=rank)
 
 
-COLUMNS: Final[tuple[Column[Configuration], ...]] = (
+CONFIGURATION_COLUMNS: Final[tuple[Column[Configuration], ...]] = (
     Column("trace", lambda r: r.label, "trace", lambda r: r.label, False, narrow=15),
     Column("kind", lambda r: r.kind, "blocks are", lambda r: r.kind, False),
     Column("blocks", lambda r: len(r.cycles), "blocks", lambda r: units.count(len(r.cycles)), rank=1),
     Column("together", lambda r: r.together, "per SM", lambda r: str(r.together), rank=1),
     Column("sms", lambda r: r.sms),
-    _column(0, "least"),
-    _column(25, "25 %", 2),
-    _column(50, "median"),
-    _column(75, "75 %", 2),
-    _column(95, "95 %", 1),
-    _column(99, "99 %", 2),
-    _column(100, "most"),
+    _percentile_column(0, "least"),
+    _percentile_column(25, "25 %", 2),
+    _percentile_column(50, "median"),
+    _percentile_column(75, "75 %", 2),
+    _percentile_column(95, "95 %", 1),
+    _percentile_column(99, "99 %", 2),
+    _percentile_column(100, "most"),
     Column("spread", lambda r: r.spread, "spread", lambda r: percent(r.spread)),
     Column("span", lambda r: r.span, "launch", lambda r: units.count(r.span), rank=3),
 )
+
+
+_STEPS: Final = 32
+"""Parts of the way in which speeds are told: of single iterations they would be noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSpeeds:
+    """``speed`` (f8, shape (blocks, parts)) is iterations per thousand cycles, the mean over the warps of a block;
+    NaN where a warp ended sooner. ``progress`` (f8, shape (parts,)) are per cent of the iterations that were recorded,
+    the middle of each part. ``block`` (i8) are the numbers of the blocks among those measured."""
+
+    block: NDArray[np.int64]
+    progress: NDArray[np.float64]
+    speed: NDArray[np.float64]
+    cut: int
+    """Warps that came around more often than was recorded."""
+
+
+def block_speeds(found: WarpProgress) -> BlockSpeeds | None:
+    """The speeds of a launch; None where it has no loop with two iterations."""
+    loop = found.main_loop
+    if loop is None:
+        return None
+    at = found.pace["line"] == loop.line
+    at &= np.arange(found.pace.shape[2]) < found.kept[..., np.newaxis]
+    count = at.sum(axis=2)
+    most = int(count.max(initial=0))
+    if most < 2:
+        return None
+    since = unwrapped(found.pace["clock"], found.warps["start"].astype(np.uint32)).astype(np.float64)
+    times = _arrivals(since, at, most)
+    parts = np.unique(np.linspace(0, most - 1, min(_STEPS, most - 1) + 1).round().astype(np.int64))
+    steps = np.diff(times[..., parts], axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = np.where(steps > 0, 1e3 * np.diff(parts) / steps, np.nan)
+    ran = count.max(axis=1) >= 2
+    known = ~np.isnan(each[ran])
+    total = np.where(known, each[ran], 0.0).sum(axis=1)
+    mean = np.divide(total, known.sum(axis=1), out=np.full(total.shape, np.nan), where=known.any(axis=1))
+    middle = (parts[1:] + parts[:-1]) / 2 / (most - 1) * 100
+    cut = int((found.reached > found.kept).sum())
+    return BlockSpeeds(np.flatnonzero(ran), middle, mean, cut)
+
+
+def _arrivals(since: NDArray[np.float64], at: NDArray[np.bool_], most: int) -> NDArray[np.float64]:
+    """Cycles from a warp's start to its k-th arrival: shape (blocks, warps, most), NaN after its last."""
+    order = np.argsort(~at, axis=-1, kind="stable")[..., :most]
+    sorted_times = np.take_along_axis(since, order, axis=-1)
+    return np.where(np.take_along_axis(at, order, axis=-1), sorted_times, np.nan)

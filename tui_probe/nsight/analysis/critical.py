@@ -1,4 +1,4 @@
-"""The critical kernel of a program: the one that does its matrix products, or takes its time; and the evidence.
+"""The critical kernel of a program, with the evidence: tensor work, data types, sectors of its tensor.
 
 In turn, until one kernel is left:
 
@@ -16,22 +16,124 @@ that it reaches.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from tui_probe.nsight.analysis.sectors import stores_tensor
+from tui_probe.input_limits import PTX_TEXT
+from tui_probe.trace.plain_file import read_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
+    from pathlib import Path
 
-    from tui_probe.nsight.analysis.kernel_figures import KernelFigures
-    from tui_probe.nsight.analysis.launch_groups import Shape
-    from tui_probe.nsight.analysis.sectors import Tensor
+    from tui_probe.nsight.analysis.kernel_groups import Shape
+    from tui_probe.nsight.analysis.kernel_metrics import KernelMetrics
+
+# Types of the operands of matrix instructions, read off the PTX of a kernel.
+#
+#     mma, wgmma, wmma   .D.A.B[.C]: the type of A        wmma with D and C alone: half precision
+#
+# It tells what a kernel multiplies in, not how often: counts are of instructions in the text.
+
+_MATRIX: Final = re.compile(r"^[^/\n]*?\b(?:mma\.s(?:ync|p)|wmma\.mma|wgmma\.mma_async)\b([.:\w]*)", re.MULTILINE)
+_TYPES: Final = {
+    "f16": "fp16", "bf16": "bf16", "tf32": "tf32", "f32": "fp32", "f64": "fp64", "e4m3": "fp8", "e5m2": "fp8",
+    "s32": "int32", "s8": "int8", "u8": "int8", "s4": "int4", "u4": "int4", "b1": "int1",
+}  # fmt: skip
+
+
+def matrix_types(ptx: str) -> dict[str, float]:
+    """How many matrix instructions the text holds, by the type of their operands."""
+    found: Counter[str] = Counter()
+    for match in _MATRIX.finditer(ptx):
+        types = [_TYPES[word] for word in match[1].split(".") if word in _TYPES]
+        if types:
+            found[types[1] if len(types) > 2 else "fp16"] += 1
+    return {name: float(count) for name, count in found.items()}
+
+
+def matrix_types_of(folder: Path | None) -> dict[str, float]:
+    """The same of a kernel's folder in a trace; empty where its PTX is not there."""
+    if folder is None:
+        return {}
+    try:
+        return matrix_types(read_within(folder / "pruned.ptx", PTX_TEXT).decode("utf-8", "replace"))
+    except OSError:
+        return {}
+
+
+# Requests and sectors of kernels against what a tensor of a given shape needs.
+#
+#     expected sectors = elements × bytes of an element / 32        each sector of the tensor once
+#     at most            elements                                   each element in a sector of its own
+#
+# elements = batch × heads × sequence length × head dimension. A kernel that writes the tensor once, well coalesced,
+# stores exactly the expected sectors. Attention that is made for training also writes the logarithm of each row's sum
+# of exponentials, one fp32 a row and head::
+#
+#     with row sums = expected sectors + batch × heads × sequence length × 4 / 32
+
+SECTOR: Final = 32
+ELEMENT_BYTES: Final = {
+    "fp64": 8, "int64": 8, "fp32": 4, "tf32": 4, "int32": 4, "fp16": 2, "bf16": 2, "int16": 2, "fp8": 1, "int8": 1,
+}  # fmt: skip
+SectorMatch = Literal["equal", "with row sums", "within", "below", "above"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedTensor:
+    """The tensor that a kernel should write, as the user gives it."""
+
+    length: int
+    width: int
+    dtype: str
+    heads: int = 1
+    batch: int = 1
+
+    @property
+    def elements(self) -> int:
+        return self.batch * self.heads * self.length * self.width
+
+    @property
+    def sectors(self) -> int:
+        """The fewest sectors that hold it."""
+        return -(-self.elements * ELEMENT_BYTES[self.dtype] // SECTOR)
+
+    @property
+    def sectors_with_row_sums(self) -> int | None:
+        """Those and the sectors of one fp32 a row and head; None where a row is no larger than its sum.
+
+        Such a tensor is an array, and twice its sectors are those of a store with stride.
+        """
+        if self.width * ELEMENT_BYTES[self.dtype] <= ELEMENT_BYTES["fp32"] or self.width == 1:
+            return None
+        return self.sectors - (-self.batch * self.heads * self.length * ELEMENT_BYTES["fp32"] // SECTOR)
+
+
+def compare_sectors(sectors: float | None, tensor: ExpectedTensor | None) -> SectorMatch | None:
+    """How the sectors of a launch compare with a tensor's; None where either is not known."""
+    if sectors is None or tensor is None:
+        return None
+    if abs(sectors - tensor.sectors) < 0.5:
+        return "equal"
+    with_sums = tensor.sectors_with_row_sums
+    if with_sums is not None and abs(sectors - with_sums) < 0.5:
+        return "with row sums"
+    if sectors < tensor.sectors:
+        return "below"
+    return "within" if sectors <= tensor.elements else "above"
+
+
+def stores_tensor(kernel: KernelMetrics, tensor: ExpectedTensor | None) -> bool:
+    """Whether a kernel stores exactly the sectors of the tensor, perhaps with the sums of its rows."""
+    return compare_sectors(kernel.store_sectors, tensor) in ("equal", "with row sums")
+
 
 Bound = Literal["compute", "memory", "neither"]
-_APART: Final = 1.1
+_MIN_LEAD: Final = 1.1
 """How much more than the next a kernel must do to stand out."""
-_BUSY: Final = 60.0
+_BUSY_PERCENT: Final = 60.0
 """Percent of the peak above which ncu's own rules call a unit the bottleneck; below it, latency is."""
 _NAMED_TYPES: Final = (
     ("bf16", re.compile(r"bf16|bfloat16", re.IGNORECASE)),
@@ -54,9 +156,9 @@ class Step:
 class Critical:
     """The critical kernel (None: nothing tells), the steps that led to it, and every kernel by tensor work and time."""
 
-    kernel: KernelFigures | None
+    kernel: KernelMetrics | None
     steps: Sequence[Step]
-    ranked: Sequence[KernelFigures]
+    ranked: Sequence[KernelMetrics]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +170,7 @@ class DataType:
 
 
 def critical(
-    kernels: Sequence[KernelFigures], tensor: Tensor | None = None, iterated: Collection[Shape] | None = None
+    kernels: Sequence[KernelMetrics], tensor: ExpectedTensor | None = None, iterated: Collection[Shape] | None = None
 ) -> Critical:
     """The critical kernel of one program; ``iterated`` are the shapes of its iterations, None where not known."""
     ranked = sorted(kernels, key=lambda each: (-(each.tensor_work or 0.0), -(each.share or 0.0)))
@@ -81,7 +183,7 @@ def critical(
     return Critical(left[0] if len(left) == 1 else None, steps, ranked)
 
 
-def _iterated(kernels: list[KernelFigures], iterated: Collection[Shape] | None) -> tuple[list[KernelFigures], Step]:
+def _iterated(kernels: list[KernelMetrics], iterated: Collection[Shape] | None) -> tuple[list[KernelMetrics], Step]:
     question = "which run in the iterations"
     if iterated is None:
         return kernels, Step(question, "no iterations are known that hold most of the time")
@@ -91,7 +193,7 @@ def _iterated(kernels: list[KernelFigures], iterated: Collection[Shape] | None) 
     return inside, Step(question, f"{len(inside)} of {len(kernels)}")
 
 
-def _with_tensor_cores(kernels: list[KernelFigures]) -> tuple[list[KernelFigures], Step]:
+def _with_tensor_cores(kernels: list[KernelMetrics]) -> tuple[list[KernelMetrics], Step]:
     question = "which use tensor cores"
     if all(kernel.uses_tensor_cores is None for kernel in kernels):
         return kernels, Step(
@@ -106,7 +208,7 @@ def _with_tensor_cores(kernels: list[KernelFigures]) -> tuple[list[KernelFigures
     return kernels, Step(question, f"none of {len(kernels)}{seen}: no kernel is left out")
 
 
-def _storing(kernels: list[KernelFigures], tensor: Tensor | None) -> tuple[list[KernelFigures], Step]:
+def _storing(kernels: list[KernelMetrics], tensor: ExpectedTensor | None) -> tuple[list[KernelMetrics], Step]:
     question = "which store the expected tensor"
     if tensor is None:
         return kernels, Step(question, "not asked: give --seq-len, --head-dim and --dtype")
@@ -121,11 +223,11 @@ def _storing(kernels: list[KernelFigures], tensor: Tensor | None) -> tuple[list[
     return storing, Step(question, f"{len(storing)} of {len(kernels)} store {expected} sectors")
 
 
-def _heaviest(kernels: list[KernelFigures]) -> tuple[list[KernelFigures], Step]:
+def _heaviest(kernels: list[KernelMetrics]) -> tuple[list[KernelMetrics], Step]:
     question = "which does the most"
     if len(kernels) < 2:
         return kernels, Step(question, "one is left" if kernels else "there is no kernel")
-    measures: tuple[tuple[str, Callable[[KernelFigures], float | None]], ...] = (
+    measures: tuple[tuple[str, Callable[[KernelMetrics], float | None]], ...] = (
         ("tensor work", lambda kernel: kernel.tensor_work if kernel.uses_tensor_cores else None),
         ("time", lambda kernel: kernel.share),
     )
@@ -135,13 +237,13 @@ def _heaviest(kernels: list[KernelFigures]) -> tuple[list[KernelFigures], Step]:
         if not first:
             continue
         parts = f"{first / sum(values):.0%} of their {name}, the next {second / sum(values):.0%}"
-        if first < _APART * second:
+        if first < _MIN_LEAD * second:
             return kernels, Step(question, f"none stands out: the first has {parts}")
         return [kernels[values.index(first)]], Step(question, f"one has {parts}")
     return kernels, Step(question, "neither tensor work nor time tells them apart")
 
 
-def data_type(kernel: KernelFigures) -> DataType | None:
+def data_type(kernel: KernelMetrics) -> DataType | None:
     """The type that most of a kernel's operations are in; None where neither instructions nor name tell.
 
     Tensor operations go first: where there are any they are the bulk, and plain arithmetic only helps.
@@ -168,16 +270,16 @@ def _named_type(kernel: str) -> str | None:
     return next((name for name, pattern in _NAMED_TYPES if pattern.search(kernel)), None)
 
 
-def bound_of(kernel: KernelFigures) -> Bound | None:
+def bound_of(kernel: KernelMetrics) -> Bound | None:
     """What limits a kernel; None where the parts of the peak were not measured."""
     if kernel.compute is None or kernel.memory is None:
         return None
-    if max(kernel.compute, kernel.memory) < _BUSY:
+    if max(kernel.compute, kernel.memory) < _BUSY_PERCENT:
         return "neither"
     return "compute" if kernel.compute > kernel.memory else "memory"
 
 
-def operations_per_byte(kernel: KernelFigures) -> float | None:
+def operations_per_byte(kernel: KernelMetrics) -> float | None:
     """Tensor operations / bytes that loads and stores asked for, both as counted by probes."""
     if kernel.tensor_operations is None or not kernel.requested_bytes:
         return None

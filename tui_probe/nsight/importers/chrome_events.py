@@ -29,7 +29,7 @@ _LATEST: Final = 1 << 62
 _MOST: Final = (1 << 31) - 1
 
 
-class Rows:
+class IntegerRows:
     """Rows of integers as columns by name, of 64 bits (``q``) or 32 (``i``)."""
 
     def __init__(self, codes: Mapping[str, str]) -> None:
@@ -61,13 +61,13 @@ class Collector:
         self.names: dict[str, int] = {}
         self.paths: dict[tuple[str, ...], int] = {(): 0}
         """Scopes around kernels, the outermost first."""
-        self.kernels = Rows(
+        self.kernels = IntegerRows(
             _TIMES | _WHERE | {"correlation": "q", "name": "i", "path": "i"} | dict.fromkeys(SHAPE, "i")
             | {"registers": "i", "shared": "i"}
         )  # fmt: skip
-        self.copies = Rows(_TIMES | _WHERE)
-        self.calls = Rows({"thread": "i", **_TIMES, "correlation": "q"})
-        self.ranges = Rows(_TIMES | {"thread": "i", "name": "i"})
+        self.copies = IntegerRows(_TIMES | _WHERE)
+        self.calls = IntegerRows({"thread": "i", **_TIMES, "correlation": "q"})
+        self.ranges = IntegerRows(_TIMES | {"thread": "i", "name": "i"})
         self.threads: dict[tuple[object, object], int] = {}
         """Threads of the host by process and thread, as the file names them."""
         self.devices: dict[int, Device] = {}
@@ -109,7 +109,9 @@ class Collector:
         details = details if isinstance(details, dict) else {}
         process, thread = _key(event.get("pid")), _key(event.get("tid"))
         if category in _KERNELS:
-            self._kernel(name, start, end, details, _whole(details.get("device"), 0), self._stream(process, thread))
+            self._kernel(
+                name, start, end, details, _natural_number(details.get("device"), 0), self._stream(process, thread)
+            )
         elif category in _COPIES:
             self._copy(start, end, details, self._stream(process, thread))
         elif category in _CALLS:
@@ -135,7 +137,7 @@ class Collector:
     def _stream(self, process: object, thread: object) -> int:
         """The stream that a thread of a GPU stands for: that of its name, else its number."""
         named = self._streams.get((process, thread))
-        return _whole(thread) if named is None else named
+        return _natural_number(thread) if named is None else named
 
     def _thread(self, process: object, thread: object) -> int:
         return self.threads.setdefault((process, thread), len(self.threads))
@@ -150,9 +152,19 @@ class Collector:
         )
         self._add_kernel(
             name,
-            (start, end, device, _whole(details.get("context")), _whole(details.get("stream"), thread)),
-            _whole(details.get("correlation")),
-            (*shape, _whole(details.get("registers per thread")), _whole(details.get("shared memory"))),
+            (
+                start,
+                end,
+                device,
+                _natural_number(details.get("context")),
+                _natural_number(details.get("stream"), thread),
+            ),
+            _natural_number(details.get("correlation")),
+            (
+                *shape,
+                _natural_number(details.get("registers per thread")),
+                _natural_number(details.get("shared memory")),
+            ),
             tuple(scope for scope in path if scope not in ("ROOT", "<root>")),
         )
 
@@ -174,13 +186,13 @@ class Collector:
             self.copies.add(start, end, self._gpus[process], UNKNOWN, stream)
             return
         shape = (*_sides(found.get("grid", "").split(",")), *_sides(found.get("block", "").split(",")))
-        shared = [_whole(found.get(key)) for key in ("static_shared", "dynamic_shared")]
+        shared = [_natural_number(found.get(key)) for key in ("static_shared", "dynamic_shared")]
         path = tuple(str(details[key]) for key in ("hlo_module", "hlo_op") if details.get(key))
         self._add_kernel(
             name,
             (start, end, self._gpus[process], UNKNOWN, stream),
-            _whole(details.get("correlation_id")),
-            (*shape, _whole(found.get("regs")), UNKNOWN if UNKNOWN in shared else sum(shared)),
+            _natural_number(details.get("correlation_id")),
+            (*shape, _natural_number(found.get("regs")), UNKNOWN if UNKNOWN in shared else sum(shared)),
             path,
         )
 
@@ -195,11 +207,11 @@ class Collector:
             self._range(name, start, end, thread)
 
     def _copy(self, start: int, end: int, details: Mapping[str, Any], thread: int) -> None:
-        stream, context = _whole(details.get("stream"), thread), _whole(details.get("context"))
-        self.copies.add(start, end, _whole(details.get("device"), 0), context, stream)
+        stream, context = _natural_number(details.get("stream"), thread), _natural_number(details.get("context"))
+        self.copies.add(start, end, _natural_number(details.get("device"), 0), context, stream)
 
     def _call(self, start: int, end: int, thread: int, correlation: object) -> None:
-        if (number := _whole(correlation)) != UNKNOWN:
+        if (number := _natural_number(correlation)) != UNKNOWN:
             self.calls.add(thread, start, end, number)
 
     def _range(self, name: str, start: int, end: int, thread: int) -> None:
@@ -220,7 +232,7 @@ def _ns(value: Any) -> int | None:
     return found if isinstance(found, int) and abs(found) < _LATEST else None
 
 
-def _whole(value: Any, otherwise: int = UNKNOWN) -> int:
+def _natural_number(value: Any, otherwise: int = UNKNOWN) -> int:
     """A number that is not negative; ``otherwise`` where there is none."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19:
         value = int(value)
@@ -231,5 +243,5 @@ def _sides(value: object) -> tuple[int, int, int]:
     """The three sides of a grid or block; -1 where they are not known."""
     if not isinstance(value, list) or len(value) != 3:
         return (UNKNOWN, UNKNOWN, UNKNOWN)
-    found = tuple(_whole(side) for side in value)
+    found = tuple(_natural_number(side) for side in value)
     return (found[0], found[1], found[2]) if min(found) > 0 else (UNKNOWN, UNKNOWN, UNKNOWN)

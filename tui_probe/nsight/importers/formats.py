@@ -1,10 +1,141 @@
-"""The files of other profilers that are read: how each is named, of which versions, and the command that makes it."""
+"""File formats of other profilers: names, versions, commands, and the CSV reports of ``nsys stats``."""
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+import csv
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tui_probe.nsight.importers.nsys_csv_reports import KINDS
+from tui_probe.nsight.importers.input_file import lines_of
+from tui_probe.nsight.importers.nsys_model import UNKNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+_UNIT: Final = re.compile(r"(.*?)\s*\((\S+)\)")
+_TIMES: Final = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9} | {
+    "nsec": 1.0, "usec": 1e3, "msec": 1e6, "sec": 1e9, "seconds": 1e9, "min": 60e9, "minutes": 60e9, "hours": 3600e9,
+}  # fmt: skip
+_SIZES: Final = {"B": 1.0, "bytes": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12} | {
+    "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40,
+}  # fmt: skip
+_FACTORS: Final = _TIMES | _SIZES
+_SPELLINGS: Final = {
+    "Average": "Avg", "Minimum": "Min", "Maximum": "Max", "Median": "Med", "Proj Start": "Projected Start",
+    "Proj Duration": "Projected Duration", "Dur": "Duration", "Num GPU Ops": "NumGPUOps",
+}  # fmt: skip
+"""Headings of some versions, and those that stand for them here."""
+_LARGEST: Final = float(1 << 62)
+_NO_NUMBER: Final = 3
+"""Cells from which on a line without any number is one of headings."""
+
+
+class ReportKind(NamedTuple):
+    """A report: the headings by which it is known, none that another kind has, and those that are numbers in a row."""
+
+    name: str
+    headings: frozenset[str]
+    numbers: tuple[str, ...]
+    without: frozenset[str] = frozenset()
+
+
+_TRACE: Final = ReportKind(
+    "cuda_gpu_trace", frozenset({"Start", "Duration", "GrdX", "Strm", "Name"}), ("Start", "Duration")
+)
+_RANGES: Final = ReportKind(
+    "nvtx_gpu_proj_trace",
+    frozenset({"Name", "Projected Start", "Projected Duration", "Lvl"}),
+    ("Projected Start", "Projected Duration"),
+)
+_SUMMED: Final = ("Total Time", "Instances")
+_SUMS: Final = ReportKind(
+    "cuda_gpu_kern_sum", frozenset({*_SUMMED, "Name"}), _SUMMED, frozenset({"GridXYZ", "Category", "Source", "Range"})
+)
+_SUMS_BY_SHAPE: Final = ReportKind(
+    "cuda_gpu_kern_gb_sum", frozenset({*_SUMMED, "GridXYZ", "BlockXYZ", "Name"}), _SUMMED
+)
+_SUMS_OF_ALL: Final = ReportKind("cuda_gpu_sum", frozenset({*_SUMMED, "Category", "Operation"}), _SUMMED)
+REPORT_KINDS: Final = (_TRACE, _RANGES, _SUMS, _SUMS_BY_SHAPE, _SUMS_OF_ALL)
+"""The reports that are read."""
+
+
+class StatsReport:
+    """One report in a file: its headings in one spelling and without units, factors to ns and bytes, and its rows."""
+
+    def __init__(self, headings: Sequence[str]) -> None:
+        self._at: dict[str, int] = {}
+        self._factor: dict[str, float] = {}
+        for position, heading in enumerate(headings):
+            match = _UNIT.fullmatch(heading.strip())
+            known = match is not None and match[2] in _FACTORS
+            name = match[1] if match is not None and known else heading.strip()
+            name = _SPELLINGS.get(name, name)
+            self._at.setdefault(name, position)
+            self._factor.setdefault(name, _FACTORS[match[2]] if match is not None and known else 1.0)
+        self.kind = next((kind for kind in REPORT_KINDS if self._is(kind)), None)
+
+    def _is(self, kind: ReportKind) -> bool:
+        names = self._at.keys()
+        return kind.headings <= names and not kind.without & names
+
+    def has(self, cells: Sequence[str]) -> bool:
+        """Whether a line below the headings is a row."""
+        return self.kind is not None and all(self.number(cells, name) is not None for name in self.kind.numbers)
+
+    def text(self, row: Sequence[str], name: str) -> str:
+        at = self._at.get(name, -1)
+        return row[at].strip() if 0 <= at < len(row) else ""
+
+    def number(self, row: Sequence[str], name: str) -> float | None:
+        """A number, a time in ns, a size in bytes; None if there is none."""
+        value = parse_cell(self.text(row, name))
+        value = None if value is None else value * self._factor[name]
+        return value if value is not None and abs(value) < _LARGEST else None
+
+    def whole(self, row: Sequence[str], name: str) -> int:
+        """A number, -1 if there is none."""
+        value = self.number(row, name)
+        return UNKNOWN if value is None else round(value)
+
+    def extent(self, row: Sequence[str], name: str) -> tuple[int, ...] | None:
+        """``  4    2    1`` -> (4, 2, 1)."""
+        sides = [int(side) for side in re.findall(r"\d{1,10}", self.text(row, name))]
+        return tuple(sides) if len(sides) == 3 else None
+
+
+def parse_cell(text: str) -> float | None:
+    """The number in a cell; None if there is none."""
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return None
+
+
+def report_rows(path: Path, progress: Callable[[float], object]) -> Iterator[tuple[StatsReport, list[str]]]:
+    """The rows of the reports of one file that are known, each report first with an empty row."""
+    report: StatsReport | None = None
+    for cells in _csv_rows(path, progress):
+        if _are_headings(cells):
+            report = StatsReport(cells)
+            if report.kind is not None:
+                yield report, []
+        elif report is not None and report.has(cells):
+            yield report, cells
+
+
+def _are_headings(cells: Sequence[str]) -> bool:
+    """Whether a line begins a report: several cells, none of which is a number or empty."""
+    return len(cells) >= _NO_NUMBER and all(cell.strip() and parse_cell(cell) is None for cell in cells)
+
+
+def _csv_rows(path: Path, progress: Callable[[float], object]) -> Iterator[list[str]]:
+    """Each line by itself, so that no quote of nsys' messages swallows others."""
+    for line in lines_of(path, progress):
+        try:
+            yield next(csv.reader([line.rstrip("\r\n")]), [])
+        except csv.Error:
+            continue
 
 
 class Format(NamedTuple):
@@ -34,7 +165,7 @@ NCU_SUMMARY: Final = Format(
 )  # fmt: skip
 NSYS_SQLITE: Final = Format("nsys", "export", "`.sqlite`", "2020 to 2026", "nsys export --type sqlite REPORT")
 NSYS_STATS: Final = Format(
-    "nsys", f"reports of nsys stats: {', '.join(kind.name for kind in KINDS)}, by older names too", "`.csv`",
+    "nsys", f"reports of nsys stats: {', '.join(kind.name for kind in REPORT_KINDS)}, by older names too", "`.csv`",
     "2020 to 2026", "nsys stats --format csv --report cuda_gpu_trace,nvtx_gpu_proj_trace --output . REPORT",
 )  # fmt: skip
 PYTORCH: Final = Format(

@@ -1,4 +1,4 @@
-"""Reads files of Nsight Compute: reports, and CSV of the details page, the raw page, ``--metrics`` and the summary.
+"""Read files of Nsight Compute: reports, and CSV of the details page, the raw page, ``--metrics`` and the summary.
 
 What is between the lines of a table (the program's own output, messages of ncu) is passed over, and said. A file may
 hold several tables, of several processes and sessions.
@@ -6,24 +6,130 @@ hold several tables, of several processes and sessions.
 
 from __future__ import annotations
 
+import csv
+import re
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.errors import ImportFileError
+from tui_probe.input_limits import LINE_OF_CSV
 from tui_probe.nsight.importers.formats import NCU_DETAILS
-from tui_probe.nsight.importers.mistaken import mistaken
-from tui_probe.nsight.importers.ncu_layouts import Details, layout_of
-from tui_probe.nsight.importers.ncu_lines import HEADING, Lines
+from tui_probe.nsight.importers.input_file import file_progress, first_bytes, lines_of, mismatch
+from tui_probe.nsight.importers.ncu_layouts import DetailsLayout, ValueRows, layout_of
 from tui_probe.nsight.importers.ncu_rep import REPORT_MARK, read_report
-from tui_probe.nsight.importers.ncu_rows import Rows
 from tui_probe.nsight.importers.ncu_table import NcuFile, NcuTable, joined
-from tui_probe.nsight.importers.text_file import first_bytes, lines_of, part_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tui_probe.nsight.importers.ncu_layouts import Layout
+
+# The lines of a file that Nsight Compute wrote, told apart: its table, its messages, and the program's own output.
+#
+# A line of a table begins with a number in its first cell, or with an empty cell (the units of the raw page). A line
+# in which the program wrote something without an end of line first is cut to where the table's part begins.
+
+_ROW: Final = re.compile(r'"\d+","')
+_UNITS: Final = re.compile(r'(?:"",){4}|,{4}')
+_MESSAGE: Final = re.compile(r"==(ERROR|WARNING|PROF)== ?(.*)")
+_LONGEST_ROW: Final = 64
+"""Lines that one row may go over, where a cell holds ends of lines."""
+HEADING: Final = "Kernel Name"
+
+
+@dataclass(slots=True)
+class NcuLines:
+    """Goes through the lines once and counts what is no table."""
+
+    output: int = 0
+    """Lines of the program's own output."""
+    broken: int = 0
+    """Lines that begin like a row and cannot be read."""
+    messages: dict[str, list[str]] = field(default_factory=lambda: {"ERROR": [], "WARNING": [], "PROF": []})
+
+    def rows(self, lines: Iterable[str]) -> Iterator[list[str]]:
+        """Headings and rows as cells, in order. A quote that is left open never runs on into other rows."""
+        pending = ""
+        for line in lines:
+            text = line.rstrip("\r\n")
+            if pending and _ROW.match(text):  # a new row: the one before it was cut off
+                self.broken += 1
+                pending = ""
+            if pending:
+                pending = self._continued(pending, text)
+                if not pending.count('"') % 2:
+                    yield from self._cells(pending)
+                    pending = ""
+                continue
+            part = self._part(text)
+            if part is None:
+                continue
+            cells = _quoted_cells(part)
+            if cells is not None:
+                yield cells
+            elif part.count('"') % 2:
+                pending = part
+            else:
+                yield from self._cells(part)
+        self.broken += bool(pending)
+
+    def _continued(self, pending: str, text: str) -> str:
+        """A row and the next line of its cell; nothing if the cell is too long."""
+        if pending.count("\n") < _LONGEST_ROW and len(pending) + len(text) < LINE_OF_CSV.most:
+            return f"{pending}\n{text}"
+        self.broken += 1
+        return ""
+
+    def _cells(self, text: str) -> Iterator[list[str]]:
+        """The cells of any row; none if it cannot be read."""
+        try:
+            cells = next(csv.reader([text]), [])
+        except csv.Error:
+            self.broken += 1
+            return
+        if cells:
+            yield cells
+
+    def _part(self, text: str) -> str | None:
+        """The part of a line that is of a table, None if there is none."""
+        if _ROW.match(text):
+            return text
+        message = _MESSAGE.match(text)
+        if message is not None:
+            self.messages[message[1]].append(message[2].strip())
+            return None
+        if HEADING in text:
+            return text[_heading_start(text) :]
+        if _UNITS.match(text) or (text[:1].isdigit() and text.count(",") > 8):
+            return text
+        begin = _ROW.search(text)
+        if begin is not None and text.count('","', begin.start()) > 8:
+            return text[begin.start() :]
+        self.output += bool(text.strip())
+        return None
+
+
+def _quoted_cells(text: str) -> list[str] | None:
+    """The cells of a row as ncu writes it, each in quotes and without quotes in it, perhaps ended by a comma.
+
+    Several times faster than ``csv``. A quote in a cell is written twice, so the number of quotes tells whether there
+    is any; then the answer is None.
+    """
+    body = text[1:-2] if text.endswith('",') else text[1:-1] if text.endswith('"') else None
+    if body is None or not text.startswith('"'):
+        return None
+    cells = body.split('","')
+    return cells if text.count('"') == 2 * len(cells) else None
+
+
+def _heading_start(text: str) -> int:
+    """Where the headings begin in a line."""
+    found = (text.find(first) for first in ('"ID",', '"Process ID",', '"Device Name",', "ID,", "Process ID,"))
+    starts = [start for start in found if start >= 0]
+    return min(starts, default=0)
+
 
 NO_PERMISSION: Final = "ERR_NVGPUCTRPERM"
 HOW_TO_GET_PERMISSION: Final = (
@@ -39,7 +145,7 @@ COLD_CACHE: Final = (
 
 def read_ncu(paths: Sequence[Path | str], progress: Callable[[float], object] = lambda _: None) -> NcuTable:
     """Files of Nsight Compute as one table. ImportFileError names the file that cannot be used, and what to do."""
-    tables = [read_ncu_file(Path(path), part_of(progress, place, len(paths))) for place, path in enumerate(paths)]
+    tables = [read_ncu_file(Path(path), file_progress(progress, place, len(paths))) for place, path in enumerate(paths)]
     if not tables:
         raise ImportFileError("no file: name a CSV file that ncu wrote")
     return joined(tables)
@@ -49,7 +155,7 @@ def read_ncu_file(path: Path, progress: Callable[[float], object] = lambda _: No
     """One file; ImportFileError if it holds no values."""
     if first_bytes(path, len(REPORT_MARK)) == REPORT_MARK:
         return read_report(path, progress)
-    lines, rows = Lines(), Rows()
+    lines, rows = NcuLines(), ValueRows()
     tables = _read(lines, rows, lines_of(path, progress))
     if not rows.launches:
         raise ImportFileError(f"{path}: {_why_nothing(path, lines, tables)}")
@@ -61,7 +167,7 @@ def read_ncu_file(path: Path, progress: Callable[[float], object] = lambda _: No
     return NcuTable((NcuFile(str(path), notes),), rows.launches, metrics, launch, metric, value, words)
 
 
-def _read(lines: Lines, rows: Rows, texts: Iterable[str]) -> int:
+def _read(lines: NcuLines, rows: ValueRows, texts: Iterable[str]) -> int:
     """Read everything into ``rows``; returns how many tables there are."""
     layout: Layout | None = None
     before: tuple[Layout | None, int] = None, 0  # the table so far, while the same headings may be a repetition
@@ -77,7 +183,7 @@ def _read(lines: Lines, rows: Rows, texts: Iterable[str]) -> int:
                     before = layout, tables
                 headings, layout, tables = cells, found, tables + 1
                 continue
-        if isinstance(before[0], Details) and before[0].goes_on(cells):
+        if isinstance(before[0], DetailsLayout) and before[0].goes_on(cells):
             layout, tables = before
         before = None, 0
         if layout is None or not layout.read(cells, rows):
@@ -85,7 +191,7 @@ def _read(lines: Lines, rows: Rows, texts: Iterable[str]) -> int:
     return tables
 
 
-def _why_nothing(path: Path, lines: Lines, tables: int) -> str:
+def _why_nothing(path: Path, lines: NcuLines, tables: int) -> str:
     said = list(chain.from_iterable(lines.messages.values()))
     if any(NO_PERMISSION in message for message in said):
         return f"nothing was profiled, since {HOW_TO_GET_PERMISSION}"
@@ -95,12 +201,12 @@ def _why_nothing(path: Path, lines: Lines, tables: int) -> str:
         return "no kernel was profiled: check ncu's filters, and --target-processes all where a child launches kernels"
     if tables:
         return "headings without any launch: the program launched no kernel, or the file is cut off"
-    if (other := mistaken(path, "ncu")) is not None:
+    if (other := mismatch(path, "ncu")) is not None:
         return other
     return f"no table of Nsight Compute (no headings with ID and Kernel Name): make one with {NCU_DETAILS.made_with}"
 
 
-def _notes(lines: Lines, tables: int, rows: Rows) -> Iterator[str]:
+def _notes(lines: NcuLines, tables: int, rows: ValueRows) -> Iterator[str]:
     """What a reader of the file's numbers should know."""
     for message in lines.messages["ERROR"]:
         yield HOW_TO_GET_PERMISSION if NO_PERMISSION in message else f"ncu said: {message}"

@@ -1,4 +1,4 @@
-"""The tables of Nsight Compute by their headings: the details page, the raw page, and the summary.
+"""Tables of Nsight Compute by their headings, and their rows as columns of codes.
 
     details   ``ID`` … ``Section Name, Metric Name, Metric Unit, Metric Value``: one row per metric; ``--metrics`` too
     raw       ``ID`` … and one column per metric; the first row holds the units; one row per launch
@@ -9,15 +9,132 @@ Cells are found by their heading, never by position: versions and NVTX add and l
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+import re
+from array import array
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import numpy as np
 
-from tui_probe.nsight.importers.ncu_rows import launch_of
+from tui_probe.nsight.importers.ncu_table import ABSENT, Metric, NcuLaunch, base_unit, decimal_point, parse_number
 
 if TYPE_CHECKING:
-    from tui_probe.nsight.importers.ncu_rows import Rows
-    from tui_probe.nsight.importers.ncu_table import NcuLaunch
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from tui_probe.nsight.importers.ncu_table import Extent
+
+_EXTENT: Final = re.compile(r"\D*(\d{1,10})\D+(\d{1,10})\D+(\d{1,10})\D*")
+_DIGITS: Final = 18
+
+
+class Codes(dict[str, int]):
+    """Numbers texts in the order in which they are first asked for."""
+
+    def __missing__(self, text: str) -> int:
+        self[text] = code = len(self)
+        return code
+
+
+_Block: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]"
+"""Launches, metrics and texts, one entry per value."""
+
+
+class ValueRows:
+    """The values of one file as they are read."""
+
+    def __init__(self) -> None:
+        self.launches: list[NcuLaunch] = []
+        self.texts = Codes()
+        self._metrics: dict[tuple[str, str, str], int] = {}
+        self._launch = array("i")
+        self._metric = array("i")
+        self._text = array("i")
+        self._blocks: list[_Block] = []
+
+    def metric(self, section: str, name: str, unit: str) -> int:
+        """The code of a metric; ``unit`` as it is printed."""
+        return self._metrics.setdefault((section, name, unit), len(self._metrics))
+
+    def add(self, launch: int, metric: int, text: str) -> None:
+        """One value."""
+        self._launch.append(launch)
+        self._metric.append(metric)
+        self._text.append(self.texts[text])
+
+    def extend(self, launch: int, metrics: NDArray[np.int32], texts: Sequence[str]) -> None:
+        """All values of one launch: as many metrics as texts."""
+        codes = np.fromiter(map(self.texts.__getitem__, texts), dtype=np.int32, count=len(texts))
+        self._close_block()
+        self._blocks.append((np.full(len(texts), launch, dtype=np.int32), metrics, codes))
+
+    def _close_block(self) -> None:
+        """What was added one by one becomes a block."""
+        if self._launch:
+            launch, metric, text = (np.array(part, dtype=np.int32) for part in (self._launch, self._metric, self._text))
+            self._blocks.append((launch, metric, text))
+            del self._launch[:], self._metric[:], self._text[:]
+
+    def metrics(self) -> tuple[list[Metric], NDArray[np.int32], NDArray[np.float64]]:
+        """The metrics in base units; for each code of ours the position among them, and its factor."""
+        found: dict[Metric, int] = {}
+        positions, factors = [], []
+        for section, name, unit in self._metrics:
+            base, factor = base_unit(unit)
+            positions.append(found.setdefault(Metric(section, name, base), len(found)))
+            factors.append(factor)
+        return list(found), np.array(positions, dtype=np.int32), np.array(factors)
+
+    def columns(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64], dict[int, str]]:
+        """``launch``, code of the ``metric``, ``value`` as it is printed, and words by row."""
+        self._close_block()
+        none = np.empty(0, dtype=np.int32)
+        columns = zip(*self._blocks, strict=True) if self._blocks else ((none,),) * 3
+        launch, metric, codes = (np.concatenate(column) for column in columns)
+        self._blocks.clear()
+        texts = [text.strip() for text in self.texts]
+        point = decimal_point(texts)
+        numbers = [parse_number(text, point) for text in texts]
+        values = np.array([np.nan if number is None else number for number in numbers], dtype=np.float64)
+        is_word = [number is None and text.lower() not in ABSENT for number, text in zip(numbers, texts, strict=True)]
+        rows = np.flatnonzero(np.array(is_word, dtype=np.bool_)[codes]) if len(codes) else codes
+        return (
+            launch,
+            metric,
+            values[codes] if len(codes) else values[:0],
+            {int(row): texts[codes[row]] for row in rows},
+        )
+
+
+def launch_of(cells: Mapping[str, str], session: int) -> NcuLaunch:
+    """A launch from the cells that name it, by heading."""
+    return NcuLaunch(
+        file=0,
+        session=session,
+        number=parse_count(cells.get("ID", "")),
+        process=parse_count(cells.get("Process ID", "")),
+        process_name=cells.get("Process Name", ""),
+        kernel=cells.get("Kernel Name", ""),
+        grid=parse_extent(cells.get("Grid Size", "")),
+        block=parse_extent(cells.get("Block Size", "")),
+        stream=cells.get("Stream", ""),
+        device=cells.get("Device", ""),
+        invocations=parse_count(cells.get("Invocations", "")),
+    )
+
+
+def parse_count(text: str) -> int | None:
+    """A count, which may have separators; None if it is none."""
+    digits = re.sub(r"[,. '’\u00a0\u202f]", "", text)
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS else None
+
+
+def parse_extent(text: str) -> Extent | None:
+    """``(256, 1, 1)`` -> (256, 1, 1)."""
+    match = _EXTENT.fullmatch(text)
+    sides = [parse_count(side) for side in match.groups()] if match is not None else [None]
+    return None if None in sides else (sides[0] or 0, sides[1] or 0, sides[2] or 0)
+
 
 IDENTITY: Final = frozenset({
     "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream", "Block Size",
@@ -32,7 +149,7 @@ NO_METRICS: Final = np.empty(0, dtype=np.int32)
 class Layout(Protocol):
     """Reads the rows below one line of headings."""
 
-    def read(self, cells: list[str], rows: Rows) -> bool:
+    def read(self, cells: list[str], rows: ValueRows) -> bool:
         """Add a row; False if it is no row of this table."""
 
 
@@ -42,10 +159,10 @@ def layout_of(headings: list[str], session: int) -> Layout | None:
     if "Kernel Name" not in names:
         return None
     if {"Metric Name", "ID", "Metric Value"} <= names.keys():
-        return Details(names, session)
+        return DetailsLayout(names, session)
     if {"Metric Name", "Invocations", "Average"} <= names.keys():
-        return Summary(names, session)
-    return Raw(headings, session) if "ID" in names else None
+        return SummaryLayout(names, session)
+    return RawLayout(headings, session) if "ID" in names else None
 
 
 class _Metrics:
@@ -62,7 +179,7 @@ class _Metrics:
     def name(self, cells: list[str]) -> str:
         return cells[self._name]
 
-    def find(self, cells: list[str], rows: Rows, suffix: str = "") -> int:
+    def find(self, cells: list[str], rows: ValueRows, suffix: str = "") -> int:
         section, unit = ("" if at is None else cells[at] for at in (self._section, self._unit))
         return rows.metric(section, cells[self._name] + suffix, unit)
 
@@ -78,7 +195,7 @@ class _Launches:
         self.first = names["ID"] if "ID" in names else names.get("Process ID", names["Kernel Name"])
         self._end = max(self._identity.values()) + 1
 
-    def find(self, cells: list[str], rows: Rows) -> int:
+    def find(self, cells: list[str], rows: ValueRows) -> int:
         """The position of the launch that a row is of."""
         key = tuple(cells[: self._end])
         position = self._found.get(key)
@@ -101,7 +218,7 @@ class _Launches:
         return launch_of(named, self._session)
 
 
-class Details:
+class DetailsLayout:
     """One row per metric, or a rule (which is left out: it repeats in words what the metrics say)."""
 
     def __init__(self, names: dict[str, int], session: int) -> None:
@@ -114,7 +231,7 @@ class Details:
         """Whether a row below the same headings, written once more, belongs to this table."""
         return len(cells) >= self._least and cells[self._first].isdecimal() and self._launches.goes_on(cells)
 
-    def read(self, cells: list[str], rows: Rows) -> bool:
+    def read(self, cells: list[str], rows: ValueRows) -> bool:
         if len(cells) < self._least or not cells[self._first].isdecimal():
             return False
         launch = self._launches.find(cells, rows)
@@ -123,7 +240,7 @@ class Details:
         return True
 
 
-class Summary:
+class SummaryLayout:
     """One row per metric of all launches of a kernel with one shape: three values."""
 
     def __init__(self, names: dict[str, int], session: int) -> None:
@@ -133,7 +250,7 @@ class Summary:
         self._values = [(names[kind], suffix) for kind, suffix in kinds.items() if kind in names]
         self._least = max([self._metrics.last, *(at for at, _ in self._values)]) + 1
 
-    def read(self, cells: list[str], rows: Rows) -> bool:
+    def read(self, cells: list[str], rows: ValueRows) -> bool:
         if len(cells) < self._least or not self._metrics.name(cells):
             return False
         launch = self._launches.find(cells, rows)
@@ -142,7 +259,7 @@ class Summary:
         return True
 
 
-class Raw:
+class RawLayout:
     """One row per launch, below a row of units."""
 
     def __init__(self, headings: list[str], session: int) -> None:
@@ -158,7 +275,7 @@ class Raw:
         self._headings = headings[begin:]
         self._metrics = NO_METRICS
 
-    def read(self, cells: list[str], rows: Rows) -> bool:
+    def read(self, cells: list[str], rows: ValueRows) -> bool:
         if len(cells) < self._begin:
             return False
         values = cells[self._begin : self._begin + len(self._headings)]
@@ -173,7 +290,7 @@ class Raw:
         rows.extend(launch, self._metrics[: len(values)], values)
         return True
 
-    def _name_metrics(self, units: list[str], rows: Rows) -> None:
+    def _name_metrics(self, units: list[str], rows: ValueRows) -> None:
         units = units + [""] * (len(self._headings) - len(units))
         codes = [rows.metric(RAW_SECTION, name, unit) for name, unit in zip(self._headings, units, strict=True)]
         self._metrics = np.array(codes, dtype=np.int32)

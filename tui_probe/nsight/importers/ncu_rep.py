@@ -1,36 +1,143 @@
-"""Reads reports of Nsight Compute (``.ncu-rep``) with NVIDIA's package ``ncu-report``, which is imported only for that.
+"""Read reports of Nsight Compute (``.ncu-rep``) with NVIDIA's package ``ncu-report``.
 
 A report has the metrics of the raw page. Metrics with one value per instruction are read by ``ncu_source``.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import importlib
+import shlex
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
 from tui_probe.errors import ImportFileError
 from tui_probe.nsight.importers.ncu_layouts import RAW_SECTION
-from tui_probe.nsight.importers.ncu_package import actions_of
-from tui_probe.nsight.importers.ncu_source import instructions_of
-from tui_probe.nsight.importers.ncu_table import Metric, NcuFile, NcuLaunch, NcuTable
-from tui_probe.nsight.importers.quantities import base_unit
+from tui_probe.nsight.importers.ncu_table import Extent, Instruction, Metric, NcuFile, NcuLaunch, NcuTable, base_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from tui_probe.nsight.importers.ncu_package import Action
-    from tui_probe.nsight.importers.ncu_table import Extent, Instruction
+PACKAGE: Final = "ncu_report"
 
-from tui_probe.nsight.importers.ncu_table import Extent
+
+class Value(Protocol):
+    """A metric of a launch, in the package's words: one value, and perhaps some by instruction."""
+
+    def unit(self) -> str: ...
+    def has_value(self) -> bool: ...
+    def value(self, idx: int = ...) -> str | int | float | None: ...
+    def num_instances(self) -> int: ...
+    def has_correlation_ids(self) -> bool: ...
+    def correlation_ids(self) -> Value: ...
+
+
+class Action(Protocol):
+    """A profiled launch, in the package's words."""
+
+    def name(self, name_base: int = ...) -> str: ...
+    def metric_names(self) -> Sequence[str]: ...
+    def metric_by_name(self, metric_name: str) -> Value | None: ...
+    def source_info(self, address: int) -> Any: ...
+    def source_files(self) -> dict[str, str]: ...
+    def sass_by_pc(self, address: int) -> str: ...
+
+
+def actions_of(path: Path, progress: Callable[[float], object]) -> Iterator[Action]:
+    """The profiled launches of a report, in the order of launching. Each is only good until the next: the report, which
+    owns them, goes with the last.
+    """
+    package = _package(path)
+    try:
+        report = package.load_report(str(path))
+        for i in range(report.num_ranges()):
+            part = report.range_by_idx(i)
+            for j in range(part.num_actions()):
+                progress((i + j / part.num_actions()) / report.num_ranges())
+                yield part.action_by_idx(j)
+    except (OSError, RuntimeError, ValueError, AttributeError) as error:
+        raise ImportFileError(f"{path}: no report that ncu-report can read ({error}): record it again") from error
+
+
+def _package(path: Path) -> Any:
+    """NVIDIA's module; ImportFileError without it."""
+    try:
+        return importlib.import_module(PACKAGE)
+    except ImportError as error:
+        raise ImportFileError(
+            f"{path}: a report of Nsight Compute: to read it install NVIDIA's package ncu-report (pip install"
+            f" 'tui-probe[ncu]'), or make CSV: ncu --import {shlex.quote(str(path))} --page raw --csv > FILE.csv"
+        ) from error
+
+
+# Counters of single instructions in a report of Nsight Compute: metrics whose instances are addresses of code.
+#
+# inst_executed warps that executed the instruction memory_l2_theoretical_sectors_global 32-byte sectors of its global
+# accesses; ``…_ideal``: the fewest smsp__pcsamp_warps_issue_stalled_REASON samples in which a warp waited there
+
+EXECUTED: Final = "inst_executed"
+SECTORS: Final = "memory_l2_theoretical_sectors_global"
+IDEAL: Final = "memory_l2_theoretical_sectors_global_ideal"
+_STALLED: Final = "smsp__pcsamp_warps_issue_stalled_"
+_NOT_ISSUED: Final = "_not_issued"
+"""The same samples once more, without those in which the warp issued."""
+
+
+def instructions_of(action: Action, launch: int) -> list[Instruction]:
+    """The instructions of one launch that any of the counters knows, in the order of the code."""
+    counts = {name: _by_address(action, name) for name in (EXECUTED, SECTORS, IDEAL)}
+    stalls: dict[int, dict[str, float]] = defaultdict(dict)
+    for name in action.metric_names():
+        if name.startswith(_STALLED) and not name.endswith(_NOT_ISSUED):
+            for address, samples in (_by_address(action, name) or {}).items():
+                if samples:
+                    stalls[address][name.removeprefix(_STALLED)] = samples
+    addresses = sorted({*stalls, *(address for values in counts.values() if values for address in values)})
+    return [
+        _instruction(action, launch, address, addresses[0], counts, stalls.get(address, {})) for address in addresses
+    ]
+
+
+def _instruction(
+    action: Action,
+    launch: int,
+    address: int,
+    first: int,
+    counts: Mapping[str, Mapping[int, float] | None],
+    stalls: Mapping[str, float],
+) -> Instruction:
+    executed, sectors, ideal = (
+        None if (values := counts[name]) is None else values.get(address) for name in (EXECUTED, SECTORS, IDEAL)
+    )
+    place = action.source_info(address)
+    file, line = (None, None) if place is None else (str(place.file_name()), int(place.line()))
+    text = " ".join((action.sass_by_pc(address) or "").split())
+    return Instruction(launch, address - first, text, file or None, line or None, executed, sectors, ideal, stalls)
+
+
+def _by_address(action: Action, name: str) -> dict[int, float] | None:
+    """The values of a metric by the address of their instruction; None if it was not collected by instruction."""
+    metric = action.metric_by_name(name)
+    if metric is None or not metric.num_instances() or not metric.has_correlation_ids():
+        return None
+    return dict(_pairs(metric, metric.correlation_ids()))
+
+
+def _pairs(metric: Value, addresses: Value) -> Iterator[tuple[int, float]]:
+    for i in range(metric.num_instances()):
+        address, value = addresses.value(i), metric.value(i)
+        if isinstance(address, int | float) and isinstance(value, int | float):
+            yield int(address), float(value)
+
 
 REPORT_MARK: Final = b"NVR"
 
 
 def read_report(path: Path, progress: Callable[[float], object] = lambda _: None) -> NcuTable:
     """The launches of one report with all metrics that have a value. ImportFileError says what to do without it."""
-    rows = _Rows()
+    rows = _ReportRows()
     for action in actions_of(path, progress):
         rows.add(action)
     if not rows.launches:
@@ -38,7 +145,7 @@ def read_report(path: Path, progress: Callable[[float], object] = lambda _: None
     return rows.table(str(path))
 
 
-class _Rows:
+class _ReportRows:
     """Values of launches, collected as columns."""
 
     def __init__(self) -> None:
@@ -82,10 +189,10 @@ def _launch(action: Action, number: int) -> NcuLaunch:
         process=None,
         process_name="",
         kernel=kernel_name(action),
-        grid=_extent(action, "launch__grid_dim"),
-        block=_extent(action, "launch__block_dim"),
-        stream=str(whole(action, "launch__stream_id") or ""),
-        device=str(whole(action, "launch__device_id") or ""),
+        grid=_launch_extent(action, "launch__grid_dim"),
+        block=_launch_extent(action, "launch__block_dim"),
+        stream=str(count_of(action, "launch__stream_id") or ""),
+        device=str(count_of(action, "launch__device_id") or ""),
     )
 
 
@@ -95,12 +202,12 @@ def kernel_name(action: Action) -> str:
     return (action.name() if base is None else action.name(base)) or action.name()
 
 
-def _extent(action: Action, name: str) -> Extent | None:
-    x, y, z = (whole(action, f"{name}_{side}") for side in "xyz")
+def _launch_extent(action: Action, name: str) -> Extent | None:
+    x, y, z = (count_of(action, f"{name}_{side}") for side in "xyz")
     return None if x is None or y is None or z is None else (x, y, z)
 
 
-def whole(action: Action, name: str) -> int | None:
+def count_of(action: Action, name: str) -> int | None:
     """A metric that counts; None if it was not collected."""
     found = action.metric_by_name(name)
     value = None if found is None or not found.has_value() else found.value()

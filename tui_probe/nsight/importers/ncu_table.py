@@ -1,16 +1,119 @@
-"""What Nsight Compute measured: launches, metrics and values, as columns."""
+"""Launches, metrics and values of Nsight Compute as columns; its numbers and units in base units."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
+
+# Units of Nsight Compute, in base units and one spelling: ``byte``, ``ns``, ``hz``, ``byte/s``, ``inst/cycle``.
+#
+# Times are in ns, rates in 1/s. Prefixes are powers of 1000, as ncu prints them with ``--print-units auto``.
+
+_TIMES: Final = {
+    "nsecond": 1.0, "ns": 1.0, "usecond": 1e3, "us": 1e3, "µs": 1e3, "μs": 1e3, "msecond": 1e6, "ms": 1e6,
+    "second": 1e9, "s": 1e9, "sec": 1e9, "minute": 60e9, "min": 60e9,
+}  # fmt: skip
+_PREFIXES: Final = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}
+_COUNTED: Final = frozenset({"byte", "hz", "inst", "sector", "cycle", "warp", "thread", "block", "request", "flop"})
+_SPELLINGS: Final = {"bytes": "byte", "b": "byte", "cycles": "cycle", "sectors": "sector", "insts": "inst"}
+
+
+@lru_cache(maxsize=4096)
+def base_unit(unit: str) -> tuple[str, float]:
+    """The base unit, and the factor that turns a value into it: ``Kbyte`` -> (``byte``, 1000).
+
+    A unit that is not known stays as it is.
+    """
+    above, slash, below = unit.strip().partition("/")
+    name, factor = _part(above)
+    if not slash:
+        return name, factor
+    if below in _TIMES:
+        rate = factor * 1e9 / _TIMES[below]
+        return ("hz" if name == "cycle" else f"{name}/s"), rate
+    divisor, scale = _part(below)
+    return f"{name}/{divisor}", factor / scale
+
+
+def _part(text: str) -> tuple[str, float]:
+    if text in _TIMES:
+        return "ns", _TIMES[text]
+    lower = _SPELLINGS.get(text.lower(), text.lower())
+    if lower in _COUNTED:
+        return lower, 1.0
+    rest = _SPELLINGS.get(lower[1:], lower[1:])
+    if rest in _COUNTED and lower[0] in _PREFIXES:
+        return rest, _PREFIXES[lower[0]]
+    return text, 1.0
+
+
+_NUMBER: Final = re.compile(r"[+-]?\d[\d.,'’ \u00a0\u202f_]*(?:[eE][+-]?\d+)?")
+_BLANK_SEPARATORS: Final = str.maketrans("", "", "'’ \u00a0\u202f_")
+_INSTANCES: Final = re.compile(r"(\S+) [({].*[)}]")
+ABSENT: Final = frozenset({"", "n/a", "no data", "nan", "-nan", "(!) nan", "(!) n/a", "inf", "-inf"})
+"""What stands where nothing was measured."""
+_LARGEST: Final = 1e30
+"""Beyond what any counter holds; sums and products of numbers up to here stay numbers."""
+
+
+def decimal_point(texts: Iterable[str]) -> str:
+    """The decimal sign of a file, ``.`` or ``,``, told by the values in it.
+
+    ``1,234,567`` and ``1.50`` speak for the point, ``1.234.567`` and ``1,50`` for the comma. ``1,024`` speaks for the
+    point too, but only where nothing else speaks: ncu prints two decimals, so three digits are a group of thousands.
+    """
+    spoken = Counter(map(_decimal_point_in, texts))
+    if spoken["."] == spoken[","]:
+        return "," if spoken["weak ,"] > spoken["weak ."] else "."
+    return "," if spoken[","] > spoken["."] else "."
+
+
+def _decimal_point_in(text: str) -> str:
+    """The decimal sign for which one value speaks, empty if for none."""
+    if not _NUMBER.fullmatch(text):
+        return ""
+    comma, point = text.rfind(","), text.rfind(".")
+    if comma >= 0 and point >= 0:
+        return "." if point > comma else ","
+    sign = "," if comma >= 0 else "." if point >= 0 else ""
+    if not sign:
+        return ""
+    other = "." if sign == "," else ","
+    if text.count(sign) > 1:
+        return other
+    whole, fraction = text.lstrip("+-").split(sign)
+    grouped = len(fraction) == 3 and fraction.isdigit() and 1 <= len(whole) <= 3 and whole.lstrip("0")
+    return f"weak {other}" if grouped else sign
+
+
+def parse_number(text: str, point: str = ".") -> float | None:
+    """The value of a cell; None if it holds no number, or one that was never measured.
+
+    ``4 (1; 3)``, a value with its instances, is 4.
+    """
+    instances = _INSTANCES.fullmatch(text)
+    if instances is not None:
+        text = instances[1]
+    if not _NUMBER.fullmatch(text):
+        return None
+    plain = text.translate(_BLANK_SEPARATORS)
+    plain = plain.replace(",", "") if point == "." else plain.replace(".", "").replace(",", ".")
+    try:
+        value = float(plain)
+    except ValueError:
+        return None
+    return value if abs(value) <= _LARGEST else None
+
 
 Extent: TypeAlias = tuple[int, int, int]
 

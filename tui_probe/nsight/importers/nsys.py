@@ -1,19 +1,217 @@
-"""Reads timelines: an sqlite export of Nsight Systems, CSV files of ``nsys stats``, or Chrome traces."""
+"""Read timelines: CSV of ``nsys stats`` here; sqlite exports and Chrome traces by their own modules."""
 
 from __future__ import annotations
 
+import re
+from array import array
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from tui_probe.errors import ImportFileError
-from tui_probe.nsight.importers.chrome_file import chrome_files
-from tui_probe.nsight.importers.text_file import first_bytes
-from tui_probe.nsight.importers.which_tool import SQLITE_MARK
+from tui_probe.input_limits import CSV_OF_NSYS
+from tui_probe.nsight.importers.formats import NSYS_SQLITE, NSYS_STATS, report_rows
+from tui_probe.nsight.importers.input_file import (
+    SQLITE_MARK,
+    chrome_files,
+    file_progress,
+    first_bytes,
+    mismatch,
+    refuse_larger,
+)
+from tui_probe.nsight.importers.nsys_model import (
+    UNKNOWN,
+    Copies,
+    Kernels,
+    KernelSum,
+    NsysReport,
+    ProjectedRange,
+    Stream,
+    distinct_rows,
+    empty_copies,
+    empty_kernels,
+    thread_number,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from tui_probe.nsight.importers.nsys_model import NsysReport
+    from numpy.typing import NDArray
+
+    from tui_probe.nsight.importers.formats import StatsReport
+
+_SHAPE: Final = ("GrdX", "GrdY", "GrdZ", "BlkX", "BlkY", "BlkZ")
+_HOW_TO_MAKE: Final = (
+    f"no report of nsys stats that is known, nor an sqlite export: make one with {NSYS_SQLITE.made_with}, or"
+    f" {NSYS_STATS.made_with}"
+)
+_MOST: Final = 2.0**62
+_KERNEL: Final = "CUDA_KERNEL"
+"""The category of kernels in a summary of all operations."""
+
+
+def read_csv(paths: Sequence[Path], progress: Callable[[float], object] = lambda _: None) -> NsysReport:
+    """Reports of one profile; ImportFileError if a file holds none that is known."""
+    trace, ranges, sums = _Trace(), list[ProjectedRange](), dict[str, list[KernelSum]]()
+    seen: set[str] = set()
+    for place, path in enumerate(paths):
+        known = False
+        refuse_larger(path, CSV_OF_NSYS, "import its sqlite export: nsys export --type sqlite REPORT")
+        for report, row in report_rows(path, file_progress(progress, place, len(paths))):
+            kind = "" if report.kind is None else report.kind.name
+            known = True
+            if not row:
+                _once(path, kind, seen)
+            elif kind == "cuda_gpu_trace":
+                trace.add(report, row)
+            elif kind == "nvtx_gpu_proj_trace":
+                ranges.append(_range(report, row))
+            elif report.text(row, "Category") in ("", _KERNEL):
+                sums.setdefault(kind, []).append(_sum(report, row))
+        if not known:
+            raise ImportFileError(f"{path}: {mismatch(path, 'nsys') or _HOW_TO_MAKE}")
+    kernels, copies = trace.columns()
+    projected = _in_order(ranges)
+    chosen = next((rows for rows in map(sums.get, _SUMS) if rows), [])
+    notes = tuple(_notes(kernels, projected, chosen))
+    return NsysReport(tuple(map(str, paths)), kernels, copies, None, projected, {}, chosen, notes)
+
+
+_SUMS: Final = ("cuda_gpu_kern_sum", "cuda_gpu_kern_gb_sum", "cuda_gpu_sum")
+"""Summaries of the same kernels; the first that is there counts."""
+
+
+def _once(path: Path, kind: str, seen: set[str]) -> None:
+    """ImportFileError if there was such a report before."""
+    if kind in seen:
+        raise ImportFileError(f"{path}: another {kind} than in the files before it: import one profile at a time")
+    seen.add(kind)
+
+
+class _Trace:
+    """Rows of a trace of the GPU as columns; those without a grid are copies."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, int] = {}
+        self._devices: dict[str, int] = {}
+        self._columns = [array("q") for _ in range(14)]
+        """Start, end, device, context, stream, name, registers, shared memory, and the six sides."""
+
+    def add(self, report: StatsReport, row: Sequence[str]) -> None:
+        name, device = report.text(row, "Name"), report.text(row, "Device")
+        start = report.whole(row, "Start")
+        values = (
+            start,
+            start + max(report.whole(row, "Duration"), 0),
+            self._devices.setdefault(device, _device(device)),
+            report.whole(row, "Ctx"),
+            report.whole(row, "Strm"),
+            self._names.setdefault(name, len(self._names)),
+            report.whole(row, "Reg/Trd"),
+            _shared(report, row),
+            *(report.whole(row, side) for side in _SHAPE),
+        )
+        for column, value in zip(self._columns, values, strict=True):
+            column.append(value)
+
+    def columns(self) -> tuple[Kernels, Copies]:
+        """Kernels and copies, in the order of start whatever that of the rows is."""
+        if not self._columns[0]:
+            return empty_kernels(), empty_copies()
+        columns = [np.array(column, dtype=np.int64) for column in self._columns]
+        order = np.lexsort((columns[5], columns[4], columns[2], columns[1], columns[0]))
+        start, end, device, context, stream, name, registers, shared, *sides = (column[order] for column in columns)
+        places, queue = distinct_rows((device, context, stream))
+        streams = [Stream(UNKNOWN, *place) for place in places]
+        of_kernels, of_copies = sides[0] != UNKNOWN, sides[0] == UNKNOWN
+        copies = Copies(start[of_copies], end[of_copies], queue[of_copies])
+        shape = np.stack(sides, axis=1)
+        rows = (column[of_kernels] for column in (start, end, queue, name, shape, registers, shared))
+        return _kernels([*self._names], streams, *rows), copies
+
+
+def _kernels(names: list[str], streams: list[Stream], *columns: NDArray[np.int64]) -> Kernels:
+    """Kernels of which the launching calls are not known."""
+    start, end, queue, name, shape, registers, shared = columns
+    unknown = np.full(len(start), UNKNOWN, dtype=np.int64)
+    return Kernels(
+        names=names,
+        streams=streams,
+        start=start,
+        end=end,
+        queue=queue,
+        name=name,
+        mangled=unknown,
+        shape=shape,
+        registers=registers,
+        shared=shared,
+        graph=unknown,
+        thread=unknown,
+        launch_start=unknown,
+        launch_end=unknown,
+    )
+
+
+def _device(text: str) -> int:
+    """``NVIDIA H100 (0)`` -> 0."""
+    match = re.search(r"\((\d{1,9})\)\s*$", text)
+    return int(match[1]) if match else 0
+
+
+def _shared(report: StatsReport, row: Sequence[str]) -> int:
+    """Bytes per block; nsys rounds them to thousands. Of a cell that no GPU has, the most that the table holds."""
+    parts = [report.number(row, name) for name in ("StcSMem", "DymSMem")]
+    return round(max(-_MOST, min(_MOST, sum(part for part in parts if part is not None))))
+
+
+def _range(report: StatsReport, row: Sequence[str]) -> ProjectedRange:
+    """One range, of which its kind says that start and duration are numbers."""
+    start, length = report.whole(row, "Projected Start"), report.whole(row, "Projected Duration")
+    host, host_length = report.number(row, "Orig Start"), report.number(row, "Orig Duration")
+    process, thread = report.whole(row, "PID"), report.whole(row, "TID")
+    return ProjectedRange(
+        name=report.text(row, "Name").removeprefix(":"),
+        stream=None,
+        queue=None,
+        start=start,
+        end=start + max(length, 0),
+        kernels=max(report.whole(row, "NumGPUOps"), 0),
+        level=max(report.whole(row, "Lvl"), 0),
+        busy=None,
+        host_start=None if host is None else round(host),
+        host_end=None if host is None or host_length is None else round(host + host_length),
+        thread=None if UNKNOWN in (process, thread) else thread_number(process, thread),
+    )
+
+
+def _in_order(ranges: list[ProjectedRange]) -> list[ProjectedRange]:
+    """By start, the outer first; levels count from 0."""
+    least = min((each.level for each in ranges), default=0)
+    ranges = sorted(ranges, key=lambda each: (each.start, each.level, -each.end, each.name))
+    return [replace(each, level=each.level - least) for each in ranges]
+
+
+def _sum(report: StatsReport, row: Sequence[str]) -> KernelSum:
+    times = [report.number(row, name) for name in ("Med", "Min", "Max", "Avg")]
+    median, least, most, mean = (None if time is None else round(time) for time in times)
+    name = report.text(row, "Name") or report.text(row, "Operation")
+    launches, total = report.whole(row, "Instances"), report.whole(row, "Total Time")
+    grid, block = report.extent(row, "GridXYZ"), report.extent(row, "BlockXYZ")
+    return KernelSum(name, launches, total, median, least, most, mean, grid, block)
+
+
+def _notes(kernels: Kernels, projected: list[ProjectedRange], sums: list[KernelSum]) -> Iterator[str]:
+    if len(kernels) or projected:
+        yield (
+            "CSV of nsys stats: processes, the number of SMs and the launching calls are not in it; the sqlite export"
+            " has them"
+        )
+    if projected:
+        yield "ranges as nsys projected them, all streams together; their number counts copies and fills too"
+    if sums and not len(kernels):
+        yield "a summary: no single launches, grids and streams; --report cuda_gpu_trace has them"
 
 
 def read_nsys(paths: Iterable[Path | str], progress: Callable[[float], object] = lambda _: None) -> NsysReport:
@@ -40,6 +238,5 @@ def read_nsys(paths: Iterable[Path | str], progress: Callable[[float], object] =
         from tui_probe.nsight.importers.nsys_sqlite import read_sqlite
 
         return read_sqlite(files[0], progress)
-    from tui_probe.nsight.importers.nsys_csv import read_csv
 
     return read_csv(files, progress)

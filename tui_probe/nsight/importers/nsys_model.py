@@ -1,4 +1,4 @@
-"""What Nsight Systems recorded: kernels, copies and NVTX ranges. Times are in ns from the start of the capture."""
+"""Timeline of Nsight Systems as integer columns: kernels, copies, NVTX ranges; times in ns from its start."""
 
 from __future__ import annotations
 
@@ -10,6 +10,44 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+_DENSE: Final = 1 << 20
+"""Numbers that differ by less are looked up in a table, which is quicker than to sort them."""
+
+
+def distinct(column: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The numbers of a column, ascending, and for each entry its position among them."""
+    if not len(column):
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32)
+    low = int(column.min())
+    if int(column.max()) - low >= _DENSE:
+        numbers, places = np.unique(column, return_inverse=True)
+        return numbers.astype(np.int64), places.reshape(-1).astype(np.int32)
+    offsets = column - low
+    there = np.zeros(int(offsets.max()) + 1, dtype=np.bool_)
+    there[offsets] = True
+    places = (np.cumsum(there) - 1).astype(np.int32)[offsets]
+    return np.flatnonzero(there) + low, places
+
+
+def distinct_rows(columns: Sequence[NDArray[Any]]) -> tuple[list[tuple[int, ...]], NDArray[np.int32]]:
+    """The same of several columns side by side: rows in ascending order, the first column first."""
+    rows: list[tuple[int, ...]] = [()]
+    places = np.zeros(len(columns[0]), dtype=np.int32)
+    for column in columns:
+        numbers, positions = distinct(column)
+        several = max(len(numbers), 1)
+        codes, places = distinct(places.astype(np.int64) * several + positions)
+        rows = [(*rows[code // several], int(numbers[code % several])) for code in codes.tolist()]
+    return rows, places
+
+
+def ranks(texts: Sequence[str]) -> NDArray[np.int64]:
+    """For each text its place in alphabetical order."""
+    found = np.empty(len(texts), dtype=np.int64)
+    found[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
+    return found
+
 
 UNKNOWN: Final = -1
 Column: TypeAlias = NDArray[Any]
@@ -63,11 +101,11 @@ class Kernels:
 
     @property
     def device(self) -> NDArray[np.int64]:
-        return of_streams(self.streams, "device")[self.queue]
+        return stream_numbers(self.streams, "device")[self.queue]
 
     @property
     def stream(self) -> NDArray[np.int64]:
-        return of_streams(self.streams, "number")[self.queue]
+        return stream_numbers(self.streams, "number")[self.queue]
 
     @property
     def is_graph(self) -> NDArray[np.bool_]:
@@ -185,17 +223,17 @@ def process_number(process: NDArray[Any]) -> NDArray[np.int64]:
     return np.asarray(process, dtype=np.int64) << _THREAD_BITS
 
 
-def of_streams(streams: Sequence[Stream], field: str) -> NDArray[np.int64]:
+def stream_numbers(streams: Sequence[Stream], field: str) -> NDArray[np.int64]:
     """One number of every stream."""
     return np.array([getattr(stream, field) for stream in streams], dtype=np.int64)
 
 
-def no_kernels() -> Kernels:
+def empty_kernels() -> Kernels:
     none = np.empty(0, dtype=np.int64)
     shape = np.empty((0, 6), dtype=np.int64)
     return Kernels((), (), none, none, none, none, none, shape, none, none, none, none, none, none)
 
 
-def no_copies() -> Copies:
+def empty_copies() -> Copies:
     none = np.empty(0, dtype=np.int64)
     return Copies(none, none, none)

@@ -1,4 +1,4 @@
-"""Reads an sqlite export of Nsight Systems. Tables without rows are absent from one; what is missing is told.
+"""Read an sqlite export of Nsight Systems: GPUs, kernels, copies and messages of its recorder.
 
 CUPTI_ACTIVITY_KIND_KERNEL       kernels; names are numbers of ``StringIds``
 CUPTI_ACTIVITY_KIND_GRAPH_TRACE  executions of CUDA graphs as wholes, the default of nsys: their kernels are in no table
@@ -9,19 +9,25 @@ Rows are in any order.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
 from tui_probe.errors import ImportFileError
-from tui_probe.nsight.importers.distinct import distinct_rows
-from tui_probe.nsight.importers.nsys_calls import CALLS, launch_calls
-from tui_probe.nsight.importers.nsys_gpus import Gpus
-from tui_probe.nsight.importers.nsys_model import UNKNOWN, Copies, Kernels, NsysReport, Stream, process_id
-from tui_probe.nsight.importers.nsys_nvtx import RANGES, read_ranges
-from tui_probe.nsight.importers.nsys_recorder import Recorder
-from tui_probe.nsight.importers.nsys_strings import Strings
+from tui_probe.nsight.importers.nsys_host import CALLS, RANGES, Strings, launch_calls, read_ranges
+from tui_probe.nsight.importers.nsys_model import (
+    UNKNOWN,
+    Copies,
+    Device,
+    Kernels,
+    NsysReport,
+    Stream,
+    distinct_rows,
+    process_id,
+)
 from tui_probe.nsight.importers.sqlite_tables import Tables, narrow, open_tables
 
 if TYPE_CHECKING:
@@ -31,6 +37,93 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.nsight.importers.nsys_model import HostRanges
+
+# GPUs of an sqlite export, and which of them is meant where a process speaks of its CUDA device 0.
+#
+# TARGET_INFO_GPU GPUs, with their SMs TARGET_INFO_CUDA_DEVICE what a process calls CUDA device ``cudaId`` is GPU
+# ``gpuId``: CUDA_VISIBLE_DEVICES changes that
+
+_SHORT: Final = 0xFFFF
+
+
+class Gpus:
+    """The GPUs of one export."""
+
+    def __init__(self, tables: Tables) -> None:
+        rows = tables.rows("TARGET_INFO_GPU", {"id": ..., "name": "", "smCount": UNKNOWN})
+        self.devices = {
+            number: Device(number, str(name), sms if isinstance(sms, int) and sms > 0 else None)
+            for number, name, sms in rows
+            if isinstance(number, int)
+        }
+        called = tables.rows("TARGET_INFO_CUDA_DEVICE", {"pid": UNKNOWN, "cudaId": ..., "gpuId": UNKNOWN})
+        self._called = {(pid, cuda): gpu for pid, cuda, gpu in called if isinstance(gpu, int) and gpu != UNKNOWN}
+
+    def numbers(self, processes: NDArray[Any], cuda_devices: NDArray[Any]) -> NDArray[Any]:
+        """For each CUDA device of a process (nsys' id of it) the number of the GPU, as far as the file says."""
+        if not self._called:
+            return cuda_devices
+        pairs, places = distinct_rows((processes, cuda_devices))
+        return np.array([self._number(*pair) for pair in pairs], dtype=np.int32)[places]
+
+    def _number(self, process: int, cuda_device: int) -> int:
+        """The GPU, or the same number where the file does not name it."""
+        identity = process_id(process)
+        for named in (identity, UNKNOWN):
+            if (named, cuda_device) in self._called:
+                return self._called[named, cuda_device]
+        # Some writers put bits of the machine right above a short process id.
+        alike = {gpu for (pid, cuda), gpu in self._called.items() if cuda == cuda_device and pid == identity & _SHORT}
+        return alike.pop() if len(alike) == 1 else cuda_device
+
+
+# Messages of nsys about its own recording, in an sqlite export: why nothing, or not everything, was recorded.
+#
+# DIAGNOSTIC_EVENT its messages, with a severity META_DATA_CAPTURE its options, as names and values
+
+_SERIOUS: Final = frozenset({2, 3})
+"""Warnings and errors; 4 are verbose messages."""
+_OF_OTHERS: Final = re.compile(
+    r"\b(OpenGL|Vulkan|OS runtime|OpenACC|OpenMP|OpenXR|Direct3D|DX1[12]|MPI|WDDM|ETW|NVVIDEO|cuDNN|cuBLAS|backtraces?"
+    r"|IP samples?|Context switch)\b",
+    re.IGNORECASE,
+)
+"""Messages about what is not read from a file."""
+_SAID: Final = 5
+"""Messages that are quoted."""
+
+
+class Recorder:
+    """What nsys reports of its recording, and what it was asked to record."""
+
+    def __init__(self, tables: Tables) -> None:
+        rows = tables.rows("DIAGNOSTIC_EVENT", {"severity": 0, "text": ""})
+        texts = (" ".join(str(text).split()) for severity, text in rows if severity in _SERIOUS)
+        self._messages = Counter(text for text in texts if text and not _OF_OTHERS.search(text))
+        options = tables.rows("META_DATA_CAPTURE", {"name": "", "value": ""})
+        self._options = {str(name).rpartition(":")[2]: str(value) for name, value in options}
+
+    def notes(self) -> Iterator[str]:
+        """Its messages, the first ones."""
+        for text, times in [*self._messages.items()][:_SAID]:
+            yield f"nsys reports: {text}" + (f" ({times} times)" if times > 1 else "")
+        more = len(self._messages) - _SAID
+        if more > 0:
+            yield f"nsys reports {more} more {'warning' if more == 1 else 'warnings'}: table DIAGNOSTIC_EVENT has them"
+
+    def why_nothing(self, what: str, kind: Literal["CUDA", "NVTX"]) -> str:
+        """Why there are no kernels or ranges (``what``), as far as the file says; else how to record them."""
+        traced = self._options.get(f"COLLECT_{kind}_TRACE")
+        if traced == "true":
+            return f"no {what} were recorded, although nsys traced {kind}"
+        return f"no {what} were recorded: profile with nsys profile --trace=cuda,nvtx"
+
+    def why_empty(self) -> str:
+        """Why there are neither, the recorder's own reasons first."""
+        said = [*self.notes()]
+        why = self.why_nothing("kernels and no NVTX ranges", "CUDA")
+        return f"{'; '.join(said)}; {why}" if said else why
+
 
 _KERNELS: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
 _GRAPHS: Final = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"

@@ -1,28 +1,161 @@
-"""The critical kernel of each program, with the evidence."""
+"""Page of the critical kernel of each program, with the evidence."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.shorten import shorten
-from tui_probe.nsight.analysis.chosen_launches import FIND_OUT, Plan, choose, iterated_shapes
-from tui_probe.nsight.analysis.critical import Critical, bound_of, critical, data_type, operations_per_byte
-from tui_probe.nsight.analysis.kernel_figures import KernelFigures, figures_of
-from tui_probe.nsight.analysis.kernel_names import matched
-from tui_probe.nsight.analysis.traffic import durations
-from tui_probe.nsight.pages.critical_rows import CriticalRow, columns_of
+from tui_probe.draw.shorten import cut_middle, shorten
+from tui_probe.draw.table import Column
+from tui_probe.nsight.analysis.critical import (
+    Critical,
+    ExpectedTensor,
+    bound_of,
+    compare_sectors,
+    critical,
+    data_type,
+    operations_per_byte,
+)
+from tui_probe.nsight.analysis.kernel_groups import match_kernels
+from tui_probe.nsight.analysis.kernel_metrics import KernelMetrics, counts_that_differ, metrics_of
+from tui_probe.nsight.analysis.launch_means import durations
+from tui_probe.nsight.analysis.launch_selection import AUTOMATIC, IterationPlan, iterated_shapes, select_launches
+from tui_probe.nsight.pages.cells import decimal, mean_count, percent, shape_columns, short_names, shorten_names, stem
 from tui_probe.nsight.pages.explanations import EXPLANATIONS
-from tui_probe.nsight.pages.figures import decimal, percent, short_names, stem
-from tui_probe.nsight.pages.names import by_shape, names_told_apart
-from tui_probe.pages.table_page import TablePage, Words
+from tui_probe.pages.table_page import PageTexts, TablePage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui_probe.nsight.analysis.sectors import Tensor
     from tui_probe.nsight.importers.ncu_table import NcuTable
+
+
+@dataclass(frozen=True, slots=True)
+class CriticalRow:
+    """A kernel of a program, as one tool saw it; ``other`` is the same kernel as the other tool saw it."""
+
+    program: str
+    figures: KernelMetrics
+    is_critical: bool
+    tensor: ExpectedTensor | None
+    other: KernelMetrics | None = None
+
+    @property
+    def type_name(self) -> str | None:
+        found = data_type(self.figures)
+        return None if found is None else found.name
+
+    @property
+    def type_evidence(self) -> str | None:
+        found = data_type(self.figures)
+        return None if found is None else found.evidence
+
+    @property
+    def differences(self) -> list[str] | None:
+        """In what the two tools differ; None where there is nothing to compare."""
+        if self.other is None:
+            return None
+        counts = counts_that_differ(self.figures, self.other)
+        types = [None if kind is None else kind.name for kind in map(data_type, (self.figures, self.other))]
+        tensor = [self.figures.uses_tensor_cores, self.other.uses_tensor_cores]
+        known: dict[str, list[Any]] = {"type": types, "tensor cores": tensor}
+        compared = {name: pair[0] != pair[1] for name, pair in known.items() if None not in pair}
+        if counts is None and not compared:
+            return None
+        return [
+            *(name.replace("_", " ") for name in counts or ()),
+            *(name for name, unlike in compared.items() if unlike),
+        ]
+
+
+def columns_of(rows: Sequence[CriticalRow], *, several: bool) -> list[Column[CriticalRow]]:
+    """The columns, in tables without those that hold nothing; of several programs each row names its own."""
+    values = {column.key: column.value for column in CRITICAL_COLUMNS if column.value is not None}
+    columns = []
+    for column in CRITICAL_COLUMNS:
+        value = values.get(_MAY_LACK.get(column.key, ""))
+        if value is not None and rows and all(value(row) in (None, "") for row in rows):
+            column = replace(column, text=None)
+        if column.key == "program":
+            column = replace(column, rank=0) if several else replace(column, text=None)
+        columns.append(column)
+    return columns
+
+
+def _compared(row: CriticalRow) -> str:
+    """What the other tool says of the same kernel."""
+    differences = row.differences
+    if differences is None or row.other is None:
+        return ""
+    return f"≠ {row.other.tool}: {', '.join(differences)}" if differences else f"= {row.other.tool}"
+
+
+def _rate(row: CriticalRow) -> str:
+    return units.NOT_MEASURED if row.figures.dram_rate is None else f"{units.size(row.figures.dram_rate)}/s"
+
+
+def _intensity(row: CriticalRow) -> str:
+    value = operations_per_byte(row.figures)
+    return units.NOT_MEASURED if value is None else f"{value:.1f}"
+
+
+_MAY_LACK: Final = {
+    **{
+        name: name
+        for name in ("verdict", "compute", "memory", "bound", "issued", "dram_bytes_per_second", "operations_per_byte")
+    },
+    "compared": "differences",
+}
+"""Columns that are left out of tables in which they would be empty, and whose values tell that."""
+
+
+def _tensor_text(row: CriticalRow) -> str:
+    if row.figures.tensor_operations is not None:
+        return f"{mean_count(row.figures.tensor_operations)} ops"
+    return percent(row.figures.tensor_activity)
+
+
+CRITICAL_COLUMNS: Final[tuple[Column[CriticalRow], ...]] = (
+    Column("critical", lambda r: r.is_critical, "", lambda r: "▶" if r.is_critical else ""),
+    Column(
+        "program", lambda r: r.program, "program", lambda r: stem(r.program), False, rank=4, narrow=12,
+        shorten=cut_middle,
+    ),
+    Column(
+        "kernel", lambda r: r.figures.shape.kernel, "kernel", lambda r: r.figures.shape.kernel, False,
+        narrow=22, shorten=shorten,
+    ),
+    Column("tool", lambda r: r.figures.tool),
+    Column("grid", lambda r: r.figures.shape.grid, "grid", lambda r: units.extent(r.figures.shape.grid), rank=5),
+    Column("block", lambda r: r.figures.shape.block, "block", lambda r: units.extent(r.figures.shape.block), rank=5),
+    Column("launches", lambda r: r.figures.launches, "launches", lambda r: units.count(r.figures.launches), rank=3),
+    Column("tensor_activity", lambda r: r.figures.tensor_activity),
+    Column("tensor_operations", lambda r: r.figures.tensor_operations),
+    Column("tensor", title="tensor", text=_tensor_text),
+    Column(
+        "store_sectors", lambda r: r.figures.store_sectors, "stored", lambda r: mean_count(r.figures.store_sectors),
+        rank=2,
+    ),
+    Column(
+        "verdict", lambda r: compare_sectors(r.figures.store_sectors, r.tensor), "expected",
+        lambda r: compare_sectors(r.figures.store_sectors, r.tensor) or "", False, rank=2,
+    ),
+    Column("share_of_time", lambda r: r.figures.share, "share", lambda r: units.share(r.figures.share)),
+    Column("type", lambda r: r.type_name, "type", lambda r: r.type_name or units.NOT_MEASURED, False, rank=1),
+    Column("type_evidence", lambda r: r.type_evidence),
+    Column("compute", lambda r: r.figures.compute, "compute", lambda r: percent(r.figures.compute), rank=3),
+    Column("memory", lambda r: r.figures.memory, "memory", lambda r: percent(r.figures.memory), rank=3),
+    Column(
+        "bound", lambda r: bound_of(r.figures), "bound", lambda r: bound_of(r.figures) or units.NOT_MEASURED, False,
+        rank=1,
+    ),
+    Column("issued", lambda r: r.figures.issued, "inst/cycle", lambda r: decimal(r.figures.issued), rank=4),
+    Column("dram_bytes_per_second", lambda r: r.figures.dram_rate, "DRAM", _rate, rank=4),
+    Column("operations_per_byte", lambda r: operations_per_byte(r.figures), "op/B", _intensity, rank=4),
+    Column("differences", lambda r: r.differences, nested=True),
+    Column("compared", title="other tool", text=_compared, right=False, narrow=12, rank=1),
+)  # fmt: skip
 
 
 PROBES: Final = "probes"
@@ -44,30 +177,30 @@ def critical_page(
     table: NcuTable | None,
     head: Sequence[tuple[str, str]],
     notes: Sequence[str] = (),
-    probed: Sequence[KernelFigures] = (),
-    tensor: Tensor | None = None,
-    plan: Plan = FIND_OUT,
+    probed: Sequence[KernelMetrics] = (),
+    tensor: ExpectedTensor | None = None,
+    plan: IterationPlan = AUTOMATIC,
 ) -> TablePage[CriticalRow]:
     """The kernels of every file, and of the traces together, the one with the most tensor work first."""
     programs = [] if table is None else _programs(table, tensor, plan)
     probes = _Program(PROBES, critical(probed, tensor)) if probed else None
     rows = _rows(programs, probes, tensor)
     everything = [*programs, *([] if probes is None else [probes])]
-    found = [_named(program) for program in everything]
+    found = [_critical_line(program) for program in everything]
     found += [] if probes is None else _agreement(rows, programs, probes)
     evidence = [line for program in everything for line in _evidence(program)]
-    words = Words(head, found, [*_lacking(rows), *notes], EXPLANATIONS["critical"], evidence)
+    words = PageTexts(head, found, [*_missing_metrics(rows), *notes], EXPLANATIONS["critical"], evidence)
     names = (row.figures.shape.kernel for row in rows)
     shapes = ((row.program, row.figures.shape) for row in rows)
-    columns = names_told_apart(by_shape(columns_of(rows, several=len(everything) > 1), shapes), names)
+    columns = shorten_names(shape_columns(columns_of(rows, several=len(everything) > 1), shapes), names)
     return TablePage("critical", "Critical kernel", columns, rows, words, {"steps": _steps(everything)})
 
 
-def _rows(programs: Sequence[_Program], probes: _Program | None, tensor: Tensor | None) -> list[CriticalRow]:
+def _rows(programs: Sequence[_Program], probes: _Program | None, tensor: ExpectedTensor | None) -> list[CriticalRow]:
     """The kernels of every file, each with what the probes saw of it below; then those that only the probes saw."""
     of_probes = [] if probes is None else list(probes.found.ranked)
     of_ncu = [kernel for program in programs for kernel in program.found.ranked]
-    pairs = matched(of_ncu, of_probes, lambda figures: figures.shape)
+    pairs = match_kernels(of_ncu, of_probes, lambda figures: figures.shape)
     partner = {id(kernel): other for kernel, other in pairs if kernel is not None}
     rows = []
     for program in programs:
@@ -95,7 +228,7 @@ def _agreement(rows: Sequence[CriticalRow], programs: Sequence[_Program], probes
     return said
 
 
-def _lacking(rows: Sequence[CriticalRow]) -> list[str]:
+def _missing_metrics(rows: Sequence[CriticalRow]) -> list[str]:
     """How to have what was not collected."""
     of_ncu = [row.figures for row in rows if row.figures.tool == "ncu"]
     if of_ncu and all(bound_of(figures) is None for figures in of_ncu):
@@ -103,11 +236,11 @@ def _lacking(rows: Sequence[CriticalRow]) -> list[str]:
     return []
 
 
-def _programs(table: NcuTable, tensor: Tensor | None, plan: Plan) -> list[_Program]:
+def _programs(table: NcuTable, tensor: ExpectedTensor | None, plan: IterationPlan) -> list[_Program]:
     """Each file by itself."""
-    choice = choose(table, plan)
+    choice = select_launches(table, plan)
     iterated = iterated_shapes(table, choice, durations(table), plan)
-    figures = figures_of(table, () if iterated is None else choice.measured)
+    figures = metrics_of(table, () if iterated is None else choice.measured)
     names = short_names([file.name for file in table.files])
     found = []
     for name, file in zip(names, table.files, strict=True):
@@ -116,7 +249,7 @@ def _programs(table: NcuTable, tensor: Tensor | None, plan: Plan) -> list[_Progr
     return found
 
 
-def _named(program: _Program) -> str:
+def _critical_line(program: _Program) -> str:
     """The critical kernel of a program, and what is known of it first."""
     kernel = program.found.kernel
     if kernel is None:
@@ -136,7 +269,7 @@ def _evidence(program: _Program) -> list[str]:
     return lines
 
 
-def _facts(kernel: KernelFigures) -> list[str]:
+def _facts(kernel: KernelMetrics) -> list[str]:
     """What is known of the critical kernel besides."""
     facts = []
     found = data_type(kernel)

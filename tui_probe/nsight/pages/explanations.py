@@ -1,8 +1,16 @@
-"""How to read each page, and what it can and cannot answer; a paragraph each."""
+"""Names of the pages of imported files, and how to read each. Imports nothing heavy."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
+
+NcuPage = Literal["kernels", "metrics", "traffic", "sectors", "critical", "averages", "lines", "sass"]
+NCU_PAGES: Final[tuple[NcuPage, ...]] = (
+    "kernels", "metrics", "traffic", "sectors", "critical", "averages", "lines", "sass",
+)  # fmt: skip
+NsysPage = Literal["totals", "kernels", "ranges", "gaps", "timeline", "sums"]
+NSYS_PAGES: Final[tuple[NsysPage, ...]] = ("totals", "kernels", "ranges", "gaps", "timeline", "sums")
+
 
 EXPLANATIONS: Final[dict[str, tuple[str, ...]]] = {
     "kernels": (

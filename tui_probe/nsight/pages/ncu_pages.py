@@ -1,4 +1,4 @@
-"""The pages about files of Nsight Compute."""
+"""Pages of files of Nsight Compute: kernels, metrics, averages."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.draw.shorten import apart, cut_middle, shorten
+from tui_probe.draw.shorten import cut_apart, cut_middle, shorten
 from tui_probe.draw.table import Column, Row
-from tui_probe.nsight.analysis.chosen_launches import FIND_OUT, Choice, Plan, choose
-from tui_probe.nsight.analysis.kernel_figures import KernelFigures, figures_of
-from tui_probe.nsight.analysis.traffic import TIME_METRIC
+from tui_probe.nsight.analysis.kernel_metrics import KernelMetrics, metrics_of
+from tui_probe.nsight.analysis.launch_means import TIME_METRIC, Average, averages
+from tui_probe.nsight.analysis.launch_selection import AUTOMATIC, IterationPlan, LaunchSelection, select_launches
 from tui_probe.nsight.importers.ncu import COLD_CACHE
+from tui_probe.nsight.pages.cells import nanoseconds, quantity, shape_columns, short_names, shorten_names, stem
 from tui_probe.nsight.pages.explanations import EXPLANATIONS
-from tui_probe.nsight.pages.figures import nanoseconds, short_names, stem
-from tui_probe.nsight.pages.names import by_shape, names_told_apart
-from tui_probe.pages.table_page import Only, TablePage, Words
+from tui_probe.pages.table_page import Only, PageTexts, TablePage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,10 +29,10 @@ class NcuReport:
     """Imported files, and what the user says of the program."""
 
     table: NcuTable
-    plan: Plan = FIND_OUT
+    plan: IterationPlan = AUTOMATIC
 
-    def choice(self) -> Choice:
-        return choose(self.table, self.plan)
+    def choice(self) -> LaunchSelection:
+        return select_launches(self.table, self.plan)
 
     @property
     def names(self) -> list[str]:
@@ -68,7 +67,7 @@ class KernelRow:
     """A kernel of a file with one grid and block, and what becomes of its launches."""
 
     file: str
-    figures: KernelFigures
+    figures: KernelMetrics
     kept: int | None
     reason: str
 
@@ -78,10 +77,12 @@ def kernels_page(report: NcuReport) -> TablePage[KernelRow]:
     choice = report.choice()
     rows = sorted(_kernel_rows(report, choice), key=_place)
     notes = [*_missing(choice), *choice.notes, *_untimed(rows), *file_notes(report)]
-    words = Words(file_head(report), loop_lines(choice, report.names), notes, EXPLANATIONS["kernels"])
+    words = PageTexts(file_head(report), loop_lines(choice, report.names), notes, EXPLANATIONS["kernels"])
     extra = {"expected_missing": list(choice.missing)}
     shapes = [(row.file, row.figures.shape) for row in rows]
-    columns = names_told_apart(by_shape(by_file(KERNEL_COLUMNS, report), shapes), (shape.kernel for _, shape in shapes))
+    columns = shorten_names(
+        shape_columns(file_columns(KERNEL_COLUMNS, report), shapes), (shape.kernel for _, shape in shapes)
+    )
     return TablePage("kernels", "Kernels", columns, rows, words, extra, narrows=_values, leads="metrics")
 
 
@@ -106,19 +107,19 @@ def _values(row: KernelRow) -> tuple[str, Only]:
     return "metrics", Only("kernel", shape.kernel, key=(row.file, shape.grid, shape.block))
 
 
-def by_file(columns: tuple[Column[Row], ...], report: NcuReport) -> tuple[Column[Row], ...]:
+def file_columns(columns: tuple[Column[Row], ...], report: NcuReport) -> tuple[Column[Row], ...]:
     """The columns, of which the file's is in every table of several files, however narrow."""
     if len(report.names) < 2:
         return columns
     return tuple(replace(column, rank=0) if column.key == "file" else column for column in columns)
 
 
-def _missing(choice: Choice) -> Iterator[str]:
+def _missing(choice: LaunchSelection) -> Iterator[str]:
     for name in choice.missing:
         yield f"no kernel with “{name}” in its name was launched: its part is missing from every total"
 
 
-def loop_lines(choice: Choice, names: Sequence[str]) -> list[str]:
+def loop_lines(choice: LaunchSelection, names: Sequence[str]) -> list[str]:
     """What was found to repeat, one line per part."""
     lines = []
     for loop in choice.loops:
@@ -135,13 +136,13 @@ def loop_lines(choice: Choice, names: Sequence[str]) -> list[str]:
     return lines
 
 
-def _kernel_rows(report: NcuReport, choice: Choice) -> list[KernelRow]:
+def _kernel_rows(report: NcuReport, choice: LaunchSelection) -> list[KernelRow]:
     fates: dict[tuple[int, object], list[Any]] = {}
     for fate in choice.fates:
         fates.setdefault((fate.file, fate.shape), []).append(fate)
     numbers = {file.name: number for number, file in enumerate(report.table.files)}
     rows = []
-    for figures in figures_of(report.table, choice.measured):
+    for figures in metrics_of(report.table, choice.measured):
         number = numbers[figures.origin]
         own = fates.get((number, figures.shape), [])
         kept = sum(fate.kept for fate in own) if own else None
@@ -208,11 +209,11 @@ class MetricRows:
 
 def metrics_page(report: NcuReport) -> TablePage[MetricRow]:
     """Everything that was measured, one row per value, in base units."""
-    words = Words(file_head(report), (), [*file_notes(report), COLD_CACHE], EXPLANATIONS["metrics"])
+    words = PageTexts(file_head(report), (), [*file_notes(report), COLD_CACHE], EXPLANATIONS["metrics"])
     rows: Any = MetricRows(report)
-    names = apart(metric.name for metric in report.table.metrics)
+    names = cut_apart(metric.name for metric in report.table.metrics)
     columns = tuple(replace(each, shorten=names) if each.key == "metric" else each for each in METRIC_COLUMNS)
-    columns = names_told_apart(by_file(columns, report), (launch.kernel for launch in report.table.launches))
+    columns = shorten_names(file_columns(columns, report), (launch.kernel for launch in report.table.launches))
     return TablePage("metrics", "Metrics", columns, rows, words, holds=_holds)
 
 
@@ -242,3 +243,75 @@ METRIC_COLUMNS: Final[tuple[Column[MetricRow], ...]] = (
     Column("unit", lambda r: r.metric.unit, "unit", lambda r: r.metric.unit, False, narrow=6),
     Column("value", lambda r: r.value, "value", _value),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class AverageRow:
+    """One metric of one kernel of a file."""
+
+    file: str
+    average: Average
+
+
+def averages_page(report: NcuReport) -> TablePage[AverageRow]:
+    """Means over the measured launches of each kept kernel."""
+    choice = report.choice()
+    rows = [AverageRow(report.names[each.fate.file], each) for each in averages(report.table, choice)]
+    notes = [*choice.notes, COLD_CACHE, *file_notes(report)]
+    words = PageTexts(file_head(report), loop_lines(choice, report.names), notes, EXPLANATIONS["averages"])
+    title = "Averages over the measured launches"
+    names = (row.average.fate.shape.kernel for row in rows)
+    shapes = ((row.file, row.average.fate.shape) for row in rows)
+    columns = shorten_names(shape_columns(file_columns(_of_these(rows), report), shapes), names)
+    return TablePage("averages", title, columns, rows, words)
+
+
+def _of_these(rows: Sequence[AverageRow]) -> tuple[Column[AverageRow], ...]:
+    """The columns, of which those of section and process are in every table in which they tell two rows apart."""
+    metrics = {row.average.metric for row in rows}
+    sections = len({metric.name for metric in metrics}) < len({(metric.name, metric.section) for metric in metrics})
+    processes = len({(row.file, row.average.fate.process) for row in rows}) > len({row.file for row in rows})
+    names = cut_apart(metric.name for metric in metrics)
+    columns = []
+    for column in AVERAGE_COLUMNS:
+        if column.key == "metric":
+            column = replace(column, shorten=names)
+        elif column.key == "section" and sections:
+            column = replace(column, rank=0)
+        elif column.key == "process" and processes:
+            column = replace(column, title="process", text=lambda r: str(r.average.fate.process or ""))
+        columns.append(column)
+    return tuple(columns)
+
+
+def _quantity(row: AverageRow, value: float) -> str:
+    return quantity(value, row.average.metric.unit)
+
+
+AVERAGE_COLUMNS: Final[tuple[Column[AverageRow], ...]] = (
+    Column("file", lambda r: r.file, "file", lambda r: stem(r.file), False, rank=6, narrow=16, shorten=cut_middle),
+    Column("process", lambda r: r.average.fate.process),
+    Column(
+        "kernel", lambda r: r.average.fate.shape.kernel, "kernel", lambda r: r.average.fate.shape.kernel, False,
+        narrow=16, shorten=shorten,
+    ),
+    Column(
+        "grid", lambda r: r.average.fate.shape.grid, "grid", lambda r: units.extent(r.average.fate.shape.grid), rank=3
+    ),
+    Column(
+        "block", lambda r: r.average.fate.shape.block, "block", lambda r: units.extent(r.average.fate.shape.block),
+        rank=4,
+    ),
+    Column(
+        "launches", lambda r: r.average.launches, "launches", lambda r: units.count(r.average.launches), rank=2
+    ),
+    Column("metric", lambda r: r.average.metric.name, "metric", lambda r: r.average.metric.name, False, narrow=24),
+    Column(
+        "section", lambda r: r.average.metric.section, "section", lambda r: r.average.metric.section, False, rank=5,
+        narrow=12,
+    ),
+    Column("unit", lambda r: r.average.metric.unit),
+    Column("mean", lambda r: r.average.mean, "mean", lambda r: _quantity(r, r.average.mean)),
+    Column("least", lambda r: r.average.least, "least", lambda r: _quantity(r, r.average.least), rank=1),
+    Column("most", lambda r: r.average.most, "most", lambda r: _quantity(r, r.average.most), rank=1),
+)  # fmt: skip

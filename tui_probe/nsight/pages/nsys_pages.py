@@ -11,16 +11,30 @@ from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column, Row
 from tui_probe.draw.units import NOT_MEASURED
-from tui_probe.nsight.analysis.kernel_totals import Total, totals
-from tui_probe.nsight.analysis.launch_gaps import WHY_WORDS, WHYS, Gap, Gaps, gaps
-from tui_probe.nsight.analysis.range_sums import RangeSum, range_sums
+from tui_probe.nsight.analysis.projection import RangeSum, range_sums
+from tui_probe.nsight.analysis.stream_times import (
+    GAP_CAUSE_TEXTS,
+    GAP_CAUSES,
+    Gap,
+    Gaps,
+    KernelTotal,
+    gaps,
+    kernel_totals,
+)
 from tui_probe.nsight.importers.nsys_model import UNKNOWN, KernelSum, ProjectedRange
+from tui_probe.nsight.pages.cells import moment, nanoseconds, shorten_names
 from tui_probe.nsight.pages.explanations import EXPLANATIONS
-from tui_probe.nsight.pages.figures import moment, nanoseconds
-from tui_probe.nsight.pages.names import names_told_apart
-from tui_probe.nsight.pages.nsys_rows import NsysKernelRow, RowsOnDemand, few_blocks, kernel_rows
-from tui_probe.nsight.pages.nsys_sources import NsysSources, found_of, nsys_head, ranges_searched
-from tui_probe.pages.table_page import Only, TablePage, Words
+from tui_probe.nsight.pages.nsys_profile import (
+    NsysKernelRow,
+    NsysSources,
+    RowsOnDemand,
+    few_blocks,
+    found_text,
+    kernel_rows,
+    nsys_head,
+    ranges_searched,
+)
+from tui_probe.pages.table_page import Only, PageTexts, TablePage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -34,11 +48,11 @@ def kernels_page(sources: NsysSources) -> TablePage[Any]:
     report = sources.report
     if not len(report.kernels) and report.sums:
         sums = [each for each in report.sums if sources.search.lower() in each.name.lower()]
-        words = Words(nsys_head(sources), (), report.notes, EXPLANATIONS["nsys kernels"])
+        words = PageTexts(nsys_head(sources), (), report.notes, EXPLANATIONS["nsys kernels"])
         return TablePage(
             "kernels",
             "Kernels",
-            names_told_apart(SUM_COLUMNS, (each.name for each in sums)),
+            shorten_names(SUM_COLUMNS, (each.name for each in sums)),
             sums,
             words,
             _searched(sources),
@@ -48,9 +62,9 @@ def kernels_page(sources: NsysSources) -> TablePage[Any]:
     few = few_blocks(sources, positions)
     found = [f"{units.count(few)} of {units.counted(len(rows), 'kernel')} with fewer blocks than SMs"] if few else []
     shown = [column for column in NSYS_KERNEL_COLUMNS if column.key != "probed" or sources.traces]
-    columns = names_told_apart(by_process(shown, sources), report.kernels.names)
+    columns = shorten_names(by_process(shown, sources), report.kernels.names)
     found += [_traced(rows)] if sources.traces else []
-    words = Words(nsys_head(sources), found, report.notes, EXPLANATIONS["nsys kernels"])
+    words = PageTexts(nsys_head(sources), found, report.notes, EXPLANATIONS["nsys kernels"])
     opens = _place if sources.traces else None
     return TablePage(
         "kernels", "Kernels", columns, rows, words, _searched(sources), opens=opens, left=_left(kernels_page, sources)
@@ -78,7 +92,7 @@ def _left(
     page: Callable[[NsysSources], TablePage[Any]], sources: NsysSources
 ) -> Callable[[Only | None], TablePage[Any]]:
     """The page of a part of the profile."""
-    return lambda only: page(sources.left(only))
+    return lambda only: page(sources.filtered(only))
 
 
 def _traced(rows: Iterable[NsysKernelRow]) -> str:
@@ -134,7 +148,7 @@ class TotalRow:
     """All launches of one kernel."""
 
     name: str
-    total: Total
+    total: KernelTotal
 
 
 def totals_page(sources: NsysSources) -> TablePage[Any]:
@@ -144,12 +158,14 @@ def totals_page(sources: NsysSources) -> TablePage[Any]:
         return kernels_page(sources)
     meant = sources.found
     kernels = report.kernels
-    rows = [TotalRow(kernels.names[one.code], one) for one in totals(kernels.name[meant], kernels.duration[meant])]
-    words = Words(nsys_head(sources, timed=False), (), report.notes, EXPLANATIONS["nsys totals"])
+    rows = [
+        TotalRow(kernels.names[one.code], one) for one in kernel_totals(kernels.name[meant], kernels.duration[meant])
+    ]
+    words = PageTexts(nsys_head(sources, timed=False), (), report.notes, EXPLANATIONS["nsys totals"])
     return TablePage(
         "totals",
         "Kernels by time",
-        names_told_apart(TOTAL_COLUMNS, kernels.names),
+        shorten_names(TOTAL_COLUMNS, kernels.names),
         rows,
         words,
         _searched(sources),
@@ -177,7 +193,7 @@ TOTAL_COLUMNS: Final[tuple[Column[TotalRow], ...]] = (
 def ranges_page(sources: NsysSources) -> TablePage[ProjectedRange]:
     """NVTX ranges as streams saw them."""
     rows = sources.ranges_found
-    words = Words(nsys_head(sources), (), sources.report.notes, EXPLANATIONS["nsys ranges"])
+    words = PageTexts(nsys_head(sources), (), sources.report.notes, EXPLANATIONS["nsys ranges"])
     return TablePage(
         "ranges",
         "NVTX ranges on streams",
@@ -240,7 +256,7 @@ def sums_page(sources: NsysSources) -> TablePage[RangeSum]:
     report = sources.report
     found = {each.name for each in sources.ranges_found}
     every = range_sums(report.kernels, report.ranges, sources.projected)
-    words = Words(nsys_head(sources, timed=False), (), report.notes, EXPLANATIONS["nsys sums"])
+    words = PageTexts(nsys_head(sources, timed=False), (), report.notes, EXPLANATIONS["nsys sums"])
     return TablePage(
         "sums",
         "NVTX ranges by name",
@@ -302,17 +318,17 @@ def gaps_page(sources: NsysSources) -> TablePage[GapRow]:
     rows: Any = _gap_rows(found, report.kernels)
     where = "beside what is found" if sources.counts_part else "of all streams"
     idle = nanoseconds(int(found.length.sum()))
-    said = [f"{idle} in {found_of(sources, len(found), len(every), 'gap')} {where}"]
-    for why, reason in WHY_WORDS.items():
-        lengths = found.length[found.why == WHYS.index(why)]
+    said = [f"{idle} in {found_text(sources, len(found), len(every), 'gap')} {where}"]
+    for why, reason in GAP_CAUSE_TEXTS.items():
+        lengths = found.length[found.why == GAP_CAUSES.index(why)]
         if len(lengths):
             said.append(f"  {reason}: {nanoseconds(int(lengths.sum()))} in {units.counted(len(lengths), 'gap')}")
-    words = Words(nsys_head(sources), said if len(found) else (), report.notes, EXPLANATIONS["nsys gaps"])
+    words = PageTexts(nsys_head(sources), said if len(found) else (), report.notes, EXPLANATIONS["nsys gaps"])
     left = _left(gaps_page, sources)
     return TablePage(
         "gaps",
         "Gaps between kernels",
-        names_told_apart(by_process(GAP_COLUMNS, sources), report.kernels.names),
+        shorten_names(by_process(GAP_COLUMNS, sources), report.kernels.names),
         rows,
         words,
         _searched(sources),
@@ -328,7 +344,12 @@ GAP_COLUMNS: Final[tuple[Column[GapRow], ...]] = (
     Column("launched_late_ns", lambda r: r.gap.late),
     Column("why", lambda r: r.gap.why),
     Column(
-        "reason", title="why", text=lambda r: WHY_WORDS[r.gap.why] if r.gap.why else "", right=False, rank=1, narrow=20
+        "reason",
+        title="why",
+        text=lambda r: GAP_CAUSE_TEXTS[r.gap.why] if r.gap.why else "",
+        right=False,
+        rank=1,
+        narrow=20,
     ),
     Column("after_kernel", lambda r: r.gap.before),
     Column("after_name", lambda r: r.before_name, "after", lambda r: r.before_name, False, narrow=16, shorten=shorten),

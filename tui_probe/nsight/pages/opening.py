@@ -1,4 +1,4 @@
-"""What the screen shows of imported files: their pages, each made when it is first looked at.
+"""Pages of imported files by name: for the command line, and each made on first look for the screen.
 
 Modules are imported where they are needed: those of one profiler's pages take as long to import as a file to read.
 """
@@ -6,85 +6,144 @@ Modules are imported where they are needed: those of one profiler's pages take a
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw.shell import shell_word
 from tui_probe.errors import ImportFileError
-from tui_probe.nsight.analysis.chosen_launches import FIND_OUT, Plan
-from tui_probe.nsight.importers.chrome_file import chrome_files
-from tui_probe.nsight.importers.mistaken import code_words
+from tui_probe.nsight.analysis.launch_selection import AUTOMATIC, IterationPlan
+from tui_probe.nsight.importers.input_file import chrome_files, code_file_advice, first_bytes, tool_of
 from tui_probe.nsight.importers.nsys import read_nsys
-from tui_probe.nsight.importers.text_file import first_bytes
-from tui_probe.nsight.importers.which_tool import tool_of
-from tui_probe.nsight.pages.choices import NCU_PAGES
-from tui_probe.nsight.pages.explanations import EXPLANATIONS
-from tui_probe.pages.bandwidth.result_file import looks_like_bandwidth, read_bandwidth
-from tui_probe.pages.imported import Imported, ImportedPage
+from tui_probe.nsight.pages.critical_page import critical_page
+from tui_probe.nsight.pages.explanations import EXPLANATIONS, NCU_PAGES
+from tui_probe.nsight.pages.memory_pages import sectors_page, traffic_page
+from tui_probe.nsight.pages.ncu_pages import NcuReport, averages_page, file_head, file_notes, kernels_page, metrics_page
+from tui_probe.nsight.pages.source_page import lines_page, sass_page
+from tui_probe.nsight.pages.trace_counters import metrics_of_traces
+from tui_probe.probekit.measured import probe_option_for
+from tui_probe.probekit.page_kinds import LazyPage, PageSet
+from tui_probe.verdicts.bandwidth import looks_like_bandwidth, read_bandwidth
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from tui_probe.draw.view import View
-    from tui_probe.nsight.analysis.sectors import Tensor
-    from tui_probe.nsight.pages.ncu_report import Sources
+    from tui_probe.nsight.analysis.critical import ExpectedTensor
+    from tui_probe.nsight.importers.ncu_table import NcuTable
+    from tui_probe.nsight.pages.explanations import NcuPage
     from tui_probe.pages.table_page import TablePage
     from tui_probe.trace.model import Trace
 
 
+@dataclass(frozen=True, slots=True)
+class NcuSources:
+    """What there is to show: imported files, traces, and what the user says of the program."""
+
+    table: NcuTable | None
+    traces: Sequence[Trace] = ()
+    plan: IterationPlan = AUTOMATIC
+    tensor: ExpectedTensor | None = None
+
+
+def ncu_page(name: NcuPage, sources: NcuSources) -> TablePage[Any]:
+    """One page. ImportFileError if it needs files of ncu and there are none."""
+    if name in ("sectors", "critical"):
+        return _compared(name, sources)
+    if sources.table is None:
+        raise ImportFileError(f"page {name} is about files of ncu: name one (sectors and critical take traces too)")
+    report = NcuReport(sources.table, sources.plan)
+    if name == "traffic":
+        return traffic_page(report)
+    if name == "lines":
+        return lines_page(report, sources.traces)
+    if name == "sass":
+        return sass_page(report)
+    if name == "averages":
+        return averages_page(report)
+    return kernels_page(report) if name == "kernels" else metrics_page(report)
+
+
+def _compared(name: NcuPage, sources: NcuSources) -> TablePage[Any]:
+    """The pages that show what ncu and the probes say side by side."""
+    head: list[tuple[str, str]] = []
+    notes: list[str] = []
+    if sources.table is not None:
+        report = NcuReport(sources.table, sources.plan)
+        head += file_head(report)
+        notes += file_notes(report)
+    if sources.traces:
+        head.append(("traces", ", ".join(str(trace.directory) for trace in sources.traces)))
+        if any(trace.state.simulated for trace in sources.traces):
+            notes.append("a trace is of the simulated GPU: its counts are exact, and it has no times")
+    probed = metrics_of_traces(sources.traces)
+    if sources.traces and not probed:
+        wanted = " or ".join(
+            probe_option_for(each) for each in ("load sectors", "tensor operations", "fp32 instructions")
+        )
+        notes.append(
+            f"the traces hold no counts: run the program with {wanted}; kernels without PTX cannot be probed (tui-probe"
+            " report TRACE tells which)"
+        )
+    if name == "sectors":
+        return sectors_page(sources.table, head, notes, probed, sources.tensor)
+    return critical_page(sources.table, head, notes, probed, sources.tensor, sources.plan)
+
+
 def open_imported(
-    paths: Sequence[Path], plan: Plan = FIND_OUT, tensor: Tensor | None = None, traces: Sequence[Trace] = ()
-) -> Imported:
+    paths: Sequence[Path],
+    plan: IterationPlan = AUTOMATIC,
+    tensor: ExpectedTensor | None = None,
+    traces: Sequence[Trace] = (),
+) -> PageSet:
     """The pages about files of one profiler, or about a measurement of bandwidth. ImportFileError if they are neither;
     ``traces`` are of the same program.
     """
     title = ", ".join(path.name for path in paths)
     if chrome_files(paths):
-        return Imported(title, _nsys_pages(paths, traces))
+        return PageSet(title, _nsys_pages(paths, traces))
     start = first_bytes(paths[0])
     if looks_like_bandwidth(start):
         if len(paths) > 1:
             raise ImportFileError(
                 f"{paths[0]}: a bandwidth result is opened by itself: tui-probe open {shell_word(paths[0])}"
             )
-        from tui_probe.pages.bandwidth.opening import open_bandwidth
+        from tui_probe.pages.bandwidth_page import open_bandwidth
 
         return open_bandwidth(read_bandwidth(paths[0]), title)
-    if code := code_words(paths[0]):
+    if code := code_file_advice(paths[0]):
         raise ImportFileError(f"{paths[0]}: {code}")
     tool = tool_of(paths[0])
     if tool == "nsys":
-        return Imported(title, _nsys_pages(paths, traces))
+        return PageSet(title, _nsys_pages(paths, traces))
     try:
-        return Imported(title, _ncu_pages(paths, plan, tensor, traces))
+        return PageSet(title, _ncu_pages(paths, plan, tensor, traces))
     except ImportFileError:
         if tool == "ncu":
             raise
         with suppress(ImportFileError):
-            return Imported(title, _nsys_pages(paths, traces))
+            return PageSet(title, _nsys_pages(paths, traces))
         raise
 
 
-def _ncu_pages(paths: Sequence[Path], plan: Plan, tensor: Tensor | None, traces: Sequence[Trace]) -> list[ImportedPage]:
+def _ncu_pages(
+    paths: Sequence[Path], plan: IterationPlan, tensor: ExpectedTensor | None, traces: Sequence[Trace]
+) -> list[LazyPage]:
     from tui_probe.nsight.importers.ncu import read_ncu
-    from tui_probe.nsight.pages.ncu_report import Sources
 
-    sources = Sources(read_ncu(paths), traces, plan, tensor)
-    return [
-        ImportedPage(name, name.title(), partial(_ncu_page, name, sources), EXPLANATIONS[name]) for name in NCU_PAGES
-    ]
+    sources = NcuSources(read_ncu(paths), traces, plan, tensor)
+    return [LazyPage(name, name.title(), partial(_ncu_page, name, sources), EXPLANATIONS[name]) for name in NCU_PAGES]
 
 
-def _ncu_page(name: Any, sources: Sources) -> View:
-    from tui_probe.nsight.pages.ncu_report import ncu_page
+def _ncu_page(name: Any, sources: NcuSources) -> View:
 
     return _explained(ncu_page(name, sources))
 
 
-def _nsys_pages(paths: Sequence[Path], traces: Sequence[Trace]) -> list[ImportedPage]:
+def _nsys_pages(paths: Sequence[Path], traces: Sequence[Trace]) -> list[LazyPage]:
     from tui_probe.nsight.pages.nsys_pages import gaps_page, kernels_page, ranges_page, sums_page, totals_page
-    from tui_probe.nsight.pages.nsys_sources import NsysSources
+    from tui_probe.nsight.pages.nsys_profile import NsysSources
 
     sources = NsysSources(read_nsys(paths), traces=traces)
 
@@ -101,7 +160,7 @@ def _nsys_pages(paths: Sequence[Path], traces: Sequence[Trace]) -> list[Imported
         "timeline": timeline,
         "sums": lambda: _explained(sums_page(sources)),
     }
-    return [ImportedPage(name, name.title(), make, EXPLANATIONS[f"nsys {name}"]) for name, make in makers.items()]
+    return [LazyPage(name, name.title(), make, EXPLANATIONS[f"nsys {name}"]) for name, make in makers.items()]
 
 
 def _explained(page: TablePage[Any]) -> TablePage[Any]:

@@ -1,4 +1,4 @@
-"""Counters of lines and of instructions in a report of Nsight Compute, with counts of probes for the same lines."""
+"""Page of counters by line and by instruction in a report of Nsight Compute, with probe counts beside them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tui_probe.draw import units
 from tui_probe.draw.shorten import cut_middle, shorten
 from tui_probe.draw.table import Column
-from tui_probe.nsight.analysis.kernel_names import matched
-from tui_probe.nsight.analysis.launch_groups import Shape
-from tui_probe.nsight.analysis.source_counts import SourceCounts, by_instruction, by_line
+from tui_probe.nsight.analysis.kernel_groups import Shape, match_kernels
+from tui_probe.nsight.analysis.launch_means import SourceCounts, by_instruction, by_line
+from tui_probe.nsight.pages.cells import mean_count, shape_columns, shorten_names
 from tui_probe.nsight.pages.explanations import EXPLANATIONS
-from tui_probe.nsight.pages.figures import mean_count
-from tui_probe.nsight.pages.names import by_shape, names_told_apart
 from tui_probe.nsight.pages.ncu_pages import file_head, file_notes
-from tui_probe.pages.all_lines import kernel_lines
-from tui_probe.pages.table_page import TablePage, Words
+from tui_probe.pages.table_page import PageTexts, TablePage
+from tui_probe.pages.views.lines import measured_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from tui_probe.nsight.pages.ncu_pages import NcuReport
     from tui_probe.trace.model import Trace
 
-_SAME: Final = 0.5
+_TOLERANCE: Final = 0.5
 """Means of counts that differ by less are equal."""
 _NO_COUNTERS: Final = (
     "no counters of instructions: they are in reports alone, of programs built with -lineinfo: ncu -o FILE --section"
@@ -41,7 +39,7 @@ class Place(NamedTuple):
     line: int | None
 
 
-class Probed(NamedTuple):
+class ProbedCounts(NamedTuple):
     """What a probe counted of a line in one launch."""
 
     requests: float | None
@@ -53,7 +51,7 @@ class SourceRow:
     """A line or an instruction; ``probed`` is None where no trace knows the line."""
 
     counts: SourceCounts
-    probed: Probed | None = None
+    probed: ProbedCounts | None = None
 
     @property
     def place(self) -> str | None:
@@ -66,9 +64,9 @@ class SourceRow:
         """In what the two tools differ; None where there is nothing to compare."""
         if self.probed is None:
             return None
-        pairs = {name: (getattr(self.counts, name), getattr(self.probed, name)) for name in Probed._fields}
+        pairs = {name: (getattr(self.counts, name), getattr(self.probed, name)) for name in ProbedCounts._fields}
         known = {name: pair for name, pair in pairs.items() if None not in pair}
-        return [name for name, (ours, theirs) in known.items() if abs(ours - theirs) >= _SAME] if known else None
+        return [name for name, (ours, theirs) in known.items() if abs(ours - theirs) >= _TOLERANCE] if known else None
 
 
 def lines_page(report: NcuReport, traces: Sequence[Trace]) -> TablePage[SourceRow]:
@@ -88,37 +86,37 @@ def _page(name: str, title: str, report: NcuReport, rows: list[SourceRow]) -> Ta
     unlike = sum(bool(row.differences) for row in compared)
     found = [f"{units.counted(len(compared), 'line')} beside a probe, {units.count(unlike)} of them differ"]
     notes = [*file_notes(report), *([] if rows else [_NO_COUNTERS])]
-    words = Words(file_head(report), found if compared else (), notes, EXPLANATIONS[name])
+    words = PageTexts(file_head(report), found if compared else (), notes, EXPLANATIONS[name])
     shown = LINE_COLUMNS if name == "lines" else SASS_COLUMNS
-    columns = by_shape(shown, ((row.place or row.counts.text, row.counts.shape) for row in rows))
-    return TablePage(name, title, names_told_apart(columns, (row.counts.shape.kernel for row in rows)), rows, words)
+    columns = shape_columns(shown, ((row.place or row.counts.text, row.counts.shape) for row in rows))
+    return TablePage(name, title, shorten_names(columns, (row.counts.shape.kernel for row in rows)), rows, words)
 
 
-def probed_lines(traces: Iterable[Trace]) -> dict[Place, Probed]:
+def probed_lines(traces: Iterable[Trace]) -> dict[Place, ProbedCounts]:
     """Requests and sectors that probes counted, by kernel, name of the file, and line; the first trace that has a line
     counts. Lines of PTX add up to a line of source; launches and kernels do not."""
-    found: dict[Place, Probed] = {}
+    found: dict[Place, ProbedCounts] = {}
     for trace in traces:
         sums: dict[tuple[int, Place], dict[str, float]] = {}
-        for line in kernel_lines(trace):
+        for line in measured_lines(trace):
             source = line.row.source
             if source is None or "sectors" not in line.row.found:
                 continue
             place = Place(line.kernel.demangled, PurePath(source.file).name, source.line)
             own = sums.setdefault((line.kernel.index, place), {})
-            for name in Probed._fields:
+            for name in ProbedCounts._fields:
                 value = line.row.found.get(name)
                 if isinstance(value, int | float):
                     own[name] = own.get(name, 0.0) + value
         for (_, place), own in sums.items():
-            found.setdefault(place, Probed(own.get("requests"), own.get("sectors")))
+            found.setdefault(place, ProbedCounts(own.get("requests"), own.get("sectors")))
     return found
 
 
-def _with_probed(lines: Sequence[SourceCounts], probed: Mapping[Place, Probed]) -> list[SourceRow]:
+def _with_probed(lines: Sequence[SourceCounts], probed: Mapping[Place, ProbedCounts]) -> list[SourceRow]:
     """Each line with the counts of the same line of the same kernel; tools write names of kernels differently."""
     kernels, others = {counts.shape.kernel for counts in lines}, {place.kernel for place in probed}
-    pairs = matched(sorted(kernels), sorted(others), lambda kernel: Shape(kernel, None, None))
+    pairs = match_kernels(sorted(kernels), sorted(others), lambda kernel: Shape(kernel, None, None))
     partner = {kernel: other or "" for kernel, other in pairs if kernel is not None}
     rows = []
     for counts in lines:

@@ -9,22 +9,22 @@ import importlib
 from functools import cache
 from typing import TYPE_CHECKING
 
-from tui_probe.probekit.page_names import FIXED, OWN_NUMBER, SHARED, number_of
+from tui_probe.probekit.page_kinds import FIXED_PAGES, PROBE_PAGE_NUMBER, SHARED_PAGES, page_number
 
 if TYPE_CHECKING:
-    from tui_probe.probekit.kind import Kind
+    from tui_probe.probekit.page_kinds import ViewKind
 
-__all__ = ["FIXED", "OWN_NUMBER", "SHARED", "kind_of", "kinds", "names", "number_of"]
+__all__ = ["FIXED_PAGES", "PROBE_PAGE_NUMBER", "SHARED_PAGES", "kind_of", "kinds", "names", "page_number"]
 
 
 @cache
-def kinds() -> tuple[Kind, ...]:
+def kinds() -> tuple[ViewKind, ...]:
     """All pages: first those of every kernel, then those that probes fill."""
     from tui_probe.probekit.registry import all_probes
 
     own = {kind.name: kind for probe in all_probes() for kind in probe.views}
-    own |= {name: _of_module(name) for name in SHARED}
-    return (*map(_of_module, FIXED), *sorted(own.values(), key=lambda kind: (kind.order, kind.name)))
+    own |= {name: _of_module(name) for name in SHARED_PAGES}
+    return (*map(_of_module, FIXED_PAGES), *sorted(own.values(), key=lambda kind: (kind.order, kind.name)))
 
 
 def names() -> tuple[str, ...]:
@@ -32,13 +32,13 @@ def names() -> tuple[str, ...]:
     return tuple(kind.name for kind in kinds())
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> ViewKind:
     """The page of that name. Raises KeyError."""
-    if name in FIXED or name in SHARED:
+    if name in FIXED_PAGES or name in SHARED_PAGES:
         return _of_module(name)
     return {kind.name: kind for kind in kinds()}[name]
 
 
-def _of_module(name: str) -> Kind:
-    found: Kind = importlib.import_module(f"tui_probe.pages.views.{name}").KIND
+def _of_module(name: str) -> ViewKind:
+    found: ViewKind = importlib.import_module(f"tui_probe.pages.views.{name}").KIND
     return found

@@ -1,4 +1,4 @@
-"""What the probe put into a kernel: its pruned and its probed PTX, line by line, and what it measured there."""
+"""Page ``diff``: pruned and probed PTX side by side, with measures."""
 
 from __future__ import annotations
 
@@ -6,34 +6,32 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.analysis.alignment import PARAMETER, align_probed
 from tui_probe.draw import units
 from tui_probe.draw.spans import pad, wrap
-from tui_probe.draw.spot import Spot
-from tui_probe.draw.view import Document
+from tui_probe.draw.view import Document, Spot
 from tui_probe.errors import TraceError
-from tui_probe.pages.diff_lines import SIDE_BY_SIDE, DiffLines
-from tui_probe.pages.kernel_report import change
-from tui_probe.pages.source_text import read_lines
-from tui_probe.pages.without_ptx import why_no_ptx
-from tui_probe.probekit.kind import Kind
-from tui_probe.probekit.measures import Margin, key_of, measures_of, place_of_key
-from tui_probe.trace.source_lines import SourceLines, place_of
+from tui_probe.pages.code.alignment import PARAMETER, align_probed
+from tui_probe.pages.code.code_lines import SIDE_BY_SIDE_WIDTH, DiffLines, read_lines
+from tui_probe.pages.code.kernel_sass import no_ptx_reason
+from tui_probe.pages.code.line_measures import MeasureMargin, column_index, column_key, measures_of
+from tui_probe.probekit.page_kinds import ViewKind
+from tui_probe.trace.source_lines import SourceLines, source_position
+from tui_probe.verdicts.kernel_columns import before_after_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
-    from tui_probe.probekit.kind import Source
-    from tui_probe.probekit.measures import Measures
+    from tui_probe.pages.code.line_measures import LineMeasures
+    from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.trace.model import Kernel
 
 _LABEL: Final = 12
 _REGISTERS: Final = re.compile(r"\s*\.reg\s+\.(\w+)\s+([^;]+);")
 
 
-class Diff(Document):
+class DiffView(Document):
     """The two texts.
 
     ``fold`` shows what did not change, or folds it away; ``level`` names the added registers; ``unit`` goes to the next
@@ -46,7 +44,7 @@ class Diff(Document):
         pruned: list[str],
         probed: list[str],
         sources: SourceLines,
-        measures: Measures | None = None,
+        measures: LineMeasures | None = None,
     ) -> None:
         self.title = f"What the probe added to {kernel.demangled}"
         self.costs = _costs(kernel)
@@ -62,7 +60,7 @@ class Diff(Document):
         self.text = DiffLines(pruned, probed, self.alignment, self._source_of if sources.lines else None)
 
     def _source_of(self, place: int) -> str:
-        return place_of(self.sources.ptx_line(place + 1))
+        return source_position(self.sources.ptx_line(place + 1))
 
     def lines(self, width: int) -> Sequence[Line]:
         """What was added in numbers, then the texts."""
@@ -76,11 +74,11 @@ class Diff(Document):
         """Numbers, signs, and what was measured."""
         return self.text.gutter(width, self._margin(width))
 
-    def _margin(self, width: int) -> Margin:
+    def _margin(self, width: int) -> MeasureMargin:
         """Side by side the probe's name has room in the empty half."""
         columns = self.measures.columns if self.measures else ()
-        owners = self.owners if width < SIDE_BY_SIDE else set()
-        return Margin(columns[self.shown] if columns else None, owners, width)
+        owners = self.owners if width < SIDE_BY_SIDE_WIDTH else set()
+        return MeasureMargin(columns[self.shown] if columns else None, owners, width)
 
     def about(self, number: int, width: int) -> list[str]:
         """The probe that added a line, or all that was measured of it and its source."""
@@ -98,17 +96,17 @@ class Diff(Document):
         left = self.text.pair_at(place, width).left if place >= 0 else None
         return None if left is None else left + 1
 
-    def here(self, number: int, width: int) -> Spot:
+    def spot(self, number: int, width: int) -> Spot:
         """A line of the probe has a place in the probed text alone."""
         place = number - len(self._head(width))
         pair = self.text.pair_at(place, width) if place >= 0 else None
         if pair is None or pair.left is not None or pair.right is None:
-            return super().here(number, width)
+            return super().spot(number, width)
         return Spot(probed=pair.right + 1)
 
     def target(self, number: int, width: int) -> Spot | None:
         """The line; above the texts their first one."""
-        spots = (self.here(below, width) for below in range(number, len(self.lines(width))))
+        spots = (self.spot(below, width) for below in range(number, len(self.lines(width))))
         return next(filter(None, spots), None)
 
     def place_of_spot(self, spot: Spot, width: int) -> int | None:
@@ -123,7 +121,7 @@ class Diff(Document):
         place = self.text.place_of(ptx_line - 1, width)
         return None if place is None else place + len(self._head(width))
 
-    def leads_to(self) -> str:
+    def target_view(self) -> str:
         """The whole text."""
         return "ptx"
 
@@ -176,13 +174,13 @@ class Diff(Document):
 
     def choices(self) -> Mapping[str, Any]:
         """What is folded, whether registers are named, and what stands beside it."""
-        measure = key_of(self.measures, self.shown)
+        measure = column_key(self.measures, self.shown)
         return {"folded": self.text.folded, "named": self.named, "measure": measure}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
         """All of it, as far as the same was measured."""
         self.text.folded, self.named = choices["folded"], choices["named"]
-        self.shown = place_of_key(self.measures, choices["measure"], self.shown)
+        self.shown = column_index(self.measures, choices["measure"], self.shown)
 
     def record(self) -> dict[str, Any]:
         """The pairs of lines, numbered from 1, with their texts and what was measured of them."""
@@ -226,9 +224,9 @@ def added_registers(lines: Sequence[str]) -> dict[str, list[str]]:
 def _costs(kernel: Kernel) -> str:
     if kernel.registers_probed is None:
         return ""
-    words = f"registers per thread {change(kernel.registers_pruned, kernel.registers_probed)}"
+    words = f"registers per thread {before_after_text(kernel.registers_pruned, kernel.registers_probed)}"
     if kernel.spills_probed is not None:
-        words += f", spilled bytes {change(kernel.spills_pruned, kernel.spills_probed)}"
+        words += f", spilled bytes {before_after_text(kernel.spills_pruned, kernel.spills_probed)}"
     return words
 
 
@@ -237,15 +235,15 @@ def _field(label: str, text: str, cells: int) -> list[Line]:
     return [((" " + pad("" if i else label, _LABEL), "dim"), (part, "")) for i, part in enumerate(parts)]
 
 
-def missing(source: Source) -> str | None:
+def missing(source: ViewSource) -> str | None:
     """Why there is nothing to compare."""
     kernel = source.kernel
     if kernel.file("pruned.ptx") is not None and kernel.file("probed.ptx") is not None:
         return None
-    return why_no_ptx(kernel, f"the trace has no probed PTX of it (it is {kernel.status})")
+    return no_ptx_reason(kernel, f"the trace has no probed PTX of it (it is {kernel.status})")
 
 
-def _open(source: Source, progress: Progress) -> Diff:
+def _open(source: ViewSource, progress: Progress) -> DiffView:
     texts = []
     for number, name in enumerate(("pruned.ptx", "probed.ptx")):
         progress(number / 4)
@@ -260,10 +258,10 @@ def _open(source: Source, progress: Progress) -> Diff:
     folder = source.kernel.folder
     sources = SourceLines({}) if folder is None else SourceLines.of(folder)
     progress(0.7)
-    return Diff(source.kernel, texts[0], texts[1], sources, measures_of(source))
+    return DiffView(source.kernel, texts[0], texts[1], sources, measures_of(source))
 
 
-KIND: Final = Kind(
+KIND: Final = ViewKind(
     "diff",
     "Diff",
     "pruned and probed PTX side by side: every line that the probe added",

@@ -1,26 +1,194 @@
-"""The walk through a trace, from its files to what this kernel's probe says, as a page."""
+"""Page ``explain``: a walk through a trace, from its files and log to one result byte by byte."""
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from tui_probe.draw import units
+from tui_probe.draw.printable import printable
+from tui_probe.draw.spans import hang_line
+from tui_probe.draw.table import safe
 from tui_probe.draw.view import Document
-from tui_probe.pages.tour import tour_lines
-from tui_probe.probekit.kind import Kind
+from tui_probe.errors import TraceError
+from tui_probe.input_limits import LOG_LINE, PTX_TEXT
+from tui_probe.pages.event_log import event_sentence
+from tui_probe.probekit.measured import analyse_results, probe_name
+from tui_probe.probekit.page_kinds import ViewKind
+from tui_probe.trace.events import parse_line
+from tui_probe.trace.locate import LOG, path_in_trace
+from tui_probe.trace.plain_file import open_plain, read_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
-    from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.page_kinds import ViewSource
+    from tui_probe.trace.model import Kernel, Trace
+
+EVENTS_PER_KIND: Final = 2
+"""Lines of the log that are explained of each kind; the others are counted."""
+MAX_ADDED_LINES: Final = 50_000
+"""Lines of the log that are looked through."""
+_HEADER: Final = 32
+_SECTION: Final = 16
+_FILES: Final = (
+    ("probe.toml", "the probe as it was used"),
+    (LOG, "what the hook did in the program, a line for each event"),
+    ("kernel", "a folder for each kernel that was prepared"),
+    ("result", "what the probe recorded, a file for each launch, named by seconds since the start"),
+    ("read.py", "a program that reads these files, made for this probe"),
+    ("run.json", "how the run was started, on what, and how it ended"),
+    ("stdout.log", "what the program wrote to stdout"),
+    ("stderr.log", "what the program wrote to stderr"),
+    ("tensor.trace", "the tensors that the program said it had"),
+)
+_KERNEL_FILES: Final = (
+    ("original.bin", "the image as the program loaded it"),
+    ("original.ptx", "all PTX that was found in it"),
+    ("pruned.ptx", "the PTX of this kernel alone"),
+    ("probed.ptx", "the same with the probe"),
+    ("pruned.bin", "the first one assembled"),
+    ("probed.bin", "the second one assembled, which was launched"),
+    ("kernel.info", "what the hook has to know of it"),
+    ("process.log", "how it was prepared, and what the assembler said"),
+)
+
+
+def walk_lines(trace: Trace, cells: int, kernel: Kernel | None = None) -> Iterator[str]:
+    """The whole walk, as lines of at most ``cells`` cells. Without a ``kernel`` the first with a result is taken."""
+    chosen = kernel or _best_kernel(trace)
+    for title, lines in (
+        ("The files of the trace", _file_section(trace)),
+        ("event.log in words", _log_section(trace)),
+        ("A kernel, before and after", _kernel_section(chosen)),
+        ("How a result file is laid out", _result_section(trace, chosen)),
+        ("What reads it, and what it says", _analysis_section(trace, chosen)),
+    ):
+        yield title
+        for line in lines:
+            yield from hang_line(f"  {line}", cells)
+        yield ""
+
+
+def _file_section(trace: Trace) -> Iterator[str]:
+    for name, words in _FILES:
+        path = path_in_trace(trace.directory, name)
+        if path is not None and path.is_dir():
+            yield f"{name + '/':<14}{words}: {units.count(sum(1 for _ in path.iterdir()))} there"
+        else:
+            size = units.size(path.stat().st_size) if path is not None and path.is_file() else "not in this trace"
+            yield f"{name:<14}{words}: {size}"
+
+
+def _log_section(trace: Trace) -> Iterator[str]:
+    path = trace.file(LOG)
+    seen: Counter[str] = Counter()
+    if path is None:
+        return
+    with open_plain(path) as file:
+        for line in islice(iter(lambda: file.readline(LOG_LINE.most), b""), MAX_ADDED_LINES):
+            event = parse_line(line.rstrip(b"\n"))
+            words = event_sentence(event)
+            kind = type(event).__name__ if words else "others"
+            seen[kind] += 1
+            if words and seen[kind] <= EVENTS_PER_KIND:
+                yield printable(line.rstrip(b"\n"))
+                yield f"    → {safe(words)}"
+        rest = bool(file.readline())
+    shown = sum(min(count, EVENTS_PER_KIND) for kind, count in seen.items() if kind != "others")
+    more = units.counted(sum(seen.values()) - shown, "more line") + (" and those behind them" if rest else "")
+    yield f"{more} of these kinds and others: the page of events has them"
+
+
+def _kernel_section(kernel: Kernel | None) -> Iterator[str]:
+    if kernel is None:
+        yield "no kernel was prepared"
+        return
+    yield f"#{kernel.index} {safe(kernel.demangled)}: {kernel.status}"
+    for name, words in _KERNEL_FILES:
+        if (path := kernel.file(name)) is not None:
+            yield f"{name:<14}{words}: {units.size(path.stat().st_size)}"
+    if (info := kernel.info) is not None:
+        yield f"kernel.info says: {units.counted(info.parameters, 'parameter')}, {units.counted(len(info.maps), 'map')}"
+        for number, each in enumerate(info.maps):
+            size = "as many bytes as are needed" if each.size < 0 else units.counted(each.size, "byte")
+            yield f"  map {number}: {size} for each {each.level}"
+    yield from _added_lines(kernel)
+    if kernel.registers_pruned is not None and kernel.registers_probed is not None:
+        yield f"registers per thread: {kernel.registers_pruned} before, {kernel.registers_probed} with the probe"
+
+
+def _added_lines(kernel: Kernel) -> Iterator[str]:
+    """What the probed text has more than the pruned one."""
+    pruned, probed = kernel.file("pruned.ptx"), kernel.file("probed.ptx")
+    if pruned is None or probed is None:
+        return
+    before, after = _text_lines(pruned), _text_lines(probed)
+    added = list((Counter(after) - Counter(before)).elements())
+    parameters = sum(".param" in line and ".entry" not in line and line.startswith(".param") for line in added)
+    more = f"{units.counted(len(added), 'line')} that pruned.ptx does not have"
+    yield f"probed.ptx has {more}, {units.counted(parameters, 'parameter')} among them: the page Diff marks them"
+
+
+def _text_lines(path: Path) -> list[str]:
+    return [line.strip() for line in read_start(path, PTX_TEXT).decode("utf-8", "replace").splitlines()]
+
+
+def _result_section(trace: Trace, kernel: Kernel | None) -> Iterator[str]:
+    row = None if kernel is None else kernel.newest_result
+    path = None if row is None else trace.results.path(row)
+    if kernel is None or path is None:
+        yield "no result was saved"
+        return
+    try:
+        result = kernel.read(path)
+    except TraceError as error:
+        yield safe(str(error))
+        return
+    header = result.header
+    yield f"result/{path.name}, {units.counted(path.stat().st_size, 'byte')}, little-endian"
+    grid, block = units.extent(header.grid), units.extent(header.block)
+    said = f"grid {grid}, block {block}, shared memory {header.shared}, {units.counted(header.maps, 'map')}"
+    yield f"0       8 numbers of 4 bytes: {said}"
+    for number, section in enumerate(result.sections):
+        at, slots = _HEADER + _SECTION * number, header.blocks * header.slots(section.level)
+        if not section.slot_bytes:
+            yield f"{at:<8}map {number}: no slots of its own; what is kept of it stands behind the maps"
+            continue
+        yield f"{at:<8}map {number}: {section.slot_bytes} bytes for each {section.level}, from byte {section.offset} on"
+        yield f"{section.offset:<8}{units.counted(slots, 'slot')} of it, block by block"
+    if result.dialect == "older":
+        yield "the sections are those of older systems: 8 bytes for the size of all slots, 8 for where they begin"
+
+
+def _analysis_section(trace: Trace, kernel: Kernel | None) -> Iterator[str]:
+    if kernel is None:
+        yield "no result was saved"
+        return
+    if trace.file("read.py") is not None:
+        yield "read.py: header, sections, records = parse(FILE); records[MAP][block][slot][record].FIELD"
+    yield f"the probe is {safe(probe_name(kernel))}"
+    for each in analyse_results(trace, kernel, most=EVENTS_PER_KIND):
+        yield f"{each.label}: {each.words}"
+
+
+def _best_kernel(trace: Trace) -> Kernel | None:
+    """The first kernel with a result, else the first that was prepared."""
+    kernels = list(trace.kernels)
+    with_results = (kernel for kernel in kernels if kernel.result_rows)
+    return next(with_results, next((kernel for kernel in kernels if kernel.folder is not None), None))
+
 
 _WIDEST: Final = 120
 """Cells of a line, which are wrapped when the page is opened: its text reads files."""
 _PARAGRAPH: Final = "  "
 
 
-class Walk(Document):
+class TraceWalk(Document):
     """Titles, and indented lines below each."""
 
     def __init__(self, title: str, text: Sequence[str]) -> None:
@@ -37,7 +205,7 @@ class Walk(Document):
         del width
         return [number for number, line in enumerate(self.text) if line and not line.startswith(_PARAGRAPH)]
 
-    def stops(self) -> str:
+    def anchor_noun(self) -> str:
         return "part"
 
     def record(self) -> dict[str, Any]:
@@ -61,17 +229,17 @@ class Walk(Document):
         return parts
 
 
-def _missing(source: Source) -> str | None:
+def _missing(source: ViewSource) -> str | None:
     return None if source.kernel.folder is not None else "no file of it is in the trace"
 
 
-def _open(source: Source, progress: Progress) -> Walk:
+def _open(source: ViewSource, progress: Progress) -> TraceWalk:
     progress(0.0)
-    text = list(tour_lines(source.trace, _WIDEST, source.kernel))
-    return Walk(f"The trace of {source.kernel.demangled}", text)
+    text = list(walk_lines(source.trace, _WIDEST, source.kernel))
+    return TraceWalk(f"The trace of {source.kernel.demangled}", text)
 
 
-KIND: Final = Kind(
+KIND: Final = ViewKind(
     "explain",
     "Explain",
     "a walk through the trace: its files, its log in words, the kernel before and after, a result byte by byte",

@@ -1,4 +1,4 @@
-"""Latency that nothing hides: what a probe adds to a launch, and what warps wait for inside it.
+"""Page ``latency``: what the probe adds to a launch, and what warps wait for.
 
 Outside the kernel, from a benchmark: the *prologue* (the records are cleared), the *kernel* (with the probe in it) and
 the *epilogue* (the records are copied back), beside the original. Inside, from the probe's own results: cycles at
@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tui_probe.analysis.distribution import distribution
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import pad, wrap
 from tui_probe.draw.table import safe
 from tui_probe.draw.view import Document
 from tui_probe.probekit import probe_results
-from tui_probe.probekit.distributions import OF_PAIRS, distribution_head, distribution_row, distribution_without
-from tui_probe.probekit.kind import Kind
-from tui_probe.probekit.measured import probe_of
-from tui_probe.probekit.missing import missing
-from tui_probe.probekit.registry import names_of
+from tui_probe.probekit.measured import known_probe
+from tui_probe.probekit.page_kinds import ViewKind
+from tui_probe.probekit.probe_view import no_result_reason
+from tui_probe.probekit.registry import probe_names_where
+from tui_probe.probekit.result_tables import OF_PAIRS, distribution_head, distribution_row, distribution_without
+from tui_probe.records.distribution import distribution
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
-    from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.probekit.probe import Waits
     from tui_probe.trace.model import Kernel
 
-_SIGNS: Final = {"prologue": ("▒", "hue1"), "kernel": ("█", "hue0"), "epilogue": ("░", "hue2")}
+_BAR_SIGNS: Final = {"prologue": ("▒", "hue1"), "kernel": ("█", "hue0"), "epilogue": ("░", "hue2")}
 _BAR_LABEL: Final = 10
 
 
-class Latency(Document):
+class LatencyView(Document):
     """One kernel: medians over its timed launches, and its newest result."""
 
     def __init__(self, kernel: Kernel, inside: Waits | None) -> None:
@@ -80,11 +80,11 @@ class Latency(Document):
     def _bars(self, width: int) -> list[Line]:
         """Medians of the parts, one after another, above the original on the same scale."""
         medians = {name: float(np.median(values)) for name, values in self.milliseconds.items()}
-        whole = sum(medians.get(name, 0.0) for name in _SIGNS)
+        whole = sum(medians.get(name, 0.0) for name in _BAR_SIGNS)
         scale = (width - _BAR_LABEL - 1) / max(whole, medians.get("original", 0.0))
         probed: list[tuple[str, str]] = [(pad("probed", _BAR_LABEL), "dim")]
         done = 0.0
-        for name, (sign, role) in _SIGNS.items():
+        for name, (sign, role) in _BAR_SIGNS.items():
             done, before = done + medians.get(name, 0.0), done
             probed.append((sign * (round(done * scale) - round(before * scale)), role))
         lines: list[Line] = [tuple(probed)]
@@ -95,8 +95,8 @@ class Latency(Document):
         return lines
 
     def _words(self, medians: Mapping[str, float], whole: float) -> str:
-        words = ", ".join(f"{sign} {name}" for name, (sign, _) in _SIGNS.items())
-        lacking = [name for name in (*_SIGNS, "original") if name not in medians]
+        words = ", ".join(f"{sign} {name}" for name, (sign, _) in _BAR_SIGNS.items())
+        lacking = [name for name in (*_BAR_SIGNS, "original") if name not in medians]
         if lacking:
             return f"medians: {words}; {' and '.join(lacking)} not measured"
         exposed = whole - medians["original"]
@@ -107,7 +107,7 @@ class Latency(Document):
 
     def record(self) -> dict[str, Any]:
         """Distributions in ms, of the slowdown, and in cycles; None where not measured."""
-        parts = {name: _record(self.milliseconds.get(name)) for name in ("original", *_SIGNS)}
+        parts = {name: _record(self.milliseconds.get(name)) for name in ("original", *_BAR_SIGNS)}
         inside = None
         if self.inside is not None:
             values = {name.replace(" ", "_"): _record(each) for name, each in self.inside.values.items()}
@@ -144,27 +144,27 @@ def _record(values: NDArray[Any] | None) -> dict[str, float] | None:
     return None if found is None else found.record()
 
 
-def _inside(source: Source, progress: Progress) -> Waits | None:
+def _inside(source: ViewSource, progress: Progress) -> Waits | None:
     """What the result says, if there is one of a probe that tells of waiting."""
-    if missing(source, *KIND.probes) is not None:
+    if no_result_reason(source, *KIND.probes) is not None:
         return None
-    read = probe_of(source.kernel).waits
-    return None if read is None else read(probe_results.read(source), progress)
+    read = known_probe(source.kernel).waits
+    return None if read is None else read(probe_results.read_result(source), progress)
 
 
-def _missing(source: Source) -> str | None:
+def _missing(source: ViewSource) -> str | None:
     if source.kernel.times.probed_ms and not source.trace.state.simulated:
         return None
-    why = missing(source, *KIND.probes)
+    why = no_result_reason(source, *KIND.probes)
     return why and f"{why}; or time it with --benchmark"
 
 
-def _open(source: Source, progress: Progress) -> Latency:
+def _open(source: ViewSource, progress: Progress) -> LatencyView:
     progress(0.0)
-    return Latency(source.kernel, _inside(source, progress))
+    return LatencyView(source.kernel, _inside(source, progress))
 
 
-KIND: Final = Kind(
+KIND: Final = ViewKind(
     "latency",
     "Latency",
     "what a probe adds to a launch, waits at barriers, times of blocks and gaps",
@@ -176,5 +176,5 @@ KIND: Final = Kind(
     ),
     order=60,
     short="Lat",
-    fed_by=lambda: names_of(lambda probe: probe.waits),
+    fed_by=lambda: probe_names_where(lambda probe: probe.waits),
 )

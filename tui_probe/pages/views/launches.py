@@ -1,4 +1,4 @@
-"""The launches of a kernel: a line each, made only where it is visible."""
+"""Page ``launches``: rows of the report, and the list of one kernel on the screen."""
 
 from __future__ import annotations
 
@@ -8,41 +8,154 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from tui_probe.draw import units
-from tui_probe.draw.formats import as_record
-from tui_probe.draw.lazy import LazyLines
-from tui_probe.draw.spans import pad
+from tui_probe.draw.shell import command_lines, shell_word
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.spans import LazyLines, pad
 from tui_probe.draw.spans import width as cells_of
-from tui_probe.draw.table import Column, cell, fitted_cell, in_data, in_tables, layout
+from tui_probe.draw.table import Column, as_record, cell, fitted_cell, in_data, in_tables, layout, table
+from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document
-from tui_probe.pages.launch_counts import left_out
-from tui_probe.pages.launch_report import LAUNCH_COLUMNS, LaunchRow, place_of
-from tui_probe.probekit.kind import Kind
-from tui_probe.trace.parameters import read_parameters
+from tui_probe.probekit.page_kinds import ViewKind
+from tui_probe.probekit.record_counts import unlisted_launches_text
+from tui_probe.trace.device_memory import read_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
-    from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.page_kinds import ViewSource
+    from tui_probe.trace.graphs import GraphPosition
+    from tui_probe.trace.launches import Launch
     from tui_probe.trace.model import Kernel, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRow:
+    """A launch with what the trace says of it elsewhere. ``seconds`` is its time since the start of the process."""
+
+    launch: Launch
+    name: str
+    demangled: str
+    seconds: float | None
+    result: str | None
+    probe: str | None = None
+    """The probe that made the result, of several in the run."""
+    place: GraphPosition | None = None
+    """The node of a graph that it was, in which replay."""
+
+
+MAX_LISTED: Final = 1000
+"""Launches that text has a line for each of."""
+LISTED_AT_ENDS: Final = 100
+"""Of more launches it has so many of the first and as many of the newest."""
+
+
+def launch_rows(trace: Trace) -> Iterator[LaunchRow]:
+    """All launches; a kernel that the log does not name is ``?``."""
+    return _rows(trace, trace.launches)
+
+
+def launch_lines(trace: Trace, cells: int) -> Iterator[str]:
+    """The launches as a table, or those at both ends where there are many."""
+    launches, total = trace.launches, len(trace.launches)
+    if total <= MAX_LISTED:
+        yield from table(LAUNCH_COLUMNS, list(launch_rows(trace)), cells)
+        return
+    first, last = range(LISTED_AT_ENDS), range(total - LISTED_AT_ENDS, total)
+    lines = list(table(LAUNCH_COLUMNS, list(_rows(trace, (launches[i] for i in (*first, *last)))), cells))
+    yield from lines[:-LISTED_AT_ENDS]
+    rest = units.counted(total - 2 * LISTED_AT_ENDS, "more launch")
+    command = f"tui-probe show launches {shell_word(trace.directory)}:KERNEL"
+    yield from command_lines(f"… {rest}: --format csv has all; of one kernel:", command, cells)
+    yield from lines[-LISTED_AT_ENDS:]
+
+
+def _rows(trace: Trace, launches: Iterable[Launch]) -> Iterator[LaunchRow]:
+    epoch = trace.state.zero_ns
+    for launch in launches:
+        kernel = trace.kernels.get(launch.kernel)
+        seconds = None if launch.time_ns is None or epoch is None else (launch.time_ns - epoch) / 1e9
+        result = None if launch.result is None else trace.results.name(launch.result)
+        probe = None if launch.result is None else trace.results.probe(launch.result)
+        name, demangled = (kernel.name, kernel.demangled) if kernel else ("?", "?")
+        yield LaunchRow(launch, name, demangled, seconds, result, probe, graph_position(trace, launch))
+
+
+def graph_position(trace: Trace, launch: Launch) -> GraphPosition | None:
+    """Where a probed launch was in a graph; None for one of the program's own."""
+    return trace.graphs.place_of(launch.number) if launch.probed and launch.number is not None else None
+
+
+def _number(value: int | None) -> str:
+    return NOT_MEASURED if value is None else str(value)
+
+
+def _outcome(row: LaunchRow) -> str:
+    """``probed``, or why the original was launched, and the driver's error if there was one."""
+    launch = row.launch
+    probed = f"probed by {row.probe}" if row.probe else "probed"
+    if row.place is not None:
+        probed += f" as node {row.place.node} of graph {row.place.graph}, replay {row.place.replay}"
+    words = probed if launch.probed else launch.reason or "passed through"
+    return f"{words}, failed with CUDA error {launch.status}" if launch.status else words
+
+
+LAUNCH_COLUMNS: Final[tuple[Column[LaunchRow], ...]] = (
+    Column("launch", lambda r: r.launch.number, "launch", lambda r: _number(r.launch.number)),
+    Column(
+        "time_s",
+        lambda r: r.seconds,
+        "time (s)",
+        lambda r: NOT_MEASURED if r.seconds is None else f"{r.seconds:.6f}",
+        rank=3,
+    ),
+    Column("kernel", lambda r: r.launch.kernel if r.launch.kernel >= 0 else None, "#", lambda r: str(r.launch.kernel)),
+    Column("name", lambda r: r.name),
+    Column("demangled", lambda r: r.demangled, "kernel", lambda r: r.demangled, False, 0, 16, shorten),
+    Column("grid", lambda r: r.launch.grid, "grid", lambda r: units.extent(r.launch.grid), rank=1),
+    Column("block", lambda r: r.launch.block, "block", lambda r: units.extent(r.launch.block), rank=1),
+    Column("shared", lambda r: r.launch.shared, "shared", lambda r: units.size(r.launch.shared), rank=5),
+    Column(
+        "stream",
+        lambda r: r.launch.stream,
+        "stream",
+        lambda r: "–" if r.launch.stream is None else f"{r.launch.stream:#x}",
+        rank=6,
+    ),
+    Column("probed", lambda r: r.launch.probed),
+    Column("status", lambda r: r.launch.status),
+    Column("reason", lambda r: r.launch.reason),
+    Column(
+        "probe_bytes", lambda r: r.launch.probe_bytes, "probe mem", lambda r: units.size(r.launch.probe_bytes), rank=4
+    ),
+    Column("result", lambda r: r.result, "result", lambda r: r.result or NOT_MEASURED, right=False, rank=7),
+    Column("outcome", None, "outcome", _outcome, False, 2, 20),
+    Column("reason_code", lambda r: r.launch.reason_code),
+    Column("probe", lambda r: r.probe),
+    Column("graph", lambda r: None if r.place is None else r.place.graph),
+    Column("replay", lambda r: None if r.place is None else r.place.replay),
+    Column("node", lambda r: None if r.place is None else r.place.node),
+)
+"""``status`` is the driver's answer to a probed launch (0 success), ``time_s`` seconds since the epoch of the trace."""
+
 
 _GAP: Final = 2
 _SAMPLE: Final = 200
 """Rows at each end whose cells say how wide the columns are."""
-ORDERS: Final = ("launch", "blocks", "threads per block", "probe memory", "outcome")
+LAUNCH_ORDERS: Final = ("launch", "blocks", "threads per block", "probe memory", "outcome")
 
 
 @dataclass(frozen=True, slots=True)
-class Row(LaunchRow):
+class LaunchLine(LaunchRow):
     """A launch of this kernel. ``parameters`` are its words in the log, None where it was not probed."""
 
     parameters: bytes | None = None
 
 
-def _values(row: Row) -> list[int] | None:
+def _values(row: LaunchLine) -> list[int] | None:
     """The parameters as numbers; one that is longer than 8 bytes is the hexadecimal digits of its bytes."""
     return None if row.parameters is None else [int(word, 16) for word in row.parameters.split() if _is_hex(word)]
 
@@ -55,14 +168,14 @@ def _is_hex(word: bytes) -> bool:
     return True
 
 
-def _shown(row: Row) -> str:
+def _parameters_text(row: LaunchLine) -> str:
     return units.NOT_MEASURED if row.parameters is None else row.parameters.decode("ascii", "replace")
 
 
 _OF_KERNEL: Final = ("kernel", "name", "demangled")
-COLUMNS: Final[tuple[Column[Row], ...]] = (
-    *cast("tuple[Column[Row], ...]", tuple(column for column in LAUNCH_COLUMNS if column.key not in _OF_KERNEL)),
-    Column("parameters", _values, "parameters (hex)", _shown, False, 8, 20),
+COLUMNS: Final[tuple[Column[LaunchLine], ...]] = (
+    *cast("tuple[Column[LaunchLine], ...]", tuple(column for column in LAUNCH_COLUMNS if column.key not in _OF_KERNEL)),
+    Column("parameters", _values, "parameters (hex)", _parameters_text, False, 8, 20),
 )
 
 
@@ -72,15 +185,15 @@ class Launches(Document):
     def __init__(self, kernel: Kernel, trace: Trace, parameters: Mapping[int, bytes]) -> None:
         self.title = f"Launches of {kernel.demangled}"
         self.trace = trace
-        self.left_out = left_out(kernel)
+        self.left_out = unlisted_launches_text(kernel)
         self.parameters = parameters
         self.log_order = np.array(kernel.rows, dtype=np.int64)
         self.rows = self.log_order
-        self.order = ORDERS[0]
+        self.order = LAUNCH_ORDERS[0]
         self.reversed = False
         self._natural: list[int] = []
 
-    def row(self, place: int) -> Row:
+    def row(self, place: int) -> LaunchLine:
         """The launch at a place of the present order."""
         launch = self.trace.launches[int(self.rows[place])]
         epoch = self.trace.state.zero_ns
@@ -88,7 +201,7 @@ class Launches(Document):
         result = None if launch.result is None else self.trace.results.name(launch.result)
         parameters = None if launch.number is None else self.parameters.get(launch.number)
         probe = None if launch.result is None else self.trace.results.probe(launch.result)
-        return Row(launch, "", "", seconds, result, probe, place_of(self.trace, launch), parameters)
+        return LaunchLine(launch, "", "", seconds, result, probe, graph_position(self.trace, launch), parameters)
 
     # -- drawing
 
@@ -129,7 +242,7 @@ class Launches(Document):
         return self._natural
 
     @staticmethod
-    def _role(column: Column[Row], row: Row) -> str:
+    def _role(column: Column[LaunchLine], row: LaunchLine) -> str:
         if column.key == "outcome":
             return "bad" if row.launch.status else "" if row.launch.probed else "dim"
         return "dim" if column.key in ("launch", "parameters") else ""
@@ -138,13 +251,13 @@ class Launches(Document):
 
     def commands(self) -> Mapping[str, str]:
         """Order and direction."""
-        following = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
+        following = LAUNCH_ORDERS[(LAUNCH_ORDERS.index(self.order) + 1) % len(LAUNCH_ORDERS)]
         return {"order": f"sort by {following}", "reverse": "reverse the order"}
 
     def press(self, command: str) -> str | None:
         """Sort anew."""
         if command == "order":
-            self.order, self.reversed = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)], False
+            self.order, self.reversed = LAUNCH_ORDERS[(LAUNCH_ORDERS.index(self.order) + 1) % len(LAUNCH_ORDERS)], False
         elif command == "reverse":
             self.reversed = not self.reversed
         self._sort()
@@ -152,7 +265,7 @@ class Launches(Document):
 
     def _sort(self) -> None:
         rows = self.log_order
-        if self.order != ORDERS[0]:
+        if self.order != LAUNCH_ORDERS[0]:
             rows = rows[np.argsort(self._keys(), kind="stable")]
         self.rows = rows[::-1] if self.reversed else rows
 
@@ -170,7 +283,7 @@ class Launches(Document):
     def status(self) -> list[str]:
         """How many launches are not in it, and how it is sorted."""
         told = [self.left_out] if self.left_out else []
-        if self.order == ORDERS[0] and not self.reversed:
+        if self.order == LAUNCH_ORDERS[0] and not self.reversed:
             return told
         return [*told, f"sorted by {self.order}{', reversed' if self.reversed else ''}"]
 
@@ -198,18 +311,18 @@ class Launches(Document):
             yield [column.value(row) for column in data if column.value is not None]
 
 
-def missing(source: Source) -> str | None:
+def missing(source: ViewSource) -> str | None:
     """Why there is none."""
     if source.kernel.launches and not source.kernel.launches_recorded:
         return "its launches are counted, and none has lines of its own in the log"
     return None if source.kernel.launches else "it was loaded and never launched"
 
 
-def _open(source: Source, progress: Progress) -> Launches:
+def _open(source: ViewSource, progress: Progress) -> Launches:
     return Launches(source.kernel, source.trace, read_parameters(source.trace, source.kernel.index, progress))
 
 
-KIND: Final = Kind(
+KIND: Final = ViewKind(
     "launches",
     "Launches",
     "every launch: grid, block, parameters, stream, probe memory, result",

@@ -1,36 +1,40 @@
-"""What single instructions did: one row per line of PTX, with the line of source that it came from."""
+"""Page ``lines``: measured lines of PTX of one kernel, and of all kernels of a trace."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.analysis.known_sites import sites_of
+from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.spans import wrap
-from tui_probe.draw.table import Column, table
-from tui_probe.draw.units import NOT_MEASURED
-from tui_probe.draw.view import Document
+from tui_probe.draw.spans import hang_line, wrap
+from tui_probe.draw.table import Column, safe, table
+from tui_probe.draw.units import NOT_MEASURED, counted, size
+from tui_probe.draw.view import Document, no_progress, with_progress
 from tui_probe.errors import TraceError
 from tui_probe.input_limits import PTX_TEXT
+from tui_probe.pages.code.line_measures import full_text, line_rows
+from tui_probe.pages.table_page import PageTexts, TablePage
 from tui_probe.probekit import probe_results
-from tui_probe.probekit.kind import Kind
-from tui_probe.probekit.measures import in_full, line_rows
-from tui_probe.probekit.missing import missing
-from tui_probe.probekit.registry import names_of
-from tui_probe.trace.offset import where_in_full
+from tui_probe.probekit.lines import ShareValue
+from tui_probe.probekit.page_kinds import ViewKind, ViewSource
+from tui_probe.probekit.probe_view import no_result_reason
+from tui_probe.probekit.registry import probe_names_where
+from tui_probe.records.probed_sites import probed_sites
+from tui_probe.trace.kernel_files import long_position, short_position
 from tui_probe.trace.plain_file import read_start
+from tui_probe.verdicts.findings import MAX_UNASKED_BYTES, result_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from tui_probe.draw.spans import Line
-    from tui_probe.draw.spot import Spot
-    from tui_probe.draw.view import Progress
-    from tui_probe.probekit.kind import Source
-    from tui_probe.probekit.lines import LineRow
+    from tui_probe.draw.view import Progress, Spot
+    from tui_probe.probekit.lines import LineRow, LineRows, LineSpec, LineValue
+    from tui_probe.trace.model import Kernel, Trace
 
-_HEADINGS: Final = 3
+_CODE_HEADINGS: Final = 3
 _CODE: Final = 24
 
 
@@ -39,15 +43,15 @@ class LinesView(Document):
 
     tells_at_once = True
 
-    def __init__(self, source: Source, progress: Progress) -> None:
+    def __init__(self, source: ViewSource, progress: Progress) -> None:
         progress(0.0)
-        self.result = probe_results.read(source)
+        self.result = probe_results.read_result(source)
         self.title = f"Lines of {source.kernel.demangled}"
         self.lines_of, self.found = line_rows(self.result)
         path = source.kernel.file("pruned.ptx")
         self._ptx = read_start(path, PTX_TEXT).decode("utf-8", "replace").split("\n") if path else []
         self._graft = source.kernel.info is not None and source.kernel.info.graft is not None
-        self._names = _opcodes(source.kernel.folder) if self._graft else {}
+        self._names = _opcodes_or_none(source.kernel.folder) if self._graft else {}
         progress(1.0)
 
     def _code(self, row: LineRow) -> str:
@@ -83,7 +87,7 @@ class LinesView(Document):
 
     def pinned(self, width: int) -> int:
         del width
-        return _HEADINGS if self.found.rows else 1
+        return _CODE_HEADINGS if self.found.rows else 1
 
     def counted(self) -> int:
         """Without the notes."""
@@ -104,18 +108,18 @@ class LinesView(Document):
         place = next(places, None)
         return None if place is None else place + self.pinned(width)
 
-    def lacks(self, spot: Spot) -> str:
+    def missing_reason(self, spot: Spot) -> str:
         """Most lines touch nothing that is measured."""
         if spot.probed is not None:
             return f"line {spot.probed} of probed.ptx is the probe's: nothing is measured of it"
-        return f"nothing was measured of {where_in_full(spot.ptx[0])}" if spot.ptx else ""
+        return f"nothing was measured of {long_position(spot.ptx[0])}" if spot.ptx else ""
 
-    def nowhere(self, number: int, width: int) -> str:
+    def no_target_reason(self, number: int, width: int) -> str:
         """Rows of no line, and notes."""
         del number, width
         return "this row is of no line of code: a row with a line leads there"
 
-    def leads_to(self) -> str:
+    def target_view(self) -> str:
         """The code."""
         return "sass" if self._graft else "ptx"
 
@@ -137,10 +141,10 @@ class LinesView(Document):
             yield [row.line, file, number, *(row.found.get(name) for name in names), self._code(row)]
 
 
-def _opcodes(folder: Path | None) -> dict[int, str]:
+def _opcodes_or_none(folder: Path | None) -> dict[int, str]:
     """The names of the instructions that the probe is at."""
     try:
-        return {one.line: one.opcode for one in sites_of(folder).instructions()}
+        return {one.line: one.opcode for one in probed_sites(folder).instructions()}
     except TraceError:
         return {}
 
@@ -150,14 +154,14 @@ def _source_of(row: LineRow) -> str:
 
 
 def _text_of(name: str) -> Callable[[LineRow], str]:
-    return lambda row: in_full(row.found.get(name))
+    return lambda row: full_text(row.found.get(name))
 
 
-def _missing(source: Source) -> str | None:
-    return missing(source, *KIND.probes)
+def _missing(source: ViewSource) -> str | None:
+    return no_result_reason(source, *KIND.probes)
 
 
-KIND: Final = Kind(
+KIND: Final = ViewKind(
     "lines",
     "Lines",
     "what each instruction did, with its line of PTX and of source: sectors, conflicts, lanes, time, NaNs",
@@ -170,5 +174,169 @@ KIND: Final = Kind(
         " Degree: passes of shared memory over the fewest possible. Lanes: active ones, of 32 in a warp.",
     ),
     order=20,
-    fed_by=lambda: names_of(lambda probe: probe.lines),
+    fed_by=lambda: probe_names_where(lambda probe: probe.lines),
 )
+
+
+MAX_LINES_SHOWN: Final = 40
+"""Lines of the text; data has all."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLine:
+    """A line of a kernel: its ``value`` of what its probe tells first, ``name``, and its share of all kernels'."""
+
+    kernel: Kernel
+    probe: str
+    name: str
+    row: LineRow
+    value: float
+    share: ShareValue
+    opcode: str | None
+    is_first: bool
+    """Whether that is what the probe ranks lines by; else the kernel has nothing of it."""
+
+    @property
+    def place(self) -> str:
+        """``strided_store.cu:4``; ``–`` where no source is known."""
+        source = self.row.source
+        return NOT_MEASURED if source is None else f"{PurePath(source.file).name}:{source.line}"
+
+    @property
+    def beside(self) -> str:
+        """The other figures of the line, in words."""
+        others = {name: value for name, value in self.row.found.items() if name != self.name and value is not None}
+        return ", ".join(f"{_value_text(value)} {name}" for name, value in others.items())
+
+
+def measured_lines(trace: Trace, progress: Progress = no_progress) -> Iterator[KernelLine]:
+    """All lines of which something was measured: what probes rank by, such as waste, before the rest, the largest share
+    of all kernels first."""
+    found = [line for kernel in with_progress(trace.kernels, progress) for line in _lines_of_kernel(trace, kernel)]
+    wholes: dict[tuple[str, str], float] = {}
+    for line in found:
+        wholes[line.probe, line.name] = wholes.get((line.probe, line.name), 0.0) + line.value
+    known = [_with_share(line, wholes) for line in found]
+    return iter(sorted(known, key=lambda line: (not line.is_first, -line.share, line.kernel.index, line.row.line)))
+
+
+def _with_share(line: KernelLine, wholes: Mapping[tuple[str, str], float]) -> KernelLine:
+    whole = wholes[line.probe, line.name]
+    share = ShareValue(line.value / whole if whole else 0.0)
+    return replace(line, share=share)
+
+
+def _lines_of_kernel(trace: Trace, kernel: Kernel) -> Iterator[KernelLine]:
+    telling = probe_names_where(lambda probe: probe.lines)
+    for source in probe_results.sources_by_probe(ViewSource(trace, kernel)):
+        probe = probe_results.analysis_name(source.kernel) or ""
+        if probe not in telling or not source.kernel.result_rows or result_bytes(source) > MAX_UNASKED_BYTES:
+            continue
+        try:
+            lines, found = line_rows(probe_results.read_result(source))
+            opcodes = _opcodes_by_line(kernel.folder)
+        except (TraceError, OSError):
+            continue
+        name = _ranking_measure(lines, found)
+        for row in found.rows:
+            value = row.found.get(name)
+            if isinstance(value, int | float) and row.line:
+                opcode = opcodes.get(row.line)
+                yield KernelLine(kernel, probe, name, row, float(value), ShareValue(0), opcode, name == lines.main)
+
+
+def _ranking_measure(lines: LineSpec, found: LineRows) -> str:
+    """What lines are ranked by: the first that can be added up and that some line has, so that each has a share."""
+    by_name = sorted(lines.measures, key=lambda measure: measure.name != lines.main)
+    sums = [measure.name for measure in by_name if measure.rule == "sum"]
+    known = (name for name in sums if any(row.found.get(name) for row in found.rows))
+    return next(known, lines.main)
+
+
+def _opcodes_by_line(folder: Path | None) -> dict[int, str]:
+    return {one.line: one.opcode for one in reversed(probed_sites(folder).instructions())}
+
+
+def _value_text(value: LineValue) -> str:
+    return safe(full_text(value))
+
+
+ALL_LINES_COLUMNS: Final[tuple[Column[KernelLine], ...]] = (
+    Column("kernel", lambda r: r.kernel.index, "#", lambda r: str(r.kernel.index)),
+    Column("name", lambda r: r.kernel.name),
+    Column("demangled", lambda r: r.kernel.demangled, "kernel", lambda r: r.kernel.demangled, False, 0, 12, shorten),
+    Column("ptx_line", lambda r: r.row.line, "line", lambda r: short_position(r.row.line)),
+    Column("probe", lambda r: r.probe),
+    Column("measure", lambda r: r.name, "measure", lambda r: r.name, False),
+    Column(
+        "value", lambda r: r.value, "value", lambda r: _value_text(int(r.value) if r.value.is_integer() else r.value)
+    ),
+    Column("share", lambda r: float(r.share), "of all", lambda r: r.share.text),
+    Column("file", lambda r: r.row.source.file if r.row.source else None),
+    Column("source_line", lambda r: r.row.source.line if r.row.source else None),
+    Column("place", None, "source", lambda r: r.place, False, 1),
+    Column("opcode", lambda r: r.opcode, "instruction", lambda r: r.opcode or "", False, 2, 12, shorten),
+    Column("others", lambda r: dict(r.row.found), "beside that", lambda r: r.beside, False, 3, nested=True),
+)
+"""``share`` is of what all lines of all kernels have together, by the same probe. Without its measure a value would
+mean nothing, so that column stays however narrow the table is."""
+
+
+def all_lines_text(trace: Trace, cells: int, progress: Progress = no_progress) -> Iterator[str]:
+    """The page as text."""
+    rows = list(measured_lines(trace, progress))
+    if not rows:
+        yield from hang_line(no_lines_text(), cells)
+        return
+    yield from table(ALL_LINES_COLUMNS, rows[:MAX_LINES_SHOWN], cells)
+    if len(rows) > MAX_LINES_SHOWN:
+        yield f"and {counted(len(rows) - MAX_LINES_SHOWN, 'line')} more (--format csv has all)"
+    large = [kernel for kernel in trace.kernels if result_bytes(ViewSource(trace, kernel)) > MAX_UNASKED_BYTES]
+    for kernel in large:
+        words = f"#{kernel.index}: {size(result_bytes(ViewSource(trace, kernel)))} are read for its own page alone"
+        yield from hang_line(words, cells)
+
+
+def no_lines_text() -> str:
+    """What to do where no probe told of lines."""
+    return (
+        f"No probe of this trace tells of single lines: run with -p {probe_names_where(lambda probe: probe.lines)[0]}."
+    )
+
+
+LINES_ABOUT: Final = (
+    "Every line of code of which a probe measured something, in the newest result of each kernel. Each is ranked by"
+    " what its probe tells first, waste before use; its share is of all lines of all kernels, by the same probe.",
+    "Enter goes to the line in the code of its kernel, and q comes back. Lines of one kernel alone are page 7 of its"
+    " screen.",
+)
+
+
+def line_page(trace: Trace, progress: Progress = no_progress) -> TablePage[KernelLine]:
+    """All lines, the largest share first."""
+    rows = list(measured_lines(trace, progress))
+
+    def opens(line: KernelLine) -> tuple[Path, int] | None:
+        return trace.directory, line.kernel.index
+
+    return TablePage(
+        "lines",
+        "Lines of all kernels",
+        ALL_LINES_COLUMNS,
+        rows,
+        PageTexts((), [_lines_note(rows)] if rows else [], [] if rows else [no_lines_text()], LINES_ABOUT),
+        opens=opens if rows else None,
+        names=lambda line: (line.kernel.demangled, line.place, line.opcode or ""),
+    )
+
+
+def has_line_measures(trace: Trace) -> bool:
+    """Whether the probe of some kernel tells of lines, and has a result."""
+    telling = probe_names_where(lambda probe: probe.lines)
+    return any(kernel.result_rows and probe_results.analysis_name(each) in telling for kernel in trace.kernels
+               for each in kernel.by_probe())  # fmt: skip
+
+
+def _lines_note(rows: list[KernelLine]) -> str:
+    kernels = len({line.kernel.index for line in rows})
+    return f"{units.counted(len(rows), 'line')} of {units.counted(kernels, 'kernel')}, the worst first"

@@ -1,28 +1,188 @@
-"""The file of the probe that a kernel had: where each line that it put into the kernel comes from."""
+"""Page ``probe``: the probe file, and which of its parts inserted each line into the kernel."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.analysis.alignment import align_probed
 from tui_probe.draw import units
 from tui_probe.draw.spans import clip
-from tui_probe.draw.spot import Spot
-from tui_probe.draw.view import Document
-from tui_probe.errors import TraceError
-from tui_probe.pages.probe_text import file_of, probe_names, read_text
-from tui_probe.pages.source_text import drawn, read_lines
-from tui_probe.probekit.kind import Kind
-from tui_probe.trace.offset import Offset, where_in_full
+from tui_probe.draw.view import Document, Spot
+from tui_probe.errors import ProbeFileError, PtxError, TraceError
+from tui_probe.input_limits import PROBE_FILE, PTX_TEXT
+from tui_probe.pages.code.alignment import PARAMETER, align_probed
+from tui_probe.pages.code.code_lines import printable_code, read_lines
+from tui_probe.probe_files.folders import built_in_files, installed_files
+from tui_probe.probe_files.loading import read_probe
+from tui_probe.probe_model.positions import matches
+from tui_probe.probekit.page_kinds import ViewKind
+from tui_probe.probekit.probe_results import analysis_name
+from tui_probe.ptx.parser import parse
+from tui_probe.ptx.tree import instructions_in
+from tui_probe.trace.kernel_files import Offset, long_position
+from tui_probe.trace.locate import path_in_trace
+from tui_probe.trace.plain_file import read_within
+from tui_probe.trace.sites import read_sites
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
-    from tui_probe.analysis.alignment import Pair
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
-    from tui_probe.pages.probe_text import Part, ProbeText
-    from tui_probe.probekit.kind import Source
+    from tui_probe.pages.code.alignment import LinePair
+    from tui_probe.probe_model.probe import ProbePoint
+    from tui_probe.probekit.page_kinds import ViewSource
+    from tui_probe.trace.model import Kernel
+
+# The file of the probe that a kernel had, and which part of it put a line into the kernel.
+#
+# The file is the copy in the trace, as it was used; of a trace without one, that of the known probe of that name.
+
+_HEADING: Final = re.compile(r"\s*\[+\s*([\w.\"'-]+)\s*\]+")
+_OF_MAP: Final = re.compile(r"\btp_(?:map|cap)_(\w+)")
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeFilePart:
+    """A table of the file, such as ``probe.access``, and its lines ``first`` to before ``last``, counted from 0.
+
+    ``point`` is there of one that puts lines into kernels; ``sites`` are the lines of ``pruned.ptx``, or offsets in
+    machine code, that it is at in this kernel, ascending.
+    """
+
+    name: str
+    first: int
+    last: int
+    point: ProbePoint | None = None
+    sites: tuple[int, ...] = ()
+
+    @property
+    def at_kernel(self) -> bool:
+        """Is it at the entry and the ways out of the kernel?"""
+        return self.point is not None and any(position.is_kernel for position in self.point.positions)
+
+    def has(self, *, before: bool) -> bool:
+        """Does it put lines before its places, or behind them?"""
+        snippets = None if self.point is None else (self.point.after, self.point.before)
+        return snippets is not None and snippets[before] is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeText:
+    """A probe's file: where it is, in words, its lines, and its tables in their order."""
+
+    name: str
+    path: Path
+    where: str
+    lines: list[str]
+    parts: tuple[ProbeFilePart, ...]
+
+    def part_at(self, line: int) -> ProbeFilePart | None:
+        """The table that a line, counted from 0, is in."""
+        return next((part for part in self.parts if part.first <= line < part.last), None)
+
+    def origin(self, pairs: Sequence[LinePair], right: int, text: str) -> ProbeFilePart | None:
+        """What put a line, counted from 0 in ``probed.ptx``, between those of ``pruned.ptx``; ``text`` is the line.
+
+        None where no part of the file did: what keeps the records is the engine's own.
+        """
+        place = next((place for place, pair in enumerate(pairs) if pair.right == right), None)
+        if place is None or pairs[place].change != "added":
+            return None
+        if pairs[place].owner == PARAMETER:
+            of_map = _OF_MAP.search(text)
+            named = f"map.{of_map[1]}" if of_map is not None else ""
+            return next((part for part in self.parts if part.name == named), None)
+        below = next((pair.left for pair in pairs[place:] if pair.left is not None), None)
+        above = next((pair.left for pair in reversed(pairs[:place]) if pair.left is not None), None)
+        before, after = self._at(below, before=True), self._at(above, before=False)
+        return before or after or self._at_kernel(pairs[: place + 1], pairs[place].owner)
+
+    def _at(self, left: int | None, *, before: bool) -> ProbeFilePart | None:
+        """The part that stands before, or behind, a line of ``pruned.ptx``, counted from 0."""
+        there = (part for part in self.parts if left is not None and left + 1 in part.sites)
+        return next((part for part in there if part.has(before=before)), None)
+
+    def _at_kernel(self, above: Sequence[LinePair], owner: str) -> ProbeFilePart | None:
+        """The part at the kernel's entry, where lines of the probe begin for the first time, else at its ways out."""
+        begun = sum(one.owner != owner and other.owner == owner for one, other in pairwise(above))
+        return next((part for part in self.parts if part.at_kernel and part.has(before=begun <= 1)), None)
+
+
+def probe_names(kernel: Kernel) -> list[str]:
+    """The probes that the kernel had."""
+    several = [one.probe for one in kernel.by_probe() if one.probe]
+    run = kernel.trace.run_info
+    one = kernel.probe or (run.probe if run is not None else None) or analysis_name(kernel)
+    return several or ([one] if one else [])
+
+
+def find_probe_file(kernel: Kernel, name: str) -> Path | None:
+    """The file of a probe of this name; None where there is none."""
+    own = path_in_trace(kernel.trace.directory, "probes", f"{name}.toml")
+    whole = kernel.trace.file("probe.toml") if len(probe_names(kernel)) == 1 else None
+    found = [path for path in (own, whole) if path is not None and path.is_file()]
+    known = {**installed_files(), **built_in_files()}.get(name)
+    return next(iter(found), known)
+
+
+def read_probe_text(kernel: Kernel, name: str, path: Path) -> ProbeText:
+    """The file of a probe, and where its parts are in this kernel. TraceError if it cannot be read."""
+    try:
+        data = read_within(path, PROBE_FILE)
+    except OSError as error:
+        raise TraceError(f"{path}: {error.strerror or error}") from error
+    lines = data.decode("utf-8", "replace").rstrip("\n").split("\n")
+    try:
+        points = {point.name: point for point in read_probe(data, path).points}
+    except ProbeFileError:  # of another version, or a dialect that is not known here: its text is all there is
+        points = {}
+    sites = _sites(kernel, name, points)
+    directory = kernel.trace.directory
+    own = path.is_relative_to(directory)
+    where = f"{path.relative_to(directory)} of the trace" if own else f"{path}; the trace has no copy"
+    return ProbeText(name, path, where, lines, tuple(_parts(lines, points, sites)))
+
+
+def _parts(
+    lines: Sequence[str], points: Mapping[str, ProbePoint], sites: Mapping[str, set[int]]
+) -> Iterator[ProbeFilePart]:
+    """The tables. Those of points are called ``probe.NAME``, or in the older dialect ``NAME``."""
+    heads = [(place, match[1]) for place, line in enumerate(lines) if (match := _HEADING.match(line))]
+    ends = [place for place, _ in heads[1:]] + [len(lines)]
+    for (first, table), last in zip(heads, ends, strict=True):
+        name = table.removeprefix("probe.").strip("\"'")
+        yield ProbeFilePart(table, first, last, points.get(name), tuple(sorted(sites.get(name, ()))))
+
+
+def _sites(kernel: Kernel, name: str, points: Mapping[str, ProbePoint]) -> dict[str, set[int]]:
+    """The places of each point: as the engine wrote down, else as ``pruned.ptx`` tells."""
+    found: dict[str, set[int]] = {}
+    written = None if kernel.folder is None else read_sites(kernel.folder)
+    for probe in written or ():
+        for site in probe.sites if probe.probe == name or len(written or ()) == 1 else ():
+            for point in site.points:
+                found.setdefault(point, set()).add(site.instruction.line)
+    if written is None and (path := kernel.file("pruned.ptx")) is not None:
+        _match(path, points, found)
+    return found
+
+
+def _match(path: Path, points: Mapping[str, ProbePoint], found: dict[str, set[int]]) -> None:
+    """The instructions that positions mean; nothing of a text that is damaged."""
+    try:
+        entries = parse(read_within(path, PTX_TEXT).decode("utf-8", "replace")).entries()
+        body = list(instructions_in(entries[0].body or ())) if entries else []
+    except (OSError, PtxError):
+        return
+    for name, point in points.items():
+        wanted = [one for one in point.positions if not one.is_kernel and not one.is_block and not one.is_source]
+        lines = {one.span.line for one in body if any(matches(position, one) for position in wanted)}
+        found.setdefault(name, set()).update(lines)
+
 
 _COLUMNS: Final = ("probe", "line", "table", "sites", "text")
 
@@ -32,7 +192,9 @@ class ProbeSource(Document):
 
     counted_as = "row"
 
-    def __init__(self, title: str, texts: Sequence[ProbeText], pairs: Sequence[Pair], probed: Sequence[str]) -> None:
+    def __init__(
+        self, title: str, texts: Sequence[ProbeText], pairs: Sequence[LinePair], probed: Sequence[str]
+    ) -> None:
         self.title = title
         self.texts = texts
         self._pairs, self._probed = pairs, probed
@@ -46,7 +208,7 @@ class ProbeSource(Document):
     def _line(self, text: ProbeText, line: int, width: int) -> Line:
         if line < 0:
             return (clip(f" {text.name}", width), "title"), (clip(f"  {text.where}", width), "dim")
-        words, part = drawn(text.lines[line]), text.part_at(line)
+        words, part = printable_code(text.lines[line]), text.part_at(line)
         is_head = part is not None and part.first == line
         role = "dim" if words.lstrip().startswith("#") else "head" if is_head else ""
         note = f"  ▸ at {units.counted(len(part.sites), 'place')}" if is_head and part and part.sites else ""
@@ -57,10 +219,10 @@ class ProbeSource(Document):
         del width
         return self._digits + 2
 
-    def _parts(self) -> Iterator[tuple[ProbeText, Part]]:
+    def _parts(self) -> Iterator[tuple[ProbeText, ProbeFilePart]]:
         return ((text, part) for text in self.texts for part in text.parts)
 
-    def _part(self, number: int) -> Part | None:
+    def _part(self, number: int) -> ProbeFilePart | None:
         text, line = self._rows[number]
         return text.part_at(line)
 
@@ -72,13 +234,13 @@ class ProbeSource(Document):
         part = self._part(number)
         if part is None or not part.sites:
             return []
-        return [f"{part.name}: at {units.counted(len(part.sites), 'place')}, first {where_in_full(part.sites[0])}"]
+        return [f"{part.name}: at {units.counted(len(part.sites), 'place')}, first {long_position(part.sites[0])}"]
 
     def ptx_line(self, number: int, width: int) -> int | None:
         """The first line that the table is at."""
-        return next(iter(self.here(number, width).ptx), None)
+        return next(iter(self.spot(number, width).ptx), None)
 
-    def here(self, number: int, width: int) -> Spot:
+    def spot(self, number: int, width: int) -> Spot:
         """All lines that the table is at."""
         del width
         part = self._part(number)
@@ -100,29 +262,29 @@ class ProbeSource(Document):
         found = ((text, text.origin(self._pairs, spot.probed - 1, self._probed[spot.probed - 1])) for text in own)
         return next((self._row(text, part) for text, part in found if part is not None), None)
 
-    def _row(self, text: ProbeText, part: Part) -> int:
+    def _row(self, text: ProbeText, part: ProbeFilePart) -> int:
         return self._rows.index((text, part.first))
 
-    def lacks(self, spot: Spot) -> str:
+    def missing_reason(self, spot: Spot) -> str:
         """The engine has lines of its own, and the probe is not at every line."""
         if spot.probed is not None:
             return f"line {spot.probed} of probed.ptx is the engine's: it keeps what the probe saves"
-        return f"the probe is not at {where_in_full(spot.ptx[0])}" if spot.ptx else ""
+        return f"the probe is not at {long_position(spot.ptx[0])}" if spot.ptx else ""
 
     def anchors(self, width: int) -> Sequence[int]:
         """The headings of tables that are somewhere in the kernel."""
         del width
         return [self._row(text, part) for text, part in self._parts() if part.sites]
 
-    def stops(self) -> str:
+    def anchor_noun(self) -> str:
         return "table with places in the kernel"
 
-    def leads_to(self) -> str:
+    def target_view(self) -> str:
         """The code."""
         of_code = any(isinstance(site, Offset) for _, part in self._parts() for site in part.sites)
         return "sass" if of_code else "ptx"
 
-    def nowhere(self, number: int, width: int) -> str:
+    def no_target_reason(self, number: int, width: int) -> str:
         """Maps, comments, and what is at the kernel's entry."""
         del number, width
         return "this part is at no instruction of the kernel: . goes to the next that is"
@@ -155,23 +317,23 @@ class ProbeSource(Document):
                 yield text.name, line + 1, *told, text.lines[line]
 
 
-def missing(source: Source) -> str | None:
+def missing(source: ViewSource) -> str | None:
     """Why there is no file of a probe."""
     kernel = source.kernel
     if kernel.status != "probed":
         return f"no probe was put into it: {kernel.reason or kernel.status}"
-    if any(file_of(kernel, name) is not None for name in probe_names(kernel)):
+    if any(find_probe_file(kernel, name) is not None for name in probe_names(kernel)):
         return None
     return "the trace has no copy of its probe, and no known one has that name"
 
 
-def _open(source: Source, progress: Progress) -> ProbeSource:
+def _open(source: ViewSource, progress: Progress) -> ProbeSource:
     progress(0.0)
     kernel = source.kernel
-    named = [(name, path) for name in probe_names(kernel) if (path := file_of(kernel, name)) is not None]
-    texts = [read_text(kernel, name, path) for name, path in named]
+    named = [(name, path) for name in probe_names(kernel) if (path := find_probe_file(kernel, name)) is not None]
+    texts = [read_probe_text(kernel, name, path) for name, path in named]
     progress(0.5)
-    pairs: Sequence[Pair] = ()
+    pairs: Sequence[LinePair] = ()
     pruned, probed = kernel.file("pruned.ptx"), kernel.file("probed.ptx")
     lines: list[str] = []
     if pruned is not None and probed is not None:
@@ -183,7 +345,7 @@ def _open(source: Source, progress: Progress) -> ProbeSource:
     return ProbeSource(f"Probe of {kernel.demangled}", texts, pairs, lines)
 
 
-KIND: Final = Kind(
+KIND: Final = ViewKind(
     "probe",
     "Probe",
     "the file of the probe, and where in the kernel each part of it is",

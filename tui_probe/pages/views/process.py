@@ -1,4 +1,4 @@
-"""``process.log`` of a kernel: how the engine found, probed and assembled it."""
+"""Page ``process``: ``process.log`` of a kernel, with failures highlighted."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw.view import Document
 from tui_probe.errors import TraceError
-from tui_probe.pages.source_text import drawn, read_lines
-from tui_probe.probekit.kind import Kind
+from tui_probe.pages.code.code_lines import printable_code, read_lines
+from tui_probe.probekit.page_kinds import ViewKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
-    from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.page_kinds import ViewSource
 
-FILE: Final = "process.log"
+LOG_FILE: Final = "process.log"
 _FAILURE: Final = re.compile(r"\b(failed|skipped|error|fatal|Traceback|\w*Error|\w*Exception)\b")
-_TOLD: Final = re.compile(r"^\s*ptxas info|^\[[a-z]+\]|\bUsed \d+ registers\b")
+_ASSEMBLER_LINE: Final = re.compile(r"^\s*ptxas info|^\[[a-z]+\]|\bUsed \d+ registers\b")
 
 
-class Log(Document):
+class ProcessLogView(Document):
     """The lines of the log, what failed set out."""
 
     def __init__(self, title: str, text: list[str]) -> None:
@@ -32,7 +32,7 @@ class Log(Document):
     def lines(self, width: int) -> Sequence[Line]:
         """Lines as they stand."""
         del width
-        return [((f" {drawn(line)}", self._role(line)),) for line in self.text]
+        return [((f" {printable_code(line)}", self._role(line)),) for line in self.text]
 
     def gutter(self, width: int) -> int:
         """The blank at the left."""
@@ -41,7 +41,7 @@ class Log(Document):
 
     @staticmethod
     def _role(line: str) -> str:
-        return "bad" if _FAILURE.search(line) else "" if _TOLD.search(line) else "soft"
+        return "bad" if _FAILURE.search(line) else "" if _ASSEMBLER_LINE.search(line) else "soft"
 
     def record(self) -> dict[str, Any]:
         """The lines."""
@@ -53,29 +53,29 @@ class Log(Document):
         yield from enumerate(self.text, 1)
 
 
-def missing(source: Source) -> str | None:
+def missing(source: ViewSource) -> str | None:
     """Why there is no log."""
     kernel = source.kernel
-    if any(one.file(FILE) is not None for one in kernel.by_probe()):
+    if any(one.file(LOG_FILE) is not None for one in kernel.by_probe()):
         return None
     return f"it never reached the probe engine: {kernel.reason or kernel.status}"
 
 
-def _open(source: Source, progress: Progress) -> Log:
+def _open(source: ViewSource, progress: Progress) -> ProcessLogView:
     progress(0.0)
-    found = [(one.probe, path) for one in source.kernel.by_probe() if (path := one.file(FILE)) is not None]
+    found = [(one.probe, path) for one in source.kernel.by_probe() if (path := one.file(LOG_FILE)) is not None]
     if not found:
-        raise TraceError(f"kernel #{source.kernel.index} has no {FILE} any more")
+        raise TraceError(f"kernel #{source.kernel.index} has no {LOG_FILE} any more")
     text: list[str] = []
     for probe, path in found:
         try:
             text += [*([f"-p {probe}:"] if probe else []), *read_lines(path)]
         except OSError as error:
             raise TraceError(f"{path}: {error.strerror or error}") from error
-    return Log(f"{FILE} of {source.kernel.demangled}", text)
+    return ProcessLogView(f"{LOG_FILE} of {source.kernel.demangled}", text)
 
 
-KIND: Final = Kind(
+KIND: Final = ViewKind(
     "process",
     "process.log",
     "process.log: how the kernel was found, probed and assembled",

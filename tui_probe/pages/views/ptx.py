@@ -1,4 +1,4 @@
-"""The PTX of a kernel: as it was found, pruned to what the kernel needs, and with the probe in it.
+"""Page ``ptx``: PTX of a kernel as found, pruned, and probed.
 
 Beside its lines stands what the probe measured of them, in the pruned and in the probed text.
 """
@@ -7,34 +7,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.analysis.alignment import PARAMETER, align_probed
-from tui_probe.draw.lazy import LazyLines
-from tui_probe.draw.spans import clip
-from tui_probe.draw.spot import Spot
-from tui_probe.draw.view import Document
+from tui_probe.draw.spans import LazyLines, clip
+from tui_probe.draw.view import Document, Spot
 from tui_probe.errors import TraceError
-from tui_probe.pages.source_text import coloured, drawn, read_lines, without_mark
-from tui_probe.pages.without_ptx import why_no_ptx
-from tui_probe.probekit.kind import Kind
-from tui_probe.probekit.measures import Margin, key_of, measures_of, place_of_key
-from tui_probe.trace.offset import where_in_full
-from tui_probe.trace.source_lines import SourceLines, place_of
+from tui_probe.pages.code.alignment import PARAMETER, align_probed
+from tui_probe.pages.code.code_lines import colored_code, printable_code, read_lines, without_edit_mark
+from tui_probe.pages.code.kernel_sass import no_ptx_reason
+from tui_probe.pages.code.line_measures import MeasureMargin, column_index, column_key, measures_of
+from tui_probe.probekit.page_kinds import ViewKind
+from tui_probe.trace.kernel_files import long_position
+from tui_probe.trace.source_lines import SourceLines, source_position
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from tui_probe.analysis.alignment import Pair
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
-    from tui_probe.probekit.kind import Source
-    from tui_probe.probekit.measures import Measures
+    from tui_probe.pages.code.alignment import LinePair
+    from tui_probe.pages.code.line_measures import LineMeasures
+    from tui_probe.probekit.page_kinds import ViewSource
 
 VARIANTS: Final = ("probed", "pruned", "original")
 _SIGNS: Final = {"added": "+", "changed": "~"}
 _ROLES: Final = {"added": "added", "changed": "warn"}
 
 
-class Ptx(Document):
+class PtxView(Document):
     """One of the texts at a time; ``level`` goes to the next, ``unit`` to the next thing that was measured."""
 
     def __init__(
@@ -42,7 +40,7 @@ class Ptx(Document):
         title: str,
         texts: Mapping[str, list[str]],
         sources: SourceLines | None = None,
-        measures: Measures | None = None,
+        measures: LineMeasures | None = None,
     ) -> None:
         self.title = title
         self.texts = texts
@@ -61,7 +59,7 @@ class Ptx(Document):
         return self.texts[self.variant]
 
     @property
-    def _measured(self) -> Measures | None:
+    def _measured(self) -> LineMeasures | None:
         """What stands beside the text: nothing is known of the lines of the original."""
         return self.measures if self.variant != "original" else None
 
@@ -101,12 +99,12 @@ class Ptx(Document):
         """Is it known which lines of the text shown are lines of the pruned one, under other numbers?"""
         return self.variant == "probed" and bool(self._pairs)
 
-    def _margin(self, width: int) -> Margin:
+    def _margin(self, width: int) -> MeasureMargin:
         columns = self._measured.columns if self._measured else ()
         names = self._owners if self.variant == "probed" else set()
-        return Margin(columns[self.shown] if columns else None, names, width)
+        return MeasureMargin(columns[self.shown] if columns else None, names, width)
 
-    def _line(self, number: int, margin: Margin) -> Line:
+    def _line(self, number: int, margin: MeasureMargin) -> Line:
         pair = self._pairs.get(number) if self.variant == "probed" else None
         change = pair.change if pair else ""
         role = _ROLES.get(change, "")
@@ -118,7 +116,7 @@ class Ptx(Document):
             (self._beside(line or "", number + 1) + _SIGNS.get(change, " "), role or "dim"),
             beside,
             (" ", ""),
-            *coloured(drawn(without_mark(self.text[number])), role),
+            *colored_code(printable_code(without_edit_mark(self.text[number])), role),
         )
 
     def _begins(self, number: int) -> bool:
@@ -141,7 +139,7 @@ class Ptx(Document):
         if pair is not None and pair.change == "added":
             return [f"of the probe {pair.owner}"] if pair.owner not in ("", PARAMETER) else []
         line = self.ptx_line(number, width)
-        source = None if line is None else place_of(self.sources.ptx_line(line))
+        source = None if line is None else source_position(self.sources.ptx_line(line))
         return [*(self._measured.words(line) if self._measured else []), *([source] if source else [])]
 
     def ptx_line(self, number: int, width: int) -> int | None:
@@ -149,7 +147,7 @@ class Ptx(Document):
         number -= self.pinned(width)
         return self._pruned_line(number) if number >= 0 else None
 
-    def here(self, number: int, width: int) -> Spot:
+    def spot(self, number: int, width: int) -> Spot:
         """A line of the probe has a place in the probed text alone."""
         line, place = self.ptx_line(number, width), number - self.pinned(width)
         if line is None and place >= 0 and self.variant == "probed":
@@ -161,11 +159,11 @@ class Ptx(Document):
         line = self.ptx_line(number, width)
         return Spot.of_line(line) if line is not None and self._measured and self._measured.words(line) else None
 
-    def nowhere(self, number: int, width: int) -> str:
+    def no_target_reason(self, number: int, width: int) -> str:
         """A line of the probe, or one of which nothing was measured."""
         if self.variant == "original":
             return "what was measured is known of lines of the other texts: v shows them"
-        if self.here(number, width).probed is not None:
+        if self.spot(number, width).probed is not None:
             return "this line is the probe's: p shows where the probe's file says so"
         if not self._measured or not self._measured.columns:
             return "nothing was measured by line: R runs the program again with a probe that does"
@@ -188,15 +186,15 @@ class Ptx(Document):
         there = self.variant == "probed" and 0 < spot.probed <= len(self.text)
         return spot.probed - 1 + self.pinned(width) if there else None
 
-    def lacks(self, spot: Spot) -> str:
+    def missing_reason(self, spot: Spot) -> str:
         """The text that is shown has not all lines of the others."""
         if spot.probed is not None:
             return f"line {spot.probed} of probed.ptx is the probe's: it does not exist in {self.variant}.ptx"
         if not spot.ptx:
             return ""
         if self.variant == "original":
-            return f"where {where_in_full(spot.ptx[0])} is in original.ptx is not known"
-        return f"{where_in_full(spot.ptx[0])} does not exist in {self.variant}.ptx"
+            return f"where {long_position(spot.ptx[0])} is in original.ptx is not known"
+        return f"{long_position(spot.ptx[0])} does not exist in {self.variant}.ptx"
 
     def marked(self) -> tuple[int, str] | None:
         """The line that has the mark."""
@@ -215,7 +213,7 @@ class Ptx(Document):
             place = self._numbers.get(ptx_line - 1)
         return None if place is None or not 0 <= place < len(self.text) else place
 
-    def stops(self) -> str:
+    def anchor_noun(self) -> str:
         """What there is to step through: measured lines, else what the probe inserted."""
         return "measured line" if self._measured and self._measured.columns else "change"
 
@@ -227,7 +225,7 @@ class Ptx(Document):
             return sorted(place for place in places if place is not None)
         return [above + number for number in self._runs] if self.variant == "probed" else ()
 
-    def leads_to(self) -> str:
+    def target_view(self) -> str:
         """The table of what was measured."""
         return "lines" if self._measured and self._measured.columns else ""
 
@@ -253,12 +251,12 @@ class Ptx(Document):
 
     def choices(self) -> Mapping[str, Any]:
         """The text, and what stands beside it."""
-        return {"variant": self.variant, "measure": key_of(self.measures, self.shown)}
+        return {"variant": self.variant, "measure": column_key(self.measures, self.shown)}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
         """The same ones, where this kernel has them."""
         self.variant = choices["variant"] if choices["variant"] in self.texts else self.variant
-        self.shown = place_of_key(self.measures, choices["measure"], self.shown)
+        self.shown = column_index(self.measures, choices["measure"], self.shown)
 
     # -- data
 
@@ -280,10 +278,10 @@ class Ptx(Document):
         for number, text in enumerate(self.text):
             pair = self._pairs.get(number) if self.variant == "probed" else None
             values = measures.row(self._pruned_line(number)) if measures else []
-            yield (number + 1, (pair.owner if pair else "") or None, *values, without_mark(text))
+            yield (number + 1, (pair.owner if pair else "") or None, *values, without_edit_mark(text))
 
 
-def _pairs(texts: Mapping[str, list[str]]) -> dict[int, Pair]:
+def _pairs(texts: Mapping[str, list[str]]) -> dict[int, LinePair]:
     """The lines of the probed text with what they stand for, by index; empty where that is not exactly known."""
     if "probed" not in texts or "pruned" not in texts:
         return {}
@@ -291,15 +289,15 @@ def _pairs(texts: Mapping[str, list[str]]) -> dict[int, Pair]:
     return {pair.right: pair for pair in alignment.pairs if pair.right is not None} if alignment.exact else {}
 
 
-def missing(source: Source) -> str | None:
+def missing(source: ViewSource) -> str | None:
     """Why there is no PTX."""
     kernel = source.kernel
     if any(kernel.file(f"{name}.ptx") for name in VARIANTS):
         return None
-    return why_no_ptx(kernel, f"the trace has no PTX of it (it is {kernel.status})")
+    return no_ptx_reason(kernel, f"the trace has no PTX of it (it is {kernel.status})")
 
 
-def _open(source: Source, progress: Progress) -> Ptx:
+def _open(source: ViewSource, progress: Progress) -> PtxView:
     texts = {}
     for number, name in enumerate(VARIANTS):
         progress(number / (len(VARIANTS) + 1))
@@ -311,10 +309,10 @@ def _open(source: Source, progress: Progress) -> Ptx:
                 raise TraceError(f"{path}: {error.strerror or error}") from error
     folder = source.kernel.folder
     sources = None if folder is None else SourceLines.of(folder)
-    return Ptx(f"PTX of {source.kernel.demangled}", texts, sources, measures_of(source))
+    return PtxView(f"PTX of {source.kernel.demangled}", texts, sources, measures_of(source))
 
 
-KIND: Final = Kind(
+KIND: Final = ViewKind(
     "ptx",
     "PTX",
     "the kernel's PTX: original, pruned, probed, and what was measured of its lines",

@@ -1,27 +1,316 @@
-"""What a probe measured of each launch of a kernel, as a table: for every probe, known here or not."""
+"""Page ``results``: rows of the report, metrics of each launch of a kernel, and values of a custom probe."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+import time
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tui_probe.draw.table import safe
-from tui_probe.draw.view import Document
-from tui_probe.pages.views.own_values import OwnResults
-from tui_probe.probekit.count_table import CountTable
-from tui_probe.probekit.kind import Kind
-from tui_probe.probekit.measured import UNKNOWN, probe_of
-from tui_probe.probekit.missing import not_known
+import numpy as np
+
+from tui_probe.draw import units
+from tui_probe.draw.shell import shell_word
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.spans import hang_line, pad
+from tui_probe.draw.table import Column, safe
+from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.draw.view import Document, no_progress, with_progress
+from tui_probe.errors import TraceError
+from tui_probe.probekit import probe_results
+from tui_probe.probekit.custom_probe import MAX_READ_BYTES, custom_maps
+from tui_probe.probekit.measured import (
+    UNKNOWN_PROBE,
+    AnalysedResult,
+    analyse_results,
+    known_probe,
+    metric_text,
+    probe_name,
+)
+from tui_probe.probekit.page_kinds import ViewKind
+from tui_probe.probekit.probe_view import unknown_probe_advice
+from tui_probe.probekit.registry import probe_named
+from tui_probe.probekit.result_tables import (
+    CountTable,
+    distribution_head,
+    distribution_row,
+    kernel_result_lines,
+    result_lines,
+)
+from tui_probe.records.distribution import distribution
+from tui_probe.verdicts.kernel_columns import by_time_share
+from tui_probe.verdicts.probe_coverage import NO_MATCH_NOTE, no_match_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from numpy.typing import NDArray
+
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
-    from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.custom_probe import CustomMap
+    from tui_probe.probekit.metric import MetricValue
+    from tui_probe.probekit.page_kinds import ViewSource
+    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.results import Result
 
 
-def _missing(source: Source) -> str | None:
+class MetricRow(NamedTuple):
+    """One figure of one result; no figure where the result has a problem."""
+
+    result: AnalysedResult
+    figure: MetricValue | None
+
+
+MAX_LISTED: Final = 2
+"""Results of a kernel that have a line each in the report of a run."""
+MAX_READ: Final = 12
+"""Results of a kernel that are read for the spread of its figures there."""
+
+
+def run_results_lines(trace: Trace, cells: int, seconds: float | None = None) -> Iterator[str]:
+    """The kernels with most GPU time first, and under each the spread of what was measured. Nothing without results.
+
+    Reading ends after so many ``seconds``: the kernels that are left are counted.
+    """
+    kernels, told = _kernels_with_results(trace), set[str]()
+    page = f"tui-probe report {shell_word(trace.directory)} --page results"
+    latest = None if seconds is None else time.monotonic() + seconds
+    for place, kernel in enumerate(kernels):
+        if latest is not None and time.monotonic() > latest:
+            yield f"and {units.counted(len(kernels) - place, 'kernel')} more: {page}"
+            return
+        yield from _kernel_heading(kernel, cells, told)
+        yield from result_lines(trace, kernel, cells, MAX_LISTED, MAX_READ)
+
+
+def results_page_lines(trace: Trace, cells: int, progress: Progress = no_progress) -> Iterator[str]:
+    """The page as text, or how to get one: the kernels, and what was measured of each."""
+    kernels, told = _kernels_with_results(trace), set[str]()
+    in_vain = no_match_lines(trace, cells)
+    if not kernels and not in_vain:
+        yield "No kernel has results: run a program under a probe: tui-probe run."
+    for kernel in with_progress(kernels, progress):
+        yield from _kernel_heading(kernel, cells, told)
+        yield from kernel_result_lines(trace, kernel, cells, len(kernels))
+    if in_vain:
+        yield from ([""] if kernels else [])
+        yield NO_MATCH_NOTE
+        yield from (part for line in in_vain for part in hang_line(f"  {line}", cells))
+
+
+def kernel_results_lines(trace: Trace, kernel: Kernel, cells: int, kernels: int) -> Iterator[str]:
+    """What each probe measured of one of so many ``kernels``, under its name. Nothing without results."""
+    for one in kernel.by_probe():
+        if one.result_rows:
+            yield from _kernel_heading(one, cells, set())
+            yield from kernel_result_lines(trace, one, cells, kernels)
+
+
+def _kernels_with_results(trace: Trace) -> list[Kernel]:
+    """The kernels that have results, once for each probe; those with most GPU time first.
+
+    One in which a probe of one's own matched nothing is not among them: it is told with all others of which that holds.
+    """
+    kernels = chain.from_iterable(kernel.by_probe() for kernel in by_time_share(trace.kernels))
+    return [
+        each
+        for each in kernels
+        if each.result_rows and not (each.matched_nothing and known_probe(each) is UNKNOWN_PROBE)
+    ]
+
+
+def _kernel_heading(kernel: Kernel, cells: int, told: set[str]) -> Iterator[str]:
+    """The kernel and its probe; and how to read the lines of a probe that was not ``told`` of yet."""
+    name = safe(probe_name(kernel))
+    yield from hang_line(f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 24)}  {name}", cells)
+    probe = probe_named(name)
+    if probe is not None and probe.line_about not in told | {""}:
+        told.add(probe.line_about)
+        yield from hang_line(f"  {probe.line_about}", cells)
+
+
+def metric_rows(trace: Trace, progress: Progress = no_progress) -> Iterator[MetricRow]:
+    """Every figure of every result."""
+    for kernel in with_progress(trace.kernels, progress):
+        for result in analyse_results(trace, kernel):
+            if result.analysis is None:
+                yield MetricRow(result, None)
+            else:
+                yield from (MetricRow(result, figure) for figure in result.figures)
+
+
+METRIC_COLUMNS: Final[tuple[Column[MetricRow], ...]] = (
+    Column("kernel", lambda r: r.result.kernel.index, "#", lambda r: str(r.result.kernel.index)),
+    Column("name", lambda r: r.result.kernel.name),
+    Column(
+        "demangled",
+        lambda r: r.result.kernel.demangled,
+        "kernel",
+        lambda r: r.result.kernel.demangled,
+        False,
+        0,
+        16,
+        shorten,
+    ),
+    Column(
+        "launch",
+        lambda r: r.result.launch.number if r.result.launch else None,
+        "launch",
+        lambda r: r.result.label,
+        False,
+    ),
+    Column("result", lambda r: f"result/{r.result.file}"),
+    Column("probe", lambda r: _probe_key(r), "probe", lambda r: _probe_key(r), False),
+    Column("figure", lambda r: r.figure.key if r.figure else None, "figure", lambda r: _metric_label(r), False),
+    Column("value", lambda r: r.figure.value if r.figure else None, "value", lambda r: _value_text(r)),
+    Column("unit", lambda r: r.figure.unit or None if r.figure else None),
+    Column("blocks", lambda r: r.result.blocks),
+    Column("blocks_measured", lambda r: r.result.blocks_measured),
+    Column("threads_missing", lambda r: r.result.threads_missing),
+    Column("simulated", lambda r: r.result.kernel.trace.state.simulated),
+    Column("problem", lambda r: r.result.problem, "problem", lambda r: r.result.problem or "", False),
+)
+"""One row per figure: ``value`` is null where a figure was not measured; ``unit`` is null for plain counts.
+
+Sums are of the ``blocks_measured``, which are fewer than ``blocks`` where a sample was taken.
+"""
+
+
+def _probe_key(row: MetricRow) -> str:
+    return probe_name(row.result.kernel)
+
+
+def _metric_label(row: MetricRow) -> str:
+    return row.figure.label if row.figure else ""
+
+
+def _value_text(row: MetricRow) -> str:
+    return metric_text(row.figure) if row.figure else NOT_MEASURED
+
+
+HISTOGRAM_BINS: Final = 10
+MAX_VALUES: Final = 10
+"""Slots that are shown, those with the largest values."""
+_BAR: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class FieldValues:
+    """The values of a field of a map (u8), one per record, with the block and the warp or thread of each (i8)."""
+
+    map: str
+    field: str
+    level: str
+    values: NDArray[np.uint64]
+    blocks: NDArray[np.int64]
+    slots: NDArray[np.int64]
+
+    @property
+    def largest(self) -> list[tuple[int, int, int]]:
+        """Block, warp or thread, and value, the largest first."""
+        order = np.argsort(self.values, kind="stable")[::-1][:MAX_VALUES]
+        return [(int(self.blocks[at]), int(self.slots[at]), int(self.values[at])) for at in order]
+
+    def histogram(self) -> list[tuple[float, float, int]]:
+        """From, to, and how many values; fewer bins where there are fewer whole numbers."""
+        low, high = float(self.values.min()), float(self.values.max())
+        bins = max(1, min(HISTOGRAM_BINS, int(high - low) + 1))
+        counts, edges = np.histogram(self.values.astype(np.float64), bins=bins, range=(low, max(high, low + 1)))
+        return [(float(a), float(b), int(n)) for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)]
+
+    def record(self) -> dict[str, Any]:
+        """As data."""
+        found = distribution(self.values.astype(np.float64))
+        return {
+            "map": self.map,
+            "field": self.field,
+            "count": len(self.values),
+            "least": int(self.values.min()),
+            "median": None if found is None else found.median,
+            "most": int(self.values.max()),
+            "histogram": [{"from": low, "to": high, "count": number} for low, high, number in self.histogram()],
+            "largest": [{"block": b, self.level: s, "value": v} for b, s, v in self.largest],
+        }
+
+
+def field_values(result: Result, maps: Sequence[CustomMap]) -> Iterator[FieldValues]:
+    """Those of each field of which all records were kept; TraceError for a file of another probe."""
+    place = 0
+    for own in maps:
+        if place >= len(result.maps):
+            return
+        yield from _map_values(result, place, own)
+        place += 1 if result.attempts(place) is None else 2
+
+
+def _map_values(result: Result, place: int, own: CustomMap) -> Iterator[FieldValues]:
+    if result.group(place) is not None or result.sites(place, own.record) is not None:
+        return
+    records = result.records(place, own.record)
+    if records.nbytes > MAX_READ_BYTES:
+        return
+    written = np.ones(records.shape, dtype=np.bool_) if own.sums else result.written(place)
+    if written is None or not written.any():
+        return
+    block, slot = np.nonzero(written)[:2]
+    level = result.sections[place].level
+    numbers = np.asarray(result.blocks, dtype=np.int64)[block]
+    for name in own.record.names or ():
+        yield FieldValues(own.name, name, level, records[name][written].astype(np.uint64), numbers, slot)
+
+
+class CustomResults(CountTable):
+    """The table of launches, and below it what the newest, or the one at hand, recorded."""
+
+    def __init__(self, source: ViewSource, progress: Progress, notes: Sequence[str]) -> None:
+        super().__init__(source, "Results", progress, notes)
+        self.values: list[FieldValues] = []
+        try:
+            found = probe_results.read_result(source)
+            kernel = found.kernel
+            maps = () if kernel.matched_nothing else custom_maps(kernel.trace.directory, kernel.probe)
+            self.values = list(field_values(found.result, maps))
+            self.which = found.which
+        except (TraceError, OSError):
+            self.which = ""
+
+    def lines(self, width: int) -> Sequence[Line]:
+        """The table, then a section for each field."""
+        lines = [*super().lines(width)]
+        for each in self.values:
+            lines += [(), *_section(each, self.which, width)]
+        return lines
+
+    def record(self) -> dict[str, Any]:
+        """With the values of each field."""
+        return {**super().record(), "values": [each.record() for each in self.values]}
+
+
+def _section(values: FieldValues, which: str, width: int) -> Iterator[Line]:
+    yield ((f" {values.map}.{values.field} of {which}", "title"),)
+    found = distribution(values.values.astype(np.float64))
+    if found is not None:
+        yield ((" ", ""), *distribution_head(f"{units.counted(len(values.values), 'value')}"))
+        yield ((" ", ""), *distribution_row("", found, _short))
+    rows = values.histogram()
+    most = max(number for *_, number in rows)
+    cells = min(_BAR, max(width - 34, 4))
+    for low, high, number in rows:
+        bar = "█" * round(cells * number / most) or ("▏" if number else "")
+        yield ((f" {_short(low):>8} – {_short(high):<8} ", "dim"), (f"{units.count(number):>8} ", ""), (bar, "accent"))
+    titles = (("block", 10), (values.level, 10), ("value", 14))
+    yield ((" " + "".join(pad(title, cells, right=True) for title, cells in titles), "head"),)
+    for block, slot, value in values.largest:
+        yield ((f" {block:>10}{slot:>10}{units.count(value):>14}", ""),)
+
+
+def _short(value: float) -> str:
+    """At most 8 characters."""
+    return units.count(round(value)) if abs(value) < 1e6 else f"{value:.3g}"
+
+
+def _no_results_reason(source: ViewSource) -> str | None:
     kernel, launch = source.kernel, source.launch
     if kernel.status in ("skipped", "failed", "excluded"):
         return f"the kernel was not probed: {kernel.reason or kernel.status}"
@@ -50,38 +339,38 @@ class SeveralTables(Document):
 
     def cells(self) -> Iterator[Sequence[object]]:
         """One row per launch; what its probe does not count is None."""
-        rows = [dict(zip(keys, row, strict=True)) for _, table in self.tables for keys, row in _rows(table)]
+        rows = [dict(zip(keys, row, strict=True)) for _, table in self.tables for keys, row in _table_rows(table)]
         columns = list(dict.fromkeys(key for row in rows for key in row))
         yield columns
         for row in rows:
             yield [row.get(key) for key in columns]
 
 
-def _rows(table: CountTable) -> Iterator[tuple[Sequence[Any], Sequence[object]]]:
+def _table_rows(table: CountTable) -> Iterator[tuple[Sequence[Any], Sequence[object]]]:
     keys, *rows = table.cells()
     return ((keys, row) for row in rows)
 
 
-def _open(source: Source, progress: Progress) -> CountTable | SeveralTables:
+def _open_results(source: ViewSource, progress: Progress) -> CountTable | SeveralTables:
     probed = [one for one in source.kernel.by_probe() if one.probe and one.result_rows]
     if source.launch is None and len(probed) > 1:
-        return SeveralTables([(one.probe or "", _table(replace(source, kernel=one), progress)) for one in probed])
-    return _table(source, progress)
+        return SeveralTables([(one.probe or "", _open_table(replace(source, kernel=one), progress)) for one in probed])
+    return _open_table(source, progress)
 
 
-def _table(source: Source, progress: Progress) -> CountTable:
-    notes = [note for one in source.kernel.by_probe() if (note := not_known(one)) is not None]
-    if probe_of(source.kernel) is UNKNOWN:
-        return OwnResults(source, progress, notes)
+def _open_table(source: ViewSource, progress: Progress) -> CountTable:
+    notes = [note for one in source.kernel.by_probe() if (note := unknown_probe_advice(one)) is not None]
+    if known_probe(source.kernel) is UNKNOWN_PROBE:
+        return CustomResults(source, progress, notes)
     return CountTable(source, "Results", progress, notes)
 
 
-KIND: Final = Kind(
+KIND: Final = ViewKind(
     "results",
     "Results",
     "what the probe measured of each launch, whatever the probe",
-    _missing,
-    _open,
+    _no_results_reason,
+    _open_results,
     explanation=(
         "One row per launch, one column per figure. Of a probe that is not installed, each map is shown by itself: how"
         " many records it kept, and least, median and most of each field, or its sum where lanes add to it. Below the"

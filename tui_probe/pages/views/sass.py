@@ -1,4 +1,4 @@
-"""The machine code of the pruned and the probed kernel, what differs, and how many instructions of each class.
+"""Page ``sass``: SASS before and after probing, or of an unprobed kernel, with instruction counts by class.
 
 Where the assembler wrote down from which line of PTX each instruction came, what was measured of a line stands beside
 the one instruction that came from it.
@@ -8,44 +8,117 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tui_probe.analysis.graft_alignment import align_graft
-from tui_probe.analysis.sass import CLASSES, class_of_line
-from tui_probe.analysis.sass_alignment import align_sass
-from tui_probe.draw.lazy import LazyLines
-from tui_probe.draw.spans import pad, wrap
-from tui_probe.draw.spot import Spot
-from tui_probe.draw.view import Document
-from tui_probe.pages.diff_lines import DiffLines
-from tui_probe.pages.machine_code import has_both, missing_code, read_code, read_original
-from tui_probe.pages.source_text import coloured, drawn
-from tui_probe.pages.views.sass_original import SassOriginal
-from tui_probe.probekit.kind import Kind
-from tui_probe.probekit.measures import Margin, Measure, key_of, measures_of, place_of_key
-from tui_probe.trace.offset import where_in_full
+from tui_probe.draw.spans import LazyLines, pad, wrap
+from tui_probe.draw.view import Document, Spot
+from tui_probe.pages.code.code_lines import DiffLines, colored_code, printable_code
+from tui_probe.pages.code.kernel_sass import has_both_sides, missing_code_reason, read_code, read_original
+from tui_probe.pages.code.line_measures import MeasureColumn, MeasureMargin, column_index, column_key, measures_of
+from tui_probe.pages.code.sass_alignment import align_graft, align_sass
+from tui_probe.pages.code.sass_text import CLASSES, line_class
+from tui_probe.probekit.page_kinds import ViewKind
+from tui_probe.trace.kernel_files import long_position
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from tui_probe.analysis.alignment import Pair
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
-    from tui_probe.pages.machine_code import MachineCode
-    from tui_probe.probekit.kind import Source
-    from tui_probe.probekit.measures import Measures
+    from tui_probe.pages.code.alignment import LinePair
+    from tui_probe.pages.code.kernel_sass import KernelSass
+    from tui_probe.pages.code.line_measures import LineMeasures
+    from tui_probe.pages.code.sass_text import SassCode
+    from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.trace.model import Kernel
 
-_SHOWN: Final = ("diff", "probed", "pruned")
+_ORIGINAL_CLASS_CELLS, _ORIGINAL_NUMBER_CELLS = 14, 9
+_ORIGINAL_TITLE: Final = "original"
+_ORIGINAL_KEYS: Final = ("side", "address", "class", "source", "text")
+
+
+class SassOriginal(Document):
+    """The code of one kernel out of its image, with the source lines that it carries."""
+
+    def __init__(self, kernel: Kernel, tool: str, code: SassCode) -> None:
+        self.title = f"Machine code of {kernel.demangled}"
+        self.tool, self.code = tool, code
+
+    def lines(self, width: int) -> Sequence[Line]:
+        """Counts by class, then code."""
+        del width
+        return LazyLines(len(self.code.lines), self._line, self._head())
+
+    def begins(self, width: int) -> int:
+        """Below the counts."""
+        del width
+        return len(self._head())
+
+    def gutter(self, width: int) -> int:
+        """Line numbers."""
+        del width
+        return 7
+
+    def _line(self, number: int) -> Line:
+        source = f"  // {self.code.sources[number]}" if self.code.sources[number] else ""
+        return ((f"{number + 1:>5}  ", "dim"), *colored_code(printable_code(self.code.lines[number])), (source, "dim"))
+
+    def _head(self) -> list[Line]:
+        lines: list[Line] = [
+            (
+                (
+                    " "
+                    + pad("instructions", _ORIGINAL_CLASS_CELLS)
+                    + pad(_ORIGINAL_TITLE, _ORIGINAL_NUMBER_CELLS, right=True),
+                    "head",
+                ),
+            )
+        ]
+        for name, number in self._counts().items():
+            lines.append(
+                (
+                    (" " + pad(name, _ORIGINAL_CLASS_CELLS), "dim"),
+                    (pad(str(number), _ORIGINAL_NUMBER_CELLS, right=True), ""),
+                )
+            )
+        return [*lines, ()]
+
+    def _counts(self) -> dict[str, int]:
+        counts = self.code.counts
+        return {**{name: counts[name] for name in CLASSES if counts[name]}, "all": self.code.total}
+
+    def status(self) -> list[str]:
+        """Who made the text, and of which file."""
+        return [self.tool, "original.bin, not probed"]
+
+    def record(self) -> dict[str, Any]:
+        """Counts by class, and the lines, as of a probed kernel; nothing was measured."""
+        keys, *rows = self.cells()
+        return {
+            "tool": self.tool,
+            "counts": {name: {_ORIGINAL_TITLE: number} for name, number in self._counts().items()},
+            "measured": None,
+            "lines": [dict(zip(map(str, keys), row, strict=True)) for row in rows],
+        }
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        """One row per line; a label has no address and no class."""
+        yield _ORIGINAL_KEYS
+        for text, address, source in zip(self.code.lines, self.code.addresses, self.code.sources, strict=True):
+            at = None if address is None else f"{address:#06x}"
+            yield (_ORIGINAL_TITLE, at, line_class(text), source or None, text.strip())
+
+
+_SHOWN_SIDES: Final = ("diff", "probed", "pruned")
 _CLASS, _NUMBER = 14, 9
-_KEYS: Final = ("side", "address", "change", "probe", "class", "source", "ptx_line")
+_DIFF_KEYS: Final = ("side", "address", "change", "probe", "class", "source", "ptx_line")
 
 
-class Sass(Document):
+class SassView(Document):
     """Both codes, or their difference; ``level`` goes to the next, ``unit`` to the next thing that was measured."""
 
-    def __init__(self, kernel: Kernel, code: MachineCode, measures: Measures | None = None) -> None:
+    def __init__(self, kernel: Kernel, code: KernelSass, measures: LineMeasures | None = None) -> None:
         self.title = f"Machine code of {kernel.demangled}"
         self.code, self.codes = code, code.codes
-        self.shown = _SHOWN[0]
+        self.shown = _SHOWN_SIDES[0]
         self.measure = 0
         pruned, probed = self.codes["pruned"], self.codes["probed"]
         acting = code.acting["pruned"], code.acting["probed"]
@@ -57,7 +130,7 @@ class Sass(Document):
         self.text = DiffLines(
             pruned.lines, probed.lines, self.alignment, self._source_of if any(pruned.sources) else None
         )
-        self.measures = measures if measures and _told_of(measures, acting[0]) else None
+        self.measures = measures if measures and _has_measures(measures, acting[0]) else None
 
     def _source_of(self, number: int) -> str:
         return self.codes["pruned"].sources[number]
@@ -71,15 +144,15 @@ class Sass(Document):
             return self.text.lines(width, head, margin)
         return LazyLines(len(self.codes[self.shown].lines), lambda number: self._line(number, margin), head)
 
-    def _margin(self, width: int) -> Margin:
+    def _margin(self, width: int) -> MeasureMargin:
         """What was measured, by line of the code at the left."""
         if self.measures is None:
-            return Margin(None, set(), width)
+            return MeasureMargin(None, set(), width)
         side = "pruned" if self.shown == "diff" else self.shown
         measure = self.measures.columns[self.measure]
         lines = enumerate(self.code.acting[side], 1)
         values = {place: measure.values[line] for place, line in lines if line is not None and line in measure.values}
-        return Margin(Measure(measure.of, values), set(), width)
+        return MeasureMargin(MeasureColumn(measure.of, values), set(), width)
 
     def begins(self, width: int) -> int:
         """Below the counts."""
@@ -90,11 +163,16 @@ class Sass(Document):
         margin = self._margin(width)
         return self.text.gutter(width, margin) if self.shown == "diff" else 7 + margin.cells + bool(margin.cells)
 
-    def _line(self, number: int, margin: Margin) -> Line:
+    def _line(self, number: int, margin: MeasureMargin) -> Line:
         code = self.codes[self.shown]
         beside: Line = (margin.of_line(number + 1), (" ", "")) if margin.cells else ()
         source = f"  // {code.sources[number]}" if code.sources[number] else ""
-        return ((f"{number + 1:>5}  ", "dim"), *beside, *coloured(drawn(code.lines[number])), (source, "dim"))
+        return (
+            (f"{number + 1:>5}  ", "dim"),
+            *beside,
+            *colored_code(printable_code(code.lines[number])),
+            (source, "dim"),
+        )
 
     def _head(self, width: int) -> list[Line]:
         titles = "".join(pad(title, _NUMBER, right=True) for title in ("pruned", "probed", "change"))
@@ -132,7 +210,7 @@ class Sass(Document):
         measure = self._margin(width).measure
         return sorted(above + place - 1 for place in measure.values) if measure else ()
 
-    def stops(self) -> str:
+    def anchor_noun(self) -> str:
         """What there is to step through."""
         return "change" if self.shown == "diff" else "measured instruction"
 
@@ -145,7 +223,7 @@ class Sass(Document):
                 return [f"of the probe {self.code.owners[right]}"]
         if line is None:
             return []
-        return [*(self.measures.words(line) if self.measures else []), where_in_full(line)]
+        return [*(self.measures.words(line) if self.measures else []), long_position(line)]
 
     def ptx_line(self, number: int, width: int) -> int | None:
         """The line that the assembler made it from, as it wrote down, or where it stands in machine code that was
@@ -170,12 +248,12 @@ class Sass(Document):
             found = self.text.place_of(found, width)
         return None if found is None else found + len(self._head(width))
 
-    def here(self, number: int, width: int) -> Spot:
+    def spot(self, number: int, width: int) -> Spot:
         """What came from a line of the probe has a place in the probed text alone."""
         place = number - len(self._head(width))
         right = self._probed_place(place, width) if place >= 0 else None
         inserted = self.code.inserted[right] if right is not None and self.code.inserted else None
-        return super().here(number, width) if inserted is None else Spot(probed=inserted)
+        return super().spot(number, width) if inserted is None else Spot(probed=inserted)
 
     def _probed_place(self, place: int, width: int) -> int | None:
         """The line of the probed code at a place below the head."""
@@ -194,19 +272,19 @@ class Sass(Document):
             found = self.text.place_of_right(self.code.inserted.index(spot.probed), width)
         return None if found is None else found + len(self._head(width))
 
-    def lacks(self, spot: Spot) -> str:
+    def missing_reason(self, spot: Spot) -> str:
         """The assembler may have made nothing of a line."""
         if spot.probed is not None and self.shown == "pruned":
             return f"line {spot.probed} of probed.ptx is the probe's: it does not exist in pruned.bin"
         if spot.probed is not None:
             return f"line {spot.probed} of probed.ptx has no SASS"
-        return f"{where_in_full(spot.ptx[0])} has no SASS" if spot.ptx else ""
+        return f"{long_position(spot.ptx[0])} has no SASS" if spot.ptx else ""
 
-    def leads_to(self) -> str:
+    def target_view(self) -> str:
         """The PTX, where it is known."""
         return "ptx" if self.code.known else ""
 
-    def nowhere(self, number: int, width: int) -> str:
+    def no_target_reason(self, number: int, width: int) -> str:
         """What the assembler made of itself."""
         del number, width
         return "this came from no line of PTX: an instruction that did leads there"
@@ -239,13 +317,13 @@ class Sass(Document):
 
     def choices(self) -> Mapping[str, Any]:
         """The text, what is folded, and what stands beside it."""
-        measure = key_of(self.measures, self.measure)
+        measure = column_key(self.measures, self.measure)
         return {"shown": self.shown, "folded": self.text.folded, "measure": measure}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
         """All of it, as far as the same was measured."""
         self.shown, self.text.folded = choices["shown"], choices["folded"]
-        self.measure = place_of_key(self.measures, choices["measure"], self.measure)
+        self.measure = column_index(self.measures, choices["measure"], self.measure)
 
     # -- data
 
@@ -262,43 +340,43 @@ class Sass(Document):
 
     def cells(self) -> Iterator[Sequence[object]]:
         """One row per line, the code at the left before what stands beside it; a label has no address and no class."""
-        yield (*_KEYS, *(self.measures.keys if self.measures else ()), "text")
+        yield (*_DIFF_KEYS, *(self.measures.keys if self.measures else ()), "text")
         for pair in self.alignment.pairs:
             for side, place in (("pruned", pair.left), ("probed", pair.right)):
                 if place is not None:
                     yield self._row(side, place, pair)
 
-    def _row(self, side: str, place: int, pair: Pair) -> Sequence[object]:
+    def _row(self, side: str, place: int, pair: LinePair) -> Sequence[object]:
         code, text = self.codes[side], self.codes[side].lines[place]
         address = code.addresses[place]
         known = (side, None if address is None else f"{address:#06x}", pair.change, pair.owner or None)
         values = self.measures.row(self.code.acting[side][place]) if self.measures else []
         ptx_line = self.code.origins[side][place] if self.code.graft is None else None
-        told = class_of_line(text), code.sources[place] or None, ptx_line
+        told = line_class(text), code.sources[place] or None, ptx_line
         return (*known, *told, *values, text.strip())
 
 
-def _told_of(measures: Measures, lines: Sequence[int | None]) -> bool:
+def _has_measures(measures: LineMeasures, lines: Sequence[int | None]) -> bool:
     """Was anything measured of any of these lines?"""
     return any(line in measure.values for measure in measures.columns for line in lines)
 
 
 def _following(shown: str) -> str:
-    return _SHOWN[(_SHOWN.index(shown) + 1) % len(_SHOWN)]
+    return _SHOWN_SIDES[(_SHOWN_SIDES.index(shown) + 1) % len(_SHOWN_SIDES)]
 
 
-def missing(source: Source) -> str | None:
+def missing(source: ViewSource) -> str | None:
     """Why there is no machine code, or nothing to read it with."""
-    return missing_code(source.kernel)
+    return missing_code_reason(source.kernel)
 
 
-def _open(source: Source, progress: Progress) -> Sass | SassOriginal:
-    if not has_both(source.kernel):
+def _open(source: ViewSource, progress: Progress) -> SassView | SassOriginal:
+    if not has_both_sides(source.kernel):
         return SassOriginal(source.kernel, *read_original(source.kernel, progress))
-    return Sass(source.kernel, read_code(source.kernel, progress), measures_of(source))
+    return SassView(source.kernel, read_code(source.kernel, progress), measures_of(source))
 
 
-KIND: Final = Kind(
+KIND: Final = ViewKind(
     "sass",
     "SASS",
     "machine code of the pruned and the probed kernel, and what differs",

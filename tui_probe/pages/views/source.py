@@ -1,4 +1,4 @@
-"""The source of a kernel: the lines that its PTX came from, and what was measured of them.
+"""Page ``source``: source lines of a kernel with the measures of their PTX.
 
 The text is that of the copies in the trace, made while the program ran. Of a file without a copy only the numbers of
 lines are known.
@@ -13,31 +13,34 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.cells import cell_len
 
 from tui_probe.draw import units
-from tui_probe.draw.lazy import LazyLines
-from tui_probe.draw.spans import clip
-from tui_probe.draw.spot import Spot
-from tui_probe.draw.view import Document
-from tui_probe.pages.source_measures import over_rows
-from tui_probe.probekit.kind import Kind
-from tui_probe.probekit.measures import Margin, Measures, key_of, measures_of, place_of_key
-from tui_probe.trace.offset import Offset, where_in_full
-from tui_probe.trace.source_files import SourceFiles
-from tui_probe.trace.source_lines import SourceLine, SourceLines, place_of
+from tui_probe.draw.spans import LazyLines, clip
+from tui_probe.draw.view import Document, Spot
+from tui_probe.pages.code.line_measures import (
+    LineMeasures,
+    MeasureMargin,
+    column_index,
+    column_key,
+    measures_by_row,
+    measures_of,
+)
+from tui_probe.probekit.page_kinds import ViewKind
+from tui_probe.trace.kernel_files import Offset, long_position
+from tui_probe.trace.source_lines import SourceFiles, SourceLine, SourceLines, source_position
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
-    from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.page_kinds import ViewSource
 
-_INLINED_ALONE: Final = ", of what was inlined there: they have no other code"
-CONTEXT: Final = 3
+_INLINED_ONLY: Final = ", of what was inlined there: they have no other code"
+CONTEXT_LINES: Final = 3
 """Lines that are shown before and after one that code came from."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SourceRow:
     """A line of a file, counted from 1. Line 0 is the heading of a file, unless ``left_out`` lines are meant."""
 
     file: str
@@ -51,11 +54,13 @@ class SourceView(Document):
 
     counted_as = "row"
 
-    def __init__(self, title: str, lines: SourceLines, files: SourceFiles, measures: Measures | None = None) -> None:
+    def __init__(
+        self, title: str, lines: SourceLines, files: SourceFiles, measures: LineMeasures | None = None
+    ) -> None:
         self.title = title
-        self._code = lines_of_ptx(lines)
+        self._code = ptx_lines_by_source(lines)
         self._graft = any(isinstance(line, Offset) for line in lines.lines)
-        self._order = in_order(self._code)
+        self._order = files_by_ptx_lines(self._code)
         self._copies = {file: files.lines(file) for file in self._order}
         self._measured_ptx = measures
         self.folded = True
@@ -68,32 +73,32 @@ class SourceView(Document):
         """Make the rows, and what was measured of them by the row's number."""
         self.rows = [row for file in self._order for row in self._rows_of(file)]
         self._ptx = {number: code for number, row in enumerate(self.rows) if (code := self._code_of(row))}
-        self.measures = None if self._measured_ptx is None else over_rows(self._measured_ptx, self._ptx)
+        self.measures = None if self._measured_ptx is None else measures_by_row(self._measured_ptx, self._ptx)
 
-    def _code_of(self, row: Row) -> list[int]:
+    def _code_of(self, row: SourceRow) -> list[int]:
         """The lines of ``pruned.ptx`` that came from a row, counted from 1."""
         return self._code.get(SourceLine(row.file, row.line), []) if row.line else []
 
-    def _rows_of(self, file: str) -> Iterator[Row]:
+    def _rows_of(self, file: str) -> Iterator[SourceRow]:
         """The heading and the lines of a file; with folding those near code."""
         text, used = self._copies[file], sorted(place.line for place in self._code if place.file == file)
         last = max(len(text), used[-1]) if text else 0
-        wanted = range(1, last + 1) if text and not self.folded else near(used, last) if text else used
-        yield Row(file, 0)
+        wanted = range(1, last + 1) if text and not self.folded else lines_near(used, last) if text else used
+        yield SourceRow(file, 0)
         before = 0
         for line in wanted:
             if text and line > before + 1:
-                yield Row(file, 0, left_out=line - before - 1)
-            yield Row(file, line, text[line - 1] if line <= len(text) else "")
+                yield SourceRow(file, 0, left_out=line - before - 1)
+            yield SourceRow(file, line, text[line - 1] if line <= len(text) else "")
             before = line
         if text and len(text) > before:
-            yield Row(file, 0, left_out=len(text) - before)
+            yield SourceRow(file, 0, left_out=len(text) - before)
 
     # -- drawing
 
     def lines(self, width: int) -> Sequence[Line]:
         """Numbered lines, below a line that says what was measured."""
-        margin = Margin(self._column, set(), width)
+        margin = MeasureMargin(self._column, set(), width)
         head: list[Line] = []
         if self.measures is not None:
             words = self.measures.head(self._column) if self._column else self.measures.said or "nothing by line"
@@ -105,7 +110,7 @@ class SourceView(Document):
         """The measure that stands beside the text, if there is one."""
         return self.measures.columns[self.shown] if self.measures and self.measures.columns else None
 
-    def _line(self, number: int, margin: Margin, width: int) -> Line:
+    def _line(self, number: int, margin: MeasureMargin, width: int) -> Line:
         row = self.rows[number]
         if row.left_out:
             blank = " " * (margin.cells + 2)
@@ -137,7 +142,7 @@ class SourceView(Document):
 
     def gutter(self, width: int) -> int:
         """The numbers, and what was measured."""
-        return self._digits + 2 + Margin(self._column, set(), width).cells
+        return self._digits + 2 + MeasureMargin(self._column, set(), width).cells
 
     # -- places
 
@@ -147,8 +152,8 @@ class SourceView(Document):
         code = self._ptx.get(number, [])
         if not code:
             return []
-        place = place_of(SourceLine(self.rows[number].file, self.rows[number].line))
-        return [place, _words_of(code), *(self.measures.words(number) if self.measures else [])]
+        place = source_position(SourceLine(self.rows[number].file, self.rows[number].line))
+        return [place, _code_lines_text(code), *(self.measures.words(number) if self.measures else [])]
 
     def ptx_line(self, number: int, width: int) -> int | None:
         """The first that came from it; of those that were measured, if any was."""
@@ -159,15 +164,15 @@ class SourceView(Document):
         columns = self._measured_ptx.columns if self._measured_ptx else ()
         return sorted(self._ptx.get(row, []), key=lambda line: all(line not in column.numbers for column in columns))
 
-    def here(self, number: int, width: int) -> Spot:
+    def spot(self, number: int, width: int) -> Spot:
         """All lines of PTX that it became."""
         return Spot(tuple(self._best_first(number - self.pinned(width))))
 
-    def lacks(self, spot: Spot) -> str:
+    def missing_reason(self, spot: Spot) -> str:
         """Not all lines came from one of source."""
         if spot.probed is not None:
             return f"line {spot.probed} of probed.ptx is the probe's: it came from no line of this source"
-        return f"{where_in_full(spot.ptx[0])} came from no line of source" if spot.ptx else ""
+        return f"{long_position(spot.ptx[0])} came from no line of source" if spot.ptx else ""
 
     def mark(self, number: int, width: int) -> str:
         """The first line; then the last one, in the same file. In which order they are marked does not matter."""
@@ -179,23 +184,23 @@ class SourceView(Document):
         self._marked = tuple(sorted({*before, line})) if goes_on else (line,)
         if goes_on:
             has_code = any(self._is_marked(self.rows[number]) for number in self._ptx)
-            return f"{self._marked_lines()}: R measures the time there{'' if has_code else _INLINED_ALONE}"
-        instead = f", in place of {place_of(before[0])}" if before else ""
-        return f"from {place_of(line)}{instead}: m on the last line"
+            return f"{self._marked_lines()}: R measures the time there{'' if has_code else _INLINED_ONLY}"
+        instead = f", in place of {source_position(before[0])}" if before else ""
+        return f"from {source_position(line)}{instead}: m on the last line"
 
     def _marked_lines(self) -> str:
         first, last = self._marked[0], self._marked[-1]
-        return place_of(first) + (f"-{last.line}" if last != first else "")
+        return source_position(first) + (f"-{last.line}" if last != first else "")
 
-    def asked(self) -> str:
+    def marked_option(self) -> str:
         """The time between the lines that are marked, or in the one that is."""
         if not self._marked:
             return ""
         first, last = self._marked[0], self._marked[-1]
         until = f"-{last.line}" if last != first else ""
-        return shlex.join(["--between", f"{told_apart(first.file, self._order)}:{first.line}{until}"])
+        return shlex.join(["--between", f"{distinct_path(first.file, self._order)}:{first.line}{until}"])
 
-    def _is_marked(self, row: Row) -> bool:
+    def _is_marked(self, row: SourceRow) -> bool:
         marked = self._marked
         return bool(marked) and row.file == marked[0].file and marked[0].line <= row.line <= marked[-1].line
 
@@ -205,11 +210,11 @@ class SourceView(Document):
             return []
         return [f"marked {self._marked_lines()}" if len(self._marked) > 1 else f"marked from {self._marked_lines()}"]
 
-    def leading(self) -> int:
+    def pinned_parts(self) -> int:
         """The mark is told always."""
         return len(self.status())
 
-    def nowhere(self, number: int, width: int) -> str:
+    def no_target_reason(self, number: int, width: int) -> str:
         """Comments, declarations, what the compiler left out."""
         del number, width
         return "no code of this kernel came from this line: . goes to the next that has some"
@@ -224,7 +229,7 @@ class SourceView(Document):
         found = next((number for number, code in self._ptx.items() if ptx_line in code), None)
         return None if found is None else found + self.pinned(width)
 
-    def stops(self) -> str:
+    def anchor_noun(self) -> str:
         """What there is to step through."""
         return "measured line" if self._column else "line with code"
 
@@ -233,7 +238,7 @@ class SourceView(Document):
         places = self._column.values if self._column else self._ptx
         return [number + self.pinned(width) for number in sorted(places)]
 
-    def leads_to(self) -> str:
+    def target_view(self) -> str:
         """The code."""
         return "sass" if self._graft else "ptx"
 
@@ -261,14 +266,14 @@ class SourceView(Document):
 
     def choices(self) -> Mapping[str, Any]:
         """What is folded, what stands beside it, and which lines are marked."""
-        measure = key_of(self.measures, self.shown)
+        measure = column_key(self.measures, self.shown)
         return {"folded": self.folded, "measure": measure, "marked": self._marked}
 
     def choose(self, choices: Mapping[str, Any]) -> None:
         """The same, as far as it was measured."""
         if choices["folded"] != self.folded:
             self.press("fold")
-        self.shown = place_of_key(self.measures, choices["measure"], self.shown)
+        self.shown = column_index(self.measures, choices["measure"], self.shown)
         self._marked = choices["marked"]
 
     # -- data
@@ -301,15 +306,15 @@ class SourceView(Document):
             yield (row.file, row.line, *values, len(places), row.text if self._copies[row.file] else None)
 
 
-def _words_of(code: Sequence[int]) -> str:
+def _code_lines_text(code: Sequence[int]) -> str:
     """The lines of PTX, or the instructions of machine code that was probed itself."""
     if isinstance(code[0], Offset):
-        first = where_in_full(code[0])
+        first = long_position(code[0])
         return first if len(code) == 1 else f"{len(code)} instructions from {first} on"
     return f"PTX {code[0]}" if len(code) == 1 else f"{len(code)} lines of PTX from {code[0]} on"
 
 
-def lines_of_ptx(lines: SourceLines) -> dict[SourceLine, list[int]]:
+def ptx_lines_by_source(lines: SourceLines) -> dict[SourceLine, list[int]]:
     """The lines of ``pruned.ptx``, ascending, that each line of source became."""
     code: dict[SourceLine, list[int]] = {}
     for number, source in sorted(lines.lines.items()):
@@ -317,7 +322,7 @@ def lines_of_ptx(lines: SourceLines) -> dict[SourceLine, list[int]]:
     return code
 
 
-def in_order(code: Mapping[SourceLine, Sequence[int]]) -> list[str]:
+def files_by_ptx_lines(code: Mapping[SourceLine, Sequence[int]]) -> list[str]:
     """The files, the one that most lines of PTX came from first."""
     totals: dict[str, int] = {}
     for source, lines in code.items():
@@ -325,7 +330,7 @@ def in_order(code: Mapping[SourceLine, Sequence[int]]) -> list[str]:
     return sorted(totals, key=lambda file: (-totals[file], file))
 
 
-def told_apart(file: str, files: Sequence[str]) -> str:
+def distinct_path(file: str, files: Sequence[str]) -> str:
     """The end of a path that names this file alone: with its folder, and more where others of ``files`` end so, too."""
     parts = file.split("/")
     for count in range(min(2, len(parts)), len(parts)):
@@ -335,13 +340,13 @@ def told_apart(file: str, files: Sequence[str]) -> str:
     return file
 
 
-def near(used: Sequence[int], last: int) -> list[int]:
+def lines_near(used: Sequence[int], last: int) -> list[int]:
     """The lines up to ``last`` that are one of ``used``, or near one."""
-    wanted = {line + step for line in used for step in range(-CONTEXT, CONTEXT + 1)}
+    wanted = {line + step for line in used for step in range(-CONTEXT_LINES, CONTEXT_LINES + 1)}
     return sorted(line for line in wanted if 1 <= line <= last)
 
 
-def missing(source: Source) -> str | None:
+def missing(source: ViewSource) -> str | None:
     """Why no line of source is known."""
     kernel = source.kernel
     graft = kernel.info is not None and kernel.info.graft is not None
@@ -352,7 +357,7 @@ def missing(source: Source) -> str | None:
     return None
 
 
-def _open(source: Source, progress: Progress) -> SourceView:
+def _open(source: ViewSource, progress: Progress) -> SourceView:
     progress(0.0)
     folder = source.kernel.folder
     lines = SourceLines.of(folder) if folder else SourceLines({})
@@ -361,7 +366,7 @@ def _open(source: Source, progress: Progress) -> SourceView:
     return SourceView(f"Source of {source.kernel.demangled}", lines, files, measures_of(source))
 
 
-KIND: Final = Kind(
+KIND: Final = ViewKind(
     "source",
     "Source",
     "the lines of source that the PTX came from, and what was measured of them",

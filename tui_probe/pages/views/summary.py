@@ -1,4 +1,4 @@
-"""One kernel: its names, why it was probed or not and what to do, what the probe found and costs, what to ask next."""
+"""Page ``summary``: status, findings, cost and open questions of a kernel."""
 
 from __future__ import annotations
 
@@ -6,55 +6,53 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
-from tui_probe.draw.formats import as_record
-from tui_probe.draw.percentiles import SHARES, distribution_line, head_line, percentiles
+from tui_probe.draw.charts import SHARES, distribution_line, percentile_heading, percentiles
 from tui_probe.draw.spans import pad
-from tui_probe.draw.table import in_data, safe
+from tui_probe.draw.table import as_record, in_data, safe
 from tui_probe.draw.view import Document
 from tui_probe.input_limits import PTX_TEXT
-from tui_probe.pages.findings.found import find_all
-from tui_probe.pages.findings.lines import command_of, found_lines, limit_lines, question_lines
-from tui_probe.pages.findings.questions import open_questions
+from tui_probe.pages.code.kernel_sass import has_only_sass
+from tui_probe.pages.findings_page import findings_lines, limiter_lines, open_questions, question_lines, rerun_command
 from tui_probe.pages.kernel_detail import LABEL, detail_lines
-from tui_probe.pages.kernel_report import KERNEL_COLUMNS, change
-from tui_probe.pages.kernel_row import row_of
-from tui_probe.pages.limits import limited, summary_words
-from tui_probe.pages.without_ptx import machine_code_alone
-from tui_probe.probekit.distributions import OF_PAIRS
-from tui_probe.probekit.kind import Kind
+from tui_probe.probekit.page_kinds import ViewKind
+from tui_probe.probekit.result_tables import OF_PAIRS
 from tui_probe.trace.plain_file import read_within
+from tui_probe.verdicts.findings import findings_by_probe
+from tui_probe.verdicts.kernel_columns import KERNEL_COLUMNS, before_after_text
+from tui_probe.verdicts.kernel_snapshot import kernel_snapshot
+from tui_probe.verdicts.limiter import kernel_limiter, limiter_summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
-    from tui_probe.pages.findings.found import Found
-    from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.page_kinds import ViewSource
     from tui_probe.trace.model import Kernel
+    from tui_probe.verdicts.findings import ResultFindings
 
-_SOURCE: Final = re.compile(rb'^\s*\.file\s+\d+\s+"((?:[^"\\]|\\.)*)"', re.MULTILINE)
+_SOURCE_FILES: Final = re.compile(rb'^\s*\.file\s+\d+\s+"((?:[^"\\]|\\.)*)"', re.MULTILINE)
 _MOST_SOURCES: Final = 3
 
 
 class Summary(Document):
     """The figures of a kernel as they were when it was opened."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ViewSource) -> None:
         kernel = source.kernel
         self.title = f"Summary of {kernel.demangled}"
         self.kernel = kernel
-        self.row = row_of(kernel, source.trace.state.device)
+        self.row = kernel_snapshot(kernel, source.trace.state.device)
         self.simulated = source.trace.state.simulated
         self.sources = source_files(kernel)
         self.probes = [one for one in kernel.by_probe() if one.probe]
-        self.measured = {} if self.simulated else measured(kernel)
-        self.found = sorted(find_all(source), key=_best_of)
-        self.limited = limited(kernel)
-        self.limit_words = summary_words(kernel, self.limited)
+        self.measured = {} if self.simulated else benchmark_times(kernel)
+        self.found = sorted(findings_by_probe(source), key=_finding_rank)
+        self.limited = kernel_limiter(kernel)
+        self.limit_words = limiter_summary(kernel, self.limited)
         self.questions = open_questions(kernel, self.found)
-        self.command = command_of(source.trace)
-        self.machine_code = machine_code_alone(kernel)
+        self.command = rerun_command(source.trace)
+        self.machine_code = has_only_sass(kernel)
         self.keys: Mapping[str, str] = {}
 
     def name_keys(self, keys: Mapping[str, str]) -> None:
@@ -62,15 +60,15 @@ class Summary(Document):
 
     def lines(self, width: int) -> Sequence[Line]:
         """The page; in two columns where it is wide."""
-        found = [line for each in self.found for line in found_lines(each, width, self.keys)]
-        limit = list(limit_lines(self.limit_words, width))
+        found = [line for each in self.found for line in findings_lines(each, width, self.keys)]
+        limit = list(limiter_lines(self.limit_words, width))
         return detail_lines(self.row, width, self._more(), found, self._asked, limit)
 
     def status(self) -> list[str]:
         """Where the machine code is, since what says so above may be far below."""
         return ["no PTX: see SASS"] if self.machine_code else super().status()
 
-    def leads_to(self) -> str:
+    def target_view(self) -> str:
         """The machine code, of a kernel that has no PTX."""
         return "sass" if self.machine_code else ""
 
@@ -84,7 +82,7 @@ class Summary(Document):
         for number, one in enumerate(self.probes):
             parts = [f"{one.probe} {one.status}", units.counted(len(one.result_rows), "result")]
             if one.status == "probed":
-                parts.append(f"registers {change(one.registers_pruned, one.registers_probed)}")
+                parts.append(f"registers {before_after_text(one.registers_pruned, one.registers_probed)}")
             if one.slowdown is not None:
                 parts.append(f"{one.slowdown:.2f}× as long")
             words = ", ".join(parts) + (f": {one.reason}" if one.reason else "")
@@ -104,9 +102,9 @@ class Summary(Document):
         if self.sources:
             lines.append(())
         if self.measured:
-            lines.append(head_line())
+            lines.append(percentile_heading())
         for label, values in self.measured.items():
-            title, shown = (OF_PAIRS, _times) if label == "slowdown" else (label, _milliseconds)
+            title, shown = (OF_PAIRS, _ratio_text) if label == "slowdown" else (label, _milliseconds)
             lines.append(distribution_line(title, values, shown))
         if not self.measured and self.row.gpu_time is None and self.row.status == "probed":
             why = "a simulated GPU has no time" if self.simulated else "not measured: run with --benchmark"
@@ -141,12 +139,12 @@ class Summary(Document):
                 yield f"{label.replace(' ', '_')}_p{share}", value
 
 
-def _best_of(found: Found) -> tuple[bool, float]:
+def _finding_rank(found: ResultFindings) -> tuple[bool, float]:
     """The order of a probe's findings beside those of others: by the best of them."""
     return min((finding.order for finding in found.findings), default=(True, 0.0))
 
 
-def measured(kernel: Kernel) -> dict[str, list[float]]:
+def benchmark_times(kernel: Kernel) -> dict[str, list[float]]:
     """What a benchmark measured of a kernel's launches: times in ms and the slowdown."""
     columns = {
         "original": kernel.times.originals_ms,
@@ -161,11 +159,11 @@ def source_files(kernel: Kernel) -> list[str]:
     path = kernel.file("pruned.ptx") or kernel.file("original.ptx")
     if path is None or path.stat().st_size > PTX_TEXT.most:
         return []
-    found = (name.decode("utf-8", "replace") for name in _SOURCE.findall(read_within(path, PTX_TEXT)))
+    found = (name.decode("utf-8", "replace") for name in _SOURCE_FILES.findall(read_within(path, PTX_TEXT)))
     return list(dict.fromkeys(found))
 
 
-def _times(value: float) -> str:
+def _ratio_text(value: float) -> str:
     return f"{value:.3f}×"
 
 
@@ -173,12 +171,12 @@ def _milliseconds(value: float) -> str:
     return units.duration(value / 1e3)
 
 
-def _open(source: Source, progress: Progress) -> Summary:
+def _open(source: ViewSource, progress: Progress) -> Summary:
     progress(0.0)
     return Summary(source)
 
 
-KIND: Final = Kind(
+KIND: Final = ViewKind(
     "summary",
     "Summary",
     "what the probe found and costs, why probed or not, what to ask next",

@@ -1,4 +1,4 @@
-"""Blocks and warps on SMs over time: gaps, stragglers, idle SMs and the tail."""
+"""Page ``timeline``: blocks and warps on SMs over time."""
 
 from __future__ import annotations
 
@@ -7,38 +7,37 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tui_probe.analysis.distribution import distribution
 from tui_probe.draw import units
-from tui_probe.draw.axis import CYCLES, TIME, draw_across
-from tui_probe.draw.canvas import Canvas
-from tui_probe.draw.heading import draw_head, named
+from tui_probe.draw.canvas import CYCLES, TIME, Canvas, draw_across
+from tui_probe.draw.shorten import draw_head, view_heading
 from tui_probe.draw.spans import clip
 from tui_probe.errors import TraceError
+from tui_probe.pages.views.timeline_moves import TIMELINE_MOVES, commands
+from tui_probe.pages.views.timeline_window import AROUND, ShownRows
 from tui_probe.probekit import probe_results
-from tui_probe.probekit.kind import Kind
-from tui_probe.probekit.measured import probe_of
-from tui_probe.probekit.missing import missing
-from tui_probe.probekit.probe_results import cycles_words
-from tui_probe.probekit.registry import names_of
-from tui_probe.probekit.timelines.moves import MOVES, commands
-from tui_probe.probekit.timelines.picture import draw_marks, draw_rows, legend
-from tui_probe.probekit.timelines.rows import ORDER_WORDS, rows_of
-from tui_probe.probekit.timelines.shown import AROUND, ShownRows
+from tui_probe.probekit.measured import known_probe
+from tui_probe.probekit.page_kinds import ViewKind
+from tui_probe.probekit.probe_results import cycles_text
+from tui_probe.probekit.probe_view import no_result_reason
+from tui_probe.probekit.registry import probe_names_where
+from tui_probe.probekit.timelines.drawing import draw_marks, draw_rows, legend
+from tui_probe.probekit.timelines.rows import ORDER_WORDS, timeline_rows
+from tui_probe.records.distribution import distribution
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
-    from tui_probe.probekit.kind import Source
-    from tui_probe.probekit.timelines.rows import Rows
+    from tui_probe.probekit.page_kinds import ViewSource
+    from tui_probe.probekit.timelines.rows import TimelineRows
 
 _COLUMNS: Final = ("sm", "slot", "block", "warp", "start", "end")
 _PLOT_CELLS: Final = 1200
 _PLOT_LABELS: Final = 40
 
 
-class Timeline(ShownRows):
+class TimelineView(ShownRows):
     """One launch as it is drawn, moved about in, and given to others."""
 
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
@@ -68,9 +67,9 @@ class Timeline(ShownRows):
         sms = len(self.timeline.sms)
         totals = (
             f"{units.counted(len(self.timeline.blocks), 'block')} on {sms - len(self.timeline.idle_sms)} of "
-            f"{units.counted(sms, 'SM')}, {cycles_words(self.timeline.span, self.launch.clock_khz)}"
+            f"{units.counted(sms, 'SM')}, {cycles_text(self.timeline.span, self.launch.clock_khz)}"
         )
-        draw_head(canvas, named(KIND.title, KIND.about), self.launch.which, self.launch.name, totals)
+        draw_head(canvas, view_heading(KIND.title, KIND.about), self.launch.which, self.launch.name, totals)
 
     def _draw_axis(self, canvas: Canvas, x: int, y: int) -> None:
         low, high, unit = self.window.begin, self.window.end, CYCLES
@@ -116,7 +115,7 @@ class Timeline(ShownRows):
 
     def press(self, command: str) -> str | None:
         """Do one of the commands; one that means nothing here does nothing."""
-        move = MOVES.get(command)
+        move = TIMELINE_MOVES.get(command)
         return None if move is None or self.rows is None else move[1](self)
 
     def click(self, column: int, row: int) -> None:
@@ -148,13 +147,13 @@ class Timeline(ShownRows):
         if gap is not None:
             words.append(f"{units.count(gap)} after the one before")
         when = "" if start <= self.window.time < end else "not now: "
-        return [*words, f"{when}{cycles_words(end - start, khz)}", *measured]
+        return [*words, f"{when}{cycles_text(end - start, khz)}", *measured]
 
-    def leading(self) -> int:
+    def pinned_parts(self) -> int:
         """The place, and which block or warp it is."""
         return 2
 
-    def _gap_before(self, rows: Rows, index: int) -> int | None:
+    def _gap_before(self, rows: TimelineRows, index: int) -> int | None:
         """Cycles between the interval that was in its slot before and this one. None for the first in its slot."""
         each = rows.intervals
         place = (each.sm, each.slot, each.warp)
@@ -165,7 +164,7 @@ class Timeline(ShownRows):
 
     def measured(self) -> str:
         """What the two marks measure."""
-        return f"× to ×: {cycles_words(abs(self.marks[1] - self.marks[0]), self.launch.clock_khz)}"
+        return f"× to ×: {cycles_text(abs(self.marks[1] - self.marks[0]), self.launch.clock_khz)}"
 
     def record(self) -> dict[str, Any]:
         """The launch, its tail and clocks, and its blocks in columns; cycles."""
@@ -189,7 +188,7 @@ class Timeline(ShownRows):
 
     def plot(self, axes: Any) -> None:
         """Every row as a strip, darker where more of its slots ran a block."""
-        rows = self.rows or rows_of(self.timeline, self.choice, self.lengths(self.choice.level))
+        rows = self.rows or timeline_rows(self.timeline, self.choice, self.lengths(self.choice.level))
         edges = np.unique(np.linspace(self.window.begin, self.window.end, _PLOT_CELLS).astype(np.int64))
         share = rows.busy.covered(0, rows.lines, edges).sum(axis=0) / (
             rows.capacity[:, np.newaxis].clip(1) * np.diff(edges)
@@ -203,19 +202,19 @@ class Timeline(ShownRows):
         axes.set_yticks([line + 0.5 for line in lines], [rows.label(line).strip() for line in lines])
 
 
-def _missing(source: Source) -> str | None:
-    return missing(source, *KIND.probes)
+def _missing(source: ViewSource) -> str | None:
+    return no_result_reason(source, *KIND.probes)
 
 
-def _open(source: Source, progress: Progress) -> Timeline:
-    found = probe_results.read(source)
-    read = probe_of(source.kernel).timeline
+def _open(source: ViewSource, progress: Progress) -> TimelineView:
+    found = probe_results.read_result(source)
+    read = known_probe(source.kernel).timeline
     if read is None:
         raise TraceError(f"{found.result.path}: -p {found.probe} records no times")
-    return Timeline(read(found, progress))
+    return TimelineView(read(found, progress))
 
 
-KIND: Final = Kind(
+KIND: Final = ViewKind(
     "timeline",
     "Timeline",
     "blocks and warps on SMs over time: gaps, stragglers, idle SMs, the tail",
@@ -234,5 +233,5 @@ KIND: Final = Kind(
     order=30,
     short="Time",
     drawn=True,
-    fed_by=lambda: names_of(lambda probe: probe.timeline),
+    fed_by=lambda: probe_names_where(lambda probe: probe.timeline),
 )

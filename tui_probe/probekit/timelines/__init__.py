@@ -1,1 +1,1 @@
-"""Timelines as pictures: their rows, the window on them, and what is drawn in it."""
+"""Timelines of a launch: their rows, how busy these are, and how they are drawn."""

@@ -1,29 +1,36 @@
-"""What a timeline shows at a glance, in words: its tail, and SMs that ran nothing."""
+"""Findings of a timeline: tail, idle SMs, and waits between blocks."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from tui_probe.draw import units
-from tui_probe.probekit.finding import Finding, share
+from tui_probe.probekit.finding import Finding, percent
+from tui_probe.probekit.probe import Waits
+from tui_probe.probekit.record_counts import sampled_blocks_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tui_probe.analysis.timeline import Timeline
+    from numpy.typing import NDArray
 
-_MUCH: Final = 0.05
+    from tui_probe.probekit.timelines.launch import LaunchTimeline
+    from tui_probe.records.timeline import Intervals, Timeline
+
+_NOTABLE_SHARE: Final = 0.05
 """The part of a launch from which on what a tail costs stands out."""
 
 
-def tail(timeline: Timeline, asks: str) -> Iterator[Finding]:
+def tail_finding(timeline: Timeline, asks: str) -> Iterator[Finding]:
     """The end of a launch, where SMs run out of blocks. ``asks`` is the question whose answer tells why."""
     found, span = timeline.tail(), timeline.span
     if found is None or not found.cycles or not span:
         return
-    words = f"SMs run out of blocks for the last {share(found.cycles, span)} of the launch,"
-    words += f" SM {found.last_sm} last: {share(found.lost, 1)} of all SM time is idle there"
-    much = found.lost > _MUCH
+    words = f"SMs run out of blocks for the last {percent(found.cycles, span)} of the launch,"
+    words += f" SM {found.last_sm} last: {percent(found.lost, 1)} of all SM time is idle there"
+    much = found.lost > _NOTABLE_SHARE
     values = {"tail_share": found.cycles / span, "lost_share": found.lost, "tail_start": found.start}
     yield Finding(
         "tail", "tail", words, "timeline", stands_out=much, asks=asks if much else "", values=values,
@@ -31,10 +38,27 @@ def tail(timeline: Timeline, asks: str) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-def idle_sms(timeline: Timeline) -> Iterator[Finding]:
+def idle_sms_findings(timeline: Timeline) -> Iterator[Finding]:
     """SMs that no block came to; of a sample of blocks nothing can be said."""
     idle = timeline.idle_sms
     if idle and timeline.sample is None:
         words = f"{len(idle)} of {units.counted(len(timeline.sms), 'SM')} ran no block"
         values = {"idle_sms": len(idle), "sms": len(timeline.sms)}
         yield Finding("idle_sms", "idle SMs", words, "timeline", stands_out=True, values=values, sm=idle[0])
+
+
+def slot_gaps(blocks: Intervals) -> NDArray[np.int64]:
+    """Cycles (i8) between each block and the one before it in its slot."""
+    follows = (np.diff(blocks.sm) == 0) & (np.diff(blocks.slot) == 0)
+    between: NDArray[np.int64] = (blocks.start[1:] - blocks.end[:-1])[follows]
+    return between
+
+
+def timeline_waits(launch: LaunchTimeline) -> Waits:
+    """Distributions over blocks, and over gaps where all blocks were measured."""
+    blocks = launch.timeline.blocks
+    words = f"{units.counted(len(blocks), 'block')}"
+    if (sample := launch.timeline.sample) is not None:
+        return Waits(launch.which, {"one block": blocks.duration}, f"{words}; {sampled_blocks_text(sample)}")
+    words += "; a gap is a slot that waits for its next block"
+    return Waits(launch.which, {"one block": blocks.duration, "one gap": slot_gaps(blocks)}, words)

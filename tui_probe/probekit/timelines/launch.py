@@ -1,4 +1,4 @@
-"""The timeline of a launch, and what is known of the launch besides."""
+"""Timeline of a launch, and the facts of the launch that its page shows."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tui_probe.draw import units
-from tui_probe.probekit.kept import sampled_words
+from tui_probe.probekit.record_counts import sampled_blocks_text
 
 if TYPE_CHECKING:
-    from tui_probe.analysis.timeline import Timeline
     from tui_probe.probekit.probe_results import ProbeResult
-    from tui_probe.probekit.timelines.rows import Choice
-    from tui_probe.trace.shapes import Dim3
+    from tui_probe.probekit.timelines.rows import RowSelection
+    from tui_probe.records.timeline import Timeline
+    from tui_probe.trace.launch_shape import Dim3
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class LaunchTimeline:
         place = [block % x, block // x % y, block // (x * y)][: 2 if z == 1 else 3]
         return f"block {block} ({','.join(map(str, place))})"
 
-    def rows(self, choice: Choice) -> int:
+    def rows(self, choice: RowSelection) -> int:
         """How many rows a choice has."""
         here = self.timeline.slots if choice.sm is None else self.timeline.slots[self.timeline.sms == choice.sm]
         slots = int(here.clip(1).sum())
@@ -53,11 +53,11 @@ class LaunchTimeline:
             (timeline.blocks_astray, "block", "that changed SM"),
         )
         sample = timeline.sample
-        words = [] if sample is None else [sampled_words(sample)]
+        words = [] if sample is None else [sampled_blocks_text(sample)]
         return words + [f"{units.counted(count, noun)} {why} left out" for count, noun, why in counts if count]
 
     def record(self) -> dict[str, Any]:
-        """As data; shares and cycles as :mod:`tui_probe.analysis.timeline` defines them."""
+        """As data; shares and cycles as :mod:`tui_probe.records.timeline` defines them."""
         timeline = self.timeline
         return {
             "simulated": self.simulated,
@@ -79,7 +79,7 @@ class LaunchTimeline:
 
 
 @runtime_checkable
-class OverTime(Protocol):
+class LaunchTimelineView(Protocol):
     """A view of a launch over time, of its blocks or its warps."""
 
     launch: LaunchTimeline

@@ -1,4 +1,4 @@
-"""The rows of a timeline: an SM each, a slot of an SM, or a warp of a slot; in an order, of all SMs or of one."""
+"""Rows of a timeline: SMs, slots or warps, their order and selection."""
 
 from __future__ import annotations
 
@@ -7,43 +7,43 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from tui_probe.analysis.timeline import order_by
-from tui_probe.probekit.timelines.lengths import BusyByLength
+from tui_probe.probekit.timelines.busy_rows import BusyByLength
+from tui_probe.records.timeline import order_by
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tui_probe.analysis.timeline import Intervals, Timeline
-    from tui_probe.probekit.timelines.lengths import Lengths
+    from tui_probe.probekit.timelines.busy_rows import LengthGrades
+    from tui_probe.records.timeline import Intervals, Timeline
 
-Level = Literal["SM", "slot", "warp"]
-Order = Literal["number", "finish", "start"]
-LEVELS: Final[tuple[Level, ...]] = ("SM", "slot", "warp")
-ORDERS: Final[tuple[Order, ...]] = ("number", "finish", "start")
+RowLevel = Literal["SM", "slot", "warp"]
+RowOrder = Literal["number", "finish", "start"]
+LEVELS: Final[tuple[RowLevel, ...]] = ("SM", "slot", "warp")
+ORDERS: Final[tuple[RowOrder, ...]] = ("number", "finish", "start")
 ORDER_WORDS: Final = {"number": "by number", "finish": "by finish", "start": "by start"}
-NONE: Final = -1
+ALL_OF_THEM: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class RowSelection:
     """Which rows are wanted: ``sm`` None is all of them, ``together`` how many rows share a line."""
 
-    level: Level = "SM"
-    order: Order = "number"
+    level: RowLevel = "SM"
+    order: RowOrder = "number"
     sm: int | None = None
     together: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows from top to bottom. ``sm``, ``slot`` and ``warp`` (i4) say what each is; ``NONE`` is all of them.
+class TimelineRows:
+    """Rows from top to bottom. ``sm``, ``slot`` and ``warp`` (i4) say what each is; ``ALL_OF_THEM`` is all of them.
 
     ``intervals`` are sorted by row, then start; those of row r are ``offsets[r]`` to ``offsets[r + 1]``. ``capacity``
     (i4) is how many of them a *line* can hold at the same time, ``busy`` their cycles by line and length. ``marked``
     (bool) tells the rows that hold an interval which stands out.
     """
 
-    choice: Choice
+    choice: RowSelection
     sm: NDArray[np.int32]
     slot: NDArray[np.int32]
     warp: NDArray[np.int32]
@@ -85,9 +85,9 @@ class Rows:
 
     def _name(self, row: int) -> str:
         name = f"SM {self.sm[row]}"
-        if self.slot[row] != NONE:
+        if self.slot[row] != ALL_OF_THEM:
             name += f".{self.slot[row]}"
-        return name if self.warp[row] == NONE else f"{name} w{self.warp[row]}"
+        return name if self.warp[row] == ALL_OF_THEM else f"{name} w{self.warp[row]}"
 
     def at(self, line: int, time: float, sm: int | None = None) -> int | None:
         """The interval of a line that runs at a time, the latest to start; else the next one; else its last.
@@ -170,7 +170,7 @@ class Rows:
         return int(earlier.max()) if len(earlier) else None
 
 
-def rows_of(timeline: Timeline, choice: Choice, lengths: Lengths) -> Rows:
+def timeline_rows(timeline: Timeline, choice: RowSelection, lengths: LengthGrades) -> TimelineRows:
     """The rows that are wanted. Intervals beyond the fence of ``lengths`` stand out."""
     places = _places(timeline, choice)
     intervals = timeline.warps if choice.level == "warp" else timeline.blocks
@@ -194,7 +194,7 @@ def rows_of(timeline: Timeline, choice: Choice, lengths: Lengths) -> Rows:
     lines = -(-count // choice.together)
     sm, slot, warp = (values[order] for values in places)
     at_once = _slots(timeline)[np.searchsorted(timeline.sms, sm)] if choice.level == "SM" else np.ones(count, np.int32)
-    return Rows(
+    return TimelineRows(
         choice=choice,
         sm=sm,
         slot=slot,
@@ -207,15 +207,15 @@ def rows_of(timeline: Timeline, choice: Choice, lengths: Lengths) -> Rows:
     )
 
 
-def _places(timeline: Timeline, choice: Choice) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+def _places(timeline: Timeline, choice: RowSelection) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """SM, slot and warp of every row, by number. An SM that ran nothing has one row."""
     here = slice(None) if choice.sm is None else np.flatnonzero(timeline.sms == choice.sm)
     sms, slots = timeline.sms[here], np.maximum(timeline.slots[here], 1)
     if choice.level == "SM":
-        return sms, np.full(len(sms), NONE, np.int32), np.full(len(sms), NONE, np.int32)
+        return sms, np.full(len(sms), ALL_OF_THEM, np.int32), np.full(len(sms), ALL_OF_THEM, np.int32)
     sm, slot = np.repeat(sms, slots), _counted(slots)
     if choice.level == "slot":
-        return sm, slot, np.full(len(sm), NONE, np.int32)
+        return sm, slot, np.full(len(sm), ALL_OF_THEM, np.int32)
     warps = timeline.warps_a_block
     return np.repeat(sm, warps), np.repeat(slot, warps), np.tile(np.arange(warps, dtype=np.int32), len(sm))
 
@@ -231,7 +231,7 @@ def _counted(counts: NDArray[np.int32]) -> NDArray[np.int32]:
     return (np.arange(ends[-1]) - np.repeat(ends - counts, counts)).astype(np.int32)
 
 
-def _place_of(timeline: Timeline, choice: Choice, intervals: Intervals) -> NDArray[np.int64]:
+def _place_of(timeline: Timeline, choice: RowSelection, intervals: Intervals) -> NDArray[np.int64]:
     """Which row by number each interval is in."""
     if choice.sm is not None:
         before = np.zeros(len(intervals), dtype=np.int64)
@@ -246,7 +246,7 @@ def _place_of(timeline: Timeline, choice: Choice, intervals: Intervals) -> NDArr
     return slot if choice.level == "slot" else slot * timeline.warps_a_block + intervals.warp
 
 
-def _order(order: Order, first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.intp]:
+def _order(order: RowOrder, first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.intp]:
     """The numbers of rows from top to bottom; empty rows last."""
     if order == "finish":
         return np.argsort(-last, kind="stable")

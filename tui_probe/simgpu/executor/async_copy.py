@@ -1,4 +1,4 @@
-"""``cp.async``: copies from global to shared memory that a warp makes, and waits for them.
+"""Asynchronous copies and stores: ``cp.async``, ``cp.async.bulk``, ``st.async``, and waits for groups of copies.
 
 A copy is made when it is issued; when it is done is known from ``model``, for those who wait. Programs that wait as
 they must see no difference.
@@ -6,27 +6,220 @@ they must see no difference.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.ptx.tree import Immediate, Memory
-from tui_probe.simgpu.executor.access import Access
-from tui_probe.simgpu.executor.bulk_copy import build_bulk, build_bulk_wait
-from tui_probe.simgpu.executor.copy_waits import CopyWait, pending_groups
-from tui_probe.simgpu.executor.forms import operands_of
-from tui_probe.simgpu.executor.loads import store, whole_type
-from tui_probe.simgpu.executor.mbarriers import build_tracking
+from tui_probe.errors import SimulationError
+from tui_probe.ptx.tree import Immediate, Memory, Vector
+from tui_probe.simgpu.executor import loads
+from tui_probe.simgpu.executor.async_state import MAX_TRACKED_GROUPS, WORD_BYTES, MBarrierEvent
+from tui_probe.simgpu.executor.barrier_instructions import apply_events, build_tracking, words_of
+from tui_probe.simgpu.executor.clusters import MAX_BLOCKS, at_rank
+from tui_probe.simgpu.executor.loads import Access, store, whole_type
 from tui_probe.simgpu.executor.model import COPY_LATENCY, WARP_SIZE, copy_cycles
-from tui_probe.simgpu.executor.scalars import TYPES, U8, Value, integer_literal
+from tui_probe.simgpu.executor.scalars import B128, TYPES, U8, Value, integer_literal, last_type, operands_of
+from tui_probe.simgpu.executor.tensor_copies import build_tensor_copy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from tui_probe.ptx.tree import Instruction, Operand
-    from tui_probe.simgpu.executor.group import Group
-    from tui_probe.simgpu.executor.operands import Binder, Operation
+    from tui_probe.simgpu.executor.memory import Space
+    from tui_probe.simgpu.executor.operands import Binder, Operation, SourceOperand
+    from tui_probe.simgpu.executor.program import Finish, Scheduling
+    from tui_probe.simgpu.executor.threads import ThreadGroup
+
+
+@dataclass(slots=True)
+class CopyWait:
+    """A wait for copies, which are done at ``end``, one per lane."""
+
+    end: Callable[[ThreadGroup], NDArray[np.int64]]
+    may_end: bool = False
+
+    def successors(self, labels: Mapping[int, int], following: int) -> Sequence[int]:  # noqa: ARG002
+        return (following,)
+
+    def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:  # noqa: ARG002
+        def finish(group: ThreadGroup, scheduler: Scheduling) -> ThreadGroup | None:  # noqa: ARG001
+            np.maximum.at(group.batch.counters, group.lanes.warp, self.end(group))
+            group.block = following
+            return group
+
+        return finish
+
+
+def pending_groups(instruction: Instruction, bind: Binder) -> int:
+    """How many of the newest groups a ``wait_group N`` leaves pending."""
+    (operand,) = operands_of(instruction, 1)
+    pending = integer_literal(operand.text) if isinstance(operand, Immediate) else MAX_TRACKED_GROUPS
+    return pending if 0 <= pending < MAX_TRACKED_GROUPS else bind.unsupported()
+
+
+# ``cp.async.bulk``: copies of whole runs of bytes, each by one thread (sm_90 on a GPU).
+#
+# Into shared memory, of other blocks of the cluster too, an mbarrier counts the bytes; out of it, groups tell when
+# they are done. Masks of bytes are not supported.
+
+_UNIT: Final = 16
+"""Bytes; sizes and addresses are multiples of it."""
+_INTO_SHARED: Final = ("global", "mbarrier::complete_tx::bytes")
+_INTO_ANOTHER: Final = ("shared::cluster", "shared::cta", "mbarrier::complete_tx::bytes")
+_MULTICAST: Final = ("shared::cluster", *_INTO_SHARED, "multicast::cluster")
+_OUT_OF_SHARED: Final = ("global", "shared::cta", "bulk_group")
+_CACHE_HINT: Final = "L2::cache_hint"
+
+
+def build_bulk(instruction: Instruction, bind: Binder) -> Operation:
+    """``cp.async.bulk`` from global to shared memory and back, between blocks, and its ``commit_group``."""
+    modifiers = tuple(one for one in instruction.modifiers[2:] if one != _CACHE_HINT)
+    if modifiers == ("commit_group",):
+        return _commit_bulk
+    has_hint = _CACHE_HINT in instruction.modifiers
+    if modifiers[0] == "tensor":
+        return build_tensor_copy(instruction, bind)
+    if modifiers[:1] in (("shared::cluster",), ("shared::cta",)) and modifiers[1:] == _INTO_SHARED:
+        to, source, size, word, *_ = operands_of(instruction, 4 + has_hint)
+        return _build_into_shared(to, (source, "global"), size, word, bind)
+    if modifiers == _INTO_ANOTHER:
+        to, source, size, word = operands_of(instruction, 4)
+        return _build_into_shared(to, (source, "shared"), size, word, bind)
+    if modifiers == _MULTICAST:
+        return _build_multicast(operands_of(instruction, 5 + has_hint), bind)
+    if modifiers[:1] == ("prefetch",):
+        return _prefetch
+    if modifiers == _OUT_OF_SHARED:
+        to, source, size, *_ = operands_of(instruction, 3 + has_hint)
+        return _build_out_of_shared(to, source, size, bind)
+    return bind.unsupported()
+
+
+def build_bulk_wait(instruction: Instruction, bind: Binder) -> CopyWait:
+    """``cp.async.bulk.wait_group{.read} N``."""
+    pending = pending_groups(instruction, bind)
+    if "read" in instruction.modifiers:
+        return CopyWait(lambda group: group.batch.bulk_reads.end_of_groups(group.lanes, pending))
+    return CopyWait(lambda group: group.batch.bulk_writes.end_of_groups(group.lanes, pending))
+
+
+def _build_into_shared(
+    to: Operand, source: tuple[Operand, str], size: Operand, word: Operand, bind: Binder
+) -> Operation:
+    """``[to], [source], size, [mbarrier]``."""
+    copy = _build_bulk_copy((to, "shared"), source, size, bind)
+    access, line = Access(word, "shared", WORD_BYTES, bind), bind.line
+
+    def run(group: ThreadGroup) -> None:
+        sizes = copy(group)
+        issued = group.batch.counters[group.lanes.warp].tolist()
+        times = [now + COPY_LATENCY + copy_cycles(one) for now, one in zip(issued, sizes, strict=True)]
+        apply_events(group, line, words_of(access, group, line), [MBarrierEvent(transfer=-one) for one in sizes], times)
+
+    return run
+
+
+def _build_multicast(operands: tuple[Operand, ...], bind: Binder) -> Operation:
+    """``[to], [source], size, [mbarrier], mask``: to the same place in each block that the mask names."""
+    to, source, size, word, mask, *_ = operands
+    writing, reading = _UnitRun(to, "shared", bind), _UnitRun(source, "global", bind)
+    access, line = Access(word, "shared", WORD_BYTES, bind), bind.line
+    count, blocks = bind.source(size, TYPES["u32"]), bind.source(mask, TYPES["u16"])
+    bind.effects.starts_block = True
+
+    def run(group: ThreadGroup) -> None:
+        lanes = group.lanes
+        sizes, issued = _bulk_sizes(group, count, line), group.batch.counters[lanes.warp].tolist()
+        sources, masks = reading.places(group, sizes), lanes.spread(blocks.read(group.registers)).tolist()
+        targets, words = writing.addresses(group), lanes.spread(access.address(group))
+        for lane, (origin, one) in enumerate(zip(sources, sizes, strict=True)):
+            own = group.select(np.array([lane]), group.block, ())
+            time = issued[lane] + COPY_LATENCY + copy_cycles(one)
+            for rank in (rank for rank in range(MAX_BLOCKS) if masks[lane] >> rank & 1):
+                (place,) = writing.places_at(own, at_rank(targets[lane : lane + 1], rank, own), [one])
+                _copy_units(place, origin, one)
+                word_there = words_of(access, own, line, at_rank(words[lane : lane + 1], rank, own))
+                apply_events(own, line, word_there, [MBarrierEvent(transfer=-one)], [time])
+
+    return run
+
+
+def _build_out_of_shared(to: Operand, source: Operand, size: Operand, bind: Binder) -> Operation:
+    """``[to], [source], size``."""
+    copy = _build_bulk_copy((to, "global"), (source, "shared"), size, bind)
+
+    def run(group: ThreadGroup) -> None:
+        cycles = np.array([copy_cycles(one) for one in copy(group)], np.int64)
+        issued = group.batch.counters[group.lanes.warp]
+        group.batch.bulk_reads.add(group.lanes, issued + cycles)
+        group.batch.bulk_writes.add(group.lanes, issued + cycles + COPY_LATENCY)
+
+    return run
+
+
+def _build_bulk_copy(
+    to: tuple[Operand, str], source: tuple[Operand, str], size: Operand, bind: Binder
+) -> Callable[[ThreadGroup], list[int]]:
+    """The copy itself, each operand with its state space; it gives the bytes that each lane copied."""
+    writing, reading = _UnitRun(*to, bind), _UnitRun(*source, bind)
+    count, line = bind.source(size, TYPES["u32"]), bind.line
+    bind.effects.starts_block = True
+
+    def run(group: ThreadGroup) -> list[int]:
+        sizes = _bulk_sizes(group, count, line)
+        for target, origin, one in zip(writing.places(group, sizes), reading.places(group, sizes), sizes, strict=True):
+            _copy_units(target, origin, one)
+        return sizes
+
+    return run
+
+
+def _bulk_sizes(group: ThreadGroup, count: SourceOperand, line: int) -> list[int]:
+    """How many bytes each lane copies. Raises SimulationError."""
+    sizes: list[int] = group.lanes.spread(count.read(group.registers)).tolist()
+    if any(one % _UNIT or not one for one in sizes):
+        raise SimulationError(f"cp.async.bulk at line {line} copies {sizes} bytes: no multiples of {_UNIT}")
+    return sizes
+
+
+def _copy_units(target: tuple[Space, int], origin: tuple[Space, int], size: int) -> None:
+    (to, first), (source, start), units = target, origin, size // _UNIT
+    to.view(B128)[first : first + units] = source.view(B128)[start : start + units]
+
+
+class _UnitRun:
+    """An operand that names the first of several units of memory."""
+
+    def __init__(self, operand: Operand, space: str, bind: Binder) -> None:
+        self._access = Access(operand, space, _UNIT, bind)
+
+    def addresses(self, group: ThreadGroup) -> Value:
+        """The address of each lane."""
+        return group.lanes.spread(self._access.address(group))
+
+    def places(self, group: ThreadGroup, sizes: list[int]) -> list[tuple[Space, int]]:
+        """The space and the first unit of each lane. Raises MemoryFaultError if the first or last is outside it."""
+        return self.places_at(group, self.addresses(group), sizes)
+
+    def places_at(self, group: ThreadGroup, address: Value, sizes: list[int]) -> list[tuple[Space, int]]:
+        """The same for other addresses."""
+        (part,) = self._access.parts_at(group, address)
+        last = address + np.array(sizes, address.dtype) - address.dtype.type(_UNIT)
+        for _ in self._access.parts_at(group, last):
+            pass
+        return [(part.space, int(first)) for first in group.lanes.spread(part.element)]
+
+
+def _prefetch(group: ThreadGroup) -> None:
+    """A hint."""
+
+
+def _commit_bulk(group: ThreadGroup) -> None:
+    group.batch.bulk_reads.commit(group.lanes)
+    group.batch.bulk_writes.commit(group.lanes)
 
 
 def build_copy_wait(instruction: Instruction, bind: Binder) -> CopyWait | None:
@@ -42,7 +235,7 @@ def build_copy_wait(instruction: Instruction, bind: Binder) -> CopyWait | None:
     return CopyWait(lambda group: group.batch.copies.end_of_groups(group.lanes, pending))
 
 
-def _build(instruction: Instruction, bind: Binder) -> Operation:
+def _build_async(instruction: Instruction, bind: Binder) -> Operation:
     """``cp.async`` in all its forms but the waits."""
     kind = instruction.modifiers[1] if len(instruction.modifiers) > 1 else ""
     match kind:
@@ -66,13 +259,13 @@ def _build_copy(instruction: Instruction, bind: Binder) -> Operation:
     given = bind.source(rest[0], TYPES["u32"]) if len(rest) > has_policy else None
     size = integer_literal(size_operand.text)
     reading, writing = Access(source, "global", size, bind), Access(to, "shared", size, bind)
-    single_bytes = [_byte(source, number, bind) for number in range(size)] if given else []
+    single_bytes = [_byte_access(source, number, bind) for number in range(size)] if given else []
     reads = tuple(bind.effects.reads)
     whole = whole_type(size)
-    note = _clock(size)
+    note = _copy_clock(size)
     bind.effects.starts_block = True
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         note(group)
         if given is not None:
             wanted = given.read(group.registers)
@@ -85,13 +278,13 @@ def _build_copy(instruction: Instruction, bind: Binder) -> Operation:
     return run
 
 
-def _byte(source: Operand, number: int, bind: Binder) -> Access:
+def _byte_access(source: Operand, number: int, bind: Binder) -> Access:
     if not isinstance(source, Memory):
         return bind.unsupported()
     return Access(replace(source, offset=source.offset + number), "global", 1, bind)
 
 
-def _first_bytes(group: Group, single_bytes: list[Access], wanted: Value, reads: tuple[int, ...]) -> Value:
+def _first_bytes(group: ThreadGroup, single_bytes: list[Access], wanted: Value, reads: tuple[int, ...]) -> Value:
     """The first ``wanted`` bytes for each lane, and zeros after them."""
     size = len(single_bytes)
     copied = np.zeros((group.lanes.count, size), U8)
@@ -104,11 +297,11 @@ def _first_bytes(group: Group, single_bytes: list[Access], wanted: Value, reads:
     return result
 
 
-def _clock(size: int) -> Operation:
+def _copy_clock(size: int) -> Operation:
     """Notes when ``size`` bytes for each lane are copied, those of a warp together."""
     cycles = COPY_LATENCY + np.array([copy_cycles(size * count) for count in range(WARP_SIZE + 1)], np.int64)
 
-    def note(group: Group) -> None:
+    def note(group: ThreadGroup) -> None:
         lanes, counters = group.lanes, group.batch.counters
         end = counters + cycles[np.bincount(lanes.warp, minlength=len(counters))]
         group.batch.copies.add(lanes, end[lanes.warp])
@@ -116,8 +309,36 @@ def _clock(size: int) -> Operation:
     return note
 
 
-def _commit(group: Group) -> None:
+def _commit(group: ThreadGroup) -> None:
     group.batch.copies.commit(group.lanes)
 
 
-BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {"cp": _build}
+BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {"cp": _build_async}
+
+
+# ``st.async``: stores to the shared memory of a block of the cluster whose bytes an mbarrier there counts (sm_90).
+#
+# A store is done as a copy of its bytes is, see ``model``.
+
+
+def build_any_store(instruction: Instruction, bind: Binder) -> Operation:
+    """``st`` in all its forms."""
+    if "async" not in instruction.modifiers:
+        return loads.build_store(instruction, bind)
+    if "mbarrier::complete_tx::bytes" not in instruction.modifiers:
+        return bind.unsupported()
+    to, stored, word = operands_of(instruction, 3)
+    kind = last_type(instruction)
+    size = kind.bytes * (len(stored.elements) if isinstance(stored, Vector) else 1)
+    store = loads.build_store_of(to, stored, kind, "shared", bind)
+    access, line = Access(word, "shared", WORD_BYTES, bind), bind.line
+    bind.effects.starts_block = True
+
+    def run(group: ThreadGroup) -> None:
+        store(group)
+        lanes = group.lanes
+        times = (group.batch.counters[lanes.warp] + COPY_LATENCY + copy_cycles(size)).tolist()
+        events = [MBarrierEvent(transfer=-size)] * lanes.count
+        apply_events(group, line, words_of(access, group, line), events, times)
+
+    return run

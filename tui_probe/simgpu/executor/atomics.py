@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tui_probe.ptx.tree import Vector
-from tui_probe.simgpu.executor.access import Access
 from tui_probe.simgpu.executor.floating import arithmetic
-from tui_probe.simgpu.executor.forms import last_type, operands_of
-from tui_probe.simgpu.executor.loads import state_space
-from tui_probe.simgpu.executor.scalars import choose
+from tui_probe.simgpu.executor.loads import Access, state_space
+from tui_probe.simgpu.executor.scalars import choose, last_type, operands_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tui_probe.ptx.tree import Instruction, Operand
-    from tui_probe.simgpu.executor.group import Group
     from tui_probe.simgpu.executor.operands import Binder, Operation
     from tui_probe.simgpu.executor.scalars import ScalarType, Value
+    from tui_probe.simgpu.executor.threads import ThreadGroup
 
 
 _UFUNCS: Final[dict[str, np.ufunc]] = {
@@ -78,7 +76,7 @@ def _build(instruction: Instruction, bind: Binder) -> Operation:
     ufunc, update = _semantics(name, kind)
     bind.effects.polls = gives
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         registers = group.registers
         values = [group.lanes.spread(source.read(registers)) for source in sources]
         old = np.empty(group.lanes.count, kind.dtype)
@@ -105,7 +103,7 @@ def _build_vector(instruction: Instruction, kind: ScalarType, name: str, bind: B
     ufunc, update = _semantics(name, kind)
     bind.effects.polls = gives
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         for _ in whole.parts(group):
             pass  # the check of its bounds and alignment
         first = group.lanes.spread(access.address(group))

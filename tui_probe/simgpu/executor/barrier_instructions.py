@@ -1,37 +1,46 @@
-"""The instructions ``bar`` and ``barrier``, ``bar.warp.sync``, and ``barrier.cluster``."""
+"""Barrier instructions: ``bar``, ``barrier``, ``barrier.cluster`` and ``mbarrier`` with its waits."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from tui_probe.ptx.tree import Immediate
-from tui_probe.simgpu.executor.barriers import Barrier, Reduction, WarpBarrier
-from tui_probe.simgpu.executor.scalars import PREDICATE, TYPES
+from tui_probe.simgpu.executor.async_state import MAX_COUNT, PARITY_BIT, WORD_BYTES, MBarrierEvent
+from tui_probe.simgpu.executor.faults import MBarrierError
+from tui_probe.simgpu.executor.loads import Access, state_space
+from tui_probe.simgpu.executor.model import TRY_WAIT_CYCLES, instruction_cost
+from tui_probe.simgpu.executor.scalars import PREDICATE, TYPES, U32, U64, operands_of
+from tui_probe.simgpu.executor.waiting_threads import Barrier, PhaseWait, Reduction, WarpBarrier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from tui_probe.ptx.tree import Instruction, Operand
-    from tui_probe.simgpu.executor.barriers import Barriers
-    from tui_probe.simgpu.executor.control import Control
-    from tui_probe.simgpu.executor.group import Group
-    from tui_probe.simgpu.executor.operands import Binder
-    from tui_probe.simgpu.executor.program import Finish, Scheduling
+    from tui_probe.simgpu.executor.lanes import Places
+    from tui_probe.simgpu.executor.operands import Binder, Operation, ResultOperand, SourceOperand
+    from tui_probe.simgpu.executor.program import Control, Finish, Scheduling
+    from tui_probe.simgpu.executor.scalars import Value
+    from tui_probe.simgpu.executor.threads import ThreadGroup
+    from tui_probe.simgpu.executor.waiting_threads import Barriers
 
 
 @dataclass(slots=True)
-class AtBarrier:
+class BarrierArrival:
     """``bar`` and ``barrier`` in all forms: lanes ``arrive`` and go on from the next block."""
 
-    arrive: Callable[[Barriers, Group], Group | None]
+    arrive: Callable[[Barriers, ThreadGroup], ThreadGroup | None]
     may_end: bool = False
 
     def successors(self, labels: Mapping[int, int], following: int) -> Sequence[int]:  # noqa: ARG002
         return (following,)
 
     def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:  # noqa: ARG002
-        def finish(group: Group, scheduler: Scheduling) -> Group | None:
+        def finish(group: ThreadGroup, scheduler: Scheduling) -> ThreadGroup | None:
             group.block = following
             return self.arrive(scheduler.barriers, group)
 
@@ -51,7 +60,7 @@ def build_barrier(instruction: Instruction, bind: Binder) -> Control:
     operands = list(instruction.operands)
     if modifiers[:2] == ["warp", "sync"]:
         of_warp = WarpBarrier(bind.source(operands[0], TYPES["u32"]), bind.line)
-        return AtBarrier(lambda barriers, group: barriers.arrive_in_warp(of_warp, group))
+        return BarrierArrival(lambda barriers, group: barriers.arrive_in_warp(of_warp, group))
     reduction = None
     if modifiers and modifiers[0] == "red":
         target = bind.target(operands.pop(0), TYPES["u32"] if modifiers[1] == "popc" else PREDICATE)
@@ -62,17 +71,252 @@ def build_barrier(instruction: Instruction, bind: Binder) -> Control:
     count = bind.source(operands[1], TYPES["u32"]) if len(operands) > 1 else None
     arrives_only = modifiers[0] == "arrive"
     barrier = Barrier(bind.source(number, TYPES["u32"]), count, arrives_only, reduction, bind.line)
-    return AtBarrier(lambda barriers, group: barriers.arrive(barrier, group))
+    return BarrierArrival(lambda barriers, group: barriers.arrive(barrier, group))
 
 
 def _build_cluster_barrier(instruction: Instruction, bind: Binder) -> Control:
     """``barrier.cluster.arrive{.release|.relaxed}{.aligned}`` and ``barrier.cluster.wait{.acquire}{.aligned}``."""
     line = bind.line
 
-    def wait(barriers: Barriers, group: Group) -> Group | None:
+    def wait(barriers: Barriers, group: ThreadGroup) -> ThreadGroup | None:
         barriers.of_clusters.wait(group, line)
         return None
 
     if instruction.modifiers[1:2] == ("arrive",):
-        return AtBarrier(lambda barriers, group: barriers.of_clusters.arrive(group))
-    return AtBarrier(wait) if instruction.modifiers[1:2] == ("wait",) else bind.unsupported()
+        return BarrierArrival(lambda barriers, group: barriers.of_clusters.arrive(group))
+    return BarrierArrival(wait) if instruction.modifiers[1:2] == ("wait",) else bind.unsupported()
+
+
+def words_of(access: Access, group: ThreadGroup, line: int, address: Value | None = None) -> Places:
+    """The index of each lane's mbarrier among the words of shared memory, or of that at ``address``.
+
+    Raises MBarrierError.
+    """
+    words = np.empty(group.lanes.count, np.intp)
+    for part in access.parts(group) if address is None else access.parts_at(group, address):
+        chosen = slice(None) if part.positions is None else part.positions
+        if part.space.name != "shared":
+            position = 0 if part.positions is None else int(part.positions[0])
+            where = group.batch.describe(group.lanes, position)
+            raise MBarrierError(f"an mbarrier in {part.space.name} memory at line {line}, {where}")
+        words[chosen] = part.element + part.first
+    return words
+
+
+def apply_events(
+    group: ThreadGroup, line: int, words: Places, each: Sequence[MBarrierEvent], times: Sequence[int]
+) -> list[int]:
+    """An event for each lane, in their order; the words before them. Raises MBarrierError."""
+    mbarriers, memory = group.batch.mbarriers, group.batch.shared
+    before = []
+    for position, (word, event, time) in enumerate(zip(words.tolist(), each, times, strict=True)):
+        before.append(int(memory.view(U64)[word]))
+        if problem := mbarriers.happen(word, event, time):
+            where = group.batch.describe(group.lanes, position)
+            raise MBarrierError(f"mbarrier at line {line}, {where}: {problem}")
+    return before
+
+
+def _build_mbarrier(instruction: Instruction, bind: Binder) -> Operation:
+    """``mbarrier.init|inval|arrive|arrive_drop|expect_tx|complete_tx|pending_count``; for waits, see mbarrier_waits."""
+    kind = instruction.modifiers[0] if instruction.modifiers else ""
+    bind.effects.starts_block = kind != "pending_count"
+    match kind:
+        case "init":
+            return _build_initialisation(instruction, bind)
+        case "inval":
+            return _build_invalidation(instruction, bind)
+        case "arrive" | "arrive_drop":
+            return _build_arrival(instruction, bind)
+        case "expect_tx" | "complete_tx":
+            return _build_transaction(instruction, bind)
+        case "pending_count":
+            return _build_pending_count(instruction, bind)
+    return bind.unsupported()
+
+
+def word_access(operand: Operand, instruction: Instruction, bind: Binder) -> Access:
+    """The access to the mbarrier that ``operand`` names, which may be that of another block of the cluster."""
+    return Access(operand, state_space(instruction), WORD_BYTES, bind)
+
+
+def _build_initialisation(instruction: Instruction, bind: Binder) -> Operation:
+    """``mbarrier.init{.shared}.b64 [address], count``."""
+    address, count_operand = operands_of(instruction, 2)
+    access, count, line = word_access(address, instruction, bind), bind.source(count_operand, TYPES["u32"]), bind.line
+
+    def run(group: ThreadGroup) -> None:
+        counts = group.lanes.spread(count.read(group.registers)).tolist()
+        for position, word in enumerate(words_of(access, group, line).tolist()):
+            if problem := group.batch.mbarriers.initialise(word, counts[position]):
+                where = group.batch.describe(group.lanes, position)
+                raise MBarrierError(f"mbarrier.init at line {line}, {where}: {problem}")
+
+    return run
+
+
+def _build_invalidation(instruction: Instruction, bind: Binder) -> Operation:
+    """``mbarrier.inval{.shared}.b64 [address]``."""
+    (address,) = operands_of(instruction, 1)
+    access, line = word_access(address, instruction, bind), bind.line
+
+    def run(group: ThreadGroup) -> None:
+        for word in words_of(access, group, line).tolist():
+            group.batch.mbarriers.invalidate(word)
+
+    return run
+
+
+def _build_arrival(instruction: Instruction, bind: Binder) -> Operation:
+    """``mbarrier.arrive{_drop}{.noComplete|.expect_tx}….b64 state, [address]{, count}``; of expect_tx a tx-count."""
+    state, address, *rest = operands_of(instruction, 2, 3)
+    access, target = word_access(address, instruction, bind), bind.target(state, TYPES["b64"])
+    count = bind.source(rest[0], TYPES["u32"]) if rest else None
+    drops = instruction.modifiers[0] == "arrive_drop"
+    expects, may_end = "expect_tx" in instruction.modifiers, "noComplete" not in instruction.modifiers
+    if expects and count is None:
+        bind.unsupported()
+
+    def event(number: int) -> MBarrierEvent:
+        arrivals = 1 if expects else number
+        return MBarrierEvent(arrivals, number if expects else 0, arrivals if drops else 0, may_end)
+
+    run = _build_events(instruction, bind, access, count, event)
+
+    def arrive(group: ThreadGroup) -> None:
+        target.write(group.registers, np.array(run(group), U64))
+
+    return arrive
+
+
+def _build_transaction(instruction: Instruction, bind: Binder) -> Operation:
+    """``mbarrier.expect_tx|complete_tx….b64 [address], bytes``."""
+    address, size = operands_of(instruction, 2)
+    sign = 1 if instruction.modifiers[0] == "expect_tx" else -1
+    access = word_access(address, instruction, bind)
+    count = bind.source(size, TYPES["u32"])
+    run = _build_events(instruction, bind, access, count, lambda number: MBarrierEvent(transfer=sign * number))
+
+    def transact(group: ThreadGroup) -> None:
+        run(group)
+
+    return transact
+
+
+def _build_events(
+    instruction: Instruction,
+    bind: Binder,
+    access: Access,
+    count: SourceOperand | None,
+    event: Callable[[int], MBarrierEvent],
+) -> Callable[[ThreadGroup], list[int]]:
+    """What makes an event of each lane's number, 1 where there is none, and gives the words before them."""
+    cycles, line = instruction_cost(instruction.opcode, instruction.modifiers), bind.line
+
+    def run(group: ThreadGroup) -> list[int]:
+        lanes = group.lanes
+        numbers = [1] * lanes.count if count is None else lanes.spread(count.read(group.registers)).tolist()
+        times = (group.batch.counters[lanes.warp] + cycles).tolist()
+        return apply_events(group, line, words_of(access, group, line), [event(one) for one in numbers], times)
+
+    return run
+
+
+def _build_pending_count(instruction: Instruction, bind: Binder) -> Operation:
+    """``mbarrier.pending_count.b64 count, state``."""
+    written, state = operands_of(instruction, 2)
+    target, source = bind.target(written, TYPES["u32"]), bind.source(state, TYPES["b64"])
+
+    def run(group: ThreadGroup) -> None:
+        target.write(group.registers, (source.read(group.registers) & np.uint64(MAX_COUNT)).astype(U32))
+
+    return run
+
+
+def build_tracking(instruction: Instruction, bind: Binder) -> Operation:
+    """``cp.async.mbarrier.arrive{.noinc}….b64 [address]``: an arrival when the thread's copies so far are done.
+
+    Without ``noinc`` the phase expects one arrival more, so that only its end is put off.
+    """
+    (address,) = operands_of(instruction, 1)
+    access, line = word_access(address, instruction, bind), bind.line
+    event = MBarrierEvent(arrivals=1 if "noinc" in instruction.modifiers else 0)
+    bind.effects.starts_block = True
+
+    def run(group: ThreadGroup) -> None:
+        lanes = group.lanes
+        end = np.maximum(group.batch.copies.end_of_all(lanes), group.batch.counters[lanes.warp])
+        apply_events(group, line, words_of(access, group, line), [event] * lanes.count, end.tolist())
+
+    return run
+
+
+MBARRIER_BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {"mbarrier": _build_mbarrier}
+
+
+# ``mbarrier.try_wait`` and ``mbarrier.test_wait``: threads that ask whether a phase of an mbarrier is over.
+#
+# They wait until that is known, or nothing else can go on; then their warp's counter tells what they had seen.
+
+_KHZ_PER_NANOSECOND: Final = 1_000_000
+
+
+@dataclass(slots=True)
+class TryWait:
+    """The instruction. ``phase`` is a state or, with ``by_parity``, a parity; ``nanoseconds`` how long it may wait."""
+
+    access: Access
+    phase: SourceOperand
+    by_parity: bool
+    waits: bool
+    nanoseconds: SourceOperand | None
+    target: ResultOperand
+    line: int
+    may_end: bool = False
+
+    def successors(self, labels: Mapping[int, int], following: int) -> Sequence[int]:  # noqa: ARG002
+        return (following,)
+
+    def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:  # noqa: ARG002
+        def finish(group: ThreadGroup, scheduler: Scheduling) -> ThreadGroup | None:
+            trying = self._trying(group)
+            group.block = following
+            return scheduler.tries.begin(trying)
+
+        return finish
+
+    def _trying(self, group: ThreadGroup) -> PhaseWait:
+        words = words_of(self.access, group, self.line)
+        parity, limit = self._parity(group), self._limit(group)
+        ended = group.batch.mbarriers.ended(words, parity)
+        return PhaseWait(self.target, self.line, group, words, parity, limit, ended)
+
+    def _parity(self, group: ThreadGroup) -> NDArray[np.bool_]:
+        phase = group.lanes.spread(self.phase.read(group.registers))
+        bit = phase & np.uint32(1) if self.by_parity else phase >> np.uint64(PARITY_BIT)
+        return bit.astype(np.bool_)
+
+    def _limit(self, group: ThreadGroup) -> NDArray[np.int64]:
+        """For how many cycles each lane may wait."""
+        if self.nanoseconds is None:
+            return np.full(group.lanes.count, TRY_WAIT_CYCLES if self.waits else 0, np.int64)
+        time = group.lanes.spread(self.nanoseconds.read(group.registers)).astype(np.int64)
+        return time * group.batch.machine.clock_khz // _KHZ_PER_NANOSECOND
+
+
+def build_try_wait(instruction: Instruction, bind: Binder) -> TryWait | None:
+    """``mbarrier.test_wait|try_wait{.parity}….b64 over, [address], phase{, nanoseconds}``; None for the others."""
+    kind = instruction.modifiers[0] if instruction.modifiers else ""
+    if kind not in ("test_wait", "try_wait"):
+        return None
+    waits, by_parity = kind == "try_wait", "parity" in instruction.modifiers
+    over, address, phase, *rest = operands_of(instruction, 3, 3 + waits)
+    return TryWait(
+        access=word_access(address, instruction, bind),
+        phase=bind.source(phase, TYPES["u32" if by_parity else "b64"]),
+        by_parity=by_parity,
+        waits=waits,
+        nanoseconds=bind.source(rest[0], TYPES["u32"]) if rest else None,
+        target=bind.target(over, PREDICATE),
+        line=bind.line,
+    )

@@ -1,48 +1,156 @@
-"""From the instructions of a function to bound steps: operations, and controls that end a basic block."""
+"""Binding the instructions of a function: operations, guards, and controls that end a basic block."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+import numpy as np
+
 from tui_probe.ptx.tree import Element, Immediate, Instruction, Operand, Register, Symbol, Vector
-from tui_probe.ptx.tree import Group as Parenthesised
+from tui_probe.ptx.tree import OperandList as Parenthesised
+from tui_probe.simgpu.executor import (
+    async_copy,
+    atomics,
+    barrier_instructions,
+    bits,
+    clusters,
+    convert,
+    floating,
+    integer,
+    loads,
+    matrix,
+    program,
+    selection,
+    tensor_copies,
+    warp,
+    warpgroups,
+)
 from tui_probe.simgpu.executor.async_copy import build_copy_wait
-from tui_probe.simgpu.executor.barrier_instructions import build_barrier, is_barrier
+from tui_probe.simgpu.executor.barrier_instructions import build_barrier, build_try_wait, is_barrier
 from tui_probe.simgpu.executor.calls import build_call
-from tui_probe.simgpu.executor.control import Branch, Control, End, build_branch, build_indexed_branch
 from tui_probe.simgpu.executor.device_calls import build_device_call
 from tui_probe.simgpu.executor.faults import UnsupportedInstructionError
-from tui_probe.simgpu.executor.forms import UnsupportedFormError
-from tui_probe.simgpu.executor.guard import guarded
-from tui_probe.simgpu.executor.instructions import BUILDERS
-from tui_probe.simgpu.executor.mbarrier_waits import build_try
 from tui_probe.simgpu.executor.model import instruction_cost
-from tui_probe.simgpu.executor.operands import Binder, Effects, Operation, Source
-from tui_probe.simgpu.executor.scalars import PREDICATE
+from tui_probe.simgpu.executor.operands import Binder, Effects, Operation, SourceOperand
+from tui_probe.simgpu.executor.program import Branch, Control, FunctionEnd, build_branch, build_indexed_branch
+from tui_probe.simgpu.executor.scalars import PREDICATE, UnsupportedFormError, last_type
 from tui_probe.simgpu.executor.special import SPECIAL_REGISTERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-    from tui_probe.simgpu.executor.group import Group
+    from tui_probe.simgpu.executor.lanes import Places
     from tui_probe.simgpu.executor.program import FunctionCode
+    from tui_probe.simgpu.executor.scalars import Value
     from tui_probe.simgpu.executor.scope import Names
+    from tui_probe.simgpu.executor.threads import ThreadGroup
+
+Build: TypeAlias = "Callable[[Instruction, Binder], Operation]"
+
+_INTEGER_PAIRS: Final = frozenset({"u16x2", "s16x2"})
 
 
-_OF_TEXTURES: Final = frozenset({"tex", "tld4", "txq", "suld", "sust", "sured", "suq", "istypep"})
-_COLOURS: Final = dict(zip("rgba", "xyzw", strict=True))
+def _arithmetic_builder(opcode: str) -> Build:
+    """Integer or floating-point arithmetic, which share their opcodes."""
+
+    def build(instruction: Instruction, bind: Binder) -> Operation:
+        kind = last_type(instruction)
+        if not kind.is_integer and kind.name not in _INTEGER_PAIRS:
+            return floating.BUILDERS[opcode](instruction, bind)
+        name = f"{opcode}.cc" if "cc" in instruction.modifiers and f"{opcode}.cc" in integer.BUILDERS else opcode
+        return integer.BUILDERS[name](instruction, bind)
+
+    return build
+
+
+INSTRUCTION_BUILDERS: Final[dict[str, Build]] = {
+    **selection.MOVE_BUILDERS,
+    **bits.BUILDERS,
+    **integer.BUILDERS,
+    **floating.BUILDERS,
+    **{opcode: _arithmetic_builder(opcode) for opcode in integer.BUILDERS if opcode in floating.BUILDERS},
+    **selection.COMPARISON_BUILDERS,
+    **convert.BUILDERS,
+    **loads.BUILDERS,
+    **async_copy.BUILDERS,
+    "st": async_copy.build_any_store,
+    **atomics.BUILDERS,
+    **barrier_instructions.MBARRIER_BUILDERS,
+    **clusters.BUILDERS,
+    **tensor_copies.BUILDERS,
+    **warp.BUILDERS,
+    **matrix.BUILDERS,
+    **warpgroups.WMMA_BUILDERS,
+    **warpgroups.WGMMA_BUILDERS,
+    "trap": program.build_trap,
+    "brkpt": program.build_trap,
+}
+
+
+def guarded(operation: Operation, predicate: SourceOperand, effects: Effects) -> Operation:
+    """``operation`` under a guard. Its targets count as read too: other lanes keep what they had."""
+    writes = tuple(sorted(effects.writes))
+    if effects.pure:
+        return _guarded_pure(operation, predicate, writes)
+    return _guarded_subset(operation, predicate, tuple(sorted(effects.reads)), writes)
+
+
+def _guarded_pure(operation: Operation, predicate: SourceOperand, writes: tuple[int, ...]) -> Operation:
+    def run(group: ThreadGroup) -> None:
+        registers = group.registers
+        holds = predicate.read(registers)
+        if not holds.ndim:
+            if holds:
+                operation(group)
+            return
+        before = [registers[index] for index in writes]
+        operation(group)
+        for index, old in zip(writes, before, strict=True):
+            registers[index] = np.where(holds, registers[index], old)
+
+    return run
+
+
+def _guarded_subset(
+    operation: Operation, predicate: SourceOperand, reads: tuple[int, ...], writes: tuple[int, ...]
+) -> Operation:
+    def run(group: ThreadGroup) -> None:
+        holds = predicate.read(group.registers)
+        count = np.count_nonzero(holds) if holds.ndim else int(holds) * group.lanes.count
+        if count == group.lanes.count:
+            operation(group)
+        elif count:
+            chosen = np.flatnonzero(holds)
+            inner = group.select(chosen, group.block, reads)
+            operation(inner)
+            for index in writes:
+                group.registers[index] = _filled(group, chosen, group.registers[index], inner.registers[index])
+
+    return run
+
+
+def _filled(group: ThreadGroup, chosen: Places, old: Value | None, new: Value) -> Value:
+    """``old``, with ``new`` at the positions ``chosen``."""
+    shape = (group.lanes.count, *new.shape[1:])
+    filled = np.zeros(shape, new.dtype) if old is None else np.array(np.broadcast_to(old, shape))
+    filled[chosen] = new
+    return filled
+
+
+_TEXTURE_OPCODES: Final = frozenset({"tex", "tld4", "txq", "suld", "sust", "sured", "suq", "istypep"})
+_COLOR_SELECTORS: Final = dict(zip("rgba", "xyzw", strict=True))
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class LabelMark:
     """A label, by its key."""
 
     key: int
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenInstruction:
     """An instruction as written, with the names that it sees."""
 
     instruction: Instruction
@@ -50,7 +158,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BoundStep:
     """A bound instruction: an ``operation``, or a ``control`` that ends its block (after ``operation``, if both)."""
 
     operation: Operation | None
@@ -61,25 +169,27 @@ class Step:
     length: int = 1
 
 
-Part: TypeAlias = "Mark | Step"
+BoundItem: TypeAlias = "LabelMark | BoundStep"
 
 
-def bind_function(items: Iterable[Mark | Written], code: FunctionCode, binder: Binder) -> list[Part]:
+def bind_function(
+    items: Iterable[LabelMark | WrittenInstruction], code: FunctionCode, binder: Binder
+) -> list[BoundItem]:
     """Binds all instructions of a function whose code is ``code``."""
-    parts: list[Part] = []
+    parts: list[BoundItem] = []
     for item in items:
-        if isinstance(item, Mark):
+        if isinstance(item, LabelMark):
             parts.append(item)
         else:
             parts.extend(_bind(item, code, binder))
     return parts
 
 
-def _bind(item: Written, code: FunctionCode, binder: Binder) -> list[Part]:
+def _bind(item: WrittenInstruction, code: FunctionCode, binder: Binder) -> list[BoundItem]:
     instruction = _plain(item.instruction, item.names)
     binder.begin(item.names, instruction.span.line)
     guard = _guard(instruction, binder)
-    if isinstance(guard, Source) and instruction.opcode == "bra":
+    if isinstance(guard, SourceOperand) and instruction.opcode == "bra":
         return [_guarded_branch(instruction, guard, binder)]
     step = _step(instruction, code, binder)
     if guard is None:
@@ -88,7 +198,7 @@ def _bind(item: Written, code: FunctionCode, binder: Binder) -> list[Part]:
         step.effects.reads.add(guard.index)
         operation = guarded(step.operation, guard, step.effects)
         step.effects.reads.update(step.effects.writes)
-        return [Step(operation, None, step.effects, step.line, step.cycles)]
+        return [BoundStep(operation, None, step.effects, step.line, step.cycles)]
     return _skipped_around(step, guard, instruction, binder)
 
 
@@ -122,12 +232,12 @@ def _parts(operand: Register, names: Names) -> tuple[Register, ...]:
 
 def _by_coordinate(operand: Register, names: Names) -> Register:
     """``v.r`` as ``v.x``: the parts of a vector have two names each."""
-    if operand.selector not in _COLOURS or names.find(str(operand)) is not None:
+    if operand.selector not in _COLOR_SELECTORS or names.find(str(operand)) is not None:
         return operand
-    return Register(operand.name, _COLOURS[operand.selector])
+    return Register(operand.name, _COLOR_SELECTORS[operand.selector])
 
 
-def _guard(instruction: Instruction, binder: Binder) -> Source | None:
+def _guard(instruction: Instruction, binder: Binder) -> SourceOperand | None:
     """The guard predicate."""
     if instruction.predicate is None:
         return None
@@ -135,23 +245,23 @@ def _guard(instruction: Instruction, binder: Binder) -> Source | None:
     return source.inverted() if instruction.predicate_negated else source
 
 
-def _guarded_branch(instruction: Instruction, guard: Source, binder: Binder) -> Step:
+def _guarded_branch(instruction: Instruction, guard: SourceOperand, binder: Binder) -> BoundStep:
     branch = build_branch(instruction, binder)
     branch.condition = guard
-    return Step(None, branch, binder.effects, binder.line, instruction_cost("bra", ()))
+    return BoundStep(None, branch, binder.effects, binder.line, instruction_cost("bra", ()))
 
 
-def _skipped_around(step: Step, guard: Source, instruction: Instruction, binder: Binder) -> list[Part]:
+def _skipped_around(step: BoundStep, guard: SourceOperand, instruction: Instruction, binder: Binder) -> list[BoundItem]:
     """A guarded instruction that lanes wait at or end with: the others branch around it.
 
     The branch has its cost, so that a warp pays for it, whether its guard holds or not, and once.
     """
     after = binder.layout.label(instruction)
-    skip = Step(None, Branch(after, guard.inverted()), Effects(reads={guard.index}), step.line, step.cycles)
-    return [skip, replace(step, cycles=0, length=0), Mark(after)]
+    skip = BoundStep(None, Branch(after, guard.inverted()), Effects(reads={guard.index}), step.line, step.cycles)
+    return [skip, replace(step, cycles=0, length=0), LabelMark(after)]
 
 
-def _step(instruction: Instruction, code: FunctionCode, binder: Binder) -> Step:
+def _step(instruction: Instruction, code: FunctionCode, binder: Binder) -> BoundStep:
     opcode = instruction.opcode
     cycles = instruction_cost(opcode, instruction.modifiers)
     operation: Operation | None = None
@@ -167,7 +277,7 @@ def _step(instruction: Instruction, code: FunctionCode, binder: Binder) -> Step:
         operation = _unsupported(instruction)
     if binder.effects.prelude:
         operation = _chained(binder.effects.prelude, operation)
-    return Step(operation, control, binder.effects, binder.line, cycles)
+    return BoundStep(operation, control, binder.effects, binder.line, cycles)
 
 
 def _control(instruction: Instruction, code: FunctionCode, binder: Binder) -> Control | None:
@@ -177,18 +287,18 @@ def _control(instruction: Instruction, code: FunctionCode, binder: Binder) -> Co
         case "brx":
             return build_indexed_branch(instruction, binder)
         case "ret" | "exit":
-            return End(returns=instruction.opcode == "ret")
+            return FunctionEnd(returns=instruction.opcode == "ret")
         case "call":
             return build_call(instruction, binder, code)
         case "cp":
             return build_copy_wait(instruction, binder)
         case "mbarrier":
-            return build_try(instruction, binder)
+            return build_try_wait(instruction, binder)
     return build_barrier(instruction, binder) if is_barrier(instruction) else None
 
 
 def _operation(instruction: Instruction, binder: Binder) -> Operation:
-    build = BUILDERS.get(instruction.opcode)
+    build = INSTRUCTION_BUILDERS.get(instruction.opcode)
     if build is None:
         return binder.unsupported()
     try:
@@ -201,7 +311,7 @@ def _operation(instruction: Instruction, binder: Binder) -> Operation:
 def _chained(prelude: list[Operation], operation: Operation | None) -> Operation:
     operations = (*prelude, operation) if operation else tuple(prelude)
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         for part in operations:
             part(group)
 
@@ -209,7 +319,7 @@ def _chained(prelude: list[Operation], operation: Operation | None) -> Operation
 
 
 def _reason(instruction: Instruction) -> str:
-    if instruction.opcode in _OF_TEXTURES:
+    if instruction.opcode in _TEXTURE_OPCODES:
         return "texture-instruction"
     return "tensor-map-instruction" if "tensor" in instruction.modifiers else "unsupported-instruction"
 
@@ -221,7 +331,7 @@ def _unsupported(instruction: Instruction) -> Operation:
     line = instruction.span.line
     reason = _reason(instruction)
 
-    def run(group: Group) -> None:  # noqa: ARG001
+    def run(group: ThreadGroup) -> None:  # noqa: ARG001
         raise UnsupportedInstructionError(text, line, reason)
 
     return run

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.ptx.tree import Immediate, Pair
-from tui_probe.simgpu.executor.forms import last_type, operands_of, types_of
 from tui_probe.simgpu.executor.scalars import (
     PREDICATE,
     TYPES,
@@ -19,15 +18,19 @@ from tui_probe.simgpu.executor.scalars import (
     ScalarType,
     Value,
     integer_literal,
+    join_words,
+    last_type,
+    operands_of,
+    split_words,
+    types_of,
 )
-from tui_probe.simgpu.executor.words import join_words, split_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tui_probe.ptx.tree import Instruction, Operand
-    from tui_probe.simgpu.executor.group import Group
     from tui_probe.simgpu.executor.operands import Binder, Operation
+    from tui_probe.simgpu.executor.threads import ThreadGroup
 
 _U32: Final = TYPES["u32"]
 
@@ -121,7 +124,7 @@ def _build_lop3_predicate(instruction: Instruction, bind: Binder) -> Operation:
     combine = np.logical_or if instruction.modifiers[0] == "or" else np.logical_and
     bind.effects.pure = True
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         registers = group.registers
         value = function(*(source.read(registers) for source in sources))
         holds = condition.read(registers)

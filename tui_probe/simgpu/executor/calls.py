@@ -1,4 +1,4 @@
-"""Calls of device functions: what is passed to them, and what comes back.
+"""Calls of device functions: arguments, results and the frame of the caller.
 
 A parameter of a function is bytes (``.param``) or a register (``.reg``, the older form), and so is what a caller passes
 for it. Values go from one to the other as the function declares them: an array of bytes per lane, or a number.
@@ -13,28 +13,28 @@ import numpy as np
 
 from tui_probe.errors import SimulationError
 from tui_probe.ptx.tree import Function, Instruction, Operand, Register, Symbol, Variable, Vector
-from tui_probe.ptx.tree import Group as Parenthesised
-from tui_probe.simgpu.executor.group import Frame
+from tui_probe.ptx.tree import OperandList as Parenthesised
 from tui_probe.simgpu.executor.scalars import TYPES, U8, scalar
 from tui_probe.simgpu.executor.scope import BytesName, FunctionName
+from tui_probe.simgpu.executor.threads import CallFrame
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tui_probe.simgpu.executor.group import Group
-    from tui_probe.simgpu.executor.operands import Binder, Source, Target
+    from tui_probe.simgpu.executor.operands import Binder, ResultOperand, SourceOperand
     from tui_probe.simgpu.executor.program import Finish, FunctionCode, Program, Scheduling
     from tui_probe.simgpu.executor.scalars import Registers, ScalarType, Value
+    from tui_probe.simgpu.executor.threads import ThreadGroup
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class CallArgument:
     """An argument: where the caller has it, and how many bytes the function takes it as, 0 if it takes it as it is."""
 
-    source: Source
+    source: SourceOperand
     size: int = 0
 
-    def value(self, group: Group) -> Value:
+    def value(self, group: ThreadGroup) -> Value:
         """What the function gets, for each lane."""
         value = self.source.read(group.registers)
         if not self.size:
@@ -44,10 +44,10 @@ class Passed:
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class CallResult:
     """A result: where the caller wants it, and as which type if the function gives bytes for a register."""
 
-    target: Target
+    target: ResultOperand
     kind: ScalarType | None = None
 
     def take(self, registers: Registers, value: Value | None) -> None:
@@ -65,9 +65,9 @@ class Call:
     """``call``: of the function ``name``, or of the one whose address ``pointer`` holds."""
 
     name: str
-    pointer: Source | None
-    arguments: tuple[Passed, ...]
-    results: tuple[Received, ...]
+    pointer: SourceOperand | None
+    arguments: tuple[CallArgument, ...]
+    results: tuple[CallResult, ...]
     caller: FunctionCode
     line: int
     # A thread may exit in the callee.
@@ -77,7 +77,7 @@ class Call:
         return (following,)
 
     def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:  # noqa: ARG002
-        def finish(group: Group, scheduler: Scheduling) -> Group | None:
+        def finish(group: ThreadGroup, scheduler: Scheduling) -> ThreadGroup | None:
             program = scheduler.program
             if self.pointer is None:
                 self._enter(group, program.functions[self.name], following)
@@ -104,7 +104,7 @@ class Call:
     def _written(self) -> set[int]:
         return {result.target.index for result in self.results}
 
-    def _split(self, group: Group, condition: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Group:
+    def _split(self, group: ThreadGroup, condition: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> ThreadGroup:
         # The arguments are needed once more, though no instruction of the caller reads them again.
         passed = {argument.source.index for argument in self.arguments}
         live = ({*group.batch.live[group.block]} - self._written()) | passed
@@ -113,7 +113,7 @@ class Call:
         group.lanes, group.registers, group.frames = rest.lanes, rest.registers, rest.frames
         return taken
 
-    def _enter(self, group: Group, callee: FunctionCode, following: int) -> None:
+    def _enter(self, group: ThreadGroup, callee: FunctionCode, following: int) -> None:
         old, written = group.registers, self._written()
         live = group.batch.live[following]
         saved = tuple((index, old[index]) for index in live if index not in written)
@@ -123,7 +123,7 @@ class Call:
             for source, result in zip(given, wanted, strict=False):
                 result.take(of_caller, source.read(of_callee))
 
-        group.frames = (*group.frames, Frame(following, saved, hand_back, group.local_base))
+        group.frames = (*group.frames, CallFrame(following, saved, hand_back, group.local_base))
         registers = group.batch.template.copy()
         for index, zero in callee.undefined:
             registers[index] = zero
@@ -186,22 +186,22 @@ def _matched(
     return matched
 
 
-def _passed(operand: Operand, formal: Variable | None, bind: Binder) -> Passed:
+def _passed(operand: Operand, formal: Variable | None, bind: Binder) -> CallArgument:
     held = _held(operand, formal, bind)
     if held is not None:
         bind.effects.reads.add(held.index)
-        return Passed(bind.bytes_source(held))
+        return CallArgument(bind.bytes_source(held))
     kind = _scalar(formal, bind)
-    return Passed(bind.source(operand, kind), kind.bytes if formal is not None and formal.space == "param" else 0)
+    return CallArgument(bind.source(operand, kind), kind.bytes if formal is not None and formal.space == "param" else 0)
 
 
-def _received(operand: Operand, formal: Variable | None, bind: Binder) -> Received:
+def _received(operand: Operand, formal: Variable | None, bind: Binder) -> CallResult:
     held = _held(operand, formal, bind)
     if held is not None:
         bind.effects.writes.add(held.index)
-        return Received(bind.bytes_target(held))
+        return CallResult(bind.bytes_target(held))
     kind = _scalar(formal, bind)
-    return Received(bind.target(operand, kind), kind if formal is not None and formal.space == "param" else None)
+    return CallResult(bind.target(operand, kind), kind if formal is not None and formal.space == "param" else None)
 
 
 def _held(operand: Operand, formal: Variable | None, bind: Binder) -> BytesName | None:

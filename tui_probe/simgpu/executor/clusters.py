@@ -1,4 +1,4 @@
-"""Clusters of blocks, whose blocks run together and reach each other's shared memory (sm_90 on a GPU).
+"""Clusters of blocks: their order, shared memory and barriers (sm_90 on a GPU).
 
 In ``.shared::cluster``, as in generic addresses, a window of ``CTA_BYTES`` belongs to each block: the first to the one
 that asks, the following ones to the blocks of its cluster in order of their rank.
@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tui_probe.errors import SimulationError
-from tui_probe.simgpu.executor.forms import last_type, operands_of
+from tui_probe.simgpu.executor.faults import DeadlockError
 from tui_probe.simgpu.executor.memory import CTA_BYTES, SHARED_WINDOW
-from tui_probe.simgpu.executor.scalars import TYPES, U32
+from tui_probe.simgpu.executor.scalars import TYPES, U32, last_type, operands_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tui_probe.ptx.tree import Instruction
-    from tui_probe.simgpu.executor.group import Group
     from tui_probe.simgpu.executor.lanes import Places
     from tui_probe.simgpu.executor.operands import Binder, Operation
     from tui_probe.simgpu.executor.scalars import Value
+    from tui_probe.simgpu.executor.threads import Batch, ThreadGroup
 
 MAX_BLOCKS: Final = 16
 
@@ -46,14 +46,14 @@ def blocks_in_order(grid: Extents, cluster: Extents) -> Places:
     return blocks.transpose(0, 2, 4, 1, 3, 5).reshape(-1)
 
 
-def at_rank(address: Value, rank: int, group: Group) -> Value:
+def at_rank(address: Value, rank: int, group: ThreadGroup) -> Value:
     """The address in ``.shared::cluster`` at which the block of a rank has what ``address`` names in some block."""
     dtype = address.dtype.type
     own: Value = address & dtype(CTA_BYTES - 1)
     return own if group.batch.launch.cluster_size == 1 else own + dtype((rank + 1) * CTA_BYTES)
 
 
-def own_rank(group: Group) -> Places:
+def own_rank(group: ThreadGroup) -> Places:
     """The rank in its cluster of each lane's block."""
     return group.lanes.block % group.batch.launch.cluster_size
 
@@ -69,7 +69,7 @@ def _build_map(instruction: Instruction, bind: Binder) -> Operation:
     written, source, chosen = bind.target(target, kind), bind.source(address, kind), bind.source(rank, TYPES["u32"])
     window, line = kind.dtype.type(_window(instruction)), bind.line
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         ranks = chosen.read(group.registers)
         if (ranks >= group.batch.launch.cluster_size).any():
             raise SimulationError(f"mapa at line {line} names a block that its cluster does not have")
@@ -88,7 +88,7 @@ def _build_rank(instruction: Instruction, bind: Binder) -> Operation:
     written, source = bind.target(target, TYPES["u32"]), bind.source(address, kind)
     window = kind.dtype.type(_window(instruction))
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         which = ((source.read(group.registers) - window) // kind.dtype.type(CTA_BYTES)).astype(np.int64)
         written.write(group.registers, np.where(which > 0, which - 1, own_rank(group)).astype(U32))
 
@@ -96,3 +96,79 @@ def _build_rank(instruction: Instruction, bind: Binder) -> Operation:
 
 
 BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {"mapa": _build_map, "getctarank": _build_rank}
+
+
+# ``barrier.cluster``: threads arrive, and later wait until all threads of their cluster that have not exited have.
+#
+# A phase ends with the last arrival. What waits continues at the time of the latest of them, if that is later.
+
+
+class ClusterBarriers:
+    """The barriers of all clusters of a batch."""
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch = batch
+        self._clusters = batch.block_count // batch.launch.cluster_size
+        # By place: whether a thread has arrived in the phase that goes on, and in which phase it arrived last.
+        self._arrived = np.zeros(len(batch.alive), np.bool_)
+        self._phase_of = np.zeros(len(batch.alive), np.int64)
+        # By cluster: the phase that goes on, its latest arrival so far, and that of the one before.
+        self._phase = np.zeros(self._clusters, np.int64)
+        self._latest = np.zeros(self._clusters, np.int64)
+        self._ended = np.zeros(self._clusters, np.int64)
+        self._waiting: list[tuple[ThreadGroup, int]] = []
+
+    @property
+    def any_waiting(self) -> bool:
+        """Whether threads wait."""
+        return bool(self._waiting)
+
+    def _cluster(self, group: ThreadGroup) -> Places:
+        return group.lanes.block // self._batch.launch.cluster_size
+
+    def arrive(self, group: ThreadGroup) -> ThreadGroup:
+        """``group`` arrives, and goes on."""
+        cluster, places = self._cluster(group), group.lanes.places
+        self._arrived[places] = True
+        self._phase_of[places] = self._phase[cluster]
+        np.maximum.at(self._latest, cluster, self._batch.counters[group.lanes.warp])
+        return group
+
+    def wait(self, group: ThreadGroup, line: int) -> None:
+        """``group`` waits for the end of the phase in which it arrived."""
+        self._waiting.append((group, line))
+
+    def release(self) -> list[ThreadGroup]:
+        """The groups that go on."""
+        if not self._waiting:
+            return []
+        self._end_phases()
+        released, still = [], []
+        for group, line in self._waiting:
+            over = self._phase[self._cluster(group)] > self._phase_of[group.lanes.places]
+            if not over.any():
+                still.append((group, line))
+                continue
+            going = group if over.all() else group.split(over, group.block)
+            if going is not group:
+                still.append((group, line))
+            counters, warps = self._batch.counters, going.lanes.warp
+            counters[warps] = np.maximum(counters[warps], self._ended[self._cluster(going)])
+            released.append(going)
+        self._waiting = still
+        return released
+
+    def _end_phases(self) -> None:
+        arrived = self._arrived.reshape(self._clusters, -1)
+        missing = self._batch.alive.reshape(self._clusters, -1) & ~arrived
+        ended = arrived.any(axis=1) & ~missing.any(axis=1)
+        self._phase[ended] += 1
+        self._ended[ended] = self._latest[ended]
+        self._latest[ended] = 0
+        arrived[ended] = False
+
+    def check_deadlock(self) -> None:
+        """Raises DeadlockError if threads wait."""
+        for group, line in self._waiting:
+            where = self._batch.describe(group.lanes, 0)
+            raise DeadlockError(f"deadlock at barrier.cluster.wait, line {line}: {where} waits for its cluster")

@@ -1,17 +1,18 @@
-"""Functions that the driver has for kernels, and PTX only declares: printing, assertions, a heap."""
+"""Functions that the driver has for kernels, and PTX only declares: ``printf``, assertions, a heap."""
 
 from __future__ import annotations
 
+import re
+import struct
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui_probe.ptx.tree import Group as Parenthesised
+from tui_probe.errors import SimulationError
+from tui_probe.ptx.tree import OperandList as Parenthesised
 from tui_probe.ptx.tree import Symbol
-from tui_probe.simgpu.executor.access import PointerAccess
-from tui_probe.simgpu.executor.device_heap import HEAP, Heap
 from tui_probe.simgpu.executor.faults import KernelAssertionError
-from tui_probe.simgpu.executor.printf import count_of_arguments, formatted
+from tui_probe.simgpu.executor.loads import PointerAccess
 from tui_probe.simgpu.executor.scalars import U8, U32, U64
 from tui_probe.simgpu.executor.scope import BytesName, FunctionName
 
@@ -20,23 +21,167 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from tui_probe.ptx.tree import Instruction, Operand
-    from tui_probe.simgpu.executor.group import Group
+    from tui_probe.simgpu.executor.memory import DeviceMemory
     from tui_probe.simgpu.executor.operands import Binder, Operation
     from tui_probe.simgpu.executor.scalars import Value
+    from tui_probe.simgpu.executor.threads import ThreadGroup
 
-    DeviceFunction: TypeAlias = Callable[[Group, "_Memory", list[Value]], Value | None]
+_SPECIFIER: Final = re.compile(
+    rb"%(?P<flags>[-+ #0]*)(?P<width>\*|\d*)(?:\.(?P<precision>\*|\d*))?(?P<length>hh|h|ll|l|j|z|t|L|)(?P<kind>.)",
+    re.DOTALL,
+)
+_WIDE: Final = frozenset({b"l", b"ll", b"j", b"z", b"t"})
+_INTEGERS: Final = b"diuoxXc"
+_FLOATS: Final = b"aAeEfFgG"
 
-_LONGEST: Final = 1 << 16
+
+class _Arguments:
+    """Reads arguments in order, each at a multiple of its size."""
+
+    def __init__(self, read: Callable[[int, int], bytes]) -> None:
+        self._read = read
+        self._next = 0
+
+    def take(self, code: str) -> int | float:
+        size = struct.calcsize(code)
+        start = -(-self._next // size) * size
+        self._next = start + size
+        value: int | float = struct.unpack(f"<{code}", self._read(start, size))[0]
+        return value
+
+
+def format_text(text: bytes, read: Callable[[int, int], bytes], string_at: Callable[[int], bytes]) -> bytes:
+    """``text`` with its specifiers replaced by arguments.
+
+    ``read`` gives bytes of the arguments (offset, size), ``string_at`` the string at a device address. What is no
+    specifier of the CUDA guide stands as it is, as there.
+    """
+    arguments = _Arguments(read)
+
+    def replace(match: re.Match[bytes]) -> bytes:
+        return _format_argument(match, arguments, string_at)
+
+    return _SPECIFIER.sub(replace, text)
+
+
+def count_of_arguments(text: bytes) -> int:
+    """How many arguments a format asks for, which is what ``printf`` of a kernel gives back."""
+    return sum(match["kind"] in _INTEGERS + _FLOATS + b"ps" for match in _SPECIFIER.finditer(text))
+
+
+def _format_argument(match: re.Match[bytes], arguments: _Arguments, string_at: Callable[[int], bytes]) -> bytes:
+    flags, width, precision, length, kind = match.group("flags", "width", "precision", "length", "kind")
+    if kind == b"%":
+        return b"%"
+    if kind not in _INTEGERS + _FLOATS + b"ps":
+        return match[0]
+    width = _number(width, arguments)
+    shape = b"%" + flags + width + (b"" if precision is None else b"." + _number(precision, arguments))
+    if kind == b"s":
+        return (shape + b"s") % string_at(int(arguments.take("Q")))
+    if kind == b"p":
+        return (b"%" + flags + width + b"s") % (b"0x%x" % int(arguments.take("Q")))
+    if kind in _FLOATS:
+        return _float(shape, kind, float(arguments.take("d")))
+    return _integer(shape, kind, length, arguments)
+
+
+def _number(text: bytes, arguments: _Arguments) -> bytes:
+    return b"%d" % int(arguments.take("i")) if text == b"*" else text
+
+
+def _float(shape: bytes, kind: bytes, value: float) -> bytes:
+    if kind in b"aA":
+        return value.hex().encode()
+    return (shape + kind) % value
+
+
+def _integer(shape: bytes, kind: bytes, length: bytes, arguments: _Arguments) -> bytes:
+    signed = kind in b"di"
+    code = ("q" if signed else "Q") if length in _WIDE else ("i" if signed else "I")
+    value = int(arguments.take(code))
+    if length in (b"h", b"hh"):
+        bits = 16 if length == b"h" else 8
+        value &= (1 << bits) - 1
+        value -= (value >> (bits - 1) << bits) if signed else 0
+    if kind == b"c":
+        return (shape + b"c") % (value & 0xFF)
+    return ((shape + (b"d" if kind == b"u" else kind)) % value).replace(b"0o", b"0")
+
+
+# ``malloc`` and ``free`` of kernels: pieces of a variable that holds the heap, in device memory.
+#
+# The heap is a chain of pieces without gaps, each behind a header of 16 bytes: its size with the header (u64), and
+# whether it is taken (u64). A heap of zeros, as a module that was loaded has it, is one free piece. So all that is
+# known of it is in its memory, which lasts as long as the module.
+
+HEAP: Final = "tui_probe_heap"
+"""The name of that variable."""
+HEAP_BYTES: Final = 8 << 20
+"""What a driver's heap has, unless it is asked for more."""
+HEADER: Final = 16
+
+
+class Heap:
+    """The heap at an address of device memory."""
+
+    def __init__(self, memory: DeviceMemory, address: int) -> None:
+        start = address - memory.base
+        self._address = address
+        self._words = memory.view(U64)[start // 8 : (start + HEAP_BYTES) // 8]
+        if not self._words[0]:
+            self._words[0] = HEAP_BYTES
+
+    def take(self, size: int) -> int:
+        """The address of ``size`` bytes at a multiple of 16, 0 where there is no such room."""
+        needed = HEADER + -(-max(size, 1) // 16) * 16
+        offset = 0
+        while offset < HEAP_BYTES:
+            here = offset // 8
+            if not self._words[here + 1]:
+                self._join_free(here)
+                if self._words[here] >= needed:
+                    self._split(here, needed)
+                    return self._address + offset + HEADER
+            offset += int(self._words[here])
+        return 0
+
+    def give(self, address: int) -> None:
+        """The reverse of ``take``. Raises SimulationError for what was not taken."""
+        offset = address - HEADER - self._address
+        if not 0 <= offset < HEAP_BYTES or offset % 16 or self._words[offset // 8 + 1] != 1:
+            raise SimulationError(f"free of {address:#x}, which malloc of this module did not give")
+        self._words[offset // 8 + 1] = 0
+
+    def _join_free(self, here: int) -> None:
+        """Make one of a free piece and the free ones right behind it."""
+        after = here + int(self._words[here]) // 8
+        while after < len(self._words) and not self._words[after + 1]:
+            self._words[here] += self._words[after]
+            after = here + int(self._words[here]) // 8
+
+    def _split(self, here: int, needed: int) -> None:
+        rest = int(self._words[here]) - needed
+        if rest > HEADER:
+            self._words[here] = needed
+            self._words[here + needed // 8 : here + needed // 8 + 2] = rest, 0
+        self._words[here + 1] = 1
+
+
+if TYPE_CHECKING:
+    DeviceFunction: TypeAlias = Callable[[ThreadGroup, "_ThreadMemory", list[Value]], Value | None]
+
+_MAX_STRING_BYTES: Final = 1 << 16
 """Bytes of a string, after which it is taken for none."""
 
 
-class _Memory:
+class _ThreadMemory:
     """Bytes at generic addresses, as a thread sees them."""
 
     def __init__(self, line: int) -> None:
         self._access = PointerAccess(1, line)
 
-    def bytes_at(self, group: Group, lane: int, address: int, size: int) -> bytes:
+    def bytes_at(self, group: ThreadGroup, lane: int, address: int, size: int) -> bytes:
         """Raises MemoryFaultError."""
         own = group.select(np.array([lane]), group.block, ())
         addresses = np.uint64(address) + np.arange(size, dtype=U64)
@@ -46,10 +191,10 @@ class _Memory:
             for part in self._access.parts_at(own, one.reshape(1))
         )
 
-    def string_at(self, group: Group, lane: int, address: int) -> bytes:
+    def string_at(self, group: ThreadGroup, lane: int, address: int) -> bytes:
         """The bytes up to a NUL."""
         held = bytearray()
-        while len(held) < _LONGEST and (byte := self.bytes_at(group, lane, address + len(held), 1)) != b"\0":
+        while len(held) < _MAX_STRING_BYTES and (byte := self.bytes_at(group, lane, address + len(held), 1)) != b"\0":
             held += byte
         return bytes(held)
 
@@ -78,9 +223,9 @@ def _bytes(operand: Operand, bind: Binder) -> BytesName:
 
 
 def _operation(function: DeviceFunction, passed: list[BytesName], result: BytesName | None, line: int) -> Operation:
-    memory = _Memory(line)
+    memory = _ThreadMemory(line)
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         values = []
         for entity in passed:
             held = np.ascontiguousarray(group.registers[entity.index])
@@ -94,7 +239,7 @@ def _operation(function: DeviceFunction, passed: list[BytesName], result: BytesN
     return run
 
 
-def _print(group: Group, memory: _Memory, values: list[Value]) -> Value:
+def _print(group: ThreadGroup, memory: _ThreadMemory, values: list[Value]) -> Value:
     """``vprintf(format, arguments)``: what each thread prints, lane after lane."""
     formats, lists = values
     texts: dict[int, bytes] = {}
@@ -109,11 +254,11 @@ def _print(group: Group, memory: _Memory, values: list[Value]) -> Value:
         def string_at(address: int, lane: int = lane) -> bytes:
             return memory.string_at(group, lane, address)
 
-        group.batch.printed.append(formatted(texts[place], read, string_at))
+        group.batch.printed.append(format_text(texts[place], read, string_at))
     return np.array([count_of_arguments(texts[int(place)]) for place in formats], U32)
 
 
-def _fail(group: Group, memory: _Memory, values: list[Value]) -> Value | None:
+def _fail(group: ThreadGroup, memory: _ThreadMemory, values: list[Value]) -> Value | None:
     """``__assertfail(message, file, line, function, size of a character)``."""
     message, file, line, function = (int(value[0]) for value in values[:4])
     places = (message, file, function)
@@ -122,13 +267,13 @@ def _fail(group: Group, memory: _Memory, values: list[Value]) -> Value | None:
     raise KernelAssertionError(f"{where}:{line}: {who}: {thread}: assertion `{what}` failed")
 
 
-def _allocate(group: Group, memory: _Memory, values: list[Value]) -> Value:  # noqa: ARG001
+def _allocate(group: ThreadGroup, memory: _ThreadMemory, values: list[Value]) -> Value:  # noqa: ARG001
     """``malloc(size)``: lane after lane."""
     heap = Heap(group.batch.memory, group.batch.launch.address(HEAP))
     return np.array([heap.take(int(size)) for size in values[0]], U64)
 
 
-def _free(group: Group, memory: _Memory, values: list[Value]) -> Value | None:  # noqa: ARG001
+def _free(group: ThreadGroup, memory: _ThreadMemory, values: list[Value]) -> Value | None:  # noqa: ARG001
     """``free(address)``; of 0, nothing."""
     heap = Heap(group.batch.memory, group.batch.launch.address(HEAP))
     for address in values[0]:

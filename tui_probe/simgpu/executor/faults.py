@@ -1,4 +1,4 @@
-"""What can go wrong while a kernel runs. The simulated driver tells them apart to choose its error code."""
+"""Errors while a kernel runs, which the simulated driver maps to its error codes."""
 
 from __future__ import annotations
 

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tui_probe.simgpu.executor.directed import OPCODES as OPCODES_OF_DIRECTED
-from tui_probe.simgpu.executor.directed import directed
-from tui_probe.simgpu.executor.forms import last_type, operands_of
+from tui_probe.simgpu.executor.rounding import DIRECTED_OPCODES as OPCODES_OF_DIRECTED
 from tui_probe.simgpu.executor.rounding import (
+    directed,
     fma32,
     fma64,
     fma_odd,
@@ -24,8 +23,20 @@ from tui_probe.simgpu.executor.rounding import (
     to_bfloat16,
     to_single,
 )
-from tui_probe.simgpu.executor.scalars import F16, F64, PREDICATE, TYPES, U32, ScalarType, Value, choose
-from tui_probe.simgpu.executor.words import pairs, unpaired
+from tui_probe.simgpu.executor.scalars import (
+    F16,
+    F64,
+    PREDICATE,
+    TYPES,
+    U32,
+    ScalarType,
+    Value,
+    choose,
+    last_type,
+    operands_of,
+    pairs,
+    unpaired,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,15 +6,28 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tui_probe.simgpu.executor.forms import last_type, operands_of
-from tui_probe.simgpu.executor.scalars import BOOL, S64, SIGNED, TYPES, U32, U64, UNSIGNED, DType, ScalarType, Value
-from tui_probe.simgpu.executor.words import pairs, unpaired
+from tui_probe.simgpu.executor.scalars import (
+    BOOL,
+    S64,
+    SIGNED,
+    TYPES,
+    U32,
+    U64,
+    UNSIGNED,
+    DType,
+    ScalarType,
+    Value,
+    last_type,
+    operands_of,
+    pairs,
+    unpaired,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tui_probe.ptx.tree import Instruction
-    from tui_probe.simgpu.executor.operands import Binder, Operation, Source, Target
+    from tui_probe.simgpu.executor.operands import Binder, Operation, ResultOperand, SourceOperand
 
 _HALF: Final = np.uint64(32)
 _LOW: Final = np.uint64(0xFFFFFFFF)
@@ -233,8 +246,8 @@ def _build_carry_product(instruction: Instruction, bind: Binder, takes: bool) ->
 
 def _build_with_carry(
     bind: Binder,
-    target: Target,
-    sources: list[Source],
+    target: ResultOperand,
+    sources: list[SourceOperand],
     function: Callable[..., tuple[Value, Value]],
     instruction: Instruction,
     given: bool | None,

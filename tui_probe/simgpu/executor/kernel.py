@@ -1,25 +1,254 @@
-"""A module's kernels and variables, as a driver needs to know them."""
+"""Kernels and variables of a module: what a driver needs to know of them, and the program of each kernel."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeGuard
 
 import numpy as np
 
 from tui_probe.errors import PtxError
-from tui_probe.ptx.constants import folded
-from tui_probe.ptx.instructions import statements_in
-from tui_probe.ptx.tree import Variable
-from tui_probe.simgpu.executor.compiler import compile_program
+from tui_probe.ptx.constants import fold_constant
+from tui_probe.ptx.tree import Instruction, Label, Register, Scope, Variable, statements_in
+from tui_probe.simgpu.executor.binding import BoundItem, BoundStep, LabelMark, WrittenInstruction, bind_function
+from tui_probe.simgpu.executor.calls import called_function
 from tui_probe.simgpu.executor.memory import FUNCTION_WINDOW
-from tui_probe.simgpu.executor.scalars import TYPES, literal
-from tui_probe.simgpu.executor.scope import Layout, aliases, module_names, name_inside, natural_align, parameter_offsets
+from tui_probe.simgpu.executor.operands import Binder
+from tui_probe.simgpu.executor.program import (
+    BasicBlock,
+    Branch,
+    Control,
+    FallThrough,
+    FunctionCode,
+    FunctionEnd,
+    IndexedBranch,
+    Program,
+    compute_liveness,
+    shortest_path,
+)
+from tui_probe.simgpu.executor.scalars import TYPES, UnsupportedFormError, literal
+from tui_probe.simgpu.executor.scope import (
+    BytesName,
+    FunctionName,
+    FunctionScope,
+    LabelName,
+    Layout,
+    Names,
+    RegisterName,
+    aliases,
+    module_names,
+    name_inside,
+    natural_align,
+    parameter_offsets,
+)
+from tui_probe.simgpu.executor.special import SPECIAL_REGISTERS
 
 if TYPE_CHECKING:
-    from tui_probe.ptx.tree import Function, Module
-    from tui_probe.simgpu.executor.program import Program
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from tui_probe.ptx.tree import Function, Module, Statement
+
+
+@dataclass(slots=True)
+class _BlockDraft:
+    """A basic block whose branch targets are not known yet."""
+
+    steps: list[BoundStep] = field(default_factory=list)
+    control: Control = field(default_factory=FallThrough)
+    results: frozenset[int] = frozenset()
+
+
+def assemble(functions: Sequence[tuple[Sequence[BoundItem], frozenset[int]]]) -> tuple[list[BasicBlock], list[int]]:
+    """The blocks of all functions, and the index of each one's first block.
+
+    With the parts of a function come the registers of its results, which live until it returns.
+    """
+    drafts: list[_BlockDraft] = []
+    labels: dict[int, int] = {}
+    entries = []
+    for parts, results in functions:
+        entries.append(len(drafts))
+        _split_at_controls(parts, drafts, labels)
+        for draft in drafts[entries[-1] :]:
+            draft.results = results
+    polling = [any(step.effects.polls for step in draft.steps) for draft in drafts]
+    return [_block(index, draft, labels, polling) for index, draft in enumerate(drafts)], entries
+
+
+def _split_at_controls(parts: Sequence[BoundItem], drafts: list[_BlockDraft], labels: dict[int, int]) -> None:
+    """Appends the blocks of one function to ``drafts``."""
+    current = _BlockDraft()
+    drafts.append(current)
+    for part in parts:
+        if isinstance(part, LabelMark):
+            if current.steps:
+                current = _BlockDraft()
+                drafts.append(current)
+            labels[part.key] = len(drafts) - 1
+            continue
+        begins = part.effects.starts_block or part.effects.members is not None
+        if begins and current.steps:
+            current = _BlockDraft()
+            drafts.append(current)
+        current.steps.append(part)
+        if part.control is not None:
+            current.control = part.control
+            current = _BlockDraft()
+            drafts.append(current)
+    # What falls off the end of a function returns; nothing is after the last `ret`.
+    current.control = FunctionEnd(returns=True)
+
+
+def _block(index: int, draft: _BlockDraft, labels: dict[int, int], polling: Sequence[bool]) -> BasicBlock:
+    reads: set[int] = set()
+    writes: set[int] = set()
+    for step in draft.steps:
+        reads |= step.effects.reads - writes
+        writes |= step.effects.writes
+    if isinstance(draft.control, FunctionEnd) and draft.control.returns:
+        reads |= draft.results - writes
+    polls = _loop_polls(index, draft.control, labels, polling)
+    return BasicBlock(
+        line=draft.steps[0].line if draft.steps else 0,
+        operations=tuple(step.operation for step in draft.steps if step.operation is not None),
+        cycles=sum(step.cycles for step in draft.steps),
+        length=sum(step.length for step in draft.steps),
+        finish=draft.control.finish(labels, index + 1, polls),
+        members=draft.steps[0].effects.members if draft.steps else None,
+        may_end=draft.control.may_end,
+        successors=tuple(draft.control.successors(labels, index + 1)),
+        reads=frozenset(reads),
+        writes=frozenset(writes),
+    )
+
+
+def _loop_polls(index: int, control: Control, labels: dict[int, int], polling: Sequence[bool]) -> bool:
+    """Whether ``control`` jumps back over an instruction that may be asking for another thread's progress."""
+    if isinstance(control, Branch):
+        first = labels[control.label]
+    elif isinstance(control, IndexedBranch):
+        first = min(labels[label] for label in control.labels)
+    else:
+        return False
+    return any(polling[first : index + 1])
+
+
+@dataclass(slots=True)
+class _FunctionUnit:
+    """A function on its way into the program."""
+
+    function: Function
+    items: list[LabelMark | WrittenInstruction]
+    code: FunctionCode
+    formals: list[BytesName | RegisterName]
+    results: list[BytesName | RegisterName]
+    parts: list[BoundItem] = field(default_factory=list)
+
+
+def compile_program(entry: Function, layout: Layout, names: Names) -> Program:
+    """The program of ``entry``, a kernel of the module with ``names``."""
+    units = _reachable(entry, layout, names)
+    learning = Binder(layout)
+    for unit in units:
+        bind_function(unit.items, unit.code, learning)
+    storage = learning.chosen_storage()
+    binder = Binder(layout, storage)
+    for unit in units:
+        unit.parts = bind_function(unit.items, unit.code, binder)
+        unit.code.formals = tuple(binder.formal(entity) for entity in unit.formals)
+        unit.code.results = tuple(binder.result(entity) for entity in unit.results)
+    blocks, entries = assemble([(unit.parts, frozenset(entity.index for entity in unit.results)) for unit in units])
+    compute_liveness(blocks)
+    functions = {}
+    for unit, first_block in zip(units, entries, strict=True):
+        unit.code.entry = first_block
+        given = {entity.index for entity in unit.formals}
+        unit.code.undefined = tuple(
+            (index, binder.zero(index)) for index in blocks[first_block].live if index not in given
+        )
+        functions[unit.function.name] = unit.code
+    return Program(
+        blocks=blocks,
+        functions=functions,
+        addresses={address: name for name, address in layout.functions.items() if name in functions},
+        reads_placement=any(_reads_placement(item) for unit in units for item in unit.items),
+        shortest=shortest_path(blocks, entries[0]),
+    )
+
+
+def _reachable(entry: Function, layout: Layout, names: Names) -> list[_FunctionUnit]:
+    units = [_function_unit(entry, layout, names)]
+    known = {entry.name}
+    for unit in units:
+        for function in _callees(unit, layout, names):
+            if function.name not in known:
+                known.add(function.name)
+                units.append(_function_unit(function, layout, names))
+    return units
+
+
+def _function_unit(function: Function, layout: Layout, names: Names) -> _FunctionUnit:
+    scope = FunctionScope(layout, names)
+    code = FunctionCode()
+    formals: list[BytesName | RegisterName] = []
+    results: list[BytesName | RegisterName] = []
+    if function.kind == "entry":
+        scope.declare_kernel_parameters(function.parameters)
+    else:
+        formals = [entity for variable in function.parameters for entity in scope.declare_formal(variable)]
+        results = [entity for variable in function.returns for entity in scope.declare_formal(variable)]
+    items = list(_flattened(function.body or (), scope, scope.names))
+    code.local_bytes = scope.local_bytes
+    return _FunctionUnit(function, items, code, formals, results)
+
+
+def _flattened(
+    body: Iterable[Statement], scope: FunctionScope, names: Names
+) -> Iterator[LabelMark | WrittenInstruction]:
+    body = list(body)
+    scope.declare_all(body, names)
+    for statement in body:
+        if isinstance(statement, Scope):
+            yield from _flattened(statement.body, scope, Names(names))
+        elif isinstance(statement, Label):
+            label = names.find(statement.name)
+            if isinstance(label, LabelName):
+                yield LabelMark(label.key)
+        elif isinstance(statement, Instruction):
+            yield WrittenInstruction(statement, names)
+
+
+def _callees(unit: _FunctionUnit, layout: Layout, names: Names) -> Iterator[Function]:
+    """The functions with a body that ``unit`` may call."""
+    binder = Binder(layout)
+    for item in unit.items:
+        if isinstance(item, LabelMark) or item.instruction.opcode != "call":
+            continue
+        operands = item.instruction.operands[:2]
+        if any(isinstance(operand, Register) for operand in operands):
+            yield from _all_functions(layout, names)
+        binder.begin(item.names, item.instruction.span.line)
+        for operand in operands:
+            try:
+                yield called_function(operand, binder)
+            except UnsupportedFormError:
+                # Arguments, or a function without body, which matters only when it is called.
+                continue
+
+
+def _all_functions(layout: Layout, names: Names) -> Iterator[Function]:
+    for name in layout.functions:
+        entity = names.find(name)
+        if isinstance(entity, FunctionName) and entity.function.body is not None and entity.function.kind == "func":
+            yield entity.function
+
+
+def _reads_placement(item: LabelMark | WrittenInstruction) -> bool:
+    if isinstance(item, LabelMark):
+        return False
+    names = (str(operand) for operand in item.instruction.operands if isinstance(operand, Register))
+    return any(name in SPECIAL_REGISTERS and SPECIAL_REGISTERS[name].is_placed for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +376,7 @@ def _module_variable(variable: Variable, name: str) -> ModuleVariable:
     initial = bytearray(variable.size_bytes)
     relocations = []
     for number, written in enumerate(_initial_values(variable.initializer)):
-        offset, text = number * kind.bytes, folded(written)
+        offset, text = number * kind.bytes, fold_constant(written)
         symbol = _SYMBOL.fullmatch(text)
         if symbol is not None:
             relocations.append(_relocation(offset, symbol))

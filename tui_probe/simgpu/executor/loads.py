@@ -1,25 +1,168 @@
-"""Loads and stores: ``ld``, ``ldu``, ``st``, ``cp.async``."""
+"""Loads and stores, and the state space and element that an address operand leads to."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from tui_probe.errors import PtxError, SimulationError
 from tui_probe.ptx.tree import Memory, Operand, Symbol, Vector
-from tui_probe.simgpu.executor.access import Access
-from tui_probe.simgpu.executor.forms import last_type, operands_of
-from tui_probe.simgpu.executor.scalars import B128, TYPES, U8, UNSIGNED, DType, ScalarType, Value
+from tui_probe.simgpu.executor.memory import GLOBAL_START, WINDOW_BYTES, AccessFault, LocatedAddress, Space
+from tui_probe.simgpu.executor.scalars import (
+    B128,
+    TYPES,
+    U8,
+    UNSIGNED,
+    DType,
+    ScalarType,
+    Value,
+    join_words,
+    last_type,
+    operands_of,
+)
 from tui_probe.simgpu.executor.scope import AddressName, BytesName, Launch
-from tui_probe.simgpu.executor.words import join_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tui_probe.ptx.tree import Instruction
-    from tui_probe.simgpu.executor.group import Group
-    from tui_probe.simgpu.executor.operands import Binder, Operation, Target
+    from tui_probe.simgpu.executor.lanes import Lanes, Places
+    from tui_probe.simgpu.executor.operands import Binder, Operation, ResultOperand
+    from tui_probe.simgpu.executor.threads import Batch, ThreadGroup
+
+# Where the address of an instruction leads: the state space, and the index into its bytes for each lane.
+#
+# Unrolled loops access many offsets from one register. What is found for the first of them is kept, together with the
+# value of the register: the others only move along by whole elements.
+
+_SPACES: Final[dict[str, Callable[[Batch], Space]]] = {
+    "global": attrgetter("memory"),
+    "const": attrgetter("memory"),
+    "shared": attrgetter("shared"),
+    "local": attrgetter("local"),
+    "param": attrgetter("parameters"),
+}
+_WINDOW_SPACES: Final = {1: "shared", 2: "local", 3: "param"}
+_GLOBAL_WINDOW: Final = GLOBAL_START // WINDOW_BYTES
+
+
+class LaneAccess(NamedTuple):
+    """Lanes whose addresses lie in one space.
+
+    ``element`` counts from element ``first`` of the space on. ``positions`` are those of the lanes in their
+    group, None for all of them.
+    """
+
+    space: Space
+    element: Value
+    first: int = 0
+    positions: Places | None = None
+
+    def view(self, dtype: DType) -> Value:
+        """The elements that ``element`` counts."""
+        view = self.space.view(dtype)
+        return view[self.first :] if self.first else view
+
+
+class Access:
+    """The address operand of an instruction that accesses ``size`` bytes in ``space`` ("" for generic addresses)."""
+
+    def __init__(self, operand: Operand, space: str, size: int, bind: Binder) -> None:
+        self._source, self._added = bind.address(operand)
+        space = space or bind.named_space(operand)
+        self._space = space
+        self._size = size
+        self._line = bind.line
+        self._key = (space, size, self._source.index)
+
+    def address(self, group: ThreadGroup) -> Value:
+        """The address for each lane, unsigned; a scalar if it is the same for all."""
+        address = self._source.read(group.registers)
+        if not self._added:
+            return address
+        bits = 8 * address.dtype.itemsize
+        total: Value = address + address.dtype.type(self._added & ((1 << bits) - 1))
+        return total
+
+    def single(self, group: ThreadGroup) -> LaneAccess | None:
+        """Where all lanes go, if that is the same space."""
+        register = group.registers[self._source.index]
+        known = group.batch.located.get(self._key)
+        if known is not None and known.register is register and known.lanes is group.lanes:
+            steps = known.steps(self._added, self._size)
+            if steps is not None:
+                return LaneAccess(known.space, known.index, steps)
+        address = self.address(group)
+        space = self._space
+        if not space:
+            if (int(address.min()) if address.ndim else int(address)) < GLOBAL_START:
+                return None
+            space = "global"
+        found = _SPACES[space](group.batch)
+        offset, index = self._locate(found, group, group.lanes, address)
+        if not found.is_divided:
+            group.batch.located[self._key] = LocatedAddress(register, group.lanes, self._added, found, offset, index)
+        return LaneAccess(found, index)
+
+    def parts(self, group: ThreadGroup) -> Iterator[LaneAccess]:
+        """The lanes by space."""
+        single = self.single(group)
+        if single is not None:
+            yield single
+        else:
+            yield from self.parts_at(group, self.address(group))
+
+    def parts_at(self, group: ThreadGroup, address: Value) -> Iterator[LaneAccess]:
+        """The lanes by space, for other addresses than those of the operand."""
+        address = group.lanes.spread(address)
+        if self._space:
+            space = _SPACES[self._space](group.batch)
+            yield LaneAccess(space, self._locate(space, group, group.lanes, address)[1])
+            return
+        windows = np.minimum(address // WINDOW_BYTES, _GLOBAL_WINDOW)
+        for window in np.unique(windows):
+            positions = np.flatnonzero(windows == window)
+            space = _SPACES[_WINDOW_SPACES.get(int(window), "global")](group.batch)
+            inside = address[positions]
+            if space.name != "global":
+                inside = inside % np.uint64(WINDOW_BYTES)
+            lanes = group.lanes.select(positions)
+            yield LaneAccess(space, self._locate(space, group, lanes, inside)[1], 0, positions)
+
+    def gathered(self, group: ThreadGroup, address: Value, dtype: DType) -> Value:
+        """What is at an address of each lane."""
+        found = np.empty(group.lanes.count, dtype)
+        for part in self.parts_at(group, address):
+            chosen = slice(None) if part.positions is None else part.positions
+            found[chosen] = part.view(dtype)[part.element]
+        return found
+
+    def scatter(self, group: ThreadGroup, address: Value, values: Value) -> None:
+        """Write one of ``values`` to an address of each lane."""
+        for part in self.parts_at(group, address):
+            chosen = slice(None) if part.positions is None else part.positions
+            part.view(values.dtype)[part.element] = values[chosen]
+
+    def _locate(self, space: Space, group: ThreadGroup, lanes: Lanes, address: Value) -> tuple[Value, Value]:
+        """Offsets in bytes, and indices. Raises MemoryFaultError."""
+        offset = space.offsets(address)
+        try:
+            space.check(offset, self._size)
+        except AccessFault as fault:
+            raise fault.at(self._line, group.batch.describe(lanes, fault.position)) from None
+        return offset, space.indices(lanes, offset, self._size)
+
+
+class PointerAccess(Access):
+    """Accesses of ``size`` bytes at addresses that are no operand, generic ones or in ``space``; for ``parts_at``."""
+
+    def __init__(self, size: int, line: int, space: str = "") -> None:
+        self._space = space
+        self._size = size
+        self._line = line
+
 
 STATE_SPACES: Final = frozenset({"global", "shared", "local", "const", "param"})
 _MODIFIERS: Final = STATE_SPACES | frozenset(
@@ -99,13 +242,13 @@ def _build_single_load(written: Operand, kind: ScalarType, address: Operand, spa
     target, dtype = bind.target(written, kind), kind.dtype
     access = Access(address, space, kind.bytes, bind)
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         target.write(group.registers, _gathered(access, group, dtype))
 
     return run
 
 
-def _gathered(access: Access, group: Group, dtype: DType) -> Value:
+def _gathered(access: Access, group: ThreadGroup, dtype: DType) -> Value:
     """What the lanes of a group read: one element of ``dtype`` each, or one for all of them."""
     single = access.single(group)
     if single is not None:
@@ -124,7 +267,7 @@ def _build_vector_load(
     dtype = whole_type(size)
     access = Access(address, space, size, bind)
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         whole = _gathered(access, group, dtype)
         # One copy brings each element's lanes together.
         columns = np.ascontiguousarray(np.atleast_1d(whole).view(kind.dtype).reshape(*whole.shape, -1).T)
@@ -148,7 +291,7 @@ def _build_parameter_load(
     sources = [_launch_parameter(first + number * kind.bytes, kind, bind) for number in range(len(elements))]
     bind.effects.pure = True
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         registers = group.registers
         for target, source in zip(targets, sources, strict=True):
             target.write(registers, registers[source])
@@ -170,14 +313,14 @@ def _launch_parameter(offset: int, kind: ScalarType, bind: Binder) -> int:
 
 
 def _build_bytes_load(
-    targets: list[Target], kind: ScalarType, entity: BytesName, offset: int, bind: Binder
+    targets: list[ResultOperand], kind: ScalarType, entity: BytesName, offset: int, bind: Binder
 ) -> Operation:
     """From a parameter of a device function or of a call."""
     bind.effects.reads.add(entity.index)
     size = kind.bytes
     _check_inside(entity, offset, size * len(targets), bind)
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         registers = group.registers
         held = registers[entity.index]
         if held is None:
@@ -213,7 +356,7 @@ def build_store_of(address: Operand, stored: Operand, kind: ScalarType, space: s
     access = Access(address, space, size, bind)
     whole = whole_type(size)
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         registers = group.registers
         values = [source.read(registers) for source in sources]
         store(access, group, values[0] if len(values) == 1 else join_words(values, whole))
@@ -221,7 +364,7 @@ def build_store_of(address: Operand, stored: Operand, kind: ScalarType, space: s
     return run
 
 
-def store(access: Access, group: Group, value: Value) -> None:
+def store(access: Access, group: ThreadGroup, value: Value) -> None:
     """Writes ``value``. Where lanes write to the same address, the last lane's value stays."""
     single = access.single(group)
     if single is not None:
@@ -246,7 +389,7 @@ def _build_bytes_store(address: Operand, elements: tuple[Operand, ...], kind: Sc
     bind.effects.reads.add(entity.index)
     bind.effects.writes.add(entity.index)
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         registers = group.registers
         held = registers[entity.index]
         count = group.lanes.count

@@ -13,13 +13,24 @@ import numpy as np
 
 from tui_probe.errors import SimulationError
 from tui_probe.ptx.tree import Immediate, Operand, Vector
-from tui_probe.simgpu.executor.access import Access
-from tui_probe.simgpu.executor.forms import operands_of, types_of
-from tui_probe.simgpu.executor.fp8 import FORMATS
-from tui_probe.simgpu.executor.loads import state_space
+from tui_probe.simgpu.executor.convert import FORMATS
+from tui_probe.simgpu.executor.loads import Access, state_space
 from tui_probe.simgpu.executor.model import WARP_SIZE
 from tui_probe.simgpu.executor.rounding import fma64, from_bfloat16
-from tui_probe.simgpu.executor.scalars import B128, F32, F64, S64, TYPES, U16, U32, UNSIGNED, ScalarType, Value
+from tui_probe.simgpu.executor.scalars import (
+    B128,
+    F32,
+    F64,
+    S64,
+    TYPES,
+    U16,
+    U32,
+    UNSIGNED,
+    ScalarType,
+    Value,
+    operands_of,
+    types_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,8 +38,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tui_probe.ptx.tree import Instruction
-    from tui_probe.simgpu.executor.group import Group
-    from tui_probe.simgpu.executor.operands import Binder, Operation, Source, Target
+    from tui_probe.simgpu.executor.operands import Binder, Operation, ResultOperand, SourceOperand
+    from tui_probe.simgpu.executor.threads import ThreadGroup
 
 _U32: Final = TYPES["u32"]
 _LANE: Final = np.arange(WARP_SIZE)
@@ -37,7 +48,7 @@ _ROW: Final = _LANE // 4
 _QUAD: Final = _LANE % 4
 
 
-def check_whole_warps(group: Group, line: int) -> None:
+def check_whole_warps(group: ThreadGroup, line: int) -> None:
     """Raises SimulationError if a lane of a warp is missing."""
     lanes = group.lanes
     if (lanes.active_bits[lanes.warps] != 0xFFFFFFFF).any():
@@ -72,13 +83,13 @@ def encoded(elements: Value, kind: ScalarType, saturates: bool) -> Value:
     return result.view(UNSIGNED[max(kind.bits, 32)])[..., 0]
 
 
-def read_registers(sources: Sequence[Source], group: Group) -> Value:
+def read_registers(sources: Sequence[SourceOperand], group: ThreadGroup) -> Value:
     """Registers as an array of shape (warps, 32, registers)."""
     values = [group.lanes.spread(source.read(group.registers)) for source in sources]
     return np.stack(values, axis=-1).reshape(-1, WARP_SIZE, len(values))
 
 
-def write_registers(targets: Sequence[Target], group: Group, values: Value) -> None:
+def write_registers(targets: Sequence[ResultOperand], group: ThreadGroup, values: Value) -> None:
     """The reverse of ``read_registers``."""
     for number, target in enumerate(targets):
         target.write(group.registers, np.ascontiguousarray(values[:, :, number]).reshape(-1))
@@ -172,7 +183,7 @@ def _build_multiply(instruction: Instruction, bind: Binder) -> Operation:
     bind.effects.members = bind.source(Immediate("0xffffffff"), _U32)
     line = bind.line
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         check_whole_warps(group, line)
         a_bits, b_bits, c_bits = (read_registers(own, group) for own in sources)
         total = multiply(
@@ -202,7 +213,7 @@ def _build_load(instruction: Instruction, bind: Binder) -> Operation:
     bind.effects.members = bind.source(Immediate("0xffffffff"), _U32)
     line = bind.line
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         check_whole_warps(group, line)
         givers = group.select(np.flatnonzero(group.lanes.lane < 8 * count), group.block, reads)
         rows = np.empty(givers.lanes.count, B128)
@@ -227,7 +238,7 @@ def _build_store(instruction: Instruction, bind: Binder) -> Operation:
     bind.effects.members = bind.source(Immediate("0xffffffff"), _U32)
     line = bind.line
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         check_whole_warps(group, line)
         rows = _collected(read_registers(sources, group), transposed)
         takers = group.select(np.flatnonzero(group.lanes.lane < 8 * len(sources)), group.block, reads)
@@ -261,7 +272,7 @@ def _build_move(instruction: Instruction, bind: Binder) -> Operation:
     bind.effects.members = bind.source(Immediate("0xffffffff"), _U32)
     line = bind.line
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         check_whole_warps(group, line)
         words = np.ascontiguousarray(group.lanes.spread(value.read(group.registers)))
         matrices = words.view(U16).reshape(-1, 1, 8, 8)

@@ -1,4 +1,4 @@
-"""The memories of the simulated GPU: device memory, and the shared, local and parameter spaces of a batch.
+"""The memories of the simulated GPU: device memory, the shared, local and parameter spaces, and located addresses.
 
 Each space maps an address to an index into a typed view of its bytes, after checking bounds and
 alignment for all lanes at once. A generic address below ``GLOBAL_START`` lies in one of the windows; any other one is
@@ -7,6 +7,7 @@ a device address.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
@@ -286,3 +287,33 @@ def _origin(lanes: Lanes, owner: Value, stride: int) -> Value:
         origin = lanes.cache[key] = owner.astype(np.int64) * stride
     result: Value = origin
     return result
+
+
+@dataclass(slots=True)
+class LocatedAddress:
+    """What was found for the value ``register`` of a register plus ``added``, for ``lanes``.
+
+    ``lowest`` and ``highest`` are the extremes of ``offset``, -1 until they are needed.
+    """
+
+    register: Value
+    lanes: Lanes
+    added: int
+    space: Space
+    offset: Value
+    index: Value
+    lowest: int = -1
+    highest: int = -1
+
+    def steps(self, added: int, size: int) -> int | None:
+        """How many elements further an access at ``added`` is; None if it must be looked at anew."""
+        if added == self.added:
+            return 0
+        steps, rest = divmod(added - self.added, size)
+        if rest or steps < 0:
+            return None
+        if self.lowest < 0:
+            self.lowest = int(self.offset.min())
+            self.highest = int(self.offset.max())
+        inside = self.highest + added - self.added + size <= self.space.limit
+        return steps if inside else None

@@ -1,4 +1,4 @@
-"""Binding the operands of an instruction to indices into a group's registers.
+"""Binding the operands of an instruction to indices into the registers of a thread group.
 
 A register is kept as the NumPy type that most of its uses ask for (an ``.f32`` register as float32, a ``.b32``
 one that is added as ``s32`` as int32), so that most operations take and give their arrays as they are; the
@@ -16,7 +16,6 @@ import numpy as np
 
 from tui_probe.errors import PtxError
 from tui_probe.ptx.tree import Element, Immediate, Memory, Negated, Operand, Register, Sum, Symbol
-from tui_probe.simgpu.executor.forms import UnsupportedFormError
 from tui_probe.simgpu.executor.scalars import (
     BOOL,
     PREDICATE,
@@ -26,6 +25,7 @@ from tui_probe.simgpu.executor.scalars import (
     DType,
     Registers,
     ScalarType,
+    UnsupportedFormError,
     Value,
     literal,
     scalar,
@@ -43,19 +43,19 @@ from tui_probe.simgpu.executor.scope import (
     SharedName,
     natural_align,
 )
-from tui_probe.simgpu.executor.special import SPECIAL_REGISTERS, UNKNOWN_SPECIAL_REGISTERS, Reader
+from tui_probe.simgpu.executor.special import SPECIAL_REGISTERS, UNKNOWN_SPECIAL_REGISTERS, RegisterReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tui_probe.simgpu.executor.group import Group
+    from tui_probe.simgpu.executor.threads import ThreadGroup
 
-Operation: TypeAlias = "Callable[[Group], None]"
+Operation: TypeAlias = "Callable[[ThreadGroup], None]"
 Adapt: TypeAlias = "Callable[[Value], Value]"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceOperand:
     """Where an operand is read: a register index, and how its value becomes one of the type asked for."""
 
     index: int
@@ -66,15 +66,15 @@ class Source:
         value = registers[self.index]
         return value if self.adapt is None else self.adapt(value)
 
-    def inverted(self) -> Source:
+    def inverted(self) -> SourceOperand:
         """The logical opposite, of a predicate."""
         if self.adapt is np.logical_not:
-            return Source(self.index)
-        return Source(self.index, np.logical_not)
+            return SourceOperand(self.index)
+        return SourceOperand(self.index, np.logical_not)
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ResultOperand:
     """Where a result goes: a register index, and how a value of the instruction's type is kept there."""
 
     index: int
@@ -96,7 +96,7 @@ class Effects:
     pure: bool = False
     # It must be the first of its basic block: it reads the clock, or waits for other lanes of its warp.
     starts_block: bool = False
-    members: Source | None = None
+    members: SourceOperand | None = None
     # A loop around it may be waiting for another thread.
     polls: bool = False
 
@@ -139,11 +139,11 @@ class Binder:
             raise PtxError(f"{name} is not declared", self.line)
         return entity
 
-    def source(self, operand: Operand, kind: ScalarType) -> Source:
+    def source(self, operand: Operand, kind: ScalarType) -> SourceOperand:
         """Where to read ``operand`` as a ``kind``."""
         match operand:
             case Immediate():
-                return Source(self.layout.constant(literal(operand.text, kind)))
+                return SourceOperand(self.layout.constant(literal(operand.text, kind)))
             case Register():
                 return self._register_source(operand, kind)
             case Symbol():
@@ -156,10 +156,10 @@ class Binder:
                 return self._sum_source(operand, kind)
         raise UnsupportedFormError
 
-    def target(self, operand: Operand, kind: ScalarType) -> Target:
+    def target(self, operand: Operand, kind: ScalarType) -> ResultOperand:
         """Where to write a result of type ``kind``; ``_`` is written and forgotten."""
         if isinstance(operand, Register | Symbol) and operand.name == "_":
-            return Target(self._sink)
+            return ResultOperand(self._sink)
         if not isinstance(operand, Register):
             self.unsupported()
         register = self._register(operand)
@@ -167,29 +167,29 @@ class Binder:
             self.unsupported()
         self.effects.writes.add(register.index)
         self._vote(register, kind)
-        return Target(register.index, _writer(register.type.bits, self._storage_of(register), kind))
+        return ResultOperand(register.index, _writer(register.type.bits, self._storage_of(register), kind))
 
-    def bytes_source(self, entity: BytesName) -> Source:
+    def bytes_source(self, entity: BytesName) -> SourceOperand:
         """Where to read the bytes of a parameter."""
-        return Source(entity.index)
+        return SourceOperand(entity.index)
 
-    def bytes_target(self, entity: BytesName) -> Target:
+    def bytes_target(self, entity: BytesName) -> ResultOperand:
         """Where to write the bytes of a parameter."""
-        return Target(entity.index)
+        return ResultOperand(entity.index)
 
-    def formal(self, entity: BytesName | RegisterName) -> Target:
+    def formal(self, entity: BytesName | RegisterName) -> ResultOperand:
         """Where a function takes an argument that is of the declared type."""
         if isinstance(entity, BytesName):
-            return Target(entity.index)
-        return Target(entity.index, _writer(entity.type.bits, self._storage_of(entity), entity.type))
+            return ResultOperand(entity.index)
+        return ResultOperand(entity.index, _writer(entity.type.bits, self._storage_of(entity), entity.type))
 
-    def result(self, entity: BytesName | RegisterName) -> Source:
+    def result(self, entity: BytesName | RegisterName) -> SourceOperand:
         """Where a function has a result, to be given as the declared type."""
         if isinstance(entity, BytesName):
-            return Source(entity.index)
-        return Source(entity.index, _reader(entity.type.bits, self._storage_of(entity), entity.type))
+            return SourceOperand(entity.index)
+        return SourceOperand(entity.index, _reader(entity.type.bits, self._storage_of(entity), entity.type))
 
-    def predicate(self, operand: Operand) -> Source:
+    def predicate(self, operand: Operand) -> SourceOperand:
         """Where to read a predicate, with or without ``!``."""
         return self.source(operand, PREDICATE)
 
@@ -203,7 +203,7 @@ class Binder:
             return kind
         return ScalarType(kind.name, kind.kind if kind.kind in "us" else "b", kind.bits, self._storage_of(register))
 
-    def address(self, operand: Operand) -> tuple[Source, int]:
+    def address(self, operand: Operand) -> tuple[SourceOperand, int]:
         """The address in brackets, or of an element: a source (uint32 or uint64), and what to add to it."""
         if isinstance(operand, Element):
             return self._element_source(operand, TYPES["u64"]), 0
@@ -221,7 +221,7 @@ class Binder:
                 return self._register_source(operand.base, TYPES[f"u{bits}"]), operand.offset
         raise UnsupportedFormError
 
-    def special_reader(self, operand: Operand) -> tuple[Reader, ScalarType] | None:
+    def special_reader(self, operand: Operand) -> tuple[RegisterReader, ScalarType] | None:
         """How to read ``operand`` if it is a special register."""
         if not isinstance(operand, Register) or self.names.find(str(operand)) is not None:
             return None
@@ -233,7 +233,7 @@ class Binder:
         self.effects.starts_block |= special.is_clock
         return special.read, TYPES[special.type]
 
-    def pure(self, function: Callable[..., Value], target: Target, *sources: Source) -> Operation:
+    def pure(self, function: Callable[..., Value], target: ResultOperand, *sources: SourceOperand) -> Operation:
         """An operation that sets ``target`` to ``function`` of ``sources``, elementwise."""
         self.effects.pure = True
         return lift(function, target, sources)
@@ -252,36 +252,36 @@ class Binder:
         if kind.kind in ("u", "s", "f") and kind.bits == register.type.bits:
             self._votes[register.index][kind.dtype] += 1
 
-    def _register_source(self, operand: Register, kind: ScalarType) -> Source:
+    def _register_source(self, operand: Register, kind: ScalarType) -> SourceOperand:
         register = self._register(operand)
         if register is None:
             return self._special_source(operand, kind)
         self.effects.reads.add(register.index)
         self._vote(register, kind)
-        return Source(register.index, _reader(register.type.bits, self._storage_of(register), kind))
+        return SourceOperand(register.index, _reader(register.type.bits, self._storage_of(register), kind))
 
-    def _special_source(self, operand: Register, kind: ScalarType) -> Source:
+    def _special_source(self, operand: Register, kind: ScalarType) -> SourceOperand:
         special = self.special_reader(operand)
         if special is None:
             raise PtxError(f"{operand} is not declared", self.line)
         read, type_ = special
         index = self.layout.temporary(str(operand))
 
-        def run(group: Group) -> None:
+        def run(group: ThreadGroup) -> None:
             group.registers[index] = read(group)
 
         self.effects.prelude.append(run)
-        return Source(index, _reader(type_.bits, type_.dtype, kind))
+        return SourceOperand(index, _reader(type_.bits, type_.dtype, kind))
 
-    def _negated_source(self, operand: Negated, kind: ScalarType) -> Source:
+    def _negated_source(self, operand: Negated, kind: ScalarType) -> SourceOperand:
         inner = self.source(operand.operand, kind)
         negate: Adapt = np.logical_not if operand.sign == "!" else np.negative
         if inner.adapt is None:
-            return Source(inner.index, negate)
+            return SourceOperand(inner.index, negate)
         adapt = inner.adapt
-        return Source(inner.index, lambda value: negate(adapt(value)))
+        return SourceOperand(inner.index, lambda value: negate(adapt(value)))
 
-    def _sum_source(self, operand: Sum, kind: ScalarType) -> Source:
+    def _sum_source(self, operand: Sum, kind: ScalarType) -> SourceOperand:
         """A register and a constant, in the arithmetic of the register's width."""
         if not kind.is_integer:
             self.unsupported()
@@ -292,7 +292,7 @@ class Binder:
             result: Value = (value if base.adapt is None else base.adapt(value)) + added
             return result.view(kind.dtype)
 
-        return Source(base.index, total)
+        return SourceOperand(base.index, total)
 
     def named_space(self, operand: Operand) -> str:
         """The state space of the shared or local variable that an address names; "" for another address."""
@@ -305,7 +305,7 @@ class Binder:
                 return space
         return ""
 
-    def _symbol_source(self, symbol: Symbol, kind: ScalarType) -> Source:
+    def _symbol_source(self, symbol: Symbol, kind: ScalarType) -> SourceOperand:
         entity = self.entity(symbol.name)
         if not kind.is_integer:
             self.unsupported()
@@ -324,14 +324,14 @@ class Binder:
                 index = self.layout.launch_value(
                     (name, offset, dtype), lambda launch: wrapped(launch.address(name) + offset, dtype)
                 )
-                return Source(index)
+                return SourceOperand(index)
             case FunctionName():
                 return self._constant_source(self.layout.functions[entity.function.name], dtype)
             case BytesName():
                 self.unsupported()
         raise PtxError(f"{symbol.name} has no address", self.line)
 
-    def _element_source(self, operand: Element, kind: ScalarType) -> Source:
+    def _element_source(self, operand: Element, kind: ScalarType) -> SourceOperand:
         """The address of ``table[%r3]``."""
         match self.entity(operand.name):
             case SharedName(variable):
@@ -347,32 +347,32 @@ class Binder:
         start, number = self._symbol_source(Symbol(operand.name), kind), self.source(operand.index, kind)
         index = self.layout.temporary(f"element {operand.name} {kind.dtype}")
 
-        def run(group: Group) -> None:
+        def run(group: ThreadGroup) -> None:
             registers = group.registers
             registers[index] = start.read(registers) + number.read(registers) * kind.dtype.type(size)
 
         self.effects.prelude.append(run)
-        return Source(index)
+        return SourceOperand(index)
 
-    def _constant_source(self, value: int, dtype: DType) -> Source:
-        return Source(self.layout.constant(wrapped(value, dtype)))
+    def _constant_source(self, value: int, dtype: DType) -> SourceOperand:
+        return SourceOperand(self.layout.constant(wrapped(value, dtype)))
 
-    def _shared_source(self, base: int, offset: int, dtype: DType) -> Source:
+    def _shared_source(self, base: int, offset: int, dtype: DType) -> SourceOperand:
         if base != DYNAMIC:
             return self._constant_source(base + offset, dtype)
         index = self.layout.launch_value(
             ("dynamic shared memory", offset, dtype), lambda launch: wrapped(launch.dynamic_start + offset, dtype)
         )
-        return Source(index)
+        return SourceOperand(index)
 
-    def _local_source(self, offset: int, dtype: DType) -> Source:
+    def _local_source(self, offset: int, dtype: DType) -> SourceOperand:
         index = self.layout.temporary(f"local {offset} {dtype}")
 
-        def run(group: Group) -> None:
+        def run(group: ThreadGroup) -> None:
             group.registers[index] = wrapped(group.local_base + offset, dtype)
 
         self.effects.prelude.append(run)
-        return Source(index)
+        return SourceOperand(index)
 
 
 def wrapped(value: int, dtype: DType) -> Value:
@@ -415,14 +415,14 @@ def _writer(bits: int, storage: DType, kind: ScalarType) -> Adapt | None:
     return _resized(table[kind.bits], table[bits], storage)
 
 
-def lift(function: Callable[..., Value], target: Target, sources: tuple[Source, ...]) -> Operation:
+def lift(function: Callable[..., Value], target: ResultOperand, sources: tuple[SourceOperand, ...]) -> Operation:
     """An operation that sets ``target`` to ``function`` of ``sources``."""
     if target.adapt is None and not any(source.adapt for source in sources):
         plain = _LIFTS.get(len(sources))
         if plain is not None:
             return plain(function, target.index, *(source.index for source in sources))
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         registers = group.registers
         target.write(registers, function(*[source.read(registers) for source in sources]))
 
@@ -430,7 +430,7 @@ def lift(function: Callable[..., Value], target: Target, sources: tuple[Source, 
 
 
 def _lift1(function: Callable[..., Value], d: int, a: int) -> Operation:
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         registers = group.registers
         registers[d] = function(registers[a])
 
@@ -438,7 +438,7 @@ def _lift1(function: Callable[..., Value], d: int, a: int) -> Operation:
 
 
 def _lift2(function: Callable[..., Value], d: int, a: int, b: int) -> Operation:
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         registers = group.registers
         registers[d] = function(registers[a], registers[b])
 
@@ -446,7 +446,7 @@ def _lift2(function: Callable[..., Value], d: int, a: int, b: int) -> Operation:
 
 
 def _lift3(function: Callable[..., Value], d: int, a: int, b: int, c: int) -> Operation:
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         registers = group.registers
         registers[d] = function(registers[a], registers[b], registers[c])
 

@@ -1,23 +1,29 @@
-"""A compiled kernel: basic blocks of operations, and which registers live at the start of each."""
+"""A compiled kernel: basic blocks of operations, and the branches and exits that end them."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from tui_probe.simgpu.executor.group import Group
+import numpy as np
+
+from tui_probe.ptx.tree import Instruction, Operand, Symbol
+from tui_probe.simgpu.executor.faults import TrapError
+from tui_probe.simgpu.executor.scalars import TYPES, operands_of
+from tui_probe.simgpu.executor.scope import LabelName
+from tui_probe.simgpu.executor.threads import ThreadGroup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from tui_probe.simgpu.executor.barriers import Barriers
-    from tui_probe.simgpu.executor.batch import Batch
-    from tui_probe.simgpu.executor.mbarrier_tries import Tries
-    from tui_probe.simgpu.executor.operands import Operation, Source, Target
+    from tui_probe.simgpu.executor.operands import Binder, Operation, ResultOperand, SourceOperand
     from tui_probe.simgpu.executor.scalars import Value
+    from tui_probe.simgpu.executor.threads import Batch
+    from tui_probe.simgpu.executor.waiting_threads import Barriers, PhaseWaits
 
 # What happens at the end of a block: the group that continues, or None if it waits, has ended, or was given back.
-Finish: TypeAlias = "Callable[[Group, Scheduling], Group | None]"
+Finish: TypeAlias = "Callable[[ThreadGroup, Scheduling], ThreadGroup | None]"
 
 
 class Scheduling(Protocol):
@@ -30,17 +36,17 @@ class Scheduling(Protocol):
     def barriers(self) -> Barriers: ...
 
     @property
-    def tries(self) -> Tries: ...
+    def tries(self) -> PhaseWaits: ...
 
-    def put(self, group: Group, gives_way: bool = False) -> None:
+    def put(self, group: ThreadGroup, gives_way: bool = False) -> None:
         """Keeps ``group`` for later; after all others, if it ``gives_way``."""
 
-    def give_way(self, group: Group) -> Group | None:
+    def give_way(self, group: ThreadGroup) -> ThreadGroup | None:
         """Lets all others go before ``group``, which waits for something in a loop."""
 
 
 @dataclass(slots=True)
-class Block:
+class BasicBlock:
     """A basic block. ``cycles`` is what a warp pays for it, ``length`` how many instructions it has.
 
     ``live`` are the registers that the block or what follows it reads. ``members`` is the member mask of a
@@ -53,7 +59,7 @@ class Block:
     cycles: int
     length: int
     finish: Finish
-    members: Source | None = None
+    members: SourceOperand | None = None
     may_end: bool = False
     successors: tuple[int, ...] = ()
     reads: frozenset[int] = frozenset()
@@ -70,8 +76,8 @@ class FunctionCode:
     """
 
     entry: int = 0
-    formals: tuple[Target, ...] = ()
-    results: tuple[Source, ...] = ()
+    formals: tuple[ResultOperand, ...] = ()
+    results: tuple[SourceOperand, ...] = ()
     local_bytes: int = 0
     undefined: tuple[tuple[int, Value | None], ...] = ()
 
@@ -84,7 +90,7 @@ class Program:
     cycles in which a warp can get from the entry to an exit.
     """
 
-    blocks: list[Block]
+    blocks: list[BasicBlock]
     functions: dict[str, FunctionCode]
     addresses: dict[int, str] = field(default_factory=dict)
     reads_placement: bool = False
@@ -94,16 +100,16 @@ class Program:
         """The registers that live at the start of each block, by its number."""
         return [block.live for block in self.blocks]
 
-    def first_group(self, batch: Batch, entry: str) -> Group:
+    def first_group(self, batch: Batch, entry: str) -> ThreadGroup:
         """All threads of a batch, at the start of the kernel."""
         code = self.functions[entry]
         registers = batch.template.copy()
         for index, zero in code.undefined:
             registers[index] = zero
-        return Group(batch, batch.lanes, registers, code.entry, (), 0)
+        return ThreadGroup(batch, batch.lanes, registers, code.entry, (), 0)
 
 
-def compute_liveness(blocks: Sequence[Block]) -> None:
+def compute_liveness(blocks: Sequence[BasicBlock]) -> None:
     """Sets ``live`` of each block, from ``reads``, ``writes`` and ``successors``."""
     reads = [_bits(block.reads) for block in blocks]
     keeps = [~_bits(block.writes) for block in blocks]
@@ -137,7 +143,7 @@ def _indices(bits: int) -> Iterable[int]:
         bits ^= lowest
 
 
-def shortest_path(blocks: Sequence[Block], entry: int) -> int:
+def shortest_path(blocks: Sequence[BasicBlock], entry: int) -> int:
     """The fewest cycles from ``entry`` to the end of a block where threads may exit."""
     distance = {entry: blocks[entry].cycles}
     waiting = [entry]
@@ -153,3 +159,165 @@ def shortest_path(blocks: Sequence[Block], entry: int) -> int:
                 distance[successor] = reached
                 waiting.append(successor)
     return min(ends, default=0)
+
+
+class Control(Protocol):
+    """The end of a basic block. ``labels`` maps label keys to block indices, ``following`` is the next block."""
+
+    may_end: bool
+
+    def successors(self, labels: Mapping[int, int], following: int) -> Sequence[int]:
+        """The blocks of the same function that may run next."""
+
+    def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:
+        """What to do at run time. ``polls``: it ends a loop in which threads may wait for others."""
+
+
+@dataclass(slots=True)
+class Branch:
+    """``bra``: to ``label`` where ``condition`` holds (always, if it is None)."""
+
+    label: int
+    condition: SourceOperand | None = None
+    may_end: bool = False
+
+    def successors(self, labels: Mapping[int, int], following: int) -> Sequence[int]:
+        target = labels[self.label]
+        return (target,) if self.condition is None else (target, following)
+
+    def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:
+        target, condition = labels[self.label], self.condition
+        if condition is None:
+            return _jump(target, polls)
+
+        def finish(group: ThreadGroup, scheduler: Scheduling) -> ThreadGroup | None:
+            taken = condition.read(group.registers)
+            count = np.count_nonzero(taken) if taken.ndim else int(taken) * group.lanes.count
+            group.block = following
+            if count == 0:
+                return group
+            if count == group.lanes.count:
+                group.block = target
+                return scheduler.give_way(group) if polls else group
+            jumping = group.split(taken, target)
+            scheduler.put(jumping, gives_way=polls)
+            return group
+
+        return finish
+
+
+def _jump(target: int, polls: bool) -> Finish:
+    def finish(group: ThreadGroup, scheduler: Scheduling) -> ThreadGroup | None:
+        group.block = target
+        return scheduler.give_way(group) if polls else group
+
+    return finish
+
+
+@dataclass(slots=True)
+class FallThrough:
+    """The next block begins here, for it can be branched to or must begin anew."""
+
+    may_end: bool = False
+
+    def successors(self, labels: Mapping[int, int], following: int) -> Sequence[int]:  # noqa: ARG002
+        return (following,)
+
+    def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:  # noqa: ARG002
+        return _jump(following, polls=False)
+
+
+@dataclass(slots=True)
+class IndexedBranch:
+    """``brx.idx``: to the label that ``index`` names."""
+
+    labels: tuple[int, ...]
+    index: SourceOperand
+    may_end: bool = False
+
+    def successors(self, labels: Mapping[int, int], following: int) -> Sequence[int]:  # noqa: ARG002
+        return [labels[label] for label in self.labels]
+
+    def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:  # noqa: ARG002
+        table = np.array([labels[label] for label in self.labels], np.intp)
+        index = self.index
+
+        def finish(group: ThreadGroup, scheduler: Scheduling) -> ThreadGroup | None:
+            chosen = np.minimum(index.read(group.registers), len(table) - 1)
+            targets = table[group.lanes.spread(chosen)]
+            live = group.batch.live
+            parts = [
+                group.select(np.flatnonzero(targets == target), target, live[target])
+                for target in np.unique(targets).tolist()
+            ]
+            for part in parts[1:]:
+                scheduler.put(part)
+            return scheduler.give_way(parts[0]) if polls else parts[0]
+
+        return finish
+
+
+@dataclass(slots=True)
+class FunctionEnd:
+    """``exit``, or ``ret`` (``returns``), which ends the threads of a kernel and goes back from a function."""
+
+    returns: bool
+    may_end: bool = True
+
+    def successors(self, labels: Mapping[int, int], following: int) -> Sequence[int]:  # noqa: ARG002
+        return ()
+
+    def finish(self, labels: Mapping[int, int], following: int, polls: bool) -> Finish:  # noqa: ARG002
+        returns = self.returns
+
+        def finish(group: ThreadGroup, scheduler: Scheduling) -> ThreadGroup | None:  # noqa: ARG001
+            if returns and group.frames:
+                _return(group)
+                return group
+            group.batch.retire(group.lanes)
+            return None
+
+        return finish
+
+
+def _return(group: ThreadGroup) -> None:
+    *outer, frame = group.frames
+    registers = group.batch.template.copy()
+    for index, value in frame.saved:
+        registers[index] = value
+    frame.hand_back(group.registers, registers)
+    group.registers = registers
+    group.frames = tuple(outer)
+    group.local_base = frame.local_base
+    group.block = frame.resume
+
+
+def build_branch(instruction: Instruction, bind: Binder) -> Branch:
+    """``bra LABEL``."""
+    return Branch(_label(instruction.operands[0], bind).key)
+
+
+def build_indexed_branch(instruction: Instruction, bind: Binder) -> Control:
+    """``brx.idx %r, TARGETS``."""
+    index, targets = operands_of(instruction, 2)
+    names = re.findall(r"[\w$%]+", _label(targets, bind).declaration.replace(".branchtargets", ""))
+    labels = tuple(_label(Symbol(name), bind).key for name in names)
+    return IndexedBranch(labels, bind.source(index, TYPES["u32"]))
+
+
+def _label(operand: Operand, bind: Binder) -> LabelName:
+    if isinstance(operand, Symbol):
+        entity = bind.entity(operand.name)
+        if isinstance(entity, LabelName):
+            return entity
+    return bind.unsupported()
+
+
+def build_trap(instruction: Instruction, bind: Binder) -> Operation:
+    """``trap`` and ``brkpt`` end the kernel with an error."""
+    opcode, line = instruction.opcode, bind.line
+
+    def run(group: ThreadGroup) -> None:
+        raise TrapError(f"{opcode} at line {line}, {group.batch.describe(group.lanes, 0)}")
+
+    return run

@@ -1,13 +1,18 @@
-"""The fundamental types of PTX and the NumPy types that hold them (PTX ISA reference, section 5.2)."""
+"""Scalar types of PTX: the NumPy types that hold them, words within values, and the types that an instruction names."""
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_probe.ptx.tree import Instruction, Operand
 
 # What a register holds: one element per lane, or a single scalar where all lanes hold the same.
 Value: TypeAlias = NDArray[Any]
@@ -142,3 +147,54 @@ def choose(condition: Any, yes: Any, no: Any) -> Value:
     """``yes`` where ``condition`` holds, else ``no``."""
     result: Value = np.where(condition, yes, no)
     return result
+
+
+def split_words(value: Value, dtype: DType) -> list[Value]:
+    """The parts of ``dtype`` that make up each element of ``value``."""
+    parts = value.reshape((*value.shape, 1)).view(dtype)
+    return [parts[..., index].copy() for index in range(parts.shape[-1])]
+
+
+def join_words(parts: Sequence[Value], dtype: DType) -> Value:
+    """Elements of ``dtype`` made up of ``parts``, which fill it. Scalars are repeated for all lanes."""
+    joined: Value = np.stack(np.broadcast_arrays(*parts), axis=-1).view(dtype)[..., 0]
+    return joined
+
+
+def pairs(value: Value, dtype: DType) -> Value:
+    """Two 16-bit elements of ``dtype`` for each 32-bit element, in a last axis of 2."""
+    result: Value = value.reshape((*value.shape, 1)).view(dtype)
+    return result
+
+
+def unpaired(value: Value, dtype: DType) -> Value:
+    """32-bit elements from a last axis of two 16-bit ones."""
+    result: Value = np.ascontiguousarray(value).view(dtype)[..., 0]
+    return result
+
+
+class UnsupportedFormError(Exception):
+    """The instruction is one that the executor does not know; told to the user only if it executes."""
+
+
+def operands_of(instruction: Instruction, least: int, most: int = 0) -> tuple[Operand, ...]:
+    """The operands, ``least`` to ``most`` of them; exactly ``least`` where ``most`` is not given."""
+    if not least <= len(instruction.operands) <= max(least, most):
+        raise UnsupportedFormError
+    return instruction.operands
+
+
+def last_type(instruction: Instruction) -> ScalarType:
+    """The last type among the modifiers, which most instructions are of."""
+    return types_of(instruction, 0)[-1]
+
+
+def types_of(instruction: Instruction, count: int) -> list[ScalarType]:
+    """The types among the modifiers, in order, ``count`` of them: ``cvt.rzi.s32.f32`` has s32 and f32.
+
+    0 stands for any number but none.
+    """
+    types = [TYPES[modifier] for modifier in instruction.modifiers if modifier in TYPES]
+    if not types or (count and len(types) != count):
+        raise UnsupportedFormError
+    return types

@@ -1,4 +1,4 @@
-"""What the names in a kernel mean, and where its registers and variables are."""
+"""Names in a kernel: their meaning, and the places of its registers and variables."""
 
 from __future__ import annotations
 

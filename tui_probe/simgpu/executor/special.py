@@ -13,9 +13,9 @@ from tui_probe.simgpu.executor.scalars import BOOL, U32, Value, scalar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tui_probe.simgpu.executor.group import Group
+    from tui_probe.simgpu.executor.threads import ThreadGroup
 
-Reader: TypeAlias = "Callable[[Group], Value]"
+RegisterReader: TypeAlias = "Callable[[ThreadGroup], Value]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +27,15 @@ class SpecialRegister:
     """
 
     type: str
-    read: Reader
+    read: RegisterReader
     is_clock: bool = False
     is_placed: bool = False
 
 
-def _kept(read: Reader) -> Reader:
+def _kept(read: RegisterReader) -> RegisterReader:
     """``read``, asked once for each set of lanes."""
 
-    def cached(group: Group) -> Value:
+    def cached(group: ThreadGroup) -> Value:
         value: Value | None = group.lanes.cache.get(cached)
         if value is None:
             value = group.lanes.cache[cached] = read(group)
@@ -55,19 +55,19 @@ def _component(linear: Value, size: tuple[int, int, int], axis: int) -> Value:
     return linear.astype(np.uint32)
 
 
-def _thread_index(axis: int) -> Reader:
+def _thread_index(axis: int) -> RegisterReader:
     return _kept(lambda group: _component(group.lanes.thread, group.batch.launch.block, axis))
 
 
-def _block_index(axis: int) -> Reader:
-    def read(group: Group) -> Value:
+def _block_index(axis: int) -> RegisterReader:
+    def read(group: ThreadGroup) -> Value:
         blocks = _component(group.batch.block_indices, group.batch.launch.grid, axis)
         return _of_block(group, blocks)
 
     return _kept(read)
 
 
-def _of_block(group: Group, values: Value) -> Value:
+def _of_block(group: ThreadGroup, values: Value) -> Value:
     """``values``, one per block of the batch, for each lane; a scalar for a batch of one block."""
     if not values.ndim:
         return values
@@ -75,30 +75,30 @@ def _of_block(group: Group, values: Value) -> Value:
     return result
 
 
-def _extent(of: Callable[[Group], tuple[int, int, int]], axis: int) -> Reader:
+def _extent(of: Callable[[ThreadGroup], tuple[int, int, int]], axis: int) -> RegisterReader:
     return lambda group: scalar(of(group)[axis], U32)
 
 
-def _constant(value: int) -> Reader:
+def _constant(value: int) -> RegisterReader:
     constant = scalar(value, U32)
     return lambda _: constant
 
 
-def _clock(group: Group) -> Value:
+def _clock(group: ThreadGroup) -> Value:
     batch = group.batch
     cycles: Value = batch.starts[group.lanes.block] + batch.counters[group.lanes.warp]
     return cycles.astype(np.uint64)
 
 
-def _clock_low(group: Group) -> Value:
+def _clock_low(group: ThreadGroup) -> Value:
     return _clock(group).astype(np.uint32)
 
 
-def _clock_high(group: Group) -> Value:
+def _clock_high(group: ThreadGroup) -> Value:
     return (_clock(group) >> np.uint64(32)).astype(np.uint32)
 
 
-def _global_timer(group: Group) -> Value:
+def _global_timer(group: ThreadGroup) -> Value:
     # Whole milliseconds first: cycles times a million would overflow after some hours of device time.
     clock = np.uint64(group.batch.machine.clock_khz)
     milliseconds, rest = np.divmod(_clock(group), clock)
@@ -106,81 +106,81 @@ def _global_timer(group: Group) -> Value:
     return nanoseconds
 
 
-def _timer_low(group: Group) -> Value:
+def _timer_low(group: ThreadGroup) -> Value:
     return _global_timer(group).astype(np.uint32)
 
 
-def _timer_high(group: Group) -> Value:
+def _timer_high(group: ThreadGroup) -> Value:
     return (_global_timer(group) >> np.uint64(32)).astype(np.uint32)
 
 
-def _warp_slot(group: Group) -> Value:
+def _warp_slot(group: ThreadGroup) -> Value:
     lanes, batch = group.lanes, group.batch
     warps = lanes.places_per_block // 32
     slots: Value = batch.slots[lanes.block] * warps + lanes.thread // 32
     return slots.astype(np.uint32)
 
 
-def _lane_mask(mask: Callable[[Any], Any]) -> Reader:
+def _lane_mask(mask: Callable[[Any], Any]) -> RegisterReader:
     table = np.array([mask(lane) & 0xFFFFFFFF for lane in range(32)], np.uint32)
 
-    def read(group: Group) -> Value:
+    def read(group: ThreadGroup) -> Value:
         result: Value = table[group.lanes.lane]
         return result
 
     return _kept(read)
 
 
-def _warp_slots(group: Group) -> Value:
+def _warp_slots(group: ThreadGroup) -> Value:
     return scalar(group.batch.machine.warp_slots_per_sm, U32)
 
 
-def _sm(group: Group) -> Value:
+def _sm(group: ThreadGroup) -> Value:
     return _of_block(group, group.batch.sms)
 
 
-def _sm_count(group: Group) -> Value:
+def _sm_count(group: ThreadGroup) -> Value:
     return scalar(group.batch.machine.sm_count, U32)
 
 
-def _dynamic_shared_size(group: Group) -> Value:
+def _dynamic_shared_size(group: ThreadGroup) -> Value:
     return scalar(group.batch.launch.dynamic_shared_bytes, U32)
 
 
-def _shared_size(group: Group) -> Value:
+def _shared_size(group: ThreadGroup) -> Value:
     return scalar(group.batch.launch.shared_bytes, U32)
 
 
-def _grid(group: Group) -> tuple[int, int, int]:
+def _grid(group: ThreadGroup) -> tuple[int, int, int]:
     return group.batch.launch.grid
 
 
-def _cluster(group: Group) -> tuple[int, int, int]:
+def _cluster(group: ThreadGroup) -> tuple[int, int, int]:
     x, y, z = group.batch.launch.cluster
     return max(x, 1), max(y, 1), max(z, 1)
 
 
-def _grid_of_clusters(group: Group) -> tuple[int, int, int]:
+def _grid_of_clusters(group: ThreadGroup) -> tuple[int, int, int]:
     (x, y, z), (width, height, depth) = _grid(group), _cluster(group)
     return x // width, y // height, z // depth
 
 
-def _in_clusters(axis: int, function: np.ufunc) -> Reader:
+def _in_clusters(axis: int, function: np.ufunc) -> RegisterReader:
     """``function`` of the index of a block and the extent of a cluster."""
     index = _block_index(axis)
 
-    def read(group: Group) -> Value:
+    def read(group: ThreadGroup) -> Value:
         result: Value = function(index(group), scalar(_cluster(group)[axis], U32))
         return result
 
     return _kept(read)
 
 
-def _rank_in_cluster(group: Group) -> Value:
+def _rank_in_cluster(group: ThreadGroup) -> Value:
     return (group.lanes.block % group.batch.launch.cluster_size).astype(np.uint32)
 
 
-def _block(group: Group) -> tuple[int, int, int]:
+def _block(group: ThreadGroup) -> tuple[int, int, int]:
     return group.batch.launch.block
 
 

@@ -1,4 +1,4 @@
-"""Copies of tiles by tensor map, ``cp.async.bulk.tensor``, and maps that kernels make, ``tensormap`` (sm_90 on a GPU).
+"""Tensor maps: their tiles, ``cp.async.bulk.tensor`` and ``tensormap`` (sm_90 on a GPU).
 
 As for other bulk copies, bytes are there at once, and only the time until then is modelled. Tiles alone are copied:
 neither im2col nor gathers, nor to several blocks of a cluster.
@@ -6,31 +6,130 @@ neither im2col nor gathers, nor to several blocks of a cluster.
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from tui_probe.errors import SimulationError
 from tui_probe.ptx.tree import Memory
-from tui_probe.simgpu.executor.access import Access
-from tui_probe.simgpu.executor.forms import operands_of
-from tui_probe.simgpu.executor.loads import state_space
-from tui_probe.simgpu.executor.mbarrier_words import WORD_BYTES, Event
-from tui_probe.simgpu.executor.mbarriers import happen_in_turn, words_of
+from tui_probe.simgpu.executor.async_state import WORD_BYTES, MBarrierEvent
+from tui_probe.simgpu.executor.barrier_instructions import apply_events, words_of
+from tui_probe.simgpu.executor.loads import Access, state_space
 from tui_probe.simgpu.executor.memory import AccessFault
 from tui_probe.simgpu.executor.model import COPY_LATENCY, copy_cycles
-from tui_probe.simgpu.executor.scalars import B128, TYPES, UNSIGNED, integer_literal
-from tui_probe.simgpu.executor.tensor_maps import FIELDS, MAP_BYTES, TensorMap
+from tui_probe.simgpu.executor.scalars import B128, TYPES, UNSIGNED, integer_literal, operands_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
     from tui_probe.ptx.tree import Instruction, Operand
-    from tui_probe.simgpu.executor.group import Group
     from tui_probe.simgpu.executor.memory import Space
     from tui_probe.simgpu.executor.operands import Binder, Operation
     from tui_probe.simgpu.executor.scalars import Value
-    from tui_probe.simgpu.executor.tensor_maps import Tile
+    from tui_probe.simgpu.executor.threads import ThreadGroup
+
+# Tensor maps: what a tile of a tensor is, and where its elements are.
+#
+# A map has 128 bytes, whose layout is the device's own affair: here as in ``FIELDS``, and in the simulated driver's
+# ``tensor_map.c``. Numbers mean what ``tensormap.replace`` of PTX takes; strides are bytes, without that of the
+# innermost dimension, which comes first everywhere.
+
+MAP_BYTES: Final = 128
+DIMENSIONS: Final = 5
+# Offset in bytes, bytes of an entry, and how many there are.
+FIELDS: Final = {
+    "global_address": (0, 8, 1),
+    "rank": (8, 4, 1),
+    "elemtype": (12, 4, 1),
+    "interleave_layout": (16, 4, 1),
+    "swizzle_mode": (20, 4, 1),
+    "fill_mode": (24, 4, 1),
+    "global_stride": (32, 8, 4),
+    "global_dim": (64, 4, 5),
+    "box_dim": (84, 4, 5),
+    "element_stride": (104, 4, 5),
+}
+_ELEMENT_BYTES: Final = (1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 4, 4)
+_SPANS: Final = (0, 32, 64, 128)
+"""Bytes of a row that a swizzle mode exchanges pieces of."""
+_PIECE: Final = 16
+_MAX_TILE_BYTES: Final = 256 << 10
+"""Bytes: more than there is shared memory."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The elements of a box at some coordinates: their device addresses, and whether each is inside the tensor.
+
+    ``offsets`` are bytes from the start of the tile in shared memory, where all are side by side.
+    """
+
+    element_bytes: int
+    addresses: NDArray[np.uint64]
+    inside: NDArray[np.bool_]
+    offsets: NDArray[np.uint64]
+    span: int
+
+    @property
+    def bytes(self) -> int:
+        return len(self.addresses) * self.element_bytes
+
+    def shared_addresses(self, start: int) -> NDArray[np.uint64]:
+        """Where the elements are in shared memory, for a tile that begins at ``start``."""
+        address = self.offsets + np.uint64(start)
+        if self.span:
+            address ^= (address >> np.uint64(7) & np.uint64(self.span // _PIECE - 1)) << np.uint64(4)
+        return address
+
+
+class TensorMap:
+    """A map out of its bytes. Raises SimulationError for one that is not executed, or was not encoded."""
+
+    def __init__(self, raw: bytes) -> None:
+        fields = {name: _entries(raw, *place) for name, place in FIELDS.items()}
+        self.rank = fields["rank"][0] + 1
+        self._address = fields["global_address"][0]
+        kind, mode = fields["elemtype"][0], fields["swizzle_mode"][0]
+        if self.rank > DIMENSIONS or kind >= len(_ELEMENT_BYTES) or mode >= len(_SPANS) or not self._address:
+            raise SimulationError("a tensor map that was not encoded by cuTensorMapEncodeTiled or tensormap.replace")
+        if fields["interleave_layout"][0] or fields["fill_mode"][0]:
+            raise SimulationError("a tensor map with interleaved layout, or NaN for what is outside: not executed")
+        self.element_bytes = _ELEMENT_BYTES[kind]
+        self._span = _SPANS[mode]
+        self._strides = [self.element_bytes, *fields["global_stride"]][: self.rank]
+        self._extents, self._box, self._steps = (
+            fields[name][: self.rank] for name in ("global_dim", "box_dim", "element_stride")
+        )
+        if not all(self._box) or not all(self._steps) or math.prod(self._box) * self.element_bytes > _MAX_TILE_BYTES:
+            raise SimulationError(f"a tensor map with a box of {self._box} elements, every {self._steps}th")
+        if self._span and self._box[0] * self.element_bytes != self._span:
+            raise SimulationError(f"a tensor map with rows of {self._box[0]} elements in {self._span} swizzled bytes")
+
+    def tile(self, coordinates: list[int]) -> Tile:
+        """The box whose first element is at ``coordinates``."""
+        counts = [-(-size // step) for size, step in zip(self._box, self._steps, strict=True)]
+        linear = np.arange(int(np.prod(counts)), dtype=np.int64)
+        address = np.full(len(linear), self._address, np.int64)
+        inside = np.ones(len(linear), np.bool_)
+        rest = linear
+        for count, step, extent, stride, first in zip(
+            counts, self._steps, self._extents, self._strides, coordinates, strict=True
+        ):
+            rest, own = np.divmod(rest, count)
+            place = first + own * step
+            inside &= (place >= 0) & (place < extent)
+            address += place * stride
+        offsets = (linear * self.element_bytes).astype(np.uint64)
+        return Tile(self.element_bytes, address.astype(np.uint64), inside, offsets, self._span)
+
+
+def _entries(raw: bytes, start: int, size: int, count: int) -> list[int]:
+    return [int.from_bytes(raw[start + size * n : start + size * (n + 1)], "little") for n in range(count)]
+
 
 _HINTS: Final = ("tile", "L2::cache_hint")
 _INTO_SHARED: Final = (
@@ -48,14 +147,14 @@ def build_tensor_copy(instruction: Instruction, bind: Binder) -> Operation:
     has_hint = "L2::cache_hint" in instruction.modifiers
     if form in _INTO_SHARED:
         to, tensor, word, *_ = operands_of(instruction, 3 + has_hint)
-        return _build_load(to, _Box(tensor, bind), word, bind)
+        return _build_load(to, _TensorOperand(tensor, bind), word, bind)
     if form == _OUT_OF_SHARED:
         tensor, source, *_ = operands_of(instruction, 2 + has_hint)
-        return _build_store(_Box(tensor, bind), source, bind)
+        return _build_store(_TensorOperand(tensor, bind), source, bind)
     return bind.unsupported()
 
 
-class _Box:
+class _TensorOperand:
     """An operand ``[map, {coordinates}]``."""
 
     def __init__(self, operand: Operand, bind: Binder) -> None:
@@ -65,7 +164,7 @@ class _Box:
         self._map = Access(replace(operand, coordinates=()), "", _CHUNK, bind)
         bind.effects.starts_block = True
 
-    def tile(self, own: Group) -> Tile:
+    def tile(self, own: ThreadGroup) -> Tile:
         """Of a group of one lane. Raises SimulationError."""
         first = own.lanes.spread(self._map.address(own)).astype(np.uint64)
         chunks = [self._map.gathered(own, first + np.uint64(at), B128) for at in range(0, MAP_BYTES, _CHUNK)]
@@ -77,11 +176,11 @@ class _Box:
 _CHUNK: Final = 16
 
 
-def _build_load(to: Operand, box: _Box, word: Operand, bind: Binder) -> Operation:
+def _build_load(to: Operand, box: _TensorOperand, word: Operand, bind: Binder) -> Operation:
     target, barrier, line = Access(to, "shared", _CHUNK, bind), Access(word, "shared", WORD_BYTES, bind), bind.line
     reads = tuple(bind.effects.reads)
 
-    def copy(own: Group) -> None:
+    def copy(own: ThreadGroup) -> None:
         tile = box.tile(own)
         kind = UNSIGNED[8 * tile.element_bytes]
         found = np.zeros(len(tile.addresses), kind)
@@ -91,16 +190,16 @@ def _build_load(to: Operand, box: _Box, word: Operand, bind: Binder) -> Operatio
         shared = own.batch.shared
         shared.view(kind)[_reach(shared, tile.shared_addresses(start), tile, own, line)] = found
         time = int(own.batch.counters[own.lanes.warp[0]]) + COPY_LATENCY + copy_cycles(tile.bytes)
-        happen_in_turn(own, line, words_of(barrier, own, line), [Event(transfer=-tile.bytes)], [time])
+        apply_events(own, line, words_of(barrier, own, line), [MBarrierEvent(transfer=-tile.bytes)], [time])
 
     return _by_lanes(copy, reads)
 
 
-def _build_store(box: _Box, operand: Operand, bind: Binder) -> Operation:
+def _build_store(box: _TensorOperand, operand: Operand, bind: Binder) -> Operation:
     source, line = Access(operand, "shared", _CHUNK, bind), bind.line
     reads = tuple(bind.effects.reads)
 
-    def copy(own: Group) -> None:
+    def copy(own: ThreadGroup) -> None:
         tile = box.tile(own)
         kind = UNSIGNED[8 * tile.element_bytes]
         start = int(own.lanes.spread(source.address(own))[0])
@@ -114,15 +213,15 @@ def _build_store(box: _Box, operand: Operand, bind: Binder) -> Operation:
     return _by_lanes(copy, reads)
 
 
-def _by_lanes(copy: Callable[[Group], None], reads: tuple[int, ...]) -> Operation:
-    def run(group: Group) -> None:
+def _by_lanes(copy: Callable[[ThreadGroup], None], reads: tuple[int, ...]) -> Operation:
+    def run(group: ThreadGroup) -> None:
         for lane in range(group.lanes.count):
             copy(group.select(np.array([lane]), group.block, reads))
 
     return run
 
 
-def _reach(space: Space, address: Value, tile: Tile, own: Group, line: int) -> Value:
+def _reach(space: Space, address: Value, tile: Tile, own: ThreadGroup, line: int) -> Value:
     """Indices of a tile's elements in their space. Raises MemoryFaultError."""
     offset = space.offsets(address)
     try:
@@ -148,7 +247,7 @@ def _build_replacement(instruction: Instruction, bind: Binder) -> Operation:
     access = Access(operands[0], state_space(instruction), size, bind)
     value = bind.source(operands[-1], TYPES[f"b{8 * size}"])
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         first = group.lanes.spread(access.address(group))
         place = first + first.dtype.type(start + size * entry)
         access.scatter(group, place, group.lanes.spread(value.read(group.registers)))
@@ -161,7 +260,7 @@ def _build_published(instruction: Instruction, bind: Binder) -> Operation:
     to, source, _ = operands_of(instruction, 3)
     writing, reading = Access(to, "global", _CHUNK, bind), Access(source, "shared", _CHUNK, bind)
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         target, origin = (group.lanes.spread(one.address(group)) for one in (writing, reading))
         for at in range(0, MAP_BYTES, _CHUNK):
             chunk = reading.gathered(group, origin + origin.dtype.type(at), B128)

@@ -12,22 +12,21 @@ import numpy as np
 
 from tui_probe.ptx.tree import Pair
 from tui_probe.simgpu.executor.bits import bit_length
-from tui_probe.simgpu.executor.forms import last_type, operands_of
 from tui_probe.simgpu.executor.model import WARP_SIZE
-from tui_probe.simgpu.executor.scalars import PREDICATE, TYPES, U32, Value, scalar
+from tui_probe.simgpu.executor.scalars import PREDICATE, TYPES, U32, Value, last_type, operands_of, scalar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tui_probe.ptx.tree import Instruction, Operand
-    from tui_probe.simgpu.executor.group import Group
     from tui_probe.simgpu.executor.lanes import Lanes, Places
-    from tui_probe.simgpu.executor.operands import Binder, Operation, Source, Target
+    from tui_probe.simgpu.executor.operands import Binder, Operation, ResultOperand, SourceOperand
+    from tui_probe.simgpu.executor.threads import ThreadGroup
 
 _U32: Final = TYPES["u32"]
 
 
-def _members(operand: Operand, bind: Binder) -> Source:
+def _members(operand: Operand, bind: Binder) -> SourceOperand:
     """The member mask: lanes wait at the start of the block until all of it are there."""
     source = bind.source(operand, _U32)
     bind.effects.members = source
@@ -48,7 +47,7 @@ def _build_shuffle(instruction: Instruction, bind: Binder) -> Operation:
         _members(rest[0], bind)
     mode = modifiers[0]
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         registers = group.registers
         operand = value.read(registers)
         position, in_range = _shuffled(group.lanes, mode, lane.read(registers), clamp.read(registers))
@@ -99,7 +98,7 @@ def _build_vote(instruction: Instruction, bind: Binder) -> Operation:
     predicate = bind.predicate(a)
     members = _members(rest[0], bind) if rest else None
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         registers, lanes = group.registers, group.lanes
         here = lanes.active_bits[lanes.warp]
         if members is not None:
@@ -128,7 +127,7 @@ def _build_match(instruction: Instruction, bind: Binder) -> Operation:
     flag = bind.target(written.second, PREDICATE) if isinstance(written, Pair) else None
     value, members = bind.source(a, kind), _members(mask, bind)
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         registers, lanes = group.registers, group.lanes
         here = lanes.active_bits[lanes.warp] & members.read(registers)
         same = _equal_lanes(lanes, lanes.spread(value.read(registers))) & here
@@ -185,7 +184,7 @@ def _build_reduction(instruction: Instruction, bind: Binder) -> Operation:
     value, members = bind.source(a, kind), _members(mask, bind)
     bit = np.arange(WARP_SIZE, dtype=np.uint32)
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         registers, lanes = group.registers, group.lanes
         table = _by_warp(lanes, lanes.spread(value.read(registers)), neutral)[lanes.warp]
         here = lanes.active_bits[lanes.warp] & members.read(registers)
@@ -200,7 +199,7 @@ def _build_active_mask(instruction: Instruction, bind: Binder) -> Operation:
     target = bind.target(instruction.operands[0], _U32)
     bind.effects.starts_block = True
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         target.write(group.registers, group.lanes.active_bits[group.lanes.warp])
 
     return run
@@ -211,11 +210,11 @@ def _build_elect(instruction: Instruction, bind: Binder) -> Operation:
     written, mask = operands_of(instruction, 2)
     if not isinstance(written, Pair):
         bind.unsupported()
-    leader: Target = bind.target(written.first, _U32)
+    leader: ResultOperand = bind.target(written.first, _U32)
     flag = bind.target(written.second, PREDICATE)
     members = _members(mask, bind)
 
-    def run(group: Group) -> None:
+    def run(group: ThreadGroup) -> None:
         registers, lanes = group.registers, group.lanes
         here = lanes.active_bits[lanes.warp] & members.read(registers)
         lowest = bit_length(here & (~here + np.uint32(1))) - np.uint32(1)

@@ -1,1 +1,1 @@
-"""Screens: the live screen, the page of keys, and small questions."""
+"""Screens: home, pages of a kernel or of imported files, comparisons, help, and lists in front of them."""

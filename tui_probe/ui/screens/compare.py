@@ -1,23 +1,24 @@
-"""Two kernels, launches or runs against each other: every figure, and what two kernels have drawn, side by side."""
+"""Comparison of two kernels, launches or runs: metrics and drawings side by side, and the pages of one side."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import clip
-from tui_probe.pages.beside import drawn_by_both, open_beside
-from tui_probe.pages.comparing import compare_sources, compare_traces
-from tui_probe.pages.comparison import Comparison
-from tui_probe.pages.comparison_leads import page_of_lead
-from tui_probe.pages.views import kind_of
+from tui_probe.pages.comparison import Comparison, compare_sources, compare_traces
+from tui_probe.pages.comparison_tables import linked_page
+from tui_probe.pages.paired_drawings import open_pair, shared_drawings
+from tui_probe.pages.views import FIXED_PAGES, kind_of
+from tui_probe.probekit.probe_results import aimed_by_name
 from tui_probe.trace.follow import open_trace
-from tui_probe.ui.opening import Page
+from tui_probe.ui.live.current_selection import launch_words, with_newest
+from tui_probe.ui.live.kernel_table import names_of
 from tui_probe.ui.screens.kernel import tab_of
+from tui_probe.ui.screens.page_opening import PageSpec, page_spec, pages_of
 from tui_probe.ui.screens.paged import PagedScreen
-from tui_probe.ui.screens.side import SideScreen
-from tui_probe.ui.views.document import DocumentView
-from tui_probe.ui.views.kernels import names_of
+from tui_probe.ui.views.document_view import DocumentView
 from tui_probe.ui.widgets.bars import Tab
 
 if TYPE_CHECKING:
@@ -26,18 +27,70 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Progress
-    from tui_probe.pages.comparison_leads import Lead
-    from tui_probe.probekit.kind import Source
-    from tui_probe.ui.views.view import View
+    from tui_probe.pages.comparison_tables import PageLink
+    from tui_probe.probekit.page_kinds import ViewSource
+    from tui_probe.ui.views.view import PaneView
 
-FIGURES = Tab("figures", "Figures", "Figures")
+
+class SideScreen(PagedScreen):
+    """Of side ``letter``. There is no table behind it, so no other kernel to step to."""
+
+    def __init__(self, letter: str, source: ViewSource, page: str) -> None:
+        super().__init__([tab_of(kind_of(name)) for name in FIXED_PAGES], page, known=False)
+        self.letter, self.source = letter, source
+        self._at = with_newest(source)
+
+    def begin(self) -> None:
+        """Find out what pages there are, and show the one that was asked for."""
+        self.tables.submit((self, "pages"), partial(pages_of, self.source), self._take_pages)
+        self.show_page()
+
+    def _take_pages(self, pages: list[Any]) -> None:
+        self.take_tabs([tab_of(kind, empty=not has) for kind, has in pages])
+
+    def page(self, name: str) -> PageSpec:
+        """About all launches, where none was compared and a page can be."""
+        kind = kind_of(name)
+        return page_spec(kind, self.source if name in FIXED_PAGES or kind.grows else self._at)
+
+    @property
+    def about(self) -> ViewSource:
+        """The launch that is shown: of several probes of the run one that the page can show."""
+        return aimed_by_name(self._at, *kind_of(self.current).probes)
+
+    def title_line(self, cells: int) -> tuple[Line, Line]:
+        """The side, the kernel and its trace; which launch is shown."""
+        kernel, words = self.source.kernel, launch_words(self.about, brief=True)
+        name = shorten(kernel.demangled, max(10, cells - len(words) - 16))
+        return ((f" {self.letter} ", "head"), (f" #{kernel.index} ", "dim"), (name, "title")), ((words, "dim"),)
+
+    def run_line(self, *, brief: bool = False) -> Line:
+        """Its trace, or only whether it is simulated."""
+        trace = self.source.trace
+        name = () if brief else ((trace.directory.name, "dim"),)
+        return (*name, *(((" [simulated]", "simulated"),) if trace.state.simulated else ()))
+
+    def jump_words(self, page: str) -> str:
+        """The title of the page."""
+        return kind_of(page).title
+
+    def whole_names(self) -> Sequence[str]:
+        """What the page has at the cursor, and the kernel."""
+        return (*super().whole_names(), *names_of(self.source.kernel))
+
+    def leave(self) -> None:
+        """Back to the comparison."""
+        self.app.pop_screen()
+
+
+METRICS_PAGE = Tab("figures", "Figures", "Figures")
 
 
 class ComparisonScreen(PagedScreen):
     """What every comparison has: its first page are the figures."""
 
     def __init__(self, *, known: bool) -> None:
-        super().__init__([FIGURES], FIGURES.id, known=known, reading="reading the results of both")
+        super().__init__([METRICS_PAGE], METRICS_PAGE.id, known=known, reading="reading the results of both")
 
     def title_line(self, cells: int) -> tuple[Line, Line]:
         """What it is; both sides are named on the page."""
@@ -54,16 +107,16 @@ class ComparisonScreen(PagedScreen):
         if lead is None:
             super().action_jump()
         else:
-            self.tables.submit((self, "lead"), partial(page_of_lead, lead), partial(self._follow, self._view, lead))
+            self.tables.submit((self, "lead"), partial(linked_page, lead), partial(self._follow, self._view, lead))
 
-    def _lead(self) -> Lead | None:
+    def _lead(self) -> PageLink | None:
         """Where the line at the cursor leads."""
         view = self._view
         if not isinstance(view, DocumentView) or not isinstance(view.document, Comparison):
             return None
         return view.document.lead(view.cursor)
 
-    def _follow(self, view: View, lead: Lead, found: tuple[str, str]) -> None:
+    def _follow(self, view: PaneView, lead: PageLink, found: tuple[str, str]) -> None:
         page, why = found
         if view is not self._view or self.probe_app.screen is not self:
             return
@@ -82,24 +135,24 @@ class ComparisonScreen(PagedScreen):
 class CompareScreen(ComparisonScreen):
     """Every figure of both and its change; on further pages what both have drawn, side by side."""
 
-    def __init__(self, one: Source, other: Source) -> None:
+    def __init__(self, one: ViewSource, other: ViewSource) -> None:
         super().__init__(known=False)
         self.one, self.other = one, other
 
     def begin(self) -> None:
         """Find out what both sides have, and read their figures."""
-        self.tables.submit((self, "pages"), partial(drawn_by_both, self.one, self.other), self._take_names)
+        self.tables.submit((self, "pages"), partial(shared_drawings, self.one, self.other), self._take_names)
         self.show_page()
 
     def _take_names(self, names: list[str]) -> None:
         kinds = [kind_of(name) for name in names]
-        self.take_tabs([FIGURES, *map(tab_of, kinds)])
+        self.take_tabs([METRICS_PAGE, *map(tab_of, kinds)])
 
-    def page(self, name: str) -> Page:
+    def page(self, name: str) -> PageSpec:
         """The figures, or a drawing of both."""
-        if name == FIGURES.id:
-            return Page(name, FIGURES.title, partial(compare_sources, self.one, self.other), self.one)
-        return Page(name, kind_of(name).title, partial(open_beside, name, self.one, self.other), self.one)
+        if name == METRICS_PAGE.id:
+            return PageSpec(name, METRICS_PAGE.title, partial(compare_sources, self.one, self.other), self.one)
+        return PageSpec(name, kind_of(name).title, partial(open_pair, name, self.one, self.other), self.one)
 
     def whole_names(self) -> Sequence[str]:
         """What the page has at the cursor, and the kernels of both sides."""
@@ -114,9 +167,9 @@ class CompareRunsScreen(ComparisonScreen):
         super().__init__(known=True)
         self.before, self.after = before, after
 
-    def page(self, name: str) -> Page:
+    def page(self, name: str) -> PageSpec:
         """The figures."""
-        return Page(name, FIGURES.title, self._compare)
+        return PageSpec(name, METRICS_PAGE.title, self._compare)
 
     def _compare(self, progress: Progress) -> Comparison:
         return compare_traces(open_trace(self.before), open_trace(self.after), progress)

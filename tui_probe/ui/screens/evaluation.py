@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_probe.evals.document import AnswerDocument
-from tui_probe.evals.opening import evaluate
-from tui_probe.evals.registry import evaluations
-from tui_probe.ui.opening import Page
+from tui_probe.evals.answer import AnswerDocument
+from tui_probe.evals.evaluation import evaluate, evaluations
+from tui_probe.ui.screens.lists import PickerItem
+from tui_probe.ui.screens.page_opening import PageSpec
 from tui_probe.ui.screens.paged import PagedScreen
-from tui_probe.ui.screens.picker import Choice
 from tui_probe.ui.widgets.bars import Tab
 
 if TYPE_CHECKING:
@@ -20,14 +19,14 @@ if TYPE_CHECKING:
     from tui_probe.draw.view import Progress
     from tui_probe.draw.view import View as Drawn
     from tui_probe.evals.answer import Answer
-    from tui_probe.ui.views.view import View
+    from tui_probe.ui.views.view import PaneView
 
 ANSWER = Tab("answer", "Answer", "Answer")
 
 
-def evaluation_choices() -> list[Choice]:
+def evaluation_choices() -> list[PickerItem]:
     """Every evaluation, with its question."""
-    return [Choice(each.name, each.question, value=each.name) for each in evaluations()]
+    return [PickerItem(each.name, each.question, value=each.name) for each in evaluations()]
 
 
 class EvaluationScreen(PagedScreen):
@@ -40,21 +39,21 @@ class EvaluationScreen(PagedScreen):
         self.evaluation, self.traces = evaluation, traces
         self._answer: Answer | None = None
 
-    def page(self, name: str) -> Page | None:
+    def page(self, name: str) -> PageSpec | None:
         """The answer, or one of its figures."""
         if name == ANSWER.id:
-            return Page(name, ANSWER.title, self._evaluate)
+            return PageSpec(name, ANSWER.title, self._evaluate)
         if self._answer is None:
             return None
         figure = self._answer.drawings[name]
-        return Page(name, figure.title, lambda _: figure)
+        return PageSpec(name, figure.title, lambda _: figure)
 
     def _evaluate(self, progress: Progress) -> Drawn:
         """In the background."""
         self._answer = evaluate(self.evaluation, list(self.traces), progress)
         return AnswerDocument(self._answer, drawn=False)
 
-    def arrive(self, view: View) -> None:
+    def arrive(self, view: PaneView) -> None:
         """With the answer it is known which figures there are."""
         super().arrive(view)
         if self._answer is not None and not self.known:

@@ -7,19 +7,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tui_probe import __version__
-from tui_probe.pages.findings.questions import questions
+from tui_probe.pages.findings_page import all_questions
 from tui_probe.ui import keys
 from tui_probe.ui.early_keys import EarlyKeys
-from tui_probe.ui.home import Demo, Open, OpenPath, Start
-from tui_probe.ui.paths import completion
-from tui_probe.ui.prompt import PathPrompt
-from tui_probe.ui.screens.picker import Choice, PickScreen
+from tui_probe.ui.prompt import PathPrompt, completion
+from tui_probe.ui.requests import OpenPath, OpenTrace, StartDemo, StartProgram
+from tui_probe.ui.screens.lists import PickerItem, PickScreen
 from tui_probe.ui.screens.view_screen import ViewScreen
-from tui_probe.ui.views.findings import FindingsView
-from tui_probe.ui.views.form import ROWS, TEXTS, FormView
+from tui_probe.ui.views.form import ROWS, TEXTS, FindingsView, FormView
 from tui_probe.ui.views.recent import RecentView
 from tui_probe.ui.widgets.bars import Bar
-from tui_probe.ui.widgets.pane import Pane
+from tui_probe.ui.widgets.lines import Pane
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,11 +27,11 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from tui_probe.draw.spans import Line
-    from tui_probe.pages.run_verdict import RunVerdict
+    from tui_probe.pages.trace_list import RunVerdict
     from tui_probe.trace.recent import Brief
-    from tui_probe.ui.home import Finding, Home, ProbeWords
-    from tui_probe.ui.paths import Completion
-    from tui_probe.ui.views.view import View
+    from tui_probe.ui.prompt import Completion
+    from tui_probe.ui.requests import HomeSources, MachineFinding, ProbeSummary
+    from tui_probe.ui.views.view import PaneView
 
 INTERVAL = 3.0
 _OF_LIST = frozenset({"enter", "older_runs", *(key.id for key in keys.in_scope("view"))})
@@ -47,19 +45,19 @@ LEAST_FOR_ALL = BARS + ROWS + LEAST + 5
 
 
 class HomeScreen(ViewScreen):
-    """Three sections, one of which has the keys. Leaves with what was chosen in ``Home.choice``."""
+    """Three sections, one of which has the keys. Leaves with what was chosen in ``HomeSources.choice``."""
 
     BINDINGS = keys.bindings("home")
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: HomeSources) -> None:
         super().__init__()
         self.home = home
-        opened = isinstance(home.choice, Open | OpenPath)
+        opened = isinstance(home.choice, OpenTrace | OpenPath)
         home.choice = None
         self.recent = RecentView(self, "recent")
         self.form = FormView(self, "form", home.form)
         self.machine = FindingsView(self, "machine")
-        self.sections: dict[str, View] = {"recent": self.recent, "form": self.form, "machine": self.machine}
+        self.sections: dict[str, PaneView] = {"recent": self.recent, "form": self.form, "machine": self.machine}
         self._reading: Path | None = None
         """The trace whose verdict is being read."""
         self.early_keys = EarlyKeys(self, lambda: not self.recent.loaded, _OF_LIST)
@@ -78,16 +76,16 @@ class HomeScreen(ViewScreen):
         self.form.changed()
         self.notice(f"-p {probe} answers that: which program?")
 
-    def commands(self) -> list[Choice]:
+    def commands(self) -> list[PickerItem]:
         """What the palette offers besides keys."""
-        demo = partial(self._leave_for, Demo())
-        path = Choice(
+        demo = partial(self._leave_for, StartDemo())
+        path = PickerItem(
             "open a path: a trace, a CSV file of ncu, an sqlite file of nsys",
             "tui-probe open",
             value=self._ask_path,
             also="file folder directory import",
         )
-        return [path, Choice("demo: run the example that comes with tui-probe", "tui-probe demo", value=demo)]
+        return [path, PickerItem("demo: run the example that comes with tui-probe", "tui-probe demo", value=demo)]
 
     def _ask_path(self) -> None:
         self.prompt = PathPrompt("open", self._open_path, self._look_for_paths)
@@ -105,7 +103,7 @@ class HomeScreen(ViewScreen):
             self._leave_for(OpenPath(name.strip()))
 
     @property
-    def view(self) -> View:
+    def view(self) -> PaneView:
         """The section with the keys."""
         return self.sections[self.current]
 
@@ -160,11 +158,11 @@ class HomeScreen(ViewScreen):
         self._reading = None
         self.recent.learn(trace, verdict)
 
-    def _take_probes(self, probes: Sequence[ProbeWords]) -> None:
+    def _take_probes(self, probes: Sequence[ProbeSummary]) -> None:
         self.form.probes = probes
         self.form.changed()
 
-    def _take_findings(self, findings: Sequence[Finding]) -> None:
+    def _take_findings(self, findings: Sequence[MachineFinding]) -> None:
         self.machine.learn(findings)
         self.form.learn(has_gpu=any(f.name == "driver" and f.state == "ok" for f in findings))
         self.divide(self.app.size.height)
@@ -299,15 +297,15 @@ class HomeScreen(ViewScreen):
         if trace is None and self.recent.filter_text:
             self.notice("there is no trace to open")
         elif trace is None:
-            self._leave_for(Demo())
+            self._leave_for(StartDemo())
         else:
-            self._leave_for(Open(trace.directory))
+            self._leave_for(OpenTrace(trace.directory))
 
     def _choose_probe(self) -> None:
         names = [probe.name for probe in self.form.probes]
-        asked = {each.probe: f"{each.words} {each.also}" for each in questions()}
+        asked = {each.probe: f"{each.words} {each.also}" for each in all_questions()}
         choices = [
-            Choice(
+            PickerItem(
                 p.name, p.title, f"{p.measures} Cost: {p.cost}" if p.cost else p.measures, p.name, asked.get(p.name, "")
             )
             for p in self.form.probes
@@ -327,9 +325,9 @@ class HomeScreen(ViewScreen):
             self.form.move_to(0)
             self.notice("which program? Type its command line, then start it")
         else:
-            self._leave_for(Start())
+            self._leave_for(StartProgram())
 
-    def _leave_for(self, choice: Open | OpenPath | Start | Demo) -> None:
+    def _leave_for(self, choice: OpenTrace | OpenPath | StartProgram | StartDemo) -> None:
         self.home.choice = choice
         self.app.exit()
 

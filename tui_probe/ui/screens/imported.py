@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_probe.ui.opening import Page
+from tui_probe.ui.help_text import PageTopic, topic_of
+from tui_probe.ui.screens.page_opening import PageSpec
 from tui_probe.ui.screens.paged import PagedScreen
-from tui_probe.ui.topic import Topic, topic_of
 from tui_probe.ui.widgets.bars import Tab
 
 if TYPE_CHECKING:
     from tui_probe.draw.spans import Line
-    from tui_probe.pages.imported import Imported, ImportedPage
+    from tui_probe.probekit.page_kinds import LazyPage, PageSet
     from tui_probe.ui.keys import Key
 
 
@@ -20,18 +20,18 @@ class ImportedScreen(PagedScreen):
 
     NOWHERE = "nothing on this page leads to a kernel"
 
-    def __init__(self, imported: Imported) -> None:
+    def __init__(self, imported: PageSet) -> None:
         tabs = [Tab(page.name, page.title, page.title) for page in imported.pages]
         super().__init__(tabs, tabs[0].id, known=True)
         self.imported = imported
 
-    def _page(self, name: str) -> ImportedPage:
+    def _page(self, name: str) -> LazyPage:
         return next(page for page in self.imported.pages if page.name == name)
 
-    def page(self, name: str) -> Page:
+    def page(self, name: str) -> PageSpec:
         """Made when it is first looked at."""
         page = self._page(name)
-        return Page(name, page.title, lambda _: page.make())
+        return PageSpec(name, page.title, lambda _: page.make())
 
     def title_line(self, cells: int) -> tuple[Line, Line]:
         """The files."""
@@ -39,10 +39,10 @@ class ImportedScreen(PagedScreen):
         return ((f" {self.imported.title}", "title"),), ()
 
     @property
-    def topic(self) -> Topic:
+    def topic(self) -> PageTopic:
         """How to read the current page, and what its keys do."""
         page = self._page(self.current)
-        return Topic(page.title, page.about, topic_of(self._view, page.title).keys)
+        return PageTopic(page.title, page.about, topic_of(self._view, page.title).keys)
 
     def jump_words(self, page: str) -> str:
         """Rows lead to other pages of the files, or out of them."""

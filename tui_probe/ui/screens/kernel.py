@@ -9,43 +9,42 @@ from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import width
-from tui_probe.draw.spot import Spot
-from tui_probe.pages.views import FIXED, OWN_NUMBER, kind_of, number_of
+from tui_probe.draw.view import Spot
+from tui_probe.pages.views import FIXED_PAGES, PROBE_PAGE_NUMBER, kind_of, page_number
 from tui_probe.probekit.probe_results import aimed_by_name
-from tui_probe.trace.offset import Offset
+from tui_probe.trace.kernel_files import Offset
 from tui_probe.ui import keys
-from tui_probe.ui.launches import has_several, launch_words, newer_result, step_applies, with_newest
-from tui_probe.ui.opening import Page, page_of, pages_of
+from tui_probe.ui.live.current_selection import has_several, launch_words, newer_result, step_applies, with_newest
+from tui_probe.ui.live.kernel_table import names_of
+from tui_probe.ui.live.state_line import elapsed_line
+from tui_probe.ui.screens.page_opening import MessageView, PageSpec, page_spec, pages_of
 from tui_probe.ui.screens.paged import PagedScreen
-from tui_probe.ui.state_line import elapsed_line
-from tui_probe.ui.views.document import DocumentView
-from tui_probe.ui.views.kernels import names_of
-from tui_probe.ui.views.message import MessageView
+from tui_probe.ui.views.document_view import DocumentView
 from tui_probe.ui.widgets.bars import Tab
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui_probe.draw.spans import Line
-    from tui_probe.pages.kernel_row import KernelRow
-    from tui_probe.probekit.kind import Kind, Source
-    from tui_probe.ui.at_hand import AtHand
-    from tui_probe.ui.views.view import View
+    from tui_probe.probekit.page_kinds import ViewKind, ViewSource
+    from tui_probe.ui.live.current_selection import CurrentSelection
+    from tui_probe.ui.views.view import PaneView
+    from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
 
 
 PROBE = "probe"
 """The page of the probe's own file."""
 
 
-def tab_of(kind: Kind, source: Source | None = None, *, empty: bool = False) -> Tab:
+def tab_of(kind: ViewKind, source: ViewSource | None = None, *, empty: bool = False) -> Tab:
     """The tab of a view, with the probe that opens it where it is empty and another run could.
 
     Its number is the same whatever probe ran. That of pages of one probe leads to those that have something to show.
     """
     probed = source is not None and source.kernel.status == "probed"
     probe = kind.probes[0] if empty and kind.probes and probed else ""
-    number = number_of(kind.name)
-    if empty and number == OWN_NUMBER:
+    number = page_number(kind.name)
+    if empty and number == PROBE_PAGE_NUMBER:
         number = 0
     return Tab(kind.name, kind.title, kind.short or kind.title, empty, probe, number)
 
@@ -57,14 +56,14 @@ class KernelScreen(PagedScreen):
     SCOPES = ("kernels",)
     ASKS = True
 
-    def __init__(self, at_hand: AtHand, page: str = FIXED[0], line: int | None = None) -> None:
-        super().__init__([tab_of(kind_of(name)) for name in FIXED], page, known=False)
+    def __init__(self, at_hand: CurrentSelection, page: str = FIXED_PAGES[0], line: int | None = None) -> None:
+        super().__init__([tab_of(kind_of(name)) for name in FIXED_PAGES], page, known=False)
         self._begins = Spot.of_line(line)
-        self.at_hand = at_hand
-        self._of: Source | None = None
-        self._at: Source | None = None
+        self.current_selection = at_hand
+        self._of: ViewSource | None = None
+        self._at: ViewSource | None = None
         """The same, with the launch that was the newest when it was shown if none was chosen."""
-        self._row: KernelRow | None = None
+        self._row: KernelSnapshot | None = None
 
     # -- what is shown
 
@@ -76,11 +75,11 @@ class KernelScreen(PagedScreen):
     def show_kernel(self) -> None:
         """Show the page of the kernel or launch that is at hand now, at the place of the one before."""
         self._keep_seen()
-        self.trail.clear()
+        self.jump_history.clear()
         self.known, self._awaited = False, None
-        before, self._row = self._row, self.at_hand.table.kernel
-        self._of = self.at_hand.source()
-        self.opener.forget({} if self._of is None else self.at_hand.seen(self._of))
+        before, self._row = self._row, self.current_selection.table.kernel
+        self._of = self.current_selection.source()
+        self.opener.forget({} if self._of is None else self.current_selection.seen(self._of))
         self.spot = self._spot_in_launch() if _same(before, self._row) else Spot()
         self._at = None if self._of is None else with_newest(self._of)
         if self._of is not None:
@@ -90,49 +89,49 @@ class KernelScreen(PagedScreen):
     def _keep_seen(self) -> None:
         """Whoever comes back to this kernel finds its pages as they are now."""
         if self._of is not None:
-            self.at_hand.keep_seen(self._of, self.opener.seen())
+            self.current_selection.keep_seen(self._of, self.opener.seen())
 
     def _spot_in_launch(self) -> Spot:
         """Where one is, as far as that means something in another launch of the kernel."""
-        return replace(self._view.here().over(self.spot), time=None, address=None)
+        return replace(self._view.spot().over(self.spot), time=None, address=None)
 
     @property
     def line(self) -> int | None:
         """The line of ``pruned.ptx`` that one is on; None for none."""
-        spot = self._view.here().over(self.spot)
+        spot = self._view.spot().over(self.spot)
         return next((line for line in spot.ptx if not isinstance(line, Offset)), None)
 
-    def _take_pages(self, source: Source, pages: list[Any]) -> None:
+    def _take_pages(self, source: ViewSource, pages: list[Any]) -> None:
         if source is self._of:
             self.take_tabs([tab_of(kind, source, empty=not has) for kind, has in pages])
 
-    def page(self, name: str) -> Page | None:
+    def page(self, name: str) -> PageSpec | None:
         """About all launches if none was chosen, where a page can be; others are about one, and stay with it."""
         kind = kind_of(name)
-        source = self._of if name in FIXED or kind.grows else self._at
-        return None if source is None else page_of(kind, source)
+        source = self._of if name in FIXED_PAGES or kind.grows else self._at
+        return None if source is None else page_spec(kind, source)
 
     @property
-    def about(self) -> Source | None:
+    def about(self) -> ViewSource | None:
         """The launch that is shown: of several probes of the run one that the page can show."""
         at = self._at
         return None if at is None else aimed_by_name(at, *kind_of(self.current).probes)
 
     def look(self) -> None:
         """Show another kernel if the table lost this one; read what grows again while it is still launched."""
-        row = self.at_hand.table.kernel
+        row = self.current_selection.table.kernel
         if row is not None and self._row is not None and row.index != self._row.index:
             self.show_kernel()
-        elif row != self._row and self.opener.idle and not self.at_hand.paused:
+        elif row != self._row and self.opener.idle and not self.current_selection.paused:
             self._read_again(row)
 
-    def _read_again(self, row: KernelRow | None) -> None:
-        kind, source = kind_of(self.current), self.at_hand.source()
+    def _read_again(self, row: KernelSnapshot | None) -> None:
+        kind, source = kind_of(self.current), self.current_selection.source()
         if not kind.grows or source is None:
             return
         self._row = row
         if isinstance(self._view, DocumentView):
-            self.opener.read_again(page_of(kind, source), self._view)
+            self.opener.read_again(page_spec(kind, source), self._view)
 
     def whole_names(self) -> Sequence[str]:
         """What the page has at the cursor, and the kernel."""
@@ -158,7 +157,7 @@ class KernelScreen(PagedScreen):
 
     def run_line(self, *, brief: bool = False) -> Line:
         """How the run is doing, or only whether it is simulated."""
-        snapshot = self.at_hand.snapshot
+        snapshot = self.current_selection.snapshot
         ran = () if brief else elapsed_line(snapshot, time.time())
         return (*ran, *(((" [simulated]", "simulated"),) if snapshot.simulated else ()))
 
@@ -171,10 +170,10 @@ class KernelScreen(PagedScreen):
         if key.id == "next_launch":
             return has_several(self._of)
         if key.id == "probe":
-            return self._view.here().probed is not None
+            return self._view.spot().probed is not None
         return key.id == "again" or super().names(key)
 
-    def arrive(self, view: View) -> None:
+    def arrive(self, view: PaneView) -> None:
         """A page that lacks a probe says by which key it is run with that."""
         if isinstance(view, MessageView) and self._lacking:
             view.text += "; R runs it again"
@@ -189,12 +188,12 @@ class KernelScreen(PagedScreen):
 
     def action_again(self) -> None:
         """Run the program again, to ask what this kernel's results leave open; first what this page lacks."""
-        self._ask(self._view.asked() or (f"-p {self._lacking}" if self._lacking else ""))
+        self._ask(self._view.marked_option() or (f"-p {self._lacking}" if self._lacking else ""))
 
     def action_probe(self) -> None:
         """To where the probe's own file says what is at the cursor; going back returns here."""
         if self.current != PROBE:
-            self.jump_to(PROBE, self._view.here() or None)
+            self.jump_to(PROBE, self._view.spot() or None)
 
     def action_ask(self, probe: str) -> None:
         """Run the program again, with a probe or with one to choose."""
@@ -211,9 +210,9 @@ class KernelScreen(PagedScreen):
 
     def action_step_kernel(self, step: int) -> None:
         """Previous or next kernel; page and place stay."""
-        before = self.at_hand.table.selected
-        self.at_hand.table.step(step)
-        if self.at_hand.table.selected == before:
+        before = self.current_selection.table.selected
+        self.current_selection.table.step(step)
+        if self.current_selection.table.selected == before:
             self.notice("this is the last kernel" if step > 0 else "this is the first kernel")
         else:
             self.show_kernel()
@@ -223,7 +222,7 @@ class KernelScreen(PagedScreen):
         source = self.about
         if source is None:
             return
-        problem = "" if step > 0 and self._has_newer() else self.at_hand.step_launch(source, step)
+        problem = "" if step > 0 and self._has_newer() else self.current_selection.step_launch(source, step)
         if problem:
             self.notice(problem)
         else:
@@ -240,7 +239,7 @@ class KernelScreen(PagedScreen):
             return self._at is not None and self._at.kernel.status == "probed" and bool(self._at.kernel.result_rows)
         if row.id == "next_launch" and self._has_newer():
             return super().applies(row)
-        return step_applies(row, self.about, self.at_hand.table) and super().applies(row)
+        return step_applies(row, self.about, self.current_selection.table) and super().applies(row)
 
     def action_compare(self) -> None:
         """Mark the kernel at hand, or compare it with the one that was marked."""
@@ -250,7 +249,7 @@ class KernelScreen(PagedScreen):
             self.probe_app.compare(self._of)
 
 
-def _same(before: KernelRow | None, row: KernelRow | None) -> bool:
+def _same(before: KernelSnapshot | None, row: KernelSnapshot | None) -> bool:
     return before is not None and row is not None and before.index == row.index
 
 

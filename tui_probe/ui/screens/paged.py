@@ -1,4 +1,4 @@
-"""A screen of pages: of a kernel, of imported files, of a comparison. Here is what keys do on all of them.
+"""Screen of pages, each opened in the background on first use, and the keys that all such screens share.
 
 What pages there are, what the title says and what is special about a key is for the screens that are made of this one.
 """
@@ -6,24 +6,192 @@ What pages there are, what the title says and what is special about a key is for
 from __future__ import annotations
 
 from abc import abstractmethod
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from tui_probe.draw.spot import Spot
+from textual.css.query import NoMatches
+
+from tui_probe.draw.spans import width
+from tui_probe.draw.view import Spot
 from tui_probe.ui import keys
-from tui_probe.ui.between import HOW
-from tui_probe.ui.screens.paged_frame import PagedFrame
-from tui_probe.ui.seeker import WORST, Seeker
-from tui_probe.ui.trail import Trail
-from tui_probe.ui.views.document import MARK, DocumentView
-from tui_probe.ui.views.message import MessageView
-from tui_probe.ui.widgets.bars import NUMBERED, Tab, numbers_of
+from tui_probe.ui.rerun import BETWEEN_HINT
+from tui_probe.ui.screens.jumps import HOTSPOT, HotspotJump, JumpHistory
+from tui_probe.ui.screens.page_opening import MessageView, OpeningView, PageOpener
+from tui_probe.ui.screens.view_screen import ViewScreen
+from tui_probe.ui.views.document_view import MARK, DocumentView
+from tui_probe.ui.widgets.bars import NUMBERED, Bar, Tab, TabBar, fitting, keys_of, numbers_of
+from tui_probe.ui.widgets.lines import Pane
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui_probe.probekit.kind import Source
-    from tui_probe.ui.views.view import View
+    from textual.app import ComposeResult
+
+    from tui_probe.draw.spans import Line
+    from tui_probe.probekit.page_kinds import ViewSource
+    from tui_probe.ui.screens.page_opening import PageSpec
+    from tui_probe.ui.views.view import PaneView
+
+INTERVAL = 0.25
+
+
+class PagedFrame(ViewScreen):
+    """``tabs`` are its pages, ``current`` the name of the one that was asked for last.
+
+    ``known``: all pages are known; until then the first ones are, as many as ``certain``.
+    """
+
+    def __init__(self, tabs: Sequence[Tab], current: str, *, known: bool, reading: str = "reading…") -> None:
+        super().__init__()
+        self.tabs, self.current = tabs, current
+        self.known, self.certain = known, len(tabs)
+        self.opener = PageOpener(self)
+        self._view: PaneView = MessageView(self, "nothing", reading)
+
+    def compose(self) -> ComposeResult:
+        """What it is about, its pages, the page, what is seen of it, hints."""
+        yield Bar("bar", id="title")
+        yield TabBar(self.tabs, id="tabs")
+        yield Pane(self._view, id="page")
+        yield Bar("bar", id="state")
+        yield Bar(id="hint")
+
+    def on_mount(self) -> None:
+        """Open the page, and start the clock."""
+        self.set_interval(INTERVAL, self.tick)
+        self.begin()
+
+    def on_unmount(self) -> None:
+        """Nobody waits for what is being opened."""
+        self.opener.close()
+
+    # -- what the screens say
+
+    def begin(self) -> None:
+        """There is a terminal now: find out what pages there are, and show the first."""
+        self.show_page()
+
+    @abstractmethod
+    def page(self, name: str) -> PageSpec | None:
+        """A page that can be opened; None if there is nothing at hand that it could be about."""
+
+    @abstractmethod
+    def title_line(self, cells: int) -> tuple[Line, Line]:
+        """What stands left and right in the first line."""
+
+    def run_line(self, *, brief: bool = False) -> Line:
+        """How the run is doing, at the right of what is seen of the page; ``brief``: only whether it is simulated."""
+        del brief
+        return ()
+
+    def seen(self, cells: int) -> str:
+        """What is seen of the page, without what stands beside it of the run, as ``[simulated]``.
+
+        Where there is little room, what it is about and the last parts, which matter most.
+        """
+        run = "".join(text for text, _ in self.run_line())
+        return fitting(
+            [part for part in self._view.status() if f"[{part}]" not in run], cells, self._view.pinned_parts()
+        )
+
+    def look(self) -> None:
+        """The clock: take in what happened meanwhile."""
+
+    # -- what the pages ask for
+
+    @property
+    def view(self) -> PaneView:
+        """The current page."""
+        return self._view
+
+    @property
+    def page_tabs(self) -> Sequence[Tab]:
+        """The pages that the palette offers."""
+        return self.tabs
+
+    @property
+    def ascii_only(self) -> bool:
+        """Are only ASCII characters drawn?"""
+        return self.probe_app.ascii_only
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """Columns and rows for a page."""
+        return self.query_one("#page", Pane).size
+
+    def page_keys(self) -> dict[str, str]:
+        """What is pressed for pages, by name, as far as it is known which pages there are."""
+        return {name: key for name, key in keys_of(self.tabs).items() if key} if self.known else {}
+
+    # -- what is shown
+
+    def take_tabs(self, tabs: Sequence[Tab]) -> None:
+        """All pages are known now."""
+        self.tabs, self.known = tabs, True
+        if isinstance(self._view, DocumentView):
+            self._view.name_keys(self.page_keys())
+        self.show_bars()
+
+    def show_page(self) -> None:
+        """Show the current page, and open it if that was not done."""
+        self.opener.give_up()
+        page = self.page(self.current)
+        if page is None:
+            self.host(MessageView(self, "nothing", "no kernel is selected"))
+        elif self.current in self.opener.kept:
+            self.arrive(self.opener.kept[self.current])
+        else:
+            self.opener.open(page, self.lasting)
+            self.show_bars()
+
+    @property
+    def lasting(self) -> PaneView:
+        """The current page, or the one that was before what says how far an opening is."""
+        return self._view.before if isinstance(self._view, OpeningView) else self._view
+
+    def arrive(self, view: PaneView) -> None:
+        """A page that was asked for is open: show it."""
+        self.host(view)
+
+    def host(self, view: PaneView) -> None:
+        """Put a view into the pane."""
+        self._view.focused, view.focused = False, True
+        self._view = view
+        if self.is_mounted:
+            self.query_one("#page", Pane).host(view)
+            self.show_bars()
+
+    def tick(self) -> None:
+        """Progress of what is opened, and what happened meanwhile. Left out while the terminal lags behind."""
+        if self.probe_app.screen is not self or self.probe_app.backed_up:
+            return
+        if isinstance(self._view, OpeningView):
+            self.redraw(self._view)
+        elif self.opener.opening is not None:
+            self.host(OpeningView(self, self._view.name, self.opener.opening, self._view))
+        self.look()
+        self.show_bars()
+
+    def show_bars(self) -> None:
+        """What it is about, the pages, the state, hints."""
+        with suppress(NoMatches):  # what comes while the screen is taken down, widget by widget
+            self._show_bars()
+
+    def _show_bars(self) -> None:
+        title, state, run = self.query_one("#title", Bar), self.query_one("#state", Bar), self.run_line()
+        title.show(*self.title_line(title.size.width))
+        self.query_one(TabBar).show(self.current, None, focused=True, tabs=self.tabs)
+        if self._view.pinned_parts() and width(" · ".join(self._view.status())) > _room(state, run):
+            run = self.run_line(brief=True)
+        state.show(((f" {self.seen(_room(state, run))}", ""),), run)
+        self.show_hint()
+
+
+def _room(bar: Bar, run: Line) -> int:
+    """Cells of a bar that stand left of how the run is doing."""
+    return bar.size.width - sum(len(text) for text, _ in run) - (3 if run else 2)
+
 
 FIRST = ("leave", "jump", "probe", "worst")
 """Keys that stand before those of the current page, in the line of keys."""
@@ -43,8 +211,8 @@ class PagedScreen(PagedFrame):
 
     def __init__(self, tabs: Sequence[Tab], current: str, *, known: bool, reading: str = "reading…") -> None:
         super().__init__(tabs, current, known=known, reading=reading)
-        self.trail = Trail()
-        self.seeker = Seeker(self)
+        self.jump_history = JumpHistory()
+        self.hotspot_jump = HotspotJump(self)
         self.spot = Spot()
         """Where in the launch one is, as the pages that were left told."""
         self.only: object = None
@@ -59,7 +227,7 @@ class PagedScreen(PagedFrame):
         """There is nothing left to go back from: leave the screen."""
 
     @property
-    def about(self) -> Source | None:
+    def about(self) -> ViewSource | None:
         """The launch whose worst place is looked for where the current page knows none; None for none."""
         return None
 
@@ -76,18 +244,18 @@ class PagedScreen(PagedFrame):
         if awaited is not None and not self.opener.closed:
             self.action_number(awaited)
 
-    def arrive(self, view: View) -> None:
+    def arrive(self, view: PaneView) -> None:
         """At the place that was jumped to."""
         super().arrive(view)
         view.narrow(self.only)
-        self.trail.arrive(view, self.spot)
-        self.seeker.arrive(view)
+        self.jump_history.arrive(view, self.spot)
+        self.hotspot_jump.arrive(view)
 
     def hints(self) -> list[keys.Key]:
         """How to leave and where to go from here, the keys of the page, then those of the screen."""
         commands = self._view.commands()
         own = {key.id: key for key in keys.in_scope("pages")}
-        page = self._view.leads_to()
+        page = self._view.target_view()
         first = [
             *([own["leave"]] if self.names(own["leave"]) else []),
             *([replace(own["jump"], footer=self.jump_words(page))] if page else []),
@@ -106,7 +274,7 @@ class PagedScreen(PagedFrame):
 
     def applies(self, row: keys.Key) -> bool:
         """Does the current page know a worst place?"""
-        return WORST in self._view.commands() if row.id == "worst" else super().applies(row)
+        return HOTSPOT in self._view.commands() if row.id == "worst" else super().applies(row)
 
     # -- keys
 
@@ -118,7 +286,7 @@ class PagedScreen(PagedFrame):
             self.host(self.lasting if self.lasting.name == self.current else stopped)
         elif self._view.clear_search():
             return
-        elif (before := self.trail.back()) is not None:
+        elif (before := self.jump_history.back()) is not None:
             page, self.only = before
             self._go(page)
         elif self.only is not None:
@@ -131,9 +299,9 @@ class PagedScreen(PagedFrame):
 
     def action_jump(self) -> None:
         """To the page or the screen that knows more of what is at the cursor; going back returns to this one."""
-        page, spot, kernel = self._view.leads_to(), self._view.target(), self._view.opened()
+        page, spot, kernel = self._view.target_view(), self._view.target(), self._view.opened()
         if (narrowed := self._view.narrowed()) is not None:
-            self.trail.leave(self._view, None, self.only)
+            self.jump_history.leave(self._view, None, self.only)
             self.only = narrowed[1]
             self._go(narrowed[0])
         elif kernel is not None:
@@ -144,15 +312,17 @@ class PagedScreen(PagedFrame):
         elif page == "kernel":
             self.notice("this line leads to no kernel of a trace")
         else:
-            self.notice(self._view.nowhere() or ("nothing more is known of this place" if page else self.NOWHERE))
+            self.notice(
+                self._view.no_target_reason() or ("nothing more is known of this place" if page else self.NOWHERE)
+            )
 
     def jump_to(self, page: str, spot: Spot | None) -> None:
         """Show a page, at a place if one is given; going back returns to this one."""
-        self.trail.leave(self._view, spot, self.only)
+        self.jump_history.leave(self._view, spot, self.only)
         self._go(page)
 
     def _go(self, page: str) -> None:
-        self.spot = self._view.here().over(self.spot)
+        self.spot = self._view.spot().over(self.spot)
         self.current, self._awaited = page, None
         self.show_page()
 
@@ -166,11 +336,11 @@ class PagedScreen(PagedFrame):
 
     def action_worst(self) -> None:
         """To the worst place of this page, or of the page that shows it."""
-        self.seeker.go(self.about)
+        self.hotspot_jump.go(self.about)
 
     def action_page(self, page: str) -> None:
         """Show a page by its name."""
-        self.trail.clear()
+        self.jump_history.clear()
         self._go(page)
 
     def action_number(self, number: int) -> None:
@@ -197,6 +367,6 @@ class PagedScreen(PagedFrame):
             self._view.command(command)
             self.show_bars()
         elif command == MARK and isinstance(self._view, DocumentView):
-            self.notice(HOW)
+            self.notice(BETWEEN_HINT)
         else:
             self.notice(f"this page has no such key ({keys.words_of(command)})")

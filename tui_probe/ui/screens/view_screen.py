@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.css.query import NoMatches
 
 from tui_probe.ui import keys
-from tui_probe.ui.exports import KEYS, SUFFIXES
+from tui_probe.ui.export import KEYS, SUFFIXES, copy_out, export
+from tui_probe.ui.help_text import PageTopic, topic_of
 from tui_probe.ui.layout import arrangement, needed
-from tui_probe.ui.prompt import Answer, Prompt, Question, Refusal
-from tui_probe.ui.save import copy_out, export
-from tui_probe.ui.screens.names import NameScreen
+from tui_probe.ui.prompt import Prompt, Question, QuestionKey, Refusal
+from tui_probe.ui.screens.lists import NameScreen
 from tui_probe.ui.textual_private import OpenScreen
-from tui_probe.ui.topic import Topic, topic_of
 from tui_probe.ui.widgets.bars import Bar, key_line
-from tui_probe.ui.widgets.lines import Lines
-from tui_probe.ui.widgets.pane import Pane
+from tui_probe.ui.widgets.lines import LinesWidget, Pane
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,9 +27,9 @@ if TYPE_CHECKING:
 
     from tui_probe.ui.application import Application
     from tui_probe.ui.background import Background
-    from tui_probe.ui.exports import Writer
-    from tui_probe.ui.screens.picker import Choice
-    from tui_probe.ui.views.view import View
+    from tui_probe.ui.export import Writer
+    from tui_probe.ui.screens.lists import PickerItem
+    from tui_probe.ui.views.view import PaneView
     from tui_probe.ui.widgets.bars import Tab
 
 NOTICE_SECONDS = 6.0
@@ -61,7 +59,7 @@ class ViewScreen(OpenScreen[None]):
         return self.ASKS and snapshot.loaded and not snapshot.running
 
     @property
-    def view(self) -> View:
+    def view(self) -> PaneView:
         """The view that has the keys."""
         return self.query_one(Pane).view
 
@@ -75,12 +73,12 @@ class ViewScreen(OpenScreen[None]):
         """The pages of the screen, which ``action_page`` shows; none by default."""
         return ()
 
-    def commands(self) -> Sequence[Choice]:
+    def commands(self) -> Sequence[PickerItem]:
         """What the palette offers besides keys and pages; nothing by default."""
         return ()
 
     @property
-    def topic(self) -> Topic:
+    def topic(self) -> PageTopic:
         """What the page of keys explains first: the view that has the keys."""
         tab = next((tab for tab in self.page_tabs if tab.id == self.view.name), None)
         return topic_of(self.view, tab.title if tab else "")
@@ -115,7 +113,7 @@ class ViewScreen(OpenScreen[None]):
 
     def on_screen_resume(self) -> None:
         """Draw what has changed while another screen was in front."""
-        for widget in self.query(Lines):
+        for widget in self.query(LinesWidget):
             widget.catch_up()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -149,7 +147,7 @@ class ViewScreen(OpenScreen[None]):
         """Reads and analyses results."""
         return self.probe_app.analyses
 
-    def redraw(self, view: View) -> None:
+    def redraw(self, view: PaneView) -> None:
         """Draw a view again where it is shown, and what is said about it."""
         if self.is_mounted:
             for pane in self.query(Pane):
@@ -308,7 +306,7 @@ class ViewScreen(OpenScreen[None]):
         if len(forms) == 1:
             self._export(view.name, forms, next(iter(forms)))
             return
-        answers = [Answer(KEYS[form], form, form) for form in KEYS if form in forms]
+        answers = [QuestionKey(KEYS[form], form, form) for form in KEYS if form in forms]
         self.ask_question(Question("Write as", answers, partial(self._export, view.name, forms)))
 
     def _export(self, name: str, forms: Mapping[str, Writer], form: str) -> None:

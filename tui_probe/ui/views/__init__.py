@@ -1,1 +1,1 @@
-"""What panes show: state, lines, and what keys do to it. Nothing here knows Textual."""
+"""Views of panes: state, lines, and actions of keys. Nothing here imports Textual."""

@@ -1,34 +1,84 @@
-"""A window on the lines of a document, which are made on demand, with a cursor that moves through them."""
+"""Window on the lines of a document, made on demand, with a cursor."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tui_probe.draw.spans import Line, clip_line, width, wrap
-from tui_probe.ui.focus import cursor_sign, edge_sign, ground_of
-from tui_probe.ui.views.place import Place
-from tui_probe.ui.views.text import SIDE_STEP, mark
-from tui_probe.ui.views.view import Desk, View
+from tui_probe.ui.views.view import SIDE_STEP, Desk, PaneView, cursor_role, cursor_sign, edge_sign, mark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tui_probe.draw.view import Document
-    from tui_probe.probekit.kind import Source
+    from tui_probe.probekit.page_kinds import ViewSource
 
 
-class DocumentWindow(View):
+@dataclass
+class ScrollPosition:
+    """``top`` and ``cursor`` count the lines that pass the filter. A text without cursor has ``pointed`` unset.
+
+    The cursor moves through a window that stands still, and at an edge the window moves by half of itself: scrolling
+    by a line would send every line again. ``count`` is how many lines there are, ``room`` how many are visible.
+    """
+
+    top: int = 0
+    cursor: int = 0
+    pointed: bool = False
+
+    def fit(self, count: int, room: int) -> None:
+        """Both within the text, the cursor within the window."""
+        self.top = max(0, min(self.top, count - room))
+        self.cursor = max(self.top, min(self.cursor, self.top + room - 1, count - 1)) if self.pointed else self.top
+
+    def follow(self, count: int, room: int) -> None:
+        """The window has another size: it moves as little as it must, and the cursor stays on its line."""
+        if self.pointed:
+            self.cursor = max(0, min(self.cursor, count - 1))
+            self.top = min(max(self.top, self.cursor - room + 1), self.cursor)
+        self.fit(count, room)
+
+    def step(self, step: int, count: int, room: int) -> None:
+        """By lines."""
+        if not self.pointed:
+            self.top += step
+        else:
+            self.cursor = max(0, min(self.cursor + step, count - 1))
+            half = max(1, room // 2)
+            if self.cursor < self.top:
+                self.top = min(self.cursor, self.top - half)
+            elif self.cursor >= self.top + room:
+                self.top = max(self.cursor - room + 1, self.top + half)
+        self.fit(count, room)
+
+    def page(self, step: int, count: int, room: int) -> None:
+        """By windows. The cursor keeps its row; where there is no further window it goes to the end."""
+        before, size = self.top, step * max(1, room - 1)
+        self.top = max(0, min(self.top + size, count - room))
+        self.cursor += self.top - before if self.top != before else size
+        self.fit(count, room)
+
+    def to(self, line: int, count: int, room: int, *, above: int = 3) -> None:
+        """To a line. The window stays if the line and some after it are visible, else some lines are left above it."""
+        if not self.top <= line < self.top + max(1, room - room // 4):
+            self.top = line - min(above, room // 4)
+        self.cursor = line
+        self.fit(count, room)
+
+
+class DocumentWindow(PaneView):
     """The lines that pass a filter, or all; ``chosen`` are their numbers. Searched words are marked."""
 
     kind = "drawing"
 
-    def __init__(self, desk: Desk, name: str, document: Document, source: Source | None) -> None:
+    def __init__(self, desk: Desk, name: str, document: Document, source: ViewSource | None) -> None:
         super().__init__(desk, name)
         self.document = document
         self.source = source
         self.lines: Sequence[Line] = ()
-        self.place = Place()
+        self.place = ScrollPosition()
         self.left = self.pinned = self.gutter = 0
         self.searched = ""
         self.filtered = ""
@@ -40,7 +90,7 @@ class DocumentWindow(View):
         """Was the cursor ever put somewhere, so that other pages may go on there?"""
         self._keys: Mapping[str, str] = {}
 
-    def replace(self, document: Document, source: Source) -> None:
+    def replace(self, document: Document, source: ViewSource) -> None:
         """Show a newer state of the same; place, search and filter stay."""
         document.take_over(self.document)
         document.name_keys(self._keys)
@@ -135,7 +185,7 @@ class DocumentWindow(View):
         for place in places:
             line = self._shown(self._number(place), width)
             here = self.gutter and place == self.place.cursor
-            lines.append(pointed(line, self.gutter, width, focused=self.focused) if here else line)
+            lines.append(cursor_line(line, self.gutter, width, focused=self.focused) if here else line)
         return lines[:height]
 
     def _shown(self, number: int, width: int) -> Line:
@@ -187,12 +237,12 @@ class DocumentWindow(View):
             self._moved()
 
 
-def pointed(line: Line, gutter: int, cells: int, *, focused: bool) -> Line:
+def cursor_line(line: Line, gutter: int, cells: int, *, focused: bool) -> Line:
     """A line of ``cells`` cells with the cursor in its gutter and at its end; words that were searched for stay marked.
 
     A ground over the whole line would cost its text twice over per move of the cursor.
     """
-    ground = ground_of(focused)
+    ground = cursor_role(focused)
     spans = [(text, role if role.startswith("match") else ground) for text, role in clip_line(line, gutter)]
     used = sum(width(text) for text, _ in spans)
     shown: Line = (*spans, (" " * (gutter - used), ground))

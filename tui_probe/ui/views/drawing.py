@@ -1,4 +1,4 @@
-"""A drawing of ``draw.view`` in a pane: keys become its commands, and what takes time is prepared elsewhere."""
+"""Drawing in a pane: keys become its commands, and slow parts are prepared in the background."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tui_probe.draw.spans import wrap
-from tui_probe.draw.spot import Spot
+from tui_probe.draw.view import Spot
 from tui_probe.errors import ProbeError
-from tui_probe.ui.exports import drawing_forms
-from tui_probe.ui.views.view import Desk, View
+from tui_probe.ui.export import drawing_forms
+from tui_probe.ui.views.view import Desk, PaneView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import Drawing
-    from tui_probe.probekit.kind import Source
-    from tui_probe.ui.exports import Writer
+    from tui_probe.probekit.page_kinds import ViewSource
+    from tui_probe.ui.export import Writer
 
 
 @dataclass(frozen=True)
-class Seen:
+class DrawingState:
     """What was visible of a drawing, to be seen again."""
 
     choices: Mapping[str, Any]
@@ -31,14 +31,14 @@ class Seen:
     moved: bool
 
 
-class DrawingView(View):
+class DrawingView(PaneView):
     """A window that a drawing fills. While a new state is prepared, the last one stays."""
 
     kind = "drawing"
     filters = False
 
     def __init__(
-        self, desk: Desk, name: str, drawing: Drawing, source: Source | None, *, ascii_only: bool = False
+        self, desk: Desk, name: str, drawing: Drawing, source: ViewSource | None, *, ascii_only: bool = False
     ) -> None:
         super().__init__(desk, name)
         self.drawing = drawing
@@ -51,7 +51,7 @@ class DrawingView(View):
         """Called once, when there is something to see for the first time."""
         self._ready: tuple[int, int] | None = None
 
-    def resume(self, before: View) -> None:
+    def resume(self, before: PaneView) -> None:
         """The window and choices of the page that was here before, of another kernel or launch."""
         if isinstance(before, DrawingView):
             self.drawing.take_over(before.drawing)
@@ -99,9 +99,9 @@ class DrawingView(View):
         """What the drawing says of itself."""
         return [*self.drawing.status(), *(["drawing…"] if self.busy else [])]
 
-    def leading(self) -> int:
+    def pinned_parts(self) -> int:
         """As the drawing says."""
-        return self.drawing.leading()
+        return self.drawing.pinned_parts()
 
     # -- keys
 
@@ -154,34 +154,34 @@ class DrawingView(View):
         had, self.searched = bool(self.searched), ""
         return had
 
-    def leads_to(self) -> str:
+    def target_view(self) -> str:
         """The page that Enter goes to."""
-        return self.drawing.leads_to()
+        return self.drawing.target_view()
 
     def target(self) -> Spot | None:
         """Where the cursor is, if that is of a line of code."""
-        spot = self.drawing.here()
+        spot = self.drawing.spot()
         return spot if spot.in_code else None
 
-    def nowhere(self) -> str:
+    def no_target_reason(self) -> str:
         """As the drawing says."""
-        return self.drawing.nowhere()
+        return self.drawing.no_target_reason()
 
     def seen(self) -> object:
         """Its window, its cursor and what was chosen."""
-        return Seen(self.drawing.choices(), self.searched, self.moved)
+        return DrawingState(self.drawing.choices(), self.searched, self.moved)
 
     def see(self, seen: object) -> None:
         """The same again."""
-        if isinstance(seen, Seen):
+        if isinstance(seen, DrawingState):
             self.searched, self.moved = seen.searched, seen.moved
             if seen.choices:
                 self.drawing.choose(seen.choices)
                 self._prepare()
 
-    def here(self) -> Spot:
+    def spot(self) -> Spot:
         """That of the cursor, once it was moved."""
-        return self.drawing.here() if self.moved else Spot()
+        return self.drawing.spot() if self.moved else Spot()
 
     def land(self, spot: Spot, *, exactly: bool = False) -> bool:
         """The cursor to a spot."""
@@ -192,9 +192,9 @@ class DrawingView(View):
             self._prepare()
         return found
 
-    def lacks(self, spot: Spot) -> str:
+    def missing_reason(self, spot: Spot) -> str:
         """As the drawing says."""
-        return self.drawing.lacks(spot)
+        return self.drawing.missing_reason(spot)
 
     def opened(self) -> tuple[Path, int] | None:
         """The kernel under the cursor."""

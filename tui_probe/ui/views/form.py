@@ -1,19 +1,18 @@
-"""The form of what to start: lines to type in, and choices."""
+"""Sections of the home screen: the form for a program to start, and findings about the machine."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tui_probe.draw.spans import Line, clip, pad
-from tui_probe.ui.paths import Completion, completion
-from tui_probe.ui.prompt import Prompt
-from tui_probe.ui.views.view import Desk, View
+from tui_probe.draw.spans import Line, clip, pad, wrap
+from tui_probe.ui.prompt import Completion, Prompt, completion
+from tui_probe.ui.views.view import Desk, PaneView, TextView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui_probe.ui.home import Form, ProbeWords
+    from tui_probe.ui.requests import MachineFinding, ProbeSummary, StartForm
 
 TEXTS = {
     "command": ("Command", "the program and its arguments, as in a shell: python train.py --steps 10"),
@@ -31,16 +30,16 @@ _TAKING = ("right", "end", "ctrl+e")
 _LEAVING = ("escape", "enter", "up", "down", "tab", "shift+tab")
 
 
-class FormView(View):
+class FormView(PaneView):
     """One field per line. What can be typed goes into the field at hand, if it is one to type in."""
 
     kind = "form"
 
-    def __init__(self, desk: Desk, name: str, form: Form) -> None:
+    def __init__(self, desk: Desk, name: str, form: StartForm) -> None:
         super().__init__(desk, name)
         self.form = form
         self.place = 0
-        self.probes: Sequence[ProbeWords] = ()
+        self.probes: Sequence[ProbeSummary] = ()
         self.has_gpu: bool | None = None
         self._editor = self._new_editor()
         self._completion = Completion()
@@ -52,7 +51,7 @@ class FormView(View):
         return FIELDS[self.place]
 
     @property
-    def probe(self) -> ProbeWords | None:
+    def probe(self) -> ProbeSummary | None:
         """What is known about the chosen probe."""
         return next((probe for probe in self.probes if probe.name == self.form.probe), None)
 
@@ -205,3 +204,56 @@ class FormView(View):
     def copied(self) -> str:
         """The command line that does the same."""
         return self.form.command_line()
+
+
+GLYPHS = {"ok": ("✔", "good"), "optional": ("○", "dim"), "warn": ("!", "warn"), "missing": ("✘", "bad")}
+ORDER = ("missing", "warn", "optional", "ok")
+_FINE = ("ok", "optional")
+NAME_COLUMN = 3
+"""Cells of the glyph."""
+
+
+class FindingsView(TextView):
+    """Problems first."""
+
+    def __init__(self, desk: Desk, name: str) -> None:
+        super().__init__(desk, name, "looking at this machine")
+        self.findings: Sequence[MachineFinding] = ()
+
+    def learn(self, findings: Sequence[MachineFinding]) -> None:
+        """Show these."""
+        self.findings = sorted(findings, key=lambda finding: ORDER.index(finding.state))
+        self.changed()
+
+    @property
+    def troubles(self) -> int:
+        """How many are not as they should be."""
+        return sum(finding.state not in _FINE for finding in self.findings)
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """Cut lines, or all that they say."""
+        self.lines = self.in_full(width) if self.focused else self.in_short()
+        return super().draw(width, height)
+
+    def in_short(self) -> list[Line]:
+        """A line each."""
+        return [(*self._head(f), (f.found, "dim"), (f"  → {f.advice}" if f.advice else "", "")) for f in self.findings]
+
+    def in_full(self, width: int) -> list[Line]:
+        """As many lines as the words need."""
+        indent = NAME_COLUMN + self._widest() + 2
+        lines: list[Line] = []
+        for finding in self.findings:
+            found = wrap(finding.found, max(20, width - indent - 1)) or [""]
+            lines.append((*self._head(finding), (found[0], "dim")))
+            lines += [((" " * indent, ""), (more, "dim")) for more in found[1:]]
+            advice = wrap(f"→ {finding.advice}", max(20, width - indent - 1)) if finding.advice else []
+            lines += [((" " * indent, ""), (more, "")) for more in advice]
+        return lines
+
+    def _widest(self) -> int:
+        return max((len(finding.name) for finding in self.findings), default=0)
+
+    def _head(self, finding: MachineFinding) -> Line:
+        glyph, role = GLYPHS[finding.state]
+        return ((f" {glyph} ", role), (f"{pad(finding.name, self._widest())}  ", ""))

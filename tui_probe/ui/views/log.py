@@ -1,22 +1,153 @@
-"""A window on a file that grows: follows its end, filters while it follows, and keeps no line but those visible."""
+"""Window on a growing log file: follows its end, searches, filters, and keeps only visible lines."""
 
 from __future__ import annotations
 
+import contextlib
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from tui_probe.draw import units
 from tui_probe.draw.printable import printable
 from tui_probe.draw.spans import Line, clip_line, wrap
-from tui_probe.ui.log_reading import LogReader, Page, Wanted
-from tui_probe.ui.views.text import SIDE_STEP, mark
-from tui_probe.ui.views.view import Desk, View
+from tui_probe.errors import TraceError
+from tui_probe.trace.log_index import LineFilter, LogIndex, Needle
+from tui_probe.ui.views.view import SIDE_STEP, Desk, PaneView, mark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
+    from typing import Literal
+
+    from numpy.typing import NDArray
+
+_TAG = re.compile(rb"^\[[a-z][a-z_-]{0,30}\]", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class LogFilter:
+    """Which lines are shown: those that begin with one of ``tags`` and contain ``text``; all by default."""
+
+    tags: frozenset[str] = frozenset()
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class LogWindow:
+    """A window of a log.
+
+    ``total`` lines can be scrolled through, those that are wanted; ``top`` is the place of the first one visible among
+    them; ``numbers`` are the numbers in the file of those visible.
+    """
+
+    wanted: LogFilter = LogFilter()
+    top: int = 0
+    total: int = 0
+    lines: tuple[bytes, ...] = ()
+    numbers: tuple[int, ...] = ()
+    problem: str = ""
+
+
+class LogReader:
+    """One log. All methods read the file, and belong to one thread."""
+
+    def __init__(self, path: Path) -> None:
+        self.index = LogIndex(path)
+        self._wanted = LogFilter()
+        self._filter: LineFilter | None = None
+
+    def page(self, top: int | None, height: int, wanted: LogFilter) -> LogWindow:
+        """The window of ``height`` lines from ``top`` on, or at the end for None."""
+        try:
+            self.index.refresh()
+            chosen = self._choose(wanted)
+            total = len(self.index) if chosen is None else len(chosen)
+            last_top = max(0, total - height)
+            first = last_top if top is None else max(0, min(top, last_top))
+            end = min(total, first + height)
+            if chosen is None:
+                numbers, lines = list(range(first, end)), self.index.lines(first, end)
+            else:
+                numbers = chosen[first:end].tolist()
+                lines = [line for number in numbers for line in self.index.lines(number, number + 1)]
+        except (TraceError, OSError) as error:
+            return LogWindow(wanted, problem=str(error))
+        return LogWindow(wanted, first, total, tuple(lines), tuple(numbers))
+
+    def find(self, text: str, place: int, step: Literal[1, -1], wanted: LogFilter) -> tuple[int, int] | None:
+        """The next (1) or previous (-1) line with ``text`` from ``place`` on, around the end.
+
+        Returns its place among the wanted lines and its number in the file; None if there is none, or no file.
+        """
+        try:
+            return self._find(needle_of(text), place, step, self._choose(wanted))
+        except OSError:
+            return None
+
+    def _find(
+        self, needle: Needle, place: int, step: Literal[1, -1], chosen: NDArray[np.int64] | None
+    ) -> tuple[int, int] | None:
+        total = len(self.index) if chosen is None else len(chosen)
+        for start in (place, 0 if step > 0 else total - 1):
+            if 0 <= start < total and (found := self._find_from(needle, start, step, chosen)) is not None:
+                return found
+        return None
+
+    def count_tags(self) -> dict[str, int]:
+        """How many lines begin with each ``[tag]``; as far as the file can be read."""
+        counts: dict[str, int] = {}
+        with contextlib.suppress(OSError):
+            for _, data, _ in self.index.slices(0, self.index.complete):
+                for match in _TAG.finditer(data):
+                    tag = match[0].decode()
+                    counts[tag] = counts.get(tag, 0) + 1
+        return counts
+
+    def all_lines(self, wanted: LogFilter) -> Iterator[str]:
+        """All wanted lines as text that is safe to show."""
+        chosen = self._choose(wanted)
+        numbers = range(len(self.index)) if chosen is None else chosen.tolist()
+        for first in range(0, len(numbers), 1000):
+            some = numbers[first : first + 1000]
+            raw = self.index.lines(some[0], some[-1] + 1) if chosen is None else [self.index.line(n) for n in some]
+            yield from map(printable, raw)
+
+    def _choose(self, wanted: LogFilter) -> NDArray[np.int64] | None:
+        """The numbers of the wanted lines, None for all."""
+        if wanted != self._wanted:
+            self._wanted, tags = wanted, tuple(tag.encode() for tag in sorted(wanted.tags))
+            needle = needle_of(wanted.text) if wanted.text else None
+            self._filter = LineFilter(self.index, tags, needle) if tags or needle else None
+        if self._filter is None:
+            return None
+        self._filter.refresh()
+        return self._filter.numbers
+
+    def _find_from(
+        self, needle: Needle, place: int, step: Literal[1, -1], chosen: NDArray[np.int64] | None
+    ) -> tuple[int, int] | None:
+        line = place if chosen is None else int(chosen[place])
+        while True:
+            number = self.index.search(needle, line, step)
+            if number is None:
+                return None
+            if chosen is None:
+                return number, number
+            at = int(np.searchsorted(chosen, number))
+            if at < len(chosen) and chosen[at] == number:
+                return at, number
+            line = number + step
+            if not 0 <= line < len(self.index):
+                return None
+
+
+def needle_of(text: str) -> Needle:
+    """``text`` literally; lower case matches both cases."""
+    return Needle.of(text, ignore_case=text == text.lower())
+
 
 _TAGGED = re.compile(r"\[[a-z][a-z_-]{0,30}\]")
 _FAILURE = re.compile(r"\b(failed|fail|error|fatal|Traceback|Exception|skipped|dropped(?! 0\b))\b")
@@ -31,7 +162,7 @@ def log_line(text: str) -> Line:
     return ((tag[0], "accent"), (text[tag.end() :], role))
 
 
-class LogView(View):
+class LogView(PaneView):
     """One log. It is read in the background; drawn is the newest window that was read."""
 
     kind = "log"
@@ -41,8 +172,8 @@ class LogView(View):
         self.path: Path | None = None
         self.empty = "nothing yet"
         self.reader: LogReader | None = None
-        self.page = Page()
-        self.wanted = Wanted()
+        self.page = LogWindow()
+        self.wanted = LogFilter()
         self.starts_following = follow
         self.follow = follow
         self.styled = styled
@@ -61,7 +192,7 @@ class LogView(View):
             return
         if path != self.path:
             self.reader = None if path is None else LogReader(path)
-            self.page, self.follow, self.match = Page(self.wanted), self.starts_following, None
+            self.page, self.follow, self.match = LogWindow(self.wanted), self.starts_following, None
             self._top = self.left = self._seen = 0
         self.path, self.empty = path, empty
         self.look()
@@ -74,7 +205,7 @@ class LogView(View):
             job = partial(self.reader.page, top, self.height, self.wanted)
             self.desk.logs.submit((self, "page"), job, partial(self._take, self.reader))
 
-    def _take(self, reader: LogReader, page: Page) -> None:
+    def _take(self, reader: LogReader, page: LogWindow) -> None:
         if reader is not self.reader or page.wanted != self.wanted:
             return
         self.page, self._top = page, page.top
@@ -105,7 +236,7 @@ class LogView(View):
     def _nothing(self) -> str:
         if self.page.problem:
             return self.page.problem
-        if self.wanted != Wanted() and self.reader is not None:
+        if self.wanted != LogFilter() and self.reader is not None:
             return "filtering" if self.page.wanted != self.wanted else "no line passes the filter: Esc shows all"
         return self.empty
 
@@ -140,14 +271,14 @@ class LogView(View):
         """Only lines that begin with one of these tags; all lines for none."""
         self._want(replace(self.wanted, tags=tags))
 
-    def _want(self, wanted: Wanted) -> None:
-        if self.wanted == Wanted():
+    def _want(self, wanted: LogFilter) -> None:
+        if self.wanted == LogFilter():
             self._top_before = self._top
         self.wanted = wanted
         if not self.follow:
-            self._top = self._top_before if wanted == Wanted() and not self._top else 0
+            self._top = self._top_before if wanted == LogFilter() and not self._top else 0
         self._seen = 0
-        self.page = Page()
+        self.page = LogWindow()
         self.look()
         self.changed()
 
@@ -183,17 +314,17 @@ class LogView(View):
 
     def clear_search(self) -> bool:
         """Forget search and filters. False if there was none."""
-        had = bool(self.searched) or self.wanted != Wanted()
+        had = bool(self.searched) or self.wanted != LogFilter()
         if had:
             self.searched, self.match = "", None
-            self._want(Wanted())
+            self._want(LogFilter())
         return had
 
     def exported(self) -> Callable[[], Iterable[str]]:
         """All lines that pass the filter, to be read in the background."""
         if self.path is None:
             return lambda: ()
-        return partial(_export, self.path, self.wanted)
+        return partial(_export_lines, self.path, self.wanted)
 
     # -- keys
 
@@ -222,7 +353,7 @@ class LogView(View):
         self.changed()
 
 
-def _export(path: Path, wanted: Wanted) -> Iterable[str]:
+def _export_lines(path: Path, wanted: LogFilter) -> Iterable[str]:
     reader = LogReader(path)
     reader.index.refresh()
     return reader.all_lines(wanted)

@@ -1,4 +1,4 @@
-"""Traces in a list, the newest first, with what each run found; older runs of a command are folded below its newest."""
+"""List of recent traces, newest first, with their findings; older runs of a command are folded."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING
 from tui_probe.draw import units
 from tui_probe.draw.shorten import cut_middle
 from tui_probe.draw.spans import Line, clip, pad, wrap
-from tui_probe.pages.trace_list import Row, families, folded_rows
-from tui_probe.trace.secrets import masked_line
-from tui_probe.ui.state_line import ending
-from tui_probe.ui.views.text import contains
-from tui_probe.ui.views.view import Desk, View
+from tui_probe.pages.trace_list import RunRow, folded_rows, runs_by_command
+from tui_probe.trace.run_info import mask_line
+from tui_probe.ui.live.state_line import ending
+from tui_probe.ui.views.view import Desk, PaneView, contains
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from tui_probe.pages.run_verdict import RunVerdict
+    from tui_probe.pages.trace_list import RunVerdict
     from tui_probe.trace.recent import Brief
 
 DAY = 86400
@@ -29,7 +28,7 @@ FEW_ROWS = 8
 _MOST_TOLD = 4
 
 
-class RecentView(View):
+class RecentView(PaneView):
     """One line per trace, and below them what the selected one found. The selection is a trace, not a place."""
 
     kind = "recent"
@@ -46,7 +45,7 @@ class RecentView(View):
         self.selected: Path | None = None
         self.filtered = ""
         self.top = 0
-        self._rows: list[Row] = []
+        self._rows: list[RunRow] = []
 
     def show(self, traces: Sequence[Brief]) -> None:
         """Show these traces; the selected one stays selected."""
@@ -59,8 +58,10 @@ class RecentView(View):
         self._arrange()
 
     def _arrange(self) -> None:
-        passing = [trace for trace in self.traces if not self.filtered or contains(_words(trace), self.filtered)]
-        self._rows = folded_rows(families(passing, self.verdicts), self.unfolded)
+        passing = [
+            trace for trace in self.traces if not self.filtered or contains(_searched_text(trace), self.filtered)
+        ]
+        self._rows = folded_rows(runs_by_command(passing, self.verdicts), self.unfolded)
         self.changed()
 
     @property
@@ -69,7 +70,7 @@ class RecentView(View):
         return next((i for i, row in enumerate(self._rows) if row.run.brief.directory == self.selected), 0)
 
     @property
-    def row(self) -> Row | None:
+    def row(self) -> RunRow | None:
         """The selected line."""
         return self._rows[self.place] if self._rows else None
 
@@ -125,7 +126,7 @@ class RecentView(View):
             lines += [((f" {part}", role),) for part in wrap(self._nothing(), width - 2)]
         return [*lines, *[()] * (height - len(lines) - len(told)), *told]
 
-    def _visible(self, room: int) -> list[Row]:
+    def _visible(self, room: int) -> list[RunRow]:
         """As many lines as there is room for, the selected one among them."""
         room = max(1, room)
         self.top = max(0, min(max(min(self.top, self.place), self.place - room + 1), len(self._rows) - room))
@@ -144,16 +145,16 @@ class RecentView(View):
         lines = [part for words in parts for part in wrap(words, width - 2)]
         return [((f" {part}", "dim" if part == parts[-1] else ""),) for part in lines[-_MOST_TOLD:]]
 
-    def _line(self, row: Row, columns: list[tuple[str, int]]) -> Line:
+    def _line(self, row: RunRow, columns: list[tuple[str, int]]) -> Line:
         trace = row.run.brief
         state, role = _state(trace)
         cells = {
-            "when": when(trace.when, self.clock or time.time()),
+            "when": age_text(trace.when, self.clock or time.time()),
             "state": state,
             "kernels": f"{units.count(trace.kernels)}{'' if trace.all_read else '+'}",
             "probe": trace.probe or "–",
             "device": trace.device or "–",
-            "command": f"{_mark(row)}{trace.directory.name if row.older else masked_line(trace.command) or '–'}",
+            "command": f"{_mark(row)}{trace.directory.name if row.older else mask_line(trace.command) or '–'}",
             "found": (row.run.verdict.column if row.run.verdict else "") or "–",
             "against the run before": row.run.change or "–",
         }
@@ -241,15 +242,15 @@ def _columns(width: int) -> list[tuple[str, int]]:
     return [*columns, ("command", part), ("found", rest - 2 * part - 4), ("against the run before", part)]
 
 
-def _mark(row: Row) -> str:
+def _mark(row: RunRow) -> str:
     """What stands before a command: how many runs are folded into it, or that this is one of them."""
     if row.older:
         return "└ "
     return f"{'▶' if row.folded else '▼'}{row.runs} " if row.runs > 1 else ""
 
 
-def _words(trace: Brief) -> str:
-    return f"{masked_line(trace.command)} {trace.probe or ''} {trace.device or ''} {trace.directory}"
+def _searched_text(trace: Brief) -> str:
+    return f"{mask_line(trace.command)} {trace.probe or ''} {trace.device or ''} {trace.directory}"
 
 
 def _state(trace: Brief) -> tuple[str, str]:
@@ -262,7 +263,7 @@ def _state(trace: Brief) -> tuple[str, str]:
     return ending(trace.status)
 
 
-def when(moment: float, now: float) -> str:
+def age_text(moment: float, now: float) -> str:
     """How long ago: ``12 min ago``; of another week the day."""
     ago = max(0.0, now - moment)
     for unit, seconds in (("d", DAY), ("h", 3600), ("min", 60), ("s", 1)):

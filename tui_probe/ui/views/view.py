@@ -1,21 +1,41 @@
-"""The base of all views, and what a view may ask of the screen around it."""
+"""Base of all views, requests of a view to its screen, and views of ready lines."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from tui_probe.draw.spot import Spot
+from tui_probe.draw.spans import Line, clip_line, plain, wrap
+from tui_probe.draw.view import Spot
 from tui_probe.pages.explanations import explanation
-from tui_probe.ui.exports import write_text
+from tui_probe.ui.export import write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
     from pathlib import Path
     from typing import Any
 
-    from tui_probe.draw.spans import Line
-    from tui_probe.ui.exports import Writer
+    from tui_probe.ui.export import Writer
+
+
+def pane_sign(focused: bool) -> str:
+    """What the first line of a pane begins with, where there are several."""
+    return "▶" if focused else " "
+
+
+def cursor_sign(focused: bool) -> str:
+    """What the line of the cursor begins with: a bar in the pane with the keys, a thin one in any other."""
+    return "▌" if focused else "│"
+
+
+def edge_sign(focused: bool) -> str:
+    """What the line of the cursor ends with, at the right edge, where its ground does not reach so far."""
+    return "▐" if focused else "│"
+
+
+def cursor_role(focused: bool) -> str:
+    """The role of the ground of the line of the cursor."""
+    return "select" if focused else "idle"
 
 
 class Worker(Protocol):
@@ -40,14 +60,14 @@ class Desk(Protocol):
     def analyses(self) -> Worker:
         """Reads and analyses results."""
 
-    def redraw(self, view: View) -> None:
+    def redraw(self, view: PaneView) -> None:
         """The view changed."""
 
     def notice(self, text: str) -> None:
         """Say something for some seconds."""
 
 
-class View:
+class PaneView:
     """A window on something. Its size is set by the pane that shows it; 0 × 0 means that none does yet.
 
     Subclasses say what there is to see (``draw``, ``status``) and what keys do. A key that means nothing to a view does
@@ -78,7 +98,7 @@ class View:
         """What part is seen, in parts of a few words; the last ones matter most."""
         return []
 
-    def leading(self) -> int:
+    def pinned_parts(self) -> int:
         """How many of the first of these parts are left out nowhere."""
         return 0
 
@@ -132,11 +152,11 @@ class View:
     def command(self, command: str) -> None:
         """Do one of them."""
 
-    def asked(self) -> str:
+    def marked_option(self) -> str:
         """The option of ``tui-probe run`` that measures what is marked here; "" where nothing is."""
         return ""
 
-    def leads_to(self) -> str:
+    def target_view(self) -> str:
         """The page that Enter goes to, "" for none."""
         return ""
 
@@ -144,7 +164,7 @@ class View:
         """The spot that it shows, seen from the cursor; None for none."""
         return None
 
-    def nowhere(self) -> str:
+    def no_target_reason(self) -> str:
         """Why Enter leads nowhere from the cursor, and what would; "" where it never does."""
         return ""
 
@@ -168,7 +188,7 @@ class View:
     def see(self, seen: object) -> None:
         """Show again what was visible."""
 
-    def here(self) -> Spot:
+    def spot(self) -> Spot:
         """Where in the launch the cursor is; nothing is told of one that was not moved."""
         return Spot()
 
@@ -180,7 +200,7 @@ class View:
         del spot, exactly
         return False
 
-    def lacks(self, spot: Spot) -> str:
+    def missing_reason(self, spot: Spot) -> str:
         """Why a spot is not shown, where one might look for it; "" where it was nothing for this view."""
         del spot
         return ""
@@ -208,3 +228,147 @@ class View:
     def forms(self) -> Mapping[str, Writer]:
         """The forms in which it can be written to a file."""
         return {"text": partial(write_text, self.exported())}
+
+
+SIDE_STEP = 8
+
+
+class TextView(PaneView):
+    """Lines that someone else made. ``show`` replaces them and keeps the place."""
+
+    def __init__(self, desk: Desk, name: str, empty: str = "") -> None:
+        super().__init__(desk, name)
+        self.empty = empty
+        self.lines: Sequence[Line] = ()
+        self.searched = ""
+        self.filtered = ""
+        self.top = self._top_before = 0
+        self.left = 0
+        self.match: int | None = None
+
+    def show(self, lines: Sequence[Line]) -> None:
+        """Show these lines."""
+        self.lines = lines
+        self.changed()
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """The lines in the window, searched words marked."""
+        shown = self.shown_lines()
+        if not shown:
+            why = f"no line contains “{self.filtered}”" if self.filtered else self.empty
+            return [((f" {part}", "dim"),) for part in wrap(why, width - 2)]
+        self.top = max(0, min(self.top, len(shown) - height))
+        window = shown[self.top : self.top + height]
+        return [self._marked(self.top + y, clip_line(line, width, skip=self.left)) for y, line in enumerate(window)]
+
+    def shown_lines(self) -> Sequence[Line]:
+        """All lines that pass the filter."""
+        if not self.filtered:
+            return self.lines
+        return [line for line in self.lines if contains(plain(line), self.filtered)]
+
+    def status(self) -> list[str]:
+        """Which lines are visible."""
+        total = len(self.shown_lines())
+        parts = [f"only “{self.filtered}”"] if self.filtered else []
+        if total > self.height:
+            parts.append(f"{self.top + 1}–{min(total, self.top + self.height)} of {total}")
+        return parts
+
+    def move(self, step: int) -> None:
+        """Scroll by lines."""
+        self._scroll(self.top + step)
+
+    def move_to(self, end: int) -> None:
+        """To the start or the end."""
+        self._scroll(len(self.shown_lines()) if end else 0)
+
+    def shift(self, step: int) -> None:
+        """Scroll sideways."""
+        self.left = max(0, self.left + step * SIDE_STEP)
+        self.changed()
+
+    def _scroll(self, top: int) -> None:
+        self.top = max(0, min(top, len(self.shown_lines()) - self.height))
+        self.changed()
+
+    def search(self, text: str) -> None:
+        """From the first visible line on."""
+        self.searched, self.match = text, None
+        self.next_match(1)
+
+    def next_match(self, step: int) -> None:
+        """Around the end."""
+        lines = self.shown_lines()
+        if not self.searched or not lines:
+            return
+        start = self.top - step if self.match is None else self.match
+        order = ((start + step * i) % len(lines) for i in range(1, len(lines) + 1))
+        self.match = next((i for i in order if contains(plain(lines[i]), self.searched)), None)
+        if self.match is None:
+            self.desk.notice(f"“{self.searched}” is not on this page")
+        elif not self.top <= self.match < self.top + self.height:
+            self.top = max(0, self.match - self.height // 3)
+        self.changed()
+
+    @property
+    def filter_text(self) -> str:
+        """What shown lines must contain."""
+        return self.filtered
+
+    def set_filter(self, text: str) -> None:
+        """Only lines that contain ``text``."""
+        if not self.filtered:
+            self._top_before = self.top
+        self.filtered, self.match = text, None
+        self.top = 0 if text else self._top_before
+        self.changed()
+
+    def clear_search(self) -> bool:
+        """Forget search and filter; what was not scrolled meanwhile is where it was before."""
+        had = bool(self.searched or self.filtered)
+        if self.filtered and not self.top:
+            self.top = self._top_before
+        self.searched, self.filtered, self.match = "", "", None
+        if had:
+            self.changed()
+        return had
+
+    def exported(self) -> Callable[[], Iterable[str]]:
+        """All lines that pass the filter."""
+        lines = list(self.shown_lines())
+        return lambda: (plain(line) for line in lines)
+
+    def _marked(self, index: int, line: Line) -> Line:
+        if not self.searched:
+            return line
+        return mark(line, self.searched, "match" if index == self.match else "match_other")
+
+
+def contains(text: str, wanted: str) -> bool:
+    """Is ``wanted`` in ``text``? Lower case in ``wanted`` matches both cases, as in less and vim."""
+    return wanted in (text if wanted != wanted.lower() else text.lower())
+
+
+def mark(line: Line, wanted: str, role: str) -> Line:
+    """``line`` with every occurrence of ``wanted`` in ``role``."""
+    words = plain(line)
+    hay = words if wanted != wanted.lower() else words.lower()
+    if len(hay) != len(words) or wanted not in hay:
+        return line
+    marked = bytearray(len(words))
+    start = hay.find(wanted)
+    while start >= 0:
+        marked[start : start + len(wanted)] = b"\1" * len(wanted)
+        start = hay.find(wanted, start + len(wanted))
+    spans: list[tuple[str, str]] = []
+    position = 0
+    for text, own in line:
+        for offset, character in enumerate(text):
+            now = role if marked[position + offset] else own
+            if spans and spans[-1][1] == now:
+                spans[-1] = (spans[-1][0] + character, now)
+            else:
+                spans.append((character, now))
+        position += len(text)
+    return tuple(spans)

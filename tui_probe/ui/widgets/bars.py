@@ -8,9 +8,9 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from tui_probe.draw.spans import Line, Span, clip_line, spread, width
-from tui_probe.ui.focus import pane_sign
 from tui_probe.ui.keys import Key, shown
-from tui_probe.ui.widgets.lines import Lines
+from tui_probe.ui.views.view import pane_sign
+from tui_probe.ui.widgets.lines import LinesWidget
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ NOTES = 22
 """Cells that long titles of pages must leave for notes."""
 
 
-class Bar(Lines):
+class Bar(LinesWidget):
     """One line that is set from outside: what stands left, and what stands right."""
 
     DEFAULT_CSS = "Bar { height: 1; }"
@@ -50,7 +50,7 @@ class Bar(Lines):
         return [tuple((text, f"{role}+{self.role}" if self.role else role) for text, role in line)]
 
 
-class Rule(Lines):
+class Rule(LinesWidget):
     """A line from top to bottom between two panes."""
 
     DEFAULT_CSS = "Rule { width: 1; height: 1fr; }"
@@ -94,7 +94,7 @@ def keys_of(tabs: Sequence[Tab]) -> dict[str, str]:
     return keys
 
 
-class TabBar(Lines):
+class TabBar(LinesWidget):
     """The pages, the current one marked, and at the right what the current page says about itself.
 
     ``one_of_several``: there are other panes, so that a sign tells where the keys go.

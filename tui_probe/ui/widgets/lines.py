@@ -1,4 +1,4 @@
-"""The base of every widget here: state in, lines out, and only changed cells are sent to the terminal."""
+"""Widget of lines: draws lines from a state, sends only changed cells; a pane shows a view."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rich.style import Style
+    from textual import events
 
     from tui_probe.ui.application import Application
+    from tui_probe.ui.views.view import PaneView
 
-BETWEEN = 12
+MAX_GAP_CELLS = 12
 """Equal cells that cost less to send than a move to what is behind them, with its colours."""
 
 
-class Lines(Widget):
+class LinesWidget(Widget):
     """A widget that draws lines of spans.
 
     Subclasses override :meth:`draw`, change their state freely and then call :meth:`redraw`. Textual re-sends every
     cell of a refreshed region, so the region asked for is the smallest that holds the difference.
     """
 
-    DEFAULT_CSS = "Lines { width: 1fr; height: 1fr; overflow: hidden; }"
+    DEFAULT_CSS = "LinesWidget { width: 1fr; height: 1fr; overflow: hidden; }"
     _drawn: list[Line] | None = None
     _drawn_size: tuple[int, int] = (-1, -1)
 
@@ -141,7 +143,7 @@ def _same_ground(one: Style, other: Style) -> bool:
 def changed_columns(old: Line, new: Line) -> list[tuple[int, int]]:
     """First and one past the last cell of each part in which two lines of equal width differ, from left to right.
 
-    Parts with fewer than ``BETWEEN`` equal cells between them are one. A part may end with cells that are equal.
+    Parts with fewer than ``MAX_GAP_CELLS`` equal cells between them are one. A part may end with cells that are equal.
     """
     before, after = _placed(old), _placed(new)
     same = before.keys() & after.keys()
@@ -150,7 +152,7 @@ def changed_columns(old: Line, new: Line) -> list[tuple[int, int]]:
     parts: list[tuple[int, int]] = []
     for cell in sorted(changed):
         end = cell + max(width(cells[cell][0]) for cells in (before, after) if cell in cells)
-        if parts and cell - parts[-1][1] < BETWEEN:
+        if parts and cell - parts[-1][1] < MAX_GAP_CELLS:
             parts[-1] = (parts[-1][0], max(end, parts[-1][1]))
         else:
             parts.append((cell, end))
@@ -170,3 +172,44 @@ def _placed(line: Line) -> dict[int, tuple[str, str]]:
             else:
                 placed[start] = (placed[start][0] + character, placed[start][1])
     return placed
+
+
+WHEEL = 3
+
+
+class Pane(LinesWidget):
+    """A window for one view at a time; changing the view sends only the cells that differ."""
+
+    def __init__(self, view: PaneView, **options: str | None) -> None:
+        super().__init__(**options)  # type: ignore[arg-type]
+        self.view = view
+
+    def host(self, view: PaneView) -> None:
+        """Show another view."""
+        self.view = view
+        self._fit()
+        self.redraw()
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """What the view draws."""
+        if (width, height) != (self.view.width, self.view.height):
+            self.view.resize(width, height)
+        return self.view.draw(width, height)
+
+    def _fit(self) -> None:
+        if self.size and self.size != (self.view.width, self.view.height):
+            self.view.resize(*self.size)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """The wheel moves by three lines."""
+        event.stop()
+        self.view.move(WHEEL)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """The wheel moves by three lines."""
+        event.stop()
+        self.view.move(-WHEEL)
+
+    def on_click(self, event: events.Click) -> None:
+        """A click points at a cell."""
+        self.view.click(event.y, event.x)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tui_probe.analysis.counts import Sums, summed
-from tui_probe.probekit.count_table import count_kind
 from tui_probe.probekit.finding import Finding
 from tui_probe.probekit.metric import Metric
 from tui_probe.probekit.probe import Probe, Question
 from tui_probe.probekit.probe_results import ProbeResult
+from tui_probe.probekit.result_tables import count_kind
+from tui_probe.records.counter_sums import CounterSums, sum_records
 
 from .records import RECORD
 
 
-def findings(of: ProbeResult, found: Sums) -> Iterator[Finding]:
+def findings(of: ProbeResult, found: CounterSums) -> Iterator[Finding]:
     """Stores per thread."""
     stored = found.totals["stored"]
     words = f"{stored} by {of.result.threads} threads"
@@ -24,7 +24,7 @@ def findings(of: ProbeResult, found: Sums) -> Iterator[Finding]:
 PROBES = (
     Probe(
         name="store_count",
-        analyse=lambda of: summed(of.result, RECORD, "store_count"),
+        analyse=lambda of: sum_records(of.result, RECORD, "store_count"),
         metrics=(Metric("stored", "stores", better="lower", read=lambda found: found.totals["stored"]),),
         question=Question("stores", "how many stores are there?", 5, r"st\.global"),
         findings=findings,

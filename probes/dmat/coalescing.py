@@ -1,0 +1,318 @@
+"""Requests and sectors of recorded accesses: of each PTX line, of each record, and those that are wasted.
+
+    request   one execution of an access by a warp: the records of its lanes that read the same clock. A warp issues
+              one instruction at a time, so lanes that read one clock read it together, and those that came apart read
+              others; no counting of iterations is needed, which goes wrong once lanes have come apart.
+    sectors   of a request: the distinct 32-byte sectors that its lanes touch. PTX accesses are aligned and at most
+              32 bytes wide, so a lane touches one.
+    bytes     what the lanes asked for: accesses × bytes of the instruction
+    used      bytes / (32 · sectors): how much of what is moved was asked for; more than 1 where lanes share addresses
+
+For loads and stores these are what ``gmem_sectors`` and the hardware's counters count, told apart by instruction. They
+are whole if every thread kept all its records; otherwise they are of the first accesses of each thread.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.errors import TraceError
+from tui_probe.records.counter_sums import ratio
+from tui_probe.records.probed_sites import access_lines
+from tui_probe.trace.launch_shape import WARP_SIZE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from tui_probe.ptx.instruction_facts import AccessKind
+    from tui_probe.records.probed_sites import AccessLine
+
+    from .accesses import Accesses, RecordPart
+
+if TYPE_CHECKING:
+    LineNumbers = NDArray[np.uint32]
+
+MAX_TABLE_BYTES: Final = 256 << 20
+"""Bytes of a result up to which one who did not ask for the table waits for it."""
+SECTOR: Final = 32
+_SECTOR_BITS: Final = np.uint64(5)
+
+
+@dataclass(frozen=True, slots=True)
+class LineAccesses:
+    """What one instruction did in one launch. ``code`` is None if ``pruned.ptx`` does not have it."""
+
+    line: int
+    code: AccessLine | None
+    accesses: int
+    requests: int
+    sectors: int
+    fewest: int = 0
+    """Sectors that the bytes of each request's lanes fit into, at most those touched; 0 where no bytes are known."""
+
+    @property
+    def bytes(self) -> int | None:
+        """Bytes that its threads asked for; of a ``cp.async`` that may read less than it writes, at most."""
+        size = self.code.bytes if self.code else None
+        return None if size is None else size * self.accesses
+
+    @property
+    def sectors_per_request(self) -> float | None:
+        return ratio(self.sectors, self.requests)
+
+    @property
+    def ideal(self) -> int | None:
+        """The fewest sectors that the bytes fit into, request by request; None where that cannot be told."""
+        unknown = self.bytes is None or self.code is None or self.code.kind == "atomic"
+        return None if unknown else self.fewest
+
+    @property
+    def wasted(self) -> int | None:
+        """Sectors beyond those. None of atomics, of which one lane's addition to a sum wastes nothing."""
+        return None if self.ideal is None else self.sectors - self.ideal
+
+    @property
+    def used(self) -> float | None:
+        """The part of the moved bytes that was asked for."""
+        return None if self.bytes is None else ratio(self.bytes, SECTOR * self.sectors)
+
+
+@dataclass(frozen=True, slots=True)
+class AccessTable:
+    """All instructions that accessed global memory, the one with the most sectors first.
+
+    ``accesses`` were made (None if not known of all threads), ``kept`` of them recorded: the rows are of those.
+    ``silent`` are the lines of accesses that were not executed; empty where records are missing that could tell.
+    """
+
+    rows: tuple[LineAccesses, ...]
+    accesses: int | None
+    kept: int
+    capacity: int
+    """Records that a thread has room for."""
+    threads_missing: int = field(default=0)
+    silent: tuple[int, ...] = ()
+    footprint: int | None = None
+    """Bytes of the distinct sectors that were touched; None unless every access was recorded."""
+
+    @property
+    def requests(self) -> int:
+        """Of all instructions."""
+        return sum(row.requests for row in self.rows)
+
+    @property
+    def sectors(self) -> int:
+        """Of all instructions."""
+        return sum(row.sectors for row in self.rows)
+
+    @property
+    def worst(self) -> LineAccesses | None:
+        """The instruction with most sectors per request."""
+        return max(self.rows, key=lambda row: row.sectors_per_request or 0, default=None)
+
+    def total(self, kind: AccessKind) -> tuple[int, int]:
+        """Requests and sectors of all instructions of a kind."""
+        rows = [row for row in self.rows if row.code and row.code.kind == kind]
+        return sum(row.requests for row in rows), sum(row.sectors for row in rows)
+
+
+def by_line(accesses: Accesses, folder: Path | None) -> AccessTable:
+    """The table of one launch, read part by part. ``folder`` is that of its kernel in the trace.
+
+    TraceError for results of the compact twin, which do not tell instructions.
+    """
+    if accesses.compact:
+        raise TraceError(f"{accesses.result.path}: compact records name no instructions: run with -p dmat")
+    code = access_lines(folder) if folder else {}
+    counts: dict[str, Counter[int]] = {name: Counter() for name in ("accesses", "requests", "sectors", "ideal")}
+    touched = np.zeros(0, dtype=np.uint64)
+    for part in accesses.parts():
+        touched = np.union1d(touched, part.addresses() >> _SECTOR_BITS)
+        _add_requests(counts, _requests_of_part(part), code)
+        part.release()
+    rows = [
+        LineAccesses(
+            code[line].line if line in code else line, code.get(line), *(counts[name][line] for name in counts)
+        )
+        for line in counts["accesses"]
+    ]
+    rows.sort(key=lambda row: (-row.sectors, row.line))
+    kept = sum(row.accesses for row in rows)
+    named = (each.line for each in code.values() if "global" in each.spaces and "bulk" not in each.opcode.split("."))
+    silent = tuple(line for line in named if line not in counts["accesses"]) if kept == accesses.made else ()
+    footprint = SECTOR * len(touched) if kept == accesses.made else None
+    return AccessTable(tuple(rows), accesses.made, kept, accesses.capacity, silent=silent, footprint=footprint)
+
+
+@dataclass(frozen=True, slots=True)
+class _Requests:
+    """Of each request its line, the lanes that made it, and the sectors that they touched."""
+
+    lines: LineNumbers
+    lanes: NDArray[np.int64]
+    sectors: NDArray[np.int64]
+
+
+def _add_requests(counts: dict[str, Counter[int]], found: _Requests, code: Mapping[int, AccessLine]) -> None:
+    """Add the requests of a part to the counts of their lines."""
+    numbers, which = np.unique(found.lines, return_inverse=True)
+    sizes = np.array([(code[line].bytes or 0) if line in code else 0 for line in numbers.tolist()], dtype=np.int64)
+    ideal = np.minimum(-(-found.lanes * sizes[which] // SECTOR), found.sectors)
+    for name, amounts in zip(counts, (found.lanes, np.ones_like(found.lanes), found.sectors, ideal), strict=True):
+        sums = np.bincount(which, weights=amounts, minlength=len(numbers)).astype(np.int64)
+        counts[name].update(dict(zip(numbers.tolist(), sums.tolist(), strict=True)))
+
+
+def _requests_of_part(part: RecordPart) -> _Requests:
+    """The requests of a part."""
+    lines, times = part.lines(), part.times()
+    sectors = part.addresses() >> _SECTOR_BITS
+    if lines is None or not len(lines):
+        empty = np.zeros(0, dtype=np.int64)
+        return _Requests(np.zeros(0, dtype=np.uint32), empty, empty)
+    shape = part.warp_shape()
+    if shape is not None:
+        together = times.reshape(shape)
+        if (together == together[:, :1]).all():
+            return _requests_of_whole_warps(lines.reshape(shape)[:, 0], sectors.reshape(shape))
+    warps = part.warps()
+    order = np.lexsort((sectors, times, warps))
+    lines, warps, times, sectors = lines[order], warps[order], times[order], sectors[order]
+    request = np.append(True, (np.diff(warps) != 0) | (times[1:] != times[:-1]))
+    sector = request | np.append(True, sectors[1:] != sectors[:-1])
+    first = np.flatnonzero(request)
+    lanes = np.diff(np.append(first, len(lines)))
+    return _Requests(lines[first], lanes, np.add.reduceat(sector, first, dtype=np.int64))
+
+
+def _requests_of_whole_warps(lines: LineNumbers, sectors: NDArray[np.uint64]) -> _Requests:
+    """The same of warps whose lanes stay together: each of their records is a request.
+
+    ``lines`` has shape (warps, records), ``sectors`` (warps, lanes, records).
+    """
+    ordered = np.sort(sectors.transpose(0, 2, 1), axis=2)
+    numbers = 1 + np.count_nonzero(np.diff(ordered, axis=2), axis=2)
+    lanes = np.full(lines.size, sectors.shape[1], dtype=np.int64)
+    return _Requests(lines.reshape(-1), lanes, numbers.reshape(-1))
+
+
+@dataclass(frozen=True, slots=True)
+class AccessCount:
+    """How many accesses there were and were kept: what is told of a result without reading its records."""
+
+    accesses: int | None
+    threads: int
+    capacity: int
+    threads_missing: int = 0
+
+
+def table_or_count(accesses: Accesses, folder: Path | None) -> AccessTable | AccessCount:
+    """The table if it takes no longer than a moment, else the numbers of accesses."""
+    if accesses.compact or accesses.records.nbytes > MAX_TABLE_BYTES:
+        return AccessCount(accesses.made, accesses.result.threads, accesses.capacity)
+    return by_line(accesses, folder)
+
+
+# Sectors of the request that each recorded access was part of, for pictures of where accesses do not coalesce.
+#
+# A request is what the lanes of a warp access at one clock, as ``table`` defines it.
+
+
+def sectors_of_requests(part: RecordPart) -> NDArray[np.float64]:
+    """For each record the distinct 32-byte sectors that its request touched (f8), in the order of the records."""
+    addresses, times, shape = part.addresses(), part.times(), part.warp_shape()
+    if shape is not None and len(times):
+        together = times.reshape(shape)
+        if (together == together[:, :1]).all():
+            return _sectors_of_whole_warps((addresses >> _SECTOR_BITS).reshape(shape))
+    return sectors_by_request(addresses, times, part.warps())
+
+
+def lanes_of_requests(part: RecordPart) -> NDArray[np.float64]:
+    """For each record the records of its request (f8)."""
+    times, shape = part.times(), part.warp_shape()
+    if shape is not None and len(times):
+        together = times.reshape(shape)
+        if (together == together[:, :1]).all():
+            return np.full(len(times), float(WARP_SIZE))
+    if not len(times):
+        return np.zeros(0, dtype=np.float64)
+    warps = part.warps()
+    order = np.lexsort((times, warps))
+    request = np.append(True, (np.diff(warps[order]) != 0) | (np.diff(times[order]) != 0))
+    numbers = np.cumsum(request) - 1
+    found = np.empty(len(order), dtype=np.float64)
+    found[order] = np.bincount(numbers)[numbers]
+    return found
+
+
+def sectors_by_request(
+    addresses: NDArray[np.uint64], times: NDArray[Any], warps: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """The same of any records, as long as all of a request are there."""
+    if not len(times):
+        return np.zeros(0, dtype=np.float64)
+    sectors = addresses >> _SECTOR_BITS
+    order = np.lexsort((sectors, times, warps))
+    warps, times, sectors = warps[order], times[order], sectors[order]
+    request = np.append(True, (np.diff(warps) != 0) | (times[1:] != times[:-1]))
+    new = request | np.append(True, sectors[1:] != sectors[:-1])
+    numbers = np.cumsum(request) - 1
+    found = np.empty(len(order), dtype=np.float64)
+    found[order] = np.bincount(numbers, new)[numbers]
+    return found
+
+
+def _sectors_of_whole_warps(sectors: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """Of warps whose lanes stay together: ``sectors`` has shape (warps, lanes, records)."""
+    by_request = np.sort(sectors.transpose(0, 2, 1), axis=2)
+    counts = 1 + np.count_nonzero(np.diff(by_request, axis=2), axis=2)
+    return np.repeat(counts[:, np.newaxis], WARP_SIZE, axis=1).astype(np.float64).reshape(-1)
+
+
+# Which access moves sectors for nothing: those beyond what its lanes ask for.
+#
+#     ideal    the fewest sectors that the bytes of a request's lanes fit into, of an instruction whose bytes are known
+#     wasted   sectors - ideal, at least 0
+#
+# An access of 16 bytes per lane touches 16 sectors per request and wastes none, so sectors per request alone do not
+# tell. Atomics are left out: one lane's addition to a sum wastes nothing that could be saved.
+
+
+def worst_access(rows: Iterable[LineAccesses]) -> tuple[LineAccesses, int] | None:
+    """The instruction that wastes most sectors, and how many; None if none is known to waste any."""
+    known = [(row, lost) for row in rows if (lost := row.wasted)]
+    return max(known, key=lambda pair: pair[1], default=None)
+
+
+def asked_by_lanes(code: Mapping[int, AccessLine]) -> NDArray[np.float64]:
+    """By line, the sectors that a lane's access asks for (f8); infinitely many where nothing can be wasted, or known.
+
+    What is beyond the last line has the last value.
+    """
+    asked = np.full(max(code, default=0) + 2, np.inf)
+    for line, each in code.items():
+        if each.bytes is not None and each.kind != "atomic":
+            asked[line] = each.bytes / SECTOR
+    return asked
+
+
+def moved_shares(part: RecordPart) -> NDArray[np.float64]:
+    """For each record its share of the sectors that its request moves (f8)."""
+    return sectors_of_requests(part) / lanes_of_requests(part)
+
+
+def wasted_shares(part: RecordPart, asked: NDArray[np.float64]) -> NDArray[np.float64]:
+    """For each record its share of the sectors that its request wastes (f8); 0 where the records name no lines."""
+    lines = part.lines()
+    if lines is None:
+        return np.zeros(part.kept, dtype=np.float64)
+    shares = moved_shares(part) - asked[np.minimum(lines, len(asked) - 1)]
+    return np.maximum(shares, 0.0)

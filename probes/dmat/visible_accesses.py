@@ -1,0 +1,300 @@
+"""The window on the accesses of a launch, its cursor, and the access that another page points to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw.view import Cancelled, Drawing
+from tui_probe.probekit.record_counts import sampled_blocks_text
+from tui_probe.trace.kernel_files import long_position, short_position
+
+from .accesses import Selection
+from .axes import AddressAxis, Window
+from .frame import Frame, FrameRequest, Painter, Patch
+from .picture import gutter_of
+from .readout import ReadOut
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tui_probe.draw.view import Progress, Spot
+    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.records.probed_sites import AccessLine
+
+    from .access_map import AccessMap
+    from .frame import CellDetail, Colouring
+    from .moves import PictureState
+
+
+@dataclass(frozen=True, slots=True)
+class WantedAccess:
+    """Whose access it is, and the cycle that it is to be near to; None for the first one."""
+
+    selection: Selection
+    time: float | None
+
+    @property
+    def words(self) -> str:
+        """What was not found: ``no access of PTX line 28 was recorded``."""
+        line = self.selection.line
+        return f"no access{'' if line is None else f' of {long_position(line)}'} was recorded there"
+
+
+def wanted_access(view: PictureState, spot: Spot) -> WantedAccess | None:
+    """What a spot is in the records: an access of one of its lines, and of its block; None where it is neither."""
+    line = next((line for ptx in spot.ptx if (line := _recorded_line(view, ptx)) is not None), None)
+    blocks = view.found.result.blocks
+    block = blocks.index(spot.block) if spot.block is not None and spot.block in blocks else None
+    if line is None and block is None:
+        return None
+    return WantedAccess(Selection(block, None, line), spot.time)
+
+
+def _recorded_line(view: PictureState, ptx: int) -> int | None:
+    """What records hold of a line of ``pruned.ptx``: it, or the number of an instruction of machine code."""
+    if not view.painter.knows_kinds:
+        return None
+    return next((line for line, code in view.painter.code.items() if code.line == ptx), None)
+
+
+def no_record_reason(view: PictureState, spot: Spot) -> str:
+    """Why a spot is nothing in the records; "" where it tells of no line and no block."""
+    if spot.ptx and view.painter.knows_kinds:
+        return f"{long_position(spot.ptx[0])} is no access to global memory"
+    return "" if spot.block is None else f"nothing was recorded of block {spot.block}"
+
+
+def selection_with(selection: Selection, wanted: Selection) -> Selection:
+    """A selection that has what is wanted in it: the one that there is, without what leaves it out."""
+    if wanted.block is not None and selection.block not in (None, wanted.block):
+        selection = replace(selection, block=None, warp=None)
+    return replace(selection, line=None) if selection.line != wanted.line else selection
+
+
+def moved_into_view(window: Window, end: float, time: float, place: float) -> Window:
+    """The window, moved as far as it takes to see a cycle and a place of the axis of memory."""
+    if not window.start <= time < window.end:
+        window = window.moved(time - (window.start + window.end) / 2, 0)
+    if not window.low <= place < window.high:
+        window = window.moved(0, place - (window.low + window.high) / 2)
+    return window.inside(end)
+
+
+LINES_AROUND: Final = 4
+"""Lines around the picture, without those of what is under the cursor: a head, the axis, its labels, the legend."""
+_WIDE_CELLS: Final = 110
+"""Cells from which on two lines hold what is under the cursor; else there are three."""
+MIN_SIZE: Final = (40, 10)
+"""Cells and lines that a picture needs."""
+
+
+def lines_below(width: int) -> int:
+    """Lines of what is under the cursor."""
+    return 2 if width >= _WIDE_CELLS else 3
+
+
+class VisibleAccesses(Drawing):
+    """One launch. ``prepare`` gives work that makes a picture aside, and shows it once it is done."""
+
+    window: Window
+    time: float
+    address: int
+    """With ``time`` the place of the cursor."""
+    selection: Selection
+    colouring: Colouring
+    unit: str
+    marks: list[tuple[float, int]]
+    seeking: bool
+    """Whether the next picture is to have the cursor where most sectors are wasted."""
+    nothing_wasted: bool
+    """Whether there was no such place when it was looked for last."""
+    frame: Frame | None
+    """What is shown now; behind ``wish`` while it is being made."""
+    wish: FrameRequest | None
+    gutter: int
+    """Cells left of the picture."""
+
+    def __init__(self, found: ProbeResult, source: AccessMap, code: Mapping[int, AccessLine]) -> None:
+        self.found, self.map = found, source
+        self.title = f"Memory accesses of {found.which} {found.name}"
+        self.space = AddressAxis(source.bands)
+        self.painter = Painter(source, self.space, code)
+        self.end = float(source.end)
+        """The cycle at which the axis of time ends."""
+        self.window = Window(0, self.end)
+        self.time, self.address = -1.0, 0
+        self.selection, self.colouring = Selection(), "bands"
+        self.unit = self.units_known()[0]
+        self.marks = []
+        self.seeking = self.nothing_wasted = False
+        self.frame = self.wish = None
+        self.gutter = 0
+        self._detail: tuple[FrameRequest, Patch, CellDetail | None] | None = None
+        self._wanted: WantedAccess | None = None
+        """An access that the cursor is to go to."""
+        self._sent: tuple[Patch, Selection] | None = None
+        """What the cursor was sent to, and where that is: others may have more accesses there."""
+        self.not_found_reason = ""
+        """Why the cursor did not go there."""
+
+    # -- what it is
+
+    @property
+    def cycles(self) -> float:
+        return self.end
+
+    def stretch(self, cycles: float) -> None:
+        """An axis of time that reaches further than what was recorded."""
+        self.end = max(self.end, cycles)
+        self.window = Window(0, self.end)
+
+    def units_known(self) -> list[str]:
+        """The units that the axes can have."""
+        known = ["cycles and bytes"]
+        if self.cycles_per_ns is not None:
+            known.append("time and bytes")
+        if any(band.tensor is not None and band.tensor.element for band in self.map.bands):
+            known.append("cycles and indices")
+        return known
+
+    @property
+    def cycles_per_ns(self) -> float | None:
+        """As the launch itself tells, else at the device's highest clock; None where cycles are no time."""
+        khz = self.found.clock_khz
+        return self.map.accesses.cycles_per_ns or (None if khz is None else khz / 1e6)
+
+    def block_number(self, place: int) -> int:
+        """The number in the grid of the block at a place among those that were measured."""
+        return self.found.result.blocks[place]
+
+    def selection_text(self) -> str:
+        """The selection in words."""
+        sample, block, warp = self.found.result.sample, self.selection.block, self.selection.warp
+        words = "the whole grid" if sample is None else sampled_blocks_text(sample)
+        if block is not None:
+            words = f"block {self.block_number(block)}" + ("" if warp is None else f" warp {warp}")
+        line = self.selection.line
+        code = None if line is None else self.painter.code.get(line)
+        return (
+            words if line is None else f"{'' if code is None else f'{code.opcode} '}{short_position(line)} of {words}"
+        )
+
+    def busiest_warp(self) -> int:
+        """The warp, counted through the grid, that made most accesses under the cursor; 0 where that is not known."""
+        detail = None if self._detail is None else self._detail[2]
+        return 0 if detail is None or not detail.warps else detail.warps.most_common(1)[0][0]
+
+    # -- made aside
+
+    def prepare(self, width: int, height: int) -> Callable[[], None] | None:
+        """Count what is visible, then look at what is under the cursor."""
+        if width < MIN_SIZE[0] or height < MIN_SIZE[1] or not self.map.bands:
+            return None
+        self.gutter = gutter_of(self.map.bands, width)
+        rows = height - LINES_AROUND - lines_below(width)
+        wish = FrameRequest(self.window, width - self.gutter - 1, rows, self.selection, self.colouring)
+        self.wish = wish.counted
+        if self.frame is None or self.frame.wish != self.wish:
+            coarse = self.painter.coarse(self.wish)
+            if coarse is not None:
+                self.frame = coarse
+                self._place_cursor(coarse)
+        frame = self.frame
+        if self.seeking:
+            return lambda: self._seek(wish.counted)
+        if self._wanted is not None:
+            wanted = self._wanted
+            return lambda: self._find(wish.counted, wanted)
+        if frame is not None and frame.wish == self.wish and (frame.exact or self.painter.fine_enough(frame)):
+            patch = self._patch(frame)
+            return None if self._looked(patch) else lambda: self._look(wish.counted, patch)
+        return lambda: self._paint(wish.counted)
+
+    def _still(self, wish: FrameRequest) -> Progress:
+        """Stops the work for a picture that is no longer wanted."""
+
+        def check(share: float) -> None:
+            del share
+            if self.wish != wish:
+                raise Cancelled
+
+        return check
+
+    def _paint(self, wish: FrameRequest) -> None:
+        try:
+            frame = self.painter.paint(wish, self._still(wish))
+            self._place_cursor(frame)
+            self.frame = frame
+            self._look(wish, self._patch(frame))
+        except Cancelled:
+            return
+
+    def _seek(self, wish: FrameRequest) -> None:
+        """The cursor to the cell that wastes most sectors, where there is one."""
+        try:
+            frame = self.painter.paint(wish, self._still(wish))
+            worst = self.painter.worst(frame, self._still(wish))
+            if worst is not None:
+                self._point(frame, *worst)
+            self.frame, self.seeking = frame, False
+            self.nothing_wasted = worst is None
+            self._look(wish, self._patch(frame))
+        except Cancelled:
+            return
+
+    def _find(self, wish: FrameRequest, wanted: WantedAccess) -> None:
+        """The cursor to an access that is looked for, where there is one."""
+        try:
+            access = self.painter.find(wanted.selection, wanted.time, self._still(wish))
+        except Cancelled:
+            return
+        self._wanted = None
+        self.not_found_reason = "" if access is not None else wanted.words
+        if access is not None:
+            self.time, self.address = float(access[0]), access[1]
+            self.window = moved_into_view(self.window, self.end, self.time, self.space.place(self.address))
+        self.wish = replace(wish, window=self.window)
+        self._paint(self.wish)
+        if access is not None and self.frame is not None:
+            self._sent = self._patch(self.frame), wanted.selection
+
+    def _look(self, wish: FrameRequest, patch: Patch) -> None:
+        try:
+            self._detail = (wish, patch, self.painter.look(wish, patch, self._still(wish)))
+        except Cancelled:
+            return
+
+    def _looked(self, patch: Patch) -> bool:
+        return self._detail is not None and self.wish is not None and self._detail[:2] == (self.wish, patch)
+
+    def _place_cursor(self, frame: Frame) -> None:
+        """On the first picture, to the cell with most accesses."""
+        if self.time >= 0 or not frame.counts.size:
+            return
+        counts = frame.cell_counts
+        self._point(frame, *divmod(int(counts.argmax()), counts.shape[1]))
+
+    def _point(self, frame: Frame, row: int, column: int) -> None:
+        start, end = frame.times(column)
+        low, high = frame.addresses(row)
+        self.time, self.address = (start + end) / 2, (low + high) // 2
+
+    def _patch(self, frame: Frame) -> Patch:
+        return Patch(*frame.times(frame.column_at(self.time)), *frame.addresses(frame.row_at(self.address)))
+
+    def read_out(self, frame: Frame) -> ReadOut:
+        """What is under the cursor."""
+        row, column = frame.row_at(self.address), frame.column_at(self.time)
+        spot = self._patch(frame)
+        number = self.space.band_of(spot.low)
+        return ReadOut(
+            spot=spot,
+            band=None if number is None else self.map.bands[number],
+            accesses=int(frame.cell_counts[row, column]),
+            exact=frame.exact,
+            detail=self._detail[2] if self._detail is not None and self._looked(spot) else None,
+            code=self.painter.code,
+            warps_a_block=self.map.accesses.start.shape[1],
+            blocks=self.found.result.blocks,
+        )

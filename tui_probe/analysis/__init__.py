@@ -1,1 +1,0 @@
-"""Arrays -> numbers: what the records of each probe say."""

@@ -1,0 +1,1 @@
+"""Containers of kernels: ELF files, cubins, fatbins, and their line tables."""

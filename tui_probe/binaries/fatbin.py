@@ -1,0 +1,166 @@
+"""Fatbin containers: the PTX and the cubins of one source file, packed by nvcc.
+
+The format is not documented by NVIDIA; the layout here is what nvcc 12 and 13 write. A container is a header of
+16 bytes and entries, each a header and a payload. Several containers may follow one another.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+import lz4.block
+import zstandard
+
+from tui_probe.errors import ImageError
+from tui_probe.input_limits import UNPACKED_IMAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FATBIN_MAGIC: Final = 0xBA55ED50.to_bytes(4, "little")
+_CONTAINER: Final = struct.Struct("<IHHQ")
+_ENTRY: Final = struct.Struct("<HHIQIIHHIIIQQQ")
+_MIN_ENTRY: Final = 48  # up to and with the flags; the uncompressed size is there for compressed entries
+_LZ4: Final = 0x2000
+_ZSTD: Final = 0x8000
+_SPECIFIC: Final = 0x100000
+_OF_FAMILY: Final = 0x200000
+_FAMILY: Final = 10
+_RATIO: Final = 64
+"""Bytes more for each byte of the file: compilers' output shrinks to a fifth to a twentieth."""
+_CUT_OFF: Final = "the fatbin is cut off: its header tells {} bytes, {} are there; capture the image again"
+
+
+class EntryKind(IntEnum):
+    """What an entry holds."""
+
+    PTX = 1
+    ELF = 2
+
+
+@dataclass(frozen=True, slots=True)
+class FatbinEntry:
+    """One entry. ``arch`` is 90 for sm_90; ``size`` is that of the content in bytes, 0 if it is not compressed.
+
+    It refers to ``image``, of which it is the bytes from ``start`` to ``end``: a library has hundreds of entries, most
+    of them for other GPUs.
+    """
+
+    kind: int
+    arch: int
+    flags: int
+    size: int
+    image: bytes = field(repr=False)
+    start: int
+    end: int
+
+    @property
+    def payload(self) -> bytes:
+        """What lies in the file."""
+        return self.image[self.start : self.end]
+
+    def alone(self) -> FatbinEntry:
+        """The same entry without the rest of its image, for those who keep it longer than that."""
+        payload = self.payload
+        return replace(self, image=payload, start=0, end=len(payload))
+
+    def runs_on(self, arch: int) -> bool:
+        """Whether a device of ``arch`` (90) runs machine code of this entry: ``sm_90a`` on 9.0 alone, others on later
+        devices of the same generation, too.
+        """
+        if self.flags & _SPECIFIC:
+            return self.arch == arch
+        return self.arch <= arch and self.arch // _FAMILY == arch // _FAMILY
+
+    @property
+    def rank(self) -> tuple[int, bool, bool]:
+        """The larger, the rather the driver takes it, of several that a device runs: what is for the newest
+        architecture, and of that what is for it alone (``sm_100a``) before its family (``sm_100f``) and others.
+        """
+        return self.arch, bool(self.flags & _SPECIFIC), bool(self.flags & _OF_FAMILY)
+
+    def content(self) -> bytes:
+        """The payload, decompressed. Raises ImageError."""
+        if not self.flags & (_LZ4 | _ZSTD):
+            return self.payload
+        if self.size <= 0:
+            raise ImageError(f"a fatbin entry tells a size of {self.size} bytes when decompressed: it is damaged")
+        try:
+            return self._decompress()
+        except (lz4.block.LZ4BlockError, zstandard.ZstdError) as error:
+            raise ImageError(f"a compressed fatbin entry for sm_{self.arch} cannot be read: {error}") from error
+
+    def _decompress(self) -> bytes:
+        payload = self.payload
+        if self.flags & _LZ4:
+            content: bytes = lz4.block.decompress(payload, uncompressed_size=self.size)
+            return content
+        if zstandard.frame_content_size(payload) not in (self.size, -1):
+            raise ImageError("a fatbin entry and its zstd frame tell different sizes: it is damaged")
+        return zstandard.ZstdDecompressor().decompress(payload, max_output_size=self.size)
+
+
+def fatbin_entries(image: bytes, place: slice | None = None) -> Iterator[FatbinEntry]:
+    """Yield the entries of all containers in ``image``, or in a ``place`` of it, in order. Raises as
+    ``container_entries``."""
+    for container in container_entries(image, place):
+        yield from container
+
+
+def container_entries(image: bytes, place: slice | None = None) -> Iterator[list[FatbinEntry]]:
+    """Yield the entries of each container in ``image``, or in a ``place`` of it, in order.
+
+    Raises ImageError if it is damaged or cut off, or if its entries together tell sizes that no compiler's output has:
+    so all of them can be decompressed.
+    """
+    start, stop, _ = (place or slice(None)).indices(len(image))
+    most = UNPACKED_IMAGES.most + _RATIO * (stop - start)
+    told = 0
+    for first, end in _container_ranges(image, start, stop):
+        held = []
+        for entry in _read_entries(image, first, end):
+            told += entry.size
+            if told > most:
+                raise ImageError(
+                    f"a fatbin of {stop - start} bytes tells that its entries have more than {most}"
+                    " bytes when decompressed: it is damaged"
+                )
+            held.append(entry)
+        yield held
+
+
+def _container_ranges(image: bytes, position: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Where the entries of each container begin, and where they end."""
+    while image.startswith(FATBIN_MAGIC, position, stop):
+        if position + _CONTAINER.size > stop:
+            raise ImageError(_CUT_OFF.format(_CONTAINER.size, stop - position))
+        _, _, header_size, size = _CONTAINER.unpack_from(image, position)
+        end = position + header_size + size
+        if header_size < _CONTAINER.size or end > stop:
+            raise ImageError(_CUT_OFF.format(header_size + size, stop - position))
+        yield position + header_size, end
+        position = _skip_padding(image, end, stop)
+
+
+def _skip_padding(image: bytes, position: int, stop: int) -> int:
+    while position < stop and image[position] == 0:
+        position += 1
+    return position
+
+
+def _read_entries(image: bytes, position: int, end: int) -> Iterator[FatbinEntry]:
+    while position + _MIN_ENTRY <= end:
+        header = image[position : position + _ENTRY.size].ljust(_ENTRY.size, b"\0")
+        kind, _, header_size, payload_size, compressed_size, _, _, _, arch, _, _, flags, _, size = _ENTRY.unpack(header)
+        start = position + header_size
+        position = start + payload_size
+        if header_size < _MIN_ENTRY or position > end:
+            raise ImageError(_CUT_OFF.format(header_size + payload_size, end - start + header_size))
+        if compressed_size > payload_size:
+            raise ImageError("a fatbin entry is shorter than its compressed content: it is damaged")
+        compressed = flags & (_LZ4 | _ZSTD)
+        content_end = start + (compressed_size if compressed else payload_size)
+        yield FatbinEntry(kind, arch, flags, size if compressed else 0, image, start, content_end)

@@ -1,0 +1,299 @@
+"""Line tables of SASS: the line of a source file, or of the PTX, that each address came from.
+
+A cubin has two. ``.debug_line`` leads to the source that the compiler was given, ``.nv_debug_line_sass`` to the lines
+of the PTX that the assembler read. Both are line number programs of the DWARF Debugging Information Format, version 2
+to 4, section 6.2, as ptxas writes them. Addresses of both count from the start of the same function.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tui_probe.binaries import elf
+from tui_probe.errors import ImageError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+SOURCE_SECTION: Final = ".debug_line"
+PTX_SECTION: Final = ".nv_debug_line_sass"
+
+_END, _SET_ADDRESS = 1, 2
+_COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _CONST_ADD_PC, _FIXED_ADVANCE_PC = 1, 2, 3, 4, 8, 9
+_LONGEST: Final = 70
+_REL: Final = struct.Struct("<QQ")
+_RELA: Final = struct.Struct("<QQq")
+_SYMBOL: Final = struct.Struct("<IBBHQQ")
+_CODE: Final = ".text."
+_INSTRUCTION: Final = 16
+_UNIT: Final = struct.Struct("<IHI")
+"""Of a unit: bytes behind this number, version, bytes of the header behind that number."""
+_UNIT_LENGTH: Final = 4
+_ADDRESS_FOLLOWS: Final = bytes((0, 9, _SET_ADDRESS))
+_SEQUENCE_ENDS: Final = bytes((0, 1, _END))
+
+
+class LineEntry(NamedTuple):
+    """From ``address`` of a function on, up to the next row: ``line`` of ``file``, "" where the table names none."""
+
+    address: int
+    file: str
+    line: int
+
+
+class FunctionTables(NamedTuple):
+    """The rows of one function, by address: of its source and of the PTX."""
+
+    source: list[LineEntry]
+    ptx: list[LineEntry]
+
+
+def line_tables(image: bytes) -> list[FunctionTables]:
+    """The tables of each function of a cubin that has both. Raises ImageError for a damaged file or table."""
+    sections = elf.Sections(image)
+    if SOURCE_SECTION not in sections or PTX_SECTION not in sections:
+        return []
+    by_function: dict[str, dict[int, list[LineEntry]]] = {}
+    for name in (SOURCE_SECTION, PTX_SECTION):
+        symbols = _sequence_symbols(sections, name)
+        by_function[name] = {}
+        for place, rows in line_sequences(sections[name]):
+            by_function[name].setdefault(symbols.get(place, -1), []).extend(rows)
+    shared = by_function[SOURCE_SECTION].keys() & by_function[PTX_SECTION].keys()
+    return [
+        FunctionTables(sorted(by_function[SOURCE_SECTION][one]), sorted(by_function[PTX_SECTION][one]))
+        for one in sorted(shared)
+    ]
+
+
+def source_places(image: bytes, kernel: str, size: int) -> dict[int, tuple[str, int]]:
+    """The file and line of the source that each instruction of a kernel's machine code of ``size`` bytes came from, by
+    its offset. Empty without a line table; raises ImageError for a damaged file or table.
+    """
+    sections = elf.Sections(image)
+    owners = _sequence_functions(sections)
+    of_kernel = (
+        sequence
+        for place, sequence in (line_sequences(sections[SOURCE_SECTION]) if SOURCE_SECTION in sections else ())
+        if owners.get(place) == kernel
+    )
+    rows = sorted(chain.from_iterable(of_kernel), key=lambda row: row.address)  # of several at one address the last
+    found: dict[int, tuple[str, int]] = {}
+    for row, following in zip(rows, [*(row.address for row in rows[1:]), size], strict=False):
+        if row.file and row.line > 0:
+            found |= dict.fromkeys(range(row.address, min(following, size), _INSTRUCTION), (row.file, row.line))
+    return found
+
+
+def cut_table(section: bytes, places: Collection[int], kept: Collection[int]) -> tuple[bytes, dict[int, int]]:
+    """A line section with some of its sequences alone, and by each of ``kept`` its place in there.
+
+    ``places`` are those where the addresses of all sequences are stored, ``kept`` those of the ones that stay. Raises
+    ImageError for a damaged section, and where sequences do not begin with their address.
+    """
+    out = bytearray()
+    moved: dict[int, int] = {}
+    begins = {place - len(_ADDRESS_FOLLOWS) for place in places}
+    at = 0
+    while at + _UNIT.size <= len(section):
+        length, _, header = _UNIT.unpack_from(section, at)
+        program, end = at + _UNIT.size + header, at + _UNIT_LENGTH + length
+        inside = sorted(begin for begin in begins if program <= begin < end)
+        if end > len(section) or (inside and not _begin_sequences(section, program, end, inside)):
+            raise ImageError(f"the line table of the image is not understood at byte {at}")
+        wanted = [pair for pair in pairwise([*inside, end]) if pair[0] + len(_ADDRESS_FOLLOWS) in kept]
+        if wanted:
+            start = len(out)
+            out += section[at:program]
+            for begin, following in wanted:
+                moved[begin + len(_ADDRESS_FOLLOWS)] = len(out) + len(_ADDRESS_FOLLOWS)
+                out += section[begin:following]
+            out[start : start + _UNIT_LENGTH] = (len(out) - start - _UNIT_LENGTH).to_bytes(_UNIT_LENGTH, "little")
+        at = end
+    if len(moved) < len(set(kept)):
+        raise ImageError("the line table of the image lacks lines that its relocations tell of")
+    return bytes(out), moved
+
+
+def _begin_sequences(section: bytes, program: int, end: int, begins: list[int]) -> bool:
+    """Whether these are the starts of all sequences of a unit, one right behind the other."""
+    ends = [*begins[1:], end]
+    return (
+        begins[0] == program
+        and all(section.startswith(_ADDRESS_FOLLOWS, begin) for begin in begins)
+        and all(section.endswith(_SEQUENCE_ENDS, begin, end) for begin, end in zip(begins, ends, strict=True))
+    )
+
+
+def _sequence_functions(sections: Mapping[str, bytes]) -> dict[int, str]:
+    """By the place of a sequence's address in ``.debug_line`` the function that it is of."""
+    symbols, names = sections.get(".symtab", b""), elf.NameTable(sections.get(".strtab", b""))
+    found = {}
+    for offset, number in _sequence_symbols(sections, SOURCE_SECTION).items():
+        at = number * _SYMBOL.size
+        if at + _SYMBOL.size <= len(symbols):
+            name = _SYMBOL.unpack_from(symbols, at)[0]
+            found[offset] = names.at(name).decode("utf-8", "surrogateescape")
+    return {offset: name.removeprefix(_CODE) for offset, name in found.items()}
+
+
+def _sequence_symbols(sections: Mapping[str, bytes], name: str) -> dict[int, int]:
+    """By the place of each sequence's address in a line section the number of the symbol that it is relative to.
+
+    ptxas writes relocations with an addend for some architectures, without one (``.rel``) for others, such as sm_80.
+    """
+    found: dict[int, int] = {}
+    for prefix, entry in ((".rel", _REL), (".rela", _RELA)):
+        content = sections.get(prefix + name, b"")
+        whole = content[: len(content) // entry.size * entry.size]
+        found |= {offset: info >> 32 for offset, info, *_ in entry.iter_unpack(whole)}
+    return found
+
+
+def line_sequences(section: bytes) -> Iterator[tuple[int, list[LineEntry]]]:
+    """The rows of each sequence of a line section, and the place in it where the sequence's address is stored.
+
+    Raises ImageError for one that is cut off or of a version that is not read.
+    """
+    reader = _Reader(section)
+    try:
+        while reader.place < len(section):
+            length = reader.number(4)
+            unit = _Unit.read(reader, reader.place + length)
+            yield from unit.sequences(reader)
+            reader.place = unit.end
+    except (IndexError, struct.error, ValueError) as error:
+        raise ImageError(f"a line table of the image is damaged at byte {reader.place}: {error}") from error
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads little-endian numbers and strings, one after another."""
+
+    data: bytes
+    place: int = 0
+
+    def number(self, size: int, *, signed: bool = False) -> int:
+        if not 0 <= size <= len(self.data) - self.place:
+            raise IndexError("it is cut off")
+        self.place += size
+        return int.from_bytes(self.data[self.place - size : self.place], "little", signed=signed)
+
+    def byte(self) -> int:
+        """The next byte: most of a table are read one by one."""
+        self.place += 1
+        return self.data[self.place - 1]
+
+    def leb(self, *, signed: bool = False) -> int:
+        """A number of any length, seven bits per byte (LEB128)."""
+        value = shift = 0
+        while True:
+            byte = self.byte()
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value - (1 << shift) if signed and byte & 0x40 else value
+            if shift > _LONGEST:
+                raise ValueError("a number is too long")
+
+    def string(self) -> str:
+        end = self.data.index(b"\0", self.place)
+        text = self.data[self.place : end].decode("utf-8", "replace")
+        self.place = end + 1
+        return text
+
+    def strings(self) -> Iterator[str]:
+        """Strings up to an empty one."""
+        while text := self.string():
+            yield text
+
+
+@dataclass(slots=True)
+class _Unit:
+    """One line number program: its header, and the machine that runs it."""
+
+    end: int
+    step: int
+    line_base: int
+    line_range: int
+    lengths: list[int]
+    files: list[str] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, reader: _Reader, end: int) -> _Unit:
+        if end > len(reader.data):
+            raise ValueError("it is cut off")
+        version = reader.number(2)
+        if not 2 <= version <= 4:
+            raise ValueError(f"version {version} is not read")
+        header_length = reader.number(4)
+        program = reader.place + header_length
+        step = reader.number(1)
+        if version == 4:
+            reader.number(1)  # operations of an instruction, for machines that have several
+        reader.number(1)  # whether rows begin as statements
+        line_base, line_range = reader.number(1, signed=True), reader.number(1)
+        lengths = [reader.number(1) for _ in range(reader.number(1) - 1)]
+        unit = cls(end, step, line_base, max(line_range, 1), lengths)
+        directories = ["", *reader.strings()]
+        for name in reader.strings():
+            directory = reader.leb()
+            reader.leb()
+            reader.leb()
+            folder = directories[directory] if directory < len(directories) else ""
+            unit.files.append(f"{folder}/{name}" if folder and not name.startswith("/") else name)
+        reader.place = program
+        return unit
+
+    def sequences(self, reader: _Reader) -> Iterator[tuple[int, list[LineEntry]]]:
+        while reader.place < self.end:
+            yield self._sequence(reader)
+
+    def _sequence(self, reader: _Reader) -> tuple[int, list[LineEntry]]:
+        """Run the program up to the end of a sequence."""
+        address, file, line, stored_at = 0, self._file(1), 1, -1
+        rows: list[LineEntry] = []
+        special = len(self.lengths) + 1
+        while reader.place < self.end:
+            opcode = reader.byte()
+            if opcode >= special:
+                advance, delta = divmod(opcode - special, self.line_range)
+                address += advance * self.step
+                line += self.line_base + delta
+                rows.append(LineEntry(address, file, line))
+            elif opcode == 0:
+                following = reader.leb() + reader.place
+                kind = reader.number(1)
+                if kind == _SET_ADDRESS:
+                    stored_at = reader.place
+                    address = reader.number(following - reader.place)
+                reader.place = following
+                if kind == _END:
+                    break
+            elif opcode == _COPY:
+                rows.append(LineEntry(address, file, line))
+            elif opcode == _ADVANCE_LINE:
+                line += reader.leb(signed=True)
+            elif opcode == _SET_FILE:
+                file = self._file(reader.leb())
+            else:
+                address += self._advance(opcode, reader)
+        return stored_at, rows
+
+    def _advance(self, opcode: int, reader: _Reader) -> int:
+        """How far an opcode moves the address; 0 for those that say nothing of addresses, files and lines."""
+        if opcode == _ADVANCE_PC:
+            return reader.leb() * self.step
+        if opcode == _CONST_ADD_PC:
+            return (255 - len(self.lengths) - 1) // self.line_range * self.step
+        if opcode == _FIXED_ADVANCE_PC:
+            return reader.number(2)
+        for _ in range(self.lengths[opcode - 1]):
+            reader.leb()
+        return 0
+
+    def _file(self, number: int) -> str:
+        return self.files[number - 1] if 1 <= number <= len(self.files) else ""

@@ -1,0 +1,207 @@
+"""Arguments: addresses of traces, sizes, counts and launches, and defaults from the user's settings."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_probe.errors import TraceError, UsageError
+from tui_probe.launcher.control import NO_LIMIT
+from tui_probe.launcher.options import ALL, AUTO
+from tui_probe.probe_files.choices import compact_sample
+from tui_probe.settings import read_settings
+from tui_probe.trace.locate import Address, find_trace, is_trace, parse_address, trace_of_result, traces_in
+from tui_probe.trace.recent import remembered
+
+from .output import Progress, shell_word, warn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tui_probe.settings import Settings
+    from tui_probe.trace.model import Trace
+
+
+@cache
+def user_settings() -> Settings:
+    """The settings of this user."""
+    return read_settings()
+
+
+def trace_dir() -> Path:
+    """Where traces are made and looked for: as the environment says, else the settings."""
+    told = os.environ.get("NEUTRINO_TRACEDIR")
+    return Path(told) if told else user_settings().trace_dir or Path("trace")
+
+
+def default_launches(*, every: bool) -> str:
+    """Which launches are probed where the command line does not say: ``every`` one where each is timed or sized."""
+    return ALL if every else user_settings().launches or AUTO
+
+
+def setting_problems() -> list[str]:
+    """All that is wrong with the settings, the keys included."""
+    from tui_probe.ui import keys
+
+    settings = user_settings()
+    return [*settings.problems, *(f"{settings.path}: {problem}" for problem in keys.remap(settings.keys))]
+
+
+def warn_about_settings() -> None:
+    """A line on stderr for each."""
+    for problem in setting_problems():
+        warn(problem)
+
+
+SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def size(text: str) -> int:
+    """``512M``, ``4G``, ``1.5G``, ``1048576``, ``64KiB``: a positive number of bytes, units of 1024."""
+    from decimal import Decimal  # which takes longer to read than the rest, and few runs give a size
+
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:I?B)?", text.strip().upper())
+    value = int(Decimal(match[1]) * UNITS[match[2]]) if match else 0
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size; write 512M, 4G or a number of bytes")
+    return value
+
+
+def limit(text: str) -> int:
+    """A size, which may be 0, or ``none``, which is ``NO_LIMIT``."""
+    try:
+        return _unlimited(text, lambda: 0 if text.strip() == "0" else size(text))
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{error}; 0 for nothing, none for no limit") from error
+
+
+def count(text: str) -> int:
+    """``2000``, ``0``, or ``none``, which is ``NO_LIMIT``."""
+    if not re.fullmatch(r"\d{1,15}|none", text.strip().lower()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a count; write 2000; 0 for nothing, none for no limit")
+    return _unlimited(text, lambda: int(text))
+
+
+def _unlimited(text: str, otherwise: Callable[[], int]) -> int:
+    return NO_LIMIT if text.strip().lower() == "none" else otherwise()
+
+
+def seconds(text: str) -> float:
+    """``30s``, ``500ms``, ``2m``, ``1h``, ``1.5``: a positive time, in seconds if it has no unit."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)?", text.strip().lower())
+    value = float(match[1]) * SECONDS[match[2] or "s"] if match else 0.0
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write 30s, 500ms or 2m")
+    return value
+
+
+def min_free(text: str) -> str:
+    """``10G``, ``3%``, ``2G,5%``: what stays free of a disk, in the hook's own words; ``0``: nothing."""
+    parts = text.replace(" ", "").split(",")
+    if parts == ["0"]:
+        return "0"
+    shares = [part for part in parts if re.fullmatch(r"\d{1,2}%", part)]
+    sizes = [part for part in parts if part not in shares]
+    if len(shares) > 1 or len(sizes) > 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size and a share of the disk; write 10G, 3%, 2G,5% or 0")
+    return ",".join([*(str(size(part)) for part in sizes), *shares])
+
+
+def launches(text: str) -> str:
+    """``0-9,20``: indices of a kernel's launches, from 0, in ranges that do not run backwards; ``auto``, ``all``."""
+    compact = re.sub(r"\s+", "", text)
+    if compact in (AUTO, ALL):
+        return compact
+    for part in compact.split(","):
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
+        if match is None or (match[2] and int(match[2]) < int(match[1])):
+            raise argparse.ArgumentTypeError(
+                f"{text!r} does not name launches; write 0-9,20 for the first ten and one more, auto, or all"
+            )
+    return compact
+
+
+def sample(text: str) -> str:
+    """``1/16`` one block in 16, ``0-131`` those of a range, ``64`` as many spread over the grid."""
+    try:
+        return compact_sample(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def names(text: str) -> str:
+    """``a:b``: parts of kernel names, none of them empty."""
+    if not all(text.split(":")):
+        raise argparse.ArgumentTypeError(f"{text!r} has an empty part; write a:b for names that contain a or b")
+    return text
+
+
+ADDRESS = "TRACE, TRACE:KERNEL, TRACE@LAUNCH, TRACE:KERNEL@LAUNCH or a result file; without TRACE the newest trace"
+"""For helps: KERNEL is an index or a regular expression, LAUNCH the number of a launch of the process."""
+
+
+def address_of(word: str) -> Address:
+    """The address that a word is; a result file stands for its launch. Raises UsageError, TraceError."""
+    address = parse_address(word)
+    trace = None if address.path is None or not address.is_whole else trace_of_result(address.path)
+    return address if trace is None or address.path is None else _of_result(trace, address.path.name)
+
+
+def _of_result(directory: Path, name: str) -> Address:
+    """The launch that left the file of this name."""
+    from tui_probe.trace.follow import open_trace
+
+    trace = open_trace(directory)
+    for kernel in trace.kernels:
+        for row in kernel.result_rows:
+            launch = trace.results.launch(row)
+            if trace.results.name(row) == name and launch is not None:
+                return Address(directory, str(kernel.index), trace.launches[launch].number)
+    raise TraceError(f"{directory}: event.log does not say which launch left result/{name}: name the trace alone")
+
+
+def trace_folder_of(address: Address) -> Path:
+    """The directory of its trace: the newest where it names none. Raises TraceError, which says where was looked."""
+    if address.path is not None:
+        return find_trace(address.path)
+    folder = trace_dir()
+    found = traces_in(folder) if folder.is_dir() else []
+    if not found:
+        raise TraceError(f"no trace was found in {folder.absolute()}: {_suggested_trace()}")
+    return found[-1]
+
+
+def _suggested_trace() -> str:
+    """What to name, where no trace is in the usual folder."""
+    recent = next((path for path in remembered() if is_trace(path)), None)
+    name = "name one" if recent is None else f"name one, such as {shell_word(recent)}, the last that was looked at"
+    return f"{name}, or set trace_dir in the settings"
+
+
+def open_address(address: Address) -> Trace:
+    """The trace. Raises TraceError."""
+    from tui_probe.trace.follow import open_trace
+
+    place = trace_folder_of(address)
+    with Progress() as reading:
+        return open_trace(place, reading)
+
+
+def open_addressed_kernels(address: Address) -> Trace:
+    """The trace with the kernels alone that the address names, for pages about several traces. Raises ChoiceError."""
+    trace = open_address(address)
+    if address.launch is not None:
+        raise UsageError(f"{address}: all launches of a kernel are taken together here: leave out @{address.launch}")
+    if address.kernel is not None:
+        from tui_probe.probekit.view_target import kernels_named
+
+        meant = kernels_named(trace, address.kernel)
+        trace.kernels.clear()
+        for kernel in meant:
+            trace.kernels.add(kernel)
+    return trace

@@ -1,0 +1,341 @@
+"""Display of a run or a trace: the screen on a terminal, otherwise messages and a text report.
+
+On a terminal a person reads it on stderr. Elsewhere stderr is read by scripts, which take the last word of its first
+line, of its last or of each for a trace: there it has one line for each trace that is there, and nothing else of ours;
+the rest stands in ``run.json`` and in the report.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw import units
+from tui_probe.errors import ProbeError
+from tui_probe.launcher.run_record import add_message
+from tui_probe.settings import PALETTES
+from tui_probe.trace.locate import LOG
+from tui_probe.trace.recent import brief, exit_counts, run_before
+
+from .arguments import user_settings, warn_about_settings
+from .output import discard_output, inform, let_go_of_lost_terminal, on_terminal, put, shell_word, warn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from tui_probe.launcher.run_record import Outcome
+    from tui_probe.launcher.supervised_target import SupervisedTarget
+    from tui_probe.probekit.page_kinds import PageSet
+    from tui_probe.trace.locate import Address
+    from tui_probe.ui import Appearance
+    from tui_probe.ui.live.feed import Session
+    from tui_probe.ui.requests import RerunRequest
+
+
+def stderr_is_terminal() -> bool:
+    """Whether stderr is a terminal."""
+    return os.isatty(2)
+
+
+def report_message(trace: Path, text: str) -> None:
+    """Say something of one trace. What ``run.json`` cannot take is said on stderr all the same."""
+    if not stderr_is_terminal():
+        try:
+            add_message(trace, text)
+        except OSError:
+            pass
+        else:
+            return
+    warn(f"{text}: {trace}")
+
+
+def report_failures(outcome: Outcome, told: int) -> None:
+    """What went wrong in a run; of more than ``told`` traces not all are named.
+
+    A script is told on stderr only of what no file can tell: that a trace could not be written, or changes the status.
+    """
+    for trace, problem in outcome.incomplete.items():
+        warn(f"the trace is incomplete ({problem}): {trace}")
+    if not stderr_is_terminal():
+        for text in [*outcome.lost_output, *([] if outcome.traces else outcome.untraced)]:
+            warn(text)
+        return
+    if outcome.engine_failure:
+        warn(outcome.engine_failure)
+    for text in outcome.messages:
+        warn(text)
+    if not outcome.no_trace and outcome.first_trace is not None and outcome.first_trace not in outcome.traces:
+        warn(_missing_trace(outcome, outcome.first_trace, told))
+
+
+def _missing_trace(outcome: Outcome, first: Path, told: int) -> str:
+    traces: Sequence[Path] = outcome.traces
+    if outcome.untraced:
+        return f"there is no {first}"
+    if not traces:
+        return f"the command launched no kernel: there is no {first}"
+    others = " ".join(map(str, traces)) if len(traces) <= told else f"{len(traces)} traces, one is {traces[-1]}"
+    return f"there is no {first}: the command itself launched no kernel; its children did: {others}"
+
+
+MAX_REPORTS: Final = 4
+"""Traces that each have a report of their own; of more, one of each command has, and so many commands."""
+MAX_LISTED: Final = 8
+"""Traces of a run that are told one by one, and commands that are."""
+
+
+class TraceAnnouncer:
+    """Tells of the traces of a run as they appear, each by a line; on a terminal then only that there are more."""
+
+    def __init__(self, descriptor: int = 2) -> None:
+        self._descriptor = descriptor
+        self._told = 0
+
+    def __call__(self, trace: Path) -> None:
+        if self._told < MAX_LISTED or not os.isatty(self._descriptor):
+            inform(f"trace in {trace}", self._descriptor)
+        elif self._told == MAX_LISTED:
+            inform(f"more processes launch kernels: their traces are in {trace.parent}, too", self._descriptor)
+        self._told += 1
+
+
+@dataclass(frozen=True, slots=True)
+class CommandTraces:
+    """The traces of one command, the longest log first."""
+
+    command: str
+    traces: tuple[Path, ...]
+
+
+def traces_by_command(traces: Sequence[Path]) -> list[CommandTraces]:
+    """The traces by command: the command with the most of them first."""
+    found: dict[str, list[Path]] = {}
+    for trace in traces:
+        known = brief(trace)
+        found.setdefault(known.command if known else "", []).append(trace)
+    groups = [CommandTraces(command, tuple(sorted(own, key=log_size, reverse=True))) for command, own in found.items()]
+    return sorted(groups, key=lambda group: len(group.traces), reverse=True)
+
+
+def log_size(trace: Path) -> int:
+    """Bytes of its event.log; 0 if there is none."""
+    try:
+        return (trace / LOG).stat().st_size
+    except OSError:
+        return 0
+
+
+def traces_to_report(traces: Sequence[Path]) -> Sequence[Path]:
+    """Those that have a report: all of a few; of many, the longest of each of the most frequent commands."""
+    return (
+        traces if len(traces) <= MAX_REPORTS else [group.traces[0] for group in traces_by_command(traces)[:MAX_REPORTS]]
+    )
+
+
+def group_lines(traces: Sequence[Path], cells: int) -> Iterator[str]:
+    """How many processes each command had, where they are many; nothing for a few."""
+    from tui_probe.draw import units
+    from tui_probe.draw.shorten import shorten
+    from tui_probe.draw.table import safe
+
+    if len(traces) <= MAX_REPORTS:
+        return
+    groups = traces_by_command(traces)
+    shown = len(groups[:MAX_REPORTS])
+    processes = units.counted(len(traces), "process")
+    yield f"{processes} launched kernels; reports of {shown}, the longest of each command, follow"
+    for group in groups[:MAX_LISTED]:
+        yield f"  {len(group.traces):>5} × {shorten(safe(group.command) or units.NOT_MEASURED, max(20, cells - 10))}"
+    if len(groups) > MAX_LISTED:
+        rest = sum(len(group.traces) for group in groups[MAX_LISTED:])
+        yield f"  {rest:>5} of {units.counted(len(groups) - MAX_LISTED, 'other command')}"
+    yield f"  all of them: {safe(str(traces[0].parent))}; the report of another: tui-probe report TRACE"
+
+
+USUAL_WIDTH = 100  # cells, where stdout is no terminal
+MIN_WIDTH = 60
+HURRIED_BYTES = 16 << 20
+"""Of logs: reading more takes longer than a run that was asked to end may."""
+
+
+def write_report(traces: Sequence[Path], ascii_only: bool, seconds: float | None = None) -> None:
+    """The report of each trace, an empty line between two; of many, of one of each command. Raises TraceError.
+
+    Results are read for so many ``seconds`` in all; None: as long as it takes.
+    """
+    from tui_probe.pages.run_report import run_report
+    from tui_probe.trace.follow import open_trace
+
+    width = max(MIN_WIDTH, shutil.get_terminal_size((USUAL_WIDTH, 24)).columns)
+    plain = ascii_only or "utf" not in sys.stdout.encoding.lower()
+    put(group_lines(traces, width), ascii_only=plain)
+    if len(traces) > MAX_REPORTS:
+        put("")
+    traces = traces_to_report(traces)
+    share = None if seconds is None else seconds / len(traces)
+    reports = (run_report(open_trace(trace), width=width, ascii_only=plain, seconds=share) for trace in traces)
+    for number, report in enumerate(reports):
+        put(f"\n{report}" if number else report)
+    sys.stdout.flush()
+
+
+def get_ready_to_report() -> None:
+    """Read the code that a report needs, which takes longer than a report. Errors are for the report to tell."""
+    with contextlib.suppress(Exception):
+        import tui_probe.draw.spans
+        import tui_probe.pages.run_report
+        import tui_probe.trace.follow  # noqa: F401
+        from tui_probe.probekit.registry import all_probes
+
+        all_probes()
+
+
+def exit_summary(trace: Path) -> str:
+    """What the hook counted at the end of the process, without reading its whole log."""
+    counts = exit_counts(trace)
+    if counts is None:
+        return "the log broke off"
+    kept = f"{units.counted(counts.dropped, 'result')} not kept" if counts.dropped else "every result kept"
+    return f"{units.counted(counts.launches, 'launch')} ({units.count(counts.probed)} probed), {kept}"
+
+
+def report_after_run(
+    traces: Sequence[Path], ascii_only: bool, seconds: float | None = None, untraced: Sequence[str] = ()
+) -> None:
+    """The report after the target's own output. What goes wrong here does not change the run's exit status.
+
+    ``untraced`` is why kernels may have been launched without a trace.
+    """
+    if not traces:
+        if not stderr_is_terminal():  # a person was told
+            for text in untraced or ("no kernel was launched",):
+                _write_message(f"{text}: there is no trace")
+        return
+    if seconds is not None and sum(map(log_size, traces_to_report(traces))) > HURRIED_BYTES:
+        for line in group_lines(traces, USUAL_WIDTH):
+            _write_message(line)
+        for trace in traces_to_report(traces):
+            _write_message(
+                f"{exit_summary(trace)}; the report, which would take a while: tui-probe report {shell_word(trace)}"
+            )
+        return
+    try:
+        put("")
+        write_report(traces, ascii_only, seconds)
+        _write_comparison_hint(traces_to_report(traces)[0])
+    except ProbeError as error:
+        _write_message(f"no report: {error}")
+    except BrokenPipeError:
+        discard_output()
+    except OSError as error:
+        if stderr_is_terminal():
+            warn(f"no report: writing to stdout: {error.strerror}")
+        discard_output()
+    except Exception as error:  # noqa: BLE001 - a bug in a report is none of the program's
+        _write_message(f"no report: {type(error).__name__}: {error}; tui-probe report TRACE shows where")
+
+
+def _write_comparison_hint(trace: Path) -> None:
+    """How to see what changed, where the command was run before."""
+    before = run_before(trace)
+    if before is not None:
+        put(f"\nWhat changed since the run before: tui-probe compare {shell_word(before)} {shell_word(trace)}")
+
+
+def _write_message(text: str) -> None:
+    """In the place of a report: to a person, else to those who read the report."""
+    if stderr_is_terminal():
+        inform(text)
+        return
+    with contextlib.suppress(OSError):
+        put(text)
+        sys.stdout.flush()
+
+
+def add_screen_options(parser: argparse.ArgumentParser) -> None:
+    """How a run or a trace is shown, for every command that shows one."""
+    shown = parser.add_argument_group("what is shown")
+    shown.add_argument("--no-ui", action="store_true", help="no screen, even on a terminal")
+    shown.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
+    shown.add_argument(
+        "--low-bandwidth",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="redraw less often and ignore the mouse, or never do; default: only while the link is slow",
+    )
+    shown.add_argument(
+        "--mouse",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="use the mouse, or leave it to the terminal",
+    )
+    shown.add_argument("--palette", choices=PALETTES, default=None, help="colours; default dark")
+
+
+def wants_screen(arguments: argparse.Namespace) -> bool:
+    """Is there a terminal, and is the screen wanted on it?"""
+    return on_terminal() and not arguments.no_ui
+
+
+def show(
+    arguments: argparse.Namespace,
+    target: SupervisedTarget | None = None,
+    traces: tuple[Path, ...] = (),
+    imported: PageSet | None = None,
+    *,
+    watching: bool = False,
+    at: Address | None = None,
+    notice: str = "",
+) -> int:
+    """Show a running target, traces, or imported files, until the user quits. Returns what ``ui.run`` returns.
+
+    The screen begins at the kernel and the launch that ``at`` names, and says ``notice`` there; of a run that was asked
+    for on a screen at ``arguments.begin``. What the user wants to be run behind it is in ``arguments.again_asked``.
+    """
+    from tui_probe.ui.live.feed import Session
+
+    session = Session(target=target, traces=traces, imported=imported, watching=watching, at=at, notice=notice)
+    session.from_home = arguments.from_home if "from_home" in arguments else False
+    session.begin = arguments.begin if "begin" in arguments else None
+    status = show_session(session, appearance_of(arguments))
+    arguments.again_asked = session.again
+    return status
+
+
+def show_session(session: Session, appearance: Appearance) -> int:
+    """The same of a session, and no word to a terminal that is gone."""
+    from tui_probe import ui
+
+    status = ui.run(session, appearance)
+    let_go_of_lost_terminal()
+    return status
+
+
+def rerun_command(arguments: argparse.Namespace) -> list[str]:
+    """The command line of the run that was asked for on the screen, with how that looked."""
+    again: RerunRequest = arguments.again_asked
+    looks = ["--ascii"] if arguments.ascii else []
+    looks += ["--palette", arguments.palette] if arguments.palette else []
+    for option, said in (("low-bandwidth", arguments.low_bandwidth), ("mouse", arguments.mouse)):
+        looks += [] if said is None else [f"--{option}" if said else f"--no-{option}"]
+    return ["run", *looks, "--again", str(again.trace), *again.options]
+
+
+def appearance_of(arguments: argparse.Namespace) -> Appearance:
+    """How the screen looks: as the options say, else the environment, else the settings, whose faults are told."""
+    from tui_probe.ui import Appearance
+
+    warn_about_settings()
+    return Appearance.from_environment(
+        user_settings(),
+        ascii_only=arguments.ascii or None,
+        low_bandwidth=arguments.low_bandwidth,
+        mouse=arguments.mouse,
+        palette=arguments.palette,
+    )

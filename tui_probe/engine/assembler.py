@@ -1,0 +1,217 @@
+"""Assemble PTX with ptxas, read its report, and keep the empty kernel that calibrates event times."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.binaries import elf
+from tui_probe.engine.snippet_ptx import ptx_version
+from tui_probe.errors import ImageError, ProbeError, ToolchainError
+from tui_probe.ptx.lexer import ptx_target
+from tui_probe.reasons import because
+from tui_probe.toolchain import PTXAS_HINT, Tool, find_tools
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tui_probe.reasons import Reason
+
+_ASSEMBLY_SECONDS: Final = 600
+_ANSWER_SECONDS: Final = 2
+_TOO_OLD: Final = re.compile(r"Unsupported \.version|is not defined for option|Unsupported .*target")
+_UNKNOWN_ARCHITECTURE: Final = re.compile(r"is not defined for option 'gpu-name'")
+_HEAD_BYTES: Final = 65536
+_CODE_PREFIX: Final = ".text."
+
+
+@dataclass(frozen=True, slots=True)
+class AssemblyReport:
+    """What ptxas did. Sizes are bytes, for one thread (spills) or block (shared); None where ptxas does not say.
+
+    ``output`` is its verbose output as it came; ``elapsed`` is in seconds. ``code_bytes`` is the size of the machine
+    code that it made, with that of the functions which the kernel calls.
+    """
+
+    command: str
+    output: str
+    registers: int | None
+    spill_store_bytes: int | None
+    spill_load_bytes: int | None
+    shared_bytes: int | None
+    constant_bytes: int | None
+    elapsed: float
+    tool: Tool
+    code_bytes: int | None = None
+
+
+class Assembler:
+    """Assembles with the newest ptxas that accepts the PTX.
+
+    The machine is searched for tools once, when the first one is needed or at ``tools()``. A tool has ``seconds`` for
+    each PTX. One that needs more, and then does not even tell its version, hangs, and is not started again.
+    """
+
+    def __init__(self, tools: list[Tool] | None = None, *, seconds: float = _ASSEMBLY_SECONDS) -> None:
+        self._tools = tools
+        self._seconds = seconds
+        self._hanging: set[Tool] = set()
+
+    def tools(self) -> list[Tool]:
+        """The assemblers, newest first; an empty list if there are none."""
+        if self._tools is None:
+            self._tools = find_tools("ptxas")
+        return self._tools
+
+    def assemble(
+        self, ptx: Path, binary: Path, arch: str, entry: str, started: Callable[[], object] | None = None
+    ) -> AssemblyReport:
+        """Assemble ``ptx`` for a device of ``arch`` (sm_90). The report is about the kernel ``entry``.
+
+        ``started`` is called each time that a ptxas begins to work, which is when other work can be done beside it.
+        Raises ToolchainError with ptxas's own words, or if there is no ptxas.
+        """
+        error: ToolchainError | None = None
+        for tool in self.tools():
+            if tool in self._hanging:
+                error = error or ToolchainError(_slow_reason(tool, self._seconds), str(tool.path))
+                continue
+            try:
+                return _run_ptxas(tool, ptx, binary, _with_suffix(ptx, arch), entry, started, self._seconds)
+            except subprocess.TimeoutExpired as expired:
+                error = error or ToolchainError(_slow_reason(tool, self._seconds), shlex.join(expired.cmd))
+                if _is_responsive(tool):
+                    break
+                self._hanging.add(tool)
+            except ToolchainError as failure:
+                error = error or failure
+                if not _TOO_OLD.search(failure.details):
+                    break
+        raise error or ToolchainError(because("assembler-missing", hint=PTXAS_HINT))
+
+
+def _with_suffix(ptx: Path, arch: str) -> str:
+    """The architecture to assemble for: ``sm_90a`` PTX needs sm_90a on a device of sm_90."""
+    with ptx.open("rb", buffering=0) as file:
+        target = ptx_target(file.read(_HEAD_BYTES).decode("utf-8", "replace"))
+    return str(target) if target and f"sm_{target.arch}" == arch else arch
+
+
+def _slow_reason(tool: Tool, seconds: float) -> Reason:
+    return because("assembler-slow", version=tool.version, seconds=round(seconds))
+
+
+def _is_responsive(tool: Tool) -> bool:
+    """Whether it was the PTX that took so long."""
+    try:
+        _run_command([str(tool.path), "--version"], None, _ANSWER_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return True
+
+
+def _run_ptxas(
+    tool: Tool, ptx: Path, binary: Path, arch: str, entry: str, started: Callable[[], object] | None, seconds: float
+) -> AssemblyReport:
+    """Raises ToolchainError and TimeoutExpired."""
+    command = [str(tool.path), "-v", f"-arch={arch}", str(ptx), "-o", str(binary)]
+    begun = time.perf_counter()
+    try:
+        status, output = _run_command(command, started, seconds)
+    except OSError as error:
+        words = error.strerror or type(error).__name__
+        broken = because("assembler-broken", ptxas=str(tool.path), error=words)
+        raise ToolchainError(broken, shlex.join(command)) from error
+    elapsed = time.perf_counter() - begun
+    if status != 0 and _UNKNOWN_ARCHITECTURE.search(output):
+        unknown = because("architecture-unknown", version=tool.version, gpu=arch)
+        raise ToolchainError(unknown, "\n".join([shlex.join(command), output.strip()]))
+    if status != 0:
+        said = [line for line in output.splitlines() if line.strip()] or [f"exit status {status}"]
+        refused = because("ptxas-refused", version=tool.version, words=said[0])
+        raise ToolchainError(refused, "\n".join([shlex.join(command), *said]))
+    return replace(_read_report(shlex.join(command), output, entry, elapsed, tool), code_bytes=_code_bytes(binary))
+
+
+def _run_command(command: list[str], started: Callable[[], object] | None, seconds: float) -> tuple[int, str]:
+    """The exit status of a command and what it wrote. Raises OSError and TimeoutExpired, and leaves no process."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, errors="replace") as process:
+        if started is not None:
+            started()
+        try:
+            output, complaints = process.communicate(timeout=seconds)
+        except BaseException:
+            process.kill()
+            raise
+        return process.returncode, output + complaints
+
+
+def _code_bytes(binary: Path) -> int | None:
+    """The bytes of machine code in a cubin; None for a file that is none."""
+    try:
+        places = elf.section_slices(binary.read_bytes())
+        return sum(len(range(place.start, place.stop)) for name, place in places if name.startswith(_CODE_PREFIX))
+    except (OSError, ImageError):
+        return None
+
+
+def _read_report(command: str, output: str, entry: str, elapsed: float, tool: Tool) -> AssemblyReport:
+    """Read ``-v`` output: the block of lines about the kernel itself, not about functions it calls."""
+    _, _, after = output.partition(f"Function properties for {entry}\n")
+    about_kernel = after.partition("Function properties for ")[0] or output
+
+    def number(pattern: str, text: str) -> int | None:
+        match = re.search(pattern, text)
+        return int(match[1]) if match else None
+
+    return AssemblyReport(
+        command=command,
+        output=output,
+        registers=number(r"Used (\d+) registers", output),
+        spill_store_bytes=number(r"(\d+) bytes spill stores", about_kernel),
+        spill_load_bytes=number(r"(\d+) bytes spill loads", about_kernel),
+        shared_bytes=number(r"(\d+) bytes smem", output),
+        constant_bytes=number(r"(\d+) bytes cmem\[0\]", output),
+        elapsed=elapsed,
+        tool=tool,
+    )
+
+
+# A kernel that does nothing, in machine code: what the hook takes the time of an empty pair of events around.
+#
+# The driver could compile it from PTX, in the program's own process. But it aborts a process that ends meanwhile.
+
+EMPTY_KERNEL: Final = "nothing"
+EMPTY_KERNEL_ARCHITECTURES: Final = (75, 80, 90, 100, 120)
+"""The machine code of each runs on all later devices of its generation: sm_80 also on 86, 87 and 89."""
+
+
+def keep_empty_kernels(assembler: Assembler, folder: Path) -> None:
+    """Put the kernel into ``folder``, once for each architecture that the assembler knows, as ``sm_90.cubin``.
+
+    Where it cannot be done there is no file, and the pair is empty: the log says so.
+    """
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        for arch in EMPTY_KERNEL_ARCHITECTURES:
+            path = folder / f"sm_{arch}.cubin"
+            if not path.exists():
+                _assemble_empty_kernel(assembler, arch, path)
+
+
+def _assemble_empty_kernel(assembler: Assembler, arch: int, path: Path) -> None:
+    """Assemble it under another name first: a hook may look for the file at any time."""
+    with tempfile.TemporaryDirectory(dir=path.parent) as scratch, contextlib.suppress(ProbeError):
+        ptx, binary = Path(scratch) / "nothing.ptx", Path(scratch) / "nothing.cubin"
+        head = f".version {ptx_version(arch)}\n.target sm_{arch}\n.address_size 64\n"
+        ptx.write_text(head + f".visible .entry {EMPTY_KERNEL}() {{ ret; }}\n")
+        assembler.assemble(ptx, binary, f"sm_{arch}", EMPTY_KERNEL)
+        binary.replace(path)

@@ -1,0 +1,266 @@
+"""Find the kernels and cubins in an image or a file: PTX, cubin, fatbin, executable or object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from tui_probe.binaries import elf, fatbin
+from tui_probe.binaries.cubin import Cubin, arch_of, is_cubin
+from tui_probe.errors import ImageError
+from tui_probe.input_limits import KERNEL_FILE
+from tui_probe.ptx.images import (
+    FATBIN_SECTIONS,
+    HeldPtx,
+    PtxText,
+    fatbin_container,
+    fitting_ptx,
+    held_ptx,
+    image_kind,
+    ptx_of_entries,
+    ptx_targets,
+)
+from tui_probe.reasons import because
+from tui_probe.trace.plain_file import read_plain, read_within
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+_ELF: Final = fatbin.EntryKind.ELF
+
+
+def find_cubin(image: bytes, kernel: str, arch: int | None = None) -> tuple[Cubin, str]:
+    """The cubin with ``kernel`` that a device of ``arch`` (90) runs, and how it was found; None: the newest of all.
+
+    Of several that it could run, this is the one that the driver takes. Raises ImageError.
+    """
+    for one in _fitting_entries(image, arch):
+        cubin = _read_cubin(one)
+        if cubin is not None and kernel in cubin.kernels:
+            size = len(cubin.image)
+            found = f"{image_kind(image)} of {len(image)} bytes: machine code for sm_{cubin.arch}, {size} bytes"
+            return cubin, found
+    if arch is None:
+        raise ImageError(f"the image has no machine code of {kernel}")
+    raise ImageError(because("no-machine-code", gpu=f"sm_{arch}"))
+
+
+def kernels_in(image: bytes, arch: int | None = None) -> dict[str, int]:
+    """The kernels that an image has machine code for, and the newest architecture of each; with ``arch`` (90), the
+    newest that such a device runs. Raises ImageError.
+    """
+    found: dict[str, int] = {}
+    for one in _fitting_entries(image, arch):
+        for name in kernels_of(one):
+            found.setdefault(name, one.arch)
+    return found
+
+
+def fitting_cubins(entries: Iterable[fatbin.FatbinEntry], arch: int | None) -> list[fatbin.FatbinEntry]:
+    """Of the entries of one image, the cubins that a device of ``arch`` (90) runs, or all, the one that the driver
+    takes rather first.
+    """
+    fitting = [one for one in entries if one.kind == _ELF and (arch is None or one.runs_on(arch))]
+    return sorted(fitting, key=lambda one: one.rank, reverse=True)
+
+
+def kernels_of(entry: fatbin.FatbinEntry) -> tuple[str, ...]:
+    """The names of the kernels in a cubin. Raises ImageError."""
+    cubin = _read_cubin(entry)
+    return cubin.kernels if cubin else ()
+
+
+def entry_of_cubin(image: bytes) -> fatbin.FatbinEntry:
+    """A cubin as if it lay in a fatbin."""
+    return fatbin.FatbinEntry(_ELF, arch_of(image), 0, 0, image, 0, len(image))
+
+
+def cubins_in(image: bytes, architectures: Collection[int]) -> Iterator[bytes]:
+    """The cubins of an image for these architectures (90), in order. Raises ImageError."""
+    for one in _image_entries(image):
+        if one.kind == _ELF and one.arch in architectures and is_cubin(content := one.content()):
+            yield content
+
+
+def _read_cubin(entry: fatbin.FatbinEntry) -> Cubin | None:
+    return _read_elf_cubin(entry.alone())
+
+
+@lru_cache(maxsize=4)
+def _read_elf_cubin(entry: fatbin.FatbinEntry) -> Cubin | None:
+    """The cubin of an entry; the last few are remembered, since a program's kernels come from few that are large."""
+    content = entry.content()
+    return Cubin.read(content) if is_cubin(content) else None
+
+
+def _fitting_entries(image: bytes, arch: int | None) -> list[fatbin.FatbinEntry]:
+    return fitting_cubins(_image_entries(image), arch)
+
+
+def _image_entries(image: bytes) -> Iterator[fatbin.FatbinEntry]:
+    """The entries of an image, in order, not yet decompressed."""
+    kind = image_kind(image)
+    if kind == "elf" and is_cubin(image):
+        yield entry_of_cubin(image)
+    elif kind == "elf":
+        for name, place in elf.section_slices(image):
+            if name in FATBIN_SECTIONS:
+                yield from fatbin.fatbin_entries(image, place)
+    elif kind != "ptx":
+        yield from fatbin.fatbin_entries(fatbin_container(image))
+
+
+# The kernels of a file, and the way in which a run would probe each.
+#
+# A library has one image or many: what the runtime gives to the driver at once. In each of them a kernel is probed in
+# its PTX, where the device can run that, or else in its machine code.
+
+_HEAD_BYTES: Final = 1 << 20
+ProbeMode: TypeAlias = Literal["ptx", "graft"]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundKernel:
+    """A kernel of a file for a device of ``arch`` (90). ``image`` counts the file's images from 1."""
+
+    name: str
+    way: ProbeMode
+    arch: int
+    image: int
+    source: PtxText | fatbin.FatbinEntry
+
+    @property
+    def target(self) -> str:
+        """What its PTX or its cubin is for: ``sm_90``."""
+        return f"sm_{self.source.arch}"
+
+    def content(self) -> bytes:
+        """The PTX module or the cubin that it is in. Raises ImageError."""
+        return self.source.text.encode() if isinstance(self.source, PtxText) else self.source.content()
+
+
+@dataclass(frozen=True, slots=True)
+class KernelImage:
+    """One image of a file, nothing of it decompressed yet. ``number`` counts from 1."""
+
+    number: int
+    ptx: Sequence[HeldPtx]
+    cubins: Sequence[fatbin.FatbinEntry]
+
+    def newest(self, known: Collection[int]) -> int:
+        """The newest architecture that it is for, of those ``known`` (90) if there is one; 0 if it has none.
+
+        PTX for an architecture that is not known runs on later ones: then it is the oldest of these that is known.
+        """
+        held = {*ptx_targets(self.ptx), *(cubin.arch for cubin in self.cubins)}
+        if held.intersection(known):
+            return max(held.intersection(known))
+        return next(filter(self.has_ptx_for, sorted(known)), max(held, default=0))
+
+    def has_ptx_for(self, arch: int) -> bool:
+        """Whether a device of ``arch`` (90) can run PTX of it. Raises ImageError."""
+        return any(True for texts in fitting_ptx(self.ptx, arch) for _ in texts)
+
+    def fits(self, arch: int) -> bool:
+        """Whether a device of ``arch`` (90) can run anything of it, be there a kernel in that or not."""
+        return bool(fitting_cubins(self.cubins, arch)) or self.has_ptx_for(arch)
+
+    def kernels(self, arch: int) -> Iterator[FoundKernel]:
+        """Its kernels for a device of ``arch`` (90), each by the way that a run takes. Raises ImageError."""
+        seen: set[str] = set()
+        for texts in fitting_ptx(self.ptx, arch):
+            for text in sorted(texts, key=lambda text: text.arch, reverse=True):
+                yield from (
+                    FoundKernel(name, "ptx", arch, self.number, text) for name in _add_unseen(text.entry_names, seen)
+                )
+        for cubin in fitting_cubins(self.cubins, arch):
+            yield from (
+                FoundKernel(name, "graft", arch, self.number, cubin) for name in _add_unseen(kernels_of(cubin), seen)
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFile:
+    """A file with kernels. ``kind`` is that of an event log, ``elf`` for executables and objects too."""
+
+    path: Path
+    kind: str
+    size: int
+    images: Sequence[KernelImage]
+
+    def kernels(
+        self, arch: int | None, known: Collection[int] = (), progress: Callable[[float], object] = lambda _: None
+    ) -> Iterator[FoundKernel]:
+        """Its kernels for a device of ``arch`` (90), each once; None: for the newest that the image of each has, of
+        those ``known`` if there is one. Raises ImageError where something that the device would take is damaged.
+        """
+        seen: set[str] = set()
+        for done, image in enumerate(self.images):
+            progress(done / len(self.images))
+            for kernel in image.kernels(image.newest(known) if arch is None else arch):
+                if kernel.name not in seen:
+                    seen.add(kernel.name)
+                    yield kernel
+
+    def held(self) -> str:
+        """What it has, by the headers: ``PTX for sm_120, machine code for sm_80, sm_90``; "" for nothing."""
+        ptx = {target for image in self.images for target in ptx_targets(image.ptx)}
+        code = {cubin.arch for image in self.images for cubin in image.cubins}
+        parts = [("PTX", ptx), ("machine code", code)]
+        return ", ".join(
+            f"{what} for {', '.join(f'sm_{arch}' for arch in sorted(have))}" for what, have in parts if have
+        )
+
+
+def _add_unseen(names: Iterable[str], seen: set[str]) -> Iterator[str]:
+    """Those that were not seen before, which are seen from then on."""
+    for name in names:
+        if name not in seen:
+            seen.add(name)
+            yield name
+
+
+def read_kernel_file(path: Path) -> KernelFile:
+    """Read PTX, a cubin, a fatbin, an executable or an object. Raises ImageError where it is none of these."""
+    try:
+        data = _read_content(path)
+        return KernelFile(path, image_kind(data), len(data), list(_kernel_images(data)))
+    except OSError as error:
+        raise ImageError(f"{path}: {error.strerror}") from error
+    except ImageError as error:
+        raise ImageError(f"{path}: {error}") from error
+
+
+def _read_content(path: Path) -> bytes:
+    """All of a file. Raises OSError above the limit; ImageError for a large file of another kind."""
+    size = path.stat().st_size
+    if _HEAD_BYTES < size <= KERNEL_FILE.most:
+        image_kind(read_plain(path, _HEAD_BYTES), size)
+    return read_within(path, KERNEL_FILE)
+
+
+def _kernel_images(data: bytes) -> Iterator[KernelImage]:
+    kind = image_kind(data)
+    if kind == "elf" and not is_cubin(data):
+        yield from _program_images(data)
+    elif kind in ("elf", "ptx"):
+        yield KernelImage(1, held_ptx(data), [entry_of_cubin(data)] if kind == "elf" else [])
+    else:
+        yield _entries_image(1, list(fatbin.fatbin_entries(fatbin_container(data))))
+
+
+def _program_images(data: bytes) -> Iterator[KernelImage]:
+    """Those that are loaded or, in an object whose device code is still to be linked, what it has for that."""
+    sections = {name: place for name, place in elf.section_slices(data) if name in FATBIN_SECTIONS}
+    for name in FATBIN_SECTIONS:
+        if name in sections:
+            for number, entries in enumerate(fatbin.container_entries(data, sections[name]), 1):
+                yield _entries_image(number, entries)
+            return
+
+
+def _entries_image(number: int, entries: Sequence[fatbin.FatbinEntry]) -> KernelImage:
+    cubins = [entry for entry in entries if entry.kind == fatbin.EntryKind.ELF]
+    return KernelImage(number, ptx_of_entries(entries), cubins)

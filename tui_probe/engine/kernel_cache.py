@@ -1,0 +1,295 @@
+"""Images, pruned kernels and prepared kernels that several probes or runs share, each made once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+from tui_probe.engine.cache import Cache, digest, put_file, put_link, read_file, write_file
+from tui_probe.engine.probed_forms import LARGEST_BLOCK
+from tui_probe.ptx.images import HeldPtx, choose_ptx, held_ptx, image_kind
+from tui_probe.ptx.parser import parse
+from tui_probe.trace.sites import SITES_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+    from concurrent.futures import Future
+
+    from tui_probe.engine.assembler import AssemblyReport
+    from tui_probe.errors import ToolchainError
+    from tui_probe.probe_model.probe import Probe
+    from tui_probe.ptx.tree import Module
+    from tui_probe.toolchain import Tool
+
+LoadKind: TypeAlias = Literal["bin", "ptx"]
+MachineCode: TypeAlias = Literal["auto", "all", "off"]
+"""Which kernels without PTX are probed in machine code. Of closed libraries the hook asks with ``all`` alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareOptions:
+    """``load``: what the driver is given, machine code or PTX. The filters are those of the run, for the log.
+
+    ``sampled``: only the blocks of a sample are probed, which the hook tells each launch.
+    """
+
+    load: LoadKind = "bin"
+    kernels: str = ""
+    filtered: str = ""
+    sources: int = 0
+    """Bytes that copies of source files may have in each trace; 0: there are none."""
+    sampled: bool = False
+    folder: str = ""
+    """Where in a kernel's folder the files of this probe go, when it is one of several; "": they are the only ones."""
+    machine_code: MachineCode = "auto"
+    """Which kernels without PTX are probed in their machine code; the hook leaves out closed libraries."""
+
+
+_MAX_IMAGE_BYTES: Final = 256 << 20
+
+
+@dataclass(slots=True)
+class Original:
+    """One PTX module of an image. ``written`` is where its text already lies on disk.
+
+    Bodies are parsed when a kernel needs them: ``lock`` is for those who may be the first.
+    """
+
+    text: str
+    module: Module
+    written: Path | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def write(self, path: Path) -> None:
+        """Put the text at ``path``; a copy that exists is linked to, for an image may hold hundreds of kernels."""
+        if self.written is not None and put_link(self.written, path):
+            return
+        put_file(path, self.text.encode())
+        self.written = path
+
+
+@dataclass(slots=True)
+class _Image:
+    kind: str
+    size: int
+    held: list[HeldPtx]
+    parsed: dict[int, Original] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Originals:
+    """Finds the PTX of kernels and keeps what it parsed of the images last used."""
+
+    def __init__(self) -> None:
+        self._images: OrderedDict[bytes, _Image] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(self, image: bytes, entry: str, arch: int) -> tuple[Original, str]:
+        """The PTX module with the kernel ``entry`` for a device of ``arch`` (90), and how it was found.
+
+        Raises ImageError if there is none, PtxError if it cannot be parsed.
+        """
+        known = self._image(image)
+        with known.lock:
+            text = choose_ptx(known.held, entry, arch)
+            original = known.parsed.get(id(text))
+            if original is None:
+                original = known.parsed[id(text)] = Original(text.text, parse(text.text))
+        return original, f"{known.kind} of {known.size} bytes: PTX for sm_{text.arch}, {len(text.text)} characters"
+
+    def _image(self, image: bytes) -> _Image:
+        with self._lock:
+            known = self._images.get(image)
+            if known is None:
+                known = self._images[image] = _Image(image_kind(image), len(image), held_ptx(image))
+                self._forget()
+            self._images.move_to_end(image)
+            return known
+
+    def _forget(self) -> None:
+        """Let go of the images used longest ago, except the last."""
+        while len(self._images) > 1 and sum(image.size for image in self._images.values()) > _MAX_IMAGE_BYTES:
+            self._images.popitem(last=False)
+
+
+_MAX_ASSEMBLIES: Final = 256
+"""Kernels whose assemblies are remembered: the probes of one ask for it at about the same time."""
+PRUNED_FILE: Final = "pruned.bin"
+
+
+class PrunedAssemblies:
+    """Who assembled which kernel without a probe. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._begun: OrderedDict[Path, tuple[Path, Future[AssemblyReport | ToolchainError]]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def assembly(
+        self, kernel: Path, directory: Path, begin: Callable[[], Future[AssemblyReport | ToolchainError]]
+    ) -> tuple[Path, Future[AssemblyReport | ToolchainError]]:
+        """The folder in which the kernel of ``kernel`` is assembled, and the assembly, which is begun if none is."""
+        with self._lock:
+            if kernel not in self._begun:
+                self._begun[kernel] = directory, begin()
+                while len(self._begun) > _MAX_ASSEMBLIES:
+                    self._begun.popitem(last=False)
+            return self._begun[kernel]
+
+
+def link_pruned_binary(made: Path, directory: Path) -> None:
+    """Have the binary that another probe's preparation made. Raises OSError."""
+    try:
+        os.link(made / PRUNED_FILE, directory / PRUNED_FILE)
+    except OSError:
+        shutil.copyfile(made / PRUNED_FILE, directory / PRUNED_FILE)
+
+
+# Prepared kernels in the cache: what is kept of one, under which key, and how its folder is made from it.
+#
+# The key is the digest of all that decides what comes out: the image's bytes, the kernel's name, the device, the
+# probe's name and text, our own code, the assemblers, and what the driver is given. So nothing is parsed to look one
+# up.
+
+_CODE_PATTERNS: Final = (
+    "engine/**/*.py",
+    "probe_model/**/*.py",
+    "binaries/**/*.py",
+    "toolchain.py",
+    "ptx/**/*.py",
+    "sass/**/*.py",
+    "dsl/**/*.py",
+    "trace/sites.py",
+    "trace/source_lines.py",
+)
+"""Patterns of our files that decide what is written."""
+PREPARED_FILES: Final = ("pruned.ptx", "probed.ptx", "kernel.info", SITES_FILE, "pruned.bin", "probed.bin")
+_ORIGINAL_ENTRY: Final = "original.ptx"
+_DIRECTORY_MARK: Final = "\0directory\0"
+"""Stands in kept words of ptxas for the folder in which it worked."""
+
+
+class DriverNeed(StrEnum):
+    """What a kernel was prepared with that may not be allowed on the next driver."""
+
+    SLOTS = "slots"
+    """Values kept in slots."""
+    PRUNED = "pruned"
+    """A cubin of its own."""
+
+
+class RestoredKernel(NamedTuple):
+    """A kernel prepared before: the file to ``load``, where the PTX was ``found``, what assemblers ``said``, and the
+    text of kernel.info.
+    """
+
+    load: str
+    found: str
+    said: str
+    info: str
+
+
+class KernelCache:
+    """The prepared kernels of one probe, one choice of what is loaded and one set of assemblers."""
+
+    def __init__(self, cache: Cache, probe: Probe, load: str, tools: Sequence[Tool], *, sampled: bool = False) -> None:
+        self._cache = cache
+        assemblers = repr([(str(tool.path), tool.version) for tool in tools])
+        self._surroundings = digest(
+            *(part.encode() for part in (code_digest(), assemblers, load, repr(sampled), probe.name, probe.source))
+        )
+        self._written: dict[str, Path] = {}
+
+    def key(self, image: bytes, arch: str, name: str) -> str:
+        """The key of one kernel of an image on a device of ``arch``."""
+        return digest(self._surroundings.encode(), arch.encode(), name.encode("utf-8", "surrogateescape"), image)
+
+    def place(self, key: str) -> Path:
+        """Where the entry of a key lies."""
+        return self._cache.path(key)
+
+    def restore(
+        self,
+        key: str,
+        directory: Path,
+        kernel: Path | None = None,
+        threads: int = 0,
+        *,
+        allows: Callable[[DriverNeed], bool] = lambda _: True,
+    ) -> RestoredKernel | None:
+        """Fill a folder from the cache; None if that kernel is not in it, or not all of it, or needs what is not
+        allowed any more, or has too many registers for a block of ``threads``. What does not depend on the probe goes
+        to the folder ``kernel``, if that is another one. Raises OSError.
+        """
+        entry = self._cache.get(key)
+        if entry is None or not all(allows(DriverNeed(need)) for need in entry["needs"].decode().split()):
+            return None
+        if threads > int(entry["threads"]):
+            return None
+        original = entry["original"].decode()
+        if original and not self._write_original(original, (kernel or directory) / _ORIGINAL_ENTRY):
+            return None
+        for file in PREPARED_FILES:
+            if file in entry:
+                write_file(directory / file, entry[file])
+        said = entry["said"].decode().replace(_DIRECTORY_MARK, str(directory))
+        return RestoredKernel(entry["load"].decode(), entry["found"].decode(), said, entry["kernel.info"].decode())
+
+    def keep(
+        self,
+        key: str,
+        directory: Path,
+        kernel: Path,
+        load: str,
+        found: str,
+        said: Sequence[str],
+        needs: Collection[DriverNeed] = (),
+        threads: int = LARGEST_BLOCK,
+    ) -> None:
+        """Put the kernel of finished folders into the cache, good for blocks of so many ``threads``. Raises OSError."""
+        name = self._keep_original(kernel / _ORIGINAL_ENTRY) if (kernel / _ORIGINAL_ENTRY).exists() else ""
+        words = "\n".join(said).replace(str(directory), _DIRECTORY_MARK)
+        files = {file: (directory / file).read_bytes() for file in PREPARED_FILES if (directory / file).exists()}
+        told = {
+            "original": name,
+            "load": load,
+            "found": found,
+            "said": words,
+            "needs": " ".join(needs),
+            "threads": str(threads),
+        }
+        self._cache.put(key, files | {about: text.encode() for about, text in told.items()})
+
+    def _keep_original(self, path: Path) -> str:
+        """Put the image's PTX into the cache; the name of its entry."""
+        original = read_file(path)
+        name = digest(original)
+        if name not in self._written:  # many kernels of an image have it in common
+            self._cache.put(name, {_ORIGINAL_ENTRY: original})
+            self._written[name] = path
+        return name
+
+    def _write_original(self, name: str, path: Path) -> bool:
+        """Put the image's PTX there: as a link to a copy that this process wrote, else from its own entry."""
+        if (written := self._written.get(name)) is not None and put_link(written, path):
+            return True
+        entry = self._cache.get(name)
+        if entry is None:
+            return False
+        put_file(path, entry[_ORIGINAL_ENTRY])
+        self._written[name] = path
+        return True
+
+
+@lru_cache(maxsize=1)
+def code_digest() -> str:
+    """The digest of our own code that prepares kernels: a new version of it must not get what an older one made."""
+    package = Path(__file__).parents[1]
+    sources = (path for pattern in _CODE_PATTERNS for path in sorted(package.glob(pattern)))
+    return digest(*(part for path in sources for part in (str(path.relative_to(package)).encode(), path.read_bytes())))

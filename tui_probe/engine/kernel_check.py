@@ -1,0 +1,344 @@
+"""Check a probe on the kernels of a file without a GPU: select, prune, probe and assemble as a run does."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from collections import Counter
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal
+
+from tui_probe.engine.graft_gate import OpenGate
+from tui_probe.engine.kernel import inserted_instructions
+from tui_probe.engine.kernel_cache import Originals
+from tui_probe.engine.kernel_texts import note_in
+from tui_probe.engine.preparer import KERNEL_FILES, Preparer
+from tui_probe.errors import ImageError
+from tui_probe.ptx.images import PtxText
+from tui_probe.reasons import advice_on, because
+from tui_probe.suggestions import did_you_mean
+from tui_probe.toolchain import tool_architectures
+from tui_probe.trace.demangle import demangle
+from tui_probe.trace.kernel_files import read_process_log
+from tui_probe.trace.sites import read_sites
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from tui_probe.engine.assembler import Assembler
+    from tui_probe.engine.image_kernels import FoundKernel, KernelFile, ProbeMode
+    from tui_probe.probe_model.probe import Probe
+    from tui_probe.reasons import Reason
+    from tui_probe.trace.kernel_files import ProcessLog
+
+_NO_PTX_HINT: Final = "compile with PTX in it, such as -gencode arch=compute_90,code=compute_90"
+_ARGUMENT_LIST: Final = re.compile(r"[<(].*", re.DOTALL)
+_MAX_SUGGESTED: Final = 3
+_MAX_LISTED: Final = 5
+
+
+def select_kernels(
+    file: KernelFile,
+    words: Sequence[str],
+    arch: int | None,
+    known: Collection[int],
+    progress: Callable[[float], object] = lambda _: None,
+) -> list[FoundKernel]:
+    """The kernels of a file that ``words`` name, or all; ``arch`` and ``known`` as for ``KernelFile.kernels``.
+
+    Where all words are exact names, the file is read no further than needed. Raises ImageError where there is nothing
+    of that name, or no kernel that such a device runs.
+    """
+    found: list[FoundKernel] = []
+    missing = set(words)
+    try:
+        for kernel in file.kernels(arch, known, progress):
+            found.append(kernel)
+            missing -= _spellings(kernel) if words else set()
+            if words and not missing:
+                break
+    except ImageError as error:
+        raise ImageError(f"{file.path}: {error}") from error
+    if not found:
+        raise ImageError(f"{file.path}: {_no_kernel_reason(file, arch)}")
+    return _select_by_words(file, found, words, arch) if words else found
+
+
+def _select_by_words(
+    file: KernelFile, found: Sequence[FoundKernel], words: Iterable[str], arch: int | None
+) -> list[FoundKernel]:
+    named = [kernel for word in words for kernel in _select_by_word(file, found, word, arch)]
+    return list({kernel.name: kernel for kernel in named}.values())
+
+
+def _select_by_word(file: KernelFile, found: Sequence[FoundKernel], word: str, arch: int | None) -> list[FoundKernel]:
+    """Those that a word means. Raises ImageError for none."""
+    exactly = [kernel for kernel in found if word in _spellings(kernel)]
+    if exactly:
+        return exactly
+    fits = _name_test(word)
+    if fitting := [kernel for kernel in found if any(map(fits, _spellings(kernel)))]:
+        return fitting
+    gpu = f" for sm_{arch}" if arch else ""
+    raise ImageError(
+        f"{file.path}: no kernel {word}{gpu} among the {len(found)} in it{_regex_error(word)}{_name_hint(found, word)}"
+    )
+
+
+def _regex_error(word: str) -> str:
+    """That a word is no regular expression, and why; "" where it is one."""
+    try:
+        re.compile(word)
+    except re.error as error:
+        return f"; it is no regular expression: {error}"
+    return ""
+
+
+def _name_hint(found: Sequence[FoundKernel], word: str) -> str:
+    """The names that may be meant, or all where they are few."""
+    near = did_you_mean(word, dict.fromkeys(name for kernel in found for name in _short_names(kernel)), _MAX_SUGGESTED)
+    few = len(found) <= _MAX_LISTED
+    return near or (f"; there are {', '.join(next(_short_names(kernel)) for kernel in found)}" if few else "")
+
+
+def _name_test(word: str) -> Callable[[str], object]:
+    """Whether a name has it, as a regular expression or as it stands: C++ names are full of signs."""
+    try:
+        pattern = re.compile(word)
+    except re.error:
+        return lambda name: word in name
+    return lambda name: pattern.search(name) or word in name
+
+
+def _spellings(kernel: FoundKernel) -> set[str]:
+    return {kernel.name, demangle(kernel.name)}
+
+
+def _short_names(kernel: FoundKernel) -> Iterator[str]:
+    """What a person would call it: the name without the types, of which there are fewer; then the compiler's."""
+    readable = demangle(kernel.name)
+    if readable != kernel.name:
+        yield _ARGUMENT_LIST.sub("", readable).rpartition(" ")[2]
+    yield kernel.name
+
+
+def _no_kernel_reason(file: KernelFile, arch: int | None) -> str:
+    """Why a file has no kernel."""
+    held = file.held()
+    if not held:
+        return f"there is neither PTX nor machine code of a kernel in it: {_NO_PTX_HINT}"
+    if arch and not any(image.fits(arch) for image in file.images):
+        return f"it has no kernel for a GPU of sm_{arch}, but {held}"
+    return f"there is no kernel in it, in {held}"
+
+
+_MAX_CONCURRENT: Final = 4
+_BATCH_SIZE: Final = 64
+"""Kernels whose files are there at once, where they do not stay."""
+_PROGRESS_SECONDS: Final = 0.25
+"""Between two words about how far it is."""
+_DRIVER_ASSEMBLED: Final = "probed.ptx"
+_COMPLAINT: Final = re.compile(
+    r"ptxas (?!\d[\d.]*: )\S.*?/probed\.ptx, line (?P<line>\d+); (?:error|fatal) *: (?P<words>.+)"
+)
+_MAX_COMPLAINTS: Final = 4
+_ADDED_INSTRUCTIONS: Final = re.compile(r"^\[graft\] added (\d+) instructions", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCheck:
+    """What became of one kernel.
+
+    ``arch`` is what it was prepared for; ``reason`` and ``instead`` say why it
+    is not ``ok`` and what to write instead; ``line`` is that of ``directory/original.ptx``, 0 for none. ``added`` is
+    the number of instructions that the probe put in, None if it put in none. ``note`` is what a run would remark.
+    ``said`` are the assembler's errors, each with the line of probed PTX that it is about.
+    """
+
+    name: str
+    status: Literal["ok", "refused", "failed"]
+    arch: str
+    directory: Path
+    reason: str = ""
+    line: int = 0
+    instead: str = ""
+    added: int | None = None
+    note: str = ""
+    said: tuple[str, ...] = ()
+    code: str | None = None
+    """That of the reason."""
+    way: ProbeMode = "ptx"
+    image: int = 1
+    """Which image of the file it is from."""
+    matched: tuple[tuple[str, int], ...] = ()
+    """Of each part of the probe that is at instructions, blocks or lines, its name and how many places it matched."""
+    target: str = ""
+    """What its PTX or machine code is for, which may be older than ``arch``."""
+
+
+def check_kernels(
+    probe: Probe,
+    kernels: Sequence[FoundKernel],
+    arch: str | None,
+    out: Path,
+    assembler: Assembler,
+    *,
+    keep: bool = True,
+    progress: Callable[[float], object] = lambda _: None,
+) -> list[tuple[KernelCheck, ProcessLog]]:
+    """Prepare each kernel for a device of ``arch`` (sm_90), or else for the one that it was found for.
+
+    ``out`` receives a folder for each, ``<index>_<sha1 of name>``, whose original.bin is the PTX module or the cubin
+    that the kernel is in; unless ``keep``, they go again soon: a library may have 10 000 kernels.
+    Raises OSError where a folder cannot be written.
+    """
+    originals = Originals()
+    found: list[tuple[KernelCheck, ProcessLog]] = []
+    for begin in range(0, len(kernels), _BATCH_SIZE):
+        batch = _Batch(probe, arch, out, keep, begin, kernels[begin : begin + _BATCH_SIZE], assembler)
+        preparer = Preparer(probe, assembler=assembler, originals=originals, gate=OpenGate())
+        checks = batch.check(preparer, progress, len(kernels))
+        preparer.close()  # waits for the assemblies that no launch would wait for
+        found += [(check, _read_log(check) if log is None else log) for check, log in checks]
+        if not keep:
+            for check, _ in checks:
+                shutil.rmtree(check.directory, ignore_errors=True)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Some of the kernels, of which the first has the number ``begin``."""
+
+    probe: Probe
+    arch: str | None
+    out: Path
+    keep: bool
+    begin: int
+    kernels: Sequence[FoundKernel]
+    assembler: Assembler
+
+    def check(
+        self, preparer: Preparer, progress: Callable[[float], object], of: int
+    ) -> list[tuple[KernelCheck, ProcessLog | None]]:
+        """What becomes of each; ``progress`` is told now and then the share that is done ``of`` all kernels.
+
+        The log is None where work may still go on behind the answer, until the preparer is closed. An interrupt waits
+        for no kernel: the code of a library may take minutes.
+        """
+        pool = ThreadPoolExecutor(_MAX_CONCURRENT, thread_name_prefix="check")
+        tried = [
+            pool.submit(self._tried, preparer, number, kernel) for number, kernel in enumerate(self.kernels, self.begin)
+        ]
+        try:
+            pending = set(tried)
+            while pending:
+                pending = wait(pending, _PROGRESS_SECONDS, FIRST_COMPLETED).not_done
+                progress((self.begin + len(tried) - len(pending)) / of)
+            return [each.result() for each in tried]
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _tried(self, preparer: Preparer, number: int, kernel: FoundKernel) -> tuple[KernelCheck, ProcessLog | None]:
+        check = self._check(preparer, number, kernel)
+        if self.keep or kernel.way == "ptx":
+            return check, None
+        # Each may have copies of a cubin of 100 MB, and no work goes on.
+        log = _read_log(check)
+        shutil.rmtree(check.directory, ignore_errors=True)
+        return check, log
+
+    def _check(self, preparer: Preparer, number: int, kernel: FoundKernel) -> KernelCheck:
+        name = hashlib.sha1(kernel.name.encode(), usedforsecurity=False).hexdigest()
+        directory = self.out / f"{number}_{name}"
+        directory.mkdir(parents=True, exist_ok=True)
+        _remove_outputs(directory)
+        (directory / "original.bin").write_bytes(kernel.content())
+        arch = self.arch or f"sm_{kernel.arch}"
+        answer = preparer.prepare(directory, arch, kernel.name)
+        check = KernelCheck(
+            kernel.name, "ok", arch, directory, way=kernel.way, image=kernel.image, target=kernel.target
+        )
+        reason = answer.reason
+        if reason is None and answer.text == _DRIVER_ASSEMBLED and (tools := self.assembler.tools()):
+            # A run leaves it to the driver of such a GPU. Here nothing has shown that it can be assembled.
+            reason = because("architecture-unknown", version=tools[0].version, gpu=arch)
+        if reason is None:
+            return _as_probed(self.probe, check)
+        return _as_refused(check, "failed" if answer.reason is None else answer.outcome, reason, self._known(kernel))
+
+    def _known(self, kernel: FoundKernel) -> str:
+        """The oldest architecture that the PTX of a kernel runs on, of those that there is an assembler for; ""."""
+        known = {arch for tool in self.assembler.tools() for arch in tool_architectures(tool)}
+        text = kernel.source
+        return next((f"sm_{arch}" for arch in sorted(known) if isinstance(text, PtxText) and text.runs_on(arch)), "")
+
+
+def _read_log(check: KernelCheck) -> ProcessLog:
+    return read_process_log(check.directory / "process.log")
+
+
+def _match_counts(probe: Probe, directory: Path) -> tuple[tuple[str, int], ...]:
+    """How many places each part of the probe is at. Raises TraceError."""
+    known = read_sites(directory) or ()
+    named = Counter(point for each in known for site in each.sites for point in site.points)
+    points = [point.name for point in probe.points if not all(position.is_kernel for position in point.positions)]
+    return tuple((name, named[name]) for name in points)
+
+
+def _remove_outputs(directory: Path) -> None:
+    """Remove what an earlier check left."""
+    for file in directory.iterdir():
+        if file.name in KERNEL_FILES:
+            file.unlink()
+
+
+def _as_refused(check: KernelCheck, outcome: str, reason: Reason, known: str) -> KernelCheck:
+    """Of a kernel that was not probed: why, and what to write instead. ``known`` is an architecture that would do."""
+    directory = check.directory
+    is_unknown = reason.code == "architecture-unknown"
+    instead = advice_on(reason.code, reason.parameters) if outcome == "skipped" or is_unknown else ""
+    if is_unknown and known:
+        instead = f"Name an architecture that this ptxas knows: --arch {known}."
+    elif not is_unknown and (directory / "probed.ptx").exists() and not (directory / "pruned.bin").exists():
+        instead = "Compile its PTX anew: ptxas refuses this kernel without the probe too."
+    return replace(
+        check,
+        status="refused" if outcome == "skipped" else "failed",
+        reason=_COMPLAINT.sub(lambda found: found["words"], reason.sentence),
+        line=reason.line,
+        instead=instead,
+        said=tuple(_complaints(directory)),
+        code=reason.code,
+    )
+
+
+def _as_probed(probe: Probe, check: KernelCheck) -> KernelCheck:
+    """Of a kernel with the probe in it: how much was added, and where. Raises TraceError."""
+    directory = check.directory
+    if check.way == "graft":
+        found = _ADDED_INSTRUCTIONS.search((directory / "process.log").read_text(encoding="utf-8"))
+        added = int(found[1]) if found else None
+    else:
+        added = inserted_instructions((directory / "probed.ptx").read_text(encoding="utf-8"))
+    note = note_in((directory / "kernel.info").read_text(encoding="utf-8"))
+    return replace(check, added=added, note=note, matched=_match_counts(probe, directory))
+
+
+def _complaints(directory: Path) -> Iterator[str]:
+    """What the assembler says of the probed kernel: ``line 13 of probed.ptx, 'frobnicate;': words``."""
+    try:
+        log = (directory / "process.log").read_text(encoding="utf-8")
+        lines = (directory / "probed.ptx").read_text(encoding="utf-8").splitlines()
+    except OSError:  # it did not come to assembling
+        return
+    said = "\n".join(line for line in log.splitlines() if not line.startswith("[failed] "))
+    found = dict.fromkeys((int(each["line"]), each["words"]) for each in _COMPLAINT.finditer(said))
+    for number, words in list(found)[:_MAX_COMPLAINTS]:
+        text = lines[number - 1].strip() if 0 < number <= len(lines) else ""
+        yield f"line {number} of probed.ptx, {text!r}: {words}"
+    if len(found) > _MAX_COMPLAINTS:
+        yield f"and {len(found) - _MAX_COMPLAINTS} more"

@@ -1,0 +1,119 @@
+"""Text files of a prepared kernel: ``kernel.info`` for the hook, ``process.log`` for users."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING, Final, Self
+
+from tui_probe.engine.cache import APPENDED_FILE, NEW_FILE, open_file, write_all
+from tui_probe.probe_model.storage import Layout
+from tui_probe.reasons import read_reason
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from tui_probe.probe_model.storage import MapSlot
+    from tui_probe.reasons import Reason
+
+_NOTE_PREFIX: Final = "note "
+
+
+def kernel_info(
+    name: str,
+    parameters: int,
+    maps: Sequence[MapSlot],
+    callback: str = "",
+    variables: Sequence[str] = (),
+    no_replay: Reason | None = None,
+    *,
+    sampled: bool = False,
+    independent: bool = False,
+    note: Reason | None = None,
+    way: Sequence[str] = (),
+) -> str:
+    """The text of the file.
+
+    Kernel name; number of its own parameters; number of maps; ``type,bytes`` per map (0 thread, 1 warp; bytes of a
+    slot in the result file, -1 if only the launch knows them); then ``storage INDEX LAYOUT record BYTES cap N`` for
+    each map, which says how it lies on the device (``cap`` 0: each launch has its own), or ``storage INDEX counts`` for
+    the counts of the map before it, which have no memory of their own, or ``storage INDEX sites record BYTES cap N
+    copies N`` for a map of N sites, listed above as 1,0; ``reduce INDEX`` and the line of a
+    ``Reduction``, what is saved of a map unless all is; ``sites INDEX LINE …``, the lines of those sites in
+    ``pruned.ptx``; ``callback NAME``; ``global NAME`` for each variable that the probed kernel shares with the original
+    module, in parameter order; ``no-replay REASON`` if it must not run a second time; ``blocks sampled`` if only blocks
+    of a sample are probed, which two more parameters before those of variables tell; ``blocks independent`` if no block
+    can wait for another one, so that they need not be on the device at once; ``note REASON`` if there is something that
+    a person should know of this kernel. Reasons end with their code, as in logs. ``way`` are the lines of a kernel
+    that was probed in machine code: see ``grafts``.
+    """
+    lines = [name, str(parameters), str(len(maps))]
+    lines += [f"{one.level.value},{one.slot_bytes}" for one in maps]
+    lines += [_storage_line(index, one) for index, one in enumerate(maps)]
+    lines += [f"reduce {index} {one.reduction.line}" for index, one in enumerate(maps) if one.reduction is not None]
+    lines += [f"sites {index} {' '.join(map(str, one.lines))}" for index, one in enumerate(maps) if one.lines]
+    lines += [f"callback {callback}"] if callback else []
+    lines += [f"global {variable}" for variable in variables]
+    lines += [f"no-replay {no_replay.written}"] if no_replay else []
+    lines += ["blocks sampled"] if sampled else []
+    lines += ["blocks independent"] if independent else []
+    lines += [f"{_NOTE_PREFIX}{note.written}"] if note else []
+    lines += way
+    return "\n".join(lines) + "\n"
+
+
+def with_note(text: str, note: Reason) -> str:
+    """The text of the file with a note for people, unless there is one already."""
+    return text if note_in(text) else f"{text}{_NOTE_PREFIX}{note.written}\n"
+
+
+def note_in(text: str) -> str:
+    """The words of the note in a ``kernel.info``, "" without one."""
+    notes = (line.removeprefix(_NOTE_PREFIX) for line in text.splitlines() if line.startswith(_NOTE_PREFIX))
+    return next((read_reason(note).text for note in notes), "")
+
+
+def _storage_line(index: int, one: MapSlot) -> str:
+    if one.storage is None:
+        return f"storage {index} counts"
+    copies = f" copies {one.storage.copies}" if one.storage.layout is Layout.SITES else ""
+    return f"storage {index} {one.storage.layout.value} record {one.storage.record_bytes} cap {one.storage.cap}{copies}"
+
+
+class ProcessLog:
+    """Appends whole pieces of text, so that what two threads write does not mix. A new log replaces an old one.
+
+    As a context manager it keeps the file open: up to the end of the block, in which the launch waits. What is written
+    later opens it again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._descriptor: int | None = open_file(path, NEW_FILE)
+
+    def write(self, text: str) -> None:
+        """Append text and a newline. It is in the file when this returns. Raises OSError."""
+        data = (text.rstrip("\n") + "\n").encode("utf-8", "replace")
+        with self._lock:
+            if self._descriptor is not None:
+                write_all(self._descriptor, data)
+                return
+            descriptor = open_file(self._path, APPENDED_FILE)
+            try:
+                write_all(descriptor, data)
+            finally:
+                os.close(descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            if self._descriptor is not None:
+                os.close(self._descriptor)
+                self._descriptor = None

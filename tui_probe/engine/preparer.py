@@ -1,0 +1,238 @@
+"""Prepare kernels with one probe or all probes of a run: every request gets an answer and a log."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from tui_probe.engine.assembler import Assembler
+from tui_probe.engine.cache import default_cache_directory
+from tui_probe.engine.graft_gate import Gate, GraftGate
+from tui_probe.engine.grafts import Grafter
+from tui_probe.engine.insertion import build_probed_ptx
+from tui_probe.engine.kernel import Kernel
+from tui_probe.engine.kernel_cache import PREPARED_FILES, KernelCache, Originals, PrepareOptions, PrunedAssemblies
+from tui_probe.engine.kernel_texts import ProcessLog
+from tui_probe.engine.prepare_job import CacheCounts, PrepareJob
+from tui_probe.engine.reception import Answer
+from tui_probe.engine.site_file import site_file
+from tui_probe.engine.source_copies import SourceCopies
+from tui_probe.errors import ImageError, ProbeError, UnsupportedKernelError
+from tui_probe.ptx.parser import parse
+from tui_probe.reasons import Reason, because, because_of_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tui_probe.engine.cache import Cache
+    from tui_probe.probe_model.probe import Probe
+
+KERNEL_FILES: Final = frozenset({"original.bin", "original.ptx", *PREPARED_FILES, "process.log"})
+"""What a kernel's folder holds; that of a refused kernel lacks what could not be made."""
+
+_MAX_ASSEMBLERS: Final = 4
+_WARM_UP_PTX: Final = """.version 8.0
+.target sm_80
+.address_size 64
+.global .u32 counter;
+.visible .entry sample(.param .u64 output)
+{
+	.reg .pred %p<2>;
+	.reg .b32 %r<4>;
+	.reg .b64 %rd<3>;
+	ld.param.u64 %rd1, [output];
+	ld.global.v2.u32 {%r1, %r2}, [%rd1+8];
+	setp.gt.u32 %p1, %r1, 2;
+	@%p1 bra $end;
+	atom.global.add.u32 %r3, [counter], 1;
+$end:
+	ret;
+}
+"""
+
+
+class Preparer:
+    """Prepares kernels with one probe. Safe to use from several threads; ``close`` waits for what still runs."""
+
+    def __init__(
+        self,
+        probe: Probe,
+        options: PrepareOptions | None = None,
+        assembler: Assembler | None = None,
+        cache: Cache | None = None,
+        originals: Originals | None = None,
+        pruned: PrunedAssemblies | None = None,
+        gate: Gate | None = None,
+    ) -> None:
+        self._probe = probe
+        self._options = options or PrepareOptions()
+        self._assembler = assembler or Assembler()
+        self._originals = originals or Originals()
+        self._pruned = pruned
+        self._pool = ThreadPoolExecutor(_MAX_ASSEMBLERS, thread_name_prefix="assemble")
+        self._cache = cache
+        self._sources = SourceCopies(self._options.sources) if self._options.sources else None
+        self._kept: KernelCache | None = None
+        self._lock = threading.Lock()
+        self._gate = gate
+        self._grafter = Grafter(probe, self._assembler, sampled=self._options.sampled)
+        self.counts = CacheCounts()
+
+    def warm_up(self) -> None:
+        """Do now what the first kernel would have to wait for: find assemblers, run once through all the code."""
+        self._kept_kernels()
+        with contextlib.suppress(UnsupportedKernelError):
+            sample = Kernel.of(parse(_WARM_UP_PTX), "sample")
+            site_file(self._probe.name, sample, build_probed_ptx(sample, self._probe).notes, b"")
+
+    def close(self) -> None:
+        """Wait for assemblies that nobody waits for, let the threads go, and keep the cache within its limit."""
+        self._pool.shutdown(wait=True)
+        if self._cache is not None:
+            with contextlib.suppress(OSError):  # the next run trims again
+                self._cache.trim()
+
+    def _kept_kernels(self) -> KernelCache | None:
+        """The cache, once the assemblers are known; None without one."""
+        with self._lock:
+            tools = self._assembler.tools()
+            if self._kept is None and self._cache is not None:
+                self._kept = KernelCache(
+                    self._cache, self._probe, self._options.load, tools, sampled=self._options.sampled
+                )
+            return self._kept
+
+    def _graft_gate(self) -> Gate:
+        with self._lock:
+            if self._gate is None:
+                self._gate = GraftGate(default_cache_directory("grafts"), self._assembler.tools())
+            return self._gate
+
+    def prepare(self, directory: Path, arch: str, name: str, threads: int = 0) -> Answer:
+        """Prepare the kernel ``name`` of ``directory/original.bin`` for a device of ``arch`` (``sm_90``).
+
+        ``threads`` are those of the block that is launched first, 0 if they are not known.
+        Writes the files of a kernel's directory. Never raises: a failure is an answer, its details in process.log.
+        """
+        own = directory / self._options.folder
+        try:
+            if own != directory:
+                own.mkdir(exist_ok=True)
+            log = ProcessLog(own / "process.log")
+        except (OSError, ValueError) as error:
+            return Answer.refusal("failed", _directory_reason(directory, error))
+        with log:
+            return self._answer(directory, arch, name, threads, log)
+
+    def _answer(self, directory: Path, arch: str, name: str, threads: int, log: ProcessLog) -> Answer:
+        own = directory / self._options.folder
+        try:
+            work = PrepareJob(self._probe, self._options, self._assembler, self._pool, directory, own, log)
+            work.kept, work.counts, work.pruned = self._kept_kernels(), self.counts, self._pruned
+            work.grafter, work.gate = self._grafter, self._graft_gate()
+            answer = work.run(self._originals, arch, name, threads)
+            if self._sources is not None:
+                self._pool.submit(self._sources.add, own, directory)
+            return answer
+        except (UnsupportedKernelError, ImageError) as error:
+            return _log_answer(log, "skipped", error.reason)
+        except ProbeError as error:
+            return _log_answer(log, "failed", error.reason or because("engine-defect", words=str(error)))
+        except OSError as error:
+            return _log_answer(log, "failed", because_of_file(error.filename or directory, error), str(error))
+        except Exception as error:  # noqa: BLE001  whatever it is, the program's own kernel runs instead
+            defect = because("engine-defect", words=f"{type(error).__name__}: {error}")
+            return _log_answer(log, "failed", defect, traceback.format_exc())
+
+
+def _directory_reason(directory: Path, error: OSError | ValueError) -> Reason:
+    """Why nothing can be written to a kernel's directory; a ValueError is about its name."""
+    if isinstance(error, OSError):
+        return because_of_file(directory, error)
+    return because("file-error", path=repr(str(directory)), error=re.sub(r"[:()]", " ", str(error)))
+
+
+def _log_answer(log: ProcessLog, outcome: Literal["skipped", "failed"], reason: Reason, details: str = "") -> Answer:
+    """Write how it ended to the log and make the answer of it."""
+    try:
+        log.write(f"[{outcome}] {reason.written}\n{details}")
+    except OSError as error:
+        reason = reason._replace(text=f"{reason.text} (process.log: {error.strerror})")
+    return Answer.refusal(outcome, reason)
+
+
+_MAX_CONCURRENT_KERNELS = 4
+SAMPLED_FOLDER = "sampled"
+"""Where in the folder of a probe the files are of the form that measures some blocks alone."""
+
+
+class MultiPreparer:
+    """A preparer for each probe. They share the images that they read, and the assemblers."""
+
+    def __init__(
+        self,
+        probes: Sequence[tuple[Probe, PrepareOptions]],
+        assembler: Assembler | None = None,
+        cache: Cache | None = None,
+    ) -> None:
+        self._probes, self._cache = probes, cache
+        self._originals, self._assembler = Originals(), assembler or Assembler()
+        pruned = PrunedAssemblies() if len(probes) > 1 else None
+        self._preparers = [
+            Preparer(probe, options, self._assembler, cache, self._originals, pruned) for probe, options in probes
+        ]
+        self._sampled: dict[int, Preparer] = {}
+        self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(_MAX_CONCURRENT_KERNELS * len(probes), thread_name_prefix="probe")
+
+    def warm_up(self) -> None:
+        """As that of each preparer."""
+        for preparer in self._preparers:
+            preparer.warm_up()
+
+    def prepare(self, directory: Path, arch: str, name: str, threads: int = 0) -> Iterator[Answer]:
+        """The answer of each probe, in their order, as soon as it and those before it are known."""
+        if len(self._preparers) == 1:
+            yield self._preparers[0].prepare(directory, arch, name, threads)
+            return
+        answers = [self._pool.submit(preparer.prepare, directory, arch, name, threads) for preparer in self._preparers]
+        for answer in answers:
+            yield answer.result()
+
+    def prepare_sampled(self, place: int, directory: Path, arch: str, name: str, threads: int = 0) -> Answer:
+        """A kernel that is prepared already, with the probe at ``place``, for launches of which only some blocks are
+        measured: all of their records would be too many.
+        """
+        if not 0 <= place < len(self._probes):
+            return Answer.refusal("failed", because("request-unknown"))
+        probe, _ = self._probes[place]
+        if probe.about.every_block:
+            return Answer.refusal("skipped", because("needs-every-block", probe=probe.name))
+        return self._sampled_preparer(place).prepare(directory, arch, name, threads)
+
+    def _sampled_preparer(self, place: int) -> Preparer:
+        with self._lock:
+            if place not in self._sampled:
+                probe, options = self._probes[place]
+                folder = str(Path(options.folder) / SAMPLED_FOLDER)
+                sampled = replace(options, sampled=True, sources=0, folder=folder)
+                self._sampled[place] = Preparer(probe, sampled, self._assembler, self._cache, self._originals)
+            return self._sampled[place]
+
+    @property
+    def counts(self) -> CacheCounts:
+        """Of all probes together: a kernel counts once for each."""
+        counts = [preparer.counts for preparer in self._preparers]
+        return CacheCounts(sum(each.hits for each in counts), sum(each.misses for each in counts))
+
+    def close(self) -> None:
+        """Wait for what still runs."""
+        self._pool.shutdown(wait=True)
+        for preparer in (*self._preparers, *self._sampled.values()):
+            preparer.close()

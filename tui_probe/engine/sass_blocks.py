@@ -1,0 +1,184 @@
+"""Find the basic blocks of SASS that a probe counts, and where the code of each goes.
+
+Whoever enters a block executes all of it, so what is known of its instructions beforehand is added there at once: how
+many there are of a class, and what snippets at single instructions add that is the same each time, such as a
+multiply-add's two operations. Only instructions under a guard, and those whose address matters, need code of their own.
+
+The code stands at any instruction of the block that may be executed elsewhere, for all execute as often. In a block of
+nothing but branches it stands at the branch. A block that holds only what cannot be moved, such as a call or what
+``WARPSYNC.COLLECTIVE`` leads to, is counted with the one behind it, to which it leads unless its lanes leave.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.engine.snippet import BLOCK_HELPER, parse_snippet
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.probe_model.probe import BLOCK, FileLocation, ProbePoint, SnippetCode
+from tui_probe.reasons import because
+from tui_probe.sass.operations import operation_class, operation_name
+from tui_probe.sass.target import BRA_OPERATION, BSYNC_OPERATION, basic_blocks
+from tui_probe.sass.words import EXIT, WORD_BYTES, branch_target
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from tui_probe.probe_model.probe import Probe, Snippet
+    from tui_probe.sass.target import GraftTarget
+    from tui_probe.sass.words import Word
+
+_ADDITION: Final = re.compile(r"add\.[usb](32|64)\s+(%[\w$]+)\s*,\s*(%[\w$]+)\s*,\s*(\w+)\s*;")
+_CONTROL_FLOW: Final = range(0x140, 0x160)
+_PREFERRED_CLASSES: Final = frozenset({"fp32", "fp64", "fp16", "bf16", "integer", "load", "store"})
+_EXIT: Final = EXIT & 0x1FF
+_END_COLLECTIVE: Final = 0x11B
+"""Ends what a warp does as one for lanes that have parted, where nobody should branch."""
+_LEAVING_OPERATIONS: Final = frozenset({0x149, 0x14A, 0x14B, BRA_OPERATION, _EXIT, 0x150, 0x158, 0x159, 0x15B})
+"""BRX, JMP, JMX, BRA, EXIT, RET, BRXU, JMXU, KILL."""
+_NO_LOCATION: Final = FileLocation("", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockCode:
+    """What is done where a block begins. ``number`` is what the snippet is told, as 64 bits if ``wide``."""
+
+    point: ProbePoint
+    number: int
+    wide: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SassBlock:
+    """A block whose first instruction is at byte offset ``first``, with its code at the one at ``at``."""
+
+    first: int
+    at: int
+    codes: tuple[BlockCode, ...]
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Equal where the code is, but for the numbers."""
+        return tuple(code.point.name for code in self.codes)
+
+
+def block_points(probe: Probe) -> list[ProbePoint]:
+    """The points that are at basic blocks."""
+    return [point for point in probe.points if any(position.opcode == BLOCK for position in point.positions)]
+
+
+def additions(snippet: Snippet, values: Mapping[str, int | None]) -> dict[str, int] | None:
+    """What a snippet adds to which registers, if it does nothing else and that is known beforehand; None if not.
+
+    ``values`` are those of helpers.
+    """
+    found: Counter[str] = Counter()
+    for statement in snippet.statements:
+        match = _ADDITION.fullmatch(statement.text.strip()) if isinstance(statement, SnippetCode) else None
+        if match is None or match[2] != match[3]:
+            return None
+        number = int(match[4]) if match[4].isdecimal() else values.get(match[4])
+        if number is None:
+            return None
+        found[match[2]] += number
+    return dict(found)
+
+
+def probed_blocks(
+    probe: Probe, target: GraftTarget, added: Mapping[int, Mapping[str, int]], sites: Collection[int]
+) -> list[SassBlock]:
+    """The blocks of a kernel for which there is something to do. ``added`` is what the instructions, by their numbers,
+    add to registers each time; ``sites`` are the byte offsets at which there is code for an instruction.
+
+    Raises UnsupportedKernelError for a block that no code can be put into.
+    """
+    points = block_points(probe)
+    if not points:
+        return []
+    fixed = _fixed_instructions(target)
+    found, waiting = [], range(0)
+    for block in basic_blocks(target):
+        whole = range(waiting.start, block.stop) if waiting else block
+        if all(_is_padding(target, index) for index in whole):
+            waiting = range(0)
+            continue
+        at = _code_position(target, block, fixed, sites)
+        if at is None and not _continues(target.words[block[-1]]):
+            raise UnsupportedKernelError(because("graft-position", at=f"{block.start * WORD_BYTES:#06x}"))
+        waiting = whole if at is None else range(0)
+        codes = () if at is None else tuple(_block_codes(probe, points, target, whole, added))
+        if codes and at is not None:
+            found.append(SassBlock(block.start * WORD_BYTES, at * WORD_BYTES, codes))
+    return found
+
+
+def _block_codes(
+    probe: Probe,
+    points: Sequence[ProbePoint],
+    target: GraftTarget,
+    block: range,
+    added: Mapping[int, Mapping[str, int]],
+) -> Iterable[BlockCode]:
+    classes = Counter(operation_class(target.words[index], target.arch) for index in block)
+    for point in points:
+        wanted = [position.modifiers for position in point.positions if position.opcode == BLOCK]
+        number = sum(sum(classes[name] for name in names or classes) for names in wanted)
+        if number:
+            yield BlockCode(point, number)
+    sums: dict[str, int] = defaultdict(int)
+    for index in block:
+        for register, number in added.get(index, {}).items():
+            sums[register] += number
+    for register in sorted(sums):
+        bits = 64 if probe.registers[register].endswith("64") else 32
+        text = f"add.u{bits} {register}, {register}, {BLOCK_HELPER};"
+        snippet = parse_snippet(text, _NO_LOCATION, "").snippet
+        yield BlockCode(ProbePoint(f"sum of {register}", (), snippet, None), sums[register], wide=bits > 32)
+
+
+def _fixed_instructions(target: GraftTarget) -> set[int]:
+    """The numbers of instructions that must stay: the first one, and those that the loader writes to."""
+    offsets = (
+        one.offset
+        for section in target.cubin.relocation_sections()
+        if section.info == target.code.number
+        for one in target.cubin.relocations(section)
+    )
+    return {0, *(offset // WORD_BYTES for offset in offsets)}
+
+
+def _code_position(target: GraftTarget, block: range, fixed: Collection[int], sites: Collection[int]) -> int | None:
+    """The number of the instruction that the code of a block stands at; None where it can stand at none."""
+    if any(target.words[index].operation == _END_COLLECTIVE for index in block):
+        return None
+    free = [index for index in block if index not in fixed]
+    plain = [index for index in free if target.words[index].operation not in _CONTROL_FLOW]
+    ordinary = [
+        index
+        for index in plain
+        if target.words[index].is_unconditional
+        and index * WORD_BYTES not in sites
+        and operation_class(target.words[index], target.arch) in _PREFERRED_CLASSES
+    ]
+    movable = [index for index in free if _is_movable(target.words[index])]
+    return next(iter([*ordinary, *plain, *movable]), None)
+
+
+def _is_movable(word: Word) -> bool:
+    return word.operation in (BRA_OPERATION, BSYNC_OPERATION) or (word.operation == _EXIT and word.is_unconditional)
+
+
+def _continues(word: Word) -> bool:
+    """Whether lanes go on behind it, at once or once a call returns."""
+    return not word.is_unconditional or word.operation not in _LEAVING_OPERATIONS
+
+
+def _is_padding(target: GraftTarget, index: int) -> bool:
+    """Padding behind the code: a branch to itself, and what does nothing."""
+    word = target.words[index]
+    if word.operation == BRA_OPERATION and word.is_unconditional:
+        return branch_target(target.arch, index * WORD_BYTES, word) == index * WORD_BYTES
+    return operation_name(word, target.arch) == "NOP"

@@ -1,0 +1,374 @@
+"""Match probe positions against SASS: the PTX instructions that each SASS instruction may have been.
+
+One instruction stands for several of PTX: an ``FFMA`` for ``fma.f32`` and ``mad.f32``. It is counted as the first of
+them, so a probe must be for all of them, or for none: one of ``fma.f32`` alone would count the others as such. Half
+precision is always computed in pairs here, so a single ``fma.f16`` counts as ``fma.f16x2``. An operation that the
+compiler only moves a value with, such as ``HFMA2 R0, -RZ, RZ, 0, 0``, is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.engine.instruction_ptx import (
+    ADDRESS_MARK,
+    LINE_MARK,
+    OFFSET_MARK,
+    UNIFORM_MARK,
+    InstructionFacts,
+    SnippetSite,
+)
+from tui_probe.engine.sass_blocks import SassBlock, additions, block_points, probed_blocks
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.probe_model.positions import MERGED, matches
+from tui_probe.probe_model.probe import BLOCK, Level, Save
+from tui_probe.ptx.printer import MADE_UP
+from tui_probe.ptx.tree import Instruction
+from tui_probe.reasons import because
+from tui_probe.sass import accesses, operations
+from tui_probe.sass.accesses import ATOM, ATOMG, ATOMS, RED, access_of, atomic_of
+from tui_probe.sass.operations import operation_name
+from tui_probe.sass.trampolines import MarkValue
+from tui_probe.sass.words import ALWAYS, RZ, WORD_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from tui_probe.probe_model.probe import Position, Probe, ProbePoint
+    from tui_probe.sass.accesses import MemoryAccess
+    from tui_probe.sass.target import GraftTarget
+    from tui_probe.sass.words import Word
+
+PtxFamily = tuple[Instruction, ...]
+"""What an instruction may be in PTX; it is counted as the first."""
+
+
+def _family(opcodes: Iterable[str], *types: str, of: tuple[str, ...] = ()) -> PtxFamily:
+    return tuple(Instruction(opcode, (*of, type_), (), MADE_UP) for type_ in types for opcode in opcodes)
+
+
+_PAIRS, _SUMS, _PRODUCTS = ("fma", "mad"), ("add", "sub"), ("mul",)
+_HALF_TYPES: Final = ("f16x2", "f16", "bf16x2", "bf16")
+ARITHMETIC_FAMILIES: Final[dict[str, PtxFamily]] = {
+    "FFMA": _family(_PAIRS, "f32"),
+    "FADD": _family(_SUMS, "f32"),
+    "FMUL": _family(_PRODUCTS, "f32"),
+    "FFMA2": _family(("fma",), "f32x2"),
+    "FADD2": _family(_SUMS, "f32x2"),
+    "FMUL2": _family(_PRODUCTS, "f32x2"),
+    "DFMA": _family(_PAIRS, "f64"),
+    "DADD": _family(_SUMS, "f64"),
+    "DMUL": _family(_PRODUCTS, "f64"),
+    "HFMA2": _family(("fma",), *_HALF_TYPES),
+    "HADD2": _family(_SUMS, *_HALF_TYPES),
+    "HMUL2": _family(_PRODUCTS, *_HALF_TYPES),
+}
+"""By the names of instructions."""
+_TYPES_OF_PRODUCTS: Final = {
+    "half": ("f16", "bf16"),
+    "tf32": ("tf32",),
+    "double": ("f64",),
+    "byte": ("s8", "u8", "s4", "u4"),
+    "bit": ("b1",),
+    "float8": ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1"),
+}
+MMA_FAMILIES: Final = {kind: _family(("mma",), *types, of=("sync",)) for kind, types in _TYPES_OF_PRODUCTS.items()}
+WGMMA_FAMILIES: Final = {
+    kind: _family(("wgmma",), *types, of=("mma_async", "sync"))
+    for kind, types in _TYPES_OF_PRODUCTS.items()
+    if kind != "double"
+}
+"""By what they multiply."""
+_KINDS: Final = {
+    "IMMA": "byte", "IGMMA": "byte", "BMMA": "bit", "BGMMA": "bit", "DMMA": "double", "QMMA": "float8",
+    "QGMMA": "float8",
+}  # fmt: skip
+_HMMA_TYPE, _TF32 = (82, 3), 2
+_HGMMA_TF32: Final = 58
+MATRIX_MOVES: Final = {0x03B: "ldmatrix", 0x044: "stmatrix"}
+"""LDSM, STSM."""
+_MATRIX_COUNT_FIELD: Final = 72, 2
+_MATRIX_COUNTS: Final = ("x1", "x2", "x4")
+
+
+def arithmetic_family(word: Word, arch: int) -> PtxFamily | None:
+    """What an instruction computes; None for one that computes nothing of this kind, or only moves a value."""
+    found = ARITHMETIC_FAMILIES.get(operation_name(word, arch))
+    return None if word.ra == RZ else found
+
+
+def product_family(word: Word, *, of_group: bool) -> PtxFamily:
+    """A product of matrices, one of ``matrices.OPERATIONS``."""
+    name = operations.PRODUCT_NAMES[word.operation]
+    if name == "HMMA":
+        kind = "tf32" if word.field(*_HMMA_TYPE) == _TF32 else "half"
+    elif name == "HGMMA":
+        kind = "tf32" if word.field(_HGMMA_TF32, 1) else "half"
+    else:
+        kind = _KINDS[name]
+    return (WGMMA_FAMILIES if of_group else MMA_FAMILIES)[kind]
+
+
+def matrix_access(word: Word) -> Instruction | None:
+    """``LDSM`` and ``STSM``, with how many matrices they move; None for others."""
+    opcode, number = MATRIX_MOVES.get(word.operation), word.field(*_MATRIX_COUNT_FIELD)
+    if opcode is None:
+        return None
+    how_many = _MATRIX_COUNTS[number : number + 1]
+    return Instruction(opcode, ("sync", "aligned", *how_many, "shared", "b16"), (), MADE_UP)
+
+
+# What instructions of machine code would be in PTX, so that positions of probes say which of them are meant.
+#
+# Machine code tells less: a ``wmma.load`` is loads like any other, a ``wmma.mma`` the multiplications of ``mma``.
+# What the compiler merged, split or left out counts as it is executed.
+
+_WIDTHS: Final = {1: ("b8",), 2: ("b16",), 4: ("b32",), 8: ("b64",), 16: ("v4", "b32")}
+_BULK_COPY: Final = Instruction("cp", ("async", "bulk", "global", "mbarrier"), (), MADE_UP)
+"""Stands for all bulk copies: which of them it is, and of how many bytes, is not read from machine code."""
+_SHARED_ATOMICS: Final = tuple(Instruction(opcode, ("shared",), (), MADE_UP) for opcode in ("atom", "red"))
+_MEMORY_OPCODES: Final = {
+    accesses.LD: ("ld", ()),
+    accesses.LDG: ("ld", ("global",)),
+    accesses.ST: ("st", ()),
+    accesses.STG: ("st", ("global",)),
+    accesses.LDS: ("ld", ("shared",)),
+    accesses.STS: ("st", ("shared",)),
+    accesses.LDGSTS: ("cp", ("async", "ca", "shared", "global")),
+    **dict.fromkeys(ATOM, ("atom", ())),
+    **dict.fromkeys(ATOMG, ("atom", ("global",))),
+    **dict.fromkeys(RED, ("red", ("global",))),
+    **dict.fromkeys(ATOMS, ("atom", ("shared",))),
+}
+
+
+_IDENTIFIABLE: Final = frozenset(
+    {"ld", "ldu", "st", "cp", "atom", "red", "mma", "wmma", "wgmma", *MATRIX_MOVES.values()}
+    | {each.opcode for family in ARITHMETIC_FAMILIES.values() for each in family}
+)
+_MODIFIERS: Final = frozenset(
+    {"global", "shared", "local", "const", "param", "async", "bulk", "load", "store", "mma", "mma_async", "sync"}
+)
+"""Those that machine code tells, of instructions that are no copies: operations are not among them."""
+_TYPES: Final = frozenset(each.modifiers[-1] for family in ARITHMETIC_FAMILIES.values() for each in family)
+_FACTORS: Final = frozenset(each.modifiers[-1] for family in MMA_FAMILIES.values() for each in family)
+_IDENTIFIABLE_MODIFIERS: Final = {
+    **dict.fromkeys((each.opcode for family in ARITHMETIC_FAMILIES.values() for each in family), _TYPES),
+    **dict.fromkeys(("mma", "wmma", "wgmma"), _MODIFIERS | _FACTORS),
+    **dict.fromkeys(MATRIX_MOVES.values(), frozenset({"x1", "x2", "x4"})),
+}
+"""The modifiers that are told of other opcodes."""
+_WMMA: Final = {"load": "ld", "store": "st", "mma": "mma"}
+"""What these are in machine code."""
+_ALTERNATIVE_OPCODES: Final = {"ldu": {"ld"}, "atom": {"red"}, "red": {"atom"}}
+"""What else they may be there: an atomic whose result nothing uses is a reduction, and one without a space none."""
+_UNIDENTIFIABLE: Final = tuple(
+    Instruction(opcode, modifiers, (), MADE_UP)
+    for opcode, modifiers in (
+        *((opcode, (space,)) for opcode in ("ld", "st") for space in ("local", "param")),
+        ("ld", ("const",)),
+        ("st", ("async", "shared::cluster")),
+        ("red", ("async", "shared::cluster")),
+        *(("cp", ("async", each)) for each in ("commit_group", "wait_group", "wait_all", "mbarrier")),
+        *(("wgmma", (each, "sync")) for each in ("fence", "commit_group", "wait_group")),
+    )
+)
+"""Instructions of ``_IDENTIFIABLE`` that are not looked for in machine code."""
+
+
+@dataclass(frozen=True, slots=True)
+class SassSite:
+    """An instruction at byte offset ``at`` with the places of all points that are for it, and what the marks of their
+    snippets stand for.
+    """
+
+    at: int
+    places: tuple[SnippetSite, ...]
+    access: MemoryAccess | None
+
+    def sources(self) -> dict[int, MarkValue]:
+        """What its marks stand for, but the flag's and those of registers that are kept."""
+        found = {LINE_MARK: MarkValue(number=self.at)}
+        if self.access is None:
+            return found
+        address = self.access.address
+        low, high = accesses.register_pair(address.register)
+        found |= {ADDRESS_MARK: MarkValue(register=low), OFFSET_MARK: MarkValue(number=address.offset)}
+        if address.wide:
+            found[ADDRESS_MARK + 1] = MarkValue(register=high)
+        if address.uniform is not None:
+            halves = range(1 if address.shared else 2)
+            found |= {UNIFORM_MARK + index: MarkValue(uniform=address.uniform + index) for index in halves}
+        return found
+
+    @property
+    def reads(self) -> int:
+        """The predicate that the flag's mark tells of."""
+        return ALWAYS if self.access is None else self.access.reads
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedParts:
+    """What of a kernel a probe is for: single instructions, and basic blocks."""
+
+    sites: list[SassSite]
+    blocks: list[SassBlock]
+
+
+def find_probed_parts(probe: Probe, target: GraftTarget) -> ProbedParts:
+    """The instructions and blocks of a kernel that a probe is for.
+
+    Raises UnsupportedKernelError for one that is not known, and for a probe of instructions that are not looked for: a
+    count without them would be wrong.
+    """
+    opcodes = _probe_opcodes(probe)
+    told = all(_is_identifiable(point, position, opcodes) for point in probe.points for position in point.positions)
+    if not told or any(point.before is None for point in block_points(probe)) or not _counts_alike(probe):
+        raise UnsupportedKernelError(because("needs-instructions", probe=probe.name))
+    counted = any(own_map.level is Level.SITE for own_map in probe.maps)
+    added: dict[int, dict[str, int]] = {}
+    sites = [
+        _with_number(one, number) if counted else one
+        for number, one in enumerate(_matching_sites(probe, target.words, target.arch, added))
+    ]
+    return ProbedParts(sites, probed_blocks(probe, target, added, {one.at for one in sites}))
+
+
+def site_offsets(probe: Probe, sites: Sequence[SassSite]) -> dict[str, list[int]]:
+    """For each map of sites the offsets of its instructions in the kernel's code, in bytes."""
+    found: dict[str, list[int]] = {one.name: [] for one in probe.maps if one.level is Level.SITE}
+    for one in sites:
+        snippets = [place.point.before for place in one.places if place.point.before]
+        saved = {each.map for snippet in snippets for each in snippet.statements if isinstance(each, Save)}
+        for name in found.keys() & saved:
+            found[name].append(one.at)
+    return found
+
+
+def _probe_opcodes(probe: Probe) -> set[str]:
+    return {position.opcode for point in probe.points for position in point.positions}
+
+
+def _is_identifiable(point: ProbePoint, position: Position, opcodes: set[str]) -> bool:
+    """Whether machine code tells all instructions that a position is for. Those that are others there must be among
+    ``opcodes`` as such: a ``wmma.load`` is counted by a probe of ``ld`` alone.
+    """
+    if position.is_kernel or position.opcode == BLOCK:
+        return True
+    instead = _ALTERNATIVE_OPCODES.get(position.opcode, set())
+    if position.opcode == "wmma":
+        instead = {_WMMA[each] for each in position.modifiers if each in _WMMA} or set(_WMMA.values())
+    untold = any(matches(position, each) for each in _UNIDENTIFIABLE)
+    if _needs_access(point):
+        shared = any(matches(position, each) for each in _SHARED_ATOMICS)
+        untold = untold or shared or position.opcode in MATRIX_MOVES.values()
+    if position.opcode != "cp":
+        told = _IDENTIFIABLE_MODIFIERS.get(position.opcode, _MODIFIERS)
+        untold = untold or not {*position.modifiers, *position.unwanted} - {MERGED} <= told
+    return position.opcode in _IDENTIFIABLE and not position.retried and not untold and instead <= opcodes
+
+
+def _needs_access(point: ProbePoint) -> bool:
+    """Whether a point must know what an instruction accesses."""
+    return bool(point.before and point.before.helpers & {"ADDR", "BYTES"})
+
+
+def _counts_alike(probe: Probe) -> bool:
+    """Whether the probe is for all that an instruction of machine code may have been, or for none of it. Of a product
+    of matrices they must be the same points, too: nothing tells a type from others of its kind.
+    """
+    for family in (*ARITHMETIC_FAMILIES.values(), _SHARED_ATOMICS):
+        if len({any(_is_for(point, each) for point in probe.points) for each in family}) > 1:
+            return False
+    return all(
+        len({_is_for(point, each) for each in family}) == 1
+        for kinds in (MMA_FAMILIES, WGMMA_FAMILIES)
+        for family in kinds.values()
+        for point in probe.points
+    )
+
+
+def _with_number(one: SassSite, number: int) -> SassSite:
+    places = tuple(replace(place, told=replace(place.told, number=number)) for place in one.places)
+    return SassSite(one.at, places, one.access)
+
+
+def _matching_sites(
+    probe: Probe, words: Sequence[Word], arch: int, added: dict[int, dict[str, int]]
+) -> Iterator[SassSite]:
+    """The instructions that need code of their own. What others add, which is counted by blocks, goes to ``added``."""
+    opcodes = _probe_opcodes(probe)
+    bulk = any(_is_for(point, _BULK_COPY) for point in probe.points)
+    for index, word in enumerate(words):
+        if word.never_runs:
+            continue
+        if bulk and word.operation in accesses.BULK_COPIES:
+            raise UnsupportedKernelError(because("graft-access", opcode=f"{word.opcode:#05x}"))
+        stand_in, told, access = _ptx_equivalent(word, arch, opcodes)
+        if stand_in is None:
+            continue
+        points = [point for point in probe.points if _is_for(point, stand_in)]
+        if BLOCK in opcodes and word.is_unconditional:
+            points = [point for point in points if not _only_adds(point, told, added.setdefault(index, {}))]
+        if points:
+            places = tuple(SnippetSite(point, told, stand_in) for point in points)
+            yield SassSite(index * WORD_BYTES, places, access)
+
+
+def _only_adds(point: ProbePoint, told: InstructionFacts, sums: dict[str, int]) -> bool:
+    """Whether a point only adds what is known beforehand, which then goes to ``sums``."""
+    size = None if told.predicated or told.shortened else told.bytes
+    values = {"BYTES": size, "MULTIPLY_ADDS": told.multiply_adds}
+    found = additions(point.before, values) if point.before and point.after is None else None
+    for register, number in (found or {}).items():
+        sums[register] = sums.get(register, 0) + number
+    return found is not None
+
+
+def _is_for(point: ProbePoint, instruction: Instruction) -> bool:
+    at_instructions = (each for each in point.positions if not (each.is_kernel or each.is_block or each.is_source))
+    return any(matches(each, instruction) for each in at_instructions)
+
+
+def _ptx_equivalent(
+    word: Word, arch: int, opcodes: set[str]
+) -> tuple[Instruction | None, InstructionFacts, MemoryAccess | None]:
+    """What an instruction would be in PTX, if that is one of ``opcodes``, and what is to be told of it."""
+    if word.operation in _MEMORY_OPCODES:
+        return _memory_equivalent(word, arch, opcodes)
+    if word.operation in operations.PRODUCT_OPERATIONS and opcodes & {"mma", "wgmma"}:
+        share = operations.matrix_product(word, arch)
+        return product_family(word, of_group=share.of_group)[0], InstructionFacts(multiply_adds=share.share), None
+    if word.operation in MATRIX_MOVES:
+        found = matrix_access(word)
+        return (found if found and found.opcode in opcodes else None), InstructionFacts(), None
+    family = arithmetic_family(word, arch)
+    return (family[0] if family and family[0].opcode in opcodes else None), InstructionFacts(), None
+
+
+def _memory_equivalent(
+    word: Word, arch: int, opcodes: set[str]
+) -> tuple[Instruction | None, InstructionFacts, MemoryAccess | None]:
+    opcode, modifiers = _MEMORY_OPCODES[word.operation]
+    if opcode not in opcodes:
+        return None, InstructionFacts(), None
+    if word.operation in ATOMS:  # of these nothing is known but that they are there
+        return _SHARED_ATOMICS[0], InstructionFacts(), None
+    access = access_of(word, arch) or atomic_of(word, arch)
+    if access is None:
+        return None, InstructionFacts(), None
+    types = () if opcode == "cp" else _WIDTHS[access.bytes]
+    return Instruction(opcode, (*modifiers, *types), (), MADE_UP), _access_facts(access), access
+
+
+def _access_facts(access: MemoryAccess) -> InstructionFacts:
+    return InstructionFacts(
+        bytes=access.bytes,
+        wide=access.address.wide,
+        uniform=access.address.uniform is not None,
+        predicated=access.reads != ALWAYS,
+        shortened=access.shortened,
+        shared=access.address.shared,
+        shift=access.address.shift,
+    )

@@ -1,0 +1,359 @@
+"""Cases of the graft self-test: counts at blocks, counts at instructions, saved records, and their expected results.
+
+The known kernel gets a loop, which each lane goes through another number of times and whose turns take one of two ways:
+so its lanes part and meet again, and there are blocks of nothing but branches. What each way computes is counted by
+lanes, a barrier by warps. The number of all instructions is the compiler's choice, but the classes must add up to it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tui_probe.engine.snippet import parse_snippet
+from tui_probe.engine.trial_kernel import (
+    ACTIVE_THREADS,
+    MAX_SMS,
+    THREADS_OF_GRID,
+    TRIAL_KERNEL,
+    WARP,
+    TrialCase,
+    TrialFailedError,
+    trial_cubin,
+)
+from tui_probe.probe_model.positions import parse_positions
+from tui_probe.probe_model.probe import Field, FileLocation, Level, Map, Position, Probe, ProbePoint
+from tui_probe.probe_model.storage import WARP_THREADS, storage_of
+from tui_probe.ptx.instruction_classes import CLASSES
+from tui_probe.sass.words import WORD_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_probe.binaries.cubin import Cubin
+    from tui_probe.engine.assembler import Assembler
+
+_MAX_TURNS: Final = 7
+_LOOP_PTX: Final = f"""\
+	{{
+	.reg .pred %q<2>;
+	.reg .b32 %i<4>;
+	.reg .f32 %f<2>;
+	.reg .f64 %d<2>;
+	cvt.rn.f32.u32 %f1, %r4;
+	and.b32 %i1, %r5, {_MAX_TURNS};
+	mov.u32 %i2, 0;
+$turn:
+	setp.ge.u32 %q0, %i2, %i1;
+	@%q0 bra $turned;
+	xor.b32 %i3, %i2, %r5;
+	and.b32 %i3, %i3, 1;
+	setp.eq.u32 %q1, %i3, 1;
+	@%q1 bra $multiplied;
+	add.rn.f32 %f1, %f1, 0f3F800000;
+	sqrt.rn.f32 %f1, %f1;
+	bra $counted;
+$multiplied:
+	cvt.f64.f32 %d1, %f1;
+	mul.rn.f64 %d1, %d1, 0d3FF8000000000000;
+	cvt.rn.f32.f64 %f1, %d1;
+$counted:
+	add.u32 %i2, %i2, 1;
+	bra $turn;
+$turned:
+	cvt.rzi.u32.f32 %i3, %f1;
+	add.u32 %r11, %r11, %i3;
+	}}
+"""
+_TURNS: Final = [(thread, turn) for thread in range(ACTIVE_THREADS) for turn in range(thread & _MAX_TURNS)]
+EXPECTED_BLOCK_COUNTS: Final = {
+    "sums": sum((thread ^ turn) % 2 == 0 for thread, turn in _TURNS),
+    "products": sum((thread ^ turn) % 2 == 1 for thread, turn in _TURNS),
+    "barriers": THREADS_OF_GRID // WARP,
+    "threads": THREADS_OF_GRID,
+}
+_BLOCK_FIELDS: Final = (*EXPECTED_BLOCK_COUNTS, "instructions", "classes")
+BLOCK_RECORD: Final = struct.Struct(f"<{len(_BLOCK_FIELDS)}Q")
+_BLOCK_SNIPPET: Final = """\
+.reg .b32 %lanes;
+.reg .pred %is_lowest;
+activemask.b32 %lanes;
+and.b32 %lanes, %lanes, %below;
+setp.eq.u32 %is_lowest, %lanes, 0;
+"""
+_BLOCK_POINTS: Final = {
+    "enter": ("block", _BLOCK_SNIPPET),
+    "instructions": ("block", "@%is_lowest add.u32 %instructions, %instructions, ISSUED;\n"),
+    "classes": (
+        ":".join(f"block.{name}" for name in CLASSES),
+        "@%is_lowest add.u32 %classes, %classes, INSTRUCTIONS;\n",
+    ),
+    "barriers": ("block.barrier", "@%is_lowest add.u32 %barriers, %barriers, INSTRUCTIONS;\n"),
+    "sums": ("add.f32:sub.f32", "add.u32 %sums, %sums, 1;\n"),
+    "products": ("mul.f64", "add.u64 %products, %products, 1;\n"),
+}
+
+
+def block_cubin(arch: int, assembler: Assembler) -> Cubin:
+    """The trial's kernel with the loop in it. Raises ToolchainError."""
+    return trial_cubin(arch, assembler, loop=_LOOP_PTX)
+
+
+def block_trial() -> TrialCase:
+    """Counts of blocks, and of instructions that are counted by blocks."""
+    registers: dict[str, str] = {}
+    points = [_block_sums(registers)]
+    for name, (position, text) in _BLOCK_POINTS.items():
+        parsed = parse_snippet(text, FileLocation(TRIAL_KERNEL, 0), TRIAL_KERNEL)
+        registers.update(parsed.registers)
+        points.append(ProbePoint(name, parse_positions(position), parsed.snippet, None))
+    fields = tuple(Field(name, "u64", 8 * index) for index, name in enumerate(_BLOCK_FIELDS))
+    own_map = Map(TRIAL_KERNEL, Level.WARP, fields, BLOCK_RECORD.size)
+    probe = Probe(TRIAL_KERNEL, Path(TRIAL_KERNEL), "", "", registers, (own_map,), tuple(points))
+    return TrialCase(probe, (THREADS_OF_GRID // WARP * BLOCK_RECORD.size,), check_blocks)
+
+
+def check_blocks(content: bytes) -> None:
+    """Raises TrialFailedError unless the records of all warps add up to what is expected."""
+    sums = dict(
+        zip(
+            _BLOCK_FIELDS, (sum(values) for values in zip(*BLOCK_RECORD.iter_unpack(content), strict=True)), strict=True
+        )
+    )
+    for name, wanted in (EXPECTED_BLOCK_COUNTS | {"classes": sums["instructions"]}).items():
+        if sums[name] != wanted:
+            raise TrialFailedError(f"the grafted kernel counted {sums[name]} {name}, not {wanted}")
+    if sums["instructions"] <= len(_TURNS) // WARP:
+        raise TrialFailedError(f"the grafted kernel counted {sums['instructions']} instructions, which are too few")
+
+
+def _block_sums(registers: dict[str, str]) -> ProbePoint:
+    """What stands at the entry and at the ways out."""
+    kept = [f"%{name}" for name in _BLOCK_FIELDS if name != "threads"]
+    declared = f".reg .b32 {', '.join(name for name in kept if name != '%products')}, %below;\n.reg .b64 %products;\n"
+    begin = declared + "mov.u32 %below, %lanemask_lt;\n"
+    begin += "".join(f"mov.{'u64' if name == '%products' else 'u32'} {name}, 0;\n" for name in kept)
+    before = parse_snippet(begin, FileLocation(TRIAL_KERNEL, 0), TRIAL_KERNEL)
+    values = ", ".join("1" if name == "threads" else f"%{name}" for name in _BLOCK_FIELDS)
+    after = parse_snippet(f"ADD [ {TRIAL_KERNEL} ] {{{values}}};", FileLocation(TRIAL_KERNEL, 0), TRIAL_KERNEL)
+    registers.update(before.registers)
+    return ProbePoint("sums", parse_positions("kernel"), before.snippet, after.snippet)
+
+
+# What the trial of grafts at single instructions counts, and what that must be, worked out on paper.
+#
+# Requests are instructions that a warp executes with at least one lane; sectors and words are distinct pieces of 32
+# and of 4 bytes that they touch. Stores are counted in bytes alone: how many lanes leave a loop together is the
+# compiler's choice, what they store is not.
+
+_FULL_WARPS: Final = ACTIVE_THREADS // WARP
+_ACTIVE_WARPS: Final = _FULL_WARPS + 1
+_WARPS: Final = THREADS_OF_GRID // WARP
+_WORD: Final = 4
+_SECTORS_OF_WARP: Final = WARP * _WORD // 32
+_READING_THREADS: Final = ACTIVE_THREADS // 2
+"""Every second lane loads from global memory; those of the last warp that is split touch all its sectors, too."""
+EXPECTED_INSTRUCTION_COUNTS: Final = {
+    "load_requests": _ACTIVE_WARPS,
+    "load_sectors": _ACTIVE_WARPS * _SECTORS_OF_WARP,
+    "load_bytes": _READING_THREADS * _WORD,
+    "store_bytes": ACTIVE_THREADS * _WORD,
+    "shared_requests": _WARPS + _ACTIVE_WARPS,
+    "shared_words": THREADS_OF_GRID + ACTIVE_THREADS,
+    "shared_bytes": (THREADS_OF_GRID + ACTIVE_THREADS) * _WORD,
+    "threads": THREADS_OF_GRID,
+}
+INSTRUCTION_RECORD: Final = struct.Struct(f"<{len(EXPECTED_INSTRUCTION_COUNTS)}Q")
+_SITE_MAP_BYTES: Final = 1 << 20
+_COUNT_REGISTERS: Final = """\
+.reg .b64 %piece;
+.reg .b32 %lanes, %same, %lower, %request, %own, %size;
+.reg .pred %is_first;
+"""
+_COUNT_SNIPPET: Final = """\
+activemask.b32 %lanes;
+shr.u64 %piece, ADDR, SHIFT;
+match.any.sync.b64 %same, %piece, %lanes;
+mov.u32 %lower, %lanemask_lt;
+and.b32 %lanes, %lanes, %lower;
+setp.eq.u32 %is_first, %lanes, 0;
+selp.u32 %request, 1, 0, %is_first;
+and.b32 %same, %same, %lower;
+setp.eq.u32 %is_first, %same, 0;
+selp.u32 %own, 1, 0, %is_first;
+mov.u32 %size, BYTES;
+"""
+_COUNT_KINDS: Final = {
+    "load": ((Position("ld", ("global",)),), ("load_requests", "load_sectors", "load_bytes"), 5),
+    "store": ((Position("st", ("global",)),), ("", "", "store_bytes"), 5),
+    "shared": (
+        (Position("ld", ("shared",)), Position("st", ("shared",), ("async", "bulk"))),
+        ("shared_requests", "shared_words", "shared_bytes"),
+        2,
+    ),
+}
+
+
+def instruction_trials() -> list[TrialCase]:
+    """Sums in registers that live while the kernel runs, and a record for each instruction."""
+    by_warp = TrialCase(_count_probe(Level.WARP), (_WARPS * INSTRUCTION_RECORD.size,), check_counts)
+    return [by_warp, TrialCase(_count_probe(Level.SITE), (_SITE_MAP_BYTES,), check_counts_of_sites)]
+
+
+def check_counts(content: bytes) -> None:
+    """Raises TrialFailedError unless the records of all warps add up to what is expected."""
+    _compare_counts(content, EXPECTED_INSTRUCTION_COUNTS)
+
+
+def check_counts_of_sites(content: bytes) -> None:
+    """The same of records of instructions, which know no threads that end."""
+    _compare_counts(content, EXPECTED_INSTRUCTION_COUNTS | {"threads": 0})
+
+
+def _compare_counts(content: bytes, expected: dict[str, int]) -> None:
+    sums = [sum(values) for values in zip(*INSTRUCTION_RECORD.iter_unpack(content), strict=True)]
+    for (name, wanted), found in zip(expected.items(), sums, strict=True):
+        if found != wanted:
+            raise TrialFailedError(f"the grafted kernel counted {found} {name.replace('_', ' ')}, not {wanted}")
+
+
+def _count_probe(level: Level) -> Probe:
+    registers: dict[str, str] = {}
+    points = [_count_point(kind, level, registers) for kind in _COUNT_KINDS]
+    if level is Level.WARP:
+        points.insert(0, _instruction_sums(registers))
+    fields = tuple(Field(name, "u64", 8 * index) for index, name in enumerate(EXPECTED_INSTRUCTION_COUNTS))
+    own_map = Map(TRIAL_KERNEL, level, fields, INSTRUCTION_RECORD.size)
+    return Probe(TRIAL_KERNEL, Path(TRIAL_KERNEL), "", "", registers, (own_map,), tuple(points))
+
+
+def _instruction_sums(registers: dict[str, str]) -> ProbePoint:
+    """What stands at the entry and at the ways out."""
+    names = [f"%{name}" for name in EXPECTED_INSTRUCTION_COUNTS if name != "threads"]
+    set_ = f".reg .b32 {', '.join(names)};\n" + "".join(f"mov.u32 {name}, 0;\n" for name in names)
+    before = parse_snippet(set_, FileLocation(TRIAL_KERNEL, 0), TRIAL_KERNEL)
+    after = parse_snippet(
+        f"ADD [ {TRIAL_KERNEL} ] {{{', '.join(names)}, 1}};", FileLocation(TRIAL_KERNEL, 0), TRIAL_KERNEL
+    )
+    registers.update(before.registers)
+    return ProbePoint("sums", (Position(""),), before.snippet, after.snippet)
+
+
+def _count_point(kind: str, level: Level, registers: dict[str, str]) -> ProbePoint:
+    positions, names, shift = _COUNT_KINDS[kind]
+    counted = {name: value for name, value in zip(names, ("%request", "%own", "%size"), strict=True) if name}
+    text = _COUNT_REGISTERS + _COUNT_SNIPPET.replace("SHIFT", str(shift))
+    if level is Level.WARP:
+        text += "".join(f"add.u32 %{name}, %{name}, {value};\n" for name, value in counted.items())
+    else:
+        values = ", ".join(counted.get(name, "0") for name in EXPECTED_INSTRUCTION_COUNTS)
+        text += f"ADD [ {TRIAL_KERNEL} ] {{{values}}};\n"
+    parsed = parse_snippet(text, FileLocation(TRIAL_KERNEL, 0), TRIAL_KERNEL)
+    registers.update(parsed.registers)
+    return ProbePoint(kind, positions, parsed.snippet, None)
+
+
+# What the trial of grafts that save records at single instructions saves, and what that must be.
+#
+# A warp saves when it begins, a thread its address, the clock and the instruction at each access of global memory.
+# The address of the first output tells those of all others; what is at one other address, the same of all threads, is
+# the total, to which the compiler may add for several lanes at once.
+
+MAX_RECORDS: Final = 4
+"""Records of a thread: a load, a store, an addition, and room for one that must not be."""
+_WARP_RECORD: Final = struct.Struct("<QIxxxxI12x")
+_ACCESS_RECORD: Final = struct.Struct("<QII")
+_COUNT_WORD: Final = struct.Struct("<I12x")
+_HALF_RANGE: Final = 1 << 31
+_ACCESS_POSITIONS: Final = (
+    Position("ld", ("global",)),
+    Position("st", ("global",), ("bulk",)),
+    Position("atom", ("global",)),
+    Position("red", ("global",), ("bulk",)),
+)
+_RECORD_WARPS: Final = THREADS_OF_GRID // WARP_THREADS
+_WARP_RECORD_BYTES: Final = _RECORD_WARPS * _WARP_RECORD.size
+_COUNT_ROW_BYTES: Final = WARP_THREADS * _COUNT_WORD.size
+
+
+class AccessRecord(NamedTuple):
+    """A record: the address, the low half of the clock before it, and the instruction's place."""
+
+    address: int
+    clock: int
+    place: int
+
+
+def record_trial() -> TrialCase:
+    """Records of warps and of threads, in one launch."""
+    begun = Map("begun", Level.WARP, (Field("start", "u64", 0), Field("smid", "u32", 8)), 16)
+    fields = Field("address", "u64", 0), Field("clock", "u32", 8), Field("line", "u32", 12)
+    accesses = Map("accesses", Level.THREAD, fields, _ACCESS_RECORD.size, MAX_RECORDS)
+    entry = parse_snippet("SAVE [ begun ] {%clock64, %smid};", FileLocation(TRIAL_KERNEL, 0), TRIAL_KERNEL)
+    access = parse_snippet("SAVE [ accesses ] {ADDR, %clock, LINE};", FileLocation(TRIAL_KERNEL, 0), TRIAL_KERNEL)
+    points = (
+        ProbePoint("entry", (Position(""),), entry.snippet, None),
+        ProbePoint("access", _ACCESS_POSITIONS, access.snippet, None),
+    )
+    probe = Probe(TRIAL_KERNEL, Path(TRIAL_KERNEL), "", "", {}, (begun, accesses), points)
+    sizes = _WARP_RECORD_BYTES, _RECORD_WARPS * storage_of(probe, accesses).slot_bytes
+    return TrialCase(probe, sizes, check_access_records)
+
+
+def check_access_records(content: bytes) -> None:
+    """Raises TrialFailedError unless warps and threads left the records that they must."""
+    _check_warp_records(content[:_WARP_RECORD_BYTES])
+    threads = _thread_records(content[_WARP_RECORD_BYTES:])
+    first = threads[0]
+    if not first:
+        raise TrialFailedError("the grafted kernel saved no access of its first thread")
+    output = first[0].address
+    others = {record.address for number, records in enumerate(threads) for record in records} - {
+        output + _WORD * number for number in range(THREADS_OF_GRID)
+    }
+    if len(others) != 1:
+        raise TrialFailedError(f"the grafted kernel saved accesses to {len(others)} addresses that it has no use for")
+    for number, records in enumerate(threads):
+        _check_thread_records(number, records, output + _WORD * number, others)
+    for warp in range(-(-ACTIVE_THREADS // WARP_THREADS)):
+        lanes = threads[warp * WARP_THREADS : (warp + 1) * WARP_THREADS]
+        if not any(record.address in others for records in lanes for record in records):
+            raise TrialFailedError(f"warp {warp} of the grafted kernel saved no addition")
+
+
+def _check_warp_records(content: bytes) -> None:
+    for start, sm, mark in _WARP_RECORD.iter_unpack(content):
+        if mark != 1 or not start or sm >= MAX_SMS:
+            raise TrialFailedError(f"a warp's record cannot be true: start {start}, SM {sm}, mark {mark}")
+
+
+def _thread_records(content: bytes) -> list[list[AccessRecord]]:
+    """The records of each thread, in the order in which it saved them."""
+    found: list[list[AccessRecord]] = []
+    pitch = _COUNT_ROW_BYTES + MAX_RECORDS * WARP_THREADS * _ACCESS_RECORD.size
+    for warp in range(_RECORD_WARPS):
+        counts = list(_COUNT_WORD.iter_unpack(content[warp * pitch : warp * pitch + _COUNT_ROW_BYTES]))
+        records = [
+            AccessRecord(*each)
+            for each in _ACCESS_RECORD.iter_unpack(content[warp * pitch + _COUNT_ROW_BYTES : (warp + 1) * pitch])
+        ]
+        for lane, (count,) in enumerate(counts):
+            if not 1 <= count <= MAX_RECORDS:
+                raise TrialFailedError(f"lane {lane} of warp {warp} counted {count - 1} accesses")
+            found.append([records[lane + WARP_THREADS * index] for index in range(count - 1)])
+    return found
+
+
+def _check_thread_records(number: int, records: Sequence[AccessRecord], own: int, others: set[int]) -> None:
+    """An odd thread loads and stores its own word, an even one stores it; those that leave at once do nothing."""
+    expected = 0 if number >= ACTIVE_THREADS else 1 + number % 2
+    at_own = [record for record in records if record.address == own]
+    if len(at_own) != expected or any(record.address not in {own, *others} for record in records):
+        raise TrialFailedError(f"thread {number} saved {len(at_own)} accesses to its word, not {expected}")
+    for before, after in itertools.pairwise(records):
+        if (after.clock - before.clock) % (2 * _HALF_RANGE) >= _HALF_RANGE:
+            raise TrialFailedError(f"thread {number} saved an access before one that came earlier")
+    if any(not record.place or record.place % WORD_BYTES for record in records):
+        raise TrialFailedError(f"thread {number} saved an access of no instruction")

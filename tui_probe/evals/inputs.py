@@ -1,0 +1,224 @@
+"""Inputs of an evaluation: traces, kernels, launches, files, and directories of collected runs."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from os import fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw.table import safe
+from tui_probe.errors import ChoiceError, TraceError
+from tui_probe.input_limits import COLLECTION, parse_json
+from tui_probe.probekit.measured import analyse_result
+from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.probekit.probe_results import aimed, read_result_row
+from tui_probe.probekit.probe_view import no_result_reason
+from tui_probe.probekit.view_target import kernels_named
+from tui_probe.trace.follow import open_trace
+from tui_probe.trace.locate import find_trace, is_trace, parse_address, path_in_trace, trace_of_result, traces_in
+from tui_probe.trace.plain_file import read_within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from os import PathLike
+
+    from tui_probe.probekit.measured import AnalysedResult
+    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.trace.model import Kernel, Trace
+
+COLLECTED_FILE: Final = "collected.json"
+COLLECTED_SCHEMA: Final = "tui-probe.collected"
+
+
+@dataclass(frozen=True, slots=True)
+class CollectedRun:
+    """A run. ``command`` is what a person could type; ``problem`` why nothing is kept of it, None if something is.
+
+    ``kept`` is the name of what is: of the trace's directory, or of a file. ``note`` is what must be known of it, such
+    as what was left out when it was bundled.
+    """
+
+    name: str
+    command: str
+    problem: str | None = None
+    kept: str | None = None
+    note: str | None = None
+
+    @property
+    def file(self) -> str:
+        """The name of what is kept: of the run itself where nothing else is said."""
+        return self.kept or self.name
+
+
+def read_collected(folder: Path) -> dict[str, CollectedRun]:
+    """By name, in the order of the collection; empty where the folder has no record. TraceError for a broken one."""
+    path = folder / COLLECTED_FILE
+    if not path.is_file():
+        return {}
+    try:
+        data = parse_json(read_within(path, COLLECTION))
+        return {
+            name: CollectedRun(name, run["command"], run["problem"], run.get("kept"), run.get("note"))
+            for name, run in data["runs"].items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise TraceError(f"{path}: it cannot be read ({error}): delete it, and collect again") from error
+
+
+def write_collected(folder: Path, runs: dict[str, CollectedRun]) -> None:
+    """Write the record, whole or not at all."""
+    data: dict[str, Any] = {
+        "schema": COLLECTED_SCHEMA,
+        "version": 1,
+        "runs": {name: asdict(run) for name, run in runs.items()},
+    }
+    new = folder / f"{COLLECTED_FILE}.{os.getpid()}"
+    new.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    new.replace(folder / COLLECTED_FILE)
+
+
+def is_finished(folder: Path, run: CollectedRun | None, command: str) -> bool:
+    """Whether a run of this very command has left what is kept of it in the folder."""
+    return run is not None and run.problem is None and run.command == command and is_kept(folder, run)
+
+
+def is_kept(folder: Path, run: CollectedRun) -> bool:
+    """Whether what was kept of a run is still in the folder. TraceError for a name that leads out of it."""
+    kept = path_in_trace(folder, run.file)
+    if kept is None:
+        raise TraceError(
+            f"{folder / COLLECTED_FILE}: {run.file!r} leads out of the folder: delete it, and collect again"
+        )
+    return kept.is_file() or is_trace(kept)
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationInput:
+    """One trace, or a ``path`` that is none. ``label`` is its name in tables: that of its folder or file.
+
+    ``kernel`` is an index or a regular expression, ``launch`` the number of a launch; None for all.
+    """
+
+    label: str
+    path: Path
+    trace: Trace | None = None
+    kernel: str | None = None
+    launch: int | None = None
+    result: str | None = None
+    """The name of the result file that stands for its launch."""
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """The kernels that are meant. ChoiceError if the trace has none such."""
+        if self.trace is None:
+            return []
+        return list(self.trace.kernels) if self.kernel is None else kernels_named(self.trace, self.kernel)
+
+    @property
+    def hardware(self) -> str:
+        """The GPU, as the trace names it."""
+        state = None if self.trace is None else self.trace.state
+        if state is None:
+            return ""
+        name = "an unknown GPU" if state.device is None else safe(state.device.name)
+        return "simulated GPU" if state.simulated else name
+
+    @property
+    def words(self) -> str:
+        """``NAME: NVIDIA H200, python fill.py``: what was run, without the folders."""
+        if self.trace is None:
+            return f"{self.label}: {self.path.name}" if self.label != self.path.name else self.label
+        command = " ".join(word.rpartition("/")[2] or word for word in self.trace.state.command.split(" "))
+        return f"{self.label}: {self.hardware}, {safe(command) or 'an unknown command'}"
+
+    def results(self, *probes: str) -> Iterator[AnalysedResult]:
+        """What one of these probes measured: of each kernel the launch that was named, else its newest result.
+
+        One that cannot be analysed has a ``problem``.
+        """
+        return (analyse_result(source.trace, source.kernel, row) for source, row in self._rows(probes))
+
+    def read(self, *probes: str) -> Iterator[ProbeResult]:
+        """The same results as they were read, for timelines and views. Raises TraceError naming the file."""
+        return (read_result_row(source.trace, source.kernel, row) for source, row in self._rows(probes))
+
+    def _rows(self, probes: tuple[str, ...]) -> Iterator[tuple[ViewSource, int]]:
+        """Each kernel as one of these probes had it, and the row of its result."""
+        for kernel in self.kernels if self.trace is not None else ():
+            assert self.trace is not None
+            source = aimed(ViewSource(self.trace, kernel), *probes)
+            if no_result_reason(source, *probes) is None and (row := self._row(source)) is not None:
+                yield source, row
+
+    def _row(self, source: ViewSource) -> int | None:
+        """The row of the result table."""
+        results, launches = source.trace.results, source.trace.launches
+        if self.launch is None and self.result is None:
+            return source.kernel.newest_result
+        for row in source.kernel.result_rows:
+            at = results.launch(row)
+            if results.name(row) == self.result or (at is not None and launches[at].number == self.launch):
+                return row
+        return None
+
+    def why_none(self, *probes: str) -> str:
+        """Why ``results`` are none, in words that begin with the path."""
+        kernels = self.kernels
+        if self.trace is None:
+            return f"{self.path}: it is no trace"
+        if not kernels:
+            return f"{self.path}: no kernel was launched"
+        reason = no_result_reason(ViewSource(self.trace, kernels[0]), *probes)
+        return f"{self.path}: {reason or 'that launch has no result'}"
+
+
+def read_inputs(words: Sequence[str | PathLike[str]]) -> tuple[list[EvaluationInput], list[str]]:
+    """What the words mean, and what is missing of it, a note each.
+
+    A folder of traces means all of them, in the order of its ``inputs.json``, else the oldest first. Raises
+    TraceError for what is not there.
+    """
+    found, notes = [], []
+    for each in words:
+        word = fspath(each)
+        path = Path(word)
+        if path.is_dir() and not is_trace(path):
+            found += _inputs_in_directory(path)
+            runs = read_collected(path).values()
+            notes += [f"{run.name}: {said}" for run in runs if (said := run.problem or run.note)]
+        else:
+            found.append(_input_of_word(word))
+    return found, notes
+
+
+def _inputs_in_directory(folder: Path) -> list[EvaluationInput]:
+    runs = read_collected(folder)
+    kept = [run for run in runs.values() if run.problem is None and is_kept(folder, run)]
+    if kept:
+        return [_input_at_path(run.name, folder / run.file) for run in kept]
+    if not (paths := traces_in(folder)):
+        problems = "; ".join(f"{run.name}: {run.problem}" for run in runs.values() if run.problem)
+        raise TraceError(f"{folder} holds no trace{f' ({problems})' if problems else ''}: name the directory of a run")
+    return [_input_at_path(path.name, path) for path in paths]
+
+
+def _input_at_path(name: str, path: Path) -> EvaluationInput:
+    """A trace or a file of this name."""
+    return EvaluationInput(name, path, open_trace(path) if path.is_dir() else None)
+
+
+def _input_of_word(word: str) -> EvaluationInput:
+    path = Path(word)
+    trace = trace_of_result(path)
+    if trace is not None:
+        return EvaluationInput(trace.absolute().name, trace, open_trace(trace), result=path.name)
+    if path.is_file() and path.name != "event.log":
+        return EvaluationInput(path.name, path)
+    address = parse_address(word)
+    if address.path is None:
+        raise ChoiceError(f"{word}: name the trace: TRACE{address}")
+    directory = find_trace(address.path)
+    return EvaluationInput(directory.absolute().name, directory, open_trace(directory), address.kernel, address.launch)

@@ -1,0 +1,219 @@
+"""Helper processes of the launcher: forked with its code; a witness of signals to the process group.
+
+It has what a process started anew would have, and no more: a session of its own, no terminal, no descriptor but those
+that it is given, the signals' usual actions. It is told to end when the launcher's thread that made it does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import os
+import resource
+import select
+import signal
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from .target import PR_SET_PDEATHSIG
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+PR_SET_NAME = 15
+ARG_START = 45  # of the fields of /proc/PID/stat that follow the program's name
+CRASHED = 1
+
+
+class ForkedProcess:
+    """A process that does ``work`` and ends with its result; its standard streams are ``output``, a descriptor.
+
+    ``name`` is its command line in the eyes of tools such as ps; ``kept`` are the other descriptors that it has.
+    """
+
+    def __init__(self, work: Callable[[], int], name: bytes, output: int, kept: Collection[int]) -> None:
+        self._lock = threading.Lock()
+        self._status: int | None = None
+        libc, parent = ctypes.CDLL(None), os.getpid()
+        # Nobody writes to this pipe: that it ends says that the process has ended, without a look now and then.
+        self._end, alive = os.pipe()
+        self.pid = os.fork()
+        if not self.pid:
+            run_apart(lambda: enter_fork(libc, parent, name, output, {alive, *kept}), work)
+        os.close(alive)
+
+    def poll(self) -> int | None:
+        """None while it runs, then its exit status, or minus the number of the signal that ended it."""
+        return self._reap(os.WNOHANG)
+
+    def wait(self, seconds: float) -> int | None:
+        """Wait for its end; None if it still runs after so long."""
+        ready, _, _ = select.select([self._end], [], [], seconds)
+        return self._reap(0) if ready else self.poll()
+
+    def send(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it, with all that it has started, and wait."""
+        if self.poll() is None:
+            os.killpg(self.pid, signal.SIGKILL)
+            self._reap(0)
+
+    def close(self) -> None:
+        """Let go of it, after its end."""
+        os.close(self._end)
+
+    def _reap(self, how: int) -> int | None:
+        with self._lock:
+            if self._status is None:
+                try:
+                    pid, status = os.waitpid(self.pid, how)
+                except ChildProcessError:  # where SIGCHLD is ignored nobody learns the status
+                    pid, status = self.pid, 0
+                self._status = os.waitstatus_to_exitcode(status) if pid else None
+            return self._status
+
+
+def run_apart(prepare: Callable[[], None], work: Callable[[], int]) -> NoReturn:
+    """In a process that was just forked: do the work, tell what goes wrong with it, and end."""
+    status = CRASHED
+    try:
+        prepare()
+        status = work()
+    except SystemExit:  # a signal came before the launcher's handlers were left behind
+        status = CRASHED
+    except BaseException:  # noqa: BLE001  nothing of the launcher's may run on in this process
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def enter_fork(libc: ctypes.CDLL, parent: int, name: bytes, output: int, kept: Collection[int]) -> None:
+    """Leave behind what belongs to the launcher."""
+    os.setsid()  # the terminal's keys are for the target
+    reset_signals()
+    libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(CRASHED)
+    libc.prctl(PR_SET_NAME, name, 0, 0, 0)
+    sys.stdout = sys.stderr = open(1, "w", buffering=1, errors="replace", closefd=False)  # noqa: SIM115
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    with contextlib.suppress(OSError):
+        os.close(0)
+    os.open(os.devnull, os.O_RDONLY)  # takes the place of the lowest that is free
+    close_all_but({0, 1, 2, *kept})
+    rename(name)
+
+
+def close_all_but(kept: Collection[int]) -> None:
+    """Close the descriptors that were the launcher's."""
+    gc.freeze()  # objects of the launcher that nobody uses must not close descriptors of ours by their old numbers
+    try:
+        descriptors = [int(name) for name in os.listdir("/proc/self/fd")]  # noqa: PTH208 - numbers
+    except OSError:  # none is free for the list: there are few
+        descriptors = list(range(resource.getrlimit(resource.RLIMIT_NOFILE)[0]))
+    for descriptor in descriptors:
+        if descriptor not in kept:
+            try:
+                os.close(descriptor)
+            except OSError:  # that of the listing
+                continue
+
+
+def rename(name: bytes) -> None:
+    """Write a command line over the launcher's, which names the program: ``pkill -f`` shall find the program alone."""
+    fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
+    start, end = int(fields[ARG_START]), int(fields[ARG_START + 1])
+    if 0 < start < end:  # 0 where the system does not tell
+        ctypes.memmove(start, name[: end - start - 1].ljust(end - start, b"\0"), end - start)
+
+
+def reset_signals() -> None:
+    """As after an exec: what was caught has its usual action again, what was ignored is still ignored."""
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+
+
+# A process of our group that shows whether a signal came to the whole group or to the launcher alone.
+#
+# The target is in the launcher's process group, so a signal to the group, as ``timeout`` and terminals send it,
+# reaches all processes of the target as without us. A signal to the launcher alone has to be forwarded, one to the
+# group must not be. The system does not say which it was; but a signal to the group reaches this process, too.
+
+GRACE = 0.02
+"""Seconds within which the system gives a signal to all processes of a group."""
+LIMIT = 0.2
+"""Seconds that an answer may take; a witness that was stopped gives none."""
+WITNESS_NAME = b"tui-probe signals"
+
+
+class Witness:
+    """The process, which blocks all signals and ends with the launcher. To be made in its main thread."""
+
+    def __init__(self) -> None:
+        questions, self._ask = os.pipe()
+        self._answers, answer = os.pipe()
+        libc, parent = ctypes.CDLL(None), os.getpid()
+        self._pid = os.fork()
+        if not self._pid:
+            run_apart(
+                lambda: enter_witness(libc, parent, {questions, answer}),
+                lambda: answer_launcher(parent, questions, answer),
+            )
+        os.close(questions)
+        os.close(answer)
+
+    def saw(self, number: int) -> bool:
+        """Whether it got this signal, too, since it was asked last."""
+        while self._has_answer(0):  # of a question that took too long
+            os.read(self._answers, 1)
+        try:
+            os.write(self._ask, bytes([number]))
+            return self._has_answer(LIMIT) and os.read(self._answers, 1) == b"1"
+        except OSError:  # it was killed
+            return False
+
+    def close(self) -> None:
+        """End it."""
+        os.close(self._ask)
+        os.close(self._answers)
+        os.kill(self._pid, signal.SIGKILL)
+        os.waitpid(self._pid, 0)
+
+    def _has_answer(self, seconds: float) -> bool:
+        return bool(select.select([self._answers], [], [], seconds)[0])
+
+
+def enter_witness(libc: ctypes.CDLL, parent: int, kept: set[int]) -> None:
+    """Leave behind what belongs to the launcher, except its group."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(0)
+    libc.prctl(PR_SET_NAME, WITNESS_NAME, 0, 0, 0)
+    close_all_but(kept)
+    rename(WITNESS_NAME)
+
+
+def answer_launcher(parent: int, questions: int, answers: int) -> int:
+    """Answer until the launcher asks no more."""
+    while question := os.read(questions, 1):
+        os.write(answers, b"1" if has_signal(parent, question[0]) else b"0")
+    return 0
+
+
+def has_signal(parent: int, number: int) -> bool:
+    """Whether a signal is pending, or will be at once, that the launcher itself did not send."""
+    while (info := signal.sigtimedwait({number}, GRACE)) is not None:
+        if info.si_pid != parent:
+            return True
+    return False

@@ -1,0 +1,348 @@
+"""A run without a screen: the program's streams and signals are passed on, with a copy of its output in a log.
+
+Pipes and terminals are pumped: bytes are passed on at once and unchanged. The target inherits files, devices, sockets
+and closed descriptors as they are: it sees their errors, seeks in them and truncates them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import pty
+import select
+import signal
+import stat
+import sys
+import termios
+import threading
+import tty
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from . import signals
+from .helper_process import Witness
+from .session import toolchain
+from .target import SignalScope, StandardStreams
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from .session import Session
+
+BLOCK = 1 << 16
+OWN_LINE = b"[info] trace in "
+"""Begins our line that precedes what the target writes to a file."""
+
+
+class Pump:
+    """Copies one stream of the target to one of our file descriptors and to a log.
+
+    The target writes to ``target_end``: a pipe, or a raw pseudo-terminal where ``destination`` is a terminal, so that
+    the target finds a terminal there too. Bytes are neither changed nor held back.
+    """
+
+    def __init__(
+        self, destination: int, log: Path, limit: int | None = None, before: Callable[[], object] = lambda: None
+    ) -> None:
+        self.destination = destination
+        self._before = before
+        """Called before bytes are passed on."""
+        self.is_terminal = os.isatty(destination)
+        self._source, self.target_end = raw_terminal() if self.is_terminal else os.pipe()
+        self._log: int | None = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._room = limit
+        self.cut = False
+        """The log has no more than ``limit`` bytes, and there were more."""
+        self.failure: str | None = None
+        """Why something that the target wrote could not be passed on."""
+        self._stop_request, self._stop = os.pipe()
+        self._thread = threading.Thread(target=self._run, name=f"pump-{log.name}", daemon=True)
+        self.copy_window_size()
+
+    def start(self) -> None:
+        """Call once the target has its end."""
+        os.close(self.target_end)
+        self._thread.start()
+
+    def finish(self, seconds: float | None = None) -> bool:
+        """Pass on what was written so far. True if the stream has ended, False if some process still holds it open.
+
+        A reader of ours that takes nothing for so many ``seconds`` gets no more: True, the log has what was read.
+        """
+        os.close(self._stop)
+        self._thread.join(seconds)
+        return self._source < 0 or self._thread.is_alive()
+
+    def abandon(self) -> None:
+        """Close our end: who writes to the other one is to know that nobody reads it."""
+        if self._source >= 0:
+            os.close(self._source)
+            self._source = -1
+
+    def carry_on(self) -> None:
+        """Copy, in this thread, until the stream ends."""
+        self._copy_until(None)
+
+    def copy_window_size(self) -> None:
+        """Give the target's terminal the size of ours."""
+        if self.is_terminal:
+            with contextlib.suppress(termios.error):  # the stream has ended
+                termios.tcsetwinsize(self._source, termios.tcgetwinsize(self.destination))
+
+    def _run(self) -> None:
+        if self._copy_until(self._stop_request):
+            self._drain()
+        os.close(self._stop_request)
+
+    def _copy_until(self, stop: int | None) -> bool:
+        """Copy until the stream ends, or ``stop`` does: True then."""
+        poll = select.poll()
+        poll.register(self._source, select.POLLIN)
+        if stop is not None:
+            poll.register(stop, select.POLLIN)
+        if is_anonymous_pipe(self.destination):
+            poll.register(self.destination, 0)  # says nothing but that its reader has left
+        while True:
+            ready = dict(poll.poll())
+            if self.destination in ready:
+                self._leave_reader()
+                return False
+            if self._source in ready and not self._copy_block():
+                return False
+            if stop in ready:
+                return True
+
+    def _leave_reader(self) -> None:
+        """Tell the target that nobody reads: its next write fails, as it would without us. What waits was in vain."""
+        poll = select.poll()
+        poll.register(self._source, select.POLLIN)
+        if dict(poll.poll(0)).get(self._source, 0) & select.POLLIN:
+            self._copy_block()
+        self.abandon()
+
+    def _drain(self) -> None:
+        """Copy what waits now. A process that still writes, for ever perhaps, does not hold us up."""
+        waiting = int.from_bytes(fcntl.ioctl(self._source, termios.FIONREAD, bytes(4)), sys.byteorder)
+        poll = select.poll()
+        poll.register(self._source, select.POLLIN)
+        while ready := poll.poll(0):
+            if ready[0][1] & select.POLLHUP:  # nobody can write any more
+                self.carry_on()
+                return
+            if waiting <= 0:
+                return
+            waiting -= self._copy_block()
+
+    def _copy_block(self) -> int:
+        """Copy what is there. The number of bytes; 0 when the stream has ended, or nobody takes it any more."""
+        try:
+            data = os.read(self._source, BLOCK)
+        except OSError as error:
+            if error.errno != errno.EIO:  # what a pseudo-terminal says at its end
+                raise
+            data = b""
+        self._keep(data)
+        if data and self._pass_on(data):
+            return len(data)
+        self.abandon()
+        return 0
+
+    def _pass_on(self, data: bytes) -> bool:
+        """False when nobody reads our stream any more: closing the source then tells the target."""
+        self._before()
+        try:
+            write_all(self.destination, data)
+        except OSError as error:
+            self.failure = error.strerror
+            return False
+        return True
+
+    def _keep(self, data: bytes) -> None:
+        """Append to the log; its limit and a full disk end the copy, not the stream."""
+        if self._room is not None:
+            self.cut = self.cut or len(data) > self._room
+            data = data[: self._room]
+            self._room -= len(data)
+        if self._log is not None and data:
+            try:
+                write_all(self._log, data)
+            except OSError:
+                os.close(self._log)
+                self._log = None
+
+
+def raw_terminal() -> tuple[int, int]:
+    """A pseudo-terminal that changes no byte: (our end, the target's end)."""
+    ours, target = pty.openpty()
+    tty.setraw(target)
+    return ours, target
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(descriptor, view) :]
+        except BlockingIOError:  # somebody made our stream non-blocking
+            select.select([], [descriptor], [])
+
+
+class InheritedStream:
+    """A stream that the target has as we have it: a file, a device, a socket, or a closed descriptor.
+
+    What was appended to a regular file meanwhile is copied to ``log`` at the end.
+    """
+
+    target_end = None
+    """The target inherits it. ``open_standard_streams`` lets nobody inherit what stands in for a closed one."""
+    failure = None
+
+    def __init__(self, descriptor: int, log: Path, limit: int | None = None) -> None:
+        self._descriptor, self._log, self._limit = descriptor, log, limit
+        self._begin = appending_at(descriptor)
+        self.cut = False
+        log.touch()
+
+    def start(self) -> None:
+        """As for a pump."""
+
+    def copy_window_size(self) -> None:
+        """As for a pump."""
+
+    def finish(self, seconds: float | None = None) -> bool:  # noqa: ARG002 - as for a pump
+        """Copy what was appended. True: the stream has ended as far as we are concerned."""
+        if self._begin is not None:
+            with contextlib.suppress(OSError):  # a file that we may only write, or a full disk
+                self._copy(self._begin)
+        return True
+
+    def _copy(self, begin: int) -> None:
+        size = os.fstat(self._descriptor).st_size - begin
+        kept = size if self._limit is None else min(size, self._limit)
+        self.cut = kept < size
+        with open(f"/proc/self/fd/{self._descriptor}", "rb") as source, self._log.open("ab") as log:  # noqa: PTH123
+            source.seek(begin)
+            if source.read(len(OWN_LINE)) == OWN_LINE:
+                kept -= len(OWN_LINE) + len(source.readline())
+            else:
+                source.seek(begin)
+            while kept > 0 and (block := source.read(min(kept, BLOCK))):
+                log.write(block)
+                kept -= len(block)
+
+
+def appending_at(descriptor: int) -> int | None:
+    """Where what is written next to a regular file will stand; None for anything else."""
+    state = os.fstat(descriptor)
+    if not stat.S_ISREG(state.st_mode):
+        return None
+    if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_APPEND:
+        return state.st_size
+    return os.lseek(descriptor, 0, os.SEEK_CUR)
+
+
+def is_pumped(descriptor: int) -> bool:
+    """Whether a stream is a pipe or a terminal."""
+    return os.isatty(descriptor) or stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+
+
+def is_anonymous_pipe(descriptor: int) -> bool:
+    """Whether a reader that has left cannot be followed by another one."""
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}").startswith("pipe:")  # noqa: PTH115 - it names no path
+    except OSError:
+        return False
+
+
+def streams_for(
+    stdout: int, stderr: int, stdout_log: Path, stderr_log: Path, limit: int | None, before_stderr: Callable[[], object]
+) -> list[Pump | InheritedStream]:
+    """One for each stream; a single one, into ``stdout_log``, where both are one file: only that keeps their order.
+
+    ``before_stderr`` is called before something is passed on to stderr.
+    """
+
+    def stream(descriptor: int, log: Path, before: Callable[[], object]) -> Pump | InheritedStream:
+        return (
+            Pump(descriptor, log, limit, before) if is_pumped(descriptor) else InheritedStream(descriptor, log, limit)
+        )
+
+    stderr_log.touch()
+    if os.path.sameopenfile(stdout, stderr):
+        return [stream(stdout, stdout_log, before_stderr)]
+    return [stream(stdout, stdout_log, lambda: None), stream(stderr, stderr_log, before_stderr)]
+
+
+READER_LIMIT = 0.3
+"""Seconds that a run which was asked to end waits for those who read its output and do not."""
+
+
+def run_with_passthrough(session: Session, meanwhile: Callable[[], object] = lambda: None) -> int:
+    """Run the session's target to its end with our own standard streams. Returns ``Popen.returncode``.
+
+    ``meanwhile`` is work that would otherwise be done after the target's end; it is done when this returns.
+    """
+
+    def beside_the_target() -> None:
+        toolchain()
+        meanwhile()
+
+    beside = threading.Thread(target=beside_the_target, name="meanwhile")
+    with signals.held_back() as mask, closing(Witness()) as witness:
+        spool, limit = session.spool, session.options.output_limit()
+        output = streams_for(1, 2, spool.stdout, spool.stderr, limit, session.tell_first_trace)
+        target = session.start(
+            StandardStreams(None, output[0].target_end, output[-1].target_end), SignalScope.SHARED, mask
+        )
+        for stream in output:
+            stream.start()
+        beside.start()  # with the signals held back, which must not be taken there
+
+        def resize() -> None:
+            for stream in output:
+                stream.copy_window_size()
+
+        returncode = signals.wait(target, session.poll, resize, witness.saw)
+    patience = READER_LIMIT if target.asked_to_end else None
+    pumps = [stream for stream in output if isinstance(stream, Pump)]
+    left_open = [stream for stream in output if not stream.finish(patience)]
+    open_pumps = [pump for pump in pumps if pump in left_open]
+    if open_pumps:
+        beside.join()  # a process that is forked while modules are read could read none itself
+    fork_remaining_pumps(open_pumps, [pump for pump in pumps if pump not in open_pumps])
+    session.lost_output = [
+        f"{name}: {stream.failure}: not all output of the program was passed on"
+        for name, stream in named_streams(output)
+        if stream.failure
+    ]
+    session.finish(returncode, cut=any(stream.cut for stream in output))
+    beside.join()
+    return returncode
+
+
+def named_streams(output: list[Pump | InheritedStream]) -> list[tuple[str, Pump | InheritedStream]]:
+    """The streams with their names."""
+    return list(zip(("stdout", "stderr"), output, strict=False))
+
+
+def fork_remaining_pumps(pumps: list[Pump], done: list[Pump]) -> None:
+    """Streams that a process other than the target still holds open are passed on by a process that outlives us."""
+    if not pumps or os.fork():
+        return
+    try:
+        for pump in done:
+            pump.abandon()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        for number in (signal.SIGINT, signal.SIGQUIT):  # whoever writes decides when the stream ends
+            signal.signal(number, signal.SIG_IGN)
+        threads = [threading.Thread(target=pump.carry_on) for pump in pumps]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        os._exit(0)

@@ -1,0 +1,161 @@
+"""A program under the screen, supervised by another process: it survives the screen, shell and terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.errors import LaunchError, NoDriverError, TargetError
+
+from . import signals
+from .run_record import Outcome
+from .supervisor import become_supervisor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_probe.probe_files.choices import ChosenProbe
+
+    from .options import RunOptions
+
+_LOST: Final = -int(signal.SIGKILL)
+"""What is said of a target whose holder was killed."""
+
+
+class SupervisedTarget:
+    """A target, started away from our terminal. Every method may be called from any thread.
+
+    Raises LaunchError and its kind if it cannot be started.
+    """
+
+    def __init__(self, options: RunOptions, probes: Sequence[ChosenProbe]) -> None:
+        self.command: Sequence[str] = options.command
+        self.outcome = Outcome()
+        """What the run left, after ``wait``."""
+        self.is_complete = False
+        """Has it ended, and is all of the run written?"""
+        self.returncode = 0
+        """As in Popen, after ``wait``."""
+        self.runs = True
+        """Did it, when ``poll`` was called last?"""
+        self.is_left = False
+        """Shall it go on without us?"""
+        self.root = options.trace_root
+        """Where its traces are, as the user named it."""
+        self._lock = threading.Lock()
+        self._traces: list[Path] = []
+        ours, theirs = socket.socketpair()
+        self._holder = os.fork()
+        if not self._holder:
+            ours.close()
+            become_supervisor(theirs, options, probes)
+        theirs.close()
+        self._stream = ours.makefile("rwb")
+        ours.close()
+        about = self._first_answer()
+        self.pid: int = about["pid"]
+        self.simulated: bool = about["simulated"]
+        self.started: float = about["started"]
+        self.stdout_path, self.stderr_path = Path(about["stdout"]), Path(about["stderr"])
+        self.first_trace = Path(about["first_trace"])
+        self.no_trace: str | None = about["no_trace"]
+        """Why nothing is recorded; None if it can be."""
+
+    def _first_answer(self) -> dict[str, Any]:
+        line = self._stream.readline()
+        words: dict[str, Any] = json.loads(line) if line else {"error": "", "text": self._lost_holder()}
+        if "error" not in words:
+            return words
+        self._let_go()
+        if words["error"] == TargetError.__name__:
+            raise TargetError(words["text"], words["status"])
+        raise (NoDriverError if words["error"] == NoDriverError.__name__ else LaunchError)(words["text"])
+
+    def _ask(self, what: str, **more: int) -> dict[str, Any] | None:
+        """The answer; None if the holder is gone."""
+        with self._lock:
+            try:
+                self._stream.write(json.dumps({"do": what, **more}).encode() + b"\n")
+                self._stream.flush()
+                line = self._stream.readline()
+            except (OSError, ValueError):  # ValueError: we have let go of it
+                return None
+        return json.loads(line) if line else None
+
+    def _lost_holder(self) -> str:
+        return f"the process that held the run was killed ({self._holder}): its trace is not complete"
+
+    def _let_go(self) -> None:
+        """The holder has ended, or is about to."""
+        self.detach()
+        os.waitpid(self._holder, 0)
+
+    def poll(self) -> int | None:
+        """None while it runs, then its exit status, or minus the number of the signal that ended it."""
+        state = self._ask("poll")
+        self.runs = state is not None and state["returncode"] is None
+        if state is None:
+            return _LOST
+        self._traces = [Path(trace) for trace in state["traces"]]
+        returncode: int | None = state["returncode"]
+        return returncode
+
+    def wait(self, received: int = 0) -> None:
+        """After the screen: forward ``received``, a signal that ended the screen, and wait until all is complete.
+
+        Raises LaunchError if the process that holds the run is gone.
+        """
+        with signals.noted() as numbers, signals.held_back():
+            numbers += [received] if received else []
+            while (returncode := self.poll()) is None:
+                found = signal.sigtimedwait(signals.FORWARDED, 0 if numbers else signals.INTERVAL)
+                numbers += [found.si_signo] if found else []
+                while numbers:
+                    self._forward(numbers.pop(0))
+            left = self._ask("end")
+            self._let_go()
+            if left is None:
+                raise LaunchError(self._lost_holder())
+            self.outcome, self.returncode = Outcome.from_words(left), returncode
+            self.is_complete = True
+
+    def _forward(self, number: int) -> None:
+        """Give the target a signal that reached us."""
+        self._ask("forward", number=number)
+        if number == signal.SIGTSTP:
+            signals.stop_as_anyone_would()
+
+    def detach(self) -> None:
+        """Let it go on without us."""
+        with contextlib.suppress(OSError):  # a question that could not be asked any more
+            self._stream.close()
+
+    def trace_directories(self) -> list[Path]:
+        """The trace directories that its processes had made when ``poll`` was called last, the oldest first."""
+        return list(self._traces)
+
+    def trace_paths(self) -> list[Path]:
+        """The same, named as the user named their root."""
+        return [self.root / trace.name for trace in self._traces]
+
+    def interrupt(self) -> None:
+        """Send SIGINT to its process group, as a terminal does on ctrl+c."""
+        self._ask("group", number=signal.SIGINT)
+
+    def terminate(self) -> None:
+        """Send SIGTERM to its process group."""
+        self._ask("group", number=signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Send SIGKILL to its process group."""
+        self._ask("group", number=signal.SIGKILL)
+
+    def leave(self) -> None:
+        """It shall go on when the screen ends."""
+        self.is_left = True

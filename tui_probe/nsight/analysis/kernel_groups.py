@@ -1,0 +1,116 @@
+"""Launches grouped by process and shape, and the same kernel under the names that tools give it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from tui_probe.nsight.importers.ncu_table import Extent, NcuTable
+
+
+class Shape(NamedTuple):
+    """A kernel with one grid and block: one name may stand for several configurations."""
+
+    kernel: str
+    grid: Extent | None
+    block: Extent | None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The launches of one process, by position in the table and in order; ``codes`` numbers the shape of each."""
+
+    file: int
+    process: int | None
+    launches: Sequence[int]
+    codes: Sequence[int]
+    shapes: Sequence[Shape]
+
+    def of_shape(self, code: int) -> list[int]:
+        """Launches of one shape."""
+        return [launch for launch, other in zip(self.launches, self.codes, strict=True) if other == code]
+
+
+def shape_of(table: NcuTable, launch: int) -> Shape:
+    row = table.launches[launch]
+    return Shape(row.kernel, row.grid, row.block)
+
+
+def sessions_of(table: NcuTable) -> list[Session]:
+    """Every process of every file; summaries have no launches and so are in none."""
+    found = []
+    for launches in table.sessions():
+        codes: dict[Shape, int] = {}
+        numbers = [codes.setdefault(shape_of(table, launch), len(codes)) for launch in launches]
+        first = table.launches[launches[0]]
+        found.append(Session(first.file, first.process, launches, numbers, list(codes)))
+    return found
+
+
+# The same kernel under the names that different tools give it.
+#
+# ncu writes ``f<(int)4, float>(float *, T1)`` where the C++ runtime writes ``void f<4, float>(float*, int)``. Two
+# names are the same if they are equal without spaces, or if the function is the same and nothing else in the lists is
+# like it.
+
+Item = TypeVar("Item")
+_OPEN: Final = {"<": 1, "(": 1, "[": 1, "{": 1, ">": -1, ")": -1, "]": -1, "}": -1}
+
+
+def function_name(name: str) -> str:
+    """``void at::f<4>(int)`` -> ``at::f``: what is outside of all brackets, without the return type."""
+    depth, kept = 0, []
+    for character in re.sub(r"\(anonymous namespace\)|<unnamed>", "_", name):
+        step = _OPEN.get(character, 0)
+        depth = max(depth + step, 0)
+        if not depth and not step:
+            kept.append(character)
+    words = "".join(kept).removesuffix(" const").split()
+    return words[-1] if words else name
+
+
+def match_kernels(
+    first: Sequence[Item], second: Sequence[Item], shape: Callable[[Item], Shape]
+) -> list[tuple[Item | None, Item | None]]:
+    """Pairs of the same kernel with the same grid and block; None where the other list lacks it."""
+    left = list(second)
+    pairs: list[tuple[Item | None, Item | None]] = []
+    for item in first:
+        partner = _partner(shape(item), first, left, shape)
+        if partner is not None:
+            left.remove(partner)
+        pairs.append((item, partner))
+    return pairs + [(None, item) for item in left]
+
+
+def _partner(wanted: Shape, own: Sequence[Item], others: Sequence[Item], shape: Callable[[Item], Shape]) -> Item | None:
+    for key in (_exact, _by_function):
+        like = [item for item in others if key(shape(item)) == key(wanted)]
+        alone = key is _exact or sum(key(shape(item)) == key(wanted) for item in own) == 1
+        if len(like) == 1 and alone:
+            return like[0]
+    return None
+
+
+def _exact(shape: Shape) -> object:
+    return re.sub(r"\s", "", shape.kernel), shape.grid, shape.block
+
+
+def _by_function(shape: Shape) -> object:
+    return function_name(shape.kernel), shape.grid, shape.block
+
+
+def search_names(names: Iterable[str], text: str) -> frozenset[str]:
+    """The names that are the text or go on with no letter, digit or underscore after it; without one those with it
+    anywhere.
+
+    So “Step 40” means “Step 40 to 50” and not “Step 400”. Upper and lower case are the same.
+    """
+    every = frozenset(names)
+    whole = re.compile(re.escape(text) + r"(?!\w)", re.IGNORECASE)
+    found = frozenset(name for name in every if whole.match(name))
+    return found or frozenset(name for name in every if text.lower() in name.lower())

@@ -1,0 +1,244 @@
+"""Means over measured launches: metrics, memory traffic per iteration, counters of instructions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+
+from tui_probe.nsight.analysis.kernel_groups import Shape, shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from tui_probe.nsight.analysis.launch_selection import LaunchSelection, Loop, ShapeSelection
+    from tui_probe.nsight.importers.ncu_table import Instruction, Metric, NcuTable
+
+
+@dataclass(frozen=True, slots=True)
+class Average:
+    """One metric of one kept kernel: mean, least and most of ``launches`` launches in which it was measured."""
+
+    fate: ShapeSelection
+    metric: Metric
+    launches: int
+    mean: float
+    least: float
+    most: float
+
+
+def averages(table: NcuTable, choice: LaunchSelection) -> Iterator[Average]:
+    """Every metric that has numbers, by kept kernel, in the order of the file."""
+    known = ~np.isnan(table.value)
+    for fate in choice.fates:
+        if not fate.kept:
+            continue
+        launches = np.asarray(fate.launches, dtype=np.int64)
+        counted = np.zeros(len(table.launches), dtype=np.bool_)
+        counted[launches if fate.loop is None else np.intersect1d(fate.loop.measured, launches)] = True
+        rows = np.flatnonzero(counted[table.launch] & known)
+        for metric, values in _by_metric(table.metric[rows], table.value[rows]):
+            least, most = float(values.min()), float(values.max())
+            yield Average(fate, table.metrics[metric], len(values), float(values.mean()), least, most)
+
+
+def _by_metric(metrics: NDArray[np.int32], values: NDArray[np.float64]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    """The values of each metric, the metrics in ascending order."""
+    order = np.argsort(metrics, kind="stable")
+    starts = np.flatnonzero(np.diff(metrics[order])) + 1
+    for group in np.split(order, starts.tolist()) if len(order) else ():
+        yield int(metrics[group[0]]), values[group]
+
+
+# Memory traffic of programs: bytes of DRAM, L2 and L1 that one iteration moves.
+#
+#     DRAM  dram__bytes.sum, or read + written
+#     L2    lts__t_bytes.sum, or lts__t_sectors.sum × 32
+#     L1    l1tex__t_bytes.sum, or l1tex__t_sectors.sum × 32
+#
+# Where a file has no total, it is *derived*: throughput × duration. The Memory Workload Analysis section of ncu's
+# details page prints no totals, whatever the set; its ``Memory Throughput`` is that of DRAM.
+#
+#     bytes per iteration = mean over the measured iterations of the sum over the launches of one
+
+Level = Literal["dram", "l2", "l1"]
+LEVELS: Final[tuple[Level, ...]] = ("dram", "l2", "l1")
+Provenance = Literal["collected", "derived"]
+_SECTOR: Final = 32
+_MEMORY_SECTION: Final = "Memory Workload Analysis"
+_TOTALS: Final[dict[Level, tuple[tuple[tuple[str, ...], int], ...]]] = {
+    "dram": (
+        (("dram__bytes.sum",), 1),
+        (("dram__bytes_read.sum", "dram__bytes_write.sum"), 1),
+        (("dram__bytes_op_read.sum", "dram__bytes_op_write.sum"), 1),
+    ),
+    "l2": ((("lts__t_bytes.sum",), 1), (("lts__t_sectors.sum",), _SECTOR)),
+    "l1": ((("l1tex__t_bytes.sum",), 1), (("l1tex__t_sectors.sum",), _SECTOR)),
+}
+"""Ways to a total, the best first: metrics that are added, and the bytes that one of them is."""
+_RATES: Final[dict[Level, tuple[str, ...]]] = {
+    "dram": ("dram__bytes.sum.per_second",),
+    "l2": ("lts__t_bytes.sum.per_second",),
+    "l1": ("l1tex__t_bytes.sum.per_second",),
+}
+TIME_METRIC: Final = "gpu__time_duration.sum"
+"""The time of a launch, as --metrics names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LevelBytes:
+    """Bytes of a level by launch (f8, NaN not known); ``derived`` tells which are throughput × duration."""
+
+    values: NDArray[np.float64]
+    derived: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Means an iteration of one measured part: bytes by level, None where a launch of it lacks them."""
+
+    loop: Loop
+    kernels: Sequence[str]
+    launches: float
+    """Launches per iteration."""
+    time: float | None
+    """Time of the kernels in ns."""
+    bytes: dict[Level, float | None]
+    how: dict[Level, Provenance | None]
+
+
+def durations(table: NcuTable) -> NDArray[np.float64]:
+    """Time of each launch in ns, NaN where it was not measured."""
+    values = table.column(TIME_METRIC, unit="ns")
+    for name in ("gpu__time_duration.avg", "Duration"):
+        values = np.where(np.isnan(values), table.column(name, unit="ns"), values)
+    return values
+
+
+def bytes_of(table: NcuTable, level: Level) -> LevelBytes:
+    """Bytes of each launch at one level."""
+    values = np.full(len(table.launches), np.nan)
+    for names, factor in _TOTALS[level]:
+        total = sum((table.column(name) for name in names), np.zeros(len(values))) * factor
+        values = np.where(np.isnan(values), total, values)
+    derived = np.isnan(values)
+    times = durations(table) / 1e9
+    for rate in _rates(table, level):
+        values = np.where(np.isnan(values), np.rint(rate * times), values)
+    return LevelBytes(values, derived & ~np.isnan(values))
+
+
+def _rates(table: NcuTable, level: Level) -> Iterator[NDArray[np.float64]]:
+    for name in _RATES[level]:
+        yield table.column(name, unit="byte/s")
+    if level == "dram":
+        yield table.column("Memory Throughput", _MEMORY_SECTION, "byte/s")
+
+
+def traffic(table: NcuTable, choice: LaunchSelection) -> list[Traffic]:
+    """The traffic of each measured part."""
+    levels = {level: bytes_of(table, level) for level in LEVELS}
+    times = durations(table)
+    return [_traffic(table, loop, levels, times) for loop in choice.parts]
+
+
+def _traffic(table: NcuTable, loop: Loop, levels: dict[Level, LevelBytes], times: NDArray[np.float64]) -> Traffic:
+    measured = loop.measured
+    found: dict[Level, float | None] = {}
+    how: dict[Level, Provenance | None] = {}
+    for level, each in levels.items():
+        found[level] = _per_iteration(each.values[measured], loop.runs)
+        how[level] = None if found[level] is None else "derived" if each.derived[measured].any() else "collected"
+    kernels = list(dict.fromkeys(table.launches[launch].kernel for launch in measured.tolist()))
+    return Traffic(loop, kernels, len(measured) / loop.runs, _per_iteration(times[measured], loop.runs), found, how)
+
+
+def _per_iteration(values: NDArray[np.float64], runs: int) -> float | None:
+    """Sum per iteration, None if any launch lacks its value."""
+    total = float(values.sum()) / runs
+    return None if np.isnan(total) else total
+
+
+def ratios(rows: Sequence[Traffic], level: Level) -> list[float | None]:
+    """Bytes of each row / those of the row with the fewest; None where there is nothing to compare."""
+    values = [row.bytes[level] for row in rows]
+    known = [value for value in values if value]
+    least = min(known, default=None)
+    return [None if value is None or least is None else value / least for value in values]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCounts:
+    """Means per launch of the instructions of a line, or of one; None was not counted.
+
+    ``requests`` are executions of instructions that access global memory: a warp instruction is one request.
+    """
+
+    shape: Shape
+    file: str | None
+    line: int | None
+    offset: int
+    text: str
+    executed: float | None
+    requests: float | None
+    sectors: float | None
+    ideal: float | None
+    stalls: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def samples(self) -> float:
+        return sum(self.stalls.values())
+
+    @property
+    def reason(self) -> str | None:
+        """Why warps waited there most often."""
+        return max(self.stalls, key=lambda name: (self.stalls[name], name), default=None)
+
+
+def by_instruction(table: NcuTable) -> list[SourceCounts]:
+    """Every instruction of every kernel, in the order of the code."""
+    return _summed(table, lambda each: (each.offset, each.text))
+
+
+def by_line(table: NcuTable) -> list[SourceCounts]:
+    """Every line of source; instructions without one are together."""
+    return _summed(table, lambda each: (each.file, each.line))
+
+
+def _summed(table: NcuTable, key: Callable[[Instruction], Hashable]) -> list[SourceCounts]:
+    launches: defaultdict[Shape, set[int]] = defaultdict(set)
+    groups: defaultdict[tuple[Shape, Hashable], list[Instruction]] = defaultdict(list)
+    for each in table.instructions:
+        shape = shape_of(table, each.launch)
+        launches[shape].add(each.launch)
+        groups[shape, key(each)].append(each)
+    return [_counts(shape, own, len(launches[shape])) for (shape, _), own in groups.items()]
+
+
+def _counts(shape: Shape, own: Sequence[Instruction], launches: int) -> SourceCounts:
+    stalls: dict[str, float] = {}
+    for each in own:
+        for reason, samples in each.stalls.items():
+            stalls[reason] = stalls.get(reason, 0.0) + samples / launches
+    accesses = [each for each in own if each.sectors]
+    return SourceCounts(
+        shape,
+        own[0].file,
+        own[0].line,
+        own[0].offset,
+        own[0].text,
+        _mean_count((each.executed for each in own), launches),
+        _mean_count((each.executed for each in accesses), launches),
+        _mean_count((each.sectors for each in own), launches),
+        _mean_count((each.ideal for each in own), launches),
+        stalls,
+    )
+
+
+def _mean_count(values: Iterable[float | None], launches: int) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / launches if known else None

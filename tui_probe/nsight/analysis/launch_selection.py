@@ -1,0 +1,336 @@
+"""Select the measured iterations of a profiled program: repeated parts of its launch sequence.
+
+A part repeats with period p where each item equals the one p places before it. Of all such parts those are taken that
+are repeated equally often and together hold the most items: a program that measures several configurations has as many
+parts, each of as many iterations.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from tui_probe.nsight.analysis.kernel_groups import Session, Shape, sessions_of, shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from tui_probe.nsight.importers.ncu_table import NcuTable
+
+_LONGEST_PERIOD: Final = 4096
+_MIN_REPEATS: Final = 3
+"""Two equal neighbours may be chance; a part that is repeated three times is believed first."""
+
+
+class Repeat(NamedTuple):
+    """``times`` × ``period`` items from ``start``; the items of each period are equal to those of the others."""
+
+    start: int
+    period: int
+    times: int
+
+    @property
+    def end(self) -> int:
+        return self.start + self.period * self.times
+
+
+def repeats(codes: Sequence[int], least: int = 2) -> list[Repeat]:
+    """Every part that is repeated ``least`` times or more, the shortest periods first; no period is a multiple of a
+    shorter one.
+
+    ``codes`` is shape (items,). Takes time in proportion to items × the longest period looked for (4096).
+    """
+    items = np.asarray(codes, dtype=np.int64)
+    found: list[Repeat] = []
+    for period in range(1, min(len(items) // least, _LONGEST_PERIOD) + 1):
+        for start, end in _runs(items[:-period] == items[period:], period * (least - 1)):
+            times = (end - start + period) // period
+            repeat = Repeat(start, period, times)
+            if times >= least and not _is_explained(found, repeat):
+                found.append(repeat)
+    return found
+
+
+def _runs(same: NDArray[np.bool_], least: int) -> Iterable[tuple[int, int]]:
+    """Where runs of at least so many True begin and end."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], same, [False])).astype(np.int8)))
+    starts, ends = edges[::2], edges[1::2]
+    long = ends - starts >= least
+    return zip(starts[long].tolist(), ends[long].tolist(), strict=True)
+
+
+def _is_explained(found: Iterable[Repeat], repeat: Repeat) -> bool:
+    """Whether a shorter period explains the same part."""
+    return any(
+        repeat.period % other.period == 0 and other.start <= repeat.start and repeat.end <= other.end + other.period - 1
+        for other in found
+    )
+
+
+def iterations(codes: Sequence[int]) -> list[Repeat]:
+    """The parts that are repeated equally often and hold the most items, in order; none if nothing repeats."""
+    by_times: dict[int, list[Repeat]] = defaultdict(list)
+    for repeat in repeats(codes, _MIN_REPEATS) or repeats(codes):
+        by_times[repeat.times].append(repeat)
+    parts = [without_overlaps(group) for group in by_times.values()]
+    return max(parts, key=lambda part: (sum(each.end - each.start for each in part), part[0].times), default=[])
+
+
+def without_overlaps(candidates: Iterable[Repeat]) -> list[Repeat]:
+    """Of parts that overlap the one with the most items, in order."""
+    taken: list[Repeat] = []
+    for repeat in sorted(candidates, key=lambda each: (each.start - each.end, each.start)):
+        if all(repeat.end <= other.start or other.end <= repeat.start for other in taken):
+            taken.append(repeat)
+    return sorted(taken)
+
+
+# Which launches of a profiled program are its measured iterations, and why the others are not.
+#
+# A program that is measured does its work N = warm-up + runs times, among launches that prepare and check. The
+# kernels of interest are those launched N times, or a multiple. Where N is not given it is found: the sequence of
+# launches repeats N times (``tui_probe.nsight.analysis.launch_selection``). The first ``warm-up`` iterations are left
+# out.
+
+
+@dataclass(frozen=True, slots=True)
+class IterationPlan:
+    """What the user says of the program; None is to be found."""
+
+    warm_up: int | None = None
+    runs: int | None = None
+    expected: tuple[str, ...] = ()
+    """Parts of names of kernels that should have run."""
+
+    @property
+    def times(self) -> int | None:
+        """Warm-up + runs, if both are known."""
+        return None if self.warm_up is None or self.runs is None else self.warm_up + self.runs
+
+
+AUTOMATIC: Final = IterationPlan()
+"""Nothing is given: everything is to be found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """One measured part of one process.
+
+    ``launches`` (positions in the table) and ``iteration`` (from 0) have one entry per launch of the part, the warm-up
+    among them. ``found`` tells whether N was found in the sequence, not given.
+    """
+
+    file: int
+    process: int | None
+    part: int
+    times: int
+    warm_up: int
+    found: bool
+    launches: NDArray[np.int64]
+    iteration: NDArray[np.int64]
+    whole: bool = False
+    """Whether it is all of a process in which nothing repeats, taken as one iteration."""
+
+    @property
+    def runs(self) -> int:
+        return self.times - self.warm_up
+
+    @property
+    def measured(self) -> NDArray[np.int64]:
+        """Launches after the warm-up."""
+        return self.launches[self.iteration >= self.warm_up]
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeSelection:
+    """What became of the launches of one shape in one process. ``loop`` is None where none is in an iteration: then all
+    are dropped, or all kept in a file without iterations.
+    """
+
+    shape: Shape
+    file: int
+    process: int | None
+    launches: Sequence[int]
+    kept: int
+    reason: str
+    loop: Loop | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchSelection:
+    """The measured parts of all processes, the fate of every shape, and expected kernels that never ran."""
+
+    loops: Sequence[Loop]
+    fates: Sequence[ShapeSelection]
+    missing: Sequence[str]
+    notes: Sequence[str]
+    whole: Sequence[Loop] = ()
+    """Processes of files without iterations, in which every launch counts."""
+
+    @property
+    def parts(self) -> list[Loop]:
+        """All that counts."""
+        return [*self.loops, *self.whole]
+
+    @property
+    def measured(self) -> list[int]:
+        """Positions in the table of the launches that are kept: as many of each shape as its fate says."""
+        whole = (fate.launches for fate in self.fates if fate.loop is None and fate.kept)
+        return [*(launch for loop in self.loops for launch in loop.measured.tolist()), *chain.from_iterable(whole)]
+
+
+def select_launches(table: NcuTable, plan: IterationPlan) -> LaunchSelection:
+    """The launches that matter; what could not be found is told in the notes."""
+    loops: list[Loop] = []
+    fates: list[ShapeSelection] = []
+    notes: list[str] = []
+    sessions = sessions_of(table)
+    for session in sessions:
+        own = _loops(session, plan)
+        loops += own
+        fates += _shape_selections(session, own, plan)
+        if not own:
+            notes.append(f"{table.files[session.file].name}: {_no_loop_reason(session, plan)}")
+    if loops and plan.warm_up is None and plan.runs is None:
+        notes.append(
+            "averages are over all iterations: the launches do not show how many were warm-up; say so with --warmup or"
+            " --runs"
+        )
+    names = [launch.kernel for launch in table.launches]
+    missing = [part for part in plan.expected if not any(part in name for name in names)]
+    with_loops = {loop.file for loop in loops}
+    fates = [fate if fate.file in with_loops else _all_kept(fate) for fate in fates]
+    whole = [_one_iteration(session) for session in sessions if session.file not in with_loops]
+    return LaunchSelection(loops, fates, missing, notes, whole)
+
+
+def _all_kept(fate: ShapeSelection) -> ShapeSelection:
+    """Of a file without iterations every launch counts: there are none that stand out as what is measured."""
+    return replace(fate, kept=len(fate.launches), reason=f"all count: {fate.reason}")
+
+
+def _one_iteration(session: Session) -> Loop:
+    """All launches of a process as one iteration."""
+    launches = np.asarray(session.launches, dtype=np.int64)
+    return Loop(session.file, session.process, 0, 1, 0, False, launches, np.zeros_like(launches), whole=True)
+
+
+def _loops(session: Session, plan: IterationPlan) -> list[Loop]:
+    """The measured parts of one process: as given, else found. None if they leave no run after the warm-up."""
+    if plan.times is None:
+        parts = iterations(session.codes)
+        if not parts or _warm_up(parts[0].times, plan) is None:
+            return []
+        return [_loop(session, part, number, part.times, plan) for number, part in enumerate(parts)]
+    times = plan.times
+    parts = without_overlaps(repeat for repeat in repeats(session.codes, max(times, 2)) if repeat.times % times == 0)
+    if parts:
+        return [_loop(session, part, number, times, plan) for number, part in enumerate(parts)]
+    return _counted_loop(session, times, plan)
+
+
+def _loop(session: Session, part: Repeat, number: int, times: int, plan: IterationPlan) -> Loop:
+    count = part.end - part.start
+    launches = np.asarray(session.launches[part.start : part.end], dtype=np.int64)
+    iteration = np.arange(count, dtype=np.int64) * times // count
+    warm_up = _warm_up(times, plan) or 0
+    return Loop(session.file, session.process, number, times, warm_up, plan.times is None, launches, iteration)
+
+
+def _warm_up(times: int, plan: IterationPlan) -> int | None:
+    """Iterations to leave out of ``times``; None if no run is left, or there are fewer than the runs asked for."""
+    if plan.warm_up is not None:
+        return plan.warm_up if plan.warm_up < times else None
+    if plan.runs is not None:
+        return times - plan.runs if plan.runs <= times else None
+    return 0
+
+
+def _counted_loop(session: Session, times: int, plan: IterationPlan) -> list[Loop]:
+    """Where no sequence repeats: the shapes launched ``times`` times or a multiple, in the order of launching."""
+    launches: list[int] = []
+    iteration: list[int] = []
+    for code, count in Counter(session.codes).items():
+        if count % times == 0:
+            launches += session.of_shape(code)
+            iteration += [each * times // count for each in range(count)]
+    if not launches:
+        return []
+    order = np.argsort(launches)
+    positions, numbers = np.array(launches, dtype=np.int64)[order], np.array(iteration, dtype=np.int64)[order]
+    return [Loop(session.file, session.process, 0, times, plan.warm_up or 0, False, positions, numbers)]
+
+
+def _shape_selections(session: Session, loops: Iterable[Loop], plan: IterationPlan) -> list[ShapeSelection]:
+    """The fate of each shape, in the order of first launch."""
+    owner = {launch: loop for loop in loops for launch in loop.launches.tolist()}
+    measured = {launch for loop in loops for launch in loop.measured.tolist()}
+    fates = []
+    for code, shape in enumerate(session.shapes):
+        launches = session.of_shape(code)
+        inside = [launch for launch in launches if launch in owner]
+        loop = owner[inside[0]] if inside else None
+        kept = sum(launch in measured for launch in launches)
+        reason = (
+            _kept_shape(loop, len(launches), inside, kept)
+            if loop is not None
+            else _drop_reason(len(launches), owner, plan)
+        )
+        fates.append(ShapeSelection(shape, session.file, session.process, launches, kept, reason, loop))
+    return fates
+
+
+def _kept_shape(loop: Loop, launched: int, inside: Sequence[int], kept: int) -> str:
+    each, odd = divmod(len(inside), loop.times)
+    words = f"{_grouped_count(len(inside))} in" if odd else f"{_grouped_count(each)} ×"
+    words += f" {_grouped_count(loop.times)} iterations"
+    words += f", {_grouped_count(loop.warm_up)} warm-up dropped" if loop.warm_up else ""
+    outside = f", {_grouped_count(launched - len(inside))} outside of them dropped" if launched > len(inside) else ""
+    return f"{words}{outside}" if kept else f"{words}: none left"
+
+
+def _grouped_count(number: int) -> str:
+    """With thin groups, as pages have it: ``12 345``."""
+    return f"{number:,}".replace(",", " ")
+
+
+def _drop_reason(launched: int, owner: object, plan: IterationPlan) -> str:
+    times = "once" if launched == 1 else f"{_grouped_count(launched)} times"
+    if plan.times is not None and launched % plan.times == 0 and owner:
+        return f"launched {times}, but outside of the iterations"
+    if plan.times is not None:
+        return f"launched {times}, no multiple of {_grouped_count(plan.times)}"
+    return f"launched {times}, outside of what repeats" if owner else f"launched {times}, nothing repeats"
+
+
+def _no_loop_reason(session: Session, plan: IterationPlan) -> str:
+    if plan.times is None:
+        parts = iterations(session.codes)
+        if len(session.shapes) == len(session.codes):
+            return "every kernel was launched once, so no warm-up was removed"
+        if not parts:
+            return "no sequence of launches repeats, so no warm-up was removed: give --warmup and --runs"
+        said = f"a warm-up of {plan.warm_up}" if plan.warm_up is not None else f"{plan.runs} runs"
+        return f"its launches repeat {_grouped_count(parts[0].times)} times, too few for {said}"
+    counts = ", ".join(_grouped_count(count) for count in sorted(set(Counter(session.codes).values())))
+    return f"no kernel was launched {_grouped_count(plan.times)} times, nor a multiple (there are {counts})"
+
+
+def iterated_shapes(
+    table: NcuTable, choice: LaunchSelection, times: NDArray[np.float64], plan: IterationPlan
+) -> set[Shape] | None:
+    """The shapes launched in the iterations; None where these were found and do not hold most of the time.
+
+    ``times`` is ns by launch; where it is not measured the number of launches stands for it.
+    """
+    inside = [launch for loop in choice.loops for launch in loop.launches.tolist()]
+    weights = np.ones(len(times)) if np.isnan(times).any() else times
+    if not inside or (plan.times is None and weights[inside].sum() < weights.sum() / 2):
+        return None
+    return {shape_of(table, launch) for launch in inside}

@@ -1,0 +1,164 @@
+"""Times of streams: covered time, gaps between kernels with their cause, totals by kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+
+from tui_probe.nsight.importers.nsys_model import UNKNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from tui_probe.nsight.importers.nsys_model import Copies, Kernels
+
+
+def time_covered(starts: NDArray[np.int64], ends: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each time the length of all intervals before it; where intervals overlap both count.
+
+    ``starts`` and ``ends`` are each ascending, so an interval's end need not stand where its start does.
+    """
+    return _since(starts, times) - _since(ends, times)
+
+
+def _since(events: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each time t the sum of t − e over the events e before it."""
+    sums = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(events)))
+    counts = np.searchsorted(events, times, side="right")
+    return np.asarray(counts * times - sums[counts])
+
+
+GapCause = Literal["copy", "host", "other"]
+GAP_CAUSES: Final[tuple[GapCause | None, ...]] = (None, "copy", "host", "other")
+GAP_CAUSE_TEXTS: Final[dict[GapCause, str]] = {
+    "copy": "a copy took most of it",
+    "host": "launched late by the host",
+    "other": "launched in time, waited",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Nothing of the kernels ran on a stream for ``length`` ns from ``start``.
+
+    ``before`` and ``after`` are kernels by position. ``late`` is how long after the end of ``before`` the call that
+    launched ``after`` began, negative if it was in time, None where the call is not known.
+    """
+
+    queue: int
+    start: int
+    length: int
+    before: int
+    after: int
+    late: int | None
+    why: GapCause | None
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """Gaps as columns, one entry per gap; ``launched`` is when the call that launched ``after`` began, -1 not known.
+
+    ``why`` is a position in ``GAP_CAUSES``.
+    """
+
+    queue: NDArray[Any]
+    start: NDArray[np.int64]
+    length: NDArray[np.int64]
+    before: NDArray[Any]
+    after: NDArray[Any]
+    launched: NDArray[np.int64]
+    why: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def _columns(self) -> tuple[NDArray[Any], ...]:
+        return self.queue, self.start, self.length, self.before, self.after, self.launched, self.why
+
+    def __iter__(self) -> Iterator[Gap]:
+        for queue, start, length, before, after, launched, why in zip(
+            *(column.tolist() for column in self._columns), strict=True
+        ):
+            late = None if launched == UNKNOWN else launched - start
+            yield Gap(queue, start, length, before, after, late, GAP_CAUSES[why])
+
+    def chosen(self, places: NDArray[Any] | slice) -> Gaps:
+        """Some of them."""
+        return Gaps(*(column[places] for column in self._columns))
+
+
+def gaps(kernels: Kernels, copies: Copies) -> Gaps:
+    """Every gap of every stream, the longest first."""
+    parts = [_stream_gaps(kernels, copies, own, queue) for queue, own in by_stream(kernels.queue)]
+    none = np.empty(0, dtype=np.int64)
+    found = Gaps(*(map(np.concatenate, zip(*parts, strict=True)) if parts else [none] * 7))
+    return found.chosen(np.lexsort((found.queue, found.start, -found.length)))
+
+
+def by_stream(queues: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """The positions of each stream's entries, in their order."""
+    order = np.argsort(queues, kind="stable")
+    numbers, first = np.unique(queues[order], return_index=True)
+    if len(numbers):
+        yield from zip(numbers.tolist(), np.split(order, first[1:]), strict=True)
+
+
+def _stream_gaps(kernels: Kernels, copies: Copies, own: NDArray[np.int64], queue: int) -> tuple[NDArray[Any], ...]:
+    """The columns of the gaps between the kernels ``own`` of one stream."""
+    ends = np.maximum.accumulate(kernels.end[own])
+    there = np.flatnonzero(kernels.start[own][1:] > ends[:-1])
+    start, stop, after = ends[:-1][there], kernels.start[own][1:][there], own[there + 1]
+    launched = kernels.launch_start[after]
+    copied = _copy_time(copies, copies.queue == queue, start, stop)
+    before = own[there].astype(np.int32)
+    why = np.select(
+        [2 * copied >= stop - start, launched == UNKNOWN, launched > start],
+        [GAP_CAUSES.index("copy"), GAP_CAUSES.index(None), GAP_CAUSES.index("host")],
+        GAP_CAUSES.index("other"),
+    ).astype(np.int8)
+    return np.full(len(there), queue, np.int32), start, stop - start, before, after.astype(np.int32), launched, why
+
+
+def _copy_time(
+    copies: Copies, own: NDArray[np.bool_], starts: NDArray[np.int64], stops: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Time of copies between each start and stop; those of one stream do not overlap."""
+    begin, end = copies.start[own], np.sort(copies.end[own])
+    return time_covered(begin, end, stops) - time_covered(begin, end, starts)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTotal:
+    """All launches of a kernel, in ns. ``code`` says which; ``share`` is that of the time of all, from 0 to 1.
+
+    ``p99`` is the duration that 99 of 100 launches do not exceed, by the nearest rank.
+    """
+
+    code: int
+    launches: int
+    total: int
+    mean: float
+    median: float
+    p99: int
+    most: int
+    share: float
+
+
+def kernel_totals(codes: NDArray[np.int64], durations: NDArray[np.int64]) -> list[KernelTotal]:
+    """Of every code, the one that took most first. Both arrays have shape (launches,)."""
+    if not len(codes):
+        return []
+    order = np.lexsort((durations, codes))
+    kinds, first = np.unique(codes[order], return_index=True)
+    every = max(int(durations.sum()), 1)
+    found = []
+    for code, own in zip(kinds.tolist(), np.split(durations[order], first[1:]), strict=True):
+        total, rank = int(own.sum()), -(-99 * len(own) // 100) - 1
+        mean, median = total / len(own), float(np.median(own))
+        found.append(KernelTotal(code, len(own), total, mean, median, int(own[rank]), int(own[-1]), total / every))
+    return sorted(found, key=lambda each: (-each.total, each.code))

@@ -1,0 +1,170 @@
+"""Host side of an sqlite export: texts, CUDA API calls that launched kernels, NVTX ranges."""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from tui_probe.errors import ImportFileError
+from tui_probe.nsight.importers.nsys_model import UNKNOWN, HostRanges, distinct, ranks
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tui_probe.nsight.importers.sqlite_tables import Tables
+
+
+class Strings:
+    """Texts by their numbers in the export, and by ours: positions in ``names``."""
+
+    def __init__(self, tables: Tables) -> None:
+        rows = tables.rows("StringIds", {"id": ..., "value": ...})
+        self._texts = {number: str(text) for number, text in rows}
+        self.names: list[str] = []
+        self._codes: dict[str, int] = {}
+
+    def code(self, text: str) -> int:
+        """The number of a text in ``names``."""
+        code = self._codes.setdefault(text, len(self.names))
+        if code == len(self.names):
+            self.names.append(text)
+        return code
+
+    def codes(self, numbers: NDArray[Any]) -> NDArray[np.int32]:
+        """Our numbers for those of the export; -1 stays -1."""
+        values, places = distinct(numbers)
+        ours = [UNKNOWN if number == UNKNOWN else self.code(self.text(number)) for number in values.tolist()]
+        return np.array(ours, dtype=np.int32)[places]
+
+    def text(self, number: int) -> str:
+        return self._texts.get(number, f"string {number}")
+
+
+# Calls of the CUDA API that launched kernels, in an sqlite export.
+#
+# A kernel and its call have the same ``correlationId`` in the same process. A call that launches a graph has that of
+# all kernels of the graph.
+
+CALLS: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"
+_PROCESS: Final = ~0xFFFFFF
+"""The part of a thread's id that is its process' id."""
+_LATER: Final = np.iinfo(np.int64).max
+_MOST_KEYS: Final = 1 << 62
+
+
+class LaunchCalls(NamedTuple):
+    """Thread, start and end of the call that launched each kernel, -1 if it was not recorded; the end of all calls."""
+
+    thread: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    last: int
+
+
+def launch_calls(tables: Tables, processes: NDArray[Any], correlations: NDArray[Any], latest: int) -> LaunchCalls:
+    """The calls of kernels, of which nsys' id of the process and the correlation are given. The first call counts.
+
+    Calls that end at ``latest`` or later were never made.
+    """
+    kernels = CallsByKey(processes, correlations)
+    last = -latest
+    for numbers in tables.numbers(CALLS, {"globalTid": UNKNOWN, "start": ..., "end": ..., "correlationId": UNKNOWN}):
+        sound = (numbers[:, 1] > -latest) & (numbers[:, 1] <= numbers[:, 2]) & (numbers[:, 2] < latest)
+        numbers = numbers[sound]
+        last = max(last, int(numbers[:, 2].max(initial=last)))
+        kernels.take(numbers)
+    return LaunchCalls(*kernels.columns(), last)
+
+
+class CallsByKey:
+    """Kernels by nsys' id of the process and by correlation, each with the first of its calls that was seen."""
+
+    def __init__(self, processes: NDArray[Any], correlations: NDArray[Any]) -> None:
+        self._processes, codes = distinct(processes & _PROCESS)
+        self._span = int(correlations.max(initial=0)) + 1
+        self._comparable = len(self._processes) * self._span < _MOST_KEYS
+        keys = np.where(correlations >= 0, codes.astype(np.int64) * self._span + correlations, UNKNOWN)
+        self._keys, self._of_kernel = np.unique(keys, return_inverse=True)
+        self._start = np.full(len(self._keys), _LATER, dtype=np.int64)
+        self._thread, self._end = (np.full(len(self._keys), UNKNOWN, dtype=np.int64) for _ in range(2))
+
+    def take(self, calls: NDArray[np.int64]) -> None:
+        """Calls: thread, start, end, correlation."""
+        if not len(self._keys) or not self._comparable:
+            return
+        places = self._places(calls)
+        calls, places = calls[places >= 0], places[places >= 0]
+        order = np.lexsort((calls[:, 2], calls[:, 1]))[::-1]  # of several in a place the first is written last
+        calls, places = calls[order], places[order]
+        first = calls[:, 1] < self._start[places]
+        calls, places = calls[first], places[first]
+        self._thread[places], self._start[places], self._end[places] = calls[:, 0], calls[:, 1], calls[:, 2]
+
+    def _places(self, calls: NDArray[np.int64]) -> NDArray[np.int64]:
+        """For each call the place of its key, -1 if no kernel has it."""
+        process, correlation = calls[:, 0] & _PROCESS, calls[:, 3]
+        codes = np.searchsorted(self._processes, process).clip(max=len(self._processes) - 1)
+        known = (self._processes[codes] == process) & (correlation >= 0) & (correlation < self._span)
+        keys = codes * self._span + np.where(known, correlation, 0)
+        places = np.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
+        return np.where(known & (self._keys[places] == keys), places, UNKNOWN)
+
+    def columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Thread, start and end by kernel."""
+        self._start[self._start == _LATER] = UNKNOWN
+        return self._thread[self._of_kernel], self._start[self._of_kernel], self._end[self._of_kernel]
+
+
+RANGES: Final = "NVTX_EVENTS"
+_PUSH_POP, _START_END = 59, 60
+_COLUMNS: Final[dict[str, object]] = {
+    "start": ..., "end": None, "globalTid": UNKNOWN, "textId": UNKNOWN, "text": "", "eventType": ...,
+}  # fmt: skip
+_NAMED: Final = 3
+"""Ranges without an end that are named."""
+
+
+def read_ranges(tables: Tables, strings: Strings, last: int, latest: int) -> tuple[HostRanges, list[str]]:
+    """The ranges, and a note about those without an end, which last until the end of the capture.
+
+    ``last`` is the end of all else that was recorded; no time is beyond ``latest``.
+    """
+    start, end, thread, name, unended = (array("q") for _ in range(5))
+    for rows in tables.chunks(RANGES, _COLUMNS, f"eventType IN ({_PUSH_POP}, {_START_END})"):
+        starts, ends, threads, text_ids, texts, _ = zip(*rows, strict=True)
+        try:
+            start.extend(starts)
+            end.extend(starts[i] if each is None else each for i, each in enumerate(ends))
+            thread.extend(threads)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ImportFileError(tables.no_number(RANGES, error)) from error
+        unended.extend(each is None for each in ends)
+        name.extend(
+            strings.code(str(text) if text else strings.text(number) if number != UNKNOWN else "")
+            for number, text in zip(text_ids, texts, strict=True)
+        )
+    numbers = [np.array(column, dtype=np.int64) for column in (start, end, thread, name)]
+    return _ordered(HostRanges(strings.names, *numbers), np.array(unended, dtype=np.bool_), last, latest)
+
+
+def _ordered(ranges: HostRanges, unended: NDArray[np.bool_], last: int, latest: int) -> tuple[HostRanges, list[str]]:
+    """The ranges by thread and start, the outer of two that start together first."""
+    names, start, end, thread, name = ranges.names, ranges.start, ranges.end, ranges.thread, ranges.name
+    sound = (start > -latest) & (start <= end) & (end < latest)
+    end = np.where(unended, max(last, int(end[sound].max(initial=last))), end)
+    order = np.lexsort((ranks(names)[name], -end, start, thread))
+    order = order[sound[order]]
+    cut_off = name[unended & sound].tolist()
+    found = HostRanges(names, start[order], end[order], thread[order], name[order])
+    return found, _unended([*dict.fromkeys(names[code] for code in cut_off)], len(cut_off))
+
+
+def _unended(names: list[str], count: int) -> list[str]:
+    """A note about ranges that the end of the capture cut off."""
+    if not count:
+        return []
+    told = ", ".join(f"“{name}”" for name in names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
+    verb = "range has no end and lasts" if count == 1 else "ranges have no end and last"
+    return [f"{count} NVTX {verb} until the end of the capture: {told}"]

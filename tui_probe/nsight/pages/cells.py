@@ -1,0 +1,86 @@
+"""Cells of tables of imported files: quantities, and names that stay apart when they are cut."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.shorten import shorten_apart
+from tui_probe.draw.units import NOT_MEASURED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tui_probe.draw.table import Column, Row
+    from tui_probe.nsight.analysis.kernel_groups import Shape
+
+
+def mean_count(value: float | None) -> str:
+    """A mean of counts: whole where it is whole, else with a decimal."""
+    if value is None:
+        return NOT_MEASURED
+    if abs(value - round(value)) < 0.005:
+        return units.count(round(value))
+    return units.decimal(value, 1)
+
+
+def decimal(value: float | None) -> str:
+    """``4.00``."""
+    return units.decimal(value)
+
+
+def percent(value: float | None) -> str:
+    """Percent of a peak, ``43.3 %``."""
+    return NOT_MEASURED if value is None else f"{value:.1f} %"
+
+
+def nanoseconds(value: float | None) -> str:
+    """A time in ns, as ``2.34 µs``."""
+    return units.duration(None if value is None else value / 1e9)
+
+
+def moment(value: float | None) -> str:
+    """When something began, in ns, as ``1 203.457 ms``: one unit for all, so that a column shows what came when."""
+    return NOT_MEASURED if value is None else f"{units.decimal(value / 1e6, 3)} ms"
+
+
+def quantity(value: float, unit: str) -> str:
+    """A value in base units with its unit: ``264 GB/s``, ``6.36 MB``, ``2.34 µs``, ``25.57 %``, ``1 024 sector``."""
+    scaled = {"byte": units.size, "byte/s": units.rate, "ns": nanoseconds}.get(unit)
+    if scaled is not None and value >= 0:
+        return scaled(value)
+    number = units.count(int(value)) if value.is_integer() else units.decimal(value)
+    return f"{number} {unit}".rstrip()
+
+
+def stem(name: str) -> str:
+    """A file in a table, where its ending tells nothing."""
+    return name.removesuffix(".csv")
+
+
+def short_names(paths: Sequence[str]) -> list[str]:
+    """Files by their names, with folders where two have the same name."""
+    names = [PurePath(path).name for path in paths]
+    return [name if names.count(name) == 1 else path for name, path in zip(names, paths, strict=True)]
+
+
+_OF_KERNELS: Final = frozenset({"kernel", "after_name", "before_name"})
+"""The columns that hold them."""
+
+
+def shorten_names(columns: Iterable[Column[Row]], names: Iterable[str]) -> tuple[Column[Row], ...]:
+    """The columns, with one shortening for all ``names`` that stand in them."""
+    cut = shorten_apart(names)
+    return tuple(replace(column, shorten=cut) if column.key in _OF_KERNELS else column for column in columns)
+
+
+def shape_columns(columns: Iterable[Column[Row]], shapes: Iterable[tuple[str, Shape]]) -> tuple[Column[Row], ...]:
+    """The columns, of which grid and block are in every table in which they alone tell two rows of a file apart."""
+    several: set[str] = set()
+    seen: dict[tuple[str, str], Shape] = {}
+    for file, shape in shapes:
+        other = seen.setdefault((file, shape.kernel), shape)
+        several |= {side for side in ("grid", "block") if getattr(other, side) != getattr(shape, side)}
+    return tuple(replace(column, rank=0) if column.key in several else column for column in columns)

@@ -1,0 +1,299 @@
+"""Pages of memory accesses: traffic of programs, requests and sectors of kernels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.shorten import cut_middle, shorten
+from tui_probe.draw.table import Column
+from tui_probe.nsight.analysis.critical import SECTOR, ExpectedTensor, SectorMatch, compare_sectors
+from tui_probe.nsight.analysis.kernel_groups import match_kernels
+from tui_probe.nsight.analysis.kernel_metrics import COUNTED, KernelMetrics, counts_that_differ, metrics_of
+from tui_probe.nsight.analysis.launch_means import LEVELS, Level, Traffic, ratios, traffic
+from tui_probe.nsight.importers.ncu import COLD_CACHE
+from tui_probe.nsight.pages.cells import decimal, mean_count, nanoseconds, stem
+from tui_probe.nsight.pages.explanations import EXPLANATIONS
+from tui_probe.nsight.pages.ncu_pages import file_head, file_notes
+from tui_probe.pages.table_page import PageTexts, TablePage
+from tui_probe.probekit.measured import probe_option_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tui_probe.nsight.analysis.launch_selection import LaunchSelection
+    from tui_probe.nsight.importers.ncu_table import NcuTable
+    from tui_probe.nsight.pages.ncu_pages import NcuReport
+
+_NAMED: Final = 3
+"""Kernels of an iteration that are named."""
+_TITLES: Final[dict[Level, str]] = {"dram": "DRAM", "l2": "L2", "l1": "L1"}
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficRow:
+    """One measured part of a program, and its bytes / the fewest of all rows, by level."""
+
+    program: str
+    traffic: Traffic
+    ratio: dict[Level, float | None]
+
+
+def traffic_page(report: NcuReport) -> TablePage[TrafficRow]:
+    """The table of several programs."""
+    choice = report.choice()
+    rows = traffic_rows(report, choice)
+    notes = [*_traffic_notes(report, choice, rows), *choice.notes, COLD_CACHE, *file_notes(report)]
+    words = PageTexts(file_head(report), _measured_kernels(rows), notes, EXPLANATIONS["traffic"])
+    extra = {
+        "expected_missing": list(choice.missing),
+        "dropped": [
+            {"file": report.names[fate.file], "kernel": fate.shape.kernel, "launches": len(fate.launches),
+             "reason": fate.reason}
+            for fate in choice.fates
+            if not fate.kept
+        ],
+    }  # fmt: skip
+    return TablePage("traffic", "Memory traffic per iteration", TRAFFIC_COLUMNS, rows, words, extra)
+
+
+def traffic_rows(report: NcuReport, choice: LaunchSelection) -> list[TrafficRow]:
+    found = traffic(report.table, choice)
+    by_level = {level: ratios(found, level) for level in LEVELS}
+    names = _program_names(report, found)
+    return [
+        TrafficRow(name, each, {level: by_level[level][number] for level in LEVELS})
+        for number, (name, each) in enumerate(zip(names, found, strict=True))
+    ]
+
+
+def _program_names(report: NcuReport, found: list[Traffic]) -> list[str]:
+    """A name a row: the file, and the process and the part where a file has several."""
+    files = Counter(each.loop.file for each in found)
+    names = []
+    for each in found:
+        loop = each.loop
+        name = report.names[loop.file].removesuffix(".csv")
+        processes = {other.loop.process for other in found if other.loop.file == loop.file}
+        if len(processes) > 1:
+            name += f" ({loop.process})"
+        names.append(f"{name} part {loop.part + 1}" if files[loop.file] > len(processes) else name)
+    return names
+
+
+def _measured_kernels(rows: list[TrafficRow]) -> list[str]:
+    """The kernels of each row."""
+    lines = []
+    for row in rows:
+        loop = row.traffic.loop
+        how = "found in the sequence of launches" if loop.found else "as given"
+        warm_up = f", the first {loop.warm_up} dropped as warm-up" if loop.warm_up else ""
+        times = units.counted(loop.times, "iteration")
+        if loop.whole:
+            launches = units.counted(len(loop.launches), "launch")
+            lines.append(f"{row.program}: {launches}, no warm-up removed; kept: {_first_names(row.traffic.kernels)}")
+            continue
+        lines.append(f"{row.program}: {times} {how}{warm_up}; kept: {_first_names(row.traffic.kernels)}")
+    return lines
+
+
+def _first_names(kernels: Sequence[str]) -> str:
+    """The first kernels, and how many more; the page of kernels has them all."""
+    names = [shorten(kernel, 48) for kernel in kernels[:_NAMED]]
+    more = len(kernels) - len(names)
+    return ", ".join(names) + (f" and {units.counted(more, 'more kernel')}" if more else "")
+
+
+def _traffic_notes(report: NcuReport, choice: LaunchSelection, rows: list[TrafficRow]) -> Iterator[str]:
+    for name in choice.missing:
+        yield f"no kernel with “{name}” in its name was launched: its part is missing from the totals"
+    dropped: dict[tuple[int, str], list[str]] = {}
+    for fate in choice.fates:
+        if not fate.kept:
+            dropped.setdefault((fate.file, fate.reason), []).append(shorten(fate.shape.kernel, 48))
+    for (file, reason), kernels in dropped.items():
+        yield f"dropped of {report.names[file]}, {reason}: {', '.join(kernels)}"
+    if any(how == "derived" for row in rows for how in row.traffic.how.values()):
+        yield "derived: no total was collected; it is throughput × duration"
+    for row in rows:
+        lacking = [_TITLES[level] for level in LEVELS if row.traffic.bytes[level] is None]
+        if lacking:
+            yield (
+                f"{row.program}: no bytes of {', '.join(lacking)}: collect them with --metrics"
+                " dram__bytes.sum,lts__t_bytes.sum,l1tex__t_bytes.sum"
+                " (the Memory Workload Analysis section holds no totals)"
+            )
+
+
+def _bytes(row: TrafficRow, level: Level) -> str:
+    return units.size(row.traffic.bytes[level]) + (" derived" if row.traffic.how[level] == "derived" else "")
+
+
+def _ratio(row: TrafficRow, level: Level) -> str:
+    value = row.ratio[level]
+    return units.NOT_MEASURED if value is None else f"{value:.2f}×"
+
+
+def _level_columns(level: Level) -> tuple[Column[TrafficRow], ...]:
+    title = _TITLES[level]
+    return (
+        Column(f"{level}_bytes", lambda r: r.traffic.bytes[level], title, lambda r: _bytes(r, level)),
+        Column(f"{level}_how", lambda r: r.traffic.how[level]),
+        Column(f"{level}_ratio", lambda r: r.ratio[level], "of best", lambda r: _ratio(r, level)),
+    )
+
+
+TRAFFIC_COLUMNS: Final[tuple[Column[TrafficRow], ...]] = (
+    Column("program", lambda r: r.program, "program", lambda r: r.program, False, narrow=24),
+    Column("process", lambda r: r.traffic.loop.process),
+    Column("iterations", lambda r: r.traffic.loop.times),
+    Column("iterations_found", lambda r: r.traffic.loop.found),
+    Column("warm_up", lambda r: r.traffic.loop.warm_up),
+    Column("runs", lambda r: r.traffic.loop.runs, "runs", lambda r: units.count(r.traffic.loop.runs), rank=2),
+    Column(
+        "launches", lambda r: r.traffic.launches, "launches", lambda r: mean_count(r.traffic.launches), rank=3
+    ),
+    Column("kernels", lambda r: list(r.traffic.kernels), nested=True),
+    Column("time_ns", lambda r: r.traffic.time, "time", lambda r: nanoseconds(r.traffic.time), rank=1),
+    *_level_columns("dram"),
+    *_level_columns("l2"),
+    *_level_columns("l1"),
+)  # fmt: skip
+
+
+_VERDICTS: Final[dict[SectorMatch, str]] = {
+    "equal": "equal",
+    "with row sums": "with row sums",
+    "within": "{ratio:.2f} ×",
+    "below": "{ratio:.2f} ×, not all of it",
+    "above": "{ratio:.2f} ×, above one sector per element",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SectorRow:
+    """A kernel as one tool saw it; ``other`` is the same kernel as the other tool saw it."""
+
+    figures: KernelMetrics
+    other: KernelMetrics | None
+    tensor: ExpectedTensor | None
+
+    @property
+    def verdict(self) -> SectorMatch | None:
+        return compare_sectors(self.figures.store_sectors, self.tensor)
+
+    @property
+    def differences(self) -> list[str] | None:
+        """The counts in which the two tools differ; None where there is nothing to compare."""
+        return None if self.other is None else counts_that_differ(self.figures, self.other)
+
+
+def pairs_of(
+    table: NcuTable | None, probed: Sequence[KernelMetrics]
+) -> list[tuple[KernelMetrics | None, KernelMetrics | None]]:
+    """Kernels of ncu's files beside those of traces."""
+    return match_kernels([] if table is None else metrics_of(table), probed, lambda figures: figures.shape)
+
+
+def sector_rows(
+    table: NcuTable | None, probed: Sequence[KernelMetrics], tensor: ExpectedTensor | None
+) -> list[SectorRow]:
+    """One row per kernel and tool, the two tools one below the other."""
+    rows = []
+    for ncu, probes in pairs_of(table, probed):
+        rows += [SectorRow(ncu, probes, tensor)] if ncu is not None else []
+        rows += [SectorRow(probes, ncu, tensor)] if probes is not None else []
+    return rows
+
+
+def sectors_page(
+    table: NcuTable | None,
+    head: Sequence[tuple[str, str]],
+    notes: Sequence[str] = (),
+    probed: Sequence[KernelMetrics] = (),
+    tensor: ExpectedTensor | None = None,
+) -> TablePage[SectorRow]:
+    """Means a launch of every kernel."""
+    rows = sector_rows(table, probed, tensor)
+    words = PageTexts(head, _expectation(tensor), [*_sector_notes(rows), *notes], EXPLANATIONS["sectors"])
+    extra: dict[str, Any] = {
+        "expected_sectors": None if tensor is None else tensor.sectors,
+        "most_sectors": None if tensor is None else tensor.elements,
+    }
+    several = len({row.figures.origin for row in rows}) > 1
+    tools = {row.figures.tool for row in rows}
+    empty = {"origin": not several, "tool": len(tools) < 2, "said": not any(map(_kernel_words, rows))}
+    columns = [replace(column, text=None) if empty.get(column.key) else column for column in SECTOR_COLUMNS]
+    return TablePage("sectors", "Requests and sectors", columns, rows, words, extra)
+
+
+def _expectation(tensor: ExpectedTensor | None) -> list[str]:
+    if tensor is None:
+        return []
+    size = f"{tensor.batch} × {tensor.heads} × {tensor.length} × {tensor.width} {tensor.dtype}"
+    with_sums = tensor.sectors_with_row_sums
+    sums = "" if with_sums is None else f" {units.count(with_sums)} with row sums,"
+    return [
+        f"expected stores of {size}: {units.count(tensor.sectors)} sectors of {SECTOR} B,{sums}"
+        f" {units.count(tensor.elements)} at most"
+    ]
+
+
+def _sector_notes(rows: Sequence[SectorRow]) -> Iterator[str]:
+    if rows and all(getattr(row.figures, name) is None for row in rows for name in COUNTED):
+        yield f"nothing was counted: collect with ncu --metrics {','.join(COUNTED.values())}"
+        probe = probe_option_for("load sectors")
+        yield f"or count without permission: tui-probe run {probe} -- COMMAND, then name its trace with --trace"
+
+
+def _kernel_words(row: SectorRow) -> str:
+    words = []
+    if row.verdict is not None and row.tensor is not None:
+        ratio = (row.figures.store_sectors or 0) / row.tensor.sectors
+        words.append(_VERDICTS[row.verdict].format(ratio=ratio))
+    differences = row.differences
+    if differences is not None and row.other is not None:
+        said = [f"{name.replace('_', ' ')} differ from {row.other.tool}" for name in differences]
+        words.append(", ".join(said) if said else f"= {row.other.tool}")
+    return "; ".join(words)
+
+
+def _file(row: SectorRow) -> str:
+    return stem(PurePath(row.figures.origin).name)
+
+
+def _count_words(title: str, name: str, rank: int) -> Column[SectorRow]:
+    return Column(
+        name, lambda r: getattr(r.figures, name), title, lambda r: mean_count(getattr(r.figures, name)), rank=rank
+    )
+
+
+SECTOR_COLUMNS: Final[tuple[Column[SectorRow], ...]] = (
+    Column("tool", lambda r: r.figures.tool, "by", lambda r: r.figures.tool, False),
+    Column("origin", lambda r: r.figures.origin, "file", _file, False, narrow=16, shorten=cut_middle),
+    Column("grid", lambda r: r.figures.shape.grid, "grid", lambda r: units.extent(r.figures.shape.grid), rank=3),
+    Column("block", lambda r: r.figures.shape.block, "block", lambda r: units.extent(r.figures.shape.block), rank=3),
+    Column("launches", lambda r: r.figures.launches, "launches", lambda r: units.count(r.figures.launches), rank=4),
+    _count_words("load req.", "load_requests", 2),
+    _count_words("ld sectors", "load_sectors", 1),
+    Column(
+        "sectors_per_load", lambda r: r.figures.sectors_per_load, "per load",
+        lambda r: decimal(r.figures.sectors_per_load),
+    ),
+    _count_words("store req.", "store_requests", 2),
+    _count_words("st sectors", "store_sectors", 0),
+    Column(
+        "sectors_per_store", lambda r: r.figures.sectors_per_store, "per store",
+        lambda r: decimal(r.figures.sectors_per_store),
+    ),
+    Column("verdict", lambda r: r.verdict),
+    Column("differences", lambda r: r.differences, nested=True),
+    Column("said", title="beside expected", text=_kernel_words, right=False, narrow=15),
+    Column(
+        "kernel", lambda r: r.figures.shape.kernel, "kernel", lambda r: r.figures.shape.kernel, False,
+        narrow=16, shorten=shorten,
+    ),
+)  # fmt: skip

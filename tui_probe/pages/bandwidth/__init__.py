@@ -1,1 +1,0 @@
-"""A measurement of bandwidth as pages: the figures, bars, and the sweep over blocks and bytes in flight."""

@@ -1,0 +1,322 @@
+"""Pages of a bandwidth measurement: table, bars, and the sweep over blocks and bytes in flight."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.canvas import Canvas
+from tui_probe.draw.spans import clip, hang_line, pad, wrap
+from tui_probe.draw.spans import width as cell_width
+from tui_probe.draw.table import Column, as_record, in_data, safe
+from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.draw.view import Document
+from tui_probe.pages.table_page import PageTexts, TablePage
+from tui_probe.probekit.page_kinds import LazyPage, PageSet
+from tui_probe.verdicts.bandwidth import Sweep, bytes_on_card, cache_findings, sweep_findings, sweep_from_rates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tui_probe.bandwidth.rates import Bandwidth, GpuCard, MeasuredRate
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import View
+
+CACHES_EXPLANATION: Final = (
+    "Caches: the buffer for memory is at least four times as large as L2 and is read end to end, so that no word is"
+    " still in L2 when its turn comes again. The buffer for L2 is a quarter of L2, read again and again past L1."
+)
+TIMES_EXPLANATION: Final = (
+    "Figures are medians of repeats, after one that does not count. Events time kernels and driver copies; the host's"
+    " clock times pageable copies and the disk. A copy counts each byte twice, read and written. Spread is the slowest"
+    " minus the fastest."
+)
+BANDWIDTH_EXPLANATION: Final = (
+    "Each figure is bytes moved over time. “of spec.” compares it with what clock and width of the memory bus allow."
+    " Reads come within some 5 to 10 % of that, the cost of DRAM refresh; writes and copies, which turn the bus"
+    " around, stay further below.",
+    "Do caches distort a bandwidth test? Yes, wherever data are used again before other data have evicted them: a"
+    " buffer that fits in L2 shows L2's bandwidth from its second use on. The line above the table says how large that"
+    " error would be here. So memory is measured with a buffer of at least four times L2, read end to end; small"
+    " windows (few blocks) move through it and never come back within a repeat.",
+    "What do blocks share? All blocks share L2 and the memory behind it; the blocks on one SM share its L1, which"
+    " contains shared memory; each block has its part of shared memory to itself. So a GPU reaches its bandwidth only"
+    " with blocks on all SMs, and each SM has only as many bytes in flight as its blocks have room for.",
+    "How close is my kernel to these limits? tui-probe roofline TRACES --bandwidth FILE shows probed kernels beside"
+    " this measurement.",
+)
+SWEEP_EXPLANATION: Final = (
+    "A row is a number of blocks, a column the bytes that each block has in flight from memory to its shared memory, a"
+    " cell the bandwidth of the whole GPU. By Little's law bytes in flight = bandwidth × latency: a GPU reaches its"
+    " bandwidth once enough bytes are in flight, however they are divided among blocks.",
+    "More parallelism, or more contention? Until enough bytes are in flight, bandwidth grows in proportion to the"
+    " number of blocks and to the bytes of each. From there on, more blocks only queue. Where bandwidth falls again,"
+    " blocks obstruct each other in L2 and in the queues of memory: that loss is the price of contention. The lines"
+    " above the table say how large it is here.",
+    "A kernel with few blocks can make up for that with more bytes in flight per block (deeper pipelines, wider loads,"
+    " more warps), as far as shared memory and registers allow; a kernel with many blocks needs little per block.",
+)
+
+
+def _in_flight_text(rate: MeasuredRate) -> str:
+    return "" if rate.in_flight is None else units.size(rate.in_flight)
+
+
+def _percent(share: float | None, form: str = ".0%") -> str:
+    return NOT_MEASURED if share is None else format(share, form)
+
+
+def share_of_limit(rate: MeasuredRate) -> float | None:
+    """Of what the specification allows; None where it says nothing."""
+    return None if not rate.limit else rate.bytes_per_second / rate.limit
+
+
+BANDWIDTH_COLUMNS: Final[tuple[Column[MeasuredRate], ...]] = (
+    Column("key", lambda r: r.key),
+    Column("what", lambda r: r.what, "what", lambda r: r.what, False, narrow=20),
+    Column("blocks", lambda r: r.blocks, "blocks", lambda r: str(r.blocks or ""), rank=1),
+    Column("bytes_in_flight", lambda r: r.in_flight, "in flight", lambda r: _in_flight_text(r), rank=1),
+    Column("bytes", lambda r: r.size, "moved", lambda r: units.size(r.size), rank=3),
+    Column("seconds", lambda r: r.seconds, "median time", lambda r: units.duration(r.seconds), rank=2),
+    Column("repeats", lambda r: r.repeats),
+    Column("spread", lambda r: r.spread, "spread", lambda r: _percent(r.spread, ".1%"), rank=2),
+    Column("bytes_per_second", lambda r: r.bytes_per_second, "bandwidth", lambda r: units.rate(r.bytes_per_second)),
+    Column("specified_bytes_per_second", lambda r: r.limit),
+    Column("share_of_specification", share_of_limit, "of spec.", lambda r: _percent(share_of_limit(r)), rank=1),
+)  # fmt: skip
+"""``specified_bytes_per_second`` is null where the driver tells no specification (L2, the way to the host, disks)."""
+
+
+def bandwidth_page(measured: Bandwidth, *, everything: bool = False) -> TablePage[MeasuredRate]:
+    """One row per figure; ``everything``: also a row for each pair of blocks and bytes in flight that was tried."""
+    card = measured.card
+    notes = [CACHES_EXPLANATION, TIMES_EXPLANATION] if card is not None else [TIMES_EXPLANATION]
+    rows = [*measured.rates, *measured.swept] if everything else measured.rates
+    words = PageTexts(
+        [] if card is None else _page_texts(card), list(cache_findings(measured)), notes, BANDWIDTH_EXPLANATION
+    )
+    return TablePage("bandwidth", "Bandwidth", BANDWIDTH_COLUMNS, rows, words, {"device": device_record(card)})
+
+
+def _page_texts(card: GpuCard) -> list[tuple[str, str]]:
+    """The device, and what its memory could do by its clock and bus."""
+    words = f"{card.name}: {units.counted(card.sms, 'SM')}, L2 {units.size(card.l2_bytes)}, "
+    words += f"{units.size(card.memory_bytes)} of memory"
+    limit = card.memory_bandwidth
+    if limit is None:
+        return [("device", words)]
+    clock = f"{card.memory_clock_khz / 1000:.0f} MHz × {card.memory_bus_bits} bit × 2"
+    return [("device", words), ("specified", f"{units.rate(limit)} ({clock})")]
+
+
+def device_record(card: GpuCard | None) -> dict[str, Any] | None:
+    """The device as data; None where only the disk was measured."""
+    if card is None:
+        return None
+    return {
+        "name": card.name,
+        "sms": card.sms,
+        "l2_bytes": card.l2_bytes,
+        "memory_bytes": card.memory_bytes,
+        "memory_clock_khz": card.memory_clock_khz or None,
+        "memory_bus_bits": card.memory_bus_bits or None,
+        "memory_bytes_per_second": card.memory_bandwidth,
+    }
+
+
+_BAR_GROUPS: Final = {
+    "On the device": ("memory_read", "memory_write", "memory_copy", "driver_copy", "l2_read", "to_shared"),
+    "Between host and device": (
+        "host_to_device_pinned", "device_to_host_pinned", "host_to_device_pageable", "device_to_host_pageable",
+    ),
+    "Disk": ("disk_write", "disk_read"),
+}  # fmt: skip
+"""Figures that have one scale."""
+_NAME_WIDTH: Final = 28
+_MIN_BAR: Final = 10
+
+
+class BandwidthBars(Document):
+    """One bar per figure; those of one part of the machine have one scale, and a mark at what is specified."""
+
+    title = "Bandwidth as bars"
+
+    def __init__(self, measured: Bandwidth) -> None:
+        self.measured = measured
+
+    def lines(self, width: int) -> Sequence[Line]:
+        cells, name = width, min(max(cell_width(safe(rate.what)) for rate in self.measured.rates), _NAME_WIDTH)
+        lines: list[Line] = []
+        for title, rates in self._parts():
+            lines += [((title, "title"),), *self._bars(rates, cells, name), ()]
+        if any(rate.limit for rate in self.measured.rates):
+            legend = "│ limit by clock and width of the memory bus. The longest bar or mark of a part sets its scale."
+            lines += [((part, "dim"),) for part in wrap(legend, cells)]
+        for paragraph in BANDWIDTH_EXPLANATION:
+            lines += [(), *(((part, ""),) for part in wrap(paragraph, cells))]
+        return lines
+
+    def _parts(self) -> Iterator[tuple[str, list[MeasuredRate]]]:
+        """The figures by part, those of a name that is not known last."""
+        rates = self.measured.rates
+        for title, keys in _BAR_GROUPS.items():
+            found = [rate for rate in rates if rate.key in keys]
+            if found:
+                yield title, found
+        known = {key for keys in _BAR_GROUPS.values() for key in keys}
+        others = [rate for rate in rates if rate.key not in known]
+        if others:
+            yield "Other", others
+
+    def _bars(self, rates: Sequence[MeasuredRate], cells: int, name: int) -> Iterator[Line]:
+        """Bars of one scale behind names of ``name`` cells."""
+        scale = max(max(rate.bytes_per_second, rate.limit or 0.0) for rate in rates)
+        ends = [_end_text(rate) for rate in rates]
+        last = max(map(cell_width, ends))
+        room = max(cells - name - last - 5, _MIN_BAR)
+        for rate, end in zip(rates, ends, strict=True):
+            filled = max(round(room * rate.bytes_per_second / scale), 1)
+            mark = min(round(room * (rate.limit or 0.0) / scale), room)
+            bar = "█" * filled
+            rest = " " * max(mark - filled, 0) + "│" if mark > filled else ""
+            yield (
+                (f"  {pad(clip(safe(rate.what), name), name)} ", ""),
+                (bar, "ramp6"),
+                (pad(rest, room + 1 - filled), "accent"),
+                (pad(end, last, right=True), ""),
+            )
+
+    def record(self) -> Mapping[str, Any]:
+        rates = [as_record(BANDWIDTH_COLUMNS, rate) for rate in self.measured.rates]
+        return {"page": "bars", "device": device_record(self.measured.card), "bandwidth": rates}
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        columns = in_data(BANDWIDTH_COLUMNS)
+        yield [column.key for column in columns]
+        for rate in self.measured.rates:
+            yield [column.value(rate) for column in columns if column.value is not None]
+
+
+def _end_text(rate: MeasuredRate) -> str:
+    share = share_of_limit(rate)
+    return units.rate(rate.bytes_per_second) + ("" if share is None else f" {share:4.0%}")
+
+
+_CELL_WIDTH: Final = 9
+_BAR_CELLS: Final = 20
+_CURVE_ROWS: Final = 12
+_AXIS_CELLS: Final = 11
+_SIGNS: Final = "abcdefghijklmnopqrstuvwxyz"
+_TOP: Final = 7
+"""The last of the roles ramp0 … ramp7."""
+
+
+class SweepPage(Document):
+    """All that was tried, with the best of each row as a bar; then the same as curves over the number of blocks."""
+
+    title = "Memory to shared memory, GB/s: blocks down, bytes in flight in each across"
+
+    def __init__(self, sweep: Sweep, card: GpuCard | None, *, explained: bool = False) -> None:
+        self.sweep, self.card, self.explained = sweep, card, explained
+
+    def lines(self, width: int) -> Sequence[Line]:
+        lines: list[Line] = [((self.title, "title"),)]
+        for finding in sweep_findings(self.sweep, self.card):
+            lines += [((part, ""),) for part in hang_line(finding, width)]
+        lines += [(), *self._table(width), (), *self._curves(width)]
+        for paragraph in SWEEP_EXPLANATION if self.explained else ():
+            lines += [(), *(((part, ""),) for part in wrap(paragraph, width))]
+        return lines
+
+    def _table(self, cells: int) -> Iterator[Line]:
+        sweep = self.sweep
+        heading = "".join(pad(units.size(flight), _CELL_WIDTH, right=True) for flight in sweep.flights)
+        yield ((f"{'blocks':>8}", "head"), (heading, "head"))
+        wide = 8 + _CELL_WIDTH * len(sweep.flights) + 2 + _BAR_CELLS <= cells
+        for blocks in sweep.blocks:
+            spans: list[tuple[str, str]] = [(f"{units.count(blocks):>8}", "head")]
+            for flight in sweep.flights:
+                rate = sweep.at(blocks, flight)
+                text = NOT_MEASURED if rate is None else units.count(round(rate.bytes_per_second / 1e9))
+                role = "dim" if rate is None else f"ramp{round(_TOP * sweep.share(rate))}"
+                spans.append((pad(text, _CELL_WIDTH, right=True), role))
+            best = sweep.best_of(blocks)
+            if wide and best is not None:
+                spans += [("  ", ""), ("█" * max(round(_BAR_CELLS * sweep.share(best)), 1), "ramp6")]
+            yield tuple(spans)
+
+    def _curves(self, cells: int) -> Iterator[Line]:
+        """Bandwidth up, the tried numbers of blocks across at equal steps, a letter for the bytes in flight.
+
+        Where several letters meet, that of the fewest bytes is shown.
+        """
+        sweep, room = self.sweep, cells - _AXIS_CELLS - 1
+        top, rows = sweep.best.bytes_per_second, _CURVE_ROWS
+        canvas = Canvas(cells, rows + 2)
+        step = min(max(room // max(len(sweep.blocks), 1), 6), 16)
+        for third in range(4):
+            row = round(third / 3 * (rows - 1))
+            canvas.text(
+                0, row, f"{units.rate(top * (3 - third) / 3) if third < 3 else '0':>{_AXIS_CELLS - 2}} ┤", "dim"
+            )
+        for place, blocks in enumerate(sweep.blocks):
+            column = _AXIS_CELLS + place * step + step // 2
+            canvas.text(column - len(units.count(blocks)) + 1, rows + 1, units.count(blocks), "dim")
+            for sign, flight in reversed([*zip(_SIGNS, sweep.flights, strict=False)]):
+                rate = sweep.at(blocks, flight)
+                if rate is not None:
+                    row = round((1 - rate.bytes_per_second / top) * (rows - 1))
+                    canvas.text(column, row, sign, f"hue{_SIGNS.index(sign) % 6}")
+        canvas.text(_AXIS_CELLS, rows, "─" * min(step * len(sweep.blocks), room), "rule")
+        yield from canvas.lines()
+        signs = (
+            f"{sign} {units.size(flight)}".replace(" ", "\u00a0")
+            for sign, flight in zip(_SIGNS, sweep.flights, strict=False)
+        )
+        for part in wrap(f"across: blocks; in flight in each: {'   '.join(signs)}", cells):
+            yield ((part, "dim"),)
+
+    def record(self) -> Mapping[str, Any]:
+        return {
+            "page": "sweep",
+            "device": device_record(self.card),
+            "sweep": [dict(self._row(r)) for r in self._rates()],
+        }
+
+    def _rates(self) -> list[Any]:
+        return sorted(self.sweep.rates, key=lambda rate: (rate.blocks, rate.in_flight))
+
+    @staticmethod
+    def _row(rate: Any) -> list[tuple[str, object]]:
+        return [
+            ("blocks", rate.blocks),
+            ("bytes_in_flight_a_block", rate.in_flight),
+            ("bytes_in_flight", bytes_on_card(rate)),
+            ("bytes_per_second", rate.bytes_per_second),
+        ]
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        yield [name for name, _ in self._row(self.sweep.best)]
+        yield from ([value for _, value in self._row(rate)] for rate in self._rates())
+
+
+def open_bandwidth(measured: Bandwidth, title: str) -> PageSet:
+    """The figures as a table and as bars, and the sweep where there was one."""
+
+    def figures() -> View:
+        page = bandwidth_page(measured)
+        page.explained = True
+        return page.prepare()
+
+    pages = [
+        LazyPage("bandwidth", "Figures", figures, BANDWIDTH_EXPLANATION),
+        LazyPage("bars", "Bars", lambda: BandwidthBars(measured), BANDWIDTH_EXPLANATION),
+    ]
+    sweep = sweep_from_rates(measured.swept)
+    if sweep is not None:
+        shown = sweep
+        blocks = LazyPage(
+            "sweep", "Blocks", lambda: SweepPage(shown, measured.card, explained=True), SWEEP_EXPLANATION, in_text=True
+        )
+        pages.append(blocks)
+    return PageSet(title, pages)

@@ -1,0 +1,1 @@
+"""Code of a kernel as lines: alignment of two texts, SASS, colors, and measures beside each line."""

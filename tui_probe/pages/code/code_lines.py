@@ -1,0 +1,294 @@
+"""Code as drawn lines: highlighted, and two aligned texts side by side or as a diff."""
+
+from __future__ import annotations
+
+import re
+from difflib import SequenceMatcher
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.printable import printable
+from tui_probe.draw.spans import LazyLines, clip, fit_line
+from tui_probe.engine.kernel import INSERTED_MARK
+from tui_probe.input_limits import SHOWN_TEXT
+from tui_probe.trace.plain_file import read_start
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from tui_probe.draw.spans import Line, Span
+    from tui_probe.pages.code.alignment import Alignment, LinePair
+    from tui_probe.pages.code.line_measures import MeasureMargin
+
+TAB_CELLS: Final = 4
+_TOKENS: Final = re.compile(
+    r"""(?P<comment>//.*|/\*.*?\*/)
+      | (?P<directive>(?<![\w%$])\.(?:loc|file|reg|param|version|target|address_size|section|align|shared|global|pragma
+                       |maxntid|reqntid|minnctapersm|b8|b16|b32|b64|u32|u64)\b)
+      | (?P<label>^\s*[$A-Za-z_][\w$.]*:)""",
+    re.VERBOSE,
+)
+_TOKEN_ROLES: Final = {"comment": "dim", "directive": "dim", "label": "head"}
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a text file. OSError if it cannot be read; what is beyond the limit is left out."""
+    text = read_start(path, SHOWN_TEXT).decode("utf-8", "replace")
+    return text.replace("\r\n", "\n").rstrip("\n").split("\n")
+
+
+def printable_code(text: str) -> str:
+    """A line with its tabs spread, and safe to draw."""
+    text = text.expandtabs(TAB_CELLS) if "\t" in text else text
+    return text if text.isprintable() else printable(text.encode("utf-8", "replace"))
+
+
+def without_edit_mark(text: str) -> str:
+    """A line without the comment that names its probe; one that is nothing but a comment stays as it is."""
+    own, mark, _ = text.partition(INSERTED_MARK)
+    return own.rstrip() if mark and own.strip() else text
+
+
+def colored_code(text: str, role: str = "") -> tuple[Span, ...]:
+    """Spans of a line that was ``printable_code``: comments and directives set back, labels set out; the rest in
+    ``role``."""
+    if text.lstrip().startswith((".loc", ".file")):
+        return ((text, "dim"),)
+    spans: list[Span] = []
+    done = 0
+    for match in _TOKENS.finditer(text):
+        if match.start() > done:
+            spans.append((text[done : match.start()], role))
+        spans.append((match[0], _TOKEN_ROLES[match.lastgroup or "comment"]))
+        done = match.end()
+    if done < len(text):
+        spans.append((text[done:], role))
+    return tuple(spans)
+
+
+SIDE_BY_SIDE_WIDTH: Final = 100
+"""Cells from which on the texts stand beside each other."""
+WITH_SOURCE_WIDTH: Final = 140
+"""Cells from which on there is room for a line's place in the source."""
+CONTEXT_LINES: Final = 3
+"""Unchanged lines that are shown around a change."""
+_SOURCE_CELLS: Final = 24
+_UNCHANGED: Final = ("same", "renamed")
+_CHANGE_SIGNS: Final = {"same": " ", "renamed": "·", "added": "+", "removed": "-", "changed": "~"}
+_DIFF_TOKEN: Final = re.compile(r"[\w$%.]+|\s+|.")
+_WHOLE, _LEFT, _RIGHT = range(3)
+
+
+class DiffLines:
+    """``left`` and ``right`` as the alignment pairs them; unchanged runs are folded unless ``folded`` is unset.
+
+    ``source_of`` gives the place in the source of a line of ``left``, "" where it has none.
+    """
+
+    def __init__(
+        self,
+        left: Sequence[str],
+        right: Sequence[str],
+        alignment: Alignment,
+        source_of: Callable[[int], str] | None = None,
+    ) -> None:
+        self.left, self.right = left, right
+        self.pairs = alignment.pairs
+        self.folded = True
+        self._source_of = source_of
+        self._digits = max(5, len(str(max(len(left), len(right)))) + 1)
+        self._entries: dict[tuple[bool, bool], tuple[list[int], list[int]]] = {}
+        self._runs = _unchanged_runs(self.pairs)
+
+    @property
+    def can_fold(self) -> bool:
+        """Is there an unchanged run that is worth folding?"""
+        return bool(self._runs)
+
+    def lines(self, cells: int, head: Sequence[Line] = (), margin: MeasureMargin | None = None) -> LazyLines:
+        """The lines for a width, below ``head``. The ``margin`` stands beside the lines of ``left``."""
+        entries, _ = self._entries_for(unified=cells < SIDE_BY_SIDE_WIDTH)
+        make = self._unified if cells < SIDE_BY_SIDE_WIDTH else self._beside
+        return LazyLines(len(entries), lambda place: make(entries[place], cells, margin), head)
+
+    def gutter(self, cells: int, margin: MeasureMargin | None = None) -> int:
+        """The cells of numbers, signs and margin at the left."""
+        numbers = self._digits * (2 if cells < SIDE_BY_SIDE_WIDTH else 1)
+        return numbers + 3 + (0 if margin is None else margin.cells + bool(margin.cells))
+
+    def pair_at(self, place: int, cells: int) -> LinePair:
+        """The lines at a place below the head; of a folded run the first ones."""
+        entry = self._entries_for(unified=cells < SIDE_BY_SIDE_WIDTH)[0][place]
+        return self.pairs[self._runs[-1 - entry][0] if entry < 0 else entry // 3]
+
+    def place_of(self, left: int, cells: int) -> int | None:
+        """The place below the head of a line of ``left``, of the folded run that it is in."""
+        return self._place(next((number for number, pair in enumerate(self.pairs) if pair.left == left), None), cells)
+
+    def place_of_right(self, right: int, cells: int) -> int | None:
+        """The same of a line of ``right``."""
+        return self._place(next((number for number, pair in enumerate(self.pairs) if pair.right == right), None), cells)
+
+    def _place(self, number: int | None, cells: int) -> int | None:
+        if number is None:
+            return None
+        for place, entry in enumerate(self._entries_for(unified=cells < SIDE_BY_SIDE_WIDTH)[0]):
+            first, last = self._runs[-1 - entry] if entry < 0 else (entry // 3, entry // 3 + 1)
+            if first <= number < last:
+                return place
+        return None
+
+    def anchors(self, cells: int) -> list[int]:
+        """The first line of each run of changes, counted below the head."""
+        return self._entries_for(unified=cells < SIDE_BY_SIDE_WIDTH)[1]
+
+    # -- which lines there are
+
+    def _entries_for(self, *, unified: bool) -> tuple[list[int], list[int]]:
+        """What each line shows: three times its pair, plus its side; below zero a folded run."""
+        key = (unified, self.folded)
+        if key not in self._entries:
+            self._entries[key] = self._make_entries(unified=unified)
+        return self._entries[key]
+
+    def _make_entries(self, *, unified: bool) -> tuple[list[int], list[int]]:
+        entries: list[int] = []
+        anchors: list[int] = []
+        folds = {start: number for number, (start, _) in enumerate(self._runs)} if self.folded else {}
+        place, before = 0, True
+        while place < len(self.pairs):
+            if place in folds:
+                entries.append(-1 - folds[place])
+                place, before = self._runs[folds[place]][1], True
+                continue
+            pair = self.pairs[place]
+            unchanged = pair.change in _UNCHANGED
+            if before and not unchanged:
+                anchors.append(len(entries))
+            before = unchanged
+            if unified and pair.change == "changed":
+                entries += [3 * place + _LEFT, 3 * place + _RIGHT]
+            else:
+                entries.append(3 * place + _WHOLE)
+            place += 1
+        return entries, anchors
+
+    # -- how they are drawn
+
+    def _beside(self, entry: int, cells: int, margin: MeasureMargin | None) -> Line:
+        if entry < 0:
+            return self._fold(entry, cells)
+        pair = self.pairs[entry // 3]
+        source = cells >= WITH_SOURCE_WIDTH and self._source_of is not None
+        half = (cells - 1 - (_SOURCE_CELLS if source else 0)) // 2
+        left = self._cell(pair, pair.left, self.left, margin)
+        if pair.left is None:
+            left = self._absent(entry // 3, half)
+        right = self._cell(pair, pair.right, self.right) if pair.right is not None else ()
+        line = (*fit_line(left, half), ("│", "rule"), *fit_line(right, half))
+        return (*line, (self._source(pair), "dim")) if source else line
+
+    def _unified(self, entry: int, cells: int, margin: MeasureMargin | None) -> Line:
+        if entry < 0:
+            return self._fold(entry, cells)
+        pair, side = self.pairs[entry // 3], entry % 3
+        left = pair.left is not None and (side == _LEFT or pair.right is None)
+        sign = "-" if side == _LEFT else "+" if side == _RIGHT else _CHANGE_SIGNS[pair.change]
+        numbers = tuple(self._numbered(None if side and left is not own else number) for own, number in
+                        ((True, pair.left), (False, pair.right)))  # fmt: skip
+        place, text = (pair.left, self.left) if left else (pair.right, self.right)
+        beside = self._beside_code(margin, None if side == _RIGHT else pair, begins=self._begins(entry // 3))
+        return (("".join(numbers) + f" {sign} ", _change_role(pair) or "dim"), *beside, *self._text(pair, place, text))
+
+    def _cell(
+        self, pair: LinePair, place: int | None, text: Sequence[str], margin: MeasureMargin | None = None
+    ) -> Line:
+        sign = "-" if pair.change == "removed" else _CHANGE_SIGNS[pair.change]
+        beside = self._beside_code(margin, pair, begins=False)
+        return (
+            (f"{self._numbered(place)} {sign} ", _change_role(pair) or "dim"),
+            *beside,
+            *self._text(pair, place, text),
+        )
+
+    @staticmethod
+    def _beside_code(margin: MeasureMargin | None, pair: LinePair | None, *, begins: bool) -> Line:
+        if margin is None or not margin.cells:
+            return ()
+        if pair is not None and pair.change == "added":
+            return (margin.of_run(pair.owner if begins else ""), (" ", ""))
+        return (margin.of_line(None if pair is None or pair.left is None else pair.left + 1), (" ", ""))
+
+    def _numbered(self, place: int | None) -> str:
+        return " " * self._digits if place is None else f"{place + 1:>{self._digits}}"
+
+    def _begins(self, number: int) -> bool:
+        """Is a pair the first of a run of one kind and one owner?"""
+        pair = self.pairs[number]
+        before = self.pairs[number - 1] if number else None
+        return before is None or (before.change, before.owner) != (pair.change, pair.owner)
+
+    def _text(self, pair: LinePair, place: int | None, text: Sequence[str]) -> tuple[Span, ...]:
+        own = _trimmed(text[place]) if place is not None else ""
+        if pair.change == "changed" and pair.left is not None and pair.right is not None:
+            other = self.right[pair.right] if text is self.left else self.left[pair.left]
+            return _marked_spans(own, _trimmed(other))
+        return colored_code(own, _change_role(pair))
+
+    def _absent(self, number: int, cells: int) -> Line:
+        """The side that has no such line: at the first one of a run it says whose lines they are."""
+        if not self._begins(number):
+            return ()
+        owner = self.pairs[number].owner
+        return ((clip(f"{owner} ▸ " if owner else "", cells).rjust(cells), "note"),)
+
+    def _fold(self, entry: int, cells: int) -> Line:
+        start, end = self._runs[-1 - entry]
+        first = self.pairs[start]
+        words = f" … {units.counted(end - start, 'unchanged line')} from {(first.left or 0) + 1} on "
+        return ((clip(words, cells), "dim"), ("─" * max(0, cells - len(words)), "rule"))
+
+    def _source(self, pair: LinePair) -> str:
+        """The place in the source, where it is another than that of the line above."""
+        if self._source_of is None or pair.left is None:
+            return ""
+        place = self._source_of(pair.left)
+        if pair.left and self._source_of(pair.left - 1) == place:
+            return ""
+        return clip(" " + place, _SOURCE_CELLS)
+
+
+def _unchanged_runs(pairs: Sequence[LinePair]) -> list[tuple[int, int]]:
+    """What is folded: first pair and one past the last, with context left on the sides where something changed."""
+    runs = []
+    start = 0
+    for place in range(len(pairs) + 1):
+        if place < len(pairs) and pairs[place].change in _UNCHANGED:
+            continue
+        first = start + (CONTEXT_LINES if start else 0)
+        last = place - (CONTEXT_LINES if place < len(pairs) else 0)
+        if last - first > 1:
+            runs.append((first, last))
+        start = place + 1
+    return runs
+
+
+def _change_role(pair: LinePair) -> str:
+    return {"added": "added", "removed": "bad", "changed": "warn"}.get(pair.change, "")
+
+
+def _trimmed(text: str) -> str:
+    return printable_code(without_edit_mark(text))
+
+
+@lru_cache(maxsize=4096)
+def _marked_spans(own: str, other: str) -> tuple[Span, ...]:
+    """``own`` with the words that ``other`` has not in a role of their own."""
+    mine, theirs = _DIFF_TOKEN.findall(own), _DIFF_TOKEN.findall(other)
+    spans: list[Span] = []
+    for tag, start, end, _, _ in SequenceMatcher(None, mine, theirs, autojunk=False).get_opcodes():
+        if start < end:
+            spans.append(("".join(mine[start:end]), "" if tag == "equal" else "changed"))
+    return tuple(spans)

@@ -1,0 +1,219 @@
+"""SASS of a kernel in a trace: original, pruned and probed, disassembled and aligned."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache, partial
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.engine.image_kernels import find_cubin
+from tui_probe.errors import ImageError, ToolchainError, TraceError
+from tui_probe.input_limits import ORIGINAL_IMAGE
+from tui_probe.pages.code.alignment import align_probed
+from tui_probe.pages.code.code_lines import read_lines
+from tui_probe.pages.code.sass_alignment import owners_of_added_lines, with_labels, without_padding
+from tui_probe.pages.code.sass_text import instruction_purposes, parse_sass, ptx_lines
+from tui_probe.ptx.images import image_kind
+from tui_probe.toolchain import NVDISASM_HINT, disassemble, find_disassembler
+from tui_probe.trace.kernel_files import Offset, read_kernel_info
+from tui_probe.trace.plain_file import open_plain, read_within
+
+if TYPE_CHECKING:
+    from tui_probe.draw.view import Progress
+    from tui_probe.pages.code.alignment import LinePair
+    from tui_probe.pages.code.sass_text import SassCode
+    from tui_probe.toolchain import Tool
+    from tui_probe.trace.kernel_files import Graft
+    from tui_probe.trace.model import Kernel
+
+SASS_FILES: Final = ("pruned.bin", "probed.bin")
+ORIGINAL_SIDE: Final = "original.bin"
+_HEAD: Final = 1 << 16
+
+
+@dataclass(frozen=True)
+class KernelSass:
+    """``codes`` by side, pruned and probed, as ``tool`` printed them.
+
+    ``origins`` gives, for each line of each code, the line of pruned.ptx that it came from, counted from 1, None where
+    that is not known; ``owners`` the probe of each line of the probed code that came from an inserted line of PTX.
+    ``inserted`` gives that inserted line, counted from 1 in probed.ptx.
+    ``graft`` is there of a kernel that was probed in its machine code: its ``origins`` are offsets in the pruned code,
+    in bytes.
+    """
+
+    tool: str
+    codes: dict[str, SassCode]
+    origins: dict[str, list[int | None]]
+    owners: list[str | None]
+    graft: Graft | None = None
+    inserted: list[int | None] = field(default_factory=list)
+
+    @cached_property
+    def acting(self) -> dict[str, list[int | None]]:
+        """The origins of those instructions alone that do what their line of PTX says."""
+        if self.graft is not None:
+            return self.origins
+        return {side: instruction_purposes(self.codes[side], self.origins[side]) for side in self.codes}
+
+    @property
+    def known(self) -> bool:
+        """Is it known of any instruction from which line of PTX it came?"""
+        return self.graft is None and any(line is not None for line in self.origins["pruned"])
+
+
+def has_both_sides(kernel: Kernel) -> bool:
+    """Is the machine code of the pruned and of the probed kernel in the trace?"""
+    return all(kernel.file(name) is not None for name in SASS_FILES)
+
+
+def has_original(kernel: Kernel) -> bool:
+    """Is the image that the program loaded in the trace, and more than PTX text?"""
+    path = kernel.file(ORIGINAL_SIDE)
+    if path is None:
+        return False
+    try:
+        with open_plain(path) as file:
+            return image_kind(file.read(_HEAD)) != "ptx"
+    except (OSError, ImageError):
+        return False
+
+
+def missing_code_reason(kernel: Kernel) -> str | None:
+    """Why there is no machine code, or nothing to read it with."""
+    if not has_both_sides(kernel) and not has_original(kernel):
+        absent = " and ".join(name for name in SASS_FILES if kernel.file(name) is None)
+        return kernel.reason or f"{absent} of it are not in the trace: they are made by ptxas"
+    return None if find_disassembler() is not None else f"no nvdisasm on this machine: {NVDISASM_HINT}"
+
+
+def read_original(kernel: Kernel, progress: Progress) -> tuple[str, SassCode]:
+    """What printed it, and the machine code that the program loaded. Raises TraceError if it cannot be read."""
+    tool, path = _disassembler(), kernel.file(ORIGINAL_SIDE)
+    if path is None:
+        raise TraceError(f"kernel #{kernel.index} has no {ORIGINAL_SIDE} any more")
+    progress(0.1)
+    return f"{tool.path.name} {tool.version}", _read_kernel(tool, path, kernel)
+
+
+def _disassembler() -> Tool:
+    tool = find_disassembler()
+    if tool is None:
+        raise TraceError(f"no nvdisasm on this machine: {NVDISASM_HINT}")
+    return tool
+
+
+def read_code(kernel: Kernel, progress: Progress) -> KernelSass:
+    """Both codes. Raises TraceError if one is absent or cannot be read."""
+    tool, info = _disassembler(), kernel.info
+    if info is None and kernel.way == "graft" and (path := kernel.file("kernel.info")) is not None:
+        read_kernel_info(path)  # raises: as PTX such code would be shown wrongly
+    graft = None if info is None else info.graft
+    paths = {name.removesuffix(".bin"): kernel.file(name) for name in SASS_FILES}
+    found = {side: path for side, path in paths.items() if path is not None}
+    if len(found) < len(paths):
+        raise TraceError(f"kernel #{kernel.index} has no {' and no '.join(paths.keys() - found.keys())}.bin any more")
+    progress(0.1)
+    read = partial(_read_sides, tool) if graft is None else partial(_read_kernel, tool, kernel=kernel)
+    with ThreadPoolExecutor(len(found)) as pool:  # each is a process of its own
+        codes = dict(zip(found, pool.map(read, found.values()), strict=True))
+    progress(0.8)
+    if graft is not None:
+        owner = (info.callback if info else None) or "probe"
+        return _grafted(f"{tool.path.name} {tool.version}", codes, graft, owner)
+    origins = {side: ptx_lines(path, codes[side]) for side, path in found.items()}
+    pairs = _probed_lines(kernel) if any(origins["probed"]) else {}
+    lines = origins["probed"]
+    told = [None if line is None else pairs.get(line - 1) for line in lines]
+    origins["probed"] = [None if pair is None or pair.left is None else pair.left + 1 for pair in told]
+    named = [pair.owner if pair is not None and pair.change == "added" else None for pair in told]
+    owners = with_labels(named, codes["probed"])
+    inserted = [None if owner is None else line for line, owner in zip(lines, named, strict=True)]
+    return KernelSass(f"{tool.path.name} {tool.version}", codes, origins, owners, inserted=inserted)
+
+
+def _read_sides(tool: Tool, path: Path) -> SassCode:
+    """The code of a cubin; what was read lately is remembered, for whoever steps to other kernels and back."""
+    try:
+        return _disassembled(tool, path, path.stat().st_mtime_ns)
+    except (ToolchainError, OSError) as error:
+        raise TraceError(str(error)) from error
+
+
+def _grafted(tool: str, codes: dict[str, SassCode], graft: Graft, owner: str) -> KernelSass:
+    """Instructions that stayed have the offsets that they had; those from ``appended`` on are of the probe."""
+    pruned = codes["pruned"]
+    probed = without_padding(codes["probed"], pruned, graft)
+    owners = owners_of_added_lines(probed, graft, owner)
+    kept = [at if own is None else None for at, own in zip(_offsets(probed), owners, strict=True)]
+    own_sources = ["" if own else source for own, source in zip(owners, probed.sources, strict=True)]
+    probed = replace(probed, sources=own_sources)  # nvdisasm repeats the line before; added code has none
+    return KernelSass(
+        tool, {"pruned": pruned, "probed": probed}, {"pruned": _offsets(pruned), "probed": kept}, owners, graft
+    )
+
+
+def _offsets(code: SassCode) -> list[int | None]:
+    return [None if at is None else Offset(at) for at in code.addresses]
+
+
+def _read_kernel(tool: Tool, path: Path, kernel: Kernel) -> SassCode:
+    """The code of this kernel alone, out of an image that may have hundreds."""
+    device = kernel.trace.state.device
+    major, _, minor = ("" if device is None else device.capability).partition(".")
+    arch = int(major + minor) if (major + minor).isdecimal() else None
+    try:
+        return _kernel_disassembled(tool, path, path.stat().st_mtime_ns, kernel.name, arch)
+    except (ToolchainError, ImageError, OSError) as error:
+        words = str(error)
+        raise TraceError(words if str(path) in words else f"{path}: {words}") from error
+
+
+@lru_cache(maxsize=16)
+def _kernel_disassembled(tool: Tool, path: Path, changed: int, kernel: str, arch: int | None) -> SassCode:
+    del changed
+    cubin, _ = find_cubin(read_within(path, ORIGINAL_IMAGE), kernel, arch)
+    with NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin.image)
+        file.flush()
+        return parse_sass(disassemble(tool, Path(file.name), cubin.kernel_symbol(kernel).number))
+
+
+@lru_cache(maxsize=16)
+def _disassembled(tool: Tool, path: Path, changed: int) -> SassCode:
+    del changed
+    return parse_sass(disassemble(tool, path))
+
+
+def _probed_lines(kernel: Kernel) -> dict[int, LinePair]:
+    """What each line of probed.ptx, counted from 0, stands for; empty where that is not exactly known."""
+    paths = [kernel.file(name) for name in ("pruned.ptx", "probed.ptx")]
+    try:
+        texts = [read_lines(path) for path in paths if path is not None]
+    except OSError:
+        return {}
+    alignment = align_probed(*texts) if len(texts) == len(paths) else None
+    if alignment is None or not alignment.exact:
+        return {}
+    return {pair.right: pair for pair in alignment.pairs if pair.right is not None}
+
+
+_PTX_FILES: Final = ("original.ptx", "pruned.ptx", "probed.ptx")
+SASS_PAGE_HINT: Final = "the page SASS shows its machine code"
+
+
+def has_only_sass(kernel: Kernel) -> bool:
+    """Is there machine code of a kernel in the trace, and no PTX?"""
+    return not any(kernel.file(name) for name in _PTX_FILES) and (has_both_sides(kernel) or has_original(kernel))
+
+
+def no_ptx_reason(kernel: Kernel, otherwise: str) -> str:
+    """Why there is no PTX to show, and where else to look: ``otherwise`` where no more is known."""
+    if not has_only_sass(kernel):
+        return kernel.reason or otherwise
+    if kernel.status == "probed":
+        return f"it was probed in its machine code and has no PTX: {SASS_PAGE_HINT}"
+    return f"{kernel.reason or otherwise}; {SASS_PAGE_HINT}"

@@ -1,0 +1,350 @@
+"""Measures beside code: a column of values per line of PTX, and their sums per source line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.spans import pad
+from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.errors import TraceError
+from tui_probe.pages.code.alignment import PARAMETER
+from tui_probe.probekit import probe_results
+from tui_probe.probekit.guard import ProbeCodeError
+from tui_probe.probekit.lines import LineMeasure, ShareValue, measure_named
+from tui_probe.probekit.probe_view import no_result_reason
+from tui_probe.probekit.record_counts import sampled_blocks_text
+from tui_probe.probekit.registry import probe_named, probe_names_where
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from tui_probe.draw.spans import Span
+    from tui_probe.probekit.lines import LineRows, LineSpec, LineValue
+    from tui_probe.probekit.page_kinds import ViewSource
+    from tui_probe.probekit.probe_results import ProbeResult
+
+MAX_UNASKED_BYTES: Final = 64 << 20
+"""Bytes of a result up to which one who only wants to read the code waits for it."""
+BAR_SIGNS: Final = " ▁▂▃▄▅▆▇█"
+WORST_MARK: Final = "!"
+_LEVELS: Final = len(BAR_SIGNS) - 1
+_LONGEST_TEXT: Final = 12
+_UNITS: Final = "kMGTPE"
+_NAME_CELLS: Final = (13, 18)
+_WIDE: Final = 120
+"""Cells of a window from which on names have more room."""
+
+
+@dataclass(frozen=True)
+class MeasureColumn:
+    """One quantity: its value by line of ``pruned.ptx``, counted from 1.
+
+    None is of a line that was not executed, or that the probe saw and could not count. A line of which nothing is known
+    is not in it.
+    """
+
+    of: LineMeasure
+    values: Mapping[int, LineValue]
+    idle: frozenset[int] = frozenset()
+    """Lines that were not executed."""
+
+    @property
+    def name(self) -> str:
+        """The quantity."""
+        return self.of.name
+
+    @property
+    def most(self) -> str:
+        """Which value stands out, in a word."""
+        return "fewest" if self.of.better == "higher" else "most"
+
+    @cached_property
+    def numbers(self) -> dict[int, float]:
+        """The values that are numbers."""
+        return {line: value for line, value in self.values.items() if isinstance(value, int | float)}
+
+    @cached_property
+    def top(self) -> float:
+        """The largest."""
+        return max(self.numbers.values(), default=0)
+
+    @cached_property
+    def worst(self) -> float | None:
+        """The value that stands out; None where all are alike."""
+        values = set(self.numbers.values())
+        if len(values) < 2:
+            return None
+        return min(values) if self.of.better == "higher" else max(values)
+
+    @cached_property
+    def marked(self) -> tuple[int, str] | None:
+        """The first line that is marked as the worst, and its value in words."""
+        lines = [line for line, value in self.numbers.items() if value == self.worst]
+        if not lines:
+            return None
+        others = f", {units.count(len(lines))} lines alike" if len(lines) > 1 else ""
+        return min(lines), f"the {self.most}: {_cell_text(self, min(lines))}{others}"
+
+    @cached_property
+    def cells(self) -> int:
+        """What a value, its bar and the mark of the worst take."""
+        return max((len(short_text(value)) for value in self.values.values()), default=0) + 2
+
+    def span(self, line: int | None) -> Span:
+        """The value of a line with a bar of eight levels, in exactly ``cells`` cells."""
+        if line is None or line not in self.values:
+            return " " * self.cells, ""
+        value = self.values[line]
+        text = pad(short_text(value), self.cells - 2, right=True)
+        if value is None:
+            return text + "  ", "dim"
+        if value == self.worst:
+            return text + self._bar(line) + WORST_MARK, "warn"
+        return text + self._bar(line) + " ", "accent"
+
+    def _bar(self, line: int) -> str:
+        number = self.numbers.get(line, 0)
+        return BAR_SIGNS[max(1, round(_LEVELS * number / self.top))] if number > 0 else BAR_SIGNS[0]
+
+
+@dataclass(frozen=True)
+class LineMeasures:
+    """All quantities of a launch that a probe tells by line, the most telling one first.
+
+    ``said`` is why there are none.
+    """
+
+    of: ProbeResult
+    columns: tuple[MeasureColumn, ...]
+    said: str = ""
+
+    @property
+    def first(self) -> int:
+        """The column to begin with: the first in which lines differ."""
+        return next((place for place, column in enumerate(self.columns) if column.worst is not None), 0)
+
+    def head(self, measure: MeasureColumn) -> str:
+        """What the column is, in words."""
+        launch = self.of.which.partition(" of ")[0]
+        words = f"{measure.name}, -p {self.of.probe}, {launch}"
+        if measure.worst is not None:
+            words += f"; {WORST_MARK} the {measure.most}"
+        without = {line for line, value in measure.values.items() if value is None}
+        if without:
+            words += f"; {NOT_MEASURED} not {'executed' if without <= measure.idle else 'counted'}"
+        return words + ("; simulated GPU" if self.of.simulated else "")
+
+    def words(self, line: int | None) -> list[str]:
+        """All that was measured of a line, what says most at the end; or that it was not executed.
+
+        Empty where nothing is known of it.
+        """
+        known = [column for column in self.columns if line is not None and line in column.values]
+        if known and line in known[0].idle:
+            return ["not executed"]
+        return [_cell_text(column, line) for column in reversed(known) if line is not None]
+
+    def row(self, line: int | None) -> list[LineValue]:
+        """The values of a line, None where nothing is known of it."""
+        return [None if line is None else column.values.get(line) for column in self.columns]
+
+    def about(self) -> dict[str, object]:
+        """Whose values they are, as data."""
+        return {
+            "probe": self.of.probe,
+            "launch": self.of.launch.number if self.of.launch else None,
+            "problem": self.said or None,
+        }
+
+    @property
+    def keys(self) -> list[str]:
+        """The names of the columns in data."""
+        return [column.of.key for column in self.columns]
+
+
+def column_key(measures: LineMeasures | None, place: int) -> str:
+    """The name in data of the column at a place, by which ``column_index`` finds it again; "" where there is none."""
+    return measures.keys[place] if measures and place < len(measures.columns) else ""
+
+
+def column_index(measures: LineMeasures | None, key: str, otherwise: int) -> int:
+    """The place of the column of that name; ``otherwise`` where there is none."""
+    keys = measures.keys if measures else []
+    return keys.index(key) if key in keys else otherwise
+
+
+def measures_of(source: ViewSource) -> LineMeasures | None:
+    """What was measured of the lines of a launch, the newest of the kernel unless it says which.
+
+    None where there is nothing: another probe, no result. A result that cannot be read keeps nobody from the code.
+    """
+    telling = probe_names_where(lambda probe: probe.lines)
+    if no_result_reason(source, *telling) is not None:
+        return None
+    source = probe_results.aimed(source, *telling)
+    try:
+        found = probe_results.read_result(source)
+        size = found.result.path.stat().st_size
+        if size > MAX_UNASKED_BYTES:
+            return LineMeasures(found, (), f"a result of {units.size(size)} is read for the page of lines only")
+        measured = tuple(columns(*line_rows(found)))
+        said = "" if measured else f"{found.which.partition(' of ')[0]}: -p {found.probe} measured no line of it"
+        return LineMeasures(found, measured, said)
+    except ProbeCodeError as error:
+        return LineMeasures(found, (), str(error))
+    except (TraceError, OSError):
+        return None
+
+
+def _cell_text(column: MeasureColumn, line: int) -> str:
+    value = column.values[line]
+    return f"{column.name} {value}" if isinstance(value, str) else f"{full_text(value)} {column.name}"
+
+
+def line_rows(of: ProbeResult) -> tuple[LineSpec, LineRows]:
+    """What a probe tells of each line in one result. Raises TraceError if the result is not of that probe."""
+    probe = probe_named(of.probe)
+    if probe is None or probe.lines is None:
+        raise TraceError(f"{of.result.path}: -p {of.probe} tells nothing of single lines")
+    found = probe.lines.rows(of, probe.analyse(of))
+    if of.result.sample is not None:
+        notes = [*found.notes, f"{sampled_blocks_text(of.result.sample)}: all numbers are of these blocks only"]
+        found = replace(found, notes=notes, silent=())
+    return probe.lines, found
+
+
+def columns(lines: LineSpec, found: LineRows) -> list[MeasureColumn]:
+    """The columns of a table of lines that are numbers, or all if none is; of several rows of a line the first."""
+    rows = {row.line: row.found for row in reversed(found.rows) if row.line > 0}
+    names = list(dict.fromkeys(name for row in found.rows for name in row.found))
+    numeric = [name for name in names if any(_is_number(row.get(name)) for row in rows.values())]
+    idle = {line for line, row in rows.items() if _idle(row)} | set(found.silent)
+    measures = [
+        MeasureColumn(
+            measure_named(lines.measures, name),
+            {line: row.get(name) for line, row in rows.items()} | dict.fromkeys(idle),
+            frozenset(idle),
+        )
+        for name in numeric or names[:1]
+    ]
+    return sorted(measures, key=lambda measure: measure.name != lines.main)
+
+
+def _idle(row: Mapping[str, LineValue]) -> bool:
+    """Was the line never executed? Then all that was counted is 0."""
+    numbers = [value for value in row.values() if _is_number(value)]
+    return bool(numbers) and not any(numbers)
+
+
+def _is_number(value: LineValue) -> bool:
+    return isinstance(value, int | float)
+
+
+def full_text(value: LineValue) -> str:
+    """A value as the table of lines has it."""
+    if isinstance(value, ShareValue):
+        return value.text
+    if isinstance(value, int):
+        return units.count(value)
+    return NOT_MEASURED if value is None else value if isinstance(value, str) else units.decimal(value)
+
+
+def short_text(value: LineValue) -> str:
+    """A value in five cells: ``5.24``, ``1620``, ``48.6k``, ``1.94M``; words are cut."""
+    if value is None:
+        return NOT_MEASURED
+    if isinstance(value, ShareValue):
+        return value.text
+    if isinstance(value, str):
+        return value if len(value) <= _LONGEST_TEXT else value[: _LONGEST_TEXT - 1] + "…"
+    if isinstance(value, float) and abs(value) < 100:
+        return f"{value:.2f}"
+    if abs(value) < 9999.5:
+        return f"{value:.0f}"
+    scaled, unit = value / 1e3, 0
+    while abs(scaled) >= 999.5 and unit < len(_UNITS) - 1:
+        scaled, unit = scaled / 1e3, unit + 1
+    return f"{scaled:.{2 if scaled < 9.995 else 1 if scaled < 99.95 else 0}f}{_UNITS[unit]}"
+
+
+class MeasureMargin:
+    """The column beside code: what was measured of a line, or whose a run of inserted lines is, where it begins.
+
+    ``owners`` are probes, of which lines may be. The parameters that hold a probe's maps name themselves.
+    """
+
+    def __init__(self, measure: MeasureColumn | None, owners: set[str], width: int) -> None:
+        longest = max((len(name) for name in owners - {PARAMETER}), default=0)
+        named = min(longest + 3, _NAME_CELLS[width >= _WIDE]) if longest else 0
+        self.measure = measure
+        self.cells = max(measure.cells if measure else 0, named)
+
+    def of_line(self, line: int | None) -> Span:
+        """What was measured of a line of ``pruned.ptx``."""
+        if self.measure is None:
+            return " " * self.cells, ""
+        text, role = self.measure.span(line)
+        return text.rjust(self.cells), role
+
+    def of_run(self, owner: str) -> Span:
+        """The probe whose lines begin here; "" further down."""
+        named = owner not in ("", PARAMETER) and self.cells > 3
+        return (" " + pad(owner, self.cells - 3, right=True) + " ▸" if named else " " * self.cells), "note"
+
+
+def measures_by_row(measures: LineMeasures, rows: Mapping[int, Sequence[int]]) -> LineMeasures:
+    """The measures of rows, each of which stands for some lines of ``pruned.ptx``; keyed by row, not by line.
+
+    Quantities that can neither be added up nor be had from sums, such as shares and degrees, are left out.
+    """
+    by_name = {column.name: column for column in measures.columns}
+    idle = frozenset(row for row, lines in rows.items() if _all_idle(measures.columns, lines))
+    found = []
+    for column in measures.columns:
+        values: dict[int, LineValue] = {}
+        if column.of.rule == "sum":
+            values = _sums_by_row(column, rows)
+        elif column.of.rule == "ratio" and set(column.of.parts) <= by_name.keys():
+            over, under = (_sums_by_row(by_name[part], rows) for part in column.of.parts)
+            values = {row: _ratio_of(over[row], under[row]) for row in over.keys() & under.keys()}
+        elif column.of.rule == "share" and set(column.of.parts) <= by_name.keys():
+            over, under = (_sums_by_row(by_name[part], rows) for part in column.of.parts)
+            shares = {row: _ratio_of(over[row], under[row]) for row in over.keys() & under.keys()}
+            values = {row: ShareValue(each) if isinstance(each, float) else None for row, each in shares.items()}
+        elif column.of.rule == "first":
+            values = {row: column.values[line] for row, line in _first_measured_lines(column, rows)}
+        if values:
+            found.append(MeasureColumn(column.of, dict(sorted(values.items())), idle))
+    return replace(measures, columns=tuple(found))
+
+
+def _sums_by_row(column: MeasureColumn, rows: Mapping[int, Sequence[int]]) -> dict[int, LineValue]:
+    """The sum of each row of which something is known; None where that is only that nothing was counted."""
+    sums: dict[int, LineValue] = {}
+    for row, lines in rows.items():
+        counted = [column.numbers[line] for line in lines if line in column.numbers]
+        if counted or any(line in column.values for line in lines):
+            sums[row] = sum(counted) if counted else None
+    return sums
+
+
+def _ratio_of(over: LineValue, under: LineValue) -> LineValue:
+    if isinstance(over, int | float) and isinstance(under, int | float) and under:
+        return over / under
+    return None
+
+
+def _first_measured_lines(column: MeasureColumn, rows: Mapping[int, Sequence[int]]) -> Iterable[tuple[int, int]]:
+    """Each row with the first of its lines that has a value."""
+    for row, lines in rows.items():
+        line = next((line for line in sorted(lines) if column.values.get(line) is not None), None)
+        if line is not None:
+            yield row, line
+
+
+def _all_idle(columns: Sequence[MeasureColumn], lines: Sequence[int]) -> bool:
+    known = [line for line in lines if any(line in column.values for column in columns)]
+    return bool(known) and all(any(line in column.idle for column in columns) for line in known)

@@ -1,0 +1,168 @@
+"""SASS as nvdisasm prints it: instructions, classes, and the PTX lines they came from.
+
+fp32 fp64 fp16   arithmetic and comparison in these types; MUFU and FCHK are fp32
+integer          arithmetic, logic, shifts, comparison on integers, bits and predicates
+tensor           HMMA, IMMA, DMMA, BMMA, and the matrix instructions of warp groups
+load store       global, shared, constant and texture memory, copies into shared memory
+local            loads and stores of local memory: the stack and spills
+atomic           atomics and reductions
+branch           jumps, calls, convergence barriers, exit
+barrier          barriers between warps, fences, waiting for copies
+special          reading special registers: indices, clocks
+other            moves, conversions, shuffles, votes
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.binaries.line_tables import line_tables
+from tui_probe.errors import ImageError
+from tui_probe.input_limits import CUBIN
+from tui_probe.trace.plain_file import read_within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+CLASSES: Final = (
+    "fp32", "fp64", "fp16", "integer", "tensor", "load", "store", "local", "atomic", "branch", "barrier", "special",
+    "other",
+)  # fmt: skip
+
+_INSTRUCTION: Final = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;?\s*(?:/\*.*)?$")
+_LABEL: Final = re.compile(r"^(\.L_\w+|[A-Za-z_$][\w$.]*):$")
+_SOURCE: Final = re.compile(r'^\s*//## File "([^"]*)", line (\d+)')
+_BY_PATTERN: Final = tuple(
+    (re.compile(pattern), name)
+    for pattern, name in (
+        (r"[HIDBQO]G?MMA|UTC\w*MMA", "tensor"),
+        (r"LDL|STL", "local"),
+        (r"ATOM|RED(?!UX)|UREDG|SUATOM|SURED", "atomic"),
+        (r"LDGDEPBAR|DEPBAR|BAR|MEMBAR|ERRBAR|FENCE|SYNCS|WARPGROUP|ARRIVES|CCTL|UCGABAR|ACQBULK", "barrier"),
+        (r"LD|ULDC|TEX|TLD|TXQ|SULD|UTMALDG|UBLKCP", "load"),
+        (r"ST[GSE.]|ST$|STSM|STAS|SUST|UTMASTG", "store"),
+        (r"BRA|BRX|BRXU|JMP|JMX|CALL|RET|EXIT|BSSY|BSYNC|BREAK|BMOV|WARPSYNC|YIELD|KILL|BPT|RPCMOV", "branch"),
+        (r"CS2R|S2R|S2UR|CS2UR", "special"),
+        (r"D(ADD|FMA|MUL|SETP|MNMX)", "fp64"),
+        (r"H(ADD2|FMA2|MUL2|SET2|SETP2|MNMX2)", "fp16"),
+        (r"F(ADD|FMA|MUL|SEL|SETP|SET|MNMX|CHK|SWZADD|RO)|MUFU|RRO", "fp32"),
+        (r"U?(IADD3?|IMAD|ISETP|LEA|LOP3|LOP|SHF(?!L)|SHL|SHR|IABS|IMNMX|POPC|PRMT|BMSK|SGXT|FLO|BREV|IDP|ISCADD|VIADD"
+         r"|VIMNMX|PLOP3|PSETP|P2R|R2P|IMUL|XMAD|VABSDIFF\d*)", "integer"),
+    )
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SassCode:
+    """``lines`` are instructions without their addresses, and labels; ``sources`` the source line of each, "" if none.
+
+    ``addresses`` count from the start of the function, in bytes; a label has None.
+    """
+
+    lines: list[str]
+    addresses: list[int | None]
+    sources: list[str]
+    counts: Counter[str]
+
+    @property
+    def total(self) -> int:
+        """The number of instructions."""
+        return self.counts.total()
+
+
+def parse_sass(text: str) -> SassCode:
+    """The instructions and labels of a disassembly. Padding after the end of a function is left out."""
+    lines: list[str] = []
+    addresses: list[int | None] = []
+    sources: list[str] = []
+    source = ""
+    for line in text.splitlines():
+        if match := _SOURCE.match(line):
+            source = f"{match[1].rpartition('/')[2]}:{match[2]}"
+        elif match := _INSTRUCTION.match(line):
+            lines.append("    " + match[2])
+            addresses.append(int(match[1], 16))
+            sources.append(source)
+        elif match := _LABEL.match(line.strip()):
+            lines.append(f"{match[1]}:")
+            addresses.append(None)
+            sources.append("")
+    end = len(lines)
+    while end and (lines[end - 1].strip() == "NOP" or lines[end - 1].endswith(":")):
+        end -= 1
+    del lines[end:], addresses[end:], sources[end:]
+    return SassCode(lines, addresses, sources, count_classes(lines))
+
+
+def count_classes(lines: Iterable[str]) -> Counter[str]:
+    """How many instructions there are of each class."""
+    return Counter(name for line in lines if (name := line_class(line)) is not None)
+
+
+@lru_cache(maxsize=65536)
+def line_class(line: str) -> str | None:
+    """The class of a line of ``SassCode``; None for a label."""
+    words = line.split()
+    if not line.startswith(" ") or not words:
+        return None
+    return instruction_class(words[1] if words[0].startswith("@") and len(words) > 1 else words[0])
+
+
+def instruction_class(opcode: str) -> str:
+    """The class of an instruction by its opcode, such as ``LDG.E.128``."""
+    return next((name for pattern, name in _BY_PATTERN if pattern.match(opcode)), "other")
+
+
+# Which line of PTX an instruction of machine code came from, where the assembler wrote that down.
+#
+# The line table for PTX in a cubin says it for each address, exactly. It is there where the PTX names its source.
+
+_INSTRUCTION_PURPOSES: Final = ("load", "store", "atomic", "tensor", "barrier", "branch", "local")
+_PREPARING: Final = ("LDC", "ULDC", "BSSY", "BSYNC", "BMOV", "BREAK", "WARPSYNC", "YIELD")
+"""Opcodes of these classes that are there for other instructions: constants, and where lanes come together again."""
+
+
+def ptx_lines(cubin: Path, code: SassCode) -> list[int | None]:
+    """For each line of ``code`` the line of the PTX that ``cubin`` was assembled from, counted from 1.
+
+    None for all where the file has no such table, or code of several functions, whose addresses are alike.
+    """
+    unknown: list[int | None] = [None] * len(code.lines)
+    try:
+        tables = line_tables(read_within(cubin, CUBIN))
+    except (OSError, ImageError):
+        return unknown
+    known = [address for address in code.addresses if address is not None]
+    if len(tables) != 1 or len(known) != len(set(known)):
+        return unknown
+    rows = tables[0].ptx
+    starts = [row.address for row in rows]
+    places = (None if address is None else bisect_right(starts, address) - 1 for address in code.addresses)
+    return [None if place is None or place < 0 else rows[place].line for place in places]
+
+
+def instruction_purposes(code: SassCode, lines: Sequence[int | None]) -> list[int | None]:
+    """The same, of the one instruction of each line of PTX that does what the line says; None of all others.
+
+    A line that was unrolled or split has several, none of which did what was measured of the line.
+    """
+    acting = [
+        line if line is not None and _purpose(text) else None for line, text in zip(lines, code.lines, strict=True)
+    ]
+    alone, active = Counter(lines), Counter(acting)
+    return [
+        line if alone[line] == 1 or (act is not None and active[act] == 1) else None
+        for line, act in zip(lines, acting, strict=True)
+    ]
+
+
+def _purpose(text: str) -> bool:
+    """Is an instruction what a line of PTX is there for, and not what that needs?"""
+    opcode = next((word for word in text.split() if not word.startswith("@")), "")
+    return line_class(text) in _INSTRUCTION_PURPOSES and not opcode.startswith(_PREPARING)

@@ -1,0 +1,199 @@
+"""Lines of ``event.log``: as rows of a report, and as sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.printable import printable
+from tui_probe.draw.table import Column
+from tui_probe.input_limits import LOG_LINE
+from tui_probe.trace import event_types, launch_events
+from tui_probe.trace.locate import LOG
+from tui_probe.trace.plain_file import open_plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui_probe.trace.event_types import Event
+    from tui_probe.trace.launch_shape import Shape
+    from tui_probe.trace.model import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class LogRow:
+    """One line, safe to print. ``tag`` is without its brackets, None for a line that has none."""
+
+    number: int
+    tag: str | None
+    text: str
+
+
+def log_rows(trace: Trace) -> Iterator[LogRow]:
+    """All lines, numbered from 1."""
+    path = trace.file(LOG)
+    if path is None:
+        return
+    with open_plain(path) as file:
+        for number, line in enumerate(iter(lambda: file.readline(LOG_LINE.most), b""), 1):
+            text = printable(line)
+            tag, _, rest = text.partition("]")
+            yield LogRow(number, tag[1:] if tag.startswith("[") and rest else None, text)
+
+
+LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
+    Column("line", lambda r: r.number, "line", lambda r: str(r.number)),
+    Column("tag", lambda r: r.tag),
+    Column("text", lambda r: r.text, "text", lambda r: r.text, False, 0, 20),
+)
+
+
+def event_sentence(event: Event) -> str | None:
+    """What a line says, in a sentence; None for one of a kind that is not explained."""
+    return (
+        _process_sentence(event)
+        or _code_sentence(event)
+        or _preparation_sentence(event)
+        or _launch_sentence(event)
+        or _graph_sentence(event)
+    )
+
+
+def _process_sentence(event: Event) -> str | None:
+    match event:
+        case event_types.ProcessStarted(pid):
+            return f"the process has the number {pid}, which ends the trace's name"
+        case event_types.Command(text):
+            return f"its command line is: {text}"
+        case event_types.DriverOpened():
+            return "the hook opened the real driver"
+        case event_types.Epoch():
+            return "zero of the names of result files, in nanoseconds since 1970"
+        case event_types.Device(_, sms, clock, capability, name):
+            about = f"{units.counted(sms, 'SM')}, compute capability {capability}, at most {clock / 1e6:.2f} GHz"
+            return f"the device: {name}, {about}"
+        case event_types.Initialised():
+            return "the hook is ready"
+        case event_types.BenchmarkEnabled(size):
+            return f"originals are timed, too, after {units.size(size)} of L2 cache are flushed"
+        case event_types.Exited(launches, probed, dropped):
+            seen, lost = units.counted(launches, "launch"), units.counted(dropped, "result")
+            return f"the end: {seen}, {units.count(probed)} of them probed, {lost} not kept"
+        case event_types.ContextFailed(error, name):
+            return f"no result could be had: {name} ({error}); launches in this GPU context are not probed any more"
+        case _:
+            return None
+
+
+def _code_sentence(event: Event) -> str | None:
+    match event:
+        case event_types.MemoryCall(call, status, pointer, size):
+            what = f"{units.size(size)} of device memory at {pointer:#x}" if size is not None else f"{pointer:#x}"
+            return f"the program called {call} for {what}: {_driver_answer(status)}"
+        case launch_events.ModuleCall(call, _, _, _, name):
+            return f"the program called {call}" + (f", and named {name}" if name else "")
+        case launch_events.Image(kind, size):
+            return f"a kernel image was loaded: {kind}, {units.size(size)}"
+        case launch_events.FunctionMissing():
+            return "a function was launched for the first time: it has to be prepared"
+        case launch_events.FunctionFound(_, succeeded):
+            return "a function was launched that is prepared" + ("" if succeeded else ", and cannot be probed")
+        case _:
+            return None
+
+
+def _preparation_sentence(event: Event) -> str | None:
+    match event:
+        case launch_events.ImageFound(_, name, size):
+            return f"{name} is in an image of {units.size(size)}" if name else "no image of the function was seen"
+        case launch_events.KernelFolder(name, folder):
+            return f"the files of {name} are in kernel/{folder}"
+        case launch_events.FileStep(step, path):
+            return f"{step} {path.rpartition('/')[2]}"
+        case launch_events.EngineStarted():
+            return "the engine was started"
+        case launch_events.EngineAnswer(outcome, reason):
+            return f"the engine answered: {outcome}" + (f", {reason.text}" if reason else "")
+        case launch_events.InfoRead(_, parameters, maps):
+            return ", ".join(
+                [
+                    f"kernel.info was read: {units.counted(parameters, 'parameter')}",
+                    *([] if maps is None else [units.counted(maps, "map")]),
+                ]
+            )
+        case launch_events.KernelReady(_, name):
+            return f"{name} is ready to be launched with the probe"
+        case launch_events.KernelPrepared(index, status, _, _, reason):
+            return f"kernel #{index} is {status}" + (f": {reason.text}" if reason else "")
+        case launch_events.ProbedFunction(index, figures):
+            return f"kernel #{index} with the probe takes {_number_text(figures.registers)} registers per thread"
+        case _:
+            return None
+
+
+def _launch_sentence(event: Event) -> str | None:
+    match event:
+        case launch_events.Parameters():
+            return "when the launch was asked for, and its parameters"
+        case launch_events.LaunchStarted(shape):
+            return f"a probed launch of {_shape_text(shape)}"
+        case launch_events.MapSize(blocks, level, slots, size, total):
+            each = f"{units.counted(blocks, 'block')} × {units.counted(slots, level)} × {size} bytes"
+            return f"a map of the probe: {each} = {units.size(total)}"
+        case launch_events.ProbeMemory(size):
+            return f"all maps of the launch take {units.size(size)} of device memory"
+        case launch_events.LaunchEnded(_, status):
+            return f"the driver was given the launch: {_driver_answer(status)}"
+        case launch_events.ResultSaved(path, size):
+            return f"what the probe recorded went to result/{path.rpartition('/')[2]}, {units.size(size)}"
+        case launch_events.LaunchUnprobed(shape, _, _, _, reason):
+            return f"the original was launched, {_shape_text(shape)}" + (f": {reason.text}" if reason else "")
+        case launch_events.LaunchTimes(prologue, kernel, epilogue, _):
+            times = ", ".join(map(_number_text, (prologue, kernel, epilogue)))
+            return f"milliseconds before, in and after the probed kernel: {times}"
+        case launch_events.Benchmark(_, kernel, _, original, impact):
+            times = f"{_number_text(kernel)} ms with the probe and {_number_text(original)} ms without"
+            return f"the kernel took {times}, {_number_text(impact)} times as long"
+        case event_types.Callback(step, _):
+            return f"the analysis of the probe: {step}"
+        case event_types.Unknown():
+            return "no line of a known kind: cut, or mixed with another"
+        case _:
+            return None
+
+
+def _graph_sentence(event: Event) -> str | None:
+    match event:
+        case launch_events.GraphInstantiated(graph, nodes, kernels):
+            inside = f"{units.counted(nodes, 'node')}, {units.count(kernels)} of them kernels"
+            return f"graph {graph} is executable: {inside}"
+        case launch_events.GraphNode(graph, index, kind, _, after):
+            behind = f", after {', '.join(map(str, after))}" if after else ""
+            return f"node {index} of graph {graph}: {kind}{behind}"
+        case launch_events.GraphReplayed(graph, count):
+            return f"graph {graph} was replayed {units.counted(count, 'time')}, and not probed"
+        case launch_events.GraphReplay(graph, _, _, first, count):
+            return f"a probed replay of graph {graph}: launches {first} to {first + max(count, 1) - 1}"
+        case launch_events.GraphTimed(graph, _, probed, ns):
+            how = "with" if probed else "without"
+            return f"a replay of graph {graph} {how} probes took {units.duration(ns / 1e9)}"
+        case launch_events.GraphChanged(graph, what, reason):
+            said = {"untwinned": "is not probed", "passed": "passed unprobed, though a replay was due",
+                    "given back": "gave its probed copy back", "destroyed": "was destroyed"}[what]  # fmt: skip
+            return f"graph {graph} {said}" + (f": {reason.text}" if reason else "")
+        case _:
+            return None
+
+
+def _driver_answer(status: int) -> str:
+    return "success" if status == 0 else f"CUDA error {status}"
+
+
+def _number_text(value: float | None) -> str:
+    return units.NOT_MEASURED if value is None else f"{value:g}"
+
+
+def _shape_text(shape: Shape) -> str:
+    blocks, threads = shape[0] * shape[1] * shape[2], shape[3] * shape[4] * shape[5]
+    return f"{units.counted(blocks, 'block')} of {units.counted(threads, 'thread')}"

@@ -1,0 +1,310 @@
+"""Findings and open questions: rows of the report, and lines of the summary."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from tui_probe.draw.shell import command_lines
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.spans import Line, Span, clip, hang_line, pad, plain, width, wrap
+from tui_probe.draw.table import Column, safe
+from tui_probe.draw.view import no_progress, with_progress
+from tui_probe.input_limits import PTX_TEXT
+from tui_probe.pages.views import kind_of, kinds
+from tui_probe.probekit import probe_results
+from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.probekit.registry import all_probes, probe_named
+from tui_probe.trace.plain_file import read_within
+from tui_probe.verdicts.findings import findings_by_probe
+from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter, limiter_texts
+from tui_probe.verdicts.probe_coverage import kernel_advice
+from tui_probe.verdicts.run_outcome import program_command
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tui_probe.draw.view import Progress
+    from tui_probe.probekit.finding import Finding
+    from tui_probe.probekit.probe import Probe
+    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.verdicts.findings import ResultFindings
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """``option`` of ``tui-probe run`` answers it. ``key`` is what findings call it by, "" if none does.
+
+    ``needs`` is a regular expression that occurs in the PTX of the kernels for which the question means something.
+    """
+
+    words: str
+    option: str
+    key: str = ""
+    needs: str = ""
+    also: str = ""
+    """More words by which people look for it."""
+
+    @property
+    def probe(self) -> str:
+        """The probe, "" where it is another option."""
+        return self.option.removeprefix("-p ") if self.option.startswith("-p ") else ""
+
+    @property
+    def pages(self) -> tuple[str, ...]:
+        """The titles of the views that open with results of the probe."""
+        return tuple(kind.title for kind in kinds() if self.probe in kind.probes) if self.probe else ()
+
+    def record(self) -> dict[str, Any]:
+        """As data."""
+        return {"question": self.words, "option": self.option, "pages": list(self.pages)}
+
+
+COST_QUESTION: Final = Question("what does the probe cost?", "--benchmark")
+
+
+@cache
+def all_questions() -> tuple[Question, ...]:
+    """All, the one asked most first. Each is a line of the summary while nothing in the trace answers it."""
+    asked = [(probe.question, probe.name) for probe in all_probes() if probe.question is not None]
+    return (
+        *(Question(each.words, f"-p {name}", each.key, each.needs, each.also) for each, name in asked),
+        COST_QUESTION,
+    )
+
+
+def open_questions(kernel: Kernel, found: Sequence[ResultFindings]) -> list[Question]:
+    """Those that mean something for a probed kernel and that its results do not answer, those of any probe.
+
+    First come those that the findings lead to.
+    """
+    if kernel.status != "probed":
+        return []
+    asked = [finding.asks for each in found for finding in each.findings if finding.asks]
+    probes = (probe_named(probe_results.analysis_name(one)) for one in kernel.by_probe() if one.status == "probed")
+    answered, text = set().union(*map(_answered_keys, probes)), _pruned_ptx(kernel)
+    left = [each for each in all_questions() if _is_open(each, kernel, answered) and _applies_to_ptx(each, text)]
+    return sorted(left, key=lambda each: asked.index(each.key) if each.key in asked else len(asked))
+
+
+def _answered_keys(probe: Probe | None) -> set[str]:
+    """Keys of the questions that the results of a probe answer."""
+    if probe is None:
+        return set()
+    return {*probe.answers, *((probe.question.key,) if probe.question else ())}
+
+
+def _is_open(question: Question, kernel: Kernel, answered: set[str]) -> bool:
+    if question is COST_QUESTION:
+        return not kernel.times.impacts and not kernel.trace.state.simulated
+    return question.key not in answered
+
+
+def _applies_to_ptx(question: Question, text: str | None) -> bool:
+    return text is None or re.search(question.needs, text) is not None
+
+
+def _pruned_ptx(kernel: Kernel) -> str | None:
+    path = kernel.file("pruned.ptx")
+    if path is None or path.stat().st_size > PTX_TEXT.most:
+        return None
+    return read_within(path, PTX_TEXT).decode("utf-8", "replace")
+
+
+LABEL_WIDTH: Final = 16
+_SIMULATED: Final = " (simulated: cycles are those of a model)"
+_MAX_QUESTIONS: Final = 5
+_OPTION_WIDTH: Final = 27
+_QUESTION_WIDTH: Final = 46
+
+
+def findings_lines(found: ResultFindings, cells: int, keys: Mapping[str, str] | None = None) -> list[Line]:
+    """A heading, then one line per finding with the page that shows it, of at most ``cells`` cells.
+
+    ``!`` marks what stands out. ``keys`` are pressed for pages on a screen, by view.
+    """
+    launch = "" if found.launch is None else f" in launch {found.launch}"
+    probe = f" by -p {safe(found.probe)}" if found.probe else ""
+    head = f" found{launch}{probe}"
+    fits = width(head) + width(_SIMULATED) <= cells
+    simulated = _SIMULATED if fits and _counts_cycles(found.probe) else " (simulated)"
+    lines: list[Line] = [((clip(head, cells), "head"), (simulated if found.simulated else "", "simulated"))]
+    if found.problem is not None:
+        lines += [((" " + pad("problem" if i == 0 else "", LABEL_WIDTH), "dim"), (part, "bad"))
+                  for i, part in enumerate(wrap(safe(found.problem), cells - LABEL_WIDTH - 2))]  # fmt: skip
+    for finding in found.findings:
+        lines += _finding_lines(finding, cells, keys or {})
+    return lines
+
+
+def limiter_lines(said: Sequence[str], cells: int) -> Iterator[Line]:
+    """What limits a kernel, with its name before the first line."""
+    for place, words in enumerate(said):
+        for number, part in enumerate(wrap(words, max(20, cells - LABEL_WIDTH - 2))):
+            first = not place and not number
+            yield (
+                (" " + pad("limited by" if first else "", LABEL_WIDTH), "dim"),
+                (safe(part), "title" if first else ""),
+            )
+
+
+def _counts_cycles(name: str) -> bool:
+    probe = probe_named(name)
+    return probe is None or any(metric.is_time for metric in probe.metrics)
+
+
+def _finding_lines(finding: Finding, cells: int, keys: Mapping[str, str]) -> Iterator[Line]:
+    mark, role = ("!", "warn") if finding.stands_out else (" ", "")
+    link = f"→ {page_label(finding.page, keys)}" if finding.page else ""
+    room = max(20, cells - LABEL_WIDTH - 2)
+    gain = f"; {finding.gain.words}" if finding.gain else ""
+    parts = wrap(safe(finding.words + gain), room)
+    # The link goes behind the words, with them on one line where both fit.
+    if link and width(parts[-1]) + 2 + width(link) > room:
+        parts.append("")
+    for place, part in enumerate(parts):
+        label = pad("" if place else finding.label, LABEL_WIDTH)
+        spans: list[Span] = [("" if place else mark, "warn"), (" " * (place > 0) + label, "dim"), (part, role)]
+        if link and place == len(parts) - 1:
+            spans.append((("  " if part else "") + link, "accent"))
+        yield tuple(spans)
+
+
+def page_label(page: str, keys: Mapping[str, str]) -> str:
+    """``8 Lines``, or ``Lines`` where it has no number."""
+    title = kind_of(page).title
+    return f"{keys[page]} {title}" if page in keys else title
+
+
+def question_lines(questions: Sequence[Question], command: str, cells: int, or_key: str = "") -> list[Line]:
+    """How to run again, or which key does, and one line per question: the option, what it answers, and the pages it
+    opens, given room.
+
+    The first few are asked in full, of the others there is the option alone.
+    """
+    if not questions:
+        return []
+    before = f" to ask more: {or_key}" if or_key else " to ask more:"
+    lines: list[Line] = [((line, "head"),) for line in command_lines(before, command, cells)]
+    for each in questions[:_MAX_QUESTIONS]:
+        spans: list[Span] = [("  " + pad(each.option, _OPTION_WIDTH), "key")]
+        pages = _opened_pages_text(each.pages, cells - _OPTION_WIDTH - _QUESTION_WIDTH - 3)
+        words = clip(each.words, cells - _OPTION_WIDTH - 2)
+        lines.append(
+            (*spans, (pad(words, _QUESTION_WIDTH), ""), (f" {pages}", "dim")) if pages else (*spans, (words, ""))
+        )
+    rest = [each.option for each in questions[_MAX_QUESTIONS:]]
+    if rest:
+        lines += [(("  " + part, "dim"),) for part in _joined_lines(rest, cells - 2)]
+    return lines
+
+
+def _opened_pages_text(pages: Sequence[str], cells: int) -> str:
+    """``opens Timeline, Blocks``, or as many as fit and an ellipsis; "" for none."""
+    for count in range(len(pages), 0, -1):
+        words = f"opens {', '.join(pages[:count])}{', …' if count < len(pages) else ''}"
+        if width(words) <= cells:
+            return words
+    return ""
+
+
+def rerun_command(trace: Trace) -> str:
+    """``tui-probe run OPTION -- COMMAND``, which runs the target of a trace again."""
+    simulated = " --sim" if trace.state.simulated else ""
+    return f"tui-probe run{simulated} OPTION -- {program_command(trace)}"
+
+
+def _joined_lines(options: Sequence[str], cells: int) -> Iterator[str]:
+    """``also -p NAME, --benchmark``, broken between options."""
+    line = "also"
+    for place, option in enumerate(options):
+        word = option + ("," if place + 1 < len(options) else "")
+        if width(line) + 1 + width(word) > cells:
+            yield line
+            line = "    "
+        line += f" {word}"
+    yield line
+
+
+class FindingRow(NamedTuple):
+    """One finding of a kernel's newest result; none where it has no result, or one with a problem."""
+
+    kernel: Kernel
+    found: ResultFindings | None
+    finding: Finding | None
+
+
+def finding_rows(trace: Trace, progress: Progress = no_progress) -> Iterator[FindingRow]:
+    """The findings of all kernels; a kernel without any has only its row."""
+    for kernel in with_progress(trace.kernels, progress):
+        for found in findings_by_probe(ViewSource(trace, kernel)) or (None,):
+            for finding in found.findings if found and found.findings else (None,):
+                yield FindingRow(kernel, found, finding)
+
+
+def summary_lines(trace: Trace, cells: int, progress: Progress = no_progress) -> Iterator[str]:
+    """The page as text: each kernel with what was found in its newest result, or why it was not probed."""
+    for kernel in with_progress(trace.kernels, progress):
+        yield f"#{kernel.index} {shorten(safe(kernel.demangled), cells - 16)}: {kernel.status}"
+        found = findings_by_probe(ViewSource(trace, kernel))
+        if has_limiter_counts(kernel) and (limit := kernel_limiter(kernel)) is not None:
+            yield from (f"  {plain(line)}".rstrip() for line in limiter_lines(limiter_texts(limit), cells - 2))
+        for each in found:
+            yield from (f"  {plain(line)}".rstrip() for line in findings_lines(each, cells - 2))
+        if found:
+            yield from (f"   {words}" for words in _unprobed_texts(kernel))
+        elif kernel.status == "probed":
+            yield "   no result was saved"
+        else:
+            for words in filter(None, (kernel.reason, kernel_advice(kernel.status, kernel.why))):
+                yield from hang_line(f"   {safe(words)}", cells)
+        yield ""
+    questions = trace_questions(trace)
+    yield from (plain(line).rstrip() for line in question_lines(questions, rerun_command(trace), cells))
+
+
+def _unprobed_texts(kernel: Kernel) -> Iterator[str]:
+    """The probes of the run that a kernel does not have, and why."""
+    for one in kernel.by_probe():
+        if one.status != "probed":
+            yield f"not with -p {safe(one.probe or '')}: {safe(one.reason or one.status)}"
+
+
+def trace_questions(trace: Trace, progress: Progress = no_progress) -> list[Question]:
+    """What no probed kernel's results answer, what the findings lead to first."""
+    kernels = with_progress(trace.kernels, progress)
+    known = [open_questions(kernel, findings_by_probe(ViewSource(trace, kernel))) for kernel in kernels]
+    best = {question: min(each.index(question) for each in known if question in each) for question in all_questions()
+            if any(question in each for each in known)}  # fmt: skip
+    return sorted(best, key=lambda question: best[question])
+
+
+def summary_head(trace: Trace, progress: Progress = no_progress) -> dict[str, Any]:
+    """What the data of the page says of the whole trace."""
+    return {"open_questions": [question.record() for question in trace_questions(trace, progress)]}
+
+
+def _finding_field(name: str) -> Any:
+    return lambda row: None if row.finding is None else row.finding.record()[name]
+
+
+_FINDING_FIELDS: Final = ("key", "words", "page", "ptx_line", "stands_out")
+
+FINDING_COLUMNS: Final[Sequence[Column[FindingRow]]] = (
+    Column("kernel", lambda r: r.kernel.index, "#", lambda r: str(r.kernel.index)),
+    Column("name", lambda r: r.kernel.name),
+    Column("demangled", lambda r: r.kernel.demangled, "kernel", lambda r: r.kernel.demangled, False, 0, 16, shorten),
+    Column("status", lambda r: r.kernel.status, "status", lambda r: r.kernel.status, False, 3),
+    Column("reason", lambda r: r.kernel.reason),
+    Column("probe", lambda r: r.found.probe if r.found else None),
+    Column("launch", lambda r: r.found.launch if r.found else None),
+    Column("simulated", lambda r: r.kernel.trace.state.simulated),
+    Column("problem", lambda r: r.found.problem if r.found else None),
+    *(Column(name, _finding_field(name)) for name in _FINDING_FIELDS),
+    Column("finding", None, "finding", lambda r: r.finding.record()["words"] if r.finding else "–", False),
+    Column("values", lambda r: dict(r.finding.values) if r.finding else None, nested=True),
+    Column("reason_code", lambda r: r.kernel.reason_code),
+)
+"""JSON and CSV have one row per finding; ``values`` are its numbers by name, in JSON only."""

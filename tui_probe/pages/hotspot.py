@@ -1,0 +1,198 @@
+"""Hotspots: the place to look at first in a launch, and the flagged lines of all kernels."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw.shell import command_lines, shell_word
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.spans import hang_line
+from tui_probe.draw.table import safe
+from tui_probe.draw.view import Document, Spot
+from tui_probe.errors import ProbeError
+from tui_probe.pages.findings_page import open_questions
+from tui_probe.pages.views import kind_of, kinds
+from tui_probe.probekit import probe_results
+from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.probekit.registry import probe_names_where
+from tui_probe.verdicts.findings import (
+    MAX_UNASKED_BYTES,
+    finding_text,
+    findings_by_probe,
+    launch_findings,
+    result_bytes,
+)
+from tui_probe.verdicts.kernel_columns import by_time_share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tui_probe.probekit.finding import Finding
+    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.verdicts.findings import ResultFindings
+
+_PAGE_WIDTH: Final = 80
+_CODE_PAGE: Final = "ptx"
+_MARKING_PAGES: Final = ("source", _CODE_PAGE)
+"""The pages that mark the line with most, the one to show first."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageSpot:
+    """A place on a page of the kernel, and what is there."""
+
+    page: str
+    spot: Spot
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hotspot:
+    """``worst`` is where to look first, and ``line`` the first line that anything was found of; None for none.
+
+    ``marked`` is the line with most, where nothing was found that has a place. ``why`` says why there is none of them,
+    and ``asks`` is the option of a run that would tell, "" for none.
+    """
+
+    worst: PageSpot | None = None
+    line: PageSpot | None = None
+    marked: PageSpot | None = None
+    why: str = ""
+    asks: str = ""
+
+
+def find_hotspot(source: ViewSource) -> Hotspot:
+    """Of the launch at hand, or of the newest that has a result; of several probes that of the page at hand first.
+
+    Reads results.
+    """
+    found = _findings_of_probes(source)
+    unread = next((each for each in found if each.unread), None)
+    worst = _first_flagged([each.worst for each in found])
+    line = next((one for each in found for one in each.findings if one.line), None)
+    if worst is not None or line is not None:
+        return Hotspot(_spot_of_finding(worst or line), _spot_of_finding(line))
+    if unread is not None:
+        return Hotspot(why=f"the result could not be read: {unread.problem}")
+    marked = _marked_spot(source) if found else None
+    return Hotspot(marked=marked) if marked is not None else _no_hotspot(source, found)
+
+
+def _findings_of_probes(source: ViewSource) -> list[ResultFindings]:
+    """What each probe says, once."""
+    first = launch_findings(source)
+    others = [each for each in findings_by_probe(source) if first is None or each.probe != first.probe]
+    return [*([] if first is None else [first]), *others]
+
+
+def _first_flagged(worst: Sequence[Finding | None]) -> Finding | None:
+    """What stands out comes before what does not."""
+    known = [each for each in worst if each is not None]
+    return next((each for each in known if each.stands_out), known[0] if known else None)
+
+
+def _spot_of_finding(finding: Finding | None) -> PageSpot | None:
+    """What names no page is of a line, and the code shows that."""
+    if finding is None:
+        return None
+    return PageSpot(finding.page or _CODE_PAGE, finding.spot, f"{finding.label}: {finding.words}")
+
+
+def _marked_spot(source: ViewSource) -> PageSpot | None:
+    """The mark of the first page that has one. A page that cannot be opened has none."""
+    for name in _MARKING_PAGES:
+        kind = kind_of(name)
+        try:
+            view = kind.open(source, lambda _: None) if kind.missing(source) is None else None
+        except (ProbeError, OSError):
+            continue
+        found = view.marked() if isinstance(view, Document) else None
+        if found is not None and isinstance(view, Document):
+            return PageSpot(name, _spot_of_line(view, found[0]), found[1])
+    return None
+
+
+def _spot_of_line(view: Document, line: int) -> Spot:
+    """That of the whole row of a line of PTX: other pages may have another line of it alone."""
+    row = view.place_of(line, _PAGE_WIDTH)
+    return Spot.of_line(line) if row is None else view.spot(row, _PAGE_WIDTH)
+
+
+def _no_hotspot(source: ViewSource, found: Sequence[ResultFindings]) -> Hotspot:
+    """Why there is no place."""
+    kernel = source.kernel
+    if kernel.status != "probed":
+        return Hotspot(why="the kernel was not probed, so nothing was measured of it: page 1 says why")
+    if not found:
+        return Hotspot(why="this launch has no result")
+    telling = _probes_with_places()
+    if any(each.probe in telling for each in found):
+        return Hotspot(why="nothing stands out in this launch")
+    probes = " and ".join(f"-p {each.probe}" for each in found if each.probe) or "what was recorded"
+    asks = next((each.option for each in open_questions(kernel, found) if each.probe in telling), "")
+    return Hotspot(why=f"{probes} tells of no place", asks=asks)
+
+
+def _probes_with_places() -> frozenset[str]:
+    """The probes that tell of lines, or have a drawing."""
+    drawn = (name for kind in kinds() if kind.drawn for name in kind.probes)
+    return frozenset((*probe_names_where(lambda probe: probe.lines), *drawn))
+
+
+MAX_KERNELS_READ: Final = 20
+"""Results that are read at most: the newest of each kernel and probe."""
+MAX_LINES_SHOWN: Final = 8
+_NAME_CELLS: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class _FlaggedLine:
+    """What was found of a line of a kernel."""
+
+    kernel: Kernel
+    finding: Finding
+
+    @property
+    def order(self) -> tuple[bool, float]:
+        """What stands out comes first, and the more GPU time its kernel takes."""
+        return not self.finding.stands_out, -(self.kernel.time_share or 0.0)
+
+
+def flagged_lines(trace: Trace, cells: int, seconds: float | None = None) -> list[str]:
+    """The few that matter most; none where no probe tells of lines. Reading ends after so many ``seconds``."""
+    ranked = sorted(_read_flagged_lines(trace, seconds), key=lambda worst: worst.order)
+    lines = [part for worst in ranked[:MAX_LINES_SHOWN] for part in hang_line(_flagged_line_text(worst), cells)]
+    if lines:
+        command = f"tui-probe show lines {shell_word(trace.directory)}:KERNEL"
+        lines += command_lines("all lines of a kernel:", command, cells)
+    return lines
+
+
+def _read_flagged_lines(trace: Trace, seconds: float | None) -> Iterator[_FlaggedLine]:
+    """Those of the kernels with most GPU time; a result that cannot be read is told where the results are."""
+    latest = None if seconds is None else time.monotonic() + seconds
+    for kernel in islice(_kernels_with_lines(trace), MAX_KERNELS_READ):
+        if latest is not None and time.monotonic() > latest:
+            return
+        source = ViewSource(trace, kernel)
+        found = launch_findings(source) if result_bytes(source) <= MAX_UNASKED_BYTES else None
+        if found is not None:
+            yield from (_FlaggedLine(kernel, found.of_blocks(finding)) for finding in found.findings if finding.line)
+
+
+def _kernels_with_lines(trace: Trace) -> Iterator[Kernel]:
+    """Kernels with results of probes that tell of lines, once for each probe; those with most GPU time first."""
+    telling = probe_names_where(lambda probe: probe.lines)
+    kernels = chain.from_iterable(kernel.by_probe() for kernel in by_time_share(trace.kernels))
+    return (one for one in kernels if one.result_rows and probe_results.analysis_name(one) in telling)
+
+
+def _flagged_line_text(worst: _FlaggedLine) -> str:
+    kernel, finding = worst.kernel, worst.finding
+    mark = "!" if finding.stands_out else " "
+    share = "" if kernel.time_share is None else f" {kernel.time_share:>5.1%}"
+    name = shorten(safe(kernel.demangled), _NAME_CELLS)
+    return f"{mark}{share} #{kernel.index} {name}  {finding.label}: {finding_text(kernel, finding)}"

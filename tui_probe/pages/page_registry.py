@@ -1,0 +1,225 @@
+"""Registry of pages by name, and the pages of a trace in each output format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw.spans import to_ascii
+from tui_probe.draw.table import as_json, as_markdown, as_record, csv_lines, in_data, table
+from tui_probe.draw.view import no_progress
+from tui_probe.errors import UsageError
+from tui_probe.pages.event_log import LOG_COLUMNS, log_rows
+from tui_probe.pages.findings_page import FINDING_COLUMNS, finding_rows, summary_head, summary_lines
+from tui_probe.pages.graph_page import GRAPH_COLUMNS, graph_lines, graph_report
+from tui_probe.pages.range_page import RANGE_COLUMNS, range_lines, range_rows, range_sum_lines, range_sum_rows
+from tui_probe.pages.range_page import RANGE_PAGE_COLUMNS as RANGE_SUM_COLUMNS
+from tui_probe.pages.views import kinds
+from tui_probe.pages.views.launches import LAUNCH_COLUMNS, launch_lines, launch_rows
+from tui_probe.pages.views.lines import ALL_LINES_COLUMNS, all_lines_text, measured_lines
+from tui_probe.pages.views.results import METRIC_COLUMNS, metric_rows, results_page_lines
+from tui_probe.probekit.page_kinds import FORMER_REPORT_PAGES, NEWEST_SCHEMA, TracePage, in_schema, rows_in_schema
+from tui_probe.probekit.registry import all_probes
+from tui_probe.suggestions import did_you_mean
+from tui_probe.verdicts.kernel_columns import (
+    KERNEL_COLUMNS,
+    by_time_share,
+    coverage_record,
+    kernel_columns,
+    kernel_table,
+)
+from tui_probe.verdicts.run_outcome import head_lines, head_record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tui_probe.draw.view import Progress
+    from tui_probe.probekit.page_kinds import Format, Schema, ViewKind
+    from tui_probe.trace.model import Trace
+
+
+def _log_lines(trace: Trace, _: int) -> Iterator[str]:
+    return (row.text for row in log_rows(trace))
+
+
+_GENERAL_PAGES: Final = (
+    TracePage(
+        "kernels", kernel_table, KERNEL_COLUMNS, lambda trace: iter(by_time_share(trace.kernels)),
+        "Kernels", "every kernel: its part of the GPU time, what became of it, and what the probe costs it",
+        head=coverage_record, table=kernel_columns,
+    ),
+    TracePage(
+        "summary", summary_lines, FINDING_COLUMNS, finding_rows,
+        "Summary", "what was found in each kernel, and what to ask next", head=summary_head, tells=True,
+    ),
+    TracePage(
+        "launches", launch_lines, LAUNCH_COLUMNS, launch_rows,
+        "Launches", "every launch, in the order of the log",
+    ),
+    TracePage(
+        "results", results_page_lines, METRIC_COLUMNS, metric_rows,
+        "Results", "what the probe measured, every result", tells=True,
+    ),
+    TracePage(
+        "lines", all_lines_text, ALL_LINES_COLUMNS, measured_lines,
+        "Lines", "the lines of all kernels, those first that waste or wait most", tells=True,
+    ),
+    TracePage("ranges", range_lines, RANGE_COLUMNS, range_rows, "Ranges", "NVTX ranges and the kernels in them"),
+    TracePage(
+        "sums", range_sum_lines, RANGE_SUM_COLUMNS, range_sum_rows,
+        "Sums", "NVTX ranges merged by name: calls, time in kernels in total, per call and p99, share",
+    ),
+    TracePage(
+        "graphs", graph_report, GRAPH_COLUMNS, graph_lines,
+        "Graphs", "CUDA graphs: their nodes over time, how often and how long they were replayed",
+    ),
+    TracePage(
+        "events", _log_lines, LOG_COLUMNS, log_rows,
+        "event.log", "event.log: what the hook saw and did, line by line", headed=False,
+    ),
+)  # fmt: skip
+
+
+def trace_pages() -> tuple[TracePage, ...]:
+    """All of them; one name stands for one page, the first that has it."""
+    pages = {page.name: page for probe in all_probes() for page in probe.pages}
+    shared = {page.name: page for page in _GENERAL_PAGES}
+    return tuple({**shared, **{name: page for name, page in pages.items() if name not in shared}}.values())
+
+
+# All pages by name, whatever shows them: ``show``, ``report --page``, the screen.
+#
+# A name means one thing. Where it names a page of the trace and one of a kernel, that is the same of more or of less.
+
+
+@dataclass(frozen=True, slots=True)
+class PageEntry:
+    """A page: of a whole trace, of a kernel and its launches, or of either."""
+
+    name: str
+    of_trace: TracePage | None
+    of_kernel: ViewKind | None
+
+    @property
+    def title(self) -> str:
+        """What stands on its tab."""
+        return next((page.title for page in (self.of_kernel, self.of_trace) if page and page.title), self.name)
+
+    @property
+    def about(self) -> str:
+        """What it shows, in one line."""
+        return next((page.about for page in (self.of_trace, self.of_kernel) if page and page.about), "")
+
+    @property
+    def explanation(self) -> tuple[str, ...]:
+        """How to read it, a paragraph each."""
+        return self.of_kernel.explanation if self.of_kernel else ()
+
+    @property
+    def scope(self) -> str:
+        """What it is of, in words."""
+        scopes = (("trace", self.of_trace), ("kernel", self.of_kernel))
+        return ", ".join(word for word, page in scopes if page is not None)
+
+
+def all_pages() -> tuple[PageEntry, ...]:
+    """Every page: those of a trace first."""
+    of_trace = {page.name: page for page in trace_pages()}
+    of_kernel = {kind.name: kind for kind in kinds()}
+    return tuple(PageEntry(name, of_trace.get(name), of_kernel.get(name)) for name in {**of_trace, **of_kernel})
+
+
+def find_page(name: str, once: Mapping[str, str]) -> PageEntry | None:
+    """The page of a name, or of what that name was ``once``; None if there is none."""
+    return next((page for page in all_pages() if page.name == once.get(name, name)), None)
+
+
+def require_page(name: str, once: Mapping[str, str]) -> PageEntry:
+    """The same. Raises UsageError that lists the names, and the nearest one first."""
+    page = find_page(name, once)
+    if page is None:
+        names = [each.name for each in all_pages()]
+        raise UsageError(
+            f"there is no page {name!r}{did_you_mean(name, [*names, *once]) or '.'} There are {', '.join(names)}"
+        )
+    return page
+
+
+@dataclass(frozen=True, slots=True)
+class _PageRows:
+    """The rows of a page, to go through as often as needed."""
+
+    page: TracePage
+    trace: Trace
+    told: tuple[Progress, ...]
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.page.rows(self.trace, *self.told)
+
+
+def report_lines(
+    trace: Trace,
+    page: str = "kernels",
+    form: Format = "table",
+    *,
+    width: int = 100,
+    ascii_only: bool = False,
+    schema: Schema = NEWEST_SCHEMA,
+    progress: Progress = no_progress,
+) -> Iterator[str]:
+    """The lines of one page; UsageError for one that there is not. JSON has the name that it was asked for by.
+
+    Only tables are cut to ``width`` cells, and only text is turned into ASCII. ``progress`` is told how far the reading
+    of results is.
+    """
+    content = _trace_page(page)
+    rows = _PageRows(content, trace, (progress,) if content.tells else ())
+    if form == "json":
+        records = (in_schema(as_record(content.columns, row), content.name, schema) for row in rows)
+        head = {"page": page, **head_record(trace), **(content.head(trace, *rows.told) if content.head else {})}
+        return as_json(head, page, records, schema)
+    if form == "csv":
+        return csv_lines(rows_in_schema(_csv_rows(rows), content.name, schema))
+    lines = _markdown(rows) if form == "md" else _text_lines(rows, width)
+    return map(to_ascii, lines) if ascii_only else lines
+
+
+def page_names() -> tuple[str, ...]:
+    """The pages of a trace: those of every trace, then those of probes."""
+    return tuple(page.name for page in trace_pages())
+
+
+def _trace_page(name: str) -> TracePage:
+    found = next((page for page in trace_pages() if page.name == FORMER_REPORT_PAGES.get(name, name)), None)
+    if found is None:
+        raise UsageError(f"a trace has no page {name!r}; it has {', '.join(page_names())}")
+    return found
+
+
+def _csv_rows(rows: _PageRows) -> Iterator[Sequence[object]]:
+    """The headings, and a row of values each."""
+    data = [column for column in in_data(rows.page.columns) if not column.nested]
+    yield [column.key for column in data]
+    for row in rows:
+        yield [column.value(row) for column in data if column.value is not None]
+
+
+def _markdown(rows: _PageRows) -> Iterator[str]:
+    trace, page = rows.trace, rows.page
+    yield "```text"
+    yield from head_lines(trace)
+    yield "```"
+    yield ""
+    columns = page.columns if page.table is None else page.table(trace)
+    yield from as_markdown(columns, rows)
+
+
+def _text_lines(rows: _PageRows, width: int) -> Iterator[str]:
+    trace, page = rows.trace, rows.page
+    if page.headed:
+        yield from head_lines(trace, width)
+        yield ""
+    if page.lines is None:
+        yield from table(page.columns, rows, width)
+    else:
+        yield from page.lines(trace, width, *rows.told)

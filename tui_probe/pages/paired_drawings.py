@@ -1,0 +1,131 @@
+"""Paired drawings: one kind of view of two kernels, side by side, moved by the same commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tui_probe.draw.spans import clip, fit_line, side_by_side
+from tui_probe.draw.view import Document, Drawing
+from tui_probe.errors import ChoiceError
+from tui_probe.pages.comparison_tables import traces_warning
+from tui_probe.pages.views import kind_of, kinds
+from tui_probe.probekit.probe_results import aimed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import Progress, View
+    from tui_probe.probekit.page_kinds import ViewSource
+
+GAP_CELLS = 2
+
+
+def drawn() -> tuple[str, ...]:
+    """The views that are drawings."""
+    return tuple(kind.name for kind in kinds() if kind.drawn)
+
+
+class PairedDrawings(Drawing):
+    """``one`` in the left half, ``other`` in the right one, both with as much time: what takes less is seen shorter."""
+
+    def __init__(self, one: Drawing, other: Drawing, warning: str = "") -> None:
+        self.one, self.other = one, other
+        self.warning = warning
+        """That one program failed where the other did not; "" else."""
+        cycles = max((each.cycles or 0.0 for each in (one, other)), default=0.0)
+        if cycles:
+            one.stretch(cycles)
+            other.stretch(cycles)
+        self.title = f"{one.title} | {other.title}"
+        self._drawn_half = 0
+
+    @staticmethod
+    def _half(width: int) -> int:
+        return max(1, (width - GAP_CELLS) // 2)
+
+    def prepare(self, width: int, height: int) -> Callable[[], None] | None:
+        """What both have to do."""
+        works = [work for each in (self.one, self.other) if (work := each.prepare(self._half(width), height - 1))]
+        if not works:
+            return None
+
+        def both() -> None:
+            for work in works:
+                work()
+
+        return both
+
+    def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
+        """Both titles, then both drawings."""
+        half = self._drawn_half = self._half(width)
+        left, right = (each.draw(half, height - 1, ascii_only=ascii_only) for each in (self.one, self.other))
+        titles = [((clip(f" {letter}  {each.title}", half), "title"),) for letter, each in
+                  (("A", self.one), ("B", self.other))]  # fmt: skip
+        return side_by_side([titles[0], *left], [titles[1], *(fit_line(line, half) for line in right)], half, GAP_CELLS)
+
+    def commands(self) -> Mapping[str, str]:
+        """What either of them knows."""
+        return {**self.other.commands(), **self.one.commands()}
+
+    def press(self, command: str) -> str | None:
+        """Both obey, as far as they know the command."""
+        said = [each.press(command) for each in (self.one, self.other) if command in each.commands()]
+        return next((words for words in said if words), None)
+
+    def click(self, column: int, row: int) -> None:
+        """The cursor of the one that is pointed at."""
+        if column < self._drawn_half:
+            self.one.click(column, row - 1)
+        else:
+            self.other.click(column - self._drawn_half - GAP_CELLS, row - 1)
+
+    def status(self) -> list[str]:
+        """What is under the cursor of each."""
+        said: list[str] = []
+        for letter, each in (("A", self.one), ("B", self.other)):
+            words = each.status()
+            said += [f"{letter} {words[0]}", *words[1:]] if words else []
+        return said
+
+    def record(self) -> Mapping[str, Any]:
+        """Both, and what must be known of them."""
+        return {"before": self.one.record(), "after": self.other.record(), "warning": self.warning or None}
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        """The rows of both, with the letter of the side."""
+        for letter, each in (("A", self.one), ("B", self.other)):
+            for number, row in enumerate(each.cells()):
+                if number or letter == "A":
+                    yield (letter if number else "side", *row)
+
+    def plot(self, axes: Any) -> None:
+        """Two pairs of axes in the place of one."""
+        axes.set_axis_off()
+        for start, each in ((0.0, self.one), (0.54, self.other)):
+            inner = axes.inset_axes((start, 0.0, 0.46, 1.0))
+            each.plot(inner)
+            inner.set_title(each.title)
+
+
+def open_pair(name: str, one: ViewSource, other: ViewSource, progress: Progress) -> PairedDrawings:
+    """A view of both sides. ChoiceError where one has nothing to show, or the view is a text."""
+    kind = kind_of(name)
+    for letter, source in (("A", one), ("B", other)):
+        missing = kind.missing(source)
+        if missing is not None:
+            raise ChoiceError(f"{letter} has nothing to show as {name}: {missing}")
+    one, other = (aimed(source, *kind.probes) for source in (one, other))
+    views: list[View] = [
+        kind.open(one, lambda share: progress(share / 2)),
+        kind.open(other, lambda share: progress(0.5 + share / 2)),
+    ]
+    drawings = [view for view in views if not isinstance(view, Document)]
+    if len(drawings) < len(views):
+        raise ChoiceError(f"{name} is a text: only drawings are put beside each other")
+    return PairedDrawings(drawings[0], drawings[1], traces_warning(one.trace, other.trace))
+
+
+def shared_drawings(one: ViewSource, other: ViewSource) -> list[str]:
+    """The names of the drawings that both sides have something for."""
+    return [name for name in drawn() if all(kind_of(name).missing(source) is None for source in (one, other))]

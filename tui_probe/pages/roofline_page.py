@@ -1,0 +1,393 @@
+"""Page of the roofline: chart with a cursor, chart as text, and table."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.canvas import Canvas
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.spans import clip, hang_line, plain
+from tui_probe.draw.table import Column, as_record, in_data, safe
+from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.draw.view import Drawing
+from tui_probe.pages.table_page import PageTexts, TablePage
+from tui_probe.probekit.measured import probe_measuring_all, probe_option_for
+from tui_probe.probekit.page_kinds import LazyPage, PageSet
+from tui_probe.verdicts.limiter import LIMITER_QUANTITIES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from tui_probe.draw.spans import Line
+    from tui_probe.verdicts.roofline import Roof, RooflinePoint
+
+_AXIS_CELLS: Final = 9
+_MARGIN_DECADES: Final = 0.3
+"""Powers of ten around what is shown."""
+_FEW_DECADES: Final = 2.5
+NO_CHART_NOTE: Final = (
+    "No chart: it needs a kernel's bytes, operations and time, and both limits (--bandwidth, --peak)."
+)
+_MAX_POINTS: Final = 20
+"""Kernels whose verdicts are explained."""
+_VERDICT_NAME_WIDTH: Final = 40
+_SIGNS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+ROOFLINE_NOTE: Final = (
+    "Bytes are what the kernel's instructions asked for, before caches: a kernel above the memory roof was served by"
+    " caches. Operations are those of matrix instructions, else those on fp32, fp64 and fp16; the peak is that of"
+    " tensor cores, dense half precision at the highest clock."
+)
+
+
+def roofline_columns(points: Sequence[RooflinePoint], roof: Roof) -> tuple[Column[RooflinePoint], ...]:
+    """The table's columns; ``busy`` is how busy the unit is that limits."""
+    signs = {id(point): sign for point, sign in zip(points, _SIGNS, strict=False)}
+    return (
+        Column("trace", lambda p: None if p.place is None else str(p.place[0])),
+        Column("kernel", lambda p: None if p.place is None else p.place[1]),
+        Column("sign", None, "", lambda p: signs.get(id(p), ""), False),
+        Column("name", lambda p: p.name),
+        Column("demangled", lambda p: p.demangled, "kernel", lambda p: p.demangled, False, 0, 16, shorten),
+        Column("bytes", lambda p: p.size, "bytes", lambda p: units.size(p.size), rank=2),
+        Column("operations", lambda p: p.operations, "operations", lambda p: scaled_text(p.operations), rank=3),
+        Column("seconds", lambda p: p.seconds, "time", lambda p: units.duration(p.seconds), rank=3),
+        Column("intensity", lambda p: p.intensity, "op/B", lambda p: _number(p.intensity)),
+        Column("bytes_per_second", lambda p: p.bytes_per_second, "asked for",
+               lambda p: units.rate(p.bytes_per_second), rank=1),
+        Column("operations_per_second", lambda p: p.operations_per_second, "op/s",
+               lambda p: scaled_text(p.operations_per_second)),
+        Column("share_of_roof", lambda p: p.share_of(roof)),
+        Column("busy", lambda p: p.share, "busy", lambda p: _percent(p.share)),
+        Column("bound", lambda p: p.limit, "limited by", lambda p: p.limit or NOT_MEASURED, False),
+        Column("problem", lambda p: p.problem, "", lambda p: p.problem or "", False, 4),
+    )  # fmt: skip
+
+
+def roof_record(roof: Roof) -> dict[str, Any]:
+    """The roof as JSON."""
+    return {
+        "page": "roofline",
+        "peak_operations_per_second": roof.peak,
+        "peak_fp32_operations_per_second": roof.fp32,
+        "bytes_per_second": roof.bandwidth,
+        "ridge": roof.ridge,
+    }
+
+
+def roof_lines(roof: Roof, cells: int) -> Iterator[str]:
+    """The roof in words."""
+    ridge = NOT_MEASURED if roof.ridge is None else f"{roof.ridge:.0f} op/B"
+    fp32 = "" if roof.fp32 is None else f", fp32 {scaled_text(roof.fp32)} op/s"
+    words = f"memory {units.rate(roof.bandwidth)}, tensor cores {scaled_text(roof.peak)} op/s{fp32}, ridge at {ridge}"
+    yield from hang_line(words, cells)
+
+
+def placed_points(points: Sequence[RooflinePoint], roof: Roof) -> list[tuple[str, RooflinePoint, float, float]]:
+    """The points that have a place in the chart: sign, point, intensity, operations per second. None without a roof."""
+    if roof.ridge is None:
+        return []
+    return [
+        (sign, point, point.intensity, point.operations_per_second)
+        for sign, point in zip(_SIGNS, points, strict=False)
+        if point.intensity and point.operations_per_second
+    ]
+
+
+def roofline_chart(
+    points: Sequence[RooflinePoint],
+    roof: Roof,
+    cells: int,
+    rows: int,
+    chosen: RooflinePoint | None = None,
+    *,
+    ascii_only: bool = False,
+) -> list[Line]:
+    """Intensity across, operations per second up, one letter per kernel as in the table; empty where there is nothing.
+
+    Lines lead from ``chosen`` up to its roof and down to the axis.
+    """
+    shown = placed_points(points, roof)
+    if not shown or roof.ridge is None or roof.peak is None:
+        return []
+    left, right, low, high = _window([x for *_, x, _ in shown], [y for *_, y in shown], roof.ridge, roof.peak)
+    canvas = Canvas(cells, rows)
+    plot = _Plot(canvas, cells - _AXIS_CELLS, rows - 3, left, right, low, high)
+    plot.axes()
+    for column in range(plot.cells):
+        limit = roof.at(10 ** plot.x_of(column))
+        if limit:
+            plot.put(column, math.log10(limit), "─" if limit == roof.peak else "∙", "rule")
+    for _, point, x, _ in shown:
+        if point is chosen:
+            plot.drop(plot.column_of(math.log10(x)), math.log10(roof.at(x) or roof.peak))
+    for sign, point, x, y in shown:
+        plot.put(plot.column_of(math.log10(x)), math.log10(y), sign, "select" if point is chosen else "accent")
+    return canvas.lines(ascii_only=ascii_only)
+
+
+class _Plot:
+    """Logarithmic axes: powers of ten from ``left`` to ``right`` and from ``low`` to ``high``."""
+
+    def __init__(
+        self, canvas: Canvas, cells: int, rows: int, left: float, right: float, low: float, high: float
+    ) -> None:
+        self._canvas, self.cells, self._rows = canvas, cells, rows
+        self._left, self._right, self._low, self._high = left, right, low, high
+
+    def x_of(self, column: int) -> float:
+        return self._left + column / max(1, self.cells - 1) * (self._right - self._left)
+
+    def column_of(self, power: float) -> int:
+        return round((power - self._left) / (self._right - self._left) * (self.cells - 1))
+
+    def row_of(self, power: float) -> int:
+        return round((self._high - power) / (self._high - self._low) * (self._rows - 1))
+
+    def drop(self, column: int, power: float) -> None:
+        """A line from below a height down to the axis."""
+        for row in range(max(self.row_of(power) + 1, 0), self._rows):
+            self._canvas.text(_AXIS_CELLS + column, row, "│", "dim")
+
+    def put(self, column: int, power: float, sign: str, role: str) -> None:
+        row = self.row_of(power)
+        if 0 <= row < self._rows:
+            self._canvas.text(_AXIS_CELLS + column, row, sign, role)
+
+    def axes(self) -> None:
+        for power in _marks(self._low, self._high):
+            row = self.row_of(power)
+            self._canvas.text(0, row, scaled_text(10.0**power).rjust(_AXIS_CELLS - 2), "dim")
+            self._canvas.text(_AXIS_CELLS - 1, row, "┤", "rule")
+        self._canvas.text(_AXIS_CELLS, self._rows, "─" * self.cells, "rule")
+        free = 0
+        for power in _marks(self._left, self._right):
+            column, label = self.column_of(power), f"{10.0**power:g}"
+            if free <= column <= self.cells - len(label):
+                self._canvas.text(_AXIS_CELLS + column, self._rows, "┬", "rule")
+                self._canvas.text(_AXIS_CELLS + column, self._rows + 1, label, "dim")
+                free = column + len(label) + 1
+        self._canvas.text(
+            _AXIS_CELLS, self._rows + 2, "operations per byte asked for (across), operations per second (up)", "dim"
+        )
+
+
+def _marks(low: float, high: float) -> list[float]:
+    """Powers of ten to mark between two: whole ones, and where these are few, 2 and 5 times them."""
+    steps = (1, 2, 5) if high - low < _FEW_DECADES else (1,)
+    powers = (math.log10(step) + whole for whole in range(math.floor(low), math.ceil(high) + 1) for step in steps)
+    return [power for power in powers if low <= power <= high]
+
+
+def _window(
+    across: Sequence[float], up: Sequence[float], ridge: float, peak: float
+) -> tuple[float, float, float, float]:
+    """Powers of ten that hold all points, the ridge and the peak, with some room around: left, right, low, high."""
+    left, right = (math.log10(edge) for edge in (min(*across, ridge), max(*across, ridge)))
+    low, high = (math.log10(edge) for edge in (min(*up, peak), max(*up, peak)))
+    return left - _MARGIN_DECADES, right + _MARGIN_DECADES, low - _MARGIN_DECADES, high + _MARGIN_DECADES / 2
+
+
+def scaled_text(value: float | None) -> str:
+    """``989T``; three digits and a prefix."""
+    if value is None:
+        return NOT_MEASURED
+    for suffix in ("", "k", "M", "G", "T", "P"):
+        if value < 999.5:
+            return f"{value:.3g}{suffix}"
+        value /= 1000
+    return f"{value:.3g}E"
+
+
+def _number(value: float | None) -> str:
+    return NOT_MEASURED if value is None else f"{value:.3g}"
+
+
+def _percent(value: float | None) -> str:
+    return NOT_MEASURED if value is None else f"{value:.0%}"
+
+
+def roofline_text(points: Sequence[RooflinePoint], roof: Roof, cells: int, rows: int) -> Iterator[str]:
+    """The chart and what must be known to read it."""
+    drawn = roofline_chart(points, roof, cells, rows)
+    yield from (plain(line) for line in drawn)
+    if not drawn:
+        yield NO_CHART_NOTE
+    yield from hang_line(ROOFLINE_NOTE, cells)
+
+
+def verdict_lines(points: Sequence[RooflinePoint], cells: int) -> Iterator[str]:
+    """What led to the verdict of each kernel, and what to run where something is missing."""
+    for sign, point in zip(_SIGNS, points[:_MAX_POINTS], strict=False):
+        for place, words in enumerate(point.words):
+            head = f"{sign} {shorten(safe(point.demangled), _VERDICT_NAME_WIDTH)}: " if not place else "    "
+            yield from hang_line(head + words, cells)
+
+
+ROOFLINE_ABOUT: Final = (
+    "What limits a kernel is the unit that is busy for 60 % of its time or more: memory, tensor cores, the pipes of"
+    " fp32, fp64 or fp16, or the issue of instructions. Where none is, it is latency: its warps wait for each other,"
+    " for memory, for blocks; or the launch is too small for the GPU, or so short that launching it takes as long.",
+    "Counts are those of instructions, before caches. Memory’s share is therefore “at most” (≤), and more than 100 %"
+    " where caches serve part. It is told to be DRAM or L2 where the memory that the launch can touch tells, or ncu"
+    " does (--ncu FILE.csv); otherwise it is memory without a level. Other shares are at the least.",
+    "The roof is the machine's limit: left of the ridge memory bandwidth × operations per byte, right of it the tensor"
+    " cores. A kernel on the slanted part gets faster only with fewer bytes per operation: larger tiles, fused kernels,"
+    " smaller types. A kernel without operations has no place in the chart.",
+)
+_NAME_WIDTH: Final = 48
+
+
+def no_points_text() -> str:
+    """What to do where no kernel has a place."""
+    probe = probe_measuring_all(LIMITER_QUANTITIES)
+    probes = (
+        f"{probe_option_for('bytes read')}, and with {probe_option_for('tensor operations')}"
+        if not probe
+        else f"-p {probe}"
+    )
+    return f"No kernel has bytes or operations: run with {probes}."
+
+
+def roofline_page(points: Sequence[RooflinePoint], roof: Roof) -> TablePage[RooflinePoint]:
+    """One row per kernel."""
+    notes = [ROOFLINE_NOTE] if points else [no_points_text()]
+    notes = [*verdict_lines(points, 1000), *notes]
+    words = PageTexts(found=list(roof_lines(roof, 1000)), notes=notes, about=ROOFLINE_ABOUT)
+    shown = roofline_columns(points, roof)
+    return TablePage("roofline", "Roofline", shown, points, words, roof_record(roof), opens=_kernel_target)
+
+
+def open_roofline(points: Sequence[RooflinePoint], roof: Roof, title: str) -> PageSet:
+    """The chart and the table, for the screen; the table first where nothing has a place in the chart."""
+
+    def table() -> TablePage[RooflinePoint]:
+        page = roofline_page(points, roof)
+        page.explained = True
+        return page.prepare()
+
+    pages = [
+        LazyPage("chart", "Roofline", lambda: RooflineChart(points, roof), ROOFLINE_ABOUT),
+        LazyPage("roofline", "Kernels", table, ROOFLINE_ABOUT),
+    ]
+    return PageSet(title, pages if placed_points(points, roof) or not points else pages[::-1])
+
+
+def _kernel_target(point: RooflinePoint) -> tuple[Path, int] | None:
+    return point.place
+
+
+class RooflineChart(Drawing):
+    """Kernels below the roof. The cursor is one of them: left and right by operations per byte, up and down by rate."""
+
+    title = "Roofline"
+
+    def __init__(self, points: Sequence[RooflinePoint], roof: Roof) -> None:
+        self.points, self.roof = points, roof
+        self.shown = placed_points(points, roof)
+        self.chosen: RooflinePoint | None = self.shown[0][1] if self.shown else None
+
+    def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
+        head = [((clip(part, width), "title"),) for part in roof_lines(self.roof, width)]
+        if not self.shown:
+            said = NO_CHART_NOTE if self.points else no_points_text()
+            body: list[Line] = [((part, "dim"),) for part in hang_line(said, width)]
+        else:
+            body = roofline_chart(
+                self.points, self.roof, width, max(height - len(head), 6), self.chosen, ascii_only=ascii_only
+            )
+        lines = [*head, *body][:height]
+        return [*lines, *([()] * (height - len(lines)))]
+
+    def commands(self) -> Mapping[str, str]:
+        return {name: words for name, (words, _) in _MOVES.items()} if self.shown else {}
+
+    def press(self, command: str) -> str | None:
+        move = _MOVES.get(command)
+        return None if move is None or not self.shown else move[1](self)
+
+    def step(self, axis: int, step: int) -> str | None:
+        """To the next kernel by operations per byte (2) or by operations per second (3)."""
+        order = sorted(self.shown, key=lambda each: float(each[axis]))  # type: ignore[arg-type]
+        place = next((i for i, each in enumerate(order) if each[1] is self.chosen), 0)
+        if not 0 <= place + step < len(order):
+            return "no further kernel that way"
+        self.chosen = order[place + step][1]
+        return None
+
+    def end(self, place: int) -> str | None:
+        """To the kernel with the fewest (0) or most (-1) operations per byte."""
+        self.chosen = sorted(self.shown, key=lambda each: each[2])[place][1]
+        return None
+
+    def furthest(self) -> str | None:
+        """To the kernel furthest below its roof."""
+        shares = [(share, each[1]) for each in self.shown if (share := each[1].share_of(self.roof)) is not None]
+        if not shares:
+            return "no kernel has a share of its roof"
+        share, self.chosen = min(shares, key=lambda each: each[0])
+        return f"furthest below its roof: {share:.0%} of it"
+
+    def target_view(self) -> str:
+        return "kernel" if self.shown else ""
+
+    def opened(self) -> tuple[Path, int] | None:
+        """The trace and index of the kernel under the cursor."""
+        return None if self.chosen is None else self.chosen.place
+
+    def status(self) -> list[str]:
+        """The kernel under the cursor."""
+        point = self.chosen
+        sign = next((each[0] for each in self.shown if each[1] is point), "")
+        if point is None:
+            return []
+        parts = [
+            f"{sign} {shorten(safe(point.demangled), _NAME_WIDTH)}",
+            f"{point.intensity:.3g} op/B",
+            f"{scaled_text(point.operations_per_second)} op/s",
+        ]
+        if point.seconds is not None:
+            parts.append(units.duration(point.seconds))
+        share = point.share_of(self.roof)
+        return [*parts, *([] if share is None else [f"{share:.0%} of its roof"]), *point.words[:1]]
+
+    def record(self) -> Mapping[str, Any]:
+        shown = roofline_columns(self.points, self.roof)
+        return {**roof_record(self.roof), "roofline": [as_record(shown, point) for point in self.points]}
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        shown = in_data(roofline_columns(self.points, self.roof))
+        yield [column.key for column in shown]
+        for point in self.points:
+            yield [column.value(point) for column in shown if column.value is not None]
+
+    def plot(self, axes: Any) -> None:
+        """Logarithmic axes, the roof, and the kernels by their letters."""
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel("operations per byte asked for")
+        axes.set_ylabel("operations per second")
+        if not self.shown or self.roof.ridge is None:
+            return
+        left = min(self.roof.ridge, *(each[2] for each in self.shown)) / 4
+        right = max(self.roof.ridge, *(each[2] for each in self.shown)) * 4
+        across = [left, self.roof.ridge, right]
+        axes.plot(across, [self.roof.at(x) for x in across])
+        for sign, _, x, y in self.shown:
+            axes.plot([x], [y], "o")
+            axes.annotate(sign, (x, y))
+
+
+_MOVES: Final[dict[str, tuple[str, Callable[[RooflineChart], str | None]]]] = {
+    "left": ("to the kernel with fewer operations per byte", lambda view: view.step(2, -1)),
+    "right": ("to the kernel with more operations per byte", lambda view: view.step(2, 1)),
+    "up": ("to the next faster kernel", lambda view: view.step(3, 1)),
+    "down": ("to the next slower kernel", lambda view: view.step(3, -1)),
+    "next": ("to the kernel with more operations per byte", lambda view: view.step(2, 1)),
+    "previous": ("to the kernel with fewer operations per byte", lambda view: view.step(2, -1)),
+    "start": ("to the kernel with the fewest operations per byte", lambda view: view.end(0)),
+    "end": ("to the kernel with the most operations per byte", lambda view: view.end(-1)),
+    "worst": ("to the kernel furthest below its roof", lambda view: view.furthest()),
+}

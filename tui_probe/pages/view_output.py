@@ -1,0 +1,91 @@
+"""Output of a view in full, as text, JSON or CSV."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw.printable import dump_json
+from tui_probe.draw.spans import clip_line, plain, to_ascii
+from tui_probe.draw.table import csv_lines, safe
+from tui_probe.draw.view import COMMANDS, Document
+from tui_probe.errors import ChoiceError
+from tui_probe.probekit.page_kinds import NEWEST_SCHEMA, in_schema, rows_in_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import View
+    from tui_probe.probekit.page_kinds import Schema, ViewSource
+
+VIEW_SCHEMA: Final = "tui-probe.view"
+
+
+def view_lines(view: View, width: int, height: int | None, *, ascii_only: bool = False) -> Iterator[Line]:
+    """The lines of a view: of a drawing exactly ``height``, of a document all, or the first ``height``."""
+    lines: Sequence[Line]
+    if isinstance(view, Document):
+        lines = view.lines(width)
+        lines = lines if height is None else lines[:height]
+    else:
+        work = view.prepare(width, height or 24)
+        if work is not None:
+            work()
+        lines = view.draw(width, height or 24, ascii_only=ascii_only)
+    for line in lines:
+        shown = ((safe(text), role) for text, role in line)
+        yield clip_line(tuple((to_ascii(text) if ascii_only else text, role) for text, role in shown), width)
+
+
+def text_lines(lines: Iterable[Line]) -> Iterator[str]:
+    """Lines without their roles."""
+    return (plain(line).rstrip() for line in lines)
+
+
+def page_head(name: str, source: ViewSource | None, schema: Schema = NEWEST_SCHEMA) -> dict[str, Any]:
+    """What a view is about, as data; one of imported files has no trace."""
+    if source is None:
+        return {"schema": VIEW_SCHEMA, "version": schema, "view": name}
+    trace, kernel = source.trace, source.kernel
+    return {
+        "schema": VIEW_SCHEMA,
+        "version": schema,
+        "view": name,
+        "trace": str(trace.directory).encode("utf-8", "backslashreplace").decode(),
+        "simulated": trace.state.simulated,
+        "kernel": {"index": kernel.index, "name": kernel.name, "demangled": kernel.demangled, "status": kernel.status},
+        "launch": None if source.launch is None else source.launch.number,
+    }
+
+
+def json_lines(
+    name: str, source: ViewSource | None, view: View, schema: Schema = NEWEST_SCHEMA, page: str = ""
+) -> Iterator[str]:
+    """One document; ``data`` is what the view shows, None what was not measured.
+
+    ``page`` is the name of its page, where ``name`` is an older one.
+    """
+    document = in_schema({**page_head(name, source, schema), "data": view.record()}, page or name, schema)
+    yield dump_json(document, indent=1)
+
+
+def csv_of_view(view: View, page: str = "", schema: Schema = NEWEST_SCHEMA) -> Iterator[str]:
+    """The rows of a view, the headings first; ``page`` is the name of its page, for schemas but the newest."""
+    return csv_lines(rows_in_schema(view.cells(), page, schema))
+
+
+def run_commands(view: View, commands: Sequence[str], size: tuple[int, int]) -> list[str]:
+    """Give commands to a view, one after another; what it says to them. Raises ChoiceError for one it does not know."""
+    said = []
+    for command in commands:
+        if not isinstance(view, Document):
+            if (work := view.prepare(*size)) is not None:
+                work()
+            view.draw(*size)  # a cursor is in a picture
+        known = view.commands()
+        if command not in known:
+            listed = ", ".join(f"{each} ({known[each]})" for each in COMMANDS if each in known)
+            raise ChoiceError(f"this view does not know {command!r}; it knows {listed or 'no commands'}")
+        if words := view.press(command):
+            said.append(words)
+    return said

@@ -1,0 +1,236 @@
+"""Window and cursor of the timeline page, and its visible rows, which a worker prepares."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw.view import Drawing, Spot
+from tui_probe.probekit.timelines.busy_rows import length_grades
+from tui_probe.probekit.timelines.drawing import Window, gutter
+from tui_probe.probekit.timelines.rows import ALL_OF_THEM, RowSelection, timeline_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tui_probe.draw.view import View
+    from tui_probe.probekit.timelines.busy_rows import LengthGrades
+    from tui_probe.probekit.timelines.launch import LaunchTimeline
+    from tui_probe.probekit.timelines.rows import RowLevel, TimelineRows
+
+AROUND: Final = 6
+"""Lines that are not rows: a head, the axis and its labels, the legend, the tail, the clocks."""
+
+
+class ShownRows(Drawing):
+    """One launch. Rows are made in ``prepare``; what is pressed changes the window, the marks, or the rows wanted."""
+
+    window: Window
+    choice: RowSelection
+    """The rows that are wanted; ``rows`` are those that there are."""
+    rows: TimelineRows | None
+    fitting: bool
+    """Whether all rows have to fit, whatever the height."""
+    marks: list[float]
+    in_time: bool
+
+    def __init__(self, launch: LaunchTimeline) -> None:
+        self.launch, self.timeline = launch, launch.timeline
+        self.title = f"Timeline of {launch.which} {launch.name}"
+        self.tail = self.timeline.tail()
+        self.choice = RowSelection()
+        self.fitting = True
+        self.in_time = False
+        self.marks = []
+        self.window = Window(self.timeline.span, 1)
+        self.rows = None
+        self._shown: TimelineRows | None = None
+        self._at: tuple[int, int, int] | None = None
+        """SM, slot and warp of the row that the cursor begins on."""
+        self._above: int | None = None
+        """Lines of the window above that row; None to have it in the middle."""
+        self._sent: tuple[Spot, float, int] | None = None
+        """The block or SM that the cursor was sent to, and its time and line then: others may be there, too."""
+        self._gutter = 0
+
+    @cached_property
+    def _warp_lengths(self) -> LengthGrades:
+        return length_grades(self.timeline.warps.duration)
+
+    @cached_property
+    def _block_lengths(self) -> LengthGrades:
+        return length_grades(self.timeline.blocks.duration)
+
+    @property
+    def of_warps(self) -> bool:
+        return self.choice.level == "warp"
+
+    def lengths(self, level: RowLevel) -> LengthGrades:
+        """The median of blocks, or of warps where these are shown, and beyond which cycles one stands out."""
+        return self._warp_lengths if level == "warp" else self._block_lengths
+
+    @property
+    def cycles(self) -> float:
+        return self.window.longest
+
+    def stretch(self, cycles: float) -> None:
+        """An axis of time that reaches further than the launch took."""
+        self.window.stretch(cycles)
+
+    def prepare(self, width: int, height: int) -> Callable[[], None] | None:
+        """Make the rows that are wanted; where all have to fit, as many share a line as it takes."""
+        del width
+        if self.fitting:
+            together = -(-self.launch.rows(self.choice) // max(height - AROUND, 1))
+            self.choice = replace(self.choice, together=together)
+        if self.rows is not None and self.rows.choice == self.choice:
+            return None
+        wanted = self.choice
+
+        def work() -> None:
+            self.rows = timeline_rows(self.timeline, wanted, self.lengths(wanted.level))
+
+        return work
+
+    def line(self, rows: TimelineRows) -> int:
+        """The line of the cursor, in rows that may have come after it was last drawn."""
+        return min(self.window.line, rows.lines - 1)
+
+    def follow(self, rows: TimelineRows) -> None:
+        """Other rows are shown than before: the cursor goes to the same, or to the first that is of the same SM."""
+        before, self._shown = self._shown, rows
+        if before is rows:
+            return
+        self._gutter = gutter(rows)
+        if before is None:
+            self.window.set_lines(rows.lines, 0 if self._at is None else rows.line_at(*self._at), self._above)
+            return
+        at, sent = self._subject(before)
+        self.window.set_lines(rows.lines, rows.line_at(*at))
+        self._sent = None if sent is None else (sent, self.window.time, self.window.line)
+
+    def resize(self, cells: int, height: int) -> None:
+        """Another size of the window may move the cursor a little: it stays on what it was sent to."""
+        sent = self._sent is not None and self._sent[1:] == (self.window.time, self.window.line)
+        self.window.resize(cells, height)
+        if sent and self._sent is not None:
+            self._sent = self._sent[0], self.window.time, self.window.line
+
+    def _subject(self, rows: TimelineRows) -> tuple[tuple[int, int, int], Spot | None]:
+        """SM, slot and warp of what is under the cursor, where a line may hold several, and the block that it is."""
+        index, sent = self.under(rows), self._sent_spot(rows)
+        if index is None:
+            return self._place(rows), None if sent is None else replace(sent, block=None, warp=None)
+        start, end = rows.intervals.start[index], rows.intervals.end[index]
+        running = bool(start <= self.window.time < end)
+        return rows.place_of(index), self._spot_of(rows, index) if running else None
+
+    def under(self, rows: TimelineRows) -> int | None:
+        """The interval under the cursor: the one that it was sent to, else the latest to start there."""
+        index, sent = self.sent_to(rows), self._sent_spot(rows)
+        return rows.at(self.line(rows), self.window.time, sent.sm if sent else None) if index is None else index
+
+    def sent_to(self, rows: TimelineRows) -> int | None:
+        """That of the block that the cursor was sent to, if it was not moved since."""
+        sent = self._sent_spot(rows)
+        return None if sent is None or sent.block is None else rows.find(sent.block, sent.warp, self.line(rows))
+
+    def _sent_spot(self, rows: TimelineRows) -> Spot | None:
+        """What the cursor was sent to, if it was not moved since."""
+        there = self._sent is not None and self._sent[1:] == (self.window.time, self.line(rows))
+        return self._sent[0] if there and self._sent is not None else None
+
+    def _place(self, rows: TimelineRows) -> tuple[int, int, int]:
+        """SM, slot and warp of the row that the cursor was sent to, else of the first one of its line."""
+        sent = self._sent_spot(rows)
+        return rows.place(self.line(rows)) if sent is None or sent.sm is None else (sent.sm, ALL_OF_THEM, ALL_OF_THEM)
+
+    def place_words(self, rows: TimelineRows) -> str:
+        """The name of the SM that the cursor was sent to, else of the line, which may stand for several."""
+        sent = self._sent_spot(rows)
+        return rows.label(self.line(rows)) if sent is None or sent.sm is None else f"SM {sent.sm}"
+
+    def point(self, rows: TimelineRows, index: int, time: float | None = None) -> None:
+        """The cursor to an interval, at a time of it if one is given."""
+        self.window.to(rows.time_of(index) if time is None else time)
+        self._send(rows.line_of(index), self._spot_of(rows, index))
+
+    def _send(self, line: int, spot: Spot) -> None:
+        self.window.move_lines(line - self.window.line)
+        self._sent = spot, self.window.time, self.window.line
+
+    def _spot_of(self, rows: TimelineRows, index: int) -> Spot:
+        each = rows.intervals
+        warp = int(each.warp[index])
+        return Spot(block=int(each.block[index]), warp=None if warp < 0 else warp, sm=int(each.sm[index]))
+
+    def spot(self) -> Spot:
+        """The block that is under the cursor, and when."""
+        rows = self.rows
+        if rows is None:
+            return Spot()
+        index = self.under(rows)
+        if index is None:
+            return Spot(sm=self._place(rows)[0], time=self.window.time)
+        return replace(self._spot_of(rows, index), time=self.window.time)
+
+    def go_to(self, spot: Spot) -> bool:
+        """To the block, at the time if it runs then; without a block to the time, in the row of the SM."""
+        rows = self.rows
+        if rows is None or not spot.in_run:
+            return False
+        self.follow(rows)
+        if spot.block is not None:
+            index = rows.find(spot.block, spot.warp)
+            if index is None:
+                return False
+            start, end = int(rows.intervals.start[index]), int(rows.intervals.end[index])
+            now = (time for time in (spot.time, self.window.time) if time is not None and start <= time < end)
+            if self.under(rows) != index or spot.time is not None:
+                self.point(rows, index, next(now, None))
+            return True
+        if spot.time is not None:
+            self.window.to(spot.time)
+        if spot.sm is not None:
+            self._send(rows.line_at(spot.sm, ALL_OF_THEM, ALL_OF_THEM), Spot(sm=spot.sm))
+        return True
+
+    def missing_reason(self, spot: Spot) -> str:
+        """Rows of one SM alone may be shown, and not all blocks were measured."""
+        if spot.block is None or self.rows is None:
+            return ""
+        if self.choice.sm is not None and bool((self.timeline.blocks.block == spot.block).any()):
+            return f"SM {self.choice.sm} alone is shown, and block {spot.block} ran elsewhere: x shows all"
+        return f"nothing was recorded of block {spot.block}"
+
+    def choices(self) -> Mapping[str, Any]:
+        """Level, order, unit, SM, marks, the window, and the cursor with the row and the block that it is on."""
+        return {
+            "rows": self.choice,
+            "fitting": self.fitting,
+            "in_time": self.in_time,
+            "marks": tuple(self.marks),
+            "window": replace(self.window),
+            "at": self._at if self.rows is None else self._subject(self.rows)[0],
+            "sent": self._sent,
+        }
+
+    def choose(self, choices: Mapping[str, Any]) -> None:
+        """All that this launch has; the window where that was not everything."""
+        self.choice, self.fitting = choices["rows"], choices["fitting"]
+        if self.choice.level == "warp" and not self.timeline.has_warps:
+            self.choice = replace(self.choice, level="slot")
+        if self.choice.sm is not None and self.choice.sm not in self.timeline.sms:
+            self.choice = replace(self.choice, sm=None)
+        self.in_time = choices["in_time"] and self.launch.clock_khz is not None
+        self.marks = [mark for mark in choices["marks"] if mark <= self.timeline.span]
+        self.window.take_over(choices["window"])
+        self._at, self._sent = choices["at"], choices["sent"]
+        self._above = choices["window"].line - choices["window"].top
+        self._shown = None
+
+    def take_over(self, before: View) -> None:
+        """Without the marks: they measure that launch."""
+        super().take_over(before)
+        self.marks = []

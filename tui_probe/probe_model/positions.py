@@ -1,0 +1,115 @@
+"""Positions such as ``ld.global:st.global``: parse them, match instructions against them, find suspicious ones.
+
+``!`` before a modifier leaves out the instructions that have it: ``ld.!param``. ``ld.shared.!merged`` leaves out those
+that :mod:`tui_probe.ptx.merged_loads` finds to be part of another load, of which nothing is left in machine code.
+``block`` is the start of each basic block, ``block.fp32`` of each that holds instructions of that class. ``loop`` is
+the start of each block that begins a loop, which is passed once per iteration. ``attn.py:22-26`` are lines of source,
+as :mod:`tui_probe.engine.function_insertion` finds them.
+
+``+`` behind an instruction, ``mbarrier.try_wait+``, takes a loop in which a thread does nothing but try it again as
+one: ``before`` runs once ahead of the first try, ``after`` once behind the last, whatever it says. Which loops these
+are, :mod:`tui_probe.ptx.waiting` tells. Where the instruction stands outside of such a loop, or the loop does other
+work between the tries, each try counts by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.probe_model.probe import BLOCK, LOOP, SOURCE, Position, SourceRange
+from tui_probe.ptx.instruction_classes import CLASSES, OPCODES, STATE_SPACES
+from tui_probe.suggestions import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tui_probe.probe_model.probe import Probe
+    from tui_probe.ptx.tree import Instruction
+
+MERGED: Final = "merged"
+POSITION_FORMS: Final = "'kernel', instructions, 'ld.global:st.global', or lines of source, 'attn.py:22-26'"
+"""What a person may write, for messages."""
+_POSITION_SEPARATOR: Final = re.compile(r"(?<!:):(?!:)")
+_LINE_RANGE: Final = re.compile(r"(?!(?:PTX|SASS):)([^:]*[^:\s]):(\d{1,9})(?:-(\d{1,9}))?", re.IGNORECASE)
+"""``attn.py:22``, ``attn.py:22-26``; a file may have no suffix, as what is compiled at run time often has."""
+_LINE_RANGE_LIKE: Final = re.compile(r"[^:\s]*:\s*\d.*")
+_POSITION: Final = re.compile(r"([A-Za-z_]\w*(?:\.!?\w+(?:::\w+)*)*)(\+?)")
+
+
+def parse_positions(text: str) -> tuple[Position, ...]:
+    """Parse positions joined by ``:``. Raises ValueError, naming the part that is none."""
+    lines = _LINE_RANGE.fullmatch(text.strip())
+    if lines is not None:
+        return (_range_position(lines[1], int(lines[2]), int(lines[3] or lines[2])),)
+    if _LINE_RANGE_LIKE.fullmatch(text.strip()):
+        raise ValueError(
+            f"{text!r} is not a position: FILE:FIRST-LAST are lines of a source file, not of PTX, and stand alone"
+        )
+    found = []
+    for part in _POSITION_SEPARATOR.split(text):
+        name = part.strip()
+        match = _POSITION.fullmatch(name)
+        if match is None:
+            raise ValueError(f"{name!r} is not a position")
+        one = Position("") if match[1] == "kernel" else _opcode_position(*match[1].split("."))
+        if match[2] and (one.is_kernel or one.is_block):
+            raise ValueError(f"{name!r} is not a position: only an instruction is tried again, which '+' is for")
+        found.append(replace(one, retried=bool(match[2])))
+    return tuple(found)
+
+
+def _range_position(file: str, first: int, last: int) -> Position:
+    if not 0 < first <= last:
+        raise ValueError(f"'{file}:{first}-{last}' is not a position: lines count from 1, the first one comes first")
+    return Position(SOURCE, source=SourceRange(file, first, last))
+
+
+def _opcode_position(opcode: str, *modifiers: str) -> Position:
+    wanted = tuple(modifier for modifier in modifiers if not modifier.startswith("!"))
+    unwanted = tuple(modifier[1:] for modifier in modifiers if modifier.startswith("!"))
+    if opcode == BLOCK and (unwanted or len(wanted) > 1 or not set(wanted) <= set(CLASSES)):
+        named = ".".join((opcode, *modifiers))
+        raise ValueError(f"{named!r} is not a position: a block has one of {', '.join(CLASSES)}")
+    if opcode == LOOP and modifiers:
+        raise ValueError(f"{'.'.join((opcode, *modifiers))!r} is not a position: a loop has no modifiers")
+    return Position(opcode, wanted, unwanted)
+
+
+def matches(position: Position, instruction: Instruction, also: tuple[str, ...] = ()) -> bool:
+    """Tell whether an instruction has the position's opcode, all its modifiers in any place, and no unwanted one.
+
+    ``also`` are modifiers that it has by what stands around it. A modifier such as ``shared`` also stands for
+    ``shared::cta`` and ``shared::cluster``.
+    """
+    modifiers = instruction.modifiers + also
+    return (
+        position.opcode == instruction.opcode
+        and all(_has_modifiers(modifiers, modifier) for modifier in position.modifiers)
+        and not any(_has_modifiers(modifiers, modifier) for modifier in position.unwanted)
+    )
+
+
+def _has_modifiers(modifiers: Sequence[str], wanted: str) -> bool:
+    return any(modifier == wanted or modifier.startswith(wanted + "::") for modifier in modifiers)
+
+
+def suspicious_positions(probe: Probe) -> list[str]:
+    """What is doubtful about the positions of a probe, each said once. A newer PTX may have what is doubted."""
+    positions = (position for point in probe.points for position in point.positions)
+    return list(dict.fromkeys(words for position in positions for words in _position_suspicions(position)))
+
+
+def _position_suspicions(position: Position) -> Iterator[str]:
+    if position.is_kernel or position.is_block or position.is_source:
+        return
+    if position.opcode not in OPCODES:
+        near = did_you_mean(position.opcode, OPCODES) or did_you_mean(position.opcode.lower(), OPCODES)
+        yield f"{position}: no instruction of PTX is known as {position.opcode}{near or '; lines are FILE:FIRST-LAST'}"
+        return
+    for modifier in (*position.modifiers, *position.unwanted):
+        near_spaces = get_close_matches(modifier.lower(), STATE_SPACES, 1, 0.8)
+        if near_spaces and modifier.partition("::")[0] not in STATE_SPACES:
+            yield f"{position}: no instruction of PTX is known to be .{modifier}: did you mean {near_spaces[0]}?"

@@ -1,0 +1,309 @@
+"""Probe model: maps of records, registers, and PTX snippets at positions of a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tui_probe.ptx.tree import Instruction
+
+BLOCK: Final = "block"
+"""Stands for an opcode in the position of basic blocks."""
+SOURCE: Final = "source"
+"""The opcode that stands for lines of source in a position; no instruction has it."""
+LOOP: Final = "loop"
+"""Stands for an opcode in the position of the first blocks of loops."""
+
+Weight: TypeAlias = Literal["light", "heavy"]
+WEIGHTS: Final = ("light", "heavy")
+_MAX_LIGHT_SLOT: Final = 64
+"""Bytes that a thread or warp of a light probe keeps at most, where its file does not say which it is."""
+
+FieldType: TypeAlias = Literal["u64", "u32"]
+
+ReductionGroup: TypeAlias = Literal["warp", "block", "launch"]
+ReductionOperation: TypeAlias = Literal["sum", "min", "max", "first", "same", "span"]
+
+REDUCTION_GROUPS: Final[tuple[ReductionGroup, ...]] = ("warp", "block", "launch")
+REDUCTION_OPERATIONS: Final[tuple[ReductionOperation, ...]] = ("sum", "min", "max", "first", "same", "span")
+
+FIELD_BYTES: Final[dict[FieldType, int]] = {"u64": 8, "u32": 4}
+
+
+class Level(Enum):
+    """Who has a slot in a map: each thread, each warp, or each instruction that the probe is at, for all warps.
+
+    The values are those of ``kernel.info``, which has no level of its own for sites: see ``storage``.
+    """
+
+    THREAD = 0
+    WARP = 1
+    SITE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One value of a record. ``offset`` is in bytes from the start of the record."""
+
+    name: str
+    type: FieldType
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReducedField:
+    """One value of what is saved of a reduced map: its place there, and the field of the records that it is made from.
+
+    Their ``sum``, always u64, their ``min`` or ``max``; that of the ``first`` record; ``same``, the first one's too,
+    but groups in which records differ are told; ``span``: from the least ``base`` to the largest ``base`` + field.
+    """
+
+    to: Field
+    operation: ReductionOperation
+    source: Field
+    base: Field | None = None
+
+    @property
+    def words(self) -> str:
+        """As in ``kernel.info``: ``min:u64@0:u64@0``."""
+        places = [self.to, self.source] + ([] if self.base is None else [self.base])
+        return ":".join([self.operation, *(f"{place.type}@{place.offset}" for place in places)])
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """What is saved of a map where that is not all: a record of ``record_bytes`` for each group of its records.
+
+    A ``group`` is all records of a warp's threads, of a block, or of a launch; those that a kernel did not write take
+    no part. The hook reduces when it writes a result file (``hook/src/records/reduce.c``), so kernels and device memory
+    are as without it. It leaves maps as they are for ``run --detail``, and where what is left would take no less room.
+    """
+
+    group: ReductionGroup
+    fields: tuple[ReducedField, ...]
+    record_bytes: int
+
+    @property
+    def line(self) -> str:
+        """As in ``kernel.info``: ``block record 16 min:u64@0:u64@0 span:u32@8:u32@8:u64@0``."""
+        return " ".join([self.group, f"record {self.record_bytes}", *(one.words for one in self.fields)])
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """Where records are kept: a slot for each thread, warp or site, ``cap`` records in a slot.
+
+    ``fields`` are in the order in which ``SAVE`` lists them; in memory the u64 ones come first.
+    ``record_bytes`` may be larger than the fields. ``cap`` is None for a dynamic map, whose number of records
+    is known only when the kernel runs. With ``cap`` 1 a later record replaces an earlier one. ``reduction`` is what is
+    saved of its records, None: all of them.
+    """
+
+    name: str
+    level: Level
+    fields: tuple[Field, ...]
+    record_bytes: int
+    cap: int | None = 1
+    reduction: Reduction | None = None
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of a slot as in ``kernel.info``; -1 for a dynamic map."""
+        return -1 if self.cap is None else self.record_bytes * self.cap
+
+
+@dataclass(frozen=True, slots=True)
+class FileLocation:
+    """A line of a probe file, for messages."""
+
+    path: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.path}, line {self.line}" if self.line else self.path
+
+
+@dataclass(frozen=True, slots=True)
+class SnippetCode:
+    """An instruction or label of a snippet. ``text`` is as written, on one line, its semicolon included."""
+
+    text: str
+    place: FileLocation
+    instruction: Instruction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Locate:
+    """``LOCATE [ map ];``: the slot's address is computed here, and only lanes that save go on to the ``SAVE``."""
+
+    map: str
+    place: FileLocation
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """``SAVE [ map ] {values};``: one record. A value is a register, a number or a helper such as ``ADDR``.
+
+    With ``adds`` it is ``ADD [ map ] {values};``: each lane adds its values to the record of its thread, warp or site.
+    """
+
+    map: str
+    values: tuple[str, ...]
+    place: FileLocation
+    adds: bool = False
+
+
+SnippetStatement: TypeAlias = SnippetCode | Locate | Save
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """Probe text to insert. ``labels`` are its own labels; ``helpers`` the operand helpers that it uses."""
+
+    statements: tuple[SnippetStatement, ...]
+    labels: frozenset[str] = frozenset()
+    helpers: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRange:
+    """Lines ``first`` to ``last`` of a file, which may be named by the end of its path alone."""
+
+    file: str
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.first}" + (f"-{self.last}" if self.last > self.first else "")
+
+    def holds(self, file: str, line: int) -> bool:
+        """Whether a line of source is one of them."""
+        return self.first <= line <= self.last and self.is_of(file)
+
+    def is_of(self, file: str) -> bool:
+        """Whether they are lines of a file."""
+        return file == self.file or file.endswith(f"/{self.file}")
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """``kernel`` (no opcode), ``block``, ``loop``, or an opcode with modifiers that an instruction has in any place.
+
+    An instruction with one of the ``unwanted`` modifiers is left out. ``retried``: a loop that does nothing but try the
+    instruction again is one site, as if it were the instruction.
+    """
+
+    opcode: str
+    modifiers: tuple[str, ...] = ()
+    unwanted: tuple[str, ...] = ()
+    retried: bool = False
+    source: SourceRange | None = None
+    """Lines of a source file: all instructions that came from them, run by run."""
+
+    def __str__(self) -> str:
+        """As in a probe file: ``ld.global``, ``attn.py:22-26``; ``kernel`` for its entry and exits."""
+        if self.source is not None:
+            return str(self.source)
+        unwanted = (f"!{modifier}" for modifier in self.unwanted)
+        return ".".join((self.opcode or "kernel", *self.modifiers, *unwanted)) + "+" * self.retried
+
+    @property
+    def is_source(self) -> bool:
+        """Tell whether this is the entry to and the leaving of lines of source."""
+        return self.source is not None
+
+    @property
+    def is_kernel(self) -> bool:
+        """Tell whether this is the entry and every way out of a kernel."""
+        return not self.opcode
+
+    @property
+    def is_block(self) -> bool:
+        """Tell whether this is the start of basic blocks, of all or of those that begin a loop."""
+        return self.opcode in (BLOCK, LOOP)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbePoint:
+    """Snippets and the positions that they go to.
+
+    ``guarded`` snippets run only in the lanes in which the probed instruction runs. A ``yielding`` point is left out of
+    a kernel in which, for its snippets, ptxas would let fewer ``wgmma`` run on asynchronously.
+    """
+
+    name: str
+    positions: tuple[Position, ...]
+    before: Snippet | None
+    after: Snippet | None
+    guarded: bool = True
+    yielding: bool = False
+    lean: Snippet | None = None
+    """Stands in the place of ``before`` in the form of the probe that takes few registers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeAbout:
+    """What a person wants to know of a probe; "" where the file does not say."""
+
+    title: str = ""
+    measures: str = ""
+    unit: str = ""
+    cost: str = ""
+    checked: str = ""
+    weight: Weight | None = None
+    """``heavy`` if it makes kernels take more than twice as long, or keeps a record of each access; None: not said."""
+    every_block: bool = False
+    """Whether its results mean nothing of a sample of blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A probe file, read.
+
+    ``registers`` maps the probe's own registers to their PTX types (``%begin`` to ``b32``). ``callback`` names
+    the analysis, or is "". ``source`` is the text of the file.
+    """
+
+    name: str
+    path: Path
+    source: str
+    callback: str
+    registers: dict[str, str]
+    maps: tuple[Map, ...]
+    points: tuple[ProbePoint, ...]
+    about: ProbeAbout = field(default_factory=ProbeAbout)
+    is_lean: bool = False
+    """Whether few registers matter more than time: records are stored in narrow pieces."""
+
+    @property
+    def has_lean_form(self) -> bool:
+        """Whether there is a form that takes fewer registers."""
+        return self.has_lean_snippets or any(one.cap != 1 for one in self.maps)
+
+    @property
+    def has_lean_snippets(self) -> bool:
+        """Whether that form does something else at instructions."""
+        return any(one.lean for one in self.points)
+
+    def lean_form(self) -> Probe:
+        """The same probe, with the same maps, made for kernels that have no registers to spare."""
+        points = tuple(replace(one, before=one.lean, lean=None) if one.lean else one for one in self.points)
+        return replace(self, points=points, is_lean=True)
+
+    @property
+    def weight(self) -> Weight:
+        """As the file says; where it does not, ``heavy`` if slots have more than 64 bytes, or as many as are needed."""
+        if self.about.weight is not None:
+            return self.about.weight
+        return "heavy" if any(not 0 <= each.slot_bytes <= _MAX_LIGHT_SLOT for each in self.maps) else "light"
+
+    def map_named(self, name: str) -> Map:
+        """The map of that name. Raises KeyError."""
+        for candidate in self.maps:
+            if candidate.name == name:
+                return candidate
+        raise KeyError(name)

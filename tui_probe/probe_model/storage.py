@@ -1,0 +1,160 @@
+"""Layout of a map's records in device memory; the hook converts it to the layout of result files.
+
+Plain: slot after slot, as in the file; what ``ADD`` adds to.
+Marked: the one record of a slot, and behind it a u32 that is 1 once it was written.
+Rows: of a thread's records. A warp's lanes lie side by side, so that a store of the warp is one piece of memory::
+
+    warp = row of counts, then one row per column of a record       row = 32 lanes × unit bytes
+
+    A record is cut into columns of ``unit`` bytes, as many as one store writes. The first row has a u32 for each lane:
+    1 + its attempts to save, written at its exit; 0 says that it reached none.
+Queue: of a warp's records, which lanes save one after another::
+
+    slot = u32 count, u32 strays, 8 bytes unused, ``cap`` records of lane 0, ``cap`` records of strays
+
+    Where lane 0 takes part it saves, at an index that it alone counts. Lanes that have come without it, since it has
+    left or gone another way, are strays: they take their index from memory, one after another, and write to a place of
+    their own. So no two write the same record, and none needs to ask memory while the warp holds together. ``count``
+    is 1 + the attempts of lane 0, written at its exit; 0 says that it reached none.
+Sites: one record per instruction, to which all warps add. There are up to ``SITE_COPIES`` of each::
+
+    copy = a record for each site, then nothing up to a multiple of ``SITE_PITCH`` bytes
+
+    A warp adds to the copy that its SM's number names, so that SMs seldom wait for each other; the hook adds them up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.probe_model.probe import Level, Save
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tui_probe.probe_model.probe import Map, Probe, Reduction
+
+COUNT_BYTES: Final = 4
+"""Bytes of a slot in the map of counts that a map of several records per slot has."""
+MARK_BYTES: Final = 4
+QUEUE_HEADER: Final = 16
+STRAY_COUNT_OFFSET: Final = 4
+"""Where in the header of a queue the strays are counted."""
+WARP_THREADS: Final = 32
+SITE_COPIES: Final = 64
+"""A power of two: two SMs or three share a copy on the largest GPUs."""
+_MAX_SITE_BYTES: Final = 1 << 20
+"""Where all copies would take more there are fewer: of so many instructions SMs are seldom at the same one."""
+_MIN_SITE_COPIES: Final = 4
+SITE_PITCH: Final = 256
+
+
+class Layout(Enum):
+    """The layouts by their names in ``kernel.info``."""
+
+    PLAIN = "plain"
+    MARKED = "marked"
+    ROWS = "rows"
+    QUEUE = "queue"
+    SITES = "sites"
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Where a map keeps its records on the device. ``cap`` is 0 if only the launch knows it; of sites, their number."""
+
+    layout: Layout
+    record_bytes: int
+    cap: int
+
+    @property
+    def unit(self) -> int:
+        """Bytes that one store may write: the largest power of two up to 16 that divides a record."""
+        return next(unit for unit in (16, 8, 4) if self.record_bytes % unit == 0)
+
+    @property
+    def columns(self) -> int:
+        """Pieces of a record that each are a row of their own, in rows."""
+        return self.record_bytes // self.unit
+
+    @property
+    def copies(self) -> int:
+        """Copies of the records of sites, a power of two."""
+        copies = SITE_COPIES
+        while copies > _MIN_SITE_COPIES and copies * self.slot_bytes > _MAX_SITE_BYTES:
+            copies //= 2
+        return copies
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of a slot; in rows, of a warp; of sites, of a copy. With an unknown ``cap``, those without records."""
+        if self.layout is Layout.MARKED:
+            return self.record_bytes + max(self.unit, MARK_BYTES)
+        if self.layout is Layout.ROWS:
+            return WARP_THREADS * (self.unit + self.cap * self.record_bytes)
+        if self.layout is Layout.SITES:
+            return -(-max(self.cap, 1) * self.record_bytes // SITE_PITCH) * SITE_PITCH
+        return self.record_bytes if self.layout is Layout.PLAIN else QUEUE_HEADER + 2 * self.cap * self.record_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class MapSlot:
+    """A map as ``kernel.info`` lists it: who has a slot, and the bytes of a slot in the result file.
+
+    ``purpose`` is ``map``, or ``count`` for the number of attempts to save in each slot of the map of that name, which
+    has no memory of its own on the device: ``storage`` is None. A map of sites is listed as one whose warps have slots
+    of 0 bytes, since its records belong to none of them; ``lines`` are those of its sites in ``pruned.ptx``.
+    """
+
+    purpose: str
+    name: str
+    level: Level
+    slot_bytes: int
+    storage: Storage | None
+    lines: tuple[int, ...] = ()
+    reduction: Reduction | None = None
+    """What of it is in the result file, if not all."""
+
+
+def map_slots(probe: Probe, sites: Mapping[str, Sequence[int]]) -> list[MapSlot]:
+    """The maps of a result file in order; counts follow the map that they belong to.
+
+    ``sites`` holds the lines of the sites of each map that keeps them.
+    """
+    slots = []
+    for own_map in probe.maps:
+        if own_map.level is Level.SITE:
+            lines = tuple(sites[own_map.name])
+            storage = Storage(Layout.SITES, own_map.record_bytes, len(lines))
+            slots.append(MapSlot("map", own_map.name, Level.WARP, 0, storage, lines))
+            continue
+        storage = storage_of(probe, own_map)
+        slots.append(
+            MapSlot("map", own_map.name, own_map.level, own_map.slot_bytes, storage, reduction=own_map.reduction)
+        )
+        if own_map.cap != 1:
+            slots.append(MapSlot("count", own_map.name, own_map.level, COUNT_BYTES, None))
+    return slots
+
+
+def probe_parameters(probe: Probe) -> list[tuple[str, str]]:
+    """What a probed kernel is told in parameters of its own, (purpose, name of the map): addresses, then capacities."""
+    addresses = [("map", own_map.name) for own_map in probe.maps]
+    return addresses + [("cap", own_map.name) for own_map in probe.maps if own_map.cap is None]
+
+
+def storage_of(probe: Probe, own_map: Map) -> Storage:
+    """How a map of a probe is kept."""
+    if own_map.cap == 1:
+        layout = Layout.PLAIN if own_map.name in _summed_maps(probe) else Layout.MARKED
+    else:
+        layout = Layout.ROWS if own_map.level is Level.THREAD else Layout.QUEUE
+    return Storage(layout, own_map.record_bytes, own_map.cap or 0)
+
+
+def _summed_maps(probe: Probe) -> set[str]:
+    """The maps with an ADD."""
+    snippets = [snippet for point in probe.points for snippet in (point.before, point.after) if snippet]
+    return {s.map for snippet in snippets for s in snippet.statements if isinstance(s, Save) and s.adds}

@@ -1,0 +1,206 @@
+"""Results of a user's own probe without an analysis: its maps, record counts and value ranges.
+
+    kept      records that were saved and found room        attempts  records that were to be saved
+    written   slots with a record, of maps with one each    slots     of the measured blocks
+    FIELD     of a map that lanes add to, the sum over its records; of any other least, median and most of its values
+
+Of a map that is reduced these are of what was kept of it: the sum where that is of sums, else least and most.
+
+In a result larger than ``MAX_READ_BYTES`` fields of records are not looked at: None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.draw import units
+from tui_probe.errors import ProbeFileError, TraceError
+from tui_probe.input_limits import PROBE_FILE
+from tui_probe.probe_files.loading import read_probe
+from tui_probe.probe_model.probe import FIELD_BYTES, Level
+from tui_probe.probe_model.storage import Layout, storage_of
+from tui_probe.probekit.metric import Metric, MetricValue
+from tui_probe.trace.locate import path_in_trace
+from tui_probe.trace.plain_file import read_within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from tui_probe.probe_model.probe import Field, Map, Probe
+    from tui_probe.trace.result_file import Reduced
+    from tui_probe.trace.results import Result
+
+_COUNT_FIELDS: Final = ("kept", "attempts", "written", "slots")
+MAX_READ_BYTES: Final = 64 << 20
+"""Bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class CustomMap:
+    """A map of the probe: the fields of its records, and whether they are ``sums`` that lanes add to.
+
+    ``reduced`` are the fields of what a run keeps of it without ``--detail``, None if that is all of it; ``added`` are
+    those of them that are sums.
+    """
+
+    name: str
+    record: np.dtype[Any]
+    sums: bool = False
+    reduced: np.dtype[Any] | None = None
+    added: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class CustomCounts:
+    """The figures of one launch, map by map. Which threads are missing in them nobody can tell."""
+
+    found: tuple[MetricValue, ...]
+    threads_missing: int = 0
+
+    def figures(self) -> tuple[MetricValue, ...]:
+        return self.found
+
+    @property
+    def first_value(self) -> str:
+        """``gap: median 10 576 cycles, most 12 004``, of sums ``gap: 96 hits``: the first field of the first map that
+        has a value; "" where none has.
+        """
+        known = {one.key: units.count(int(one.value)) for one in self.found if one.value is not None}
+        for key, value in known.items():
+            name, _, field = key.partition(".")
+            if field in _COUNT_FIELDS or field.endswith((".least", ".most")):
+                continue
+            most = known.get(f"{key.removesuffix('.median')}.most")
+            if most is None:
+                return f"{name}: {value} {field}"
+            return f"{name}: median {value} {field.removesuffix('.median')}, most {most}"
+        return ""
+
+
+def analyse_custom(result: Result, maps: Sequence[CustomMap]) -> CustomCounts:
+    """What is in the maps, in the order of the file. Raises TraceError if the file has others."""
+    found: list[MetricValue] = []
+    place = 0
+    for own in maps:
+        if place >= len(result.maps):
+            raise TraceError(
+                f"{result.path}: it has {len(result.maps)} maps, the probe keeps more: it is of another one"
+            )
+        found += _map_metrics(result, place, own)
+        place += 1 if result.attempts(place) is None else 2
+    if place != len(result.maps):
+        raise TraceError(f"{result.path}: it has {len(result.maps)} maps, the probe {place}: it is of another one")
+    return CustomCounts(tuple(found))
+
+
+def _map_metrics(result: Result, place: int, own: CustomMap) -> Iterator[MetricValue]:
+    left = None if own.reduced is None else result.reduced(place, own.reduced)
+    if left is not None:
+        yield from _reduced_metrics(own, left)
+        return
+    sites = result.sites(place, own.record)
+    if sites is not None or own.sums:
+        yield from _sums(own, result.records(place, own.record) if sites is None else sites)
+        return
+    records, totals, written = result.records(place, own.record), result.totals(place), result.written(place)
+    if totals is not None:
+        yield _count(own, "kept", totals[0])
+        yield _count(own, "attempts", totals[1], label="of", shown=totals[0] != totals[1])
+    elif written is not None:
+        number = int(np.count_nonzero(written))
+        yield _count(own, "written", number)
+        yield _count(own, "slots", written.size, label="of", shown=number != written.size)
+    yield from _ranges(own, records, written)
+
+
+def _reduced_metrics(own: CustomMap, left: Reduced) -> Iterator[MetricValue]:
+    for name in left.records.dtype.names or ():
+        if name in own.added:
+            yield _sum(own, name, left.records)
+        else:
+            yield from _range(own, name, left.records[name][left.saved] if left.saved.any() else None)
+
+
+def _count(own: CustomMap, key: str, value: int, *, label: str = "", shown: bool = True) -> MetricValue:
+    return _undeclared_metric(f"{own.name}.{key}", label or f"{own.name} {key}", value, shown=shown)
+
+
+def _sums(own: CustomMap, records: NDArray[Any]) -> Iterator[MetricValue]:
+    for name in own.record.names or ():
+        yield _sum(own, name, records)
+
+
+def _sum(own: CustomMap, name: str, records: NDArray[Any]) -> MetricValue:
+    return _undeclared_metric(f"{own.name}.{name}", f"{own.name} {name}", int(records[name].sum(dtype=np.uint64)))
+
+
+def _ranges(own: CustomMap, records: NDArray[Any], written: NDArray[np.bool_] | None) -> Iterator[MetricValue]:
+    """Least, median and most of each field; None without a record, and where none says which there are."""
+    known = written is not None and records.nbytes <= MAX_READ_BYTES and bool(written.any())
+    for name in own.record.names or ():
+        yield from _range(own, name, records[name][written] if known else None)
+
+
+def _range(own: CustomMap, name: str, values: NDArray[Any] | None) -> Iterator[MetricValue]:
+    picks = (("least", f"least {name}", np.min), ("median", "median", np.median), ("most", "most", np.max))
+    for key, label, pick in picks:
+        value = None if values is None else int(pick(values))
+        yield _undeclared_metric(f"{own.name}.{name}.{key}", label, value, shown=value is not None)
+
+
+def _undeclared_metric(key: str, label: str, value: int | None, *, shown: bool = True) -> MetricValue:
+    """Of a number whose meaning nobody declared: neither more nor less of it is better."""
+    return MetricValue(Metric(key, label, over_launches="none"), value, shown)
+
+
+def custom_maps(directory: Path, probe: str | None = None) -> tuple[CustomMap, ...]:
+    """The maps in the order of result files; of several probes in the run those of one.
+
+    Raises TraceError where the trace has no probe file that can be read.
+    """
+    found = (
+        path_in_trace(directory, "probe.toml") if probe is None else path_in_trace(directory, "probes", f"{probe}.toml")
+    )
+    path = found or directory / "probe.toml"
+    try:
+        return _read(str(path), path.stat().st_mtime_ns)
+    except OSError as error:
+        raise TraceError(f"{path}: {error.strerror or error}; it tells what the maps of the probe are") from error
+    except ProbeFileError as error:
+        raise TraceError(str(error)) from error
+
+
+@lru_cache(maxsize=8)
+def _read(path: str, written: int) -> tuple[CustomMap, ...]:
+    del written  # a file that was replaced is read again
+    probe = read_probe(read_within(path, PROBE_FILE), Path(path))
+    return tuple(_custom_map(probe, one) for one in probe.maps)
+
+
+def _custom_map(probe: Probe, own: Map) -> CustomMap:
+    record = _record(own.fields, own.record_bytes)
+    sums = own.level is Level.SITE or storage_of(probe, own).layout is Layout.PLAIN
+    if own.reduction is None:
+        return CustomMap(own.name, record, sums)
+    kept = own.reduction.fields
+    reduced = _record([one.to for one in kept], own.reduction.record_bytes)
+    added = frozenset(one.to.name for one in kept if one.operation == "sum")
+    return CustomMap(own.name, record, sums, reduced, added)
+
+
+def _record(fields: Sequence[Field], size: int) -> np.dtype[Any]:
+    fields = sorted(fields, key=lambda field: field.offset)
+    layout = {
+        "names": [field.name for field in fields],
+        "formats": [f"<u{FIELD_BYTES[field.type]}" for field in fields],
+        "offsets": [field.offset for field in fields],
+        "itemsize": size,
+    }
+    return np.dtype(layout)  # type: ignore[call-overload, no-any-return]

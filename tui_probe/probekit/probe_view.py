@@ -1,0 +1,111 @@
+"""Views of a probe's own, and why a kernel or launch has no result for one."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.table import safe
+from tui_probe.probe_files.folders import PROBE_SUFFIXES
+from tui_probe.probekit.page_kinds import ViewKind
+from tui_probe.probekit.probe_results import aimed, analysis_name
+from tui_probe.probekit.registry import probe_named, probe_names_where
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tui_probe.draw.view import Progress, View
+    from tui_probe.probekit.page_kinds import ViewSource
+    from tui_probe.trace.model import Kernel
+    from tui_probe.trace.run_info import RunInfo
+
+_MOST_PROBES: Final = 3
+
+
+def no_result_reason(source: ViewSource, *probes: str) -> str | None:
+    """Why there is no result of one of these probes, and what to do; None if there is one."""
+    source = aimed(source, *probes)
+    kernel, wanted = source.kernel, _probe_options(probes)
+    if kernel.probings and kernel.status == "probed":
+        return f"the kernel was probed with {', '.join(kernel.probings)}: run with {wanted}"
+    if kernel.status in ("skipped", "failed", "excluded"):
+        return f"the kernel was not probed: {kernel.reason or kernel.status}"
+    probe = analysis_name(kernel)
+    if probe is None and (own := _own_probe(kernel.trace.run_info)):
+        return f"the kernel was probed with {safe(own)}: run with {wanted}"
+    if probe is None:
+        return f"the trace does not say which probe the kernel had: name it with --probe NAME, or run with {wanted}"
+    if probe not in probes and probe_named(probe) is None:
+        return unknown_probe_advice(kernel)
+    if probe not in probes:
+        return f"the kernel was probed with {probe}: run with {wanted}"
+    if source.launch is not None and source.launch.result is None:
+        return f"launch {source.launch.number} has no result: {source.launch.reason or 'it was not saved'}"
+    return None if kernel.result_rows else _nothing_saved_reason(kernel.trace.run_info)
+
+
+def _own_probe(run: RunInfo | None) -> str:
+    """The file of the probe that the run named, "" where that was no file."""
+    path = PurePath(run.probe if run is not None and run.probe else "")
+    return path.name if path.suffix in PROBE_SUFFIXES else ""
+
+
+def _nothing_saved_reason(run: RunInfo | None) -> str:
+    options = {} if run is None else run.options
+    if options.get("memusage"):
+        return "--memusage probes nothing: run without it"
+    if options.get("benchmark") and options.get("save_results") is False:
+        return "--benchmark saves no results: run with --benchmark --save-results, or without both"
+    return "no result was saved yet"
+
+
+def _probe_options(probes: Sequence[str]) -> str:
+    """``-p A or -p B``; of more than three only the first ones."""
+    words = " or ".join(f"-p {probe}" for probe in probes[:_MOST_PROBES])
+    more = len(probes) - _MOST_PROBES
+    return f"{words} or {units.counted(more, 'other')} (tui-probe probes)" if more > 0 else words
+
+
+def unknown_probe_advice(kernel: Kernel) -> str | None:
+    """What to do about a kernel's probe of which only the records can be shown; None if the probe is known."""
+    name = analysis_name(kernel)
+    if name is None or probe_named(name) is not None:
+        return None
+    return (
+        f"the probe {safe(name)} is not installed, so only its maps are shown, on the page of results: install the"
+        f" package that has it, or name its folder: --probe {safe(_folder_of(kernel.trace.run_info))}"
+    )
+
+
+def _folder_of(run: RunInfo | None) -> str:
+    """The folder that the run named, as a word for a shell; FOLDER where it named none. It is not looked at."""
+    if run is None or run.probe is None or "/" not in run.probe:
+        return "FOLDER"
+    path = PurePath(run.cwd or "", run.probe)
+    return shlex.quote(os.path.normpath(path.parent if path.suffix in PROBE_SUFFIXES else path))
+
+
+def probe_view(
+    name: str,
+    title: str,
+    about: str,
+    opened: Callable[[ViewSource, Progress], View],
+    *,
+    explanation: tuple[str, ...],
+    order: int = 50,
+    short: str = "",
+    grows: bool = False,
+    drawn: bool = False,
+) -> ViewKind:
+    """The kind of such a view; arguments as those of ``ViewKind``. It is missing where another probe was used."""
+
+    def probes() -> tuple[str, ...]:
+        return probe_names_where(lambda probe: any(view.name == name for view in probe.views))
+
+    def missing(source: ViewSource) -> str | None:
+        return no_result_reason(source, *probes())
+
+    return ViewKind(name, title, about, missing, opened, explanation, order, short, grows, drawn, probes)

@@ -1,0 +1,116 @@
+"""Text on how many launches were probed, blocks sampled, and records kept."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.draw import units
+from tui_probe.trace.launches import CAPTURED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.trace.result_file import Sample
+    from tui_probe.trace.results import Result
+
+
+def probed_launches_text(launches: int, probed: int) -> str:
+    """``12 of 6 060 launches probed`` where only some were, else ``8 launches (8 probed)``."""
+    if 0 < probed < launches:
+        return f"{units.count(probed)} of {units.counted(launches, 'launch')} probed"
+    return f"{units.counted(launches, 'launch')} ({units.count(probed)} probed)"
+
+
+def launches_text(launches: int, probed: int) -> str:
+    """``12 of 6 060 launches probed`` where only some were, else ``8 launches``."""
+    return probed_launches_text(launches, probed) if 0 < probed < launches else units.counted(launches, "launch")
+
+
+def launch_count_text(launches: int, probed: int) -> str:
+    """``12 of 6 060`` where only some were probed, else how many there are."""
+    return f"{units.count(probed)} of {units.count(launches)}" if 0 < probed < launches else units.count(launches)
+
+
+def short_launch_count_text(launches: int, probed: int) -> str:
+    """The same in at most nine cells: ``12/6.1k``."""
+    whole = units.short_count(launches)
+    return f"{units.short_count(probed)}/{whole}" if 0 < probed < launches else whole
+
+
+def unlisted_launches_text(kernel: Kernel) -> str:
+    """That some launches of a kernel have no lines of their own, which the list of them cannot show; "" if all have."""
+    rest = kernel.launches - kernel.launches_recorded
+    if rest <= 0:
+        return ""
+    shown = units.count(kernel.launches_recorded)
+    return f"{shown} of {units.counted(kernel.launches, 'launch')}, the others are only counted"
+
+
+def unrecorded_launch_reason(trace: Trace, number: int) -> str | None:
+    """Why launch ``number`` cannot be shown though there was one, and which of its kernel can; None if it can."""
+    passed = trace.passed.find(number)
+    if passed is None:
+        return None
+    kernel = None if passed.kernel is None else trace.kernels.get(passed.kernel)
+    of = "" if kernel is None else f" of kernel #{kernel.index}"
+    if passed.reason.code == CAPTURED:
+        return f"launch {number}{of} was captured into a graph and did not run by itself"
+    near = [] if kernel is None else _nearest(trace, kernel, number)
+    instead = f"; recorded next to it: {' and '.join(f'@{each}' for each in near)}" if near else ""
+    return f"launch {number}{of} was counted, not recorded ({passed.reason.text}){instead}"
+
+
+def _nearest(trace: Trace, kernel: Kernel, number: int) -> list[int]:
+    """The recorded launches of the kernel before and after it."""
+    numbers = [launch.number for launch in (trace.launches[row] for row in kernel.rows) if launch.number is not None]
+    before = [each for each in numbers if each < number]
+    after = [each for each in numbers if each > number]
+    return [*([max(before)] if before else []), *([min(after)] if after else [])]
+
+
+DETAIL_ADVICE: Final = "run with --detail"
+"""What to do where a result was reduced and does not tell what is asked for."""
+
+
+def record_counts_text(result: Result) -> str:
+    """``kept 96 of 4 096 records; 12 of 16 slots written``, the maps in their order; "" if the file does not tell."""
+    sample = () if result.sample is None else (sampled_blocks_text(result.sample),)
+    return "; ".join((*_maps(result), *sample))
+
+
+def sampled_blocks_text(sample: Sample) -> str:
+    """``sampled 64 of 1 024 blocks, one in 16``: all that a probe says of such a launch is of these blocks."""
+    blocks, whole = sample.blocks, units.counted(prod(sample.grid), "block")
+    if len(blocks) == 1:
+        return f"sampled block {blocks.start} of {whole}"
+    which = f"{blocks.start} to {blocks[-1]}" if blocks.step == 1 else f"one in {units.count(blocks.step)}"
+    return f"sampled {units.count(len(blocks))} of {whole}, {which}"
+
+
+def _maps(result: Result) -> Iterator[str]:
+    for index, about in enumerate(result.about):
+        attempts, totals = result.attempts(index), result.totals(index)
+        if attempts is not None and totals is not None:
+            unknown = int(np.count_nonzero(attempts < 0))
+            more = f" (unknown for {units.counted(unknown, 'slot')})" if unknown else ""
+            yield f"kept {units.count(totals[0])} of {units.counted(totals[1], 'record')}{more}"
+        elif about.kind == "marked":
+            written = result.written(index)
+            if written is not None:
+                yield f"{units.count(int(np.count_nonzero(written)))} of {units.counted(written.size, 'slot')} written"
+        elif about.kind == "reduced":
+            yield _reduced(result, index)
+
+
+def _reduced(result: Result, index: int) -> str:
+    """``one record per block kept``, and how many have none."""
+    left = result.reduced(index, f"V{result.about[index].record_bytes}")
+    if left is None or left.group == "launch":
+        return "one record kept of the launch"
+    lacking = int(np.count_nonzero(~left.saved))
+    words = f"one record per {left.group} kept"
+    return f"{words}, {units.count(lacking)} of {units.count(left.saved.size)} lack it" if lacking else words

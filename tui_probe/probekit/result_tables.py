@@ -1,0 +1,275 @@
+"""Tables of results: a row per launch, the spread of many launches, distributions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from statistics import median_low
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.shell import command_lines, shell_word
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.spans import hang_line, pad, wrap
+from tui_probe.draw.table import Column, safe, table
+from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.draw.view import Document
+from tui_probe.errors import TraceError
+from tui_probe.probekit.measured import (
+    AnalysedResult,
+    analyse_result,
+    extent_text,
+    known_probe,
+    metric_text,
+    result_extent,
+    results_by_extent,
+)
+from tui_probe.probekit.probe_view import probe_view
+from tui_probe.probekit.record_counts import sampled_blocks_text
+from tui_probe.records.distribution import PERCENTILES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import Progress
+    from tui_probe.probekit.measured import BlockExtent
+    from tui_probe.probekit.metric import MetricValue
+    from tui_probe.probekit.page_kinds import ViewKind, ViewSource
+    from tui_probe.records.distribution import Distribution
+    from tui_probe.trace.model import Kernel, Trace
+
+_SHOWN: Final = {0: "least", 25: "25 %", 50: "median", 75: "75 %", 95: "95 %", 99: "99 %", 100: "most"}
+OF_PAIRS: Final = "ratio of pairs"
+"""Slowdowns, each of two launches: their median is seldom the ratio of the median times."""
+_LABEL: Final = 14
+_CELLS: Final = 9
+
+
+def distribution_head(label: str = "") -> Line:
+    """The titles of the columns; ``label`` says what the values are."""
+    return ((pad(label, _LABEL), "dim"), ("".join(pad(title, _CELLS, right=True) for title in _SHOWN.values()), "head"))
+
+
+def distribution_without(label: str) -> Line:
+    """One that was not measured."""
+    return ((pad(label, _LABEL), "dim"), ("".join(pad(NOT_MEASURED, _CELLS, right=True) for _ in _SHOWN), "dim"))
+
+
+def distribution_row(label: str, found: Distribution, show: Callable[[float], str]) -> Line:
+    """One distribution; ``show`` makes a value of it into at most 8 characters."""
+    values = (found.percentiles[PERCENTILES.index(percentile)] for percentile in _SHOWN)
+    return ((pad(label, _LABEL), "dim"), ("".join(pad(show(value), _CELLS, right=True) for value in values), ""))
+
+
+MAX_LISTED_RESULTS: Final = 8
+"""Results of a kernel that have a line each."""
+MAX_READ_PER_KERNEL: Final = 32
+"""Results that are read where there are more: reading all may take minutes, and the spread is much the same."""
+MAX_READ_IN_ALL: Final = 512
+MIN_READ_PER_KERNEL: Final = 3
+"""Where there are many kernels each has its share of those that are read, and no less than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The least, the median and the most of a figure over some results."""
+
+    least: MetricValue
+    median: MetricValue
+    most: MetricValue
+
+
+def kernel_result_lines(trace: Trace, kernel: Kernel, cells: int, kernels: int) -> Iterator[str]:
+    """What was measured of one of so many ``kernels``, for text; data has every result."""
+    share = max(MIN_READ_PER_KERNEL, min(MAX_READ_PER_KERNEL, MAX_READ_IN_ALL // kernels))
+    yield from result_lines(trace, kernel, cells, MAX_LISTED_RESULTS, share)
+    if len(kernel.result_rows) > MAX_LISTED_RESULTS:
+        one = f"tui-probe show results {shell_word(trace.directory)}:{kernel.index}@LAUNCH"
+        yield from command_lines("  … every result: --format csv; one:", one, cells)
+
+
+def result_lines(trace: Trace, kernel: Kernel, cells: int, listed: int, most: int) -> Iterator[str]:
+    """A line for each of at most ``listed`` results, else the spread of the figures of at most ``most`` of them."""
+    rows = kernel.result_rows
+    if len(rows) <= listed:
+        for row in rows:
+            yield from hang_line(_line(trace, analyse_result(trace, kernel, row)), cells)
+        return
+    read = [analyse_result(trace, kernel, row) for row in spread_rows(rows, most)]
+    part = f", {len(read)} of them read, evenly spread" if len(read) < len(rows) else ""
+    simulated = ", simulated" if trace.state.simulated else ""
+    yield from hang_line(f"  {units.counted(len(rows), 'result')}{part}{simulated}", cells)
+    groups = results_by_extent(result for result in read if result.analysis is not None)
+    for extent, results in groups.items():
+        if extent is not None:
+            yield f"    {_sampled_extent_text(extent, len(results))}"
+        elif len(groups) > 1:
+            yield f"    {units.counted(len(results), 'launch')} of all blocks"
+        spreads = metric_spreads(results)
+        if spreads:
+            yield from (f"    {line}" for line in table(_COLUMNS, spreads, cells - 4))
+    yield from _problems(trace, read, cells)
+
+
+def _problems(trace: Trace, results: Sequence[AnalysedResult], cells: int) -> Iterator[str]:
+    """The first result of each problem, and how many others have it."""
+    alike: defaultdict[str, list[AnalysedResult]] = defaultdict(list)
+    for result in results:
+        if result.problem:
+            alike[result.problem].append(result)
+    for first, *others in alike.values():
+        more = f" (and {units.counted(len(others), 'other')})" if others else ""
+        yield from hang_line(_line(trace, first) + more, cells)
+
+
+def _sampled_extent_text(extent: BlockExtent, launches: int) -> str:
+    return f"{units.counted(launches, 'launch')} sampled, {extent_text(extent)} each: numbers of these blocks only"
+
+
+def _line(trace: Trace, result: AnalysedResult) -> str:
+    """One result; files of the trace are named as they are in it."""
+    return f"  {result.label}: " + result.words.replace(f"{safe(str(trace.directory))}/", "")
+
+
+def spread_rows(rows: Sequence[int], most: int) -> list[int]:
+    """At most so many of them, two or more, the first and the last included."""
+    if len(rows) <= most:
+        return list(rows)
+    return [rows[place * (len(rows) - 1) // (most - 1)] for place in range(most)]
+
+
+def metric_spreads(results: Iterable[AnalysedResult]) -> list[Spread]:
+    """Of each figure that text shows and that was measured; a place has no size, and is left out."""
+    found: dict[str, list[MetricValue]] = {}
+    for result in results:
+        for figure in result.figures:
+            if figure.shown and figure.value is not None and not figure.metric.place:
+                found.setdefault(figure.key, []).append(figure)
+    return [_spread(figures) for figures in found.values()]
+
+
+def _spread(figures: list[MetricValue]) -> Spread:
+    values = sorted(figure.value for figure in figures if figure.value is not None)
+    least, median, most = (replace(figures[0], value=value) for value in (values[0], median_low(values), values[-1]))
+    return Spread(least, median, most)
+
+
+_COLUMNS: Final[tuple[Column[Spread], ...]] = (
+    Column("figure", None, "", lambda s: s.least.label, False),
+    Column("least", None, "least", lambda s: metric_text(s.least)),
+    Column("median", None, "median", lambda s: metric_text(s.median)),
+    Column("most", None, "most", lambda s: metric_text(s.most)),
+)
+
+
+_NEWEST: Final = 1000
+
+
+class CountTable(Document):
+    """The newest launches of a kernel that have results, or one of them."""
+
+    def __init__(self, source: ViewSource, title: str, progress: Progress, more: Sequence[str] = ()) -> None:
+        """``more`` is said below the table."""
+        kernel = source.kernel
+        self.title = f"{title} of {kernel.demangled}"
+        self.name = f"#{kernel.index} {safe(kernel.demangled)}"
+        chosen = list(kernel.result_rows) if source.launch is None else [source.launch.result]
+        rows = [row for row in chosen if row is not None]
+        self.left_out = max(len(rows) - _NEWEST, 0)
+        self.results: list[AnalysedResult] = []
+        for i, row in enumerate(rows[-_NEWEST:]):
+            progress(i / len(rows))
+            self.results.append(analyse_result(source.trace, kernel, row))
+        self.simulated = source.trace.state.simulated
+        self.notes = known_probe(self.results[-1].kernel if self.results else kernel).notes
+        self.more = more
+
+    def lines(self, width: int) -> Sequence[Line]:
+        """The table, and what the figures of the newest launch say."""
+        lines: list[Line] = [((shorten(self.name, width), "title"),)]
+        if self.left_out:
+            lines.append(
+                ((f"the newest {units.count(_NEWEST)} of {units.counted(_NEWEST + self.left_out, 'launch')}", "dim"),)
+            )
+        head, rule, *rest = table(self._columns(), self.results, width)
+        lines += [((head, "head"),), ((rule, "rule"),), *(((line, ""),) for line in rest)]
+        for note in self._notes():
+            lines += [(), *(((part, ""),) for part in wrap(note, width))]
+        return lines
+
+    def _notes(self) -> list[str]:
+        newest = next((each for each in reversed(self.results) if each.analysis is not None), None)
+        found = self._said_of(newest)
+        samples = dict.fromkeys(map(_sample_text, self.results))
+        found += [f"{words}: sums are of these blocks only" for words in samples if words]
+        if newest is not None and newest.threads_missing:
+            found.append(f"excluding {units.counted(newest.threads_missing, 'thread')} that did not exit")
+        problems = [f"{each.label}: {safe(each.problem)}" for each in self.results if each.problem]
+        simulated = ["simulated GPU: counts are exact, as on a GPU"] if self.simulated else []
+        return [*found, *self.more, *problems, *simulated]
+
+    def _said_of(self, newest: AnalysedResult | None) -> list[str]:
+        if newest is None or self.notes is None:
+            return []
+        try:
+            return list(self.notes(newest.analysis))
+        except TraceError as error:
+            return [safe(str(error))]
+
+    def _columns(self) -> list[Column[AnalysedResult]]:
+        columns: list[Column[AnalysedResult]] = [Column("launch", None, "launch", lambda each: each.label, False)]
+        shown = {figure.key: figure for each in self.results for figure in each.figures if figure.shown}
+        if any(each.sample is not None for each in self.results):
+            columns.append(Column("blocks", None, "blocks", _blocks_of))
+        for place, (key, figure) in enumerate(shown.items(), 1):
+            rank = 0 if figure.metric.over_launches == "mean" else place
+            title = figure.label + (f" ({figure.unit})" if figure.unit else "")
+            columns.append(Column(key, None, title, _metric_cell(key), rank=rank))
+        return columns
+
+    def record(self) -> dict[str, Any]:
+        """Every launch with all its figures."""
+        return {"launches": [dict(zip(self._keys(), row, strict=True)) for row in self._rows()]}
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        """One row per launch."""
+        yield self._keys()
+        yield from self._rows()
+
+    def _keys(self) -> list[str]:
+        keys = dict.fromkeys(figure.key for each in self.results for figure in each.figures)
+        return ["launch", "result", *keys, "blocks", "blocks_measured", "threads_missing", "problem"]
+
+    def _rows(self) -> Iterator[list[object]]:
+        keys = self._keys()[2:-4]
+        for each in self.results:
+            values = {figure.key: figure.value for figure in each.figures}
+            number = None if each.launch is None else each.launch.number
+            counted = each.blocks, each.blocks_measured, each.threads_missing
+            yield [number, f"result/{each.file}", *(values.get(key) for key in keys), *counted, each.problem]
+
+
+def count_kind(name: str, title: str, about: str, explanation: tuple[str, ...], order: int) -> ViewKind:
+    """A view of the figures of launches, for the probes that list it among their views."""
+
+    def open_table(source: ViewSource, progress: Progress) -> CountTable:
+        return CountTable(source, title, progress)
+
+    return probe_view(name, title, about, open_table, explanation=explanation, order=order, grows=True)
+
+
+def _blocks_of(result: AnalysedResult) -> str:
+    return extent_text(result_extent(result)) or "all"
+
+
+def _sample_text(result: AnalysedResult) -> str:
+    return "" if result.sample is None else sampled_blocks_text(result.sample)
+
+
+def _metric_cell(key: str) -> Callable[[AnalysedResult], str]:
+    def text(result: AnalysedResult) -> str:
+        figure = next((each for each in result.figures if each.key == key), None)
+        return NOT_MEASURED if figure is None else metric_text(figure).removesuffix(figure.unit).rstrip()
+
+    return text

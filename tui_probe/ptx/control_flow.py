@@ -1,0 +1,228 @@
+"""Basic blocks and loops of a function, by its branches and by dominance.
+
+A label ends a block and begins the next, and so does whatever may branch or leave. Each execution of the first
+instruction is one of all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.ptx.references import names_in
+from tui_probe.ptx.tree import Instruction, Label, Scope, Symbol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from tui_probe.ptx.tree import Function, Statement
+
+_BRANCH_OPCODES: Final = frozenset({"bra", "brx", "ret", "exit", "trap"})
+
+Block = list[Instruction]
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """The blocks of a function in source order, none of them empty, and by their numbers where each leads.
+
+    ``jumps`` are the blocks that a branch at its end may lead to, ``falls`` tells whether the next one may follow it.
+    """
+
+    blocks: list[Block]
+    jumps: list[tuple[int, ...]]
+    falls: list[bool]
+
+    @classmethod
+    def of(cls, function: Function, ends: Callable[[Instruction], bool] | None = None) -> Flow:
+        """The blocks of ``function``. Instructions for which ``ends`` holds end one: see ``basic_blocks``."""
+        cut = _BlockBuilder(ends=ends)
+        cut.walk(function.body or (), _ScopeLabels())
+        blocks = [block for block in cut.blocks if block]
+        last = len(blocks) - 1
+        lasts = [block[-1] for block in blocks]
+        return cls(
+            blocks,
+            [tuple(place for place in cut.labels[id(end)].of_branch(end) if place <= last) for end in lasts],
+            [
+                index < last and (end.opcode not in _BRANCH_OPCODES or end.predicate is not None)
+                for index, end in enumerate(lasts)
+            ],
+        )
+
+    def successors(self, index: int) -> list[int]:
+        """The blocks that may run after one, ascending."""
+        return sorted({*self.jumps[index], *([index + 1] if self.falls[index] else [])})
+
+
+class _ScopeLabels:
+    """The labels of a ``{ … }``, which hide those of the scopes around it: of each, the block that it begins."""
+
+    def __init__(self, outer: _ScopeLabels | None = None) -> None:
+        self._outer = outer
+        self.places: dict[str, int] = {}
+        self.lists: dict[str, set[str]] = {}
+
+    def of_branch(self, branch: Instruction) -> list[int]:
+        """The blocks that a branch may lead to."""
+        if branch.opcode not in ("bra", "brx"):
+            return []
+        return sorted({place for one in branch.operands if isinstance(one, Symbol) for place in self._named(one.name)})
+
+    def _named(self, name: str) -> Iterable[int]:
+        """The block of a label, or those of the labels that a list of that name holds."""
+        if name in self.places:
+            return (self.places[name],)
+        if name in self.lists:
+            return [place for each in self.lists[name] if each != name for place in self._named(each)]
+        return self._outer._named(name) if self._outer else ()
+
+
+@dataclass(slots=True)
+class _BlockBuilder:
+    """The blocks of a body so far, of which the last may be empty; and what each branch sees, by its identity."""
+
+    blocks: list[Block] = field(default_factory=lambda: [[]])
+    labels: dict[int, _ScopeLabels] = field(default_factory=dict)
+    ends: Callable[[Instruction], bool] | None = None
+    _is_ended: bool = False
+
+    def walk(self, body: Iterable[Statement], labels: _ScopeLabels) -> None:
+        for node in body:
+            if isinstance(node, Scope):
+                self.walk(node.body, _ScopeLabels(labels))
+            elif isinstance(node, Label):
+                self._begin()
+                if node.declaration:
+                    labels.lists[node.name] = names_in(node.declaration)
+                else:
+                    labels.places[node.name] = len(self.blocks) - 1
+            elif isinstance(node, Instruction):
+                if self._is_ended and not (node.opcode == "ld" and "param" in node.modifiers):
+                    self._begin()
+                self.blocks[-1].append(node)
+                self.labels[id(node)] = labels
+                self._is_ended = self._is_ended or (self.ends is not None and self.ends(node))
+                if node.opcode in _BRANCH_OPCODES:
+                    self._begin()
+
+    def _begin(self) -> None:
+        self._is_ended = False
+        if self.blocks[-1]:
+            self.blocks.append([])
+
+
+def basic_blocks(function: Function, ends: Callable[[Instruction], bool] | None = None) -> list[Block]:
+    """The blocks of a function in source order, none of them empty.
+
+    Calls for which ``ends`` holds end blocks, too, with the loads behind them that fetch what the function returned.
+    """
+    return Flow.of(function, ends).blocks
+
+
+def loop_heads(function: Function) -> list[Instruction]:
+    """The first instruction of each loop, in source order.
+
+    A loop's first block is one that a block at or below it branches to, where that block can be reached from it
+    again without anything above it: so each iteration passes it once, and code that was merely moved up is no loop.
+    """
+    flow = Flow.of(function)
+    leads_to = [flow.successors(index) for index in range(len(flow.blocks))]
+    backward = {(target, index) for index, targets in enumerate(leads_to) for target in targets if target <= index}
+    heads = {head for head, last in backward if last in _reachable_below(head, leads_to)}
+    return [flow.blocks[head][0] for head in sorted(heads)]
+
+
+def _reachable_below(head: int, leads_to: Sequence[Sequence[int]]) -> set[int]:
+    """The blocks that can be reached from ``head``, itself included, through none that stands above it."""
+    seen, waiting = {head}, [head]
+    while waiting:
+        fresh = [target for target in leads_to[waiting.pop()] if target >= head and target not in seen]
+        seen.update(fresh)
+        waiting += fresh
+    return seen
+
+
+# Natural loops: by dominance, so wherever a compiler put their blocks.
+#
+# A block dominates another that can only be reached through it. A branch back to a block that dominates its own makes
+# a loop: of all blocks from which the branch is reached without passing that block, the loop's head.
+
+
+def natural_loops(leads_to: Sequence[Sequence[int]]) -> dict[int, set[int]]:
+    """The blocks of each loop by its head, of a function that begins with block 0. Loops with one head are one."""
+    before: list[list[int]] = [[] for _ in leads_to]
+    for index, targets in enumerate(leads_to):
+        for target in targets:
+            before[target].append(index)
+    parents = _immediate_dominators(leads_to, before)
+    loops: dict[int, set[int]] = {}
+    for head, tails in enumerate(before):
+        for tail in tails:
+            if _dominates(head, tail, parents):
+                loops.setdefault(head, {head}).update(_blocks_reaching(tail, head, before))
+    return loops
+
+
+def _immediate_dominators(leads_to: Sequence[Sequence[int]], before: Sequence[Sequence[int]]) -> dict[int, int]:
+    """For each block that can be reached, the last one before it that all ways to it pass (Cooper, Harvey, Kennedy)."""
+    order = _backward_from_ends(leads_to)
+    rank = {block: number for number, block in enumerate(order)}
+    parents = {0: 0}
+    changed = bool(order)
+    while changed:
+        changed = False
+        for block in reversed(order[:-1]):
+            known = [one for one in before[block] if one in parents]
+            found = known[0]
+            for other in known[1:]:
+                found = _common_dominator(found, other, parents, rank)
+            changed |= parents.get(block) != found
+            parents[block] = found
+    return parents
+
+
+def _backward_from_ends(leads_to: Sequence[Sequence[int]]) -> list[int]:
+    """Each block that can be reached, behind those that it leads to; block 0 is the last."""
+    order: list[int] = []
+    seen = {0} if leads_to else set()
+    waiting = [(0, iter(leads_to[0]))] if leads_to else []
+    while waiting:
+        block, targets = waiting[-1]
+        fresh = next((target for target in targets if target not in seen), None)
+        if fresh is None:
+            order.append(block)
+            waiting.pop()
+        else:
+            seen.add(fresh)
+            waiting.append((fresh, iter(leads_to[fresh])))
+    return order
+
+
+def _common_dominator(one: int, other: int, parents: dict[int, int], rank: dict[int, int]) -> int:
+    """The last block that dominates both."""
+    while one != other:
+        if rank[one] < rank[other]:
+            one = parents[one]
+        else:
+            other = parents[other]
+    return one
+
+
+def _dominates(head: int, block: int, parents: dict[int, int]) -> bool:
+    while block != head:
+        if block not in parents or parents[block] == block:
+            return False
+        block = parents[block]
+    return block in parents
+
+
+def _blocks_reaching(tail: int, head: int, before: Sequence[Sequence[int]]) -> set[int]:
+    """The blocks from which ``tail`` is reached without passing ``head``."""
+    seen = {tail} - {head}
+    waiting = list(seen)
+    while waiting:
+        fresh = [one for one in before[waiting.pop()] if one != head and one not in seen]
+        seen.update(fresh)
+        waiting += fresh
+    return seen

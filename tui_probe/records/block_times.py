@@ -1,0 +1,134 @@
+"""Start, end and SM of each block, and the slots of an SM that blocks take one after another.
+
+An SM holds several blocks at once. Blocks take slots in order of their start; each takes the slot that was free for
+longest (first in, first out), and a new slot only when none is free.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from tui_probe.trace.result_file import Reduced
+
+SLOT_TIME_LABELS: Final = {"running": "running", "scheduling": "scheduling", "ramp": "filling", "tail": "emptying"}
+"""Where the cycles of a slot go, in words by what data calls it; in words the tail is the end of a launch alone."""
+_BLOCKS_PER_BATCH: Final = 1 << 16
+"""Blocks that are looked at together."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockTimes:
+    """When and where each block ran. Arrays have one element per block of the grid.
+
+    ``start`` and ``end`` (u8) are cycles of the SM's own clock, ``sm`` (u4) is the SM; they mean something only where
+    ``valid`` (bool) is set.
+    """
+
+    start: NDArray[np.uint64]
+    end: NDArray[np.uint64]
+    sm: NDArray[np.uint32]
+    valid: NDArray[np.bool_]
+    warps_missing: int
+    """Warps that saved no record, in blocks of which another warp did."""
+    blocks_missing: int
+    """Blocks of which no warp saved a record."""
+    blocks_astray: int
+    """Blocks whose warps name different SMs (moved by a context switch): left out, since clocks differ."""
+
+
+def block_times_from_warps(
+    start: NDArray[np.uint64], elapsed: NDArray[np.uint32], sm: NDArray[np.uint32]
+) -> BlockTimes:
+    """Start, end and SM of each block from those of its warps, arrays of shape (blocks, warps per block)."""
+    parts = list(warp_block_times_in_batches(start, elapsed, sm))
+    return BlockTimes(
+        start=np.concatenate([part.start for part in parts]),
+        end=np.concatenate([part.end for part in parts]),
+        sm=np.concatenate([part.sm for part in parts]),
+        valid=np.concatenate([part.valid for part in parts]),
+        warps_missing=sum(part.warps_missing for part in parts),
+        blocks_missing=sum(part.blocks_missing for part in parts),
+        blocks_astray=sum(part.blocks_astray for part in parts),
+    )
+
+
+def warp_block_times_in_batches(
+    start: NDArray[np.uint64], elapsed: NDArray[np.uint32], sm: NDArray[np.uint32]
+) -> Iterator[BlockTimes]:
+    """The same, some blocks at a time, so that of a file larger than memory no more is held than is asked for."""
+    for begin in range(0, max(len(start), 1), _BLOCKS_PER_BATCH):
+        place = slice(begin, begin + _BLOCKS_PER_BATCH)
+        yield _batch_from_warps(start[place], elapsed[place], sm[place])
+
+
+def _batch_from_warps(start: NDArray[np.uint64], elapsed: NDArray[np.uint32], sm: NDArray[np.uint32]) -> BlockTimes:
+    # a row per warp of a block: NumPy goes through long rows many times faster than through short ones
+    start, elapsed = np.ascontiguousarray(start.T), np.ascontiguousarray(elapsed.T)
+    sm = np.ascontiguousarray(sm.T)
+    saved = (start != 0) | (elapsed != 0) | (sm != 0)
+    any_saved = saved.any(axis=0)
+    block_sm = np.where(saved, sm, 0).max(axis=0)
+    astray = ((sm != block_sm) & saved).any(axis=0)
+    return BlockTimes(
+        start=np.where(saved, start, np.iinfo(np.uint64).max).min(axis=0),
+        end=np.where(saved, start + elapsed, 0).max(axis=0),
+        sm=block_sm,
+        valid=any_saved & ~astray,
+        warps_missing=int((~saved & any_saved).sum()),
+        blocks_missing=int((~any_saved).sum()),
+        blocks_astray=int(astray.sum()),
+    )
+
+
+def block_times_from_reduced(reduced: Reduced) -> BlockTimes:
+    """The same from what is left of a map that is reduced to a record ``start``, ``elapsed``, ``sm`` per block."""
+    return _batch_from_reduced(reduced, slice(None), reduced.missing)
+
+
+def reduced_block_times_in_batches(reduced: Reduced) -> Iterator[BlockTimes]:
+    """The same, some blocks at a time; the warps that are missing are told with the first of them."""
+    for begin in range(0, max(len(reduced.records), 1), _BLOCKS_PER_BATCH):
+        yield _batch_from_reduced(reduced, slice(begin, begin + _BLOCKS_PER_BATCH), 0 if begin else reduced.missing)
+
+
+def _batch_from_reduced(reduced: Reduced, place: slice, warps_missing: int) -> BlockTimes:
+    start, elapsed, sm = (reduced.records[name][place, 0] for name in ("start", "elapsed", "sm"))
+    saved, mixed = reduced.saved[place, 0], reduced.mixed[place, 0]
+    return BlockTimes(
+        start=start,
+        end=start + elapsed,
+        sm=sm,
+        valid=saved & ~mixed,
+        warps_missing=warps_missing,
+        blocks_missing=int((~saved).sum()),
+        blocks_astray=int(mixed.sum()),
+    )
+
+
+def slot_reuse(start: NDArray[np.uint64], end: NDArray[np.uint64], ends: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which blocks of one SM take over a slot; the others are the first in theirs.
+
+    ``start`` and ``end`` (integers, cycles) are sorted by start and then end, ``ends`` is ``end`` sorted. Let e(i) be
+    how many of the blocks before block i have ended when it starts, and r(i) how many of them took over a slot. Block i
+    takes one over if r(i) < e(i), so r(i+1) = min(r(i) + 1, e(i)), which unrolls to
+    i + 1 + min(0, min over j <= i of e(j) - j - 1).
+    """
+    before = np.arange(len(start))
+    ended = np.searchsorted(ends, start, side="right") - _empty_run_lengths(start, end)
+    taken = before + 1 + np.minimum.accumulate(np.minimum(ended - before - 1, 0))
+    takes_over: NDArray[np.bool_] = np.diff(taken, prepend=0) == 1
+    return takes_over
+
+
+def _empty_run_lengths(start: NDArray[np.uint64], end: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """For each block, how many from it on start with it and last no cycle: they have ended, but not before it."""
+    empty = np.concatenate(([0], np.cumsum(start == end)))
+    return empty[np.searchsorted(start, start, side="right")] - empty[:-1]

@@ -1,0 +1,169 @@
+"""Sums of the counters that warps record: of a launch, and of each line of PTX.
+
+The last field of a record, ``threads``, is how many threads have done so. So a warp that counted nothing is told from
+one whose threads did not exit, and the sums are known to be whole. Unless a run keeps all records (``--detail``), its
+results have the sums alone, of the launch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from tui_probe.errors import TraceError
+from tui_probe.records.probed_sites import probed_sites
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from tui_probe.trace.results import Result
+    from tui_probe.trace.source_lines import SourceLine
+
+
+@dataclass(frozen=True, slots=True)
+class CounterSums:
+    """The fields of all records, added up: ``totals`` by name, without ``threads``."""
+
+    totals: dict[str, int]
+    threads_missing: int
+
+
+def warp_records(result: Result, record: np.dtype[Any], probe: str) -> NDArray[Any]:
+    """The records of map 0, shape (blocks, warps per block). TraceError if they are not of that probe."""
+    if not result.maps:
+        raise TraceError(f"{result.path}: it has no map, so no records of {probe}")
+    _, (_, _, count) = result.form(0, record)
+    if count != 1 or result.sections[0].level != "warp":
+        raise TraceError(f"{result.path}: its records are not of {probe}, which keeps one per warp")
+    return result.one_record(0, record)
+
+
+def sums_dtype(record: np.dtype[Any], *more: str) -> np.dtype[Any]:
+    """What a record becomes whose map is reduced to sums: u8 fields, ``more`` of them behind those of the record."""
+    return np.dtype([(name, "<u8") for name in (*(record.names or ()), *more)])
+
+
+def sum_records(result: Result, record: np.dtype[Any], probe: str, reduced: np.dtype[Any] | None = None) -> CounterSums:
+    """Add up the records of a launch; of a sample of blocks, theirs alone.
+
+    ``reduced`` is what the map is reduced to, where that is more than the sums of its fields.
+
+    Raises TraceError if more threads left than were launched, for then the records are of two runs or of another probe,
+    and if none did.
+    """
+    left = result.reduced(0, sums_dtype(record) if reduced is None else reduced) if result.maps else None
+    records = warp_records(result, record, probe) if left is None else left.records
+    names = record.names or ()
+    totals = {name: int(records[name].sum(dtype=np.uint64)) for name in names}
+    threads, launched = totals.pop("threads"), result.threads
+    if threads > launched:
+        raise TraceError(f"{result.path}: {threads} threads left, of {launched}: the records are not of one launch")
+    if not threads:
+        raise TraceError(f"{result.path}: no thread left a count; the kernel was cut off, or the probe did not run")
+    return CounterSums(totals, launched - threads)
+
+
+def ratio(part: int, whole: int) -> float | None:
+    """``part / whole``, or None where there is nothing to divide by."""
+    return part / whole if whole else None
+
+
+# What single instructions counted: the sums of a launch for each line of ``pruned.ptx`` that a probe is at.
+#
+# They were added to memory as the instructions ran, so nothing is missing where a thread did not exit; what was
+# counted then is of what ran until then.
+
+
+class CounterAnalysis(Protocol):
+    """The analysis of one result of a counting probe."""
+
+    @property
+    def threads_missing(self) -> int:
+        """Threads of the measured blocks that did not add what they counted."""
+
+
+WholeAnalysis = TypeVar("WholeAnalysis", bound=CounterAnalysis)
+
+
+@dataclass(frozen=True, slots=True)
+class LineSums:
+    """One line: its ``opcode`` with modifiers, None if nothing tells, and the ``sums`` by field."""
+
+    line: int
+    opcode: str | None
+    source: SourceLine | None
+    sums: dict[str, int]
+
+    def total(self, *fields: str) -> int:
+        """The sum of several fields."""
+        return sum(self.sums[field] for field in fields)
+
+
+@dataclass(frozen=True, slots=True)
+class CountsByLine(Generic[WholeAnalysis]):
+    """The analysis of a whole launch, as of the probe without lines, and the lines that it is the sum of.
+
+    ``worst`` is the line that stands out, and by which value; None if no line was executed.
+    """
+
+    whole: WholeAnalysis
+    lines: tuple[LineSums, ...]
+    worst: tuple[LineSums, float] | None
+
+    @property
+    def threads_missing(self) -> int:
+        """Threads of the measured blocks that did not add what they counted."""
+        return self.whole.threads_missing
+
+
+def line_sums(
+    result: Result, record: np.dtype[Any], probe: str, sites: Sequence[int], folder: Path | None
+) -> tuple[LineSums, ...]:
+    """The sums of map 0 by line, in the order of lines. ``sites`` are the lines of its records, from ``kernel.info``.
+
+    ``folder`` is that of the kernel in the trace, for opcodes and source. TraceError if the records are not of
+    ``probe``, or not as many as ``sites``.
+    """
+    records = site_records(result, record, probe, sites)
+    names = record.names or ()
+    sums: dict[int, dict[str, int]] = {}
+    for line, values in zip(sites, records.tolist(), strict=True):
+        before = sums.get(line, dict.fromkeys(names, 0))
+        sums[line] = {name: before[name] + value for name, value in zip(names, values, strict=True)}
+    known = probed_sites(folder)
+    opcodes = {one.line: one.opcode for one in reversed(known.instructions())}  # of several on one line the first
+    return tuple(LineSums(line, opcodes.get(line), known.ptx_line(line), sums[line]) for line in sorted(sums))
+
+
+def site_records(result: Result, record: np.dtype[Any], probe: str, sites: Sequence[int]) -> NDArray[Any]:
+    """The records of map 0, one for each of ``sites``. Raises TraceError as ``line_sums``."""
+    records = result.sites(0, record) if result.maps else None
+    if records is None:
+        raise TraceError(f"{result.path}: its records are not of {probe}, which keeps one per site")
+    if len(records) != len(sites):
+        raise TraceError(f"{result.path}: records of {len(records)} sites, kernel.info names {len(sites)}")
+    return records
+
+
+def site_dtype(*fields: str) -> np.dtype[Any]:
+    """The record of a map of sites: sums of 64 bits."""
+    return np.dtype([(field, "<u8") for field in fields])
+
+
+def line_totals(lines: Iterable[LineSums], record: np.dtype[Any]) -> dict[str, int]:
+    """The sums of all lines, by field."""
+    rows = list(lines)
+    return {name: sum(row.sums[name] for row in rows) for name in record.names or ()}
+
+
+def worst_line(
+    lines: Iterable[LineSums], value: Callable[[LineSums], float | None], *, lowest: bool = False
+) -> tuple[LineSums, float] | None:
+    """The line with the highest value, or the lowest; the first of several. Lines without a value are left out."""
+    known = [(line, found) for line in lines if (found := value(line)) is not None]
+    return (min if lowest else max)(known, key=lambda pair: pair[1], default=None)

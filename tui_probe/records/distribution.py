@@ -1,0 +1,62 @@
+"""Percentiles, spread and outliers of an array of values.
+
+percentile p   the value below which p % of the values lie, linear between neighbours (NumPy's default)
+spread         (99th percentile - 1st percentile) / median; None where the median is 0
+stands out     above the 75th percentile + 3 × (75th - 25th percentile), Tukey's outer fence
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+PERCENTILES: Final = (0, 1, 5, 25, 50, 75, 95, 99, 100)
+_FENCE: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Of ``count`` values: ``percentiles`` are those of ``PERCENTILES``, in the values' unit."""
+
+    count: int
+    mean: float
+    percentiles: tuple[float, ...]
+    fence: float
+    """Values above it stand out."""
+
+    @property
+    def median(self) -> float:
+        return self.percentiles[PERCENTILES.index(50)]
+
+    @property
+    def least(self) -> float:
+        return self.percentiles[0]
+
+    @property
+    def most(self) -> float:
+        return self.percentiles[-1]
+
+    @property
+    def spread(self) -> float | None:
+        """As the module defines it."""
+        low, high = (self.percentiles[PERCENTILES.index(p)] for p in (1, 99))
+        return (high - low) / self.median if self.median else None
+
+    def record(self) -> dict[str, float]:
+        """As data."""
+        named = {f"p{p}": value for p, value in zip(PERCENTILES, self.percentiles, strict=True)}
+        return {"count": self.count, "mean": self.mean, **named}
+
+
+def distribution(values: NDArray[Any]) -> Distribution | None:
+    """The distribution of values (any real dtype, shape (n,)); None if there are none."""
+    if not len(values):
+        return None
+    found = [float(value) for value in np.percentile(values, PERCENTILES)]
+    low, high = (found[PERCENTILES.index(p)] for p in (25, 75))
+    return Distribution(len(values), float(values.mean()), tuple(found), high + _FENCE * (high - low))

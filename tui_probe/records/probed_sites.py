@@ -1,0 +1,188 @@
+"""Instructions that a probe is attached to, by line of ``pruned.ptx``: from ``sites.json``, else from the PTX.
+
+They are parsed from ``pruned.ptx``; there are none where that file is not there or damaged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, Protocol
+
+from tui_probe.errors import PtxError
+from tui_probe.input_limits import PTX_TEXT
+from tui_probe.ptx.control_flow import basic_blocks
+from tui_probe.ptx.instruction_facts import facts_of
+from tui_probe.ptx.parser import parse
+from tui_probe.ptx.tree import instructions_in
+from tui_probe.ptx.value_types import ValueTypes
+from tui_probe.trace.plain_file import read_within
+from tui_probe.trace.sites import SiteInstruction, read_sites
+from tui_probe.trace.source_lines import SourceLines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from tui_probe.ptx.instruction_facts import AccessKind
+    from tui_probe.ptx.tree import Function, Instruction
+    from tui_probe.trace.sites import ProbeSites, Site
+    from tui_probe.trace.source_lines import SourceLine
+
+_NOT_GLOBAL: Final = frozenset({"shared", "local", "param", "bulk", "async"})
+
+
+class SitesFromPtx:
+    """What the PTX in a kernel's folder tells; nothing is read before it is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def instructions(self) -> list[SiteInstruction]:
+        """All of the kernel, in the order of the text."""
+        return [self._told(one) for one in self._body]
+
+    def blocks(self, lines: Sequence[int]) -> list[list[SiteInstruction]]:
+        """Its basic blocks, if these are the lines on which they begin."""
+        blocks = basic_blocks(self._entry) if self._entry and self._body else []
+        if [block[0].span.line for block in blocks] != list(lines):
+            return []
+        return [list(map(self._told, block)) for block in blocks]
+
+    def unchecked(self) -> list[SiteInstruction]:
+        """The stores to global memory whose type does not tell whether they store numbers."""
+        stores = [one for one in self._body if _stores_globally(one)]
+        types = ValueTypes(self._entry) if stores and self._entry else None
+        return [self._told(one) for one in stores if types and types.untold(one)]
+
+    def ptx_line(self, line: int) -> SourceLine | None:
+        """The source of any line."""
+        return self._sources.ptx_line(line)
+
+    def following(self, line: int) -> SourceLine | None:
+        """The source of the first line from this one on whose source is known."""
+        return self._sources.following(line)
+
+    @cached_property
+    def _sources(self) -> SourceLines:
+        return SourceLines.of(self._folder)
+
+    @cached_property
+    def _entry(self) -> Function | None:
+        try:
+            entries = parse(read_within(self._folder / "pruned.ptx", PTX_TEXT).decode("utf-8", "replace")).entries()
+        except (OSError, PtxError):
+            return None
+        return entries[0] if entries else None
+
+    @cached_property
+    def _body(self) -> list[Instruction]:
+        try:
+            return list(instructions_in(self._entry.body or ())) if self._entry else []
+        except PtxError:  # a body is parsed when it is first read
+            return []
+
+    def _told(self, one: Instruction) -> SiteInstruction:
+        facts, line = facts_of(one), one.span.line
+        return SiteInstruction(line, **facts._asdict(), source=self.ptx_line(line))
+
+
+def _stores_globally(one: Instruction) -> bool:
+    spaces = {modifier.partition("::")[0] for modifier in one.modifiers}
+    is_store = one.opcode == "st" or (one.opcode == "wmma" and "store" in spaces)
+    return is_store and not spaces & _NOT_GLOBAL
+
+
+# What is known of the instructions that a probe was at, by line of ``pruned.ptx``.
+#
+# The engine wrote it down while it put the probe in; in traces of older versions ``pruned.ptx`` tells.
+
+
+class ProbedSites(Protocol):
+    """Lines are those of ``pruned.ptx``, counted from 1. What is not known is None or left out."""
+
+    def instructions(self) -> Sequence[SiteInstruction]:
+        """At least those that the probe was at, in the order of the text."""
+
+    def blocks(self, lines: Sequence[int]) -> Sequence[Sequence[SiteInstruction]]:
+        """The basic blocks that a map has records for; ``lines`` are those of their first instructions, in order.
+
+        Nothing if the blocks that are known are others.
+        """
+
+    def unchecked(self) -> Sequence[SiteInstruction]:
+        """The stores whose values are of no known type, though they may store numbers, in the order of the text."""
+
+    def ptx_line(self, line: int) -> SourceLine | None:
+        """The source of an instruction that the probe was at."""
+
+    def following(self, line: int) -> SourceLine | None:
+        """The source of a block or loop that the probe was at: of the first line from its own on that has one."""
+
+
+def probed_sites(folder: Path | None) -> ProbedSites:
+    """Of a kernel's folder in a trace, None for none. TraceError if its ``sites.json`` is not as it should be."""
+    if folder is None:
+        return _RecordedSites(())
+    probes = read_sites(folder)
+    return SitesFromPtx(folder) if probes is None else _RecordedSites(probes)
+
+
+class _RecordedSites:
+    """What the engine wrote down."""
+
+    def __init__(self, probes: Iterable[ProbeSites]) -> None:
+        self._probes = tuple(probes)
+        self._instructions = sorted(
+            (one for probe in self._probes for one in probe.instructions()), key=lambda one: one.line
+        )
+        self._sources = {one.line: one.source for one in (*self._instructions, *self.unchecked())}
+        starts = (site for probe in self._probes for site in probe.sites if site.at != "instruction")
+        self._starts = {site.instruction.line: site.instruction.source or site.following for site in starts}
+
+    def instructions(self) -> Sequence[SiteInstruction]:
+        return self._instructions
+
+    def blocks(self, lines: Sequence[int]) -> Sequence[Sequence[SiteInstruction]]:
+        kept = (sites for probe in self._probes for sites in probe.maps.values())
+        return next(([site.block for site in sites] for sites in kept if _are_blocks(sites, lines)), ())
+
+    def unchecked(self) -> Sequence[SiteInstruction]:
+        return [one for probe in self._probes for one in probe.unchecked]
+
+    def ptx_line(self, line: int) -> SourceLine | None:
+        return self._sources.get(line)
+
+    def following(self, line: int) -> SourceLine | None:
+        return self._starts.get(line)
+
+
+def _are_blocks(sites: Sequence[Site], lines: Sequence[int]) -> bool:
+    return [site.instruction.line for site in sites] == list(lines) and all(site.block for site in sites)
+
+
+@dataclass(frozen=True, slots=True)
+class AccessLine:
+    """An instruction of ``pruned.ptx``: its ``opcode`` with modifiers, and the bytes of one thread's access.
+
+    ``spaces`` are the state spaces that it names. Of machine code ``line`` is an ``Offset``.
+    """
+
+    line: int
+    opcode: str
+    kind: AccessKind
+    bytes: int | None
+    source: SourceLine | None
+    spaces: frozenset[str] = frozenset()
+
+
+def access_lines(folder: Path) -> dict[int, AccessLine]:
+    """The accesses that a probe was at by line of ``pruned.ptx``; of several on one line the first. Empty if none is
+    known.
+    """
+    found: dict[int, AccessLine] = {}
+    for one in probed_sites(folder).instructions():
+        if one.access is not None:
+            spaces = frozenset(one.space.split("."))
+            found.setdefault(one.line, AccessLine(one.line, one.opcode, one.access, one.bytes, one.source, spaces))
+    return found

@@ -1,0 +1,225 @@
+"""Clocks of all SMs on one time axis, from pairs of ``%clock64`` and ``%globaltimer``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+
+from tui_probe.errors import TraceError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MAX_SMS: Final = 4096
+"""More than any device has, of which numbers may have gaps."""
+
+
+def distinct_sms(sm: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The SMs that records name, ascending, and the place of each record's among them.
+
+    TraceError if they cannot be numbers of SMs: the file is damaged, or another probe's.
+    """
+    sms, place = np.unique(np.asarray(sm, dtype=np.int64), return_inverse=True)
+    if len(sms) and not 0 <= sms[0] <= sms[-1] < MAX_SMS:
+        wrong = int(sms[-1] if sms[-1] >= MAX_SMS else sms[0])
+        raise TraceError(f"a record names SM {wrong}: it is damaged, or not of this probe")
+    return sms, place
+
+
+# How the clocks of SMs are put on one axis, and how well that is known.
+#
+# ``%clock64`` of two SMs may differ by any constant. On the GPU that was looked at (NVIDIA H200, 132 SMs), the SMs of
+# one cluster of the chip share a clock, and the clocks of clusters lie millions of cycles apart: the first starts of
+# a launch form eight *domains* of 16 or 18 SMs. In each of them they spread over 10 to 140 cycles, the time in which
+# a launch fills them. So times within a domain can be compared as they are, and domains are put beside each other by
+# their first starts, which errs by about that spread.
+
+MAX_START_GAP: Final = 4096
+"""First starts of one domain follow each other within so many cycles (2 µs); in the data at hand, within 140, while
+those of different domains lie 80 000 or more apart."""
+
+ClockBasis = Literal["shared", "first starts", "global timer"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClockAxis:
+    """Where the first start of each SM lies on the axis, and how that is known.
+
+    ``shift`` (i8) has one element per SM that ran a block, by ascending SM number; the least is 0. ``error`` is in
+    cycles, between SMs of different domains; None where nothing tells it. ``assumed_rate`` says that times were made
+    cycles at the device's highest clock.
+    """
+
+    shift: NDArray[np.int64]
+    domains: int
+    basis: ClockBasis
+    error: int | None
+    assumed_rate: bool = False
+
+    def words(self) -> str:
+        """The alignment and its error in a few words."""
+        if self.basis == "shared":
+            return "SMs share one clock"
+        known = "by an unknown error" if self.error is None else f"±{self.error} cycles"
+        if self.basis == "global timer":
+            assumed = ", assuming that they run at the highest clock or down to half of it" if self.assumed_rate else ""
+            return f"SM clocks aligned by the global timer {known}{assumed}"
+        if self.domains == 1:
+            return "SM clocks in step"
+        return f"{len(self.shift)} SMs on {self.domains} clocks, aligned by first starts {known}"
+
+
+def shared_clock(sms: NDArray[np.int32], first: NDArray[np.uint64]) -> ClockAxis:
+    """All SMs count with one clock. ``first`` (u8) is the first start on each of ``sms`` (i4)."""
+    del sms
+    return ClockAxis((first - first.min()).view(np.int64), 1, "shared", 0)
+
+
+def clock_domains(sms: NDArray[np.int32], first: NDArray[np.uint64]) -> ClockAxis:
+    """Domains by the distances of first starts, each beginning at 0.
+
+    An SM that really began more than ``MAX_START_GAP`` cycles after all others of its domain is taken for a domain of
+    its own, and so shown too early. Two domains nearer than that are taken for one. The error is the largest spread of
+    the first starts in a domain; None if no domain has two SMs.
+    """
+    del sms
+    order = np.argsort(first, kind="stable")
+    clock = first[order]
+    begins = np.append(True, np.diff(clock) > MAX_START_GAP)
+    shift = np.empty(len(first), dtype=np.int64)
+    shift[order] = (clock - clock[begins][np.cumsum(begins) - 1]).view(np.int64)
+    domains = int(begins.sum())
+    return ClockAxis(shift, domains, "first starts", int(shift.max()) if domains < len(first) else None)
+
+
+# The clocks of all SMs on one axis, by pairs of ``%clock64`` and ``%globaltimer`` that warps read together.
+#
+# Each SM counts cycles from a zero of its own; the timer is one for the whole GPU, but ticks only every so many
+# nanoseconds. So a pair says: when the SM's clock stood at c, the time was in [t, t + tick). With one rate for all
+# SMs::
+#
+#     tick     greatest common divisor of all times read          at least the timer's own
+#     rate     least squares of t over c, each SM about its own mean, in ns per cycle
+#              error <= tick/2 · sum|c - mean| / sum (c - mean)², so that it lies between a slow and a fast bound
+#     origin   of an SM: the time at which its clock stood at its first start c0. Every pair bounds it,
+#              t - slowest (c - c0) <= origin < t + tick - fastest (c - c0), where slowest and fastest are the most
+#              and the least ns per cycle that the rate can be. Taken is the middle of what all bounds leave
+#              error <= half of what they leave; the SM's first pair alone leaves no more than a tick
+#
+# If the bounds contradict each other, the rate was not constant, and half of the contradiction comes on top. Of two
+# SMs the errors add up, and to them comes the error of the rate, as a part of it, times how far apart their origins
+# are. From there on a wrong rate stretches the axis for all SMs alike. The few cycles between the two reads are the
+# same for every warp and are in no error.
+#
+# A launch whose warps all begin within some ticks tells no rate worth using. Then the device's highest clock is
+# taken, and the rate is bounded by what a busy GPU keeps: its SMs run between half of that clock and all of it. Where
+# the pairs leave less than this, they bound it; where they contradict it, they are believed.
+
+_PRECISE: Final = 0.01
+"""A measured rate is used if its error is no more than this part of it, or if nothing else is known."""
+
+_SLOWEST: Final = 2.0
+"""So many times as long as at the device's highest clock may a cycle of a busy SM take."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClockAlignment:
+    """The axis of a launch. ``sms`` (i8, ascending) are its SMs; other arrays have an element for each of them.
+
+    ``first`` (u8) is the clock of an SM at its first start, ``origin`` (f8) the time of that in ns since the earliest
+    of them. ``error_ns`` is how far the times of two SMs may be apart from what is said; None if all warps read one
+    time. ``rate_error`` is that of ``ns_per_cycle``; None if it was taken from the device's highest clock.
+    """
+
+    sms: NDArray[np.int64]
+    first: NDArray[np.uint64]
+    origin: NDArray[np.float64]
+    ns_per_cycle: float
+    rate_error: float | None
+    tick_ns: int | None
+    error_ns: float | None
+
+    def nanoseconds(self, sm: NDArray[Any], clock: NDArray[np.uint64]) -> NDArray[np.float64]:
+        """The time of ``clock`` (u8) of SMs ``sm``, in ns since the earliest start. Both of one shape."""
+        place = np.searchsorted(self.sms, sm)
+        since: NDArray[np.int64] = (clock - self.first[place]).view(np.int64)
+        return self.origin[place] + since * self.ns_per_cycle
+
+    def clocks(self) -> ClockAxis:
+        """The same as shifts in cycles."""
+        shift = np.rint((self.origin - self.origin.min()) / self.ns_per_cycle).astype(np.int64)
+        error = None if self.error_ns is None else int(np.ceil(self.error_ns / self.ns_per_cycle))
+        return ClockAxis(shift, len(self.sms), "global timer", error, assumed_rate=self.rate_error is None)
+
+
+def align_clocks(
+    sm: NDArray[Any], start: NDArray[np.uint64], time: NDArray[np.uint64], clock_khz: int | None = None
+) -> ClockAlignment | None:
+    """The axis of warps that read ``start`` (cycles) and ``time`` (ns) on SMs ``sm``; flat arrays of one length.
+
+    ``clock_khz`` is the device's highest SM clock, which stands in for a rate that cannot be measured. None if there
+    are no warps, or no rate.
+    """
+    if not len(sm):
+        return None
+    sms, place = distinct_sms(sm)
+    first = np.full(len(sms), np.iinfo(np.uint64).max, dtype=np.uint64)
+    np.minimum.at(first, place, start)
+    cycles = (start - first[place]).astype(np.float64)
+    elapsed = (time - time.min()).astype(np.float64)
+    times = np.unique(time)
+    tick = int(np.gcd.reduce(times)) if len(times) > 1 else None
+    rate, rate_error = _rate(place, cycles, elapsed, tick)
+    bounds = None if rate is None or rate_error is None else (rate - rate_error, rate + rate_error)
+    imprecise = rate is None or rate_error is None or rate_error > _PRECISE * rate
+    if clock_khz and imprecise:
+        bounds = _bounds(1e6 / clock_khz, bounds)
+        rate, rate_error = min(max(1e6 / clock_khz, bounds[0]), bounds[1]), None
+    if rate is None or bounds is None:
+        return None
+    origin, error = _origins(place, len(sms), cycles, elapsed, tick or 0, bounds)
+    stretch = max(rate / bounds[0] - 1, 1 - rate / bounds[1]) if bounds[0] > 0 else np.inf
+    error += stretch * (float(np.ptp(origin)) + error) if len(sms) > 1 else 0.0
+    known = error if tick is not None and np.isfinite(error) else None
+    return ClockAlignment(sms, first, origin - origin.min(), rate, rate_error, tick, known)
+
+
+def _bounds(fastest: float, measured: tuple[float, float] | None) -> tuple[float, float]:
+    """The least and the most ns per cycle, where ``fastest`` is that of the device's highest clock."""
+    least, most = fastest, _SLOWEST * fastest
+    if measured is None:
+        return least, most
+    both = max(least, measured[0]), min(most, measured[1])
+    return both if both[0] <= both[1] else measured
+
+
+def _rate(
+    place: NDArray[np.intp], cycles: NDArray[np.float64], elapsed: NDArray[np.float64], tick: int | None
+) -> tuple[float | None, float | None]:
+    """Nanoseconds per cycle, and the bound of its error: times are known to a tick, clocks to a cycle."""
+    centred, late = (values - (np.bincount(place, values) / np.bincount(place))[place] for values in (cycles, elapsed))
+    squares = float(centred @ centred)
+    if squares == 0 or tick is None:
+        return None, None
+    rate = float(centred @ late) / squares
+    return (rate, (tick + rate) / 2 * float(np.abs(centred).sum()) / squares) if rate > 0 else (None, None)
+
+
+def _origins(
+    place: NDArray[np.intp],
+    sms: int,
+    cycles: NDArray[np.float64],
+    elapsed: NDArray[np.float64],
+    tick: int,
+    rates: tuple[float, float],
+) -> tuple[NDArray[np.float64], float]:
+    """When each SM's first start was, and the largest error between two of them; ``rates`` are least and most."""
+    lowest, highest = np.full(sms, np.inf), np.full(sms, -np.inf)
+    np.minimum.at(lowest, place, elapsed + tick - rates[0] * cycles)
+    np.maximum.at(highest, place, elapsed - rates[1] * cycles)
+    left = lowest - highest
+    errors = np.where(left >= 0, left / 2, tick / 2 - left / 2)
+    two_largest = np.sort(errors)[-2:]
+    return (lowest + highest) / 2, float(two_largest.sum()) if sms > 1 else 0.0

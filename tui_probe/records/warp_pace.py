@@ -1,0 +1,182 @@
+"""Pace of warps: when each ran, and how fast it iterated its loops.
+
+start, end   of a warp in ns since the first start: see :mod:`tui_probe.records.sm_clocks` for the axis
+             and its error. Without an axis (one start, no rate known) there are only cycles.
+iteration    two arrivals of a warp in a row at the head of the same loop, and the cycles between them; so of loops
+             inside each other the pace of the inner ones is told
+pace         iterations / the time that they took
+main loop    the one whose iterations took most time, over all warps
+stragglers   warps that live longer than the third quartile + 1.5 times the distance of the quartiles, and than
+             1.25 times the median
+half done    from the time when half of the SMs had run out of warps to the end of the last warp
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.errors import TraceError
+from tui_probe.records.sm_clocks import ClockAlignment, align_clocks
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tui_probe.trace.result_file import Sample
+    from tui_probe.trace.results import Result
+
+WARP: Final = np.dtype([("start", "<u8"), ("time", "<u8"), ("elapsed", "<u4"), ("sm", "<u4")])
+PACE: Final = np.dtype([("clock", "<u4"), ("line", "<u4")])
+_FENCE: Final = 1.5
+_CLEARLY: Final = 1.25
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """One loop of the kernel: ``line`` of its head in pruned.ptx, the ``warps`` that came to it, and the sums over
+    them of iterations and of the ``cycles`` that these took.
+    """
+
+    line: int
+    warps: int
+    iterations: int
+    cycles: int
+
+    @property
+    def cycles_per_iteration(self) -> float | None:
+        """Mean over all iterations of all warps."""
+        return self.cycles / self.iterations if self.iterations else None
+
+
+@dataclass(frozen=True, slots=True)
+class WarpProgress:
+    """One launch. Arrays of shape (blocks, warps per block); warps that left no record are not in ``ran``.
+
+    ``start`` and ``end`` (f8) are ns since the first start, NaN where not known. ``pace`` has the records as saved, of
+    shape (blocks, warps per block, capacity), and ``reached`` (i8) how often each warp came to the head of a loop: -1
+    where that is not known, since lanes ended in a way that told no number.
+    """
+
+    warps: NDArray[Any]
+    ran: NDArray[np.bool_]
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+    alignment: ClockAlignment | None
+    pace: NDArray[Any]
+    reached: NDArray[np.int64]
+    loops: tuple[Loop, ...]
+    threads_missing: int = 0
+    sample: Sample | None = None
+    """The blocks that the arrays are of, in order; None: all of the grid."""
+    timed: bool = True
+    """Whether nanoseconds are time; on a simulated GPU they are not."""
+
+    @property
+    def main_loop(self) -> Loop | None:
+        """The loop whose iterations took most time."""
+        return max(self.loops, key=lambda loop: loop.cycles, default=None)
+
+    @property
+    def kept(self) -> NDArray[np.int64]:
+        """How many of its arrivals each warp kept."""
+        return np.clip(self.reached, 0, self.pace.shape[2])
+
+    def arrivals(self, block: int, warp: int) -> tuple[NDArray[np.float64], NDArray[np.uint32]]:
+        """Times in ns since the first start at which one warp reached the heads of loops, and their lines."""
+        record, kept = self.warps[block, warp], int(self.kept[block, warp])
+        records = self.pace[block, warp, :kept]
+        since = unwrapped(records["clock"][np.newaxis], record["start"].astype(np.uint32)[np.newaxis])[0]
+        rate = self.alignment.ns_per_cycle if self.alignment else np.nan
+        return self.start[block, warp] + since * rate, records["line"]
+
+    def stragglers(self) -> NDArray[np.int64]:
+        """Warps that lived far longer than the others, as (block, warp), the longest first; shape (n, 2).
+
+        Of a sample ``block`` is the place in it.
+        """
+        lived = self.warps["elapsed"][self.ran].astype(np.int64)
+        if not len(lived):
+            return np.zeros((0, 2), dtype=np.int64)
+        low, middle, high = np.percentile(lived, (25, 50, 75))
+        late = self.ran & (self.warps["elapsed"] > max(high + _FENCE * (high - low), _CLEARLY * middle))
+        found = np.argwhere(late)
+        return found[np.argsort(-self.warps["elapsed"][late].astype(np.int64), kind="stable")]
+
+    def half_done_ns(self) -> float | None:
+        """From when half of the SMs were done to the end; None where it is not known, as of a sample of blocks."""
+        if self.alignment is None or self.sample is not None or not self.ran.any():
+            return None
+        place = np.searchsorted(self.alignment.sms, self.warps["sm"][self.ran].astype(np.int64))
+        last = np.zeros(len(self.alignment.sms))
+        np.maximum.at(last, place, self.end[self.ran])
+        return float(last.max() - np.median(last))
+
+
+def analyse(result: Result, clock_khz: int | None = None) -> WarpProgress:
+    """The warps of one launch; TraceError if the maps are not a start and a pace for each warp.
+
+    ``clock_khz`` is the device's highest SM clock, for launches too short to measure the rate.
+    """
+    if len(result.maps) < 3 or any(section.level != "warp" for section in result.sections[:2]):
+        raise TraceError(f"{result.path}: it has no maps of starts and paces, two per warp")
+    warps, pace, reached = result.one_record(0, WARP), result.records(1, PACE), result.attempts(1)
+    written = result.written(0)
+    if reached is None or written is None:
+        raise TraceError(f"{result.path}: it does not tell which records were written: it is of another probe")
+    ran = written[:, :, 0]
+    if not ran.any():
+        raise TraceError(f"{result.path}: no warp left a record; the kernel was cut off, or the probe did not run")
+    found = warps[ran]
+    alignment = align_clocks(found["sm"], found["start"], found["time"], clock_khz)
+    start, end = np.full(warps.shape, np.nan), np.full(warps.shape, np.nan)
+    if alignment:
+        start[ran] = alignment.nanoseconds(found["sm"], found["start"])
+        end[ran] = start[ran] + found["elapsed"] * alignment.ns_per_cycle
+    progress = WarpProgress(warps, ran, start, end, alignment, pace, reached, (), sample=result.sample)
+    return replace(progress, loops=_loops(progress))
+
+
+def stamped(result: Result, clock_khz: int | None = None) -> tuple[int, int | None]:
+    """When the first warp began and the last one ended, in ns of %globaltimer; the end is None where the rate of the
+    clock is not known. TraceError if no warp left a record.
+    """
+    written = result.written(0)
+    warps = result.one_record(0, WARP)
+    found = warps[written[:, :, 0]] if written is not None else warps[warps["time"] > 0]
+    if not len(found):
+        raise TraceError(f"{result.path}: no warp left a record; the kernel was cut off, or the probe did not run")
+    alignment = align_clocks(found["sm"], found["start"], found["time"], clock_khz)
+    begin = int(found["time"].min())
+    if alignment is None:
+        return begin, None
+    return begin, round(float((found["time"] - begin + found["elapsed"] * alignment.ns_per_cycle).max())) + begin
+
+
+def unwrapped(clock: NDArray[np.uint32], start: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """Cycles since the start of the warp, from the low halves of clocks that never stand still for 2**32 cycles.
+
+    ``clock`` has the records along its last axis, ``start`` has one axis fewer.
+    """
+    before = np.concatenate((start[..., np.newaxis], clock[..., :-1]), axis=-1)
+    return np.cumsum((clock - before).astype(np.int64), axis=-1)
+
+
+def _loop_totals(progress: WarpProgress, line: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Iterations of each warp of a loop, and the cycles that they took."""
+    clock, lines = progress.pace["clock"], progress.pace["line"]
+    ended = (lines[..., :-1] == line) & (lines[..., 1:] == line)
+    ended &= np.arange(1, lines.shape[2]) < progress.kept[..., np.newaxis]
+    took = np.where(ended, clock[..., 1:] - clock[..., :-1], np.uint32(0))
+    return ended.sum(axis=2), took.sum(axis=2, dtype=np.int64)
+
+
+def _loops(progress: WarpProgress) -> tuple[Loop, ...]:
+    valid = np.arange(progress.pace.shape[2]) < progress.kept[..., np.newaxis]
+    found = []
+    for line in np.unique(progress.pace["line"][valid]).tolist():
+        iterations, cycles = _loop_totals(progress, line)
+        warps = int(((progress.pace["line"] == line) & valid).any(axis=2).sum())
+        found.append(Loop(line, warps, int(iterations.sum()), int(cycles.sum())))
+    return tuple(found)

@@ -1,0 +1,213 @@
+"""Registers of lanes, predicates and convergence barriers that SASS words name, and their replacement.
+
+What writes predicates names them in 83:81 and 86:84, PT where it writes none. Predicates of the uniform path are
+written by that path's instructions and by few others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.reasons import because
+from tui_probe.sass.words import ALWAYS, NO_BARRIER, RZ
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tui_probe.sass.words import Word
+
+_PREDICATE_RESULTS: Final = ((81, 3), (84, 3))
+_PREDICATE_OPERAND: Final = 87
+_UNIFORM_PATH: Final = range(0x80, 0x100)
+_TO_UNIFORM: Final = frozenset({0x02F, 0x1C2, 0x1C3, 0x1C4})
+_ALL_PREDICATES: Final = frozenset(range(ALWAYS))
+_WRITES_ALL: Final = frozenset({0x0B4, 0x0B5})
+"""UR2UP and its kin: which ones they write is in a mask."""
+_BARRIER_PATH: Final = frozenset({0x141, 0x142, 0x145, 0x154, 0x155, 0x156, 0x157, 0x158})
+"""BSYNC, BREAK, BSSY, and what moves convergence barriers to and from registers."""
+_BARRIER_FIELDS: Final = ((16, 4), (24, 4), (32, 4))
+_BARRIERS: Final = 16
+_WRITES_NONE: Final = frozenset(
+    {0x028, 0x029, 0x02B, 0x037, 0x03B, 0x03C, 0x03F, 0x100, 0x104, 0x105, 0x106, 0x107, 0x108, 0x109, 0x119, 0x182}
+    | {0x183, 0x184, 0x1AE, 0x1C2, 0x1C3, 0x1C4, 0x185, 0x186, 0x187, 0x188, 0x18E, 0x1A6, 0x0B9, 0x1AC}
+)
+"""DMUL, DADD, DFMA, IMMA, LDSM, HMMA, DMMA, FLO, conversions, MUFU, POPC, S2R, loads other than of global memory,
+stores: their results are behind a barrier and are no predicates, whatever else lies in those bits.
+"""
+_WITH_UNIFORM_RESULT: Final = frozenset({0x086, 0x090, 0x091, 0x092})
+"""VOTEU, UIADD3, ULEA, ULOP3: those of snippets that may write a predicate of the uniform path."""
+_WITH_CARRY: Final = frozenset({0x090, 0x091})
+"""UIADD3, ULEA: they read one where ``.X`` says so."""
+_CARRIES: Final = 74
+
+
+def late_predicates(words: Iterable[Word]) -> int:
+    """The barriers behind which predicates are written. Who keeps predicates must wait for them: else what comes back
+    later is the value from before.
+    """
+    mask = 0
+    for word in words:
+        written = any(word.field(*at) != ALWAYS for at in _PREDICATE_RESULTS) and word.operation not in _WRITES_NONE
+        if word.write_barrier != NO_BARRIER and written:
+            mask |= 1 << word.write_barrier
+    return mask
+
+
+def uniform_predicates(words: Iterable[Word]) -> frozenset[int]:
+    """The predicates of the uniform path that a kernel may write, and so may need."""
+    found: set[int] = set()
+    for word in words:
+        if word.operation in _WRITES_ALL:
+            return _ALL_PREDICATES
+        if word.operation in _UNIFORM_PATH or word.operation in _TO_UNIFORM:
+            found.update(word.field(*at) for at in _PREDICATE_RESULTS)
+    return frozenset(found - {ALWAYS})
+
+
+def snippet_predicates(words: Iterable[Word]) -> list[int]:
+    """The predicates of the uniform path that a snippet writes."""
+    found = {word.field(*at) for word in words if word.operation in _WITH_UNIFORM_RESULT for at in _PREDICATE_RESULTS}
+    return sorted(found - {ALWAYS})
+
+
+def needs_uniform(word: Word) -> bool:
+    """Whether a word of a snippet writes or reads a predicate of the uniform path: of ULOP3 and VOTEU the second field
+    is none.
+    """
+    if word.operation not in _WITH_UNIFORM_RESULT:
+        return False
+    written = _PREDICATE_RESULTS if word.operation in _WITH_CARRY else _PREDICATE_RESULTS[:1]
+    reads = word.operation in _WITH_CARRY and bool(word.field(_CARRIES, 1))
+    return reads or any(word.field(*at) != ALWAYS for at in written)
+
+
+def with_barrier(word: Word, numbers: Mapping[int, int]) -> Word:
+    """A word of a snippet with another convergence barrier."""
+    if word.operation not in _BARRIER_PATH:
+        return word
+    return word.with_field(*_BARRIER_FIELDS[0], numbers[word.field(*_BARRIER_FIELDS[0])])
+
+
+def with_uniform_predicates(word: Word, numbers: Mapping[int, int]) -> Word:
+    """A word of a snippet with other predicates of the uniform path."""
+    if word.operation in _WITH_UNIFORM_RESULT:
+        for at in _PREDICATE_RESULTS:
+            number = word.field(*at)
+            word = word.with_field(*at, numbers.get(number, number))
+    if word.operation in _WITH_CARRY and word.field(_CARRIES, 1):
+        number = word.field(_PREDICATE_OPERAND, 3)
+        word = word.with_field(_PREDICATE_OPERAND, 3, numbers.get(number, number))
+    return word
+
+
+def used_barriers(words: Iterable[Word]) -> frozenset[int]:
+    """The convergence barriers that may be in use."""
+    return frozenset(word.field(*at) for word in words if word.operation in _BARRIER_PATH for at in _BARRIER_FIELDS)
+
+
+def snippet_barriers(words: Iterable[Word]) -> list[int]:
+    """Those at which the lanes of a snippet that has no other way of meeting meet again."""
+    return sorted({word.field(*_BARRIER_FIELDS[0]) for word in words if word.operation in _BARRIER_PATH})
+
+
+def free_barriers(words: Iterable[Word], count: int) -> list[int]:
+    """Convergence barriers that a kernel does not use. Raises UnsupportedKernelError if there are not as many."""
+    used = used_barriers(words)
+    free = [number for number in range(_BARRIERS - 1, -1, -1) if number not in used]
+    if len(free) < count:
+        raise UnsupportedKernelError(because("graft-convergence"))
+    return free[:count]
+
+
+# Registers of lanes that the instructions of snippets name, so that they can be given others.
+#
+# Of the instructions that ptxas makes of snippets it is known in which of the four fields they name a register; all
+# others are refused. A register for two or four words is named by the first, so all move by a multiple of four.
+
+REGISTER_ALIGNMENT: Final = 4
+"""Registers move by a multiple of this."""
+
+_RD, _RA, _RB, _RC = 16, 24, 32, 64
+_REGISTER_FIELDS: Final[dict[int, tuple[int, ...]]] = {
+    0x002: (_RD, _RB),  # MOV
+    0x005: (_RD,),  # CS2R
+    0x006: (_RD,),  # VOTE
+    0x007: (_RD, _RA, _RB),  # SEL
+    0x00C: (_RA, _RB),  # ISETP
+    0x010: (_RD, _RA, _RB, _RC),  # IADD3
+    0x011: (_RD, _RA, _RB, _RC),  # LEA
+    0x012: (_RD, _RA, _RB, _RC),  # LOP3
+    0x019: (_RD, _RA, _RB, _RC),  # SHF
+    0x01C: (),  # PLOP3
+    0x024: (_RD, _RA, _RB, _RC),  # IMAD
+    0x025: (_RD, _RA, _RB, _RC),  # IMAD.WIDE
+    0x027: (_RD, _RA, _RB, _RC),  # IMAD.HI
+    0x031: (_RD, _RA, _RB, _RC),  # HFMA2
+    0x035: (_RD, _RA, _RB, _RC),  # HFMA2.MMA
+    0x036: (_RD, _RA, _RB),  # VIADD
+    0x086: (),  # VOTEU
+    0x109: (_RD, _RB),  # POPC
+    0x118: (),  # NOP
+    0x119: (_RD,),  # S2R
+    0x141: (),  # BSYNC
+    0x145: (),  # BSSY
+    0x147: (),  # BRA
+    0x14D: (),  # EXIT
+    0x182: (_RD, _RA),  # LDC
+    0x186: (_RA, _RB),  # STG
+    0x18E: (_RA, _RB),  # RED
+    0x1A1: (_RD, _RA),  # MATCH
+    0x1AA: (_RD, _RA),  # QSPC
+    0x1AC: (),  # LDCU
+    0x1C3: (),  # S2UR
+    0x1C4: (_RA,),  # REDUX
+}
+_SINGLE_REGISTER_OPERATIONS: Final = frozenset({0x002, 0x006, 0x007, 0x010, 0x012, 0x109, 0x119, 0x1C4})
+"""MOV, VOTE, SEL, IADD3, LOP3, POPC, S2R, REDUX: what they name is never the first register of two."""
+_REGISTER_FORM: Final = 1
+_STG: Final = 0x186
+_STORES: Final = frozenset({_STG, 0x18E})
+"""What they store is a register in all forms, which tell of the address."""
+_STORE_SIZE_FIELD: Final = (73, 3)
+_STORE_SIZE_128: Final = 6
+_SWAPPED: Final = frozenset({2, 3, 7})
+"""Forms whose bits 63:32 are the third operand, and whose field of the third is the second."""
+
+
+def register_fields(word: Word) -> tuple[int, ...] | None:
+    """Where a word of a snippet names registers of lanes; None for an instruction that is not known."""
+    operation = word.operation
+    if operation in _UNIFORM_PATH:
+        return ()
+    found = _REGISTER_FIELDS.get(operation)
+    if found is None:
+        return None
+    if _RB in found and word.form != _REGISTER_FORM and operation not in _STORES:
+        found = tuple(at for at in found if at != _RB)
+        if word.form in _SWAPPED and _RC not in found:
+            found += (_RC,)
+    return found
+
+
+def with_registers_moved(word: Word, by: int) -> Word:
+    """A word of a snippet with each register's number higher by ``by``. Raises ValueError beyond the last register."""
+    for at in register_fields(word) or ():
+        number = word.field(at, 8)
+        if number != RZ:
+            if number + by >= RZ:
+                raise ValueError(f"there is no register {number + by}")
+            word = word.with_field(at, 8, number + by)
+    return word
+
+
+def registers_end(word: Word) -> int:
+    """The number behind the last register that it may name, 0 for none: of most operations the first of two."""
+    words = (
+        4
+        if word.operation == _STG and word.field(*_STORE_SIZE_FIELD) == _STORE_SIZE_128
+        else 1
+        if word.operation in _SINGLE_REGISTER_OPERATIONS
+        else 2
+    )
+    return max((number + words for at in register_fields(word) or () if (number := word.field(at, 8)) != RZ), default=0)

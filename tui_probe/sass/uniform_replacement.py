@@ -1,0 +1,268 @@
+"""Compute in ordinary registers what exit code computes in uniform registers.
+
+At an exit the lanes that leave need no ordinary register any more, but the uniform ones may be those of lanes that go
+on, and large kernels leave few or none free. ptxas uses many, for all that is the same in a warp. So each value of
+theirs gets an ordinary register above the snippet's own, and each instruction that makes one its twin of the ordinary
+path, which has the same fields and is ready no later. Stores and loads are made without the descriptor of memory, as
+before there were uniform registers; of other memory accesses it stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.errors import UnsupportedKernelError
+from tui_probe.reasons import because
+from tui_probe.sass.lane_registers import needs_uniform
+from tui_probe.sass.uniform_registers import (
+    UNIFORM_MEMORY_FIELDS,
+    UNIFORM_REGISTERS,
+    WIDE_FROM,
+    exact_uniform_fields,
+    uniform_register_at,
+)
+from tui_probe.sass.words import NO_BARRIER, RESERVED, RZ, Word, nop_word
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_RD: Final = 16
+_RB: Final = 32
+_ORDINARY_FORMS: Final[Mapping[int, int]] = {
+    0x082: 0x002, 0x086: 0x006, 0x090: 0x010, 0x091: 0x011, 0x092: 0x012, 0x099: 0x019, 0x0A4: 0x024, 0x0A5: 0x025,
+}  # fmt: skip
+"""UMOV, VOTEU, UIADD3, ULEA, ULOP3, USHF, UIMAD, UIMAD.WIDE, and what does the same in ordinary registers."""
+_WIDE_MULTIPLY: Final = 0x0A5
+_UMOV: Final = 0x082
+_S2UR, _S2R = 0x1C3, 0x119
+_LDCU: Final = 0x1AC
+_CONSTANT_LOADS: Final = frozenset({0x0B9, _LDCU})
+"""ULDC, LDCU."""
+_MOVE_CONSTANT: Final = 0xA02
+_LDC: Final = 0x182
+_MARK_LOAD: Final = 0x184
+_ACCESSES: Final[Mapping[int, tuple[int, int]]] = {0x986: (0x386, 64), 0x981: (0x381, 32)}
+"""STG and LDG with a descriptor: what they are without, and where it is."""
+_HAS_DESCRIPTOR, _WIDE_ADDRESS = 76, 90
+"""Whether the uniform register is a descriptor or an offset; whether the address beside it has 64 bits."""
+_REGISTER_FORM, _CONSTANT_FORM, _UNIFORM_FORM, _UNIFORM_LAST_FORM = 1, 5, 6, 7
+"""A uniform second operand, and a uniform third one, which stands in the second one's place then."""
+_RC: Final = 64
+_FORM_AT, _FORM_BITS = 9, 3
+_MASK_AT, _MASK_BITS, _ALL_BYTES = 72, 4, 0xF
+_SIZE_AT, _SIZE_BITS, _PAIR_SIZE = 73, 3, 5
+_OFFSET_AT, _CONSTANT_BITS = 38, 16
+"""Where the offset of a constant is; that of LDCU is a bit lower."""
+_UNIFORM_OPERAND: Final = 91
+_REUSE_AT, _REUSE_BITS = 122, 4
+"""Operands kept for the next instruction, which may be another one now."""
+_READY: Final = 6
+"""Cycles until the result of an instruction of fixed latency is there."""
+_LOADS_FROM: Final = 90
+_LOAD_BARRIER: Final = 4
+_BARRIER_SET: Final = 2
+"""Cycles until a barrier that an instruction sets can be waited for."""
+
+
+def without_uniform(words: Sequence[Word], registers: int, arch: int) -> tuple[list[Word], int]:
+    """The same code with ordinary registers from ``registers`` on, and how many registers it needs then.
+
+    What has no twin keeps its uniform registers, and so does what is a descriptor of memory accesses.
+    """
+    flow = _UniformDefinitions.of(_with_barrier_each(words), arch)
+    places = _OrdinaryRegisters(registers + (registers & 1))
+    made: list[Word] = []
+    for index, word in enumerate(flow.words):
+        twins = _ordinary_words(word, index, flow, places)
+        made += twins or [nop_word().with_stall(max(word.stall, 1))]  # what comes next may have relied on its cycles
+    return [word.with_field(_REUSE_AT, _REUSE_BITS, 0) for word in made], max(registers, places.end)
+
+
+@dataclass(slots=True)
+class _OrdinaryRegisters:
+    """The ordinary register of each uniform one: pairs stay pairs."""
+
+    first: int
+    pairs: dict[int, int] = field(default_factory=dict)
+
+    def of(self, number: int) -> int:
+        if number >= UNIFORM_REGISTERS:
+            return RZ
+        pair = self.pairs.setdefault(number & ~1, self.first + 2 * len(self.pairs))
+        return pair | number & 1
+
+    @property
+    def end(self) -> int:
+        """The number of registers with these, and with those that the hardware keeps for itself behind the last."""
+        return self.first + 2 * len(self.pairs) + RESERVED
+
+
+@dataclass(slots=True)
+class _UniformDefinitions:
+    """Which instruction made the uniform registers that another names, in code that runs from first to last.
+
+    ``kept`` are the indexes of those whose results stay uniform, ``used`` of those whose results still are of use.
+    """
+
+    arch: int
+    words: Sequence[Word]
+    makers: dict[tuple[int, int], set[int]] = field(default_factory=dict)
+    kept: set[int] = field(default_factory=set)
+    used: set[int] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, words: Sequence[Word], arch: int) -> _UniformDefinitions:
+        flow = cls(arch, words)
+        written: dict[int, int] = {}
+        for index, word in enumerate(words):
+            for at in _uniform_sources(word):
+                number = uniform_register_at(word, at, arch)
+                numbers = (number, number + 1) if word.operation in UNIFORM_MEMORY_FIELDS else (number,)
+                flow.makers[index, at] = {written[one] for one in numbers if one in written}
+            if makes_uniform(word):
+                first = uniform_register_at(word, _RD, arch)
+                written |= dict.fromkeys(range(first, first + _result_registers(word)), index)
+        flow._keep()
+        return flow
+
+    def _keep(self) -> None:
+        for index in reversed(range(len(self.words))):
+            word = self.words[index]
+            if makes_uniform(word) and not _has_ordinary_form(word):
+                self.kept.add(index)
+            if _forgets_its_uniform(word) or (makes_uniform(word) and index not in self.used | self.kept):
+                continue
+            for at in _uniform_sources(word):
+                self.used |= self.makers[index, at]
+                if index in self.kept or word.operation in UNIFORM_MEMORY_FIELDS:
+                    self.kept |= self.makers[index, at]
+
+    @property
+    def loads(self) -> set[int]:
+        """The indexes of loads of constants that go to ordinary registers, with a barrier."""
+        if self.arch < _LOADS_FROM:
+            return set()
+        return {at for at, word in enumerate(self.words) if word.operation in _CONSTANT_LOADS} - self.kept
+
+    def stays(self, index: int, at: int) -> bool:
+        """Whether the register named there stays a uniform one."""
+        return bool(self.makers[index, at] & self.kept)
+
+
+def makes_uniform(word: Word) -> bool:
+    """Whether the result is in uniform registers."""
+    return _RD in (exact_uniform_fields(word) or ())
+
+
+def _forgets_its_uniform(word: Word) -> bool:
+    """Whether it is a mark, or an access that can do without a descriptor."""
+    return word.operation == _MARK_LOAD or word.opcode in _ACCESSES
+
+
+def _uniform_sources(word: Word) -> list[int]:
+    return [at for at in exact_uniform_fields(word) or () if at != _RD]
+
+
+def _result_registers(word: Word) -> int:
+    """How many registers the result takes."""
+    if word.operation in _CONSTANT_LOADS:
+        return 2 if word.field(_SIZE_AT, _SIZE_BITS) == _PAIR_SIZE else 1
+    return 2 if word.operation == _WIDE_MULTIPLY else 1
+
+
+def _has_ordinary_form(word: Word) -> bool:
+    return word.operation in _ORDINARY_FORMS or word.operation == _S2UR or word.operation in _CONSTANT_LOADS
+
+
+def _ordinary_words(word: Word, index: int, flow: _UniformDefinitions, places: _OrdinaryRegisters) -> list[Word]:
+    """What stands in the place of a word: itself if nothing of it changes."""
+    if makes_uniform(word):
+        if index in flow.kept or (index not in flow.used and word.wait_mask):
+            return [word]
+        if index not in flow.used:
+            return []
+        if word.operation in _CONSTANT_LOADS:
+            return _constant_load(word, places.of(uniform_register_at(word, _RD, flow.arch)), flow.arch)
+        return [_with_waits(_ordinary_word(word, flow, places), index, flow)]
+    if word.operation == _MARK_LOAD and _uniform_sources(word):
+        return [word.with_field(_RB, 8, RZ if flow.arch >= WIDE_FROM else UNIFORM_REGISTERS)]
+    if word.opcode in _ACCESSES:
+        opcode, descriptor = _ACCESSES[word.opcode]
+        made = word.with_field(0, 12, opcode).with_field(descriptor, 8, 0)
+        for flag in (_UNIFORM_OPERAND, _HAS_DESCRIPTOR, _WIDE_ADDRESS):
+            made = made.with_field(flag, 1, 0)
+        return [made]
+    if all(flow.stays(index, at) for at in _uniform_sources(word)):
+        return [word]
+    if word.form not in (_UNIFORM_FORM, _UNIFORM_LAST_FORM) or _uniform_sources(word) != [_RB]:
+        raise UnsupportedKernelError(because("graft-snippet", what=f"operation {word.operation:#05x}"))
+    made = _ordinary_operand(word, places.of(uniform_register_at(word, _RB, flow.arch)))
+    return [_with_waits(made, index, flow)]
+
+
+def _ordinary_word(word: Word, flow: _UniformDefinitions, places: _OrdinaryRegisters) -> Word:
+    if needs_uniform(word):
+        # its twin would write a predicate of this number, which may hold something else
+        raise UnsupportedKernelError(because("graft-snippet", what="a predicate of the uniform path"))
+    made = word
+    for at in exact_uniform_fields(word) or ():
+        made = made.with_field(at, 8, places.of(uniform_register_at(word, at, flow.arch)))
+    if word.operation == _S2UR:
+        return made.with_field(0, 9, _S2R)
+    made = made.with_field(0, 9, _ORDINARY_FORMS[word.operation]).with_field(_UNIFORM_OPERAND, 1, 0)
+    if word.form == _UNIFORM_FORM:
+        made = made.with_field(_FORM_AT, _FORM_BITS, _REGISTER_FORM)
+    if word.operation == _UMOV:
+        made = made.with_field(_MASK_AT, _MASK_BITS, _ALL_BYTES)
+    return _as_fixed_latency(made)
+
+
+def _ordinary_operand(word: Word, register: int) -> Word:
+    made = word.with_field(_FORM_AT, _FORM_BITS, _REGISTER_FORM).with_field(_UNIFORM_OPERAND, 1, 0)
+    if word.form == _UNIFORM_LAST_FORM:
+        return made.with_field(_RB, 8, word.field(_RC, 8)).with_field(_RC, 8, register)
+    return made.with_field(_RB, 8, register)
+
+
+def _with_waits(word: Word, index: int, flow: _UniformDefinitions) -> Word:
+    """The word, which waits for what it reads of constant memory."""
+    reads = any(maker in flow.loads for at in _uniform_sources(flow.words[index]) for maker in flow.makers[index, at])
+    return word.with_wait_mask(word.wait_mask | 1 << _LOAD_BARRIER) if reads else word
+
+
+def _constant_load(word: Word, register: int, arch: int) -> list[Word]:
+    """The load of a constant. Before sm_90 it is a move, whose result is soon there; later ones take no constants."""
+    if arch >= _LOADS_FROM:
+        load = word.with_field(0, 9, _LDC).with_field(_FORM_AT, _FORM_BITS, _CONSTANT_FORM).with_field(24, 8, RZ)
+        if word.operation == _LDCU:
+            load = load.with_field(_OFFSET_AT, _CONSTANT_BITS, word.field(_OFFSET_AT - 1, _CONSTANT_BITS))
+        load = load.with_field(_RD, 8, register).with_field(_UNIFORM_OPERAND, 1, 0)
+        return [load.with_write_barrier(_LOAD_BARRIER).with_stall(max(word.stall, _BARRIER_SET))]
+    offset = word.field(_OFFSET_AT, _CONSTANT_BITS)
+    move = word.with_field(0, 12, _MOVE_CONSTANT).with_field(24, 8, 0).with_field(64, 41, 0)
+    move = move.with_field(_MASK_AT, _MASK_BITS, _ALL_BYTES)
+    return [
+        _as_fixed_latency(
+            move.with_field(_RD, 8, register + half).with_field(_OFFSET_AT, _CONSTANT_BITS, offset + 4 * half)
+        )
+        for half in range(_result_registers(word))
+    ]
+
+
+def _as_fixed_latency(word: Word) -> Word:
+    """Of fixed latency: no barrier tells when the result is there."""
+    return word.with_stall(max(word.stall, _READY)).with_write_barrier(NO_BARRIER)
+
+
+def _with_barrier_each(words: Sequence[Word]) -> list[Word]:
+    """ptxas gives the last of several ``S2UR`` alone a barrier, since they end in order; their twins need not."""
+    made: list[Word] = []
+    barrier = NO_BARRIER
+    for word in reversed(words):
+        if word.operation == _S2UR:
+            barrier = barrier if word.write_barrier == NO_BARRIER else word.write_barrier
+            made.append(word.with_write_barrier(barrier))
+        else:
+            made.append(word)
+    return made[::-1]

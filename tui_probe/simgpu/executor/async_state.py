@@ -1,0 +1,182 @@
+"""Completion of asynchronous work in a batch: mbarriers in shared memory, and groups of copies.
+
+An object is one word of 64 bits, of which PTX leaves open what is where. Here:
+
+    bits  0 to 19   arrivals that its phase still waits for
+    bits 20 to 39   arrivals that each phase waits for
+    bits 40 to 60   bytes of copies that are expected and not yet there (tx-count), signed
+    bit  63         the parity of the phase, which changes with each
+
+A phase ends when no arrival and no byte is missing. What ``mbarrier.arrive`` returns, the state, is the word before it.
+When phases end is known to the executor alone, see ``model``. PTX leaves open what happens beyond the limits of these
+numbers, or to a word that was not initialised; here it ends the kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.simgpu.executor.scalars import U64
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from tui_probe.simgpu.executor.lanes import Lanes, Places
+    from tui_probe.simgpu.executor.memory import SharedMemory
+
+MAX_COUNT: Final = (1 << 20) - 1
+PARITY_BIT: Final = 63
+WORD_BYTES: Final = 8
+_EXPECTED_BIT: Final = 20
+_BYTES_BIT: Final = 40
+_BYTES_BITS: Final = 21
+
+
+@dataclass(slots=True)
+class MBarrierWord:
+    """What a word says: ``missing`` and ``expected`` arrivals, ``transfer`` bytes to come, and the phase's parity."""
+
+    missing: int
+    expected: int
+    transfer: int
+    parity: int
+
+    @classmethod
+    def of(cls, bits: int) -> MBarrierWord:
+        """The contents of a word of shared memory."""
+        transfer = bits >> _BYTES_BIT & (1 << _BYTES_BITS) - 1
+        sign = transfer >> _BYTES_BITS - 1
+        expected = bits >> _EXPECTED_BIT & MAX_COUNT
+        return cls(bits & MAX_COUNT, expected, transfer - (sign << _BYTES_BITS), bits >> PARITY_BIT)
+
+    def bits(self) -> int:
+        """The word for shared memory."""
+        transfer = self.transfer & (1 << _BYTES_BITS) - 1
+        return self.missing | self.expected << _EXPECTED_BIT | transfer << _BYTES_BIT | self.parity << PARITY_BIT
+
+    def problem(self) -> str:
+        """What no phase can be, or ""."""
+        if not self.expected:
+            return "the mbarrier is not initialised"
+        if not 0 <= self.missing <= MAX_COUNT:
+            return "more arrivals than the phase expects"
+        return "" if abs(self.transfer) <= MAX_COUNT else f"more than {MAX_COUNT} bytes to come"
+
+
+@dataclass(frozen=True, slots=True)
+class MBarrierEvent:
+    """What one lane does to an mbarrier.
+
+    ``arrivals`` are done, ``dropped`` ones fewer are expected by later phases; ``transfer`` bytes are to come, negative
+    for those that are there. ``may_end`` tells whether it may be what ends the phase.
+    """
+
+    arrivals: int = 0
+    transfer: int = 0
+    dropped: int = 0
+    may_end: bool = True
+
+
+class MBarriers:
+    """The mbarriers of a batch of blocks. Words are named by their index in shared memory, times are cycles since the
+    start of the block. ``watchers`` are told word, parity and time of each phase that ends.
+    """
+
+    def __init__(self, shared: SharedMemory) -> None:
+        self._shared = shared
+        # When the phase before the present one ended, and the last event of the present one so far.
+        self._ended: dict[int, int] = {}
+        self._latest: dict[int, int] = {}
+        self.watchers: list[Callable[[int, int, int], None]] = []
+        self.changes = 0
+
+    def initialise(self, word: int, count: int) -> str:
+        """Begins with phase 0, which expects ``count`` arrivals. The problem, if there is one."""
+        if not 1 <= count <= MAX_COUNT:
+            return f"a count of {count}, which must be from 1 to {MAX_COUNT}"
+        self._store(word, MBarrierWord(count, count, 0, 0))
+        self._ended[word] = self._latest[word] = 0
+        return ""
+
+    def invalidate(self, word: int) -> None:
+        """Ends the use of a word as an mbarrier."""
+        self._shared.view(U64)[word] = 0
+
+    def happen(self, word: int, event: MBarrierEvent, time: int) -> str:
+        """An event at ``time``; what is wrong with it, or ""."""
+        now = MBarrierWord.of(int(self._shared.view(U64)[word]))
+        if problem := now.problem():
+            return problem
+        now.missing -= event.arrivals
+        now.expected -= event.dropped
+        now.transfer += event.transfer
+        self._latest[word] = max(self._latest.get(word, 0), time)
+        # All threads may have dropped out: then no phase follows.
+        if now.missing or now.transfer:
+            problem = now.problem() if now.expected else ""
+        elif event.may_end:
+            self._end(word, now)
+        else:
+            problem = "it ends the phase, which noComplete must not"
+        if not problem:
+            self._store(word, now)
+        return problem
+
+    def _end(self, word: int, now: MBarrierWord) -> None:
+        self._ended[word] = time = max(self._latest[word], self._ended.get(word, 0))
+        for tell in self.watchers:
+            tell(word, now.parity, time)
+        now.missing, now.parity = now.expected, 1 - now.parity
+        self._latest[word] = time
+
+    def _store(self, word: int, now: MBarrierWord) -> None:
+        self._shared.view(U64)[word] = now.bits()
+        self.changes += 1
+
+    def ended(self, words: Places, parity: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """For each lane when the phase of that ``parity`` of its word ended; -1 if that is not known yet."""
+        is_over = (self._shared.view(U64)[words] >> np.uint64(PARITY_BIT)).astype(np.bool_) != parity
+        times = [self._ended.get(word, 0) if over else -1 for word, over in zip(words.tolist(), is_over, strict=True)]
+        return np.array(times, np.int64)
+
+
+MAX_TRACKED_GROUPS: Final = 32
+"""Groups that are told apart; a wait can leave fewer than these pending."""
+
+
+class CopyGroups:
+    """The copies of one kind. Times are cycles since the start of the block, as a warp's counter is."""
+
+    def __init__(self, place_count: int) -> None:
+        self._open = np.zeros(place_count, np.int64)
+        # The newest group first; all that are older than the others share the last column.
+        self._ends = np.zeros((place_count, MAX_TRACKED_GROUPS), np.int64)
+
+    def add(self, lanes: Lanes, end: NDArray[np.int64]) -> None:
+        """Each of ``lanes`` issued a copy that is done at ``end``, one per lane."""
+        self._open[lanes.places] = np.maximum(self._open[lanes.places], end)
+
+    def commit(self, lanes: Lanes) -> None:
+        """What each lane issued since its last group becomes a group."""
+        ends = self._ends[lanes.places]
+        oldest = ends[:, -2:].max(axis=1)
+        ends[:, 1:] = ends[:, :-1]
+        ends[:, -1] = oldest
+        ends[:, 0] = self._open[lanes.places]
+        self._ends[lanes.places] = ends
+        self._open[lanes.places] = 0
+
+    def end_of_groups(self, lanes: Lanes, pending: int) -> NDArray[np.int64]:
+        """When all groups but the ``pending`` newest are done, for each lane. ``pending`` is less than
+        ``MAX_TRACKED_GROUPS``."""
+        ends: NDArray[np.int64] = self._ends[lanes.places, pending:].max(axis=1)
+        return ends
+
+    def end_of_all(self, lanes: Lanes) -> NDArray[np.int64]:
+        """When all copies are done, in groups or not, for each lane."""
+        return np.maximum(self._open[lanes.places], self.end_of_groups(lanes, 0))

@@ -1,0 +1,366 @@
+"""Comparisons, choices and moves: ``setp``, ``set``, ``selp``, ``slct``, ``mov``, ``cvta``, and hints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tui_probe.ptx.tree import Immediate, Pair, Symbol, Vector
+from tui_probe.simgpu.executor.floating import flushed
+from tui_probe.simgpu.executor.memory import GLOBAL_START, LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_BYTES
+from tui_probe.simgpu.executor.rounding import from_bfloat16
+from tui_probe.simgpu.executor.scalars import (
+    PREDICATE,
+    TYPES,
+    U32,
+    U64,
+    UNSIGNED,
+    ScalarType,
+    Value,
+    choose,
+    join_words,
+    last_type,
+    operands_of,
+    pairs,
+    scalar,
+    split_words,
+    types_of,
+    unpaired,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tui_probe.ptx.tree import Instruction, Operand
+    from tui_probe.simgpu.executor.operands import Binder, Operation
+    from tui_probe.simgpu.executor.threads import ThreadGroup
+
+_ORDERED: Final[dict[str, Callable[..., Any]]] = {
+    "eq": np.equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    # Unsigned comparisons by their old names.
+    "lo": np.less,
+    "ls": np.less_equal,
+    "hi": np.greater,
+    "hs": np.greater_equal,
+}
+# "Unordered" comparisons also hold if an operand is NaN: they are the opposite of the opposite.
+_OPPOSITES: Final = {"equ": "ne", "neu": "eq", "ltu": "ge", "leu": "gt", "gtu": "le", "geu": "lt"}
+_COMBINES: Final[dict[str, Callable[..., Any]]] = {
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "xor": np.logical_xor,
+}
+
+
+def _ordered_not_equal(a: Value, b: Value) -> Value:
+    result: Value = (a < b) | (a > b)
+    return result
+
+
+def _is_number(a: Value, b: Value) -> Value:
+    result: Value = ~(np.isnan(a) | np.isnan(b))
+    return result
+
+
+def comparison(name: str, is_float: bool) -> Callable[..., Any]:
+    """The function that compares two values. Raises KeyError for an unknown name."""
+    if name == "ne":
+        return _ordered_not_equal if is_float else np.not_equal
+    if name in _OPPOSITES:
+        opposite = comparison(_OPPOSITES[name], is_float)
+        return lambda a, b: ~opposite(a, b)
+    if name in ("num", "nan"):
+        return _is_number if name == "num" else lambda a, b: ~_is_number(a, b)
+    return _ORDERED[name]
+
+
+def _compared(instruction: Instruction, kind: ScalarType) -> Callable[..., Any]:
+    """The comparison of an instruction whose operands have type ``kind``."""
+    is_float = kind.kind in ("f", "bf")
+    compare = comparison(instruction.modifiers[0], is_float)
+    if kind.kind == "bf":
+        return lambda a, b: compare(from_bfloat16(a), from_bfloat16(b))
+    if "ftz" in instruction.modifiers and kind.name == "f32":
+        return lambda a, b: compare(flushed(a), flushed(b))
+    return compare
+
+
+def _combination(instruction: Instruction) -> Callable[..., Any] | None:
+    for modifier in instruction.modifiers[1:]:
+        if modifier in _COMBINES:
+            return _COMBINES[modifier]
+    return None
+
+
+def _build_set_predicate(instruction: Instruction, bind: Binder) -> Operation:
+    """``setp.comparison{.combination}.type p{|q}, a, b{, c}``; q is the opposite comparison, combined alike."""
+    kind = last_type(instruction)
+    written, a, b, *rest = operands_of(instruction, 3, 4)
+    if kind.kind == "x2":
+        return _build_set_predicates_of_pairs(instruction, kind, bind)
+    compare = _compared(instruction, kind)
+    sources = (bind.source(a, kind), bind.source(b, kind))
+    combine = _combination(instruction)
+    if not isinstance(written, Pair) and combine is None:
+        return bind.pure(compare, bind.target(written, PREDICATE), *sources)
+    combined = bind.predicate(rest[0]) if combine is not None else None
+    operands = (written.first, written.second) if isinstance(written, Pair) else (written,)
+    targets = [bind.target(operand, PREDICATE) for operand in operands]
+    bind.effects.pure = True
+
+    def run(group: ThreadGroup) -> None:
+        registers = group.registers
+        holds = compare(sources[0].read(registers), sources[1].read(registers))
+        other = None if combined is None else combined.read(registers)
+        for target, result in zip(targets, (holds, ~holds), strict=False):
+            target.write(registers, result if combine is None else combine(result, other))
+
+    return run
+
+
+def _build_set_predicates_of_pairs(instruction: Instruction, kind: ScalarType, bind: Binder) -> Operation:
+    """``setp.comparison.f16x2 p|q, a, b``: p for the low halves, q for the high ones."""
+    written, a, b, *rest = operands_of(instruction, 3, 4)
+    if not isinstance(written, Pair):
+        bind.unsupported()
+    element = TYPES[kind.name.removesuffix("x2")]
+    compare = _compared(instruction, element)
+    targets = [bind.target(operand, PREDICATE) for operand in (written.first, written.second)]
+    sources = (bind.source(a, kind), bind.source(b, kind))
+    combine = _combination(instruction)
+    combined = bind.predicate(rest[0]) if combine is not None else None
+    bind.effects.pure = True
+
+    def run(group: ThreadGroup) -> None:
+        registers = group.registers
+        both = compare(*(pairs(source.read(registers), element.dtype) for source in sources))
+        for half, target in enumerate(targets):
+            holds = both[..., half]
+            if combine is not None and combined is not None:
+                holds = combine(holds, combined.read(registers))
+            target.write(registers, holds)
+
+    return run
+
+
+def _build_set(instruction: Instruction, bind: Binder) -> Operation:
+    """``set.comparison{.combination}.dtype.stype d, a, b{, c}``: all ones (1.0 for floats) where it holds, else 0."""
+    written_kind, kind = types_of(instruction, 2)
+    target, a, b, *rest = operands_of(instruction, 3, 4)
+    combine = _combination(instruction)
+    sources = [bind.source(a, kind), bind.source(b, kind)]
+    if combine is not None:
+        sources.append(bind.predicate(rest[0]))
+    if kind.kind == "x2":
+        function = _set_of_pairs(instruction, kind, written_kind, combine)
+    else:
+        compare = _compared(instruction, kind)
+
+        def function(x: Value, y: Value, *other: Value) -> Value:
+            holds = compare(x, y)
+            return _as_number(holds if combine is None else combine(holds, *other), written_kind)
+
+    return bind.pure(function, bind.target(target, written_kind), *sources)
+
+
+def _as_number(holds: Value, kind: ScalarType) -> Value:
+    if kind.kind == "f":
+        return choose(holds, kind.dtype.type(1), kind.dtype.type(0))
+    if kind.kind == "bf":
+        return np.where(holds, np.uint16(0x3F80), np.uint16(0))
+    unsigned = UNSIGNED[kind.bits]
+    masks: Value = np.where(holds, ~unsigned.type(0), unsigned.type(0))
+    return masks.view(kind.dtype)
+
+
+def _set_of_pairs(
+    instruction: Instruction, kind: ScalarType, written: ScalarType, combine: Callable[..., Any] | None
+) -> Callable[..., Value]:
+    element = TYPES[kind.name.removesuffix("x2")]
+    # `set.….u32.f16x2` gives a mask of 16 ones for each half.
+    result = element if written.kind == "x2" else TYPES["u16"]
+    compare = _compared(instruction, element)
+
+    def function(x: Value, y: Value, *other: Value) -> Value:
+        holds = compare(pairs(x, element.dtype), pairs(y, element.dtype))
+        if combine is not None:
+            holds = combine(holds, other[0][..., None])
+        return unpaired(_as_number(holds, result), U32)
+
+    return function
+
+
+COMPARISON_BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {
+    "setp": _build_set_predicate,
+    "set": _build_set,
+}
+
+
+_WINDOWS: Final = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAMETER_WINDOW, "global": 0, "const": 0}
+
+
+def _unchanged(value: Value) -> Value:
+    return value
+
+
+def _chosen(x: Value, y: Value, holds: Value) -> Value:
+    return choose(holds, x, y)
+
+
+def _build_move(instruction: Instruction, bind: Binder) -> Operation:
+    kind = last_type(instruction)
+    target, source = operands_of(instruction, 2)
+    if instruction.modifiers[0] in ("v2", "v4"):
+        return _build_vector_move(target, source, kind, bind)
+    if isinstance(source, Vector):
+        return _build_pack(instruction, kind, bind)
+    if isinstance(target, Vector):
+        return _build_unpack(instruction, kind, bind)
+    special = bind.special_reader(source)
+    if special is not None:
+        read, type_ = special
+        written = bind.target(target, type_)
+        bind.effects.pure = True
+
+        def run(group: ThreadGroup) -> None:
+            written.write(group.registers, read(group))
+
+        return run
+    # The address of a variable is an integer, whatever the register that takes it is kept as.
+    kind = TYPES[f"u{kind.bits}"] if isinstance(source, Symbol) else bind.kept_as(target, kind)
+    return bind.pure(_unchanged, bind.target(target, kind), bind.source(source, kind))
+
+
+def _build_vector_move(target: Operand, source: Operand, kind: ScalarType, bind: Binder) -> Operation:
+    """``mov.v2|v4.type d, a``: part by part."""
+    if not isinstance(target, Vector) or not isinstance(source, Vector) or len(target.elements) != len(source.elements):
+        return bind.unsupported()
+    sources = [bind.source(element, kind) for element in source.elements]
+    targets = [bind.target(element, kind) for element in target.elements]
+    bind.effects.pure = True
+
+    def run(group: ThreadGroup) -> None:
+        registers = group.registers
+        for part, value in zip(targets, [one.read(registers) for one in sources], strict=True):
+            part.write(registers, value)
+
+    return run
+
+
+def _build_pack(instruction: Instruction, kind: ScalarType, bind: Binder) -> Operation:
+    target, vector = operands_of(instruction, 2)
+    assert isinstance(vector, Vector)
+    part = TYPES[f"b{kind.bits // len(vector.elements)}"]
+    sources = [bind.source(element, part) for element in vector.elements]
+    dtype = UNSIGNED[kind.bits]
+    kept = TYPES[f"b{kind.bits}"]
+    return bind.pure(lambda *parts: join_words(parts, dtype), bind.target(target, kept), *sources)
+
+
+def _build_unpack(instruction: Instruction, kind: ScalarType, bind: Binder) -> Operation:
+    vector, source = operands_of(instruction, 2)
+    assert isinstance(vector, Vector)
+    part = TYPES[f"b{kind.bits // len(vector.elements)}"]
+    whole = bind.source(source, TYPES[f"b{kind.bits}"])
+    targets = [bind.target(element, part) for element in vector.elements]
+    bind.effects.pure = True
+
+    def run(group: ThreadGroup) -> None:
+        registers = group.registers
+        for target, value in zip(targets, split_words(whole.read(registers), part.dtype), strict=True):
+            target.write(registers, value)
+
+    return run
+
+
+def _build_select(instruction: Instruction, bind: Binder) -> Operation:
+    """``selp.type d, a, b, c``: a where predicate c holds, else b."""
+    target, a, b, condition = operands_of(instruction, 4)
+    kind = bind.kept_as(target, last_type(instruction))
+    sources = (bind.source(a, kind), bind.source(b, kind), bind.predicate(condition))
+    return bind.pure(_chosen, bind.target(target, kind), *sources)
+
+
+def _build_slct(instruction: Instruction, bind: Binder) -> Operation:
+    """``slct.type.s32|f32 d, a, b, c``: a where c >= 0, else b."""
+    target, a, b, condition = operands_of(instruction, 4)
+    kind, tested = types_of(instruction, 2)
+    sources = (bind.source(a, kind), bind.source(b, kind), bind.source(condition, tested))
+    return bind.pure(lambda x, y, c: _chosen(x, y, c >= 0), bind.target(target, kind), *sources)
+
+
+def _build_convert_address(instruction: Instruction, bind: Binder) -> Operation:
+    """``cvta.space d, a`` and ``cvta.to.space d, a``."""
+    *modifiers, size = instruction.modifiers
+    kind = TYPES[size]
+    window = _WINDOWS[modifiers[-1].partition("::")[0]]
+    target, source = operands_of(instruction, 2)
+    shift = scalar(window, kind.dtype)
+    move: Callable[[Value], Value] = _unchanged
+    if window:
+        move = (lambda a: a - shift) if modifiers[0] == "to" else (lambda a: a + shift)
+    return bind.pure(move, bind.target(target, kind), bind.source(source, kind))
+
+
+def _build_is_in_space(instruction: Instruction, bind: Binder) -> Operation:
+    """``isspacep.space p, a``: whether a generic address lies in a space."""
+    space = instruction.modifiers[0].partition("::")[0]
+    window = _WINDOWS[space]
+    target, source = operands_of(instruction, 2)
+    first = scalar(window or GLOBAL_START, U64)
+    size = scalar(WINDOW_BYTES, U64)
+
+    def inside(address: Value) -> Value:
+        return (address >= first) & (address - first < size) if window else address >= first
+
+    return bind.pure(inside, bind.target(target, PREDICATE), bind.source(source, TYPES["u64"]))
+
+
+def _build_nothing(instruction: Instruction, bind: Binder) -> Operation:  # noqa: ARG001
+    """Hints and fences: memory operations happen in program order anyway."""
+    return _do_nothing
+
+
+def _do_nothing(group: ThreadGroup) -> None:
+    pass
+
+
+def _build_sleep(instruction: Instruction, bind: Binder) -> Operation:
+    bind.effects.polls = True
+    return _build_nothing(instruction, bind)
+
+
+def _build_policy(instruction: Instruction, bind: Binder) -> Operation:
+    """``createpolicy``: a cache policy, which means nothing here."""
+    zero = bind.source(Immediate("0"), TYPES["b64"])
+    return bind.pure(_unchanged, bind.target(instruction.operands[0], TYPES["b64"]), zero)
+
+
+MOVE_BUILDERS: Final[dict[str, Callable[[Instruction, Binder], Operation]]] = {
+    "mov": _build_move,
+    "selp": _build_select,
+    "slct": _build_slct,
+    "cvta": _build_convert_address,
+    "isspacep": _build_is_in_space,
+    "createpolicy": _build_policy,
+    "nanosleep": _build_sleep,
+    **dict.fromkeys(
+        (
+            "membar",
+            "fence",
+            "prefetch",
+            "prefetchu",
+            "discard",
+            "applypriority",
+            "pmevent",
+            "griddepcontrol",
+            "setmaxnreg",
+        ),
+        _build_nothing,
+    ),
+}

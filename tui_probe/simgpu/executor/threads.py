@@ -1,0 +1,297 @@
+"""The blocks that run together, and the groups of their threads that are at the same instruction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tui_probe.simgpu.executor.async_state import CopyGroups, MBarriers
+from tui_probe.simgpu.executor.lanes import ALL_WARPS, Lanes, Places, warp_bits
+from tui_probe.simgpu.executor.memory import ClusterMemory, DeviceMemory, LocalMemory, ParameterMemory, SharedMemory
+from tui_probe.simgpu.executor.model import WARP_SIZE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from tui_probe.simgpu.executor.memory import LocatedAddress
+    from tui_probe.simgpu.executor.model import Machine, Placement
+    from tui_probe.simgpu.executor.scalars import Registers, Value
+    from tui_probe.simgpu.executor.scope import Launch
+
+
+class Batch:
+    """Blocks ``placements``, whole clusters of them, of a launch of a program whose registers ``live`` are read
+    from each basic block on.
+
+    ``counters`` (int64, one per warp) are cycles since the start of the warp's block, ``starts`` (int64,
+    one per block) the absolute cycle of that start. ``template`` holds constants by register index.
+    """
+
+    def __init__(
+        self,
+        live: Sequence[Sequence[int]],
+        template: Registers,
+        launch: Launch,
+        machine: Machine,
+        memory: DeviceMemory,
+        parameters: ParameterMemory,
+        placements: Sequence[Placement],
+        start_cycle: int,
+        local_bytes: int,
+    ) -> None:
+        self.live = live
+        self.template = template
+        self.launch = launch
+        self.machine = machine
+        self.block_count = len(placements)
+        self.threads = launch.block[0] * launch.block[1] * launch.block[2]
+        self.warps_per_block = -(-self.threads // WARP_SIZE)
+        self.block_indices = np.array([placement.block for placement in placements], np.int64)
+        self.sms = np.array([placement.sm for placement in placements], np.uint32)
+        self.slots = np.array([placement.slot for placement in placements], np.int64)
+        self.starts = np.array([placement.start for placement in placements], np.int64) + start_cycle
+        self.counters = np.zeros(self.block_count * self.warps_per_block, np.int64)
+        self.instructions = 0
+        self.printed: list[bytes] = []
+        self.lanes = self._all_lanes()
+        self.alive = np.zeros(self.lanes.place_count, np.bool_)
+        self.alive[self.lanes.places] = True
+        self.alive_count = self.lanes.count
+        self.alive_in_block = np.full(self.block_count, self.threads, np.int64)
+        self._alive_bits: NDArray[np.uint32] | None = None
+        self.memory = memory
+        self.parameters = parameters
+        self.shared = (
+            SharedMemory(self.block_count, launch.shared_bytes)
+            if launch.cluster_size == 1
+            else ClusterMemory(self.block_count, launch.shared_bytes, launch.cluster_size)
+        )
+        self.local = LocalMemory(self.lanes.place_count, local_bytes)
+        self.mbarriers = MBarriers(self.shared)
+        # Where the addresses in registers lead; see ``access``.
+        self.located: dict[tuple[str, int, int], LocatedAddress] = {}
+
+    def _all_lanes(self) -> Lanes:
+        places_per_block = self.warps_per_block * WARP_SIZE
+        blocks = np.arange(self.block_count, dtype=np.intp)[:, None] * places_per_block
+        return Lanes((blocks + np.arange(self.threads)).reshape(-1), places_per_block, self.block_count)
+
+    @cached_property
+    def copies(self) -> CopyGroups:
+        """The ``cp.async`` of all threads."""
+        return CopyGroups(self.lanes.place_count)
+
+    @cached_property
+    def bulk_writes(self) -> CopyGroups:
+        """The ``cp.async.bulk`` out of shared memory of all threads."""
+        return CopyGroups(self.lanes.place_count)
+
+    @cached_property
+    def bulk_reads(self) -> CopyGroups:
+        """The same copies, until their sources are read."""
+        return CopyGroups(self.lanes.place_count)
+
+    def lanes_of(self, places: Places) -> Lanes:
+        """The set of ``places``, which are ascending; the known one if that is all threads."""
+        if len(places) == self.lanes.count:
+            return self.lanes
+        return Lanes(places, self.lanes.places_per_block, self.block_count)
+
+    def reserve_local(self, limit: int) -> None:
+        """Makes room for ``limit`` bytes of local memory per thread."""
+        if limit > self.local.limit:
+            self.local = self.local.grown(limit)
+            self.located.clear()
+
+    def charge(self, lanes: Lanes, cycles: int, instructions: int) -> None:
+        """The warps of ``lanes`` executed ``instructions`` that take ``cycles``."""
+        if lanes.warps is ALL_WARPS:
+            self.counters += cycles
+        else:
+            self.counters[lanes.warps] += cycles
+        self.instructions += instructions * lanes.warp_count
+
+    def retire(self, lanes: Lanes) -> None:
+        """The threads of ``lanes`` exit."""
+        self.alive[lanes.places] = False
+        self.alive_count -= lanes.count
+        self.alive_in_block -= np.bincount(lanes.block, minlength=self.block_count)
+        self._alive_bits = None
+
+    @property
+    def alive_bits(self) -> NDArray[np.uint32]:
+        """The threads of each warp that have not exited, lane 0 in bit 0."""
+        if self._alive_bits is None:
+            self._alive_bits = warp_bits(self.alive)
+        return self._alive_bits
+
+    def missing_members(
+        self, members: Value, lanes: Lanes, here: NDArray[np.uint32] | None = None
+    ) -> NDArray[np.uint32]:
+        """For each lane, the living threads that its mask names and that are not in ``here`` (or in ``lanes``)."""
+        absent = self.alive_bits & ~(lanes.active_bits if here is None else here)
+        missing: NDArray[np.uint32] = members & absent[lanes.warp]
+        return missing
+
+    def durations(self) -> list[int]:
+        """Cycles from the start of each block to the exit of its last warp."""
+        cycles: list[int] = self.counters.reshape(self.block_count, -1).max(axis=1).tolist()
+        return cycles
+
+    def describe(self, lanes: Lanes, position: int) -> str:
+        """The block and thread of a lane, for messages."""
+        block = self.block_indices[lanes.block[position]]
+        thread = int(lanes.thread[position])
+        return f"block {_coordinates(int(block), self.launch.grid)}, thread {_coordinates(thread, self.launch.block)}"
+
+
+def _coordinates(linear: int, size: tuple[int, int, int]) -> str:
+    x, y, z = linear % size[0], linear // size[0] % size[1], linear // (size[0] * size[1])
+    return f"({x}, {y}, {z})"
+
+
+# Threads that are at the same instruction, with their registers.
+#
+# Threads of a kernel start as one group. A divergent branch splits a group; groups that meet at the same place with
+# the same call stack are merged. So an instruction never sees a mask: it works on whole arrays, one element for each
+# lane of its group.
+
+
+@dataclass(frozen=True, slots=True)
+class CallFrame:
+    """What a caller keeps while it waits for its callee.
+
+    ``saved`` are the registers that it still needs; ``hand_back`` takes results from the callee's registers to the
+    caller's.
+    """
+
+    resume: int
+    saved: tuple[tuple[int, Value], ...]
+    hand_back: Callable[[Registers, Registers], None]
+    local_base: int
+
+
+class ThreadGroup:
+    """Lanes at the start of basic block ``block``.
+
+    ``local_base`` is where the current function's local variables start. ``turn`` orders groups that wait
+    for others in a loop; it is 0 for all others.
+    """
+
+    __slots__ = ("batch", "block", "frames", "lanes", "local_base", "registers", "turn")
+    batch: Batch
+    lanes: Lanes
+
+    def __init__(
+        self,
+        batch: Batch,
+        lanes: Lanes,
+        registers: Registers,
+        block: int,
+        frames: tuple[CallFrame, ...],
+        local_base: int,
+    ) -> None:
+        self.batch = batch
+        self.lanes = lanes
+        self.registers = registers
+        self.block = block
+        self.frames = frames
+        self.local_base = local_base
+        self.turn = 0
+
+    @property
+    def place(self) -> tuple[int, tuple[int, ...], int]:
+        """Groups with the same place can be merged. Deeper calls sort first, then smaller blocks."""
+        return (-len(self.frames), tuple(frame.resume for frame in self.frames), self.block)
+
+    def select(self, index: Places, block: int, live: Iterable[int]) -> ThreadGroup:
+        """The lanes at positions ``index`` as a group at ``block``, with the registers ``live`` alone."""
+        registers = self.batch.template.copy()
+        old = self.registers
+        for register in live:
+            registers[register] = pick(old[register], index)
+        frames = tuple(
+            CallFrame(
+                frame.resume,
+                tuple((register, pick(value, index)) for register, value in frame.saved),
+                frame.hand_back,
+                frame.local_base,
+            )
+            for frame in self.frames
+        )
+        return ThreadGroup(self.batch, self.lanes.select(index), registers, block, frames, self.local_base)
+
+    def split(self, condition: Value, block: int) -> ThreadGroup:
+        """Takes the lanes for which ``condition`` (one boolean per lane) holds out of this group, to ``block``.
+
+        The rest stays in this group, with the registers that are live at its own block.
+        """
+        live = self.batch.live
+        taken = self.select(np.flatnonzero(condition), block, live[block])
+        rest = self.select(np.flatnonzero(~condition), self.block, live[self.block])
+        self.lanes, self.registers, self.frames = rest.lanes, rest.registers, rest.frames
+        return taken
+
+
+def pick(value: Any, index: Places) -> Any:
+    """``value`` for the lanes at ``index``. A scalar holds for all lanes."""
+    return value if value is None or not value.ndim else value[index]
+
+
+def merge(groups: Sequence[ThreadGroup]) -> ThreadGroup:
+    """One group of all lanes of ``groups``, which are at the same place."""
+    first = groups[0]
+    if len(groups) == 1:
+        return first
+    batch = first.batch
+    places = np.concatenate([group.lanes.places for group in groups])
+    order = np.argsort(places, kind="stable")
+    lanes = batch.lanes_of(places[order])
+    counts = [group.lanes.count for group in groups]
+
+    def join(values: list[Value]) -> Value:
+        return _join_values(values, counts, order)
+
+    registers = batch.template.copy()
+    for register in batch.live[first.block]:
+        registers[register] = join([group.registers[register] for group in groups])
+    frames = tuple(_merge_frames(frames, join) for frames in zip(*(group.frames for group in groups), strict=True))
+    return ThreadGroup(batch, lanes, registers, first.block, frames, first.local_base)
+
+
+def _merge_frames(frames: Sequence[CallFrame], join: Callable[[list[Value]], Value]) -> CallFrame:
+    first = frames[0]
+    saved = tuple(
+        (register, join([frame.saved[position][1] for frame in frames]))
+        for position, (register, _) in enumerate(first.saved)
+    )
+    return CallFrame(first.resume, saved, first.hand_back, first.local_base)
+
+
+def _join_values(values: list[Value], counts: list[int], order: Places) -> Value:
+    first = values[0]
+    known = [value for value in values if value is not None]
+    if not known:
+        return first
+    if not any(value.ndim for value in known) and all(
+        value is not None and _same_bits(value, first) for value in values
+    ):
+        return first
+    shape = next((value.shape[1:] for value in known if value.ndim), ())
+    dtype = known[0].dtype
+    parts = [
+        np.zeros((count, *shape), dtype) if value is None else np.broadcast_to(value, (count, *shape))
+        for value, count in zip(values, counts, strict=True)
+    ]
+    joined: Value = np.concatenate(parts)[order]
+    return joined
+
+
+def _same_bits(left: Value, right: Value) -> bool:
+    # Bits, not numbers: NaN equals itself and 0.0 differs from -0.0.
+    return left.tobytes() == right.tobytes()

@@ -1,0 +1,353 @@
+"""Threads that wait: at barriers of blocks and warps, and for phases of mbarriers.
+
+A barrier is per thread, as on devices since sm_70: it opens when all threads of its block that have
+not exited have arrived, or as many as it names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.simgpu.executor.clusters import ClusterBarriers
+from tui_probe.simgpu.executor.faults import DeadlockError
+from tui_probe.simgpu.executor.scalars import BOOL, U32, Value, scalar
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tui_probe.simgpu.executor.async_state import MBarriers
+    from tui_probe.simgpu.executor.lanes import Places
+    from tui_probe.simgpu.executor.operands import ResultOperand, SourceOperand
+    from tui_probe.simgpu.executor.threads import Batch, ThreadGroup
+
+BARRIER_COUNT: Final = 16
+
+
+@dataclass(slots=True)
+class Reduction:
+    """What ``bar.red`` computes over the threads that arrive."""
+
+    operation: str
+    predicate: SourceOperand
+    target: ResultOperand
+
+    def result(self, arrived: NDArray[np.int64], holding: NDArray[np.int64]) -> Value:
+        """The result where ``holding`` of ``arrived`` threads came with a true predicate."""
+        if self.operation == "popc":
+            return holding.astype(U32)
+        return holding == arrived if self.operation == "and" else holding > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """Which barrier of a block an instruction names, and how. ``count`` None: all threads of the block."""
+
+    number: SourceOperand
+    count: SourceOperand | None
+    arrives_only: bool
+    reduction: Reduction | None
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class WarpBarrier:
+    """The threads named by ``members`` wait for each other, wherever in the program each does."""
+
+    members: SourceOperand
+    line: int
+
+
+@dataclass(slots=True)
+class _BarrierWait:
+    """Lanes at a barrier.
+
+    One per lane: ``slot`` is block × 16 + barrier number, ``holds`` the predicate for a reduction, ``count`` how many
+    threads must arrive, None for all threads of the block.
+    """
+
+    barrier: Barrier
+    group: ThreadGroup
+    slot: Places
+    holds: NDArray[np.bool_]
+    count: NDArray[np.int64] | None
+
+    def needed(self) -> NDArray[np.int64]:
+        """How many threads must arrive, for each lane."""
+        if self.count is not None:
+            return self.count
+        alive: NDArray[np.int64] = self.group.batch.alive_in_block[self.group.lanes.block]
+        return alive
+
+    def without(self, gone: NDArray[np.bool_]) -> _BarrierWait:
+        """Those that stay when the lanes ``gone`` have left the group."""
+        count = None if self.count is None else self.count[~gone]
+        return _BarrierWait(self.barrier, self.group, self.slot[~gone], self.holds[~gone], count)
+
+
+class Barriers:
+    """All threads of a batch that wait at barriers."""
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch = batch
+        self._waiting: list[_BarrierWait] = []
+        self._in_warp: list[tuple[WarpBarrier, ThreadGroup]] = []
+        size = batch.block_count * BARRIER_COUNT
+        # Threads that arrived without waiting (`bar.arrive`), and the latest of their warps' counters.
+        self._arrived = np.zeros(size, np.int64)
+        self._latest = np.zeros(size, np.int64)
+        self._any_arrived = False
+        self.of_clusters = ClusterBarriers(batch)
+
+    @property
+    def any_waiting(self) -> bool:
+        """Whether threads wait at a barrier."""
+        return bool(self._waiting or self._in_warp or self.of_clusters.any_waiting)
+
+    def arrive(self, barrier: Barrier, group: ThreadGroup) -> ThreadGroup | None:
+        """``group`` comes to ``barrier``; it is given back if it continues at once."""
+        if self._all_here(barrier, group):
+            self._pass_together(barrier, group)
+            return group
+        lanes = group.lanes
+        number = barrier.number.read(group.registers)
+        slot = lanes.block * BARRIER_COUNT + lanes.spread(number).astype(np.intp)
+        if barrier.arrives_only:
+            np.add.at(self._arrived, slot, 1)
+            np.maximum.at(self._latest, slot, self._batch.counters[lanes.warp])
+            self._any_arrived = True
+            return group
+        reduction = barrier.reduction
+        holds = lanes.spread(reduction.predicate.read(group.registers) if reduction else scalar(0, BOOL))
+        count = None if barrier.count is None else lanes.spread(barrier.count.read(group.registers)).astype(np.int64)
+        self._waiting.append(_BarrierWait(barrier, group, slot, holds, count))
+        return None
+
+    def _all_here(self, barrier: Barrier, group: ThreadGroup) -> bool:
+        return (
+            group.lanes.count == self._batch.alive_count
+            and barrier.count is None
+            and not barrier.arrives_only
+            and not self._any_arrived
+            and not group.registers[barrier.number.index].ndim
+        )
+
+    def _pass_together(self, barrier: Barrier, group: ThreadGroup) -> None:
+        batch, lanes = self._batch, group.lanes
+        counters = batch.counters.reshape(batch.block_count, -1)
+        counters[:] = counters.max(axis=1, keepdims=True)
+        if barrier.reduction is not None:
+            holds = lanes.spread(barrier.reduction.predicate.read(group.registers))
+            holding = np.bincount(lanes.block, holds, batch.block_count).astype(np.int64)
+            result = barrier.reduction.result(batch.alive_in_block, holding)[lanes.block]
+            barrier.reduction.target.write(group.registers, result)
+
+    def release(self) -> list[ThreadGroup]:
+        """Opens every barrier that all it waits for have reached; the groups that go on."""
+        of_blocks = self._release_blocks() if self._waiting else []
+        return self._release_warps() + of_blocks + self.of_clusters.release()
+
+    def _release_blocks(self) -> list[ThreadGroup]:
+        arrived, holding, latest = self._totals()
+        opened = np.zeros(len(arrived), np.bool_)
+        done = []
+        for waiting in self._waiting:
+            complete = arrived[waiting.slot] >= waiting.needed()
+            opened[waiting.slot[complete]] = True
+            done.append(complete)
+        if not opened.any():
+            return []
+        released = []
+        still = []
+        for waiting, complete in zip(self._waiting, done, strict=True):
+            if not complete.any():
+                still.append(waiting)
+                continue
+            group, slot = waiting.group, waiting.slot[complete]
+            if not complete.all():
+                group = waiting.group.split(complete, waiting.group.block)
+                still.append(waiting.without(complete))
+            self._batch.counters[group.lanes.warp] = latest[slot]
+            if waiting.barrier.reduction is not None:
+                result = waiting.barrier.reduction.result(arrived[slot], holding[slot])
+                waiting.barrier.reduction.target.write(group.registers, result)
+            released.append(group)
+        self._waiting = still
+        self._arrived[opened] = 0
+        self._latest[opened] = 0
+        self._any_arrived = bool(self._arrived.any())
+        return released
+
+    def _totals(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """By slot: threads arrived, those with a true predicate, and the latest counter of their warps."""
+        arrived, latest = self._arrived.copy(), self._latest.copy()
+        holding = np.zeros_like(arrived)
+        counters = self._batch.counters
+        ended = counters.reshape(self._batch.block_count, -1).max(axis=1)
+        for waiting in self._waiting:
+            lanes = waiting.group.lanes
+            arrived += np.bincount(waiting.slot, minlength=len(arrived))
+            holding += np.bincount(waiting.slot, waiting.holds, len(arrived)).astype(np.int64)
+            # A barrier of the whole block waits for warps that exit, too.
+            times = counters[lanes.warp] if waiting.barrier.count is not None else ended[lanes.block]
+            np.maximum.at(latest, waiting.slot, times)
+        return arrived, holding, latest
+
+    def arrive_in_warp(self, barrier: WarpBarrier, group: ThreadGroup) -> ThreadGroup | None:
+        """``group`` comes to a barrier of its warps; it is given back if it continues at once."""
+        if group.lanes.count == self._batch.alive_count:
+            return group
+        if not self._batch.missing_members(barrier.members.read(group.registers), group.lanes).any():
+            return group
+        self._in_warp.append((barrier, group))
+        return None
+
+    def _release_warps(self) -> list[ThreadGroup]:
+        if not self._in_warp:
+            return []
+        here = np.zeros_like(self._batch.alive_bits)
+        for _, group in self._in_warp:
+            here |= group.lanes.active_bits
+        released = []
+        still = []
+        for barrier, group in self._in_warp:
+            ready = self._batch.missing_members(barrier.members.read(group.registers), group.lanes, here) == 0
+            if ready.all():
+                released.append(group)
+                continue
+            if ready.any():
+                # The mask is no longer live after the barrier; those who stay need it.
+                mask = group.lanes.spread(barrier.members.read(group.registers))[~ready]
+                released.append(group.split(ready, group.block))
+                group.registers[barrier.members.index] = mask
+            still.append((barrier, group))
+        self._in_warp = still
+        return released
+
+    def check_deadlock(self) -> None:
+        """Raises DeadlockError if threads wait."""
+        self.of_clusters.check_deadlock()
+        for waiting in self._waiting:
+            lanes = waiting.group.lanes
+            here = int(np.count_nonzero(waiting.slot == waiting.slot[0]))
+            message = (
+                f"deadlock at barrier {waiting.slot[0] % BARRIER_COUNT}, line {waiting.barrier.line}: {here} threads "
+                f"of {waiting.needed()[0]} arrived, one of them {self._batch.describe(lanes, 0)}"
+            )
+            raise DeadlockError(message)
+        for barrier, group in self._in_warp:
+            message = f"deadlock at bar.warp.sync, line {barrier.line}: {self._batch.describe(group.lanes, 0)} waits"
+            raise DeadlockError(message)
+
+
+MAX_TRIES: Final = 10_000
+"""How often all threads may try in vain while no mbarrier changes, until that counts as a deadlock."""
+
+
+@dataclass(slots=True)
+class PhaseWait:
+    """Lanes that try at ``line``, and keep the answer in ``target``.
+
+    One per lane: the index of the ``word``, the phase's ``parity``, the most cycles to wait, and when the phase
+    ``ended``, -1 while that is not known.
+    """
+
+    target: ResultOperand
+    line: int
+    group: ThreadGroup
+    word: Places
+    parity: NDArray[np.bool_]
+    limit: NDArray[np.int64]
+    ended: NDArray[np.int64]
+
+    @property
+    def any_known(self) -> bool:
+        """Whether the phase of any lane has ended."""
+        return bool((self.ended >= 0).any())
+
+    def phase_ended(self, word: int, parity: int, time: int) -> None:
+        """The phase of that parity of ``word`` ended at ``time``."""
+        self.ended[(self.word == word) & (self.parity == bool(parity)) & (self.ended < 0)] = time
+
+    def split_unknown(self) -> PhaseWait | None:
+        """Takes the lanes out whose phase has not ended; None if there are none."""
+        unknown = self.ended < 0
+        if not unknown.any():
+            return None
+        rest = self.group.split(unknown, self.group.block)
+        taken = self._lanes(unknown, rest)
+        own = self._lanes(~unknown, self.group)
+        self.word, self.parity, self.limit, self.ended = own.word, own.parity, own.limit, own.ended
+        return taken
+
+    def _lanes(self, chosen: NDArray[np.bool_], group: ThreadGroup) -> PhaseWait:
+        """Those lanes, which ``group`` has now."""
+        parity, limit, ended = self.parity[chosen], self.limit[chosen], self.ended[chosen]
+        return PhaseWait(self.target, self.line, group, self.word[chosen], parity, limit, ended)
+
+    def answer(self) -> ThreadGroup:
+        """The group, behind the instruction, with its answer at the time when it has it."""
+        lanes, counters = self.group.lanes, self.group.batch.counters
+        limit = counters[lanes.warp] + self.limit
+        is_over = (self.ended >= 0) & (self.ended <= limit)
+        np.maximum.at(counters, lanes.warp, np.where(is_over, self.ended, limit))
+        self.target.write(self.group.registers, is_over)
+        return self.group
+
+    def describe(self) -> str:
+        """One of the lanes, and where it is, for messages."""
+        return f"line {self.line}: {self.group.batch.describe(self.group.lanes, 0)}"
+
+
+class PhaseWaits:
+    """All threads of a batch that try its mbarriers."""
+
+    def __init__(self, mbarriers: MBarriers) -> None:
+        self._mbarriers = mbarriers
+        self._trying: list[PhaseWait] = []
+        self._seen = 0
+        self._in_vain = 0
+        mbarriers.watchers.append(self._phase_ended)
+
+    def _phase_ended(self, word: int, parity: int, time: int) -> None:
+        for each in self._trying:
+            each.phase_ended(word, parity, time)
+
+    def begin(self, trying: PhaseWait) -> ThreadGroup | None:
+        """The lanes that go on at once, with their answer; the others wait here."""
+        if not trying.any_known:
+            self._trying.append(trying)
+            return None
+        rest = trying.split_unknown()
+        if rest is not None:
+            self._trying.append(rest)
+        return trying.answer()
+
+    @property
+    def any_waiting(self) -> bool:
+        """Whether threads wait for an answer."""
+        return bool(self._trying)
+
+    def release(self) -> list[ThreadGroup]:
+        """The groups that go on, for what they try has happened."""
+        return self._answered([each for each in self._trying if each.any_known])
+
+    def give_up(self) -> list[ThreadGroup]:
+        """All groups that try an mbarrier go on, though nothing has happened. Raises DeadlockError after many times."""
+        self._in_vain = self._in_vain + 1 if self._seen == self._mbarriers.changes else 0
+        self._seen = self._mbarriers.changes
+        if self._in_vain > MAX_TRIES:
+            raise DeadlockError(f"deadlock at an mbarrier, {self._trying[0].describe()} waits for a phase without end")
+        return self._answered(list(self._trying), give_up=True)
+
+    def _answered(self, those: list[PhaseWait], *, give_up: bool = False) -> list[ThreadGroup]:
+        groups = []
+        for each in those:
+            self._trying.remove(each)
+            rest = None if give_up else each.split_unknown()
+            if rest is not None:
+                self._trying.append(rest)
+            groups.append(each.answer())
+        return groups

@@ -1,0 +1,275 @@
+"""Files of a kernel: ``kernel.info``, ``process.log``, and positions of instructions."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.errors import TraceError
+from tui_probe.input_limits import KERNEL_INFO, PROCESS_LOG
+from tui_probe.reasons import read_reason
+from tui_probe.trace.plain_file import plain_descriptor, read_within, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from tui_probe.reasons import Reason
+    from tui_probe.trace.launch_shape import Level
+
+
+class Offset(int):
+    """Bytes from the beginning of a kernel's machine code, where of a kernel in PTX a line would stand."""
+
+    __slots__ = ()
+
+
+def short_position(line: int) -> str:
+    """``PTX:32``; of machine code ``0x0150``."""
+    return f"{line:#06x}" if isinstance(line, Offset) else f"PTX:{line}"
+
+
+def long_position(line: int) -> str:
+    """``PTX line 32``; of machine code ``offset 0x0150``."""
+    return f"offset {line:#06x}" if isinstance(line, Offset) else f"PTX line {line}"
+
+
+_LEVELS: Final[dict[str, Level]] = {"0": "thread", "1": "warp"}
+
+
+@dataclass(frozen=True, slots=True)
+class MapInfo:
+    """One map of a probe: a slot a ``thread`` or a ``warp``, ``size`` bytes each (-1: known only at the launch)."""
+
+    level: Level
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Graft:
+    """Where the machine code of a kernel was changed, in bytes from its beginning: instructions at ``replaced`` became
+    branches to code that was added from ``appended`` on.
+    """
+
+    replaced: tuple[int, ...]
+    appended: int
+
+
+@dataclass(frozen=True, slots=True)
+class KernelInfo:
+    """``kernel.info``: the parameters and maps of a probed kernel, the analysis it asks for, and shared variables."""
+
+    name: str
+    parameters: int
+    maps: tuple[MapInfo, ...]
+    callback: str | None = None
+    variables: tuple[str, ...] = ()
+    no_replay: str | None = None
+    """Why the kernel must not run a second time, if so."""
+    sites: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """The lines in ``pruned.ptx`` of the instructions that maps, by their index, have a record for; of a grafted kernel
+    their offsets in its machine code, in bytes."""
+    graft: Graft | None = None
+    """Of a kernel that was probed in its machine code; None of one that was probed in PTX."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What ptxas says of one function: registers per thread, bytes of spills, stack, shared and constant memory."""
+
+    registers: int
+    spill_bytes: int | None = None
+    """Spill stores + spill loads, in bytes per thread."""
+    stack_bytes: int | None = None
+    shared_bytes: int | None = None
+    constant_bytes: int | None = None
+    """Bank 0, which holds the parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessLog:
+    """``process.log``: the resources of the pruned and the probed kernel, or why there are none."""
+
+    pruned: Resources | None = None
+    probed: Resources | None = None
+    reason: Reason | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether both variants were assembled."""
+        return self.pruned is not None and self.probed is not None
+
+
+def read_kernel_info(path: Path) -> KernelInfo:
+    """Read ``kernel.info``; TraceError names the line that is not as it should be."""
+    try:
+        lines = [text_of(line) for line in read_within(path, KERNEL_INFO).splitlines()]
+    except OSError as error:
+        raise TraceError(f"{path}: {error.strerror or error}") from error
+    return parse_kernel_info(lines, str(path))
+
+
+def parse_kernel_info(lines: list[str], source: str = "kernel.info") -> KernelInfo:
+    """The lines of ``kernel.info``, older ones (a bare callback as the last line) and ours."""
+    if len(lines) < 3 or not lines[0]:
+        raise TraceError(f"{source}: {len(lines)} lines, of at least 3 (name, parameters, maps): it was cut off")
+    parameters, count = (_count(lines[i], f"{source}, line {i + 1}") for i in (1, 2))
+    if len(lines) < 3 + count:
+        raise TraceError(f"{source}: {count} maps announced, {len(lines) - 3} lines follow: it was cut off")
+    maps = tuple(_map(lines[3 + i], f"{source}, line {4 + i}") for i in range(count))
+    words = [line.strip().partition(" ") for line in lines[3 + count :] if line.strip()]
+    said = {word: rest for word, _, rest in reversed(words)}
+    bare = next((word for word, _, rest in words if not rest), None)
+    variables = tuple(rest for word, _, rest in words if word == "global" and rest)
+    sites = dict(_sites(rest, source) for word, _, rest in words if word == "sites")
+    graft = _graft(said, source)
+    if graft is not None:
+        sites = {index: tuple(map(Offset, places)) for index, places in sites.items()}
+    return KernelInfo(
+        lines[0],
+        parameters,
+        maps,
+        said.get("callback") or bare,
+        variables,
+        _log_words(said.get("no-replay")),
+        sites,
+        graft,
+    )
+
+
+def _graft(said: Mapping[str, str], source: str) -> Graft | None:
+    """``grafted OFFSET … appended START``, None for a kernel that was probed in PTX."""
+    if said.get("way") != "graft":
+        return None
+    words, where = said.get("grafted", "").split(), f"{source}, 'grafted'"
+    if len(words) < 2 or words[-2] != "appended":
+        raise TraceError(f"{where}: 'OFFSET … appended START' was expected, not {' '.join(words)[:40]!r}")
+    *replaced, appended = (_count(word, where, 9) for word in (*words[:-2], words[-1]))
+    return Graft(tuple(replaced), appended)
+
+
+def _log_words(reason: str | None) -> str | None:
+    return None if reason is None else read_reason(reason).text
+
+
+def _sites(words: str, source: str) -> tuple[int, tuple[int, ...]]:
+    """``INDEX LINE …``."""
+    index, *lines = (_count(word, f"{source}, 'sites'", 9) for word in words.split() or [""])
+    return index, tuple(lines)
+
+
+def _count(word: str, where: str, digits: int = 6) -> int:
+    word = word.strip()
+    if not re.fullmatch(rf"[0-9]{{1,{digits}}}", word):
+        raise TraceError(f"{where}: a count was expected, not {word[:40]!r}")
+    return int(word)
+
+
+def _map(line: str, where: str) -> MapInfo:
+    match = re.fullmatch(r"\s*([01])\s*,\s*(-1|[0-9]{1,12})\s*", line)
+    if match is None:
+        raise TraceError(f"{where}: 'type,bytes' was expected, not {line[:40]!r}")
+    return MapInfo(_LEVELS[match[1]], int(match[2]))
+
+
+def read_process_log(path: Path) -> ProcessLog:
+    """Read ``process.log``. A file that is missing, cut or garbage gives less information, never an error."""
+    found = read_grown_log(path, -1)
+    return ProcessLog() if found is None else found[0]
+
+
+def read_grown_log(path: str | Path, size: int) -> tuple[ProcessLog, int] | None:
+    """The same with the size of the file; None if that is still ``size``, or if there is no such file."""
+    try:
+        descriptor = plain_descriptor(path)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(descriptor)
+        if status.st_size == size:
+            return None
+        text = text_of(os.read(descriptor, min(status.st_size, PROCESS_LOG.most)))
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return parse_process_log(lines), status.st_size
+
+
+_READER, _READER_END = "# BEGIN OF GENERATED CODE", "# END OF GENERATED CODE"
+"""What stands between in process.log is a program that reads results."""
+_VARIANT = re.compile(r"\b(pruned|probed)\.(?:ptx|s|asm|bin)\b")
+_TOOL_OUTPUT = re.compile(r"\s|ptxas +(?:info|warning|error|fatal)\b|ptxas .*, line \d+;")
+_REGISTERS = re.compile(r"Used (\d{1,6}) registers")
+_SPILLS = re.compile(r"(\d{1,9}) bytes stack frame, (\d{1,9}) bytes spill stores, (\d{1,9}) bytes spill loads")
+_SHARED = re.compile(r"(\d{1,9})(?:\+\d+)? bytes smem")
+_CONSTANT = re.compile(r"(\d{1,9}) bytes cmem\[0\]")
+_ERROR = re.compile(r"^ptxas .*\b(?:fatal|error)\s*:|^ptxas (?:fatal|error)")
+_LOG_STATUS = re.compile(r"^\[(?:failed|skipped)\] (.+)")
+_EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Warning|Interrupt|Exit|NotFound|Expired)\b(?::|$)")
+_FAILURE_WORDS = (
+    "error", "fatal", "[failed]", "[skipped]", "Error", "Exception", "Warning", "Interrupt", "Exit", "NotFound",
+    "Expired",
+)  # fmt: skip
+"""One of these is in every line that names the reason of a failure."""
+
+
+def parse_process_log(lines: list[str]) -> ProcessLog:
+    """ptxas' words for each variant, which the command before them names, and the reason of a failure."""
+    sections: dict[str, list[str]] = {}
+    current: list[str] | None = None
+    in_reader = False
+    for line in lines:
+        if line.startswith((_READER, _READER_END)):
+            in_reader = line.startswith(_READER)
+        if in_reader:
+            continue
+        may_name = "pruned." in line or "probed." in line
+        variant = _VARIANT.search(line) if may_name and not _TOOL_OUTPUT.match(line) else None
+        if variant is not None:
+            is_assembled_again = "ptxas" in line and variant[1] in sections  # the last assembly is the one that counts
+            current = sections[variant[1]] = [] if is_assembled_again else sections.get(variant[1], [])
+        elif current is not None:
+            current.append(line)
+    pruned, probed = (_resources(sections.get(name, [])) for name in ("pruned", "probed"))
+    return ProcessLog(pruned, probed, _reason(lines))
+
+
+def _reason(lines: list[str]) -> Reason | None:
+    text = "\n".join(lines)
+    if not any(word in text for word in _FAILURE_WORDS):
+        return None
+    reason: Reason | None = None
+    for line in lines:
+        if ended := _LOG_STATUS.match(line):
+            reason = read_reason(ended[1].strip())
+        elif _ERROR.search(line):
+            reason = reason or read_reason(line.strip())
+        elif _EXCEPTION.match(line) and (reason is None or reason.code is None):
+            reason = read_reason(line.strip())
+    return reason
+
+
+def _resources(lines: list[str]) -> Resources | None:
+    """The entry's registers, and the spills of the entry and of the functions that it calls."""
+    used: re.Match[str] | None = None
+    spills: list[tuple[int, ...]] = []
+    for line in lines:
+        if used is None and "Used " in line:
+            used = _REGISTERS.search(line)
+        if "stack frame" in line:
+            spills += [tuple(map(int, each)) for each in _SPILLS.findall(line)]
+    if used is None:
+        return None
+    words = used.string[used.start() :]
+    shared, constant = _SHARED.search(words), _CONSTANT.search(words)
+    return Resources(
+        registers=int(used[1]),
+        spill_bytes=sum(stores + loads for _, stores, loads in spills) if spills else None,
+        stack_bytes=sum(stack for stack, _, _ in spills) if spills else None,
+        shared_bytes=int(shared[1]) if shared else 0,
+        constant_bytes=int(constant[1]) if constant else None,
+    )

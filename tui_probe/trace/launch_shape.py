@@ -1,0 +1,62 @@
+"""Grid, block and shared memory of a launch, and the layout of a result file that follows from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+Dim3: TypeAlias = tuple[int, int, int]
+Shape: TypeAlias = tuple[int, int, int, int, int, int, int]
+"""Grid x y z, block x y z in threads, dynamic shared memory in bytes per block; each at most the largest u32."""
+
+
+# How a result file is laid out: its header, and where each map is.
+#
+# Layout, little-endian: eight u32 ``gridDim.xyz, blockDim.xyz, sharedMemBytes, numMaps``; one section of 16 bytes per
+# map; the slots of each map, slot = block_linear × slots_per_block + slot, slots_per_block = ceil(threads / warpDiv).
+# A section is ``u32 bytes per slot, u32 warpDiv, u64 offset``; in files of older systems ``u64 bytes of the whole
+# map, u64 offset``, which leaves open whether a slot is a thread's or a warp's.
+
+WARP_SIZE: Final = 32
+
+Level = Literal["thread", "warp"]
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The launch that a result is of. ``shared`` is the dynamic shared memory in bytes per block.
+
+    ``blocks`` are those of the whole grid, measured or not.
+    """
+
+    grid: Dim3
+    block: Dim3
+    shared: int
+    maps: int
+
+    @property
+    def blocks(self) -> int:
+        x, y, z = self.grid
+        return x * y * z
+
+    @property
+    def threads(self) -> int:
+        """Threads per block."""
+        x, y, z = self.block
+        return x * y * z
+
+    def slots(self, level: Level) -> int:
+        """Slots per block: its threads, or its warps, the last of which may be partial."""
+        return self.threads if level == "thread" else -(-self.threads // WARP_SIZE)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Where a map is: ``slot_bytes`` per slot, from ``offset`` on."""
+
+    level: Level
+    slot_bytes: int
+    offset: int
+
+    def size(self, header: Header) -> int:
+        return header.blocks * header.slots(self.level) * self.slot_bytes

@@ -1,0 +1,342 @@
+"""Unprobed launches: packed log lines ``[passed]``, and the table of their counts and positions.
+
+An item is the key of one launch, ``3``; with the number of its reason, ``3/0``; of so many in a row, ``3x250``; or
+``@70``: the next launch has that number. Numbers follow one another otherwise. Items of many lines are read at once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tui_probe.reasons import Reason, because
+from tui_probe.trace.launches import CAPTURED
+from tui_probe.trace.line_block import BEFORE, BEHIND, ByteBlock
+from tui_probe.trace.locate import LOG
+from tui_probe.trace.long_column import LongColumn, Spill
+from tui_probe.trace.plain_file import plain_descriptor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from tui_probe.trace.launch_events import ShapeGroupNamed
+
+PREFIX: Final = b"[passed] "
+DEFAULT_REASON: Final = -1
+"""In the place of the number of a reason: the launch was not sampled."""
+
+_PACKED_LINE: Final = re.compile(
+    rb"\[passed\] (\d{1,18}) (\d{1,19}) (\d{1,18})((?: (?:@\d{1,18}|\d{1,9}(?:/\d{1,4})?(?:x\d{1,9})?))+)\r?"
+)
+_JUMP, _SLASH, _TIMES, _BLANK = b"@/x "
+
+
+@dataclass(frozen=True, slots=True)
+class PackedSegments:
+    """Lines of packed launches: each an element of every array (i8).
+
+    ``first`` and ``last`` are the least and the greatest number of their launches; ``time_ns`` is since 1970, and
+    ``span_ns`` from the first launch to the last. ``offset`` is where the line begins in the log, in bytes, and
+    ``size`` that of the line without its end.
+    """
+
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    time_ns: NDArray[np.uint64]
+    span_ns: NDArray[np.int64]
+    offset: NDArray[np.int64]
+    size: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedItems:
+    """Launches in a row of one key and reason (``DEFAULT_REASON`` or its number): arrays of i8, in the log's order."""
+
+    key: NDArray[np.int64]
+    reason: NDArray[np.int64]
+    number: NDArray[np.int64]
+    """Of the first launch."""
+    count: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def part(self, choice: NDArray[np.bool_]) -> PackedItems:
+        return PackedItems(*(getattr(self, each.name)[choice] for each in fields(self)))
+
+
+def match_line(text: bytes, start: int = 0, end: int | None = None) -> re.Match[bytes] | None:
+    """The line between these offsets, if it is one of packed launches and nothing else."""
+    return _PACKED_LINE.fullmatch(text, start, len(text) if end is None else end)
+
+
+def read_packed(lines: Iterable[tuple[int, re.Match[bytes]]]) -> tuple[PackedSegments, PackedItems]:
+    """All that lines say, each given with its offset in the log."""
+    offsets, found = [], []
+    for offset, match in lines:
+        offsets.append(offset)
+        found.append(match)
+    text = b"".join(match[4] for match in found)
+    owner_ends = np.cumsum(np.array([len(match[4]) for match in found], dtype=np.int64))
+    first = np.array([int(match[1]) for match in found], dtype=np.int64)
+    items, line = _packed_items(text, owner_ends, first)
+    starts = np.flatnonzero(np.diff(line, prepend=-1)) if len(line) else line
+    filled = line[starts]
+    least, greatest = first.copy(), first - 1
+    if len(starts):
+        least[filled] = np.minimum.reduceat(items.number, starts)
+        greatest[filled] = np.maximum.reduceat(items.number + items.count - 1, starts)
+    segments = PackedSegments(
+        first=least,
+        last=greatest,
+        time_ns=np.array([int(match[2]) for match in found], dtype=np.uint64),
+        span_ns=np.array([int(match[3]) for match in found], dtype=np.int64),
+        offset=np.array(offsets, dtype=np.int64),
+        size=np.array([match.end() - match.start() for match in found], dtype=np.int64),
+    )
+    return segments, items
+
+
+def _packed_items(
+    text: bytes, ends_of_lines: NDArray[np.int64], first: NDArray[np.int64]
+) -> tuple[PackedItems, NDArray[np.int64]]:
+    """The items of a text that is known to hold nothing else, each behind a blank, and the line that each is in."""
+    codes = np.frombuffer(text, dtype=np.uint8)
+    starts = np.flatnonzero(codes == _BLANK) + 1
+    ends = np.append(starts[1:] - 1, len(text))[: len(starts)]
+    line = np.searchsorted(ends_of_lines, starts, side="right")
+    slash, times = (_byte_positions(codes, starts, mark) for mark in (_SLASH, _TIMES))
+    key_end = np.where(slash < 0, np.where(times < 0, ends, times), slash)
+    jumps = codes[starts] == _JUMP if len(starts) else np.zeros(0, dtype=np.bool_)
+    block = ByteBlock(b"".join((b"\0" * BEFORE, text, b"\0" * BEHIND)), BEFORE)
+    value = _number(block, starts + jumps, key_end)
+    reason = np.full(len(starts), DEFAULT_REASON, dtype=np.int64)
+    with_reason = slash >= 0
+    reason[with_reason] = _number(block, slash[with_reason] + 1, np.where(times < 0, ends, times)[with_reason])
+    count = (~jumps).astype(np.int64)
+    repeated = times >= 0
+    count[repeated] = _number(block, times[repeated] + 1, ends[repeated])
+    number = _numbers(line, jumps, value, count, first)
+    kept = ~jumps
+    return PackedItems(value, reason, number, count).part(kept), line[kept]
+
+
+def _byte_positions(codes: NDArray[np.uint8], starts: NDArray[np.int64], mark: int) -> NDArray[np.int64]:
+    """Where each item has this byte; -1 where it does not."""
+    places = np.full(len(starts), -1, dtype=np.int64)
+    found = np.flatnonzero(codes == mark)
+    places[np.searchsorted(starts, found, side="right") - 1] = found
+    return places
+
+
+def _number(block: ByteBlock, begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+    return block.decimal(begin, end, 19)[0].astype(np.int64)
+
+
+def _numbers(
+    line: NDArray[np.int64],
+    jumps: NDArray[np.bool_],
+    value: NDArray[np.int64],
+    count: NDArray[np.int64],
+    first: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """The number of each item's first launch: counted on from the last jump before it, or from the line's beginning."""
+    if not len(line):
+        return line
+    before = np.cumsum(count) - count
+    begins = np.diff(line, prepend=-1) != 0
+    anchors = begins | jumps
+    base = np.where(jumps, value, first[line]) - before
+    at = np.maximum.accumulate(np.where(anchors, np.arange(len(line)), 0))
+    numbers: NDArray[np.int64] = base[at] + before
+    return numbers
+
+
+# Launches that the log tells of in packed lines: exact counts per key, and where to find each by its number.
+#
+# The lines themselves stay in the log, and are read again when somebody asks for a launch or for those of a range.
+# Where a line stands takes some fifty bytes: in memory for the newest, in a file for older ones.
+
+_NOT_SAMPLED: Final = because("not-sampled")
+_MAX_REASONS: Final = 4096
+BLOCK: Final = 1 << 11
+"""Lines of which where they are goes to the file together."""
+_MANY: Final = 1 << 32
+"""More than a key or a reason: both make one number."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnprobedLaunch:
+    """One launch of a packed line, between ``time_ns`` (since 1970) and ``span_ns`` later. Kernel None: unknown."""
+
+    number: int
+    kernel: int | None
+    key: int
+    reason: Reason
+    time_ns: int
+    span_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class PackedCounts:
+    """Launches of packed lines by key: those that ran, and those that were captured into a graph."""
+
+    run: Counter[int] = field(default_factory=Counter)
+    captured: Counter[int] = field(default_factory=Counter)
+
+
+class UnprobedTable:
+    """The packed launches of a process."""
+
+    def __init__(self, directory: Path, spill: Spill | None = None) -> None:
+        self._log = directory / LOG
+        self.keys: dict[int, ShapeGroupNamed] = {}
+        self._reasons: dict[int, Reason] = {}
+        self._counts: Counter[tuple[int, int]] = Counter()
+        self._lost: Counter[int] = Counter()
+        self._early: Counter[int] = Counter()
+        """Launches of keys that have not been described yet, as the log's own always are."""
+        spill = spill or Spill()
+        self._columns = {
+            each.name: LongColumn("Q" if each.name == "time_ns" else "q", spill, BLOCK)
+            for each in fields(PackedSegments)
+        }
+
+    def __len__(self) -> int:
+        """How many launches there are, those among them that the log had no room for."""
+        return sum(self._counts.values()) + self.lost
+
+    @property
+    def lost(self) -> int:
+        """Launches that were counted and have no number, as the log could not be written fast enough."""
+        return sum(self._lost.values())
+
+    @property
+    def segments(self) -> int:
+        """How many lines there are."""
+        return len(self._columns["first"])
+
+    def name_key(self, key: ShapeGroupNamed) -> int:
+        """Note what a key is of, unless that is known; how many launches of it were counted before."""
+        if key.key in self.keys:
+            return 0
+        self.keys[key.key] = key
+        return self._early.pop(key.key, 0)
+
+    def name_reason(self, number: int, reason: Reason) -> None:
+        if len(self._reasons) < _MAX_REASONS:
+            self._reasons.setdefault(number, reason)
+
+    def reason(self, number: int) -> Reason:
+        """The reason with this number in packed lines."""
+        if number == DEFAULT_REASON:
+            return _NOT_SAMPLED
+        return self._reasons.get(number) or Reason("the log does not say why", None)
+
+    def kernel_of(self, key: int) -> int | None:
+        known = self.keys.get(key)
+        return None if known is None else known.kernel
+
+    def add(self, segments: PackedSegments, items: PackedItems) -> PackedCounts:
+        """Add lines, and the items that were read of them; return the launches of each key."""
+        for name, column in self._columns.items():
+            column.extend(getattr(segments, name))
+        added = PackedCounts()
+        for key, reason, count in _sums(items):
+            self._counts[key, reason] += count
+            (added.captured if self.reason(reason).code == CAPTURED else added.run)[key] += count
+        self._early.update({key: count for key, count in added.run.items() if key not in self.keys})
+        return added
+
+    def lose(self, key: int, count: int) -> None:
+        """Note that the log had no room for so many launches of a key."""
+        self._lost[key] += count
+        if key not in self.keys:
+            self._early[key] += count
+
+    def counts(self) -> Iterator[tuple[int | None, Reason, int]]:
+        """Kernel, reason and number of launches; lost ones were not sampled, for others wait for room."""
+        for (key, reason), count in self._counts.items():
+            yield self.kernel_of(key), self.reason(reason), count
+        for key, count in self._lost.items():
+            yield self.kernel_of(key), _NOT_SAMPLED, count
+
+    def find(self, number: int) -> UnprobedLaunch | None:
+        """The packed launch that the process counts as ``number``; None if no line tells of it."""
+        inside = (self._column("first") <= number) & (number <= self._column("last"))
+        for line in np.flatnonzero(inside).tolist():
+            _, items = self._read(np.array([line]))
+            meant = np.flatnonzero((items.number <= number) & (number < items.number + items.count))
+            if len(meant):
+                key, reason = int(items.key[meant[0]]), int(items.reason[meant[0]])
+                time, span = (self._columns[name][line] for name in ("time_ns", "span_ns"))
+                return UnprobedLaunch(number, self.kernel_of(key), key, self.reason(reason), time, span)
+        return None
+
+    def within(self, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the numbers, in no order, and kernels (i8; -1 unknown) of the launches from ``first`` to ``last``.
+
+        Launches that were captured into a graph are left out.
+        """
+        lines = np.flatnonzero((self._column("first") <= last) & (self._column("last") >= first))
+        _, items = self._read(lines)
+        captured = [number for number, reason in self._reasons.items() if reason.code == CAPTURED]
+        items = items.part(~np.isin(items.reason, captured))
+        begin = np.maximum(items.number, first)
+        count = np.maximum(np.minimum(items.number + items.count - 1, last) - begin + 1, 0)
+        numbers = np.repeat(begin - (np.cumsum(count) - count), count) + np.arange(count.sum())
+        keys, place = np.unique(items.key, return_inverse=True)
+        kernels = [self.kernel_of(key) for key in keys.tolist()]
+        of_key = np.array([-1 if kernel is None else kernel for kernel in kernels], dtype=np.int64)
+        return numbers, np.repeat(of_key[place], count) if len(keys) else np.zeros(0, dtype=np.int64)
+
+    def lines(self) -> list[tuple[int, ...]]:
+        """Of each packed line least and greatest launch, time, span, offset in the log and size."""
+        return list(zip(*self._columns.values(), strict=True))
+
+    def _column(self, name: str) -> NDArray[np.int64]:
+        return np.array(self._columns[name], dtype=np.int64)
+
+    def _read(self, lines: NDArray[np.int64]) -> tuple[PackedSegments, PackedItems]:
+        """Read these lines of the log again. What is no longer there is left out."""
+        return read_packed(self._matches(lines.tolist()))
+
+    def _matches(self, lines: list[int]) -> Iterator[tuple[int, re.Match[bytes]]]:
+        if not lines:
+            return
+        try:
+            log = plain_descriptor(self._log)
+        except OSError:
+            return
+        try:
+            for line in lines:
+                offset = self._columns["offset"][line]
+                match = match_line(os.pread(log, self._columns["size"][line], offset))
+                if match is not None:
+                    yield offset, match
+        except OSError:
+            return
+        finally:
+            os.close(log)
+
+
+def _sums(items: PackedItems) -> Iterator[tuple[int, int, int]]:
+    """Key, reason and number of launches, each pair once."""
+    if not len(items):
+        return
+    codes, place = np.unique(items.key * _MANY + (items.reason - DEFAULT_REASON), return_inverse=True)
+    counts = np.zeros(len(codes), dtype=np.int64)
+    np.add.at(counts, place, items.count)
+    for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
+        yield code // _MANY, code % _MANY + DEFAULT_REASON, count

@@ -1,0 +1,138 @@
+"""State of a user, kept in the state directory: last view of each trace, commands that were run."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.input_limits import parse_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_probe.trace.run_info import RunInfo
+
+
+def state_file(name: str) -> Path:
+    """A file of ours."""
+    base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")  # noqa: PTH111 - never raises
+    return Path(base) / "tui-probe" / name
+
+
+def read_state(name: str) -> str:
+    """What it holds; "" where there is none."""
+    try:
+        return state_file(name).read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return ""
+
+
+def write_state(name: str, text: str) -> None:
+    """Put this into it, where that can be."""
+    with contextlib.suppress(OSError):
+        replace_state(name, text)
+
+
+def replace_state(name: str, text: str) -> Path:
+    """Put this into it at once, so that another of us reads the one or the other. Raises OSError."""
+    file = state_file(name)
+    new = file.with_name(f"{file.name}.{os.getpid()}")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    new.write_text(text, encoding="utf-8", errors="surrogateescape")
+    new.replace(file)
+    return file
+
+
+def append_state(name: str, text: str) -> None:
+    """Add this to its end, where that can be."""
+    file = state_file(name)
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a", encoding="utf-8", errors="surrogateescape") as end:
+            end.write(text)
+
+
+VIEWS_FILE: Final = "places.json"
+MAX_VIEWS: Final = 200
+"""Traces that are remembered, those left last."""
+
+
+@dataclass(frozen=True)
+class LastView:
+    """The kernel with its index, the page of the live screen, and that of the kernel's own, "" if that was not open.
+
+    ``line`` is the line of ``pruned.ptx`` that one was on there, None for none. ``column`` is what the table is sorted
+    by, "" for its usual order.
+    """
+
+    kernel: int | None = None
+    page: str = ""
+    kernel_page: str = ""
+    column: str = ""
+    reverse: bool = False
+    line: int | None = None
+
+
+def last_view(trace: Path) -> LastView | None:
+    """Where the user was; None where that is not known."""
+    found = _last_views().get(str(trace.absolute()))
+    if not isinstance(found, dict):
+        return None
+    usual = asdict(LastView())
+    said = {name: value for name, value in found.items() if name in usual and type(value) is type(usual[name])}
+    numbers = {name: found[name] for name in ("kernel", "line") if type(found.get(name)) is int}
+    return LastView(**said | numbers)
+
+
+def save_last_view(trace: Path, place: LastView) -> None:
+    """Remember where the user was."""
+    name = str(trace.absolute())
+    known = [(path, each) for path, each in _last_views().items() if path != name]
+    kept = dict([*known, (name, asdict(place))][-MAX_VIEWS:])
+    write_state(VIEWS_FILE, json.dumps(kept))
+
+
+def _last_views() -> dict[str, Any]:
+    try:
+        found = parse_json(read_state(VIEWS_FILE) or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+# The commands that this user has run, by their digests, in the user's state directory.
+#
+# What a trace says of its origin is no evidence: one that comes from elsewhere, or was changed, names a command that
+# this user may never have seen.
+
+COMMANDS_FILE: Final = "commands"
+MAX_COMMANDS: Final = 4096
+"""Commands that are remembered; of up to twice as many the oldest are dropped."""
+_DIGEST_LINE: Final = 65
+"""Bytes of a line: a digest in hexadecimal and its end."""
+
+
+def remember_command(command: Sequence[str], folder: str, probe: str) -> None:
+    """Remember a command as run.json has it, with its directory and probes."""
+    line = f"{_digest(command, folder, probe)}\n"
+    known = read_state(COMMANDS_FILE)
+    if line in known:
+        return
+    if len(known) >= 2 * MAX_COMMANDS * _DIGEST_LINE:
+        write_state(COMMANDS_FILE, known[-MAX_COMMANDS * _DIGEST_LINE :] + line)
+    else:
+        append_state(COMMANDS_FILE, line)
+
+
+def is_own_command(info: RunInfo) -> bool:
+    """Whether this user has run the command of a trace, in its directory and with its probes."""
+    return _digest(info.command, info.cwd or "", info.probe or "") in read_state(COMMANDS_FILE).split("\n")
+
+
+def _digest(command: Sequence[str], folder: str, probe: str) -> str:
+    return hashlib.sha256(json.dumps([list(command), folder, probe]).encode()).hexdigest()

@@ -1,0 +1,276 @@
+"""Current selection: the process, kernel and launch that keys act on, steps between launches, and the marked one."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tui_probe.draw import units
+from tui_probe.errors import ChoiceError
+from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.probekit.record_counts import unrecorded_launch_reason
+from tui_probe.trace.follow import open_trace
+from tui_probe.trace.locate import kernel_filter
+from tui_probe.ui.live.feed import Snapshot
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tui_probe.trace.launches import Launch
+    from tui_probe.trace.locate import Address
+    from tui_probe.trace.model import Trace
+    from tui_probe.ui.keys import Key
+    from tui_probe.ui.live.feed import ProcessView
+    from tui_probe.ui.live.kernel_table import KernelTable
+
+NO_LATER = "no later launch has a result"
+NO_EARLIER = "no earlier launch has a result"
+
+
+def step_applies(row: Key, source: ViewSource | None, table: KernelTable) -> bool:
+    """Is there a kernel or launch to step to, if a key does that?"""
+    step = -1 if row.id.startswith("previous") else 1
+    if row.id in ("previous_kernel", "next_kernel"):
+        return bool(table.shown) and 0 <= table.place + step < len(table.shown)
+    if row.id in ("previous_launch", "next_launch"):
+        return source is not None and next_launch(source, step) is not None
+    return True
+
+
+def has_several(source: ViewSource | None) -> bool:
+    """Are there several launches to step through? Costs nothing, however many there are."""
+    return source is not None and (len(source.kernel.result_rows) or source.kernel.launches) > 1
+
+
+def with_newest(source: ViewSource) -> ViewSource:
+    """The same with the launch whose result is the newest now, if none was chosen; later ones do not change that."""
+    row = _newest_row(source)
+    return source if source.launch is not None or row is None else replace(source, launch=source.trace.launches[row])
+
+
+def newer_result(source: ViewSource) -> bool:
+    """Has a later launch than the one at hand a result?"""
+    row = _newest_row(source)
+    return source.launch is not None and row is not None and row > source.launch.row
+
+
+def _newest_row(source: ViewSource) -> int | None:
+    rows = source.kernel.result_rows
+    return source.trace.results.launch(rows[-1]) if rows else None
+
+
+def launch_rows(source: ViewSource) -> list[int]:
+    """The rows of a kernel's launches that can be stepped through: those with results, or all if there are none."""
+    results = source.trace.results
+    with_results = (results.launch(row) for row in source.kernel.result_rows)
+    return sorted({row for row in with_results if row is not None}) or list(source.kernel.rows)
+
+
+def launch_words(source: ViewSource, *, brief: bool = False) -> str:
+    """Which launch is shown, and of how many: ``launch 3 (1st of 8 of this kernel), the only one with a result``.
+
+    The number is what pages call the launch and what ``KERNEL@LAUNCH`` takes: it counts from 0 through the process. The
+    place among the launches of the kernel counts from 1. ``brief``: these alone.
+    """
+    kernel, saved = source.kernel, len(source.kernel.result_rows)
+    if not kernel.launches:
+        return "no launch"
+    if not saved and source.launch is None:
+        return "1 launch, no result" if kernel.launches == 1 else f"{units.count(kernel.launches)} launches, no result"
+    row = source.trace.results.launch(kernel.result_rows[-1]) if source.launch is None else source.launch.row
+    if row is None:
+        return f"newest result of {units.counted(kernel.launches, 'launch')}"
+    number = source.trace.launches[row].number
+    if kernel.launches == 1:
+        return "the only launch" if number is None else f"launch {number} (the only one of this kernel)"
+    alone = saved == 1 and row == source.trace.results.launch(kernel.result_rows[0])
+    only = ", the only one with a result" if alone and not brief else ""
+    recorded = " recorded" if kernel.launches_recorded < kernel.launches else ""
+    place = f"{units.ordinal(bisect_left(kernel.rows, row) + 1)}{recorded} of {units.count(kernel.launches)}"
+    return f"{place} launches{only}" if number is None else f"launch {number} ({place} of this kernel){only}"
+
+
+def next_launch(source: ViewSource, step: int) -> Launch | None:
+    """The launch ``step`` places from the one at hand (the newest, if none was chosen); None beyond the ends."""
+    rows = launch_rows(source)
+    here = len(rows) - 1
+    if source.launch is not None:
+        here = next((place for place in range(len(rows) - 1, -1, -1) if rows[place] <= source.launch.row), 0)
+    place = here + step
+    if not 0 <= place < len(rows):
+        return None
+    launch: Launch = source.trace.launches[rows[place]]
+    return launch
+
+
+class CurrentSelection:
+    """Of the ``snapshot`` that is shown: the process at a place, the kernel that its table has selected, a launch."""
+
+    def __init__(self, table: KernelTable) -> None:
+        self.table = table
+        self.snapshot = Snapshot()
+        self.paused = False
+        """Whether the snapshot stays, whatever comes."""
+        self.place = 0
+        self._launches: dict[int, Launch] = {}
+        """By the index of a kernel, where one was chosen that is not the newest with a result."""
+        self._seen: dict[tuple[Path, int], dict[str, object]] = {}
+        """By the kernel, which pages were looked at and what was seen of each."""
+
+    @property
+    def process(self) -> ProcessView | None:
+        """The process that is shown."""
+        processes = self.snapshot.processes
+        return processes[self.place % len(processes)] if processes else None
+
+    def take_process(self, place: int) -> None:
+        """Have the process of this place at hand; behind the last one comes the first. No kernel is selected then."""
+        self.place = place
+        self.table.forget()
+        self._launches.clear()
+
+    def source(self) -> ViewSource | None:
+        """The selected kernel and its launch; None where no kernel is selected or known."""
+        process, row = self.process, self.table.kernel
+        trace = process.trace if process else None
+        kernel = trace.kernels.get(row.index) if trace is not None and row is not None else None
+        if trace is None or kernel is None:
+            return None
+        return ViewSource(trace, kernel, self._launches.get(kernel.index))
+
+    def take_launch(self, source: ViewSource, launch: Launch) -> None:
+        """Have this launch at hand; the newest one stays the newest, whatever comes."""
+        if newer_result(ViewSource(source.trace, source.kernel, launch)):
+            self._launches[source.kernel.index] = launch
+        else:
+            self._launches.pop(source.kernel.index, None)
+
+    def keep_launch(self, source: ViewSource) -> None:
+        """Have the launch of this source at hand, whatever comes."""
+        if source.launch is not None:
+            self._launches[source.kernel.index] = source.launch
+
+    def step_launch(self, source: ViewSource, step: int) -> str:
+        """Have the launch ``step`` places on at hand. Returns why there is none, "" if there is."""
+        found = next_launch(source, step)
+        if found is None:
+            return NO_LATER if step > 0 else NO_EARLIER
+        self.take_launch(source, found)
+        return ""
+
+    def keep_seen(self, source: ViewSource, seen: dict[str, object]) -> None:
+        """Remember what was seen of the pages of a kernel, for when somebody comes back to it."""
+        self._seen[_kernel_of(source)] = seen
+
+    def seen(self, source: ViewSource) -> dict[str, object]:
+        """What was seen of the pages of a kernel when it was left."""
+        return self._seen.get(_kernel_of(source), {})
+
+    def launch_words(self) -> str:
+        """Which launch of which kernel is at hand: ``#3: launch 5 (2nd of 8 of this kernel)``."""
+        source = self.source()
+        return "" if source is None else f"#{source.kernel.index}: {launch_words(source)}"
+
+
+def _kernel_of(source: ViewSource) -> tuple[Path, int]:
+    return source.trace.directory, source.kernel.index
+
+
+class InitialSelection:
+    """What is left to be done of an address; nothing after it was found, or cannot come any more."""
+
+    def __init__(self, address: Address | None) -> None:
+        self._wanted = None if address is None or address.is_whole else address
+
+    def look(self, at_hand: CurrentSelection) -> ViewSource | str | None:
+        """The kernel and the launch as soon as the trace has them; why they will never be there; None until then."""
+        process, wanted = at_hand.process, self._wanted
+        if wanted is None or process is None or process.trace is None:
+            return None
+        if at_hand.table.waits or not at_hand.snapshot.loaded:
+            return None  # nothing can be selected yet
+        try:
+            found: ViewSource | str | None = _addressed_source(wanted, process, process.trace)
+        except ChoiceError as error:
+            found = str(error)
+        if found is None and not at_hand.snapshot.running:
+            found = f"nothing in this trace is {wanted}"
+        if found is not None:
+            self._wanted = None
+        return found
+
+
+def _addressed_source(wanted: Address, process: ProcessView, trace: Trace) -> ViewSource | None:
+    """The kernel, the first of those that are meant, and the launch if one was named."""
+    launch = None if wanted.launch is None else _launch_numbered(trace, wanted.launch)
+    if wanted.launch is not None and launch is None:
+        return None
+    is_meant = kernel_filter(wanted.kernel)
+    for row in process.kernels:
+        kernel = trace.kernels.get(row.index)
+        if kernel is not None and is_meant(row) and (launch is None or launch.kernel == row.index):
+            return ViewSource(trace, kernel, launch)
+    return None
+
+
+def _launch_numbered(trace: Trace, number: int) -> Launch | None:
+    row = trace.launches.row_of(number)
+    if row is None and (why := unrecorded_launch_reason(trace, number)) is not None:
+        raise ChoiceError(why)
+    if row is None:
+        return None
+    launch: Launch = trace.launches[row]
+    return launch
+
+
+# The kernel or launch that is marked to be compared with another.
+#
+# A screen ends with the trace that it shows, and with the run that is run again: what is marked outlives it, for as
+# long as the program runs.
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A kernel of a trace by its index; ``launch`` is the row of one of its launches, None for none."""
+
+    directory: Path
+    kernel: int
+    launch: int | None
+
+    def of(self, trace: Trace) -> ViewSource:
+        """What is marked in its trace, as that is known now. Raises ChoiceError if it is not there any more."""
+        kernel = trace.kernels.get(self.kernel)
+        if kernel is None or (self.launch is not None and self.launch >= len(trace.launches)):
+            raise ChoiceError(f"{self.directory} no longer has what was marked")
+        return ViewSource(trace, kernel, None if self.launch is None else trace.launches[self.launch])
+
+    def read(self) -> ViewSource:
+        """What is marked in a trace that is not open. Raises TraceError, OSError and ChoiceError."""
+        return self.of(open_trace(self.directory))
+
+
+def mark_of(source: ViewSource) -> Mark:
+    """The mark of a kernel or launch."""
+    launch = None if source.launch is None else source.launch.row
+    return Mark(source.trace.directory.absolute(), source.kernel.index, launch)
+
+
+class MarkHolder:
+    """Holds at most one mark."""
+
+    def __init__(self) -> None:
+        self._mark: Mark | None = None
+
+    def keep(self, mark: Mark) -> None:
+        """Have this marked and nothing else."""
+        self._mark = mark
+
+    def take(self) -> Mark | None:
+        """What is marked; nothing is from then on."""
+        mark, self._mark = self._mark, None
+        return mark
+
+
+MARKED = MarkHolder()
+"""The one of the program."""

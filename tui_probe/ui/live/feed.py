@@ -1,0 +1,396 @@
+"""Feed of the live screen: snapshots of a run and its traces, kept up to date by a thread.
+
+The thread reads; the screen takes ``Feed.latest``, which is replaced as a whole: only the newest state matters, and
+none can pile up.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from tui_probe.errors import TraceError
+from tui_probe.trace.follow import TraceFollower
+from tui_probe.trace.locate import LOG, is_trace, path_in_trace
+from tui_probe.trace.run_info import mask_words
+from tui_probe.ui.live import feed_sources
+from tui_probe.ui.live.feed_sources import KernelRows, Recording, RecordingSwitch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from tui_probe.probekit.page_kinds import PageSet
+    from tui_probe.trace.event_types import Device
+    from tui_probe.trace.locate import Address
+    from tui_probe.trace.model import Trace
+    from tui_probe.ui.requests import HomeSources, RerunRequest, SameKernel
+    from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
+
+INTERVAL = 0.5
+MAX_INTERVAL = 0.2
+"""Seconds of reading after which no further trace is begun with before the next look."""
+READING = 0.1
+"""Seconds for which folders of kernels are read between two looks at what is wanted."""
+RESTING = 0.05
+"""Seconds for which none are read after a key."""
+MIN_FREE_BYTES = 1 << 16
+
+
+class LiveTarget(Protocol):
+    """A program that was started under the hook. All may be called from any thread; signals are sent at once."""
+
+    @property
+    def command(self) -> Sequence[str]:
+        """The program and its arguments."""
+
+    @property
+    def simulated(self) -> bool:
+        """Does it run on the simulated GPU?"""
+
+    @property
+    def started(self) -> float:
+        """When, in seconds since 1970."""
+
+    @property
+    def stdout_path(self) -> Path:
+        """The file that receives its standard output."""
+
+    @property
+    def stderr_path(self) -> Path:
+        """The file that receives its standard error."""
+
+    def poll(self) -> int | None:
+        """None while it runs, then its exit status, or minus the number of the signal that ended it."""
+
+    def interrupt(self) -> None:
+        """Send SIGINT to its process group, as a terminal does on ctrl+c."""
+
+    def terminate(self) -> None:
+        """Send SIGTERM to its process group."""
+
+    def kill(self) -> None:
+        """Send SIGKILL to its process group."""
+
+    def leave(self) -> None:
+        """It shall go on when the screen ends."""
+
+    def trace_directories(self) -> list[Path]:
+        """The trace directories that its processes have made so far, the oldest first."""
+
+
+@dataclass
+class Session:
+    """What to show: a target that runs, or trace directories that exist."""
+
+    target: LiveTarget | None = None
+    traces: tuple[Path, ...] = ()
+    imported: PageSet | None = None
+    """Files of another profiler, shown instead."""
+    home: HomeSources | None = None
+    """The home screen, shown instead."""
+    from_home: bool = False
+    """It was opened from the home screen, which comes again behind it."""
+    watching: bool = False
+    """Somebody else started the run: say so, and when it ends."""
+    at: Address | None = None
+    """The kernel and the launch to begin at, if it names any."""
+    begin: SameKernel | None = None
+    """The kernel of a former run from which the target was asked for: begin there."""
+    notice: str = ""
+    """Words about what is opened, said once it is read."""
+    again: RerunRequest | None = None
+    """What the user wants to be run now that the screen has ended."""
+
+
+@dataclass(frozen=True)
+class ProcessView:
+    """One process that launched kernels. ``problem`` says why its trace cannot be read.
+
+    ``trace`` keeps growing in the thread that follows it: its results may be read up to number ``results``.
+    """
+
+    directory: Path
+    kernels: tuple[KernelSnapshot, ...] = ()
+    trace: Trace | None = None
+    devices: tuple[Device, ...] = ()
+    probed: int = 0
+    probe: str = ""
+    launches: int = 0
+    launches_probed: int = 0
+    results: int = 0
+    bytes_written: int = 0
+    dropped: int | None = None
+    problem: str = ""
+
+    @property
+    def event_log(self) -> Path:
+        return self.directory / LOG
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything at one moment. ``status`` is an exit status, or minus a signal; None while running or unknown.
+
+    ``pid`` is the process of the command, None where only its launcher, or nobody, knows.
+    """
+
+    processes: tuple[ProcessView, ...] = ()
+    command: str = ""
+    pid: int | None = None
+    running: bool = False
+    status: int | None = None
+    started: float | None = None
+    ended: float | None = None
+    simulated: bool = False
+    benchmark: bool = False
+    stdout: Path | None = None
+    stderr: Path | None = None
+    recording: Recording | None = None
+    """The switch and the budgets of the run; None where it cannot be reached, or has ended."""
+    no_room: bool = False
+    """The disk of the traces is, or was, full: not everything is kept."""
+    loaded: bool = False
+
+
+class _Trace:
+    """One trace as it is followed."""
+
+    def __init__(self, directory: Path) -> None:
+        self.follower = TraceFollower(directory)
+        self.rows = KernelRows()
+        self.view = ProcessView(directory)
+        self.begun = False
+        self.told: deque[tuple[Trace, Mapping[int, str]]] = deque()
+
+    def poll(self) -> bool:
+        self.begun = True
+        follower = self.follower
+        trace_before = follower.trace
+        try:
+            changed = follower.poll()
+        except (TraceError, OSError) as error:
+            problem = str(error)
+            changed = problem != self.view.problem
+            self.view = replace(self.view, problem=problem)
+            return changed
+        trace = follower.trace
+        if trace is not trace_before:
+            self.rows.clear()
+            gc.unfreeze()
+        # A kernel that is still being prepared can gain a folder without a further line in the log.
+        self.rows.update(trace, follower.changed)
+        changed = self._take_findings() or changed
+        if changed or self.view.problem:
+            self._make_view()
+        return changed
+
+    def _take_findings(self) -> bool:
+        """Put into the rows what was found in kernels meanwhile; whether there was any of the same trace."""
+        some = False
+        while self.told:
+            trace, findings = self.told.popleft()
+            if trace is self.follower.trace:
+                self.rows.find(findings)
+                some = True
+        return some
+
+    def read_rows(self, wanted: Iterable[int], enough: Callable[[], bool]) -> bool:
+        """Read folders of kernels; whether there were any to read."""
+        read = self.rows.read(self.follower.trace, wanted, enough)
+        if read:
+            self._make_view()
+        return read
+
+    def _make_view(self) -> None:
+        trace, rows = self.follower.trace, self.rows.all()
+        state = trace.state
+        self.view = ProcessView(
+            directory=self.follower.directory,
+            kernels=rows,
+            trace=trace,
+            devices=tuple(state.devices.values()),
+            probed=sum(row.status == "probed" for row in rows),
+            probe=(trace.run_info.probe if trace.run_info else None) or "",
+            launches=state.launches,
+            launches_probed=state.launches_probed,
+            results=state.results,
+            bytes_written=state.bytes_written,
+            dropped=state.launches_dropped,
+        )
+
+
+def is_full(folder: Path) -> bool:
+    """Is there no room for files in it? A file system that does not tell has some."""
+    try:
+        room = os.statvfs(folder)
+    except OSError:
+        return False
+    return room.f_blocks > 0 and room.f_bavail * room.f_frsize < MIN_FREE_BYTES
+
+
+class Feed:
+    """Follows the target and its traces in a thread. ``latest`` is safe to read from any thread."""
+
+    def __init__(self, session: Session, interval: float = INTERVAL, clock: Callable[[], float] = time.time) -> None:
+        self.session = session
+        self.latest = Snapshot()
+        self._interval = interval
+        self._clock = clock
+        self._traces: dict[Path, _Trace] = {}
+        self._ended: float | None = None
+        self._wake = threading.Event()
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name="tui-probe-feed", daemon=True)
+        self.failure: Exception | None = None
+        self.switch = RecordingSwitch()
+        self._rest_until = 0.0
+        self._given_back = time.monotonic()
+        self.wanted: tuple[int, ...] = ()
+        """The kernels whose folders are read first: those visible."""
+        self.loaded: Callable[[], object] | None = None
+        """Called once, in the thread, when there is something to show."""
+
+    def start(self) -> None:
+        """Begin to follow."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop following; the thread ends by itself, since a read may hang on a dead file system."""
+        self._stopped = True
+        self._wake.set()
+
+    def _run(self) -> None:
+        try:
+            while not self._stopped:
+                self.poll()
+                if self.loaded is not None:
+                    self.loaded()
+                    self.loaded = None
+                    gc.freeze()  # looking through a large trace for garbage takes longer than a key may
+                due = time.monotonic() + self._interval
+                while not self._stopped and time.monotonic() < due and self.read_rows():
+                    if self._rests():
+                        self._wake.wait(RESTING)
+                self._give_back(due)
+                self._wake.wait(max(0.0, due - time.monotonic()))
+                self._wake.clear()
+        except Exception as error:  # noqa: BLE001 - raised again by the screen, in the event loop
+            self.failure = error
+
+    def _give_back(self, now: float) -> None:
+        if now > self._given_back + feed_sources.RETURN_INTERVAL:
+            feed_sources.return_free_memory()
+            self._given_back = now
+
+    def tell(self, process: ProcessView, findings: Mapping[int, str]) -> None:
+        """Show these words on what was found in kernels of a process, by index, from the next look on."""
+        trace = self._traces.get(process.directory)
+        if trace is not None and process.trace is not None:
+            trace.told.append((process.trace, findings))
+
+    def rest(self) -> None:
+        """A key was pressed: what it does goes before the folders that nobody waits for."""
+        self._rest_until = time.monotonic() + RESTING
+
+    def _rests(self) -> bool:
+        return time.monotonic() < self._rest_until
+
+    def poll(self) -> None:
+        """Read what is new and replace ``latest`` if anything changed."""
+        target = self.session.target
+        status = target.poll() if target else None  # before the logs: they are complete once it has ended
+        for directory in target.trace_directories() if target else self._directories():
+            self._traces.setdefault(directory, _Trace(directory))
+        self._poll_traces()
+        self._publish(status)
+
+    def read_rows(self) -> bool:
+        """Read folders of kernels for a moment; whether there were any to read."""
+        until = time.monotonic() + READING
+
+        def enough() -> bool:
+            return self._rests() or time.monotonic() > until
+
+        read = [trace for trace in self._traces.values() if trace.read_rows(self.wanted, enough)]
+        if read:
+            self._publish(self.latest.status)
+        return bool(read)
+
+    def _publish(self, status: int | None) -> None:
+        target = self.session.target
+        snapshot = self._of_target(target, status) if target else self._of_traces()
+        full = snapshot.running and snapshot.stdout is not None and is_full(snapshot.stdout.parent)
+        snapshot = replace(snapshot, recording=self.switch.look(self._traces) if snapshot.running else None)
+        if full or self.latest.no_room:
+            snapshot = replace(snapshot, no_room=True)
+        if snapshot != self.latest:
+            self.latest = snapshot
+
+    def _poll_traces(self) -> None:
+        """Read what is new in each, and begin with others while there is time: nobody waits for all of a large run."""
+        new = [trace for trace in self._traces.values() if not trace.begun]
+        for trace in self._traces.values():
+            if trace.begun:
+                trace.poll()
+        end = time.monotonic() + MAX_INTERVAL
+        for place, trace in enumerate(new):
+            if place == 0 or time.monotonic() < end:
+                trace.poll()
+
+    def _directories(self) -> list[Path]:
+        """The traces that were asked for, and those of other processes of the run that run.json of the first names."""
+        directories = list(self.session.traces)
+        first = self._traces.get(directories[0])
+        info = first.follower.trace.run_info if first else None
+        others = (path_in_trace(directories[0].parent, name) for name in (info.processes if info else ()))
+        return directories + [o for o in others if o is not None and o not in directories and is_trace(o)]
+
+    def _views(self) -> tuple[ProcessView, ...]:
+        return tuple(trace.view for trace in self._traces.values())
+
+    def _of_target(self, target: LiveTarget, status: int | None) -> Snapshot:
+        if status is not None and self._ended is None:
+            self._ended = self._clock()
+        return Snapshot(
+            processes=self._views(),
+            command=" ".join(mask_words(target.command)),  # others may look at this terminal
+            running=status is None,
+            status=status,
+            started=target.started,
+            ended=self._ended,
+            simulated=target.simulated,
+            benchmark=self._benchmark(),
+            stdout=target.stdout_path,
+            stderr=target.stderr_path,
+            loaded=True,
+        )
+
+    def _of_traces(self) -> Snapshot:
+        states = [trace.follower.trace.state for trace in self._traces.values()]
+        first, home = states[0], next(iter(self._traces))
+        info = next(iter(self._traces.values())).follower.trace.run_info
+        # How the command ended, of which the first trace may be but one process.
+        told = info if info is not None and info.ended is not None else first
+        return Snapshot(
+            processes=self._views(),
+            command=(" ".join(info.command) if info is not None else "") or first.command,
+            pid=first.pid if info is None or info.pid is None else info.pid,
+            running=any(state.running for state in states),
+            status=told.exit_status if told.signal is None else -told.signal,
+            started=first.started,
+            ended=told.ended,
+            simulated=any(state.simulated for state in states),
+            benchmark=self._benchmark(),
+            stdout=home / "stdout.log",
+            stderr=home / "stderr.log",
+            loaded=True,
+        )
+
+    def _benchmark(self) -> bool:
+        return any(trace.follower.trace.state.benchmark for trace in self._traces.values())

@@ -1,0 +1,460 @@
+"""Table of kernels: keeps its selection while rows arrive, and draws only visible rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from tui_probe.draw import units
+from tui_probe.draw.spans import Line, Span, pad, width, wrap
+from tui_probe.draw.table import as_csv, as_json, as_markdown, as_record, safe
+from tui_probe.probekit.page_kinds import NEWEST_SCHEMA
+from tui_probe.trace.kernel_status import ended_context
+from tui_probe.ui.export import write_lines
+from tui_probe.ui.live.kernel_columns import (
+    COLUMN_POSITIONS,
+    COLUMNS,
+    DATA_COLUMNS,
+    GAP,
+    SHARE_POSITION,
+    STATUSES,
+    UNREAD,
+    ScreenColumn,
+    arranged_positions,
+    columns_of,
+    fit_columns,
+    status_text,
+)
+from tui_probe.ui.views.view import Desk, PaneView, contains, cursor_role, cursor_sign, mark, pane_sign
+from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from tui_probe.ui.export import Writer
+
+Rows = tuple[KernelSnapshot, ...]
+
+
+@dataclass(frozen=True)
+class RowOrder:
+    """How the table is sorted and filtered. Without a column kernels that ended the GPU context come first, then those
+    with most GPU time, or in the order in which they appeared.
+    """
+
+    column: int | None = None
+    reverse: bool = False
+    text: str = ""
+    status: str = ""
+
+
+def row_text(row: KernelSnapshot) -> str:
+    """What search and filter look at."""
+    return f"{row.demangled} {row.name} {status_text(row)} {row.reason or ''}"
+
+
+def arranged(rows: Rows, order: RowOrder) -> tuple[Rows, dict[int, int]]:
+    """The rows to show, and the place of each kernel index among them."""
+
+    def keep(row: KernelSnapshot) -> bool:
+        return (not order.status or row.status == order.status) and contains(row_text(row), order.text)
+
+    plain = not order.text and not order.status
+    column = order.column
+    ranks = column is None and any(row.time_share is not None for row in rows)
+    value = COLUMNS[SHARE_POSITION].value if ranks else COLUMNS[column].value if column else None
+    if plain and value is None and not order.reverse:
+        shown = rows
+    else:
+        places = arranged_positions(rows, None if plain else keep, value, reverse=order.reverse != ranks)
+        shown = tuple(rows[place] for place in places)
+    if column is None and not order.reverse and any(row.failures for row in shown):
+        shown = tuple(sorted(shown, key=lambda row: not ended_context(row.failures)))
+    return shown, {row.index: place for place, row in enumerate(shown)}
+
+
+def table_text(rows: Rows) -> Iterator[str]:
+    """The table with columns as wide as they need."""
+    cells = [[column.title for column in COLUMNS], *([column.cell(row) for column in COLUMNS] for row in rows)]
+    widths = [max(map(width, texts)) for texts in zip(*cells, strict=True)]
+    for texts in cells:
+        parts = (pad(t, w, right=c.column.right) for t, w, c in zip(texts, widths, COLUMNS, strict=True))
+        yield (" " * GAP).join(parts).rstrip()
+
+
+def _json(rows: Rows) -> Iterator[str]:
+    return as_json({"page": "kernels"}, "kernels", (as_record(DATA_COLUMNS, row) for row in rows), NEWEST_SCHEMA)
+
+
+class KernelNames(Protocol):
+    """A kernel, or a row of one."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def demangled(self) -> str: ...
+
+
+class KernelTable(PaneView):
+    """Rows of kernels under one line of titles. The selection is a kernel, not a place.
+
+    ``selected_changed`` is called when another kernel is selected, or the selected one has new numbers.
+    """
+
+    kind = "table"
+
+    def __init__(self, desk: Desk, name: str, selected_changed: Callable[[], None]) -> None:
+        super().__init__(desk, name)
+        self.selected_changed = selected_changed
+        self.rows: Rows = ()
+        self.shown: Rows = ()
+        self.places: dict[int, int] = {}
+        self.order = RowOrder()
+        self.selected: int | None = None
+        self.top = 0
+        self.searched = ""
+        self.empty = "reading the trace"
+        self._arranged = False
+        self._unread = 0
+        self.timed = True
+        self.ranked = False
+        self.grafted = False
+        """Is there anything to rank by?"""
+        self._held = False
+        self._led: tuple[int, int] | None = None
+        """The kernel that was selected before a filter left it out, and the one that was selected for it."""
+        self._natural: dict[str, int] = {}
+
+    # -- what is shown
+
+    def show(self, rows: Rows, *, timed: bool = True) -> None:
+        """Show these kernels, with columns for times if ``timed``; nothing happens if they are the ones shown."""
+        if rows is not self.rows or timed != self.timed:
+            self.rows, self.timed = rows, timed
+            self.ranked = any(row.time_share is not None for row in rows)
+            self.grafted = any(row.way == "graft" for row in rows)
+            self._rearrange()
+
+    def say_empty(self, words: str) -> None:
+        """What stands where no kernel does."""
+        before, self.empty = self.empty, words
+        if words != before and not self.rows:
+            self.changed()
+
+    def _rearrange(self, order: RowOrder | None = None) -> None:
+        self.order = order or self.order
+        job = partial(arranged, self.rows, self.order)
+        self.desk.tables.submit((self, "order"), job, self._take)
+
+    def _take(self, result: tuple[Rows, dict[int, int]]) -> None:
+        at_end_before = self.place
+        self.shown, self.places = result
+        self._arranged = bool(self.rows)
+        self._unread = sum(not row.read for row in self.rows)
+        if self.ranked and not self._held and self.shown:
+            self._select(self.shown[0].index)
+        elif self.selected not in self.places and self.shown:
+            self._select_near(min(at_end_before, len(self.shown) - 1))
+        else:
+            self._keep_in_sight()
+            self.changed()
+            self.selected_changed()  # its numbers may have changed
+
+    def _select_near(self, place: int) -> None:
+        """Select another kernel, since the one that was is not shown; when the filter ends it is selected again."""
+        before, index = self.selected, self.shown[place].index
+        if before is not None and (self.order.text or self.order.status):
+            self._led = (before if self._led is None else self._led[0], index)
+        self._select(index)
+
+    @property
+    def place(self) -> int:
+        """The place of the selected kernel among the shown ones, 0 if it is not shown."""
+        return 0 if self.selected is None else self.places.get(self.selected, 0)
+
+    @property
+    def kernel(self) -> KernelSnapshot | None:
+        """The selected kernel, None if none is shown."""
+        if self.selected is None or self.selected not in self.places:
+            return None
+        return self.shown[self.places[self.selected]]
+
+    def select(self, index: int) -> None:
+        """Select a kernel by its index, and stay there."""
+        self._held, self._led = True, None
+        self._select(index)
+
+    def prefer_probed(self) -> None:
+        """Where no times say which kernel matters, select the first that failed or was probed."""
+        probed = next((row for row in self.shown if row.failures or row.status == "probed"), None)
+        if not self.ranked and not self._held and probed is not None:
+            self._select(probed.index)
+
+    def forget(self) -> None:
+        """No kernel is selected: those of another process come."""
+        self.selected, self._held = None, False
+
+    def hold(self) -> None:
+        """Somebody is here: the selection stays on its kernel, also when another takes more time."""
+        self._held = self._held or self.selected is not None
+
+    @property
+    def held(self) -> bool:
+        """Whether somebody has chosen a kernel."""
+        return self._held
+
+    def _select(self, index: int) -> None:
+        self.selected = index
+        self._keep_in_sight()
+        self.changed()
+        self.selected_changed()
+
+    def step(self, step: int) -> None:
+        """Select the kernel ``step`` places further."""
+        if self.shown:
+            place = max(0, min(self.place + step, len(self.shown) - 1))
+            self.select(self.shown[place].index)
+
+    def _keep_in_sight(self) -> None:
+        height = max(1, self.height - 1)
+        self.top = max(min(self.top, self.place), self.place - height + 1)
+        self.top = max(0, min(self.top, len(self.shown) - height))
+
+    def resize(self, width: int, height: int) -> None:
+        """The selected row stays visible."""
+        super().resize(width, height)
+        self._keep_in_sight()
+
+    @property
+    def waits(self) -> bool:
+        """Are there kernels that have not been put in order yet?"""
+        return bool(self.rows) and not self._arranged
+
+    def unread_in_sight(self) -> tuple[int, ...]:
+        """The visible kernels whose folders have not been read."""
+        window = self.shown[self.top : self.top + self.height - 1]
+        return tuple(row.index for row in window if not row.read)
+
+    # -- drawing
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """Titles, then the visible rows."""
+        window = self.shown[self.top : self.top + height - 1]
+        self._measure(window)
+        layout = self._layout(width)
+        lines = [self._titles(layout)]
+        lines += [self._row(row, layout, width) for row in window]
+        if not window:
+            lines += [((f" {part}", "dim"),) for part in wrap(self._nothing(), width - 2)]
+        return lines
+
+    def _layout(self, width: int) -> list[tuple[ScreenColumn[KernelSnapshot], int]]:
+        columns = columns_of(timed=self.timed, ranked=self.ranked, cells=width, grafted=self.grafted)
+        return fit_columns(columns, self._natural, width - 2)
+
+    @property
+    def _sorted_by(self) -> int:
+        """The place of the column by which rows are in order."""
+        if self.order.column is None:
+            return SHARE_POSITION if self.ranked else 0
+        return self.order.column
+
+    def _nothing(self) -> str:
+        if not self.rows:
+            return self.empty
+        return "no kernel passes the filter: Esc shows all" if self._arranged else "reading the trace"
+
+    def _measure(self, window: Rows) -> None:
+        """Columns grow with what they showed, and never shrink: they stand still while rows change."""
+        for column in COLUMNS:
+            widest = max((width(column.cell(row)) for row in window), default=0)
+            self._natural[column.key] = max(self._natural.get(column.key, 0), widest)
+
+    def _titles(self, layout: list[tuple[ScreenColumn[KernelSnapshot], int]]) -> Line:
+        spans: list[Span] = [(pane_sign(self.focused), "accent")]
+        for column, cells in layout:
+            sorts = COLUMN_POSITIONS[column.key] == self._sorted_by and (self.ranked or self.order != RowOrder())
+            falling = self.order.reverse != (self.ranked and self.order.column is None)
+            arrow = ("↓" if falling else "↑") if sorts else ""
+            spans.append(
+                (pad(column.title, cells, right=column.column.right) + arrow, "head+accent" if sorts else "head")
+            )
+            spans.append((" " * (GAP - len(arrow)), "head"))
+        return tuple(spans)
+
+    def _row(self, row: KernelSnapshot, layout: list[tuple[ScreenColumn[KernelSnapshot], int]], cells: int) -> Line:
+        selected = row.index == self.selected
+        spans: list[Span] = [(cursor_sign(self.focused) if selected else " ", "accent" if selected else "")]
+        for column, size in layout:
+            spans.append((column.fitted(row, size), self._role(row, column)))
+            spans.append((" " * GAP, ""))
+        line: Line = tuple(spans)
+        if self.searched:
+            line = mark(line, self.searched, "match")
+        if not selected:
+            return line
+        ground = cursor_role(self.focused)
+        used = sum(width(text) for text, _ in line)
+        return (
+            *((text, f"{role}+{ground}" if role else ground) for text, role in line),
+            (" " * (cells - used), ground),
+        )
+
+    @staticmethod
+    def _role(row: KernelSnapshot, column: ScreenColumn[KernelSnapshot]) -> str:
+        if column.key == "status":
+            return "failed" if row.failures else row.status
+        if column.key == "demangled":
+            return "" if row.status == "probed" else "soft"
+        if column.key == "finding":
+            if row.finding and not row.failures:
+                return "warn" if row.stands_out else ""
+            return "bad" if row.failures or row.status == "failed" else "dim"
+        if column.key == "spills" and row.spills_probed and row.spills_probed > (row.spills_pruned or 0):
+            return "warn"
+        return "dim" if column.cell(row) in ("–", UNREAD) or column.key == "index" else ""
+
+    def status(self) -> list[str]:
+        """How it is sorted and filtered, for the title bar."""
+        order, parts = self.order, list[str]()
+        if order.status:
+            parts.append(f"only {order.status}")
+        if order.text:
+            parts.append(f"only “{order.text}”")
+        if order.column is not None or order.reverse:
+            parts.append(f"sorted by {COLUMNS[self._sorted_by].title}{', reversed' if order.reverse else ''}")
+        if self._unread:
+            parts.append(
+                f"{units.count(len(self.rows) - self._unread)} of {units.counted(len(self.rows), 'kernel')} read"
+            )
+        if self.rows:
+            parts.append(f"kernel {units.count(self.place + 1 if self.shown else 0)} of {units.count(len(self.shown))}")
+        return parts
+
+    # -- keys
+
+    def move(self, step: int) -> None:
+        """One row up or down."""
+        self.step(step)
+
+    def move_page(self, step: int) -> None:
+        """One page up or down."""
+        self.step(step * max(1, self.height - 2))
+
+    def move_to(self, end: int) -> None:
+        """To the first (0) or last (-1) row."""
+        self.step(len(self.shown) if end else -len(self.shown))
+
+    def shift(self, step: int) -> None:
+        """Sideways in a table is the next column to sort by."""
+        self.sort(step)
+
+    def sort(self, step: int) -> None:
+        """Sort by the next or previous column that is shown."""
+        shown = [COLUMN_POSITIONS[column.key] for column, _ in self._layout(self.width)]
+        place = shown.index(self._sorted_by) if self._sorted_by in shown else 0
+        column = shown[(place + step) % len(shown)]
+        self._change(column=None if column == (SHARE_POSITION if self.ranked else 0) else column, reverse=False)
+
+    @property
+    def sorting(self) -> tuple[str, bool]:
+        """The key of the column that was chosen to sort by, "" for none, and whether the order is reversed."""
+        column = self.order.column
+        return "" if column is None else COLUMNS[column].key, self.order.reverse
+
+    def sort_by(self, key: str, *, reverse: bool) -> None:
+        """Sort by a column; by none, as usual, where there is none of that key."""
+        self._change(column=COLUMN_POSITIONS.get(key), reverse=reverse)
+
+    def reverse(self) -> None:
+        """Reverse the order."""
+        self._change(reverse=not self.order.reverse)
+
+    def next_status(self) -> None:
+        """Only kernels of the next status, in the end all again."""
+        states = ("", *STATUSES)
+        self._change(status=states[(states.index(self.order.status) + 1) % len(states)])
+
+    @property
+    def filter_text(self) -> str:
+        """What shown kernels must contain."""
+        return self.order.text
+
+    def set_filter(self, text: str) -> None:
+        """Only kernels whose name, status or reason contains ``text``."""
+        self._change(text=text)
+
+    def _change(self, **changes: object) -> None:
+        values = {**vars(self.order), **changes}
+        self._rearrange(RowOrder(**values))
+
+    def search(self, text: str) -> None:
+        """To the first kernel from the selected one on that contains ``text``."""
+        self.searched = text
+        found = next((row for row in self.shown[self.place :] if contains(row_text(row), text)), None)
+        if found:
+            self.select(found.index)
+        else:
+            self.next_match(1)
+
+    def next_match(self, step: int) -> None:
+        """To the next or previous kernel that contains the searched text, around the end."""
+        count = len(self.shown)
+        if not self.searched:
+            return
+        for distance in range(1, count + 1):
+            row = self.shown[(self.place + step * distance) % count]
+            if contains(row_text(row), self.searched):
+                self.select(row.index)
+                return
+        self.desk.notice(f"no kernel contains “{self.searched}”")
+        self.changed()
+
+    def copied(self) -> str:
+        """The names of the selected kernel."""
+        return "\n".join(map(safe, self.whole_names()))
+
+    def whole_names(self) -> Sequence[str]:
+        """The same, one after the other."""
+        return () if self.kernel is None else names_of(self.kernel)
+
+    def exported(self) -> Callable[[], Iterable[str]]:
+        """The kernels that are shown, with all columns and whole names."""
+        shown = self.shown
+        return lambda: table_text(shown)
+
+    def clear_search(self) -> bool:
+        """Forget search and filter. False if there was neither."""
+        order = self.order
+        had = bool(self.searched or order.text or order.status)
+        self.searched = ""
+        if self._led is not None and self.selected == self._led[1]:
+            self.selected = self._led[0]
+        self._led = None
+        if had:
+            self._change(text="", status="")
+            self.changed()
+        return had
+
+    def forms(self) -> Mapping[str, Writer]:
+        """What is shown as text and as data, with the columns of the reports."""
+        shown = self.shown
+        data = {"CSV": as_csv, "Markdown": as_markdown}
+        return {
+            **super().forms(),
+            **{form: partial(write_lines, partial(lines, DATA_COLUMNS, shown)) for form, lines in data.items()},
+            "JSON": partial(write_lines, partial(_json, shown)),
+        }
+
+    def click(self, row: int, column: int = 0) -> None:
+        """Select the kernel in a row of the window."""
+        del column
+        place = self.top + row - 1
+        if row >= 1 and place < len(self.shown):
+            self.select(self.shown[place].index)
+
+
+def names_of(kernel: KernelNames) -> Sequence[str]:
+    """Its name as a person reads it, and as the linker does where that is another."""
+    return tuple(dict.fromkeys((kernel.demangled, kernel.name)))

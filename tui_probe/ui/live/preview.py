@@ -1,0 +1,116 @@
+"""Preview of the selected kernel: small charts, with findings next to them where there is space."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tui_probe.draw.spans import side_by_side
+from tui_probe.ui.views.view import TextView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tui_probe.draw.spans import Line
+    from tui_probe.pages.kernel_detail import Chart
+    from tui_probe.trace.model import Trace
+    from tui_probe.ui.live.feed import ProcessView
+    from tui_probe.ui.views.view import Desk
+    from tui_probe.verdicts.findings import ResultFindings
+    from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
+
+GAP = 2
+MIN_CELLS = 30
+"""Cells from which on there is room for words."""
+Known = tuple[int, int, bool]
+"""Results and timed launches of a kernel, and whether its process runs."""
+
+
+def doubled(now: Known, before: Known) -> bool:
+    """Is there so much more to see that charts are drawn again? While a program runs seldom, and at its end."""
+    if not now[2]:
+        return now != before
+    return any(new > 0 and new >= 2 * old for new, old in zip(now[:2], before[:2], strict=True))
+
+
+def read(trace: Trace, index: int) -> tuple[Chart, ...]:
+    """The charts of a kernel; imported with the first of them, since it brings the analyses."""
+    from tui_probe.pages.kernel_detail import preview_charts
+
+    return preview_charts(trace, trace.kernels[index])
+
+
+class Preview(TextView):
+    """Follows the selection once it rests for a frame: stepping through the table sends no charts."""
+
+    def __init__(
+        self, desk: Desk, name: str, found: Callable[[int], Sequence[ResultFindings]], *, ascii_only: bool
+    ) -> None:
+        super().__init__(desk, name)
+        self.found, self.ascii_only = found, ascii_only
+        self.speaks = True
+        """Whether words stand beside the charts: not where the page below says the same."""
+        self._process: ProcessView | None = None
+        self._selected: int | None = None
+        self._of: tuple[Trace, int] | None = None
+        """The kernel that is shown."""
+        self._known: Known = (0, 0, True)
+        self.charts: tuple[Chart, ...] = ()
+
+    def look(self, process: ProcessView | None, kernel: KernelSnapshot | None, *, running: bool) -> None:
+        """Once in a frame: read what is new of the kernel that is selected."""
+        if not self.height:
+            return
+        rests = kernel is not None and kernel.index == self._selected
+        self._selected = None if kernel is None else kernel.index
+        if not rests or kernel is None or process is None or process.trace is None:
+            return
+        trace = process.trace
+        another = self._of is None or self._of[0] is not trace or self._of[1] != kernel.index
+        known = (kernel.results, len(trace.kernels[kernel.index].samples), running)
+        if another or doubled(known, self._known):
+            self._known = known
+            job = partial(read, trace, kernel.index)
+            self.desk.analyses.submit((self, "charts"), job, partial(self._take, trace, kernel.index))
+        elif not another:
+            self.changed()  # words may have come
+
+    def _take(self, trace: Trace, index: int, charts: tuple[Chart, ...]) -> None:
+        self._of, self.charts = (trace, index), charts
+        self.changed()
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """As many charts as have room, then words."""
+        if self._of is None:
+            return super().draw(width, height)
+        from tui_probe.pages.kernel_detail import CHART_FRAME_ROWS, CHART_ROWS, chart_lines
+
+        lines: list[Line] = []
+        used, cells = 0, self._cells(width)
+        for chart in self.charts:
+            if used + 1 + cells <= width:
+                rows = max(CHART_ROWS, height - CHART_FRAME_ROWS)
+                drawn = [((" ", ""), *line) for line in chart_lines(chart, cells, rows, ascii_only=self.ascii_only)]
+                lines = side_by_side(lines, drawn, used - GAP) if used else list(drawn)
+                used += 1 + cells + GAP
+        if self.speaks and width - used >= MIN_CELLS:
+            words = self._words(width - used)[:height]
+            lines = side_by_side(lines, words, used - GAP) if used else words
+        return lines
+
+    def _cells(self, width: int) -> int:
+        """Of each chart: more than the least where no words want the room."""
+        from tui_probe.pages.kernel_detail import CHART_CELLS, CHART_COLUMNS
+
+        if self.speaks or not self.charts:
+            return CHART_CELLS
+        return max(CHART_CELLS, min(CHART_COLUMNS, width // len(self.charts) - 1 - GAP))
+
+    def _words(self, cells: int) -> list[Line]:
+        from tui_probe.pages.findings_page import findings_lines
+
+        assert self._of is not None
+        found = [line for each in self.found(self._of[1]) for line in findings_lines(each, cells)]
+        if found or self.charts:
+            return found
+        return [((f" #{self._of[1]}: no launch has a result, and too few were timed", "dim"),)]

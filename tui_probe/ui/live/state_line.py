@@ -1,0 +1,196 @@
+"""State of a run in one line, with its end, kernel filters without a match, and the previous run."""
+
+from __future__ import annotations
+
+import signal
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.table import safe
+from tui_probe.probekit.record_counts import launches_text
+from tui_probe.trace.kernel_status import ended_context
+from tui_probe.trace.recent import run_before
+from tui_probe.ui import keys
+from tui_probe.verdicts.probe_coverage import kernel_filter_warning, unmatched_kernel_filter
+from tui_probe.verdicts.run_outcome import largest_loss_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tui_probe.draw.spans import Line, Span
+    from tui_probe.ui.live.feed import ProcessView, Snapshot
+    from tui_probe.ui.live.feed_sources import Recording
+    from tui_probe.ui.views.view import Desk
+
+_NAME_CELLS: Final = 24
+"""Cells of a kernel's name."""
+
+
+def elapsed_line(snapshot: Snapshot, now: float) -> Line:
+    """Whether it runs, and for how long: ``● running 12 s``, ``✔ exit 0 after 3 s``."""
+    if not snapshot.loaded:
+        return ((" ◌ reading the trace", "warn"),)
+    if snapshot.running:
+        since = "" if snapshot.started is None else " " + units.elapsed(now - snapshot.started)
+        return ((f" ● running{since}", "running"),)
+    words, role = ending(snapshot.status)
+    if snapshot.started is not None and snapshot.ended is not None:
+        words += f" after {units.elapsed(snapshot.ended - snapshot.started)}"
+    return ((f" {words}", role),)
+
+
+def state_line(
+    snapshot: Snapshot,
+    process: ProcessView | None,
+    *,
+    paused: bool = False,
+    low_bandwidth: bool = False,
+    remark: str = "",
+) -> Line:
+    """`` · [simulated] · 4 kernels (3 probed) · 120 launches · 1.2 MB written``; what matters most comes first.
+
+    ``remark`` is what is wrong with all kernels.
+    """
+    parts: list[Span] = []
+    if process is not None and (failed := _failed_kernels(process)):
+        parts.append((failed, "failed"))
+    if snapshot.simulated:
+        parts.append(("[simulated]", "simulated"))
+    if snapshot.no_room:
+        parts.append(("disk full: not all is kept", "failed"))
+    if snapshot.recording is not None and not snapshot.recording.on:
+        parts.append(("not recording: R resumes", "warn"))
+    if snapshot.recording is not None and snapshot.recording.reached:
+        parts.append((_reached_budgets(snapshot.recording, process), "warn"))
+    if paused:
+        parts.append(("display paused: Space resumes", "warn"))
+    if low_bandwidth:
+        parts.append(("low bandwidth", "note"))
+    if process is not None and process.dropped:
+        parts.append((f"{units.counted(process.dropped, 'result')} dropped", "warn"))
+    if remark:
+        parts.append((remark, "warn"))
+    if process is not None:
+        kernels = units.counted(len(process.kernels), "kernel")
+        parts.append((f"{kernels} ({units.count(process.probed)} probed)", ""))
+        parts.append((launches_text(process.launches, process.launches_probed), ""))
+        parts.append((f"{units.size(process.bytes_written)} written", ""))
+    return tuple(span for part in parts for span in ((" · ", "dim"), part))
+
+
+def _failed_kernels(process: ProcessView) -> str:
+    """The kernel that ended the GPU context, or how many may have; "" for none."""
+    failed = [row for row in process.kernels if ended_context(row.failures)]
+    if len(failed) == 1:
+        return f"✘ #{failed[0].index} {shorten(safe(failed[0].demangled), _NAME_CELLS)} failed"
+    return f"✘ {len(failed)} kernels may have failed" if failed else ""
+
+
+def _reached_budgets(recording: Recording, process: ProcessView | None) -> str:
+    """``budget reached: trace; raise with --max-trace-bytes; kept 64 of 20 000 launches of saxpy``."""
+    kept = "" if process is None or recording.reached == ("log",) else largest_loss_text(process.kernels)
+    told = (f"budget reached: {', '.join(recording.reached)}", f"raise with {', '.join(recording.options)}", kept)
+    return "; ".join(filter(None, told))
+
+
+def ending(status: int | None) -> tuple[str, str]:
+    """How a process ended in words, and their role: ``exit 0``, ``killed by signal 15 (SIGTERM)``."""
+    if status is None:
+        return "○ ended, exit status unknown", "dim"
+    if status == 0:
+        return "✔ exit 0", "finished"
+    if status > 0:
+        return f"✘ exit {status}", "failed"
+    try:
+        name = f" ({signal.Signals(-status).name})"
+    except ValueError:
+        name = ""
+    return f"✘ killed by signal {-status}{name}", "failed"
+
+
+def words_at_end(before: Snapshot, now: Snapshot) -> str:
+    """What to say of a run that is only watched, between two snapshots of it: nobody else tells. "" for nothing."""
+    if not now.loaded or now.running:
+        return ""
+    if before.running:
+        return "the run has ended"
+    return "" if before.loaded else "this run has already ended"
+
+
+def why_empty(snapshot: Snapshot) -> str:
+    """Why there is no kernel."""
+    if not snapshot.loaded:
+        return "reading the trace"
+    if snapshot.running:
+        return "waiting for the first kernel"
+    return "no kernel was launched; pages 4 and 5 show the program's output (interactive programs need --no-ui)"
+
+
+WARN_AFTER = 5.0
+"""Seconds in which kernels are launched and none is meant, after which that is told of a program that runs."""
+
+_FILTER_CELLS: Final = 30
+"""Cells of what was asked for."""
+
+
+class KernelFilterWarning:
+    """``state`` stands in the line of state as long as it is so; "" else."""
+
+    def __init__(self) -> None:
+        self.state = ""
+        self._since: float | None = None
+
+    def look(self, snapshot: Snapshot, now: float) -> str:
+        """What is to be said now, once, with the names that may have been meant; "" for nothing."""
+        asked = self._asked(snapshot)
+        if asked is None:
+            self.state, self._since = "", None
+            return ""
+        self._since = now if self._since is None else self._since
+        if self.state or (snapshot.running and now < self._since + WARN_AFTER):
+            return ""
+        self.state = f"-k {shorten(safe(asked), _FILTER_CELLS)} names none of these"
+        return self._words(asked, snapshot)
+
+    @classmethod
+    def why_unmeasured(cls, snapshot: Snapshot) -> str:
+        """Why nothing was measured where no kernel is probed: the same words, or only that."""
+        asked = cls._asked(snapshot)
+        if asked is not None:
+            return cls._words(asked, snapshot)
+        return "no kernel is probed yet" if snapshot.running else "no kernel was probed"
+
+    @staticmethod
+    def _words(asked: str, snapshot: Snapshot) -> str:
+        words = kernel_filter_warning(asked, chain.from_iterable(each.kernels for each in snapshot.processes))
+        return words.replace("the kernels", "the kernels so far", 1) if snapshot.running else words
+
+    @staticmethod
+    def _asked(snapshot: Snapshot) -> str | None:
+        """What was asked for, where no process has launched a kernel that is meant."""
+        launched = [each for each in snapshot.processes if each.kernels]
+        asked = {unmatched_kernel_filter(each.trace, each.kernels) for each in launched if each.trace is not None}
+        return asked.pop() if len(asked) == 1 else None
+
+
+class PreviousRunHint:
+    """``words`` are of the process that was looked at last; "" where its command did not run before."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._looked: Path | None = None
+        self.words = ""
+
+    def look(self, snapshot: Snapshot, process: ProcessView | None) -> None:
+        """Look for an earlier run in the background, as soon as this one has ended."""
+        if process is None or snapshot.running or not snapshot.loaded or process.directory == self._looked:
+            return
+        self._looked, self.words = process.directory, ""
+        self._desk.tables.submit((self, "before"), partial(run_before, process.directory), self._take)
+
+    def _take(self, before: Path | None) -> None:
+        again = next(key for key in keys.in_scope("live") if key.id == "record")
+        self.words = "" if before is None else f"{keys.shown(again.keys[0])} compares with the run before"

@@ -1,0 +1,168 @@
+"""Requests of the user that outlive a screen: traces to open, programs to start, runs to repeat or compare."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from tui_probe.probe_files.folders import DEFAULT_PROBE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from tui_probe.pages.trace_list import RunVerdict
+    from tui_probe.trace.recent import Brief
+
+
+class MachineFinding(Protocol):
+    """One thing about the machine. ``advice`` is what to do, or what it would give, or "".
+
+    ``state`` is "ok", "optional" (it is not there, and nothing needs it), "warn" or "missing".
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def found(self) -> str: ...
+    @property
+    def advice(self) -> str: ...
+
+
+class ProbeSummary(Protocol):
+    """What a probe is chosen by."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def measures(self) -> str: ...
+    @property
+    def cost(self) -> str: ...
+
+
+@dataclass
+class StartForm:
+    """What to start and how. It outlives the screen: who comes back finds it as it was left."""
+
+    command: str = ""
+    probe: str = DEFAULT_PROBE
+    kernels: str = ""
+    excluded: str = ""
+    launches: str = ""
+    simulated: bool | None = None
+    """None: as the machine has a GPU or not."""
+    benchmark: bool = False
+
+    def command_line(self) -> str:
+        """The same on the command line, without what need not be said."""
+        words = ["tui-probe", "run", "-p", self.probe]
+        for option, text in (("-k", self.kernels), ("--exclude", self.excluded), ("--launches", self.launches)):
+            words += [option, text] if text else []
+        words += ["--sim"] if self.simulated else []
+        words += ["--benchmark"] if self.benchmark else []
+        return f"{shlex.join(words)} -- {self.command or 'COMMAND'}"
+
+
+@dataclass(frozen=True)
+class OpenTrace:
+    """Look at this trace."""
+
+    trace: Path
+
+
+@dataclass(frozen=True)
+class OpenPath:
+    """Look at what a person named: a trace, a folder of traces, or a file of another profiler."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class StartProgram:
+    """Start what the form says."""
+
+
+@dataclass(frozen=True)
+class StartDemo:
+    """Start the bundled example, with the form's probe."""
+
+
+@dataclass
+class HomeSources:
+    """What the screen asks of the world; all is called in a background thread. ``notice`` is said at the start."""
+
+    recent: Callable[[], Sequence[Brief]]
+    verdict: Callable[[Path], RunVerdict]
+    findings: Callable[[], Sequence[MachineFinding]]
+    probes: Callable[[], Sequence[ProbeSummary]]
+    form: StartForm = field(default_factory=StartForm)
+    notice: str = ""
+    choice: OpenTrace | OpenPath | StartProgram | StartDemo | None = None
+    """What the user left the screen for; None: to quit."""
+
+
+class NamedKernel(Protocol):
+    """A kernel, or a row of one."""
+
+    @property
+    def index(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def demangled(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class SameKernel:
+    """A kernel as it is found in another run: by its name, mangled or not, and its place among those of that name."""
+
+    name: str
+    demangled: str
+    place: int
+
+    @classmethod
+    def of(cls, kernel: NamedKernel, kernels: Iterable[NamedKernel]) -> SameKernel:
+        """As it is told from the others of its trace."""
+        earlier = [each for each in kernels if each.name == kernel.name and each.index < kernel.index]
+        return cls(kernel.name, kernel.demangled, len(earlier))
+
+    def index_in(self, kernels: Iterable[NamedKernel], *, all_there: bool) -> int | None:
+        """Its index there; None as long as it may still come, or where it did not."""
+        known = list(kernels)
+        same = [each.index for each in known if each.name == self.name]
+        same = sorted(same or [each.index for each in known if each.demangled == self.demangled])
+        if self.place < len(same):
+            return same[self.place]
+        return same[-1] if same and all_there else None
+
+
+@dataclass(frozen=True)
+class ComparisonRequest:
+    """A run is to be shown against one before it; nothing needs to run for that."""
+
+    before: Path
+    after: Path
+
+
+@dataclass(frozen=True)
+class RerunRequest:
+    """The program of ``trace`` is to run once more, with these options of ``run`` in place of those that it had.
+
+    The screen of that run begins at the kernel ``begin``; None: anywhere.
+    """
+
+    trace: Path
+    options: tuple[str, ...] = ()
+    begin: SameKernel | None = None
+
+
+@dataclass(frozen=True)
+class CommandToPaste:
+    """A command that has to be run elsewhere."""
+
+    command: str

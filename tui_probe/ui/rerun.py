@@ -1,0 +1,140 @@
+"""Choices for rerunning the program of a trace; the screen returns the chosen one, and its caller starts the run."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.errors import UsageError
+from tui_probe.pages.findings_page import all_questions, open_questions
+from tui_probe.trace.recent import brief, run_before
+from tui_probe.trace.rerun import MissingDirectoryError, recorded_run
+from tui_probe.ui.requests import CommandToPaste, ComparisonRequest, RerunRequest
+from tui_probe.ui.screens.lists import PickerItem
+from tui_probe.ui.views.recent import age_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tui_probe.trace.model import Kernel
+    from tui_probe.trace.run_info import RunInfo
+
+BETWEEN_HINT: Final = "on the page Source: m on the first line, m on the last, then R measures it"
+"""What is said; it fits a line of 80 cells."""
+
+BETWEEN_QUESTION: Final = "how long is each warp there?"
+"""What is asked once the lines are marked."""
+
+
+def between_choice(value: str | Callable[[], None]) -> PickerItem:
+    """A line of a list that leads to these words."""
+    return PickerItem(
+        "time between lines",
+        "--between",
+        value=value,
+        also="ask measure two source from to mark",
+    )
+
+
+# Running the program of a trace again: what may be asked is chosen here, and who shows the screen starts the run.
+#
+# Where the command ran before, what changed since is what many ask first, and nothing has to run for that.
+
+AS_BEFORE: Final = PickerItem("as before", "the same probes and options", value="")
+BETWEEN: Final = "between"
+"""Stands for no options: between which lines is still to be marked."""
+COMPARE: Final = "compare"
+"""Stands for no options: the run is to be shown against the one before it."""
+COMMAND: Final = "command"
+"""Stands for no options: the command is to be shown, for where the program is."""
+_FOLDER_GONE: Final = "its folder is not on this machine: run this where the program is"
+
+
+@dataclass(frozen=True)
+class RerunOffer:
+    """What may be chosen, or why nothing can."""
+
+    trace: Path
+    choices: tuple[PickerItem, ...] = ()
+    problem: str = ""
+    command: str = ""
+    """What a person may paste where the program is, where it cannot be run from here."""
+    before: Path | None = None
+    """The run of the same command before this one."""
+
+    def take(self, option: str) -> RerunRequest | ComparisonRequest | CommandToPaste | str:
+        """What was chosen; or what is to be done before that can run."""
+        if option == COMPARE and self.before is not None:
+            return ComparisonRequest(self.before, self.trace)
+        if option == COMMAND:
+            return CommandToPaste(self.command)
+        return BETWEEN_HINT if option == BETWEEN else RerunRequest(self.trace, tuple(shlex.split(option)))
+
+
+def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
+    """What can be asked of a program whose trace this is: option ``first`` first, then what changed since the run
+    before if there was one, then what the kernel's results leave open.
+
+    Reads the kernel's PTX.
+    """
+    trace = trace.absolute()
+    before = run_before(trace)
+    try:
+        info, _ = recorded_run(trace, shlex.split(first))
+    except UsageError as error:
+        return _offer_without_rerun(trace, error, before)
+    compare = () if before is None else (_compare_choice(before),)
+    asked = [] if kernel is None else open_questions(kernel, ())
+    found = [
+        PickerItem(each.option, each.words, _opened_pages(each.pages), value=each.option, also=each.also)
+        for each in asked
+    ]
+    if first and all(each.value != first for each in found):
+        known = {each.option: each.words for each in all_questions()}
+        words = BETWEEN_QUESTION if first.startswith("--between") else known.get(first, "what this page shows")
+        found.append(PickerItem(first, words, value=first))
+    found.sort(key=lambda each: each.value != first)  # the others stay as they are
+    lacking = sum(each.value == first for each in found)
+    others = tuple(_of_other_kernels(info, kernel))
+    if kernel is not None and kernel.status == "excluded":
+        return RerunOffer(trace, (*others, *found, *compare, AS_BEFORE), before=before)
+    choices = (*found[:lacking], *compare, *found[lacking:], between_choice(BETWEEN), *others, AS_BEFORE)
+    return RerunOffer(trace, choices, before=before)
+
+
+def _of_other_kernels(info: RunInfo, kernel: Kernel | None) -> Iterator[PickerItem]:
+    """Of a run that was asked to leave kernels out: those of this name where it is one of these, and all."""
+    if any(isinstance(info.options.get(key), str) for key in ("kernels", "filter")):
+        if kernel is not None and kernel.status == "excluded":
+            yield PickerItem("this kernel", "the same probes, on this name alone", value=f"-k {kernel.name}")
+        yield PickerItem("all kernels", "the same probes, on every kernel", value="--all-kernels")
+
+
+def _offer_without_rerun(trace: Path, error: UsageError, before: Path | None) -> RerunOffer:
+    """It cannot run from here: what can be done all the same."""
+    command = error.command if isinstance(error, MissingDirectoryError) else ""
+    problem = _FOLDER_GONE if command else str(error).removeprefix(f"{trace}: ")  # the screen names it
+    if before is None:
+        return RerunOffer(trace, problem=problem, command=command)
+    compare = _compare_choice(before, "" if command else f"; it cannot run again: {problem}")
+    paste = (
+        (PickerItem("run again", "the command to run elsewhere: its folder is not here", value=COMMAND),)
+        if command
+        else ()
+    )
+    return RerunOffer(trace, (compare, *paste), before=before, command=command)
+
+
+def _compare_choice(before: Path, problem: str = "") -> PickerItem:
+    known = brief(before)
+    ago = "" if known is None else f", {age_text(known.when, time.time())}"
+    detail = f"with {before.name}{ago}; nothing has to run for that{problem}"
+    words = "what changed since the run before?"
+    return PickerItem("compare", words, detail, value=COMPARE, also="difference against earlier")
+
+
+def _opened_pages(pages: tuple[str, ...]) -> str:
+    return f"opens {', '.join(pages)}" if pages else ""

@@ -1,0 +1,393 @@
+"""Lists in front of a screen: choose an item, choose log tags, show whole names."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from textual import events
+from textual.screen import ModalScreen
+
+from tui_probe.draw import units
+from tui_probe.draw.spans import Line, pad, width, wrap
+from tui_probe.draw.table import safe
+from tui_probe.ui.widgets.lines import LinesWidget
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from textual.app import App, ComposeResult
+
+    from tui_probe.ui.views.log import LogView
+
+Result = TypeVar("Result")
+
+
+class FittedList(LinesWidget, can_focus=True):
+    """A list that knows how large it should be."""
+
+    DEFAULT_CSS = "FittedList { width: auto; height: auto; }"
+
+    @abstractmethod
+    def fit(self, columns: int, rows: int) -> None:
+        """Take the room that is needed, of a terminal of this size."""
+
+
+ListKind = TypeVar("ListKind", bound=FittedList)
+
+
+class FittedScreen(ModalScreen[Result], Generic[Result, ListKind]):
+    """Shows its list alone; what keys do is for the screens that are made of this one.
+
+    With ``early`` it is opened before it is known what the list has, so that no key goes to the screen behind: keys
+    wait until ``come``, but Escape leaves.
+    """
+
+    DEFAULT_CSS = "FittedScreen { align: center middle; background: transparent; }"
+
+    def __init__(self, shown: ListKind, *, early: bool = False) -> None:
+        super().__init__()
+        self.list = shown
+        self._held: deque[events.Key] | None = deque() if early else None
+        """Keys that wait; None where they need not."""
+
+    def compose(self) -> ComposeResult:
+        """The list alone."""
+        yield self.list
+
+    def on_mount(self) -> None:
+        """Fit it to the terminal."""
+        self.list.fit(*self.app.size)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Fit it again."""
+        self.list.fit(*event.size)
+
+    @abstractmethod
+    def press(self, event: events.Key) -> None:
+        """A key, once the list has its lines."""
+
+    def on_key(self, event: events.Key) -> None:
+        """No key goes further."""
+        event.stop()
+        event.prevent_default()
+        if self._held is None:
+            self.press(event)
+        elif event.key == "escape":
+            self.dismiss(None)
+        else:
+            self._held.append(event)
+
+    def come(self) -> None:
+        """The list has its lines now. A key that leaves it hands those after it to the screen that is in front then."""
+        held, self._held = self._held or (), None
+        if self.is_mounted:
+            self.list.fit(*self.app.size)
+            self.list.redraw()
+        for event in held:
+            if self.is_current:
+                self.press(event)
+            else:
+                self.app.post_message(events.Key(event.key, event.character))
+
+    @property
+    def left(self) -> bool:
+        """Was it left before it had anything to show?"""
+        return self not in self.app.screen_stack
+
+
+INNER = 36
+
+
+KEYS: Line = (
+    ("Space", "key"),
+    (" toggle  ", "dim"),
+    ("Enter", "key"),
+    (" show  ", "dim"),
+    ("a", "key"),
+    (" all", "dim"),
+)
+
+
+class TagList(FittedList):
+    """Tags with their counts, each with a box; they are counted while it is shown."""
+
+    def __init__(self, chosen: frozenset[str]) -> None:
+        super().__init__()
+        self.chosen = set(chosen)
+        self.counts: dict[str, int] = {}
+        self.names: list[str] = []
+        self.title = "counting…"
+        self.place = 0
+        self._top = 0
+
+    def take(self, counts: dict[str, int]) -> None:
+        """They are counted."""
+        self.counts, self.names = counts, sorted({*counts, *self.chosen})
+        self.title = "Tags to show (none: all)" if self.names else "no line of this log has a tag"
+
+    def fit(self, columns: int, rows: int) -> None:
+        """As many lines as there are tags, and the terminal has."""
+        self.styles.width = min(INNER + 2, columns)
+        self.styles.height = min(len(self.names) + 5, rows)
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """The list in a frame, the tags around the marked one."""
+        del width
+        room = max(1, height - 5)
+        self._top = max(min(self._top, self.place), self.place - room + 1)
+        shown = [self._line(place) for place in range(len(self.names))][self._top : self._top + room]
+        return list(framed([((self.title, "title"),), *shown, (), KEYS], INNER))
+
+    def _line(self, place: int) -> Line:
+        name = self.names[place]
+        box = "[x]" if name in self.chosen else "[ ]"
+        text = f"{box} {pad(name, 14)} {pad(units.count(self.counts.get(name, 0)), 12, right=True)} "
+        return ((text, "select" if place == self.place else ""),)
+
+
+def framed(lines: Iterable[Line], inner: int) -> Iterable[Line]:
+    """``lines`` in a frame that is ``inner`` cells wide inside."""
+    yield (("┌" + "─" * inner + "┐", "rule"),)
+    for line in lines:
+        used = sum(width(text) for text, _ in line)
+        yield (("│ ", "rule"), *line, (" " * (inner - used - 1), ""), ("│", "rule"))
+    yield (("└" + "─" * inner + "┘", "rule"),)
+
+
+class TagScreen(FittedScreen["frozenset[str] | None", TagList]):
+    """Gives the chosen tags, none for all, or None if left with Escape."""
+
+    def __init__(self, chosen: frozenset[str]) -> None:
+        super().__init__(TagList(chosen), early=True)
+
+    def take(self, counts: dict[str, int]) -> None:
+        """How many lines have each tag."""
+        self.list.take(counts)
+        self.come()
+
+    def press(self, event: events.Key) -> None:
+        """Arrows and jk move, space toggles, a clears, Enter takes, Escape leaves."""
+        tags = self.list
+        if event.key in ("up", "k", "down", "j") and tags.names:
+            tags.place = (tags.place + (1 if event.key in ("down", "j") else -1)) % len(tags.names)
+        elif event.key in ("space", "x") and tags.names:
+            tags.chosen ^= {tags.names[tags.place]}
+        elif event.key == "a":
+            tags.chosen.clear()
+        elif event.key == "enter":
+            self.dismiss(frozenset(tags.chosen))
+        elif event.key in ("escape", "q"):
+            self.dismiss(None)
+        tags.redraw()
+
+
+def choose_tags(app: App[None], log: LogView) -> None:
+    """Count the tags of a log, have some of them chosen, and show only those."""
+
+    def take(chosen: frozenset[str] | None) -> None:
+        if chosen is not None:
+            log.set_tags(chosen)
+
+    if log.reader is None:
+        log.desk.notice("there is nothing in this log")
+        return
+    menu = TagScreen(log.wanted.tags)
+    app.push_screen(menu, take)
+    log.count_tags(menu.take)
+
+
+NAMES_WIDEST, NAMES_MARGIN = 120, 4
+
+
+class NameList(FittedList):
+    """Each name in as many lines as it needs."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__()
+        self.names = names
+        self._top = 0
+
+    def fit(self, columns: int, rows: int) -> None:
+        """Take the room that the names need and the terminal has."""
+        self.styles.width = min(NAMES_WIDEST, columns - NAMES_MARGIN)
+        self.styles.height = min(
+            len(self._wrapped(min(NAMES_WIDEST, columns - NAMES_MARGIN) - 2)) + 4, rows - NAMES_MARGIN
+        )
+
+    def _wrapped(self, inner: int) -> list[Line]:
+        lines: list[Line] = []
+        for name in self.names:
+            lines += [((part, ""),) for part in wrap(safe(name), inner - 2)] + [()]
+        return lines[:-1]
+
+    def scroll(self, step: int) -> None:
+        """By lines, where there are more than fit."""
+        room = max(1, self.size.height - 4)
+        self._top = max(0, min(self._top + step, len(self._wrapped(self.size.width - 2)) - room))
+        self.redraw()
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """The names, and keys."""
+        inner, room = width - 2, max(1, height - 4)
+        shown = self._wrapped(inner)[self._top : self._top + room]
+        last: Line = (("y", "key"), (" copy  ", "dim"), ("Esc", "key"), (" back", "dim"))
+        return list(framed([*shown, *[()] * (room - len(shown)), (), last], inner))
+
+
+class NameScreen(FittedScreen["str | None", NameList]):
+    """Gives the names, a line each, if they are to be copied."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(NameList(names))
+
+    def press(self, event: events.Key) -> None:
+        """Arrows scroll, y copies, any other key leaves."""
+        if event.key in ("up", "k", "down", "j"):
+            self.list.scroll(1 if event.key in ("down", "j") else -1)
+        else:
+            self.dismiss("\n".join(map(safe, self.list.names)) if event.key == "y" else None)
+
+
+WIDEST, MARGIN = 110, 2
+DETAIL_LINES = 4
+NO_MATCH = "nothing here has all these words: Backspace takes the last letter back"
+
+
+@dataclass(frozen=True)
+class PickerItem:
+    """One line: what it is called, a few words or columns beside it, and what is told while it is marked.
+
+    ``also`` are words by which it is found, too, as the one in the line of keys; so are those of ``detail``.
+    """
+
+    label: str
+    note: str = ""
+    detail: str = ""
+    value: Any = None
+    also: str = ""
+
+
+def searched(choice: PickerItem) -> str:
+    """All words by which it is found."""
+    return f"{choice.label} {choice.note} {choice.also} {choice.detail}".lower()
+
+
+class ChoiceList(FittedList):
+    """The lines that contain all typed words, one of them marked."""
+
+    def __init__(self, title: str, choices: Sequence[PickerItem] | None, place: int = 0) -> None:
+        super().__init__()
+        self.title = title
+        self.nothing = NO_MATCH if choices is not None else "reading…"
+        self.typed = ""
+        self._top = 0
+        self._show(choices or (), place)
+
+    def _show(self, choices: Sequence[PickerItem], place: int) -> None:
+        self.choices = self.found = choices
+        self.place = place
+        self._detailed = any(choice.detail for choice in choices)
+
+    def take(self, choices: Sequence[PickerItem]) -> None:
+        """What there is to choose from, where that was not known at first."""
+        self.nothing = NO_MATCH
+        self._show(choices, 0)
+
+    def fit(self, columns: int, rows: int) -> None:
+        """Take the room that the list needs and the terminal has; the same however many lines are found."""
+        needed = len(self.choices) + 4 + (DETAIL_LINES + 1 if self._detailed else 0)
+        self.styles.width = min(WIDEST, columns - MARGIN)
+        self.styles.height = max(6, min(needed, rows - MARGIN))
+
+    @property
+    def chosen(self) -> PickerItem | None:
+        """The marked line; None if none contains what was typed."""
+        return self.found[self.place] if self.found else None
+
+    def find(self, typed: str) -> None:
+        """Show what contains all words of ``typed``."""
+        self.typed = typed
+        words = typed.lower().split()
+        found = [c for c in self.choices if all(word in searched(c) for word in words)]
+        # What begins with the words is more likely meant; -1, not in the label at all, comes last.
+        found.sort(key=lambda choice: choice.label.lower().find(words[0]) % 1000 if words else 0)
+        self.found = found
+        self.place = 0
+        self.redraw()
+
+    def move(self, step: int) -> None:
+        """Mark another line; the ends stay."""
+        self.place = max(0, min(self.place + step, len(self.found) - 1))
+        self.redraw()
+
+    @property
+    def page(self) -> int:
+        """Lines that are visible at once."""
+        return max(1, self.size.height - 4 - (DETAIL_LINES + 1 if self._detailed else 0))
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """Title and typed text, the visible lines, what is told about the marked one, keys."""
+        del height
+        inner, page = width - 2, self.page
+        self._top = max(0, min(max(min(self._top, self.place), self.place - page + 1), len(self.found) - page))
+        typed: Line = ((self.typed, ""), (" ", "cursor"), ("" if self.typed else " type to find", "dim"))
+        lines: list[Line] = [((f" {self.title}: ", "title"), *typed)]
+        window = self.found[self._top : self._top + page]
+        shown: list[Line] = [self._line(choice, inner - 1) for choice in window]
+        if not window:
+            shown = [((f" {self.nothing}", "dim"),)]
+        lines += [*shown, *[()] * (page - len(shown))]
+        if self._detailed:
+            words = wrap(self.chosen.detail, inner - 3) if self.chosen else []
+            lines += [(("─" * (inner - 2), "rule"),), *(((f" {text}", ""),) for text in words[:DETAIL_LINES])]
+            lines += [()] * (DETAIL_LINES - len(words))
+        count = f"{len(self.found)} of {len(self.choices)}  " if self.typed else ""
+        keys = (
+            ("Enter", "key"),
+            (" take  ", "dim"),
+            ("↑ ↓", "key"),
+            (" choose  ", "dim"),
+            ("Esc", "key"),
+            (" leave", "dim"),
+        )
+        lines.append(((f" {count}", "dim"), *keys))
+        return list(framed(lines, inner))
+
+    def _line(self, choice: PickerItem, cells: int) -> Line:
+        note = min(max(width(known.note) for known in self.choices), cells // 2)
+        label = min(max(width(known.label) for known in self.choices), cells - note - 4)
+        name, words = pad(choice.label, label), pad(pad(choice.note, note), cells - label - 4)
+        if choice is self.chosen:
+            return (("▌", "accent"), (f"{name}  {words}", "select"))
+        return ((f" {name}  ", ""), (words, "dim"))
+
+
+class PickScreen(FittedScreen[Any, ChoiceList]):
+    """Gives the value of the chosen line, or None if left with Escape. ``choices`` are None until they are known."""
+
+    def __init__(self, title: str, choices: Sequence[PickerItem] | None = None, place: int = 0) -> None:
+        super().__init__(ChoiceList(title, choices, place), early=choices is None)
+
+    def take(self, choices: Sequence[PickerItem]) -> None:
+        """They are known now."""
+        self.list.take(choices)
+        self.come()
+
+    def press(self, event: events.Key) -> None:
+        """Arrows mark, Enter takes, Escape leaves, what can be typed is typed."""
+        found = self.list
+        moves = {"up": -1, "down": 1, "pageup": -found.page, "pagedown": found.page, "tab": 1, "shift+tab": -1,
+                 "home": -len(found.found), "end": len(found.found)}  # fmt: skip
+        if event.key in moves:
+            found.move(moves[event.key])
+        elif event.key == "enter" and found.chosen is not None:
+            self.dismiss(found.chosen.value)
+        elif event.key in ("escape", "ctrl+p"):
+            self.dismiss(None)
+        elif event.key in ("backspace", "ctrl+u"):
+            found.find(found.typed[:-1] if event.key == "backspace" else "")
+        elif event.character is not None and event.character.isprintable():
+            found.find(found.typed + event.character)

@@ -1,0 +1,283 @@
+"""Opening of pages in the background: progress, cancellation, and the resulting view."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tui_probe.draw import units
+from tui_probe.draw.spans import wrap
+from tui_probe.draw.view import Cancelled, Document
+from tui_probe.errors import ProbeError
+from tui_probe.pages.table_page import TablePage
+from tui_probe.pages.views import FIXED_PAGES, SHARED_PAGES, kinds, page_number
+from tui_probe.probekit.probe_results import aimed
+from tui_probe.ui.views.document_view import DocumentView
+from tui_probe.ui.views.drawing import DrawingView
+from tui_probe.ui.views.table_views import RowsView
+from tui_probe.ui.views.view import Desk, PaneView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import Progress, View
+    from tui_probe.probekit.page_kinds import ViewKind, ViewSource
+
+_NUMBER_OF_UNNUMBERED = 99
+"""Where pages without a number stand among those with one."""
+_MIN_PACE_SECONDS = 1.0
+"""Seconds for which nothing new need be told of a page that has just begun."""
+
+
+@dataclass(frozen=True)
+class NoView:
+    """There is no view to show: why, and whether that is a fault."""
+
+    text: str
+    fault: bool = False
+
+
+@dataclass(frozen=True)
+class PageSpec:
+    """What a page is called and how it is opened: ``open`` reads what is needed, and may take a while.
+
+    ``source`` is the kernel or launch that it is about, None where it is about none or several. ``open`` raises
+    ProbeError or OSError where there is nothing to show because of a fault.
+    """
+
+    name: str
+    title: str
+    open: Callable[[Progress], View | NoView]
+    source: ViewSource | None = None
+
+
+def page_spec(kind: ViewKind, source: ViewSource) -> PageSpec:
+    """A view of a kernel or a launch."""
+    return PageSpec(kind.name, kind.title, partial(_open, kind, source), source)
+
+
+def _open(kind: ViewKind, source: ViewSource, progress: Progress) -> View | NoView:
+    missing = kind.missing(source)
+    return kind.open(aimed(source, *kind.probes), progress) if missing is None else NoView(missing)
+
+
+class Opening:
+    """The opening of a page. ``run`` belongs to a background thread; all else may be used from anywhere."""
+
+    def __init__(self, page: PageSpec) -> None:
+        self.page = page
+        self.share = 0.0
+        self.began = self._told = time.monotonic()
+        self.cancelled = False
+
+    @property
+    def words(self) -> str:
+        """``40%, 12 s left``: how far it is, and how long the rest will take at this pace, as long as it keeps it."""
+        since = time.monotonic() - self._told
+        keeps_pace = since <= max(self._told - self.began, _MIN_PACE_SECONDS)
+        return f"{self.share:.0%}{units.eta_suffix(self.share, self._told - self.began) if keeps_pace else ''}"
+
+    def cancel(self) -> None:
+        """Nobody waits for it any more."""
+        self.cancelled = True
+
+    def _progress(self, share: float) -> None:
+        if self.cancelled:
+            raise Cancelled
+        self.share, self._told = max(0.0, min(1.0, share)), time.monotonic()
+
+    def run(self) -> View | NoView | None:
+        """The view; why there is none; or None if it was cancelled."""
+        if self.cancelled:
+            return None
+        try:
+            view = self.page.open(self._progress)
+        except Cancelled:
+            return None
+        except (ProbeError, OSError) as error:
+            return NoView(str(error), fault=True)
+        return None if self.cancelled else view
+
+
+def pages_of(source: ViewSource) -> list[tuple[ViewKind, bool]]:
+    """The views in the order of their pages, and whether each has something to show: first the fixed ones, then those
+    that have, by their numbers; of one number those that only one probe fills before the others.
+    """
+    fixed = [kind for kind in kinds() if kind.name in FIXED_PAGES]
+    others = [kind for kind in kinds() if kind.name not in FIXED_PAGES]
+    known = {kind.name: _has_data(kind, source) for kind in (*fixed, *others)}
+    others.sort(
+        key=lambda kind: (
+            not known[kind.name],
+            page_number(kind.name) or _NUMBER_OF_UNNUMBERED,
+            kind.name in SHARED_PAGES,
+        )
+    )
+    return [(kind, known[kind.name]) for kind in (*fixed, *others)]
+
+
+def _has_data(kind: ViewKind, source: ViewSource) -> bool:
+    try:
+        return kind.missing(source) is None
+    except (ProbeError, OSError):
+        return False
+
+
+_BAR = 30
+
+
+class OpeningView(PaneView):
+    """How far the opening of a view is."""
+
+    kind = "drawing"
+    searches = filters = False
+
+    def __init__(self, desk: Desk, name: str, opening: Opening, before: PaneView) -> None:
+        super().__init__(desk, name)
+        self.opening = opening
+        self.before = before
+        """What was shown until then: its place is that of what comes."""
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """A bar, and how to stop."""
+        del width, height
+        done = round(_BAR * self.opening.share)
+        bar = "█" * done + "░" * (_BAR - done)
+        return [
+            ((f" reading {self.opening.page.title} ", ""), (bar, "accent"), (f" {self.opening.words}", "")),
+            ((" Esc stops; all other keys still work", "dim"),),
+        ]
+
+
+class MessageView(PaneView):
+    """Why there is nothing to see, and what to do."""
+
+    kind = "drawing"
+    searches = filters = False
+
+    def __init__(self, desk: Desk, name: str, text: str, role: str = "dim") -> None:
+        super().__init__(desk, name)
+        self.text = text
+        self.role = role
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """The words."""
+        del height
+        return [(), *(((f" {part}", self.role),) for part in wrap(self.text, max(20, width - 2)))]
+
+
+class PageDesk(Desk, Protocol):
+    """The screen that the pages are for."""
+
+    @property
+    def ascii_only(self) -> bool:
+        """Are only ASCII characters drawn?"""
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """Columns and rows for a page; (0, 0) as long as that is not known."""
+
+    def page_keys(self) -> Mapping[str, str]:
+        """What is pressed for pages, by name."""
+
+    def arrive(self, view: PaneView) -> None:
+        """A page that was asked for is open: show it."""
+
+
+class PageOpener:
+    """``kept`` are the views of pages that are open, by name; ``left`` says what was seen of pages before that."""
+
+    def __init__(self, desk: PageDesk) -> None:
+        self.desk = desk
+        self.kept: dict[str, PaneView] = {}
+        self.left: Mapping[str, object] = {}
+        self.opening: Opening | None = None
+        self.newer: Opening | None = None
+        """A page that is visible already and is read again."""
+        self.closed = False
+
+    @property
+    def idle(self) -> bool:
+        """Is nothing being opened?"""
+        return self.opening is None and self.newer is None
+
+    def open(self, page: PageSpec, before: PaneView) -> None:
+        """Open a page; a view of the same name that was seen ``before`` gives it its place."""
+        self.give_up()
+        self.opening = opening = Opening(page)
+        self.desk.analyses.submit((self, "open"), opening.run, partial(self._opened, opening, before))
+
+    def _opened(self, opening: Opening, before: PaneView, result: Any) -> None:
+        """Take what was opened, if it is still wanted."""
+        if opening is not self.opening:
+            return
+        if result is None:
+            self.opening = None
+            return
+        view = self._hosting(opening.page, result)
+        if isinstance(view, DocumentView | DrawingView):
+            if before.name == view.name and not isinstance(before, MessageView):
+                view.resume(before)
+            elif view.name in self.left:
+                view.see(self.left[view.name])
+        size = self.desk.window
+        if isinstance(view, DrawingView) and all(size):
+            # What was there stays until the drawing is ready: an empty page in between would be sent, too.
+            view.when_ready = partial(self._take, opening, view)
+            view.resize(*size)
+        else:
+            self._take(opening, view)
+
+    def _take(self, opening: Opening, view: PaneView) -> None:
+        if opening is self.opening:
+            self.opening = None
+            if not isinstance(view, MessageView):  # there may be something another time
+                self.kept[view.name] = view
+            self.desk.arrive(view)
+
+    def _hosting(self, page: PageSpec, result: Any) -> PaneView:
+        if isinstance(result, NoView):
+            return MessageView(self.desk, page.name, result.text, "bad" if result.fault else "dim")
+        if isinstance(result, Document):
+            kind = RowsView if isinstance(result, TablePage) else DocumentView
+            view = kind(self.desk, page.name, result, page.source)
+            view.name_keys(self.desk.page_keys())
+            return view
+        return DrawingView(self.desk, page.name, result, page.source, ascii_only=self.desk.ascii_only)
+
+    def read_again(self, page: PageSpec, view: DocumentView) -> None:
+        """Read a page that is visible anew; until that is done it stays as it is, and its place does then, too."""
+        self.newer = newer = Opening(page)
+        self.desk.analyses.submit((self, "newer"), newer.run, partial(self._take_newer, newer, view))
+
+    def _take_newer(self, newer: Opening, view: DocumentView, result: Any) -> None:
+        if newer is not self.newer:
+            return
+        self.newer = None
+        if isinstance(result, Document) and newer.page.source is not None:
+            view.replace(result, newer.page.source)
+
+    def give_up(self) -> None:
+        """Stop what is being opened."""
+        for opening in (self.opening, self.newer):
+            if opening is not None:
+                opening.cancel()
+        self.opening = self.newer = None
+
+    def close(self) -> None:
+        """Nobody waits for anything any more."""
+        self.give_up()
+        self.closed = True
+
+    def seen(self) -> dict[str, object]:
+        """What is to be seen of each page when it is opened again."""
+        return {**self.left, **{name: view.seen() for name, view in self.kept.items()}}
+
+    def forget(self, left: Mapping[str, object]) -> None:
+        """Keep nothing: pages are about something else now, of which this was seen before."""
+        self.give_up()
+        self.kept.clear()
+        self.left = left

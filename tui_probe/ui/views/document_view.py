@@ -1,0 +1,396 @@
+"""Document in a pane: search, filter, commands, jumps and export."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw.spans import plain
+from tui_probe.draw.view import Spot
+from tui_probe.ui.export import document_forms
+from tui_probe.ui.views.document_window import DocumentWindow
+from tui_probe.ui.views.view import contains
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from tui_probe.draw.spans import Line
+    from tui_probe.draw.view import Document
+    from tui_probe.probekit.page_kinds import ViewSource
+    from tui_probe.ui.export import Writer
+    from tui_probe.ui.views.view import Desk, PaneView
+
+
+def next_match_place(lines: Sequence[Line], numbers: list[int], text: str, start: int, step: int) -> int | None:
+    """The place among ``numbers`` of the next line with ``text`` after ``start``, around the end."""
+    count = len(numbers)
+    order = ((start + step * i) % count for i in range(1, count + 1))
+    return next((place for place in order if contains(plain(lines[numbers[place]]), text)), None)
+
+
+def matching_lines(lines: Sequence[Line], first: int, text: str) -> list[int]:
+    """The lines from ``first`` on that contain ``text``."""
+    return [number for number in range(first, len(lines)) if contains(plain(lines[number]), text)]
+
+
+def plain_lines(lines: Sequence[Line], numbers: list[int]) -> Iterator[str]:
+    """Lines in full, as text."""
+    return (plain(lines[number]).rstrip() for number in numbers)
+
+
+@dataclass(frozen=True)
+class PositionBeforeFilter:
+    """The first visible line and that of the cursor before there was a filter, and where that put the cursor."""
+
+    top: int
+    number: int
+    put: int | None = None
+
+
+class SearchedDocument(DocumentWindow):
+    """A window on a document in which text is searched for, or on its lines that contain a text."""
+
+    def __init__(self, desk: Desk, name: str, document: Document, source: ViewSource | None) -> None:
+        super().__init__(desk, name, document, source)
+        self._before: PositionBeforeFilter | None = None
+        """Where the cursor was when the filter was set."""
+
+    def _filter_again(self) -> None:
+        if self.filtered:
+            self.set_filter(self.filtered, keep=True)
+
+    def search(self, text: str) -> None:
+        """From the cursor on."""
+        self.searched, self.match = text, None
+        self.next_match(1)
+
+    def next_match(self, step: int) -> None:
+        """Around the end, in the background."""
+        if self.searched and self.count:
+            here = self.place.cursor if self.gutter or self.match is None else self._place_of(self.match)
+            start = here - step if self.match is None else here
+            job = partial(
+                next_match_place, self.lines, [*map(self._number, range(self.count))], self.searched, start, step
+            )
+            self.desk.tables.submit((self, "find"), job, partial(self._found, self.lines))
+
+    def _found(self, lines: Sequence[Line], place: int | None) -> None:
+        if lines is not self.lines:
+            return
+        self.match = None if place is None else self._number(place)
+        if place is None:
+            self.desk.notice(f"“{self.searched}” is not on this page")
+            self.changed()
+        else:
+            self.place.to(place, self.count, self.room, above=self.room // 3)
+            self._moved()
+
+    @property
+    def filter_text(self) -> str:
+        """What shown lines must contain."""
+        return self.filtered
+
+    def set_filter(self, text: str, *, keep: bool = False) -> None:
+        """Only lines that contain ``text``; found in the background."""
+        if not text:
+            self._show_all()
+            return
+        if self._before is None:
+            self._before = PositionBeforeFilter(self.top, self.cursor)
+        self.filtered = text
+        job = partial(matching_lines, self.lines, self.pinned, text)
+        self.desk.tables.submit((self, "filter"), job, partial(self._take_filter, self.lines, keep))
+
+    def _take_filter(self, lines: Sequence[Line], keep: bool, chosen: list[int]) -> None:
+        """The cursor to the first of them from where it was on."""
+        if lines is not self.lines or not self.filtered:
+            return
+        titles = self.document.heading()[0]
+        chosen = [number for number in chosen if number not in titles]
+        self.chosen, self.match = chosen, None
+        if not keep and self._before is not None:
+            place = min(bisect_left(chosen, self._before.number), max(0, len(chosen) - 1))
+            self.place.top = 0
+            self.place.to(place, self.count, self.room)
+            self._before = replace(self._before, put=chosen[place] if chosen else None)
+        self.changed()
+
+    def clear_search(self) -> bool:
+        """Forget search and filter."""
+        had = bool(self.searched or self.filtered)
+        self.searched, self.match = "", None
+        if had:
+            self._show_all()
+        return had
+
+    def _show_all(self) -> None:
+        """No filter: the cursor stays at its line; where it was not moved it returns to the one it was on before."""
+        here, before, was_filtered = self.cursor, self._before, self.chosen is not None
+        lost = was_filtered and not self.count
+        self.filtered, self.chosen, self._before = "", None, None
+        if was_filtered and before is not None and (lost or here == before.put):
+            self.place.top, self.place.cursor = before.top, before.number - self.pinned
+            self.place.fit(self.count, self.room)
+        elif was_filtered:
+            self.place.to(here - self.pinned, self.count, self.room)
+        self.changed()
+
+    def _is_hidden(self, number: int) -> bool:
+        """Does a line not pass the filter?"""
+        if self.chosen is None:
+            return False
+        place = bisect_left(self.chosen, number)
+        return place == len(self.chosen) or self.chosen[place] != number
+
+
+MARK: Final = "mark"
+
+
+@dataclass(frozen=True)
+class DocumentState:
+    """What was visible of a document in ``cells`` columns, and where the cursor was, to be seen again."""
+
+    cells: int
+    top: int
+    cursor: int
+    left: int
+    searched: str
+    match: int | None
+    filtered: str
+    chosen: list[int] | None
+    before: PositionBeforeFilter | None
+    choices: Mapping[str, Any]
+    spot: Spot
+    moved: bool
+
+
+class DocumentView(SearchedDocument):
+    """A document in a pane: what its keys do, how other pages lead to it and it to them, and how it is exported."""
+
+    def __init__(self, desk: Desk, name: str, document: Document, source: ViewSource | None) -> None:
+        super().__init__(desk, name, document, source)
+        self._landing: Spot | None = None
+        """A spot that is gone to as soon as there are lines."""
+        self._unseen: DocumentState | None = None
+        """What is to be seen again as soon as there are lines."""
+
+    # -- what is shown
+
+    def resume(self, before: PaneView) -> None:
+        """The place, search and filter of the page that was here before, of another kernel; from its left edge on."""
+        if isinstance(before, DocumentView):
+            self.document.take_over(before.document)
+            self._new = False
+            self.place.top, self.place.cursor = before.place.top, before.place.cursor
+            self.searched = before.searched
+            if before.filtered:
+                self.filtered = before.filtered
+
+    def status(self) -> list[str]:
+        """Where it is, and what the document says of itself."""
+        parts = list(self.document.status())
+        if self.filtered:
+            parts.insert(0, f"only “{self.filtered}”")
+        if self.gutter and self.count:
+            rows = self.document.counted()
+            count = self.count if rows is None or self.filtered else rows
+            parts += self.document.about(self.cursor, self._cells)
+            word = "row" if self.filtered else self.document.counted_as
+            parts += [f"{word} {self.place.cursor + 1} of {count}"] if self.place.cursor < count else []
+        elif self.count > self.room:
+            parts.append(f"{self.top + 1}–{min(self.count, self.top + self.room)} of {self.count}")
+        return parts
+
+    def pinned_parts(self) -> int:
+        """A filter is told first, and always: without it lines seem to be missing."""
+        return 1 if self.filtered else self.document.pinned_parts()
+
+    # -- keys
+
+    def commands(self) -> Mapping[str, str]:
+        """What the document can do, stepping from change to change, and going to the worst line."""
+        commands = dict(self.document.commands())
+        if self.chosen is None and self.document.anchors(self._cells):
+            stops = self.document.anchor_noun()
+            commands |= {"next": f"to the next {stops}", "previous": f"to the previous {stops}"}
+        if self.chosen is None and (worst := self.document.worst()) is not None:
+            commands["worst"] = worst[1]
+        return commands
+
+    def command(self, command: str) -> None:
+        """Do one of the commands. The cursor stays at its line of PTX, where there is one."""
+        if command in ("next", "previous"):
+            self._to_anchor(1 if command == "next" else -1)
+            return
+        if command == "worst" and (worst := self.document.worst()) is not None:
+            self._to(worst[0] - self.pinned)
+            self.desk.notice(worst[1])
+            return
+        if command == MARK:
+            self.desk.notice(self.document.mark(self.cursor, self._cells) if self.count else "")
+            self.changed()
+            return
+        here, above, row = self._spot(), self._ptx_line(), self.place.cursor - self.top
+        if words := self.document.press(command):
+            self.desk.notice(words)
+        self._lay_out()
+        after = self.document.place_of_spot(here, self._cells)
+        if after is None and (words := self.document.missing_reason(here)):
+            self.desk.notice(words)
+        if after is None and above is not None:
+            after = self.document.place_of(above, self._cells)
+        if after is not None and self.chosen is None:
+            self.place.cursor = after - self.pinned
+            self.place.top = self.place.cursor - row
+            self.place.fit(self.count, self.room)
+            self.changed()
+
+    def _spot(self) -> Spot:
+        """That of the line at the cursor."""
+        return self.document.spot(self.cursor, self._cells) if self.count else Spot()
+
+    def _ptx_line(self) -> int | None:
+        """The line of ``pruned.ptx`` at the cursor, or the last one visible above it."""
+        numbers = (self._number(place) for place in range(self.place.cursor, self.top - 1, -1)) if self.count else ()
+        lines = (self.document.ptx_line(number, self._cells) for number in numbers)
+        return next((line for line in lines if line is not None), None)
+
+    def _to_anchor(self, step: int) -> None:
+        """The cursor to the next or previous change."""
+        anchors = self.document.anchors(self._cells)
+        place = bisect_right(anchors, self.cursor) if step > 0 else bisect_left(anchors, self.cursor) - 1
+        stops = self.document.anchor_noun()
+        if not 0 <= place < len(anchors):
+            self.desk.notice(f"no further {stops}" if step > 0 else f"no {stops} before this one")
+            return
+        self._to(anchors[place] - self.pinned)
+        self.desk.notice(f"{stops} {place + 1} of {len(anchors)}")
+
+    def marked_option(self) -> str:
+        """What the document would have measured."""
+        return self.document.marked_option()
+
+    # -- to and from other pages
+
+    def target_view(self) -> str:
+        """The page that Enter goes to."""
+        return self.document.target_view()
+
+    def target(self) -> Spot | None:
+        """The spot that it goes to."""
+        return self.document.target(self.cursor, self._cells) if self.count else None
+
+    def no_target_reason(self) -> str:
+        """As the document says of the line at the cursor."""
+        return self.document.no_target_reason(self.cursor, self._cells) if self.count else ""
+
+    def whole_names(self) -> Sequence[str]:
+        """As the document says."""
+        return self.document.whole_names(self.cursor) if self.count else ()
+
+    def narrowed(self) -> tuple[str, Any] | None:
+        """As the document says."""
+        return self.document.narrowed(self.cursor) if self.count else None
+
+    def narrow(self, only: Any) -> bool:
+        """The cursor to where it begins, since the lines are others."""
+        changed = self.document.narrow(only)
+        if changed:
+            self.clear_search()
+            self._new = True
+            self._lay_out()
+        return changed
+
+    def seen(self) -> object:
+        """All that is needed to see it again as it is."""
+        choices, place = self.document.choices(), self.place
+        found = (self.searched, self.match, self.filtered, self.chosen, self._before)
+        return DocumentState(self._cells, place.top, place.cursor, self.left, *found, choices, self._spot(), self.moved)
+
+    def see(self, seen: object) -> None:
+        """The same text, lines and cursor; in another width the same spot."""
+        if isinstance(seen, DocumentState) and self.width:
+            self._see(seen)
+        elif isinstance(seen, DocumentState):
+            self._unseen = seen
+
+    def _see(self, seen: DocumentState) -> None:
+        if seen.choices:
+            self.document.choose(seen.choices)
+        self.left, self.searched, self.match = seen.left, seen.searched, seen.match
+        self.filtered, self.chosen, self._before = seen.filtered, seen.chosen, seen.before
+        self.moved = seen.moved
+        self._lay_out()
+        if self.chosen is not None:
+            self.chosen = [number for number in self.chosen if number < len(self.lines)]  # there may be fewer now
+        if self._cells == seen.cells:
+            self.place.top, self.place.cursor = seen.top, seen.cursor
+            self.place.fit(self.count, self.room)
+            self.changed()
+        else:
+            self.land(seen.spot)
+
+    def spot(self) -> Spot:
+        """That of the line at the cursor, if it was put there."""
+        return self._spot() if self.moved or self.document.tells_at_once else Spot()
+
+    def land(self, spot: Spot, *, exactly: bool = False) -> bool:
+        """The cursor to a spot, as soon as there are lines."""
+        if not self.width:
+            self._landing = spot
+            return True
+        if not exactly and self._spot().shares_code(spot):
+            return True
+        if exactly and self.document.turn_to(spot):
+            self._lay_out()
+        number = self.document.place_of_spot(spot, self._cells)
+        if number is None or (self._is_hidden(number) and not exactly):
+            return False
+        if self._is_hidden(number):
+            self.clear_search()
+        self._to(self._place_of(number))
+        return True
+
+    def _go_on(self) -> None:
+        if not self.width:
+            return
+        if self._unseen is not None:
+            unseen, self._unseen = self._unseen, None
+            self._see(unseen)
+        if self._landing is None:
+            return
+        landing, self._landing = self._landing, None
+        if not self.land(landing, exactly=True) and (words := self.document.missing_reason(landing)):
+            self.desk.notice(words)
+
+    def missing_reason(self, spot: Spot) -> str:
+        """The filter hides it, or the document has it not."""
+        if self.document.place_of_spot(spot, self._cells) is not None and self.filtered:
+            return f"“{self.filtered}” hides the line of the page before: Esc shows all"
+        return self.document.missing_reason(spot)
+
+    def land_on_marked(self) -> str:
+        """The cursor to the line that is marked in the visible figure."""
+        found = self.document.marked()
+        return found[1] if found is not None and self.land(Spot.of_line(found[0]), exactly=True) else ""
+
+    # -- out of the screen
+
+    def copied(self) -> str:
+        """All that is visible, with suggested commands whole."""
+        return "\n".join(self.document.unbroken(super().copied().split("\n")))
+
+    def exported(self) -> Callable[[], Iterable[str]]:
+        """All lines that pass the filter."""
+        lines, numbers = self.lines, [*range(self.pinned), *map(self._number, range(self.count))]
+        return partial(plain_lines, lines, numbers)
+
+    def explanation(self) -> Sequence[str]:
+        """How to read it: the document's own words, or those of its view."""
+        return self.document.explanation() or super().explanation()
+
+    def forms(self) -> Mapping[str, Writer]:
+        """Text, data and pictures."""
+        return {**super().forms(), **document_forms(self.name, self.document, self.source, max(20, self.width))}

@@ -1,0 +1,265 @@
+"""Tables whose rows lead to kernels; those of ranges, graphs and lines are remade as the trace grows."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tui_probe.pages import range_page as range_page_module
+from tui_probe.pages.graph_page import GRAPHS_ABOUT, GraphLine, graph_page, no_graphs
+from tui_probe.pages.range_page import NO_RANGES_TEXT, RANGES_ABOUT, RangeLine, range_key, range_page, range_totals_page
+from tui_probe.pages.table_page import PageTexts, TablePage
+from tui_probe.trace.kernel_files import Offset
+from tui_probe.ui.views.document_view import DocumentView
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tui_probe.pages.range_page import RangeKey
+    from tui_probe.pages.views.lines import KernelLine
+    from tui_probe.trace.model import Trace
+    from tui_probe.ui.live.feed import ProcessView
+    from tui_probe.ui.views.view import Desk
+
+
+class RowsView(DocumentView):
+    """Shows a ``TablePage``."""
+
+    _begun = False
+
+    def resize(self, width: int, height: int) -> None:
+        """The first time the cursor goes to the first row."""
+        super().resize(width, height)
+        if not self._begun and self.gutter:
+            self.to_first_row()
+
+    def to_first_row(self) -> None:
+        """The cursor to the first row, with the lines above it visible as far as there is room."""
+        if not self.width:
+            return
+        self._begun = True
+        if isinstance(self.document, TablePage):
+            self.place.cursor = self.document.rows_from
+            self.place.fit(self.count, self.room)
+            self.changed()
+
+    def shift(self, step: int) -> None:
+        """Sideways in a table is the next column to sort by, as in that of kernels."""
+        command = "order" if step > 0 else "order_back"
+        if command in self.commands():
+            self.command(command)
+        else:
+            super().shift(step)
+
+    def opened(self) -> tuple[Path, int] | None:
+        """The trace and the kernel that the row under the cursor leads to."""
+        return self.document.opened(self.cursor) if isinstance(self.document, TablePage) else None
+
+
+class GrowingView(RowsView):
+    """``page`` makes the page of a trace; as long as its ``basis`` stays it is not made anew."""
+
+    def __init__(self, desk: Desk, name: str, empty: TablePage[Any]) -> None:
+        super().__init__(desk, name, empty, None)
+        self._empty = empty
+        self._trace: Trace | None = None
+        self._seen: tuple[object, ...] = ()
+        self._busy = False
+
+    @abstractmethod
+    def page(self, trace: Trace) -> TablePage[Any]:
+        """The page, for a thread that may take its time."""
+
+    @abstractmethod
+    def basis(self, trace: Trace, process: ProcessView) -> tuple[object, ...]:
+        """What must have changed for another page."""
+
+    def look(self, process: ProcessView | None) -> None:
+        """Make the page anew if the process has come further, or is another one."""
+        trace = process.trace if process else None
+        if trace is not self._trace:
+            self._trace, self._seen = trace, ()
+            self.put(self._empty)
+        seen = () if trace is None or process is None else self.basis(trace, process)
+        if trace is None or self._busy or seen == self._seen:
+            return
+        self._busy, self._seen = True, seen
+        self.desk.analyses.submit((self, self.kind), partial(self.page, trace), partial(self._take, trace, process))
+
+    def _take(self, trace: Trace, process: ProcessView | None, page: TablePage[Any]) -> None:
+        self._busy = False
+        if trace is self._trace:
+            self.put(page)
+        self.look(process)
+
+    def put(self, page: TablePage[Any]) -> None:
+        """Show a page in the place of the one before."""
+        self.document = page
+        self._lay_out()
+        if not self._begun and self.gutter:
+            self.to_first_row()
+
+    def destination(self) -> tuple[str, int | None]:
+        """The page of the kernel that the row under the cursor leads to, "" for the first, and a line there."""
+        return "", None
+
+    def kernel_index(self) -> int | None:
+        """The kernel that the row under the cursor leads to."""
+        place = self.opened()
+        return None if place is None else place[1]
+
+
+class RangesView(GrowingView):
+    """Ranges and the kernels in them. A range leads to its kernels, which lead to their launches."""
+
+    kind = "ranges"
+
+    def __init__(self, desk: Desk, name: str) -> None:
+        super().__init__(desk, name, _page_without_ranges())
+        self.together = False
+        self._only: RangeKey | None = None
+        self._left: object = None
+        """What was seen of the ranges when one was entered."""
+        self._process: ProcessView | None = None
+
+    def look(self, process: ProcessView | None) -> None:
+        """Of another process no range was entered."""
+        if process is None or self._process is None or process.directory != self._process.directory:
+            self._only = self._left = None
+        self._process = process
+        super().look(process)
+
+    def page(self, trace: Trace) -> TablePage[Any]:
+        if self._only is not None:
+            return range_totals_page(trace, self._only, together=self.together)
+        return range_page(trace, together=self.together)
+
+    def basis(self, trace: Trace, process: ProcessView) -> tuple[object, ...]:
+        return len(trace.ranges), process.launches, self.together, self._only
+
+    def put(self, page: TablePage[Any]) -> None:
+        """The cursor on the first kernel of a range, and back on the range."""
+        entered = isinstance(self.document, TablePage) and self.document.name != page.name
+        super().put(page)
+        if entered and self._only is not None:
+            self.place.top = 0
+            self.to_first_row()
+        elif entered and page.name == self.kind and self._left is not None:
+            self.see(self._left)
+            self._left = None
+
+    def enter(self) -> bool:
+        """Show the kernels of the range at the cursor; False where there is none."""
+        row = self.document.row(self.cursor) if isinstance(self.document, TablePage) and self.count else None
+        if not isinstance(row, RangeLine) or row.launched is not None:
+            return False
+        self._left, self._only = self.seen(), range_key(row.node)
+        super().clear_search()
+        self.look(self._process)
+        return True
+
+    def clear_search(self) -> bool:
+        """Forget the search; without one, show all ranges again."""
+        if super().clear_search():
+            return True
+        entered, self._only = self._only is not None, None
+        if entered:
+            self.look(self._process)
+        return entered
+
+    def destination(self) -> tuple[str, int | None]:
+        """From the kernels of a range to their launches."""
+        return ("launches" if self._only is not None else ""), None
+
+    def toggle(self, process: ProcessView | None) -> None:
+        """Ranges of one name together, or each by itself; all of them."""
+        self.together = not self.together
+        self._only = self._left = None
+        self.look(process)
+
+    def explanation(self) -> Sequence[str]:
+        """How to read the page."""
+        return RANGES_ABOUT if self._only is None else range_page_module.TOTALS_ABOUT
+
+
+def _page_without_ranges() -> TablePage[RangeLine]:
+    return TablePage("ranges", "NVTX ranges", (), (), PageTexts(notes=[NO_RANGES_TEXT]))
+
+
+class GraphsView(GrowingView):
+    """Graphs and their nodes; a node leads to its kernel."""
+
+    kind = "graphs"
+
+    def __init__(self, desk: Desk, name: str) -> None:
+        super().__init__(desk, name, no_graphs())
+
+    def page(self, trace: Trace) -> TablePage[GraphLine]:
+        return graph_page(trace)
+
+    def basis(self, trace: Trace, process: ProcessView) -> tuple[object, ...]:
+        return len(trace.graphs), process.launches, trace.graphs.changes
+
+    def explanation(self) -> Sequence[str]:
+        """How to read the page."""
+        return GRAPHS_ABOUT
+
+
+class AllLinesView(GrowingView):
+    """Lines of all kernels; a row leads to the line in the code of its kernel.
+
+    Which probes tell of lines is known once all probes are imported, which takes longer than a key may: in the
+    background.
+    """
+
+    kind = "all lines"
+
+    def __init__(self, desk: Desk, name: str) -> None:
+        super().__init__(desk, name, TablePage("lines", "Lines of all kernels", (), (), PageTexts()))
+        self.has_lines = False
+        """Whether some result of the trace tells of lines, as far as was looked."""
+        self._looked_at: tuple[Trace | None, int] = (None, 0)
+
+    def look_for_lines(self, process: ProcessView | None) -> None:
+        """Look with each new result, until there are some."""
+        trace = process.trace if process else None
+        if trace is not self._looked_at[0]:
+            self._looked_at, self.has_lines = (trace, 0), False
+        if trace is None or self.has_lines or len(trace.results) == self._looked_at[1]:
+            return
+        self._looked_at = trace, len(trace.results)
+        self.desk.analyses.submit((self, "has lines"), partial(_has_lines, trace), partial(self._take_has, trace))
+
+    def _take_has(self, trace: Trace, has_lines: bool) -> None:
+        if trace is self._looked_at[0]:
+            self.has_lines = has_lines
+
+    def page(self, trace: Trace) -> TablePage[KernelLine]:
+        from tui_probe.pages.views.lines import line_page
+
+        return line_page(trace)
+
+    def basis(self, trace: Trace, process: ProcessView) -> tuple[object, ...]:
+        return len(trace.results), process.results
+
+    def destination(self) -> tuple[str, int | None]:
+        """The code that has the line: machine code where that was probed itself."""
+        row = self.document.row(self.cursor) if isinstance(self.document, TablePage) else None
+        if row is None:
+            return super().destination()
+        line = row.row.line
+        return ("sass" if isinstance(line, Offset) else "ptx"), line
+
+    def explanation(self) -> Sequence[str]:
+        """How to read the page."""
+        from tui_probe.pages.views.lines import LINES_ABOUT
+
+        return LINES_ABOUT
+
+
+def _has_lines(trace: Trace) -> bool:
+    from tui_probe.pages.views.lines import has_line_measures
+
+    return has_line_measures(trace)

@@ -1,0 +1,261 @@
+"""Measured bandwidth: saved results, the sweep over blocks and bytes in flight, and findings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.bandwidth.rates import Bandwidth
+from tui_probe.draw import units
+from tui_probe.errors import ImportFileError
+from tui_probe.input_limits import BANDWIDTH_RESULT, parse_json
+from tui_probe.trace.plain_file import read_within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from tui_probe.bandwidth.rates import GpuCard, MeasuredRate
+
+_SWEEP_NAME: Final = "to_shared"
+"""The figure that is measured for many blocks: the best comes first, and again among all that were tried."""
+_MAX_NUMBER: Final = 1e18
+_MIN_NUMBER: Final = 1e-18
+"""What lies outside of these, and is not 0, was never measured, and would overflow in a ratio."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedRate:
+    """One figure as it was saved; see :class:`tui_probe.bandwidth.rates.MeasuredRate`."""
+
+    key: str
+    what: str
+    size: int | None
+    seconds: float | None
+    repeats: int | None
+    spread: float | None
+    blocks: int | None
+    in_flight: int | None
+    limit: float | None
+    bytes_per_second: float
+
+
+@dataclass(frozen=True, slots=True)
+class SavedCard:
+    """The GPU as it was saved; see :class:`tui_probe.bandwidth.rates.GpuCard`."""
+
+    name: str
+    sms: int
+    l2_bytes: int
+    memory_bytes: int
+    memory_clock_khz: int
+    memory_bus_bits: int
+    memory_bandwidth: float | None
+
+
+class _InvalidFile(Exception):  # noqa: N818 - never leaves this module
+    """What is wrong with the file."""
+
+
+def read_bandwidth(path: Path) -> Bandwidth:
+    """One result. ImportFileError names the file, and says how to make one."""
+    try:
+        data = read_within(path, BANDWIDTH_RESULT)
+    except OSError as error:
+        raise ImportFileError(f"{path}: {error.strerror or error}: name a file that can be read") from error
+    return parse_bandwidth(data, path)
+
+
+def parse_bandwidth(data: bytes, path: Path) -> Bandwidth:
+    """The same of what was read, or is a part of what was read, of a file."""
+    try:
+        record = parse_json(data.decode("utf-8"))
+        if not isinstance(record, dict) or not isinstance(record.get("bandwidth"), list):
+            raise _InvalidFile("it has no list “bandwidth”")
+        rates = [_rate(each) for each in record["bandwidth"]]
+        if not rates:
+            raise _InvalidFile("it has no figures")
+        card = None if record.get("device") is None else _card(record["device"])
+    except (_InvalidFile, ValueError, RecursionError) as error:
+        raise ImportFileError(
+            f"{path}: no result of a bandwidth measurement ({error}): make one with"
+            " tui-probe bandwidth --auto --format json > FILE"
+        ) from error
+    swept = [rate for rate in rates if rate.key == _SWEEP_NAME][1:]
+    return Bandwidth(card, [rate for rate in rates if not any(rate is other for other in swept)], swept)
+
+
+def looks_like_bandwidth(start: bytes) -> bool:
+    """Whether a file that begins so may be one of ours: none of the profilers' tables begin with a brace."""
+    return start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
+
+
+def _rate(record: object) -> SavedRate:
+    if not isinstance(record, dict):
+        raise _InvalidFile("a figure is not an object")
+    key, rate = _text(record, "key"), _number(record, "bytes_per_second")
+    if not rate:
+        raise _InvalidFile(f"“{key}” has no bytes_per_second")
+    return SavedRate(
+        key=key,
+        what=_text(record, "what") if "what" in record else key,
+        size=_integer(record, "bytes"),
+        seconds=_number(record, "seconds"),
+        repeats=_integer(record, "repeats"),
+        spread=_number(record, "spread"),
+        blocks=_integer(record, "blocks"),
+        in_flight=_integer(record, "bytes_in_flight"),
+        limit=_number(record, "specified_bytes_per_second"),
+        bytes_per_second=rate,
+    )
+
+
+def _card(record: object) -> SavedCard:
+    if not isinstance(record, dict):
+        raise _InvalidFile("its device is not an object")
+    names = ("sms", "l2_bytes", "memory_bytes", "memory_clock_khz", "memory_bus_bits")
+    whole = {name: _integer(record, name) or 0 for name in names}
+    return SavedCard(name=_text(record, "name"), memory_bandwidth=_number(record, "memory_bytes_per_second"), **whole)
+
+
+def _text(record: Mapping[str, Any], name: str) -> str:
+    value = record.get(name)
+    if not isinstance(value, str) or not value:
+        raise _InvalidFile(f"“{name}” is not a text")
+    return value
+
+
+def _number(record: Mapping[str, Any], name: str) -> float | None:
+    """A number that is not negative; None where there is none."""
+    value = record.get(name)
+    if value is None:
+        return None
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not (value == 0 or _MIN_NUMBER < value < _MAX_NUMBER)
+    ):
+        raise _InvalidFile(f"“{name}” is no number that can be")
+    return float(value)
+
+
+def _integer(record: Mapping[str, Any], name: str) -> int | None:
+    value = _number(record, name)
+    return None if value is None else round(value)
+
+
+# What a sweep over blocks and bytes in flight says: how many blocks it takes, and what more of them cost.
+#
+# By Little's law bytes in flight = bandwidth × latency: a GPU reaches its bandwidth once enough bytes are in flight,
+# however they are divided among blocks.
+
+ENOUGH: Final = 0.9
+"""The part of the best from which on there are enough bytes in flight."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """The rates that were tried; each has blocks and bytes in flight."""
+
+    rates: Sequence[MeasuredRate]
+
+    @property
+    def blocks(self) -> list[int]:
+        """The numbers of blocks, ascending."""
+        return sorted({rate.blocks or 0 for rate in self.rates})
+
+    @property
+    def flights(self) -> list[int]:
+        """Bytes in flight in a block, ascending."""
+        return sorted({rate.in_flight or 0 for rate in self.rates})
+
+    @property
+    def best(self) -> MeasuredRate:
+        return max(self.rates, key=lambda rate: rate.bytes_per_second)
+
+    def at(self, blocks: int, in_flight: int) -> MeasuredRate | None:
+        """What was tried with so many blocks and bytes, if it was."""
+        return next((rate for rate in self.rates if (rate.blocks, rate.in_flight) == (blocks, in_flight)), None)
+
+    def best_of(self, blocks: int) -> MeasuredRate | None:
+        """The best rate of so many blocks, if any was tried."""
+        return max(
+            (rate for rate in self.rates if rate.blocks == blocks), key=lambda rate: rate.bytes_per_second, default=None
+        )
+
+    def share(self, rate: MeasuredRate) -> float:
+        """Of the best."""
+        return rate.bytes_per_second / self.best.bytes_per_second
+
+    @property
+    def most_crowded(self) -> MeasuredRate | None:
+        """The slowest of those with more bytes in flight than the best; None if none has."""
+        most = bytes_on_card(self.best)
+        crowded = (rate for rate in self.rates if bytes_on_card(rate) > most)
+        return min(crowded, key=lambda rate: rate.bytes_per_second, default=None)
+
+    @property
+    def enough(self) -> MeasuredRate:
+        """With the fewest bytes in flight on the GPU that reach ``ENOUGH`` of the best."""
+        return min((rate for rate in self.rates if self.share(rate) >= ENOUGH), key=bytes_on_card)
+
+
+def bytes_on_card(rate: MeasuredRate) -> int:
+    """Bytes in flight in all blocks, if all run at once."""
+    return (rate.blocks or 0) * (rate.in_flight or 0)
+
+
+def sweep_from_rates(rates: Sequence[MeasuredRate]) -> Sweep | None:
+    """The sweep, None where nothing was swept."""
+    tried = [rate for rate in rates if rate.blocks and rate.in_flight]
+    return Sweep(tried) if tried else None
+
+
+_NO_LOSS: Final = 0.01
+"""A loss that is not told from noise."""
+
+
+def cache_findings(measured: Bandwidth) -> Iterator[str]:
+    """How far off a test would be that L2 serves."""
+    memory, cache, card = measured.rate("memory_read"), measured.rate("l2_read"), measured.card
+    if memory is not None and cache is not None and card is not None:
+        times = cache.bytes_per_second / memory.bytes_per_second
+        yield (
+            f"caches: L2 delivers {units.rate(cache.bytes_per_second)}, {times:.2f} × memory: a test whose data fit in"
+            f" {units.size(card.l2_bytes)} would look that much too good"
+        )
+
+
+def sweep_findings(sweep: Sweep, card: GpuCard | None) -> Iterator[str]:
+    """The best, what one block reaches, what one per SM, how much must be in flight, and what too many blocks cost."""
+    best, fewest = sweep.best, sweep.best_of(sweep.blocks[0])
+    yield f"best: {_pair_text(best)}: {units.rate(best.bytes_per_second)}"
+    if fewest is not None and fewest is not best:
+        yield f"few blocks: {_reached_text(sweep, fewest)}"
+    one_each = None if card is None else sweep.best_of(card.sms)
+    if one_each is not None and one_each not in (best, fewest):
+        yield f"one block per SM: {_reached_text(sweep, one_each)}"
+    enough = sweep.enough
+    latency = bytes_on_card(enough) / enough.bytes_per_second
+    yield (
+        f"enough in flight: {units.size(bytes_on_card(enough))} on the whole GPU reach {ENOUGH:.0%} of the best, which"
+        f" by Little's law is a latency of {units.duration(latency)}"
+    )
+    worst = sweep.most_crowded
+    if worst is not None:
+        loss = 1 - sweep.share(worst)
+        cost = f"down to {units.rate(worst.bytes_per_second)} ({_pair_text(worst)}): contention costs up to {loss:.0%}"
+        yield f"more in flight than the best: {cost if loss >= _NO_LOSS else 'neither helps nor harms'}"
+
+
+def _pair_text(rate: MeasuredRate) -> str:
+    return f"{units.counted(rate.blocks or 0, 'block')} with {units.size(rate.in_flight)} in flight in each"
+
+
+def _reached_text(sweep: Sweep, rate: MeasuredRate) -> str:
+    part = sweep.share(rate)
+    share = f"{part:.1%}" if part < 0.0995 else f"{part:.0%}"
+    reach = "reaches" if rate.blocks == 1 else "reach"
+    return (
+        f"{units.counted(rate.blocks or 0, 'block')} {reach} {units.rate(rate.bytes_per_second)}, {share} of the best"
+    )

@@ -1,0 +1,266 @@
+"""Changes between baseline and candidate: sign, size, noise, and whether they are improvements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from math import inf, isfinite, log2
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.table import Column
+from tui_probe.verdicts.kernel_values import launch_values, probe_values
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tui_probe.draw.view import Progress
+    from tui_probe.probekit.page_kinds import ViewSource
+    from tui_probe.trace.launch_shape import Dim3
+    from tui_probe.verdicts.kernel_matching import KernelMatch
+    from tui_probe.verdicts.kernel_values import KernelValue
+
+_NOTABLE_SIZE: Final = log2(1.01)
+"""Less than one per cent is no news: clocks alone differ by as much."""
+_NAME_WIDTH: Final = 32
+_REGISTERS, _OCCUPANCY = "registers", "occupancy"
+TIME_KEY: Final = "time_ms"
+"""What comes before all else that a kernel is judged by."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueChange:
+    """A figure of both sides. ``kernel`` names it where several kernels are compared; ``grid`` is that of both."""
+
+    before: KernelValue
+    after: KernelValue
+    kernel: str = ""
+    grid: Dim3 | None = None
+    block: Dim3 | None = None
+
+    @property
+    def change(self) -> float | None:
+        """After minus before; None where one of them was not measured."""
+        one, other = self.before.value, self.after.value
+        return None if one is None or other is None else other - one
+
+    @property
+    def share(self) -> float | None:
+        """The change in parts of the first; None where that is 0."""
+        return None if self.change is None or not self.before.value else self.change / self.before.value
+
+    @property
+    def size(self) -> float:
+        """How large it is in powers of two, alike for twice and half; infinite from or to 0, 0 if it is not known."""
+        one, other = self.before.value, self.after.value
+        if one is None or other is None or one == other:
+            return 0.0
+        return abs(log2(other / one)) if one > 0 and other > 0 else inf
+
+    @property
+    def weight(self) -> float:
+        """Its size beside others: what went from or to 0 says how much of nothing, and comes after what can be told."""
+        return self.size if isfinite(self.size) else _NOTABLE_SIZE
+
+    @property
+    def within_noise(self) -> bool:
+        """Whether the middle halves of the launches of both sides overlap; False where too few tell how they vary."""
+        one, other = self.before, self.after
+        if one.low is None or one.high is None or other.low is None or other.high is None:
+            return False
+        return bool(self.change) and one.low <= other.high and other.low <= one.high
+
+    @property
+    def judged(self) -> bool:
+        """Whether it was measured on both sides, and less or more of it is better."""
+        return self.change is not None and "neither" not in (self.before.better, self.after.better)
+
+    @property
+    def verdict(self) -> str:
+        """``better`` or ``worse``; "" where it is neither, or changed by no more than launches vary."""
+        if not self.change or not self.judged or self.within_noise:
+            return ""
+        return "better" if (self.change < 0) == (self.before.better == "lower") else "worse"
+
+    @property
+    def counts(self) -> bool:
+        """Whether it says something about the program: for better or worse, by a per cent, and not the probe's cost."""
+        return bool(self.verdict) and not self.before.of_probe and self.size >= _NOTABLE_SIZE
+
+    @property
+    def change_text(self) -> str:
+        """``▼ -512 B``, with a sign and an arrow; ``same``; "" where nothing can be said."""
+        if self.change is None:
+            return ""
+        if not self.change:
+            return "same"
+        size = self.before.show(abs(self.change))
+        return f"▲ +{size}" if self.change > 0 else f"▼ -{size}"
+
+    @property
+    def share_text(self) -> str:
+        """``-50.0%``."""
+        return "" if not self.share else f"{100 * self.share:+.1f}%"
+
+    @property
+    def words(self) -> str:
+        """``registers per thread 32 → 15 (-53.1%)``."""
+        share = f" ({self.share_text})" if self.share_text else ""
+        return f"{self.before.label} {self.before.text} → {self.after.text}{share}"
+
+    @property
+    def told(self) -> str:
+        """Its words, with the kernel where several are compared."""
+        return f"{shorten(self.kernel, _NAME_WIDTH)}: {self.words}" if self.kernel else self.words
+
+    @property
+    def place(self) -> tuple[int, float]:
+        """Where it is listed: first what counts, the largest change before the others; last what stayed the same."""
+        if self.change == 0:
+            return 4, 0.0
+        if self.change is None:
+            return 3, 0.0
+        if self.before.leads and self.judged:
+            return -1, -self.weight
+        return (2 if self.before.of_probe else 0 if self.verdict else 1), -self.weight
+
+
+@dataclass(frozen=True, slots=True)
+class KernelPair:
+    """A kernel, or the launches of one shape, on both sides, with all figures that at least one of them has."""
+
+    name: str
+    """As it is headed, with its index; "" where there is but one pair."""
+    index: int
+    """Of the kernel on the first side."""
+    kernel: str
+    grid: Dim3 | None
+    block: Dim3 | None
+    changes: Sequence[ValueChange]
+    launched: tuple[str, str] = ("", "")
+    """Grid and block in words, where they vary or differ too."""
+    problems: tuple[str, ...] = ()
+    """Why results have no figures."""
+    different: bool = False
+    """Whether the two are not the same kernel, so that neither is better."""
+    sides: tuple[ViewSource, ViewSource] | None = field(default=None, repr=False, compare=False)
+    """The kernel or launch of each side, to go on from."""
+
+    @property
+    def _of_program(self) -> list[ValueChange]:
+        """What changed, without what the probe costs."""
+        return [change for change in self.changes if change.change and not change.before.of_probe]
+
+    @property
+    def lead(self) -> ValueChange | None:
+        """The change that it is judged by: time or cycles, else the largest that counts, else the largest."""
+        timed = (
+            change
+            for change in sorted(self.changes, key=lambda each: each.before.key != TIME_KEY)
+            if _is_leading(change)
+        )
+        return next(timed, None) or next(iter(self._of_program), None)
+
+    @property
+    def place(self) -> tuple[int, float]:
+        """Where it is listed: what changed most before the others."""
+        lead = self.lead
+        if lead is None or self.verdict == "same":
+            return 3, 0.0
+        return (0 if lead.counts and lead.before.leads else 1 if lead.counts else 2), -lead.weight
+
+    @property
+    def verdict(self) -> str:
+        """``better`` or ``worse`` by its lead; ``mixed`` where that is as it was or unknown, and others are not;
+        ``differs``, ``about the same``, ``same``.
+        """
+        lead = self.lead
+        if lead is None or not self._of_program:
+            return "same"
+        others = [change for change in self.changes if change.counts and not change.before.leads]
+        if lead.before.leads:
+            return lead.verdict if lead.counts else "mixed" if others else "about the same"
+        verdicts = {change.verdict for change in self.changes if change.counts}
+        return "mixed" if len(verdicts) > 1 else next(iter(verdicts), "differs")
+
+    def record(self) -> dict[str, Any]:
+        """The kernel, its shape, and what became of it."""
+        lead = self.lead
+        return {
+            "kernel": self.kernel, "grid": self.grid, "block": self.block, "verdict": self.verdict,
+            "figure": None if lead is None else lead.before.key,
+        }  # fmt: skip
+
+
+def _is_leading(change: ValueChange) -> bool:
+    return change.before.leads and change.judged
+
+
+CHANGE_COLUMNS: Final[tuple[Column[ValueChange], ...]] = (
+    Column("kernel", lambda c: c.kernel or None),
+    Column("grid", lambda c: c.grid),
+    Column("block", lambda c: c.block),
+    Column("figure", lambda c: c.before.key, "figure", lambda c: c.before.label, False, narrow=20),
+    Column("before", lambda c: c.before.value, "A", lambda c: c.before.text),
+    Column("after", lambda c: c.after.value, "B", lambda c: c.after.text),
+    Column("change", lambda c: c.change, "change", lambda c: c.change_text, rank=1),  # A and B tell it, too
+    Column("share", lambda c: c.share, "", lambda c: c.share_text),
+    Column(
+        "spread", lambda c: [c.before.spread, c.after.spread], "spread", lambda c: _spread_text(c), rank=2, nested=True
+    ),
+    Column("launches", lambda c: [c.before.launches, c.after.launches], nested=True),
+    Column("within_noise", lambda c: c.within_noise),
+    Column("verdict", lambda c: c.verdict or None, "", lambda c: "noise" if c.within_noise else c.verdict, False),
+)
+"""``share`` is the change in parts of the first; ``verdict`` is null where neither is better."""
+
+
+def _spread_text(change: ValueChange) -> str:
+    """``±2%, ±3%``: half the distance of the quartiles on both sides; "" where too few launches tell."""
+    if change.before.spread is None and change.after.spread is None:
+        return ""
+    return ", ".join(
+        "–" if each.spread is None else f"±{100 * each.spread:.0f}%" for each in (change.before, change.after)
+    )
+
+
+def value_changes(
+    match: KernelMatch, progress: Progress, problems: dict[str, None], kernel: str = ""
+) -> list[ValueChange]:
+    """The figures that at least one of the two has, the largest change first; why results have none in ``problems``."""
+    before = _values_by_key(match, match.one, lambda share: progress(share / 2), problems)
+    after = _values_by_key(match, match.other, lambda share: progress(0.5 + share / 2), problems)
+    found = []
+    for key in dict.fromkeys([*before, *after]):
+        one, other = before.get(key), after.get(key)
+        if one is None or other is None:
+            one, other = one or replace(after[key], value=None), other or replace(before[key], value=None)
+        if one.value is not None or other.value is not None:
+            found.append(ValueChange(one, other, kernel, match.grid, match.block))
+    found = [_fair_change(change, before, after, match) for change in found]
+    return sorted(found, key=lambda change: change.place)
+
+
+def _fair_change(
+    change: ValueChange, before: Mapping[str, KernelValue], after: Mapping[str, KernelValue], match: KernelMatch
+) -> ValueChange:
+    """Without a judgement where there is none: of different kernels, of what different probes cost, and of registers
+    where as many warps fit.
+    """
+    filled = [side[_OCCUPANCY].value for side in (before, after) if _OCCUPANCY in side]
+    as_full = len(filled) == 2 and None not in filled and filled[0] == filled[1]
+    of_others = change.before.of_probe and match.probes_differ
+    if match.different or of_others or (change.before.key == _REGISTERS and as_full):
+        neither = replace(change.before, better="neither"), replace(change.after, better="neither")
+        return replace(change, before=neither[0], after=neither[1])
+    return change
+
+
+def _values_by_key(
+    match: KernelMatch, source: ViewSource, progress: Progress, problems: dict[str, None]
+) -> dict[str, KernelValue]:
+    found: list[KernelValue] = []
+    if match.shape is None:
+        found += launch_values(source)
+    if match.seen:
+        found += probe_values(source, progress, problems, match.shape)
+    return {figure.key: figure for figure in found}

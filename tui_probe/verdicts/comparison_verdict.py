@@ -1,0 +1,140 @@
+"""Verdict of a comparison in one sentence, and what neither side measured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.shorten import shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from tui_probe.verdicts.changes import KernelPair, ValueChange
+    from tui_probe.verdicts.kernel_values import KernelValue
+
+_KNOWN_UNPROBED: Final = frozenset(
+    ("launches", "blocks", "threads", "registers", "spills", "shared", "blocks_per_sm", "occupancy")
+)
+"""Figures of the launch and of the compiled kernel, which no run has to measure."""
+
+
+def measured_on_both(change: ValueChange) -> bool:
+    """Whether a run measured it on both sides."""
+    return _is_measured(change.before) and _is_measured(change.after)
+
+
+def unmeasured(pairs: Sequence[KernelPair]) -> str:
+    """The letters of the sides on which nothing was measured: ``""``, ``A``, ``B``, ``AB``; "" without a pair."""
+    changes = [change for pair in pairs for change in pair.changes]
+    sides = {"A": [each.before for each in changes], "B": [each.after for each in changes]}
+    return "".join(letter for letter, figures in sides.items() if pairs and not any(map(_is_measured, figures)))
+
+
+def unmeasured_text(letters: str, alone: Collection[str], *, traces: bool, unread: bool) -> str:
+    """``nothing was measured by either run``; "" without letters. ``alone``: the sides with kernels of their own.
+
+    ``unread``: there are results that could not be read.
+    """
+    if not letters:
+        return ""
+    which = letters if len(letters) == 1 else "either run" if traces else "either"
+    if unread:
+        return f"no result of {which} could be read"
+    of_both = " of the kernels in both" if set(letters) & set(alone) else ""
+    return f"nothing was measured {'by' if traces else 'of'} {which}{of_both}"
+
+
+def _is_measured(figure: KernelValue) -> bool:
+    return figure.value is not None and not figure.of_probe and figure.key not in _KNOWN_UNPROBED
+
+
+_MAX_NAMED: Final = 2
+"""Figures that are named; of more it is said how many."""
+_VERDICT_ORDER: Final = ("better", "worse", "mixed", "differs", "about the same", "same")
+_NAME_WIDTH: Final = 32
+_LAUNCHES_KEY: Final = ("blocks", "threads")
+
+
+def pair_verdict(pair: KernelPair, unmeasured: str = "") -> str:
+    """``B is faster: time 1.20 ms → 810 µs (-32.5 %); worse: registers per thread 32 → 40 (+25.0 %)``.
+
+    ``unmeasured`` says, first, that a side measured nothing.
+    """
+    first = [unmeasured] if unmeasured else []
+    return "; ".join(
+        [*first, *([_different_kernels_text(pair)] if pair.different else _same_kernel_texts(pair, unmeasured))]
+    )
+
+
+def _same_kernel_texts(pair: KernelPair, unmeasured: str) -> list[str]:
+    lead = pair.lead
+    timed = lead is not None and lead.before.leads
+    parts = [f"{_speed_text(lead)}: {lead.words}"] if lead is not None and timed else []
+    for verdict in ("better", "worse"):
+        found = [
+            each
+            for each in pair.changes
+            if each.counts and each.verdict == verdict and not (timed and _is_part_of_time(each))
+        ]
+        if found:
+            parts.append(f"{'' if parts else 'B is '}{verdict}: {_changes_text(found)}")
+    if not parts and not unmeasured:
+        differ = sum(bool(each.change) for each in pair.changes)
+        parts.append("no figure got better or worse" + (f", {differ} differ" if differ else ""))
+    launches = [each for each in pair.changes if each.before.key in _LAUNCHES_KEY and each.change]
+    if launches:
+        parts.append("not the same launch: " + ", ".join(each.words for each in launches))
+    return parts
+
+
+def _different_kernels_text(pair: KernelPair) -> str:
+    """What is told of two kernels that are not the same: no judgement."""
+    told = next((change for change in pair.changes if change.before.leads and change.change is not None), None)
+    return "different kernels, so neither is better" + (f": {told.words}" if told else "")
+
+
+def _is_part_of_time(change: ValueChange) -> bool:
+    """Is it a part of the time or cycles that were named already?"""
+    return change.before.leads or change.before.is_time
+
+
+def _speed_text(lead: ValueChange) -> str:
+    if lead.within_noise:
+        return "B is as fast as A, the difference is within what launches vary"
+    if not lead.counts:
+        return "B is as fast as A"
+    return f"B is {'faster' if lead.verdict == 'better' else 'slower'}"
+
+
+def _changes_text(found: Sequence[ValueChange]) -> str:
+    more = f" and {units.count(len(found) - _MAX_NAMED)} more" if len(found) > _MAX_NAMED else ""
+    return ", ".join(each.words for each in found[:_MAX_NAMED]) + more
+
+
+def traces_verdict(
+    pairs: Sequence[KernelPair], kernels: int, only_before: int, only_after: int, *, unmeasured: str = ""
+) -> str:
+    """``3 kernels in both: 1 better, 2 the same; the largest change: …; 1 only in A``. ``pairs`` are sorted.
+
+    ``unmeasured`` says, first, that a side measured nothing: then nothing is called the same.
+    """
+    parts = [*([unmeasured] if unmeasured else []), _matched_text(pairs, kernels, unmeasured)]
+    if pairs and (lead := pairs[0].lead) is not None and lead.change:
+        parts.append(f"the largest change: {shorten(pairs[0].kernel, _NAME_WIDTH)}, {lead.words}")
+    parts += [f"{count} only in {letter}" for letter, count in (("A", only_before), ("B", only_after)) if count]
+    return "; ".join(parts)
+
+
+def _matched_text(pairs: Sequence[KernelPair], kernels: int, unmeasured: str) -> str:
+    if not pairs:
+        return "no kernel is in both"
+    counts = Counter(pair.verdict for pair in pairs if not (unmeasured and pair.verdict == "same"))
+    words = ", ".join(_verdict_count_text(counts[verdict], verdict) for verdict in _VERDICT_ORDER if counts[verdict])
+    shapes = f" in {units.counted(len(pairs), 'shape')}" if len(pairs) > kernels else ""
+    return f"{units.counted(kernels, 'kernel')} in both{shapes}" + (f": {words}" if words else "")
+
+
+def _verdict_count_text(count: int, verdict: str) -> str:
+    return f"{count} {'differ' if verdict == 'differs' and count > 1 else verdict}"

@@ -1,0 +1,209 @@
+"""Findings of a kernel's probes, in full and as one line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.table import safe
+from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.errors import TraceError
+from tui_probe.probekit import probe_results
+from tui_probe.probekit.finding import Finding
+from tui_probe.probekit.measured import extent_text, first_value, line_range_probe
+from tui_probe.probekit.page_kinds import ViewSource
+from tui_probe.probekit.probe_view import unknown_probe_advice
+from tui_probe.probekit.record_counts import record_counts_text, sampled_blocks_text
+from tui_probe.probekit.registry import is_drawn, kernel_page_names, probe_named
+from tui_probe.trace.source_lines import SourceLines
+from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui_probe.probekit.probe_results import ProbeResult
+    from tui_probe.trace.model import Kernel, Trace
+
+_CACHE_SIZE: Final = 64
+_SAMPLE_KEY: Final = "sample"
+"""The finding that says of which blocks all others are."""
+_cache: dict[tuple[str, int, int], ResultFindings] = {}
+"""What was found last, by the result's file, its time, and how many launches had been timed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFindings:
+    """The findings of one result, what stands out first; or the ``problem`` for which there are none.
+
+    ``launch`` is its number, None where the log does not say.
+    """
+
+    probe: str
+    launch: int | None
+    simulated: bool
+    findings: tuple[Finding, ...] = ()
+    problem: str | None = None
+    unread: bool = False
+    """Whether the result itself could not be read."""
+
+    def record(self) -> dict[str, Any]:
+        """As data."""
+        return {
+            "probe": self.probe,
+            "launch": self.launch,
+            "simulated": self.simulated,
+            "problem": self.problem,
+            "findings": [finding.record() for finding in self.findings],
+        }
+
+    def of_blocks(self, finding: Finding) -> Finding:
+        """One of them for where it stands alone: with the blocks that it is said of, where these are not all."""
+        sample = next((each.values for each in self.findings if each.key == _SAMPLE_KEY), None)
+        if sample is None or finding.key == _SAMPLE_KEY:
+            return finding
+        blocks, measured = (sample[name] for name in ("blocks", "blocks_measured"))
+        assert isinstance(blocks, int)
+        assert isinstance(measured, int)
+        return replace(finding, words=f"{finding.words} (of {extent_text((measured, blocks))})")
+
+    @property
+    def worst(self) -> Finding | None:
+        """The one to look at first that has a place: what stands out, else a line, else what a drawing shows."""
+        placed = [each for each in self.findings if each.page]
+        wanted = (each for each in placed if each.stands_out), (each for each in placed if each.line)
+        return next(chain(*wanted, (each for each in placed if is_drawn(each.page))), None)
+
+
+def launch_findings(source: ViewSource) -> ResultFindings | None:
+    """What the launch at hand says, or the newest that has a result; None if there is none.
+
+    Reads the result, which may take a moment for one of hundreds of megabytes; the last ones are remembered.
+    """
+    kernel, results = source.kernel, source.trace.results
+    row = source.launch.result if source.launch is not None else kernel.newest_result
+    if row is None or kernel.status != "probed":
+        return None
+    kernel = kernel.with_probe(results.probe(row))
+    number = results.launch(row)
+    launch = None if number is None else source.trace.launches[number].number
+    probe = probe_results.analysis_name(kernel) or line_range_probe(kernel)
+    path = results.path(row)
+    try:
+        written = path.stat().st_mtime_ns if path is not None and path.is_file() else 0
+        key = (str(path), written, len(kernel.times.originals_ms))
+        if key not in _cache:
+            findings = tuple(_read_findings(probe_results.read_result(source)))
+            _cache[key] = ResultFindings(
+                probe, launch, source.trace.state.simulated, findings, unknown_probe_advice(kernel)
+            )
+            for old in list(_cache)[:-_CACHE_SIZE]:
+                _cache.pop(old, None)
+        return _cache[key]
+    except (TraceError, OSError) as error:
+        problem = str(error).replace(f"{source.trace.directory}/", "")
+        return ResultFindings(probe, launch, source.trace.state.simulated, (), problem, unread=True)
+
+
+def findings_by_probe(source: ViewSource) -> list[ResultFindings]:
+    """What each probe of the run says of the launch at hand, or of the nearest that had it; without one, of the newest.
+
+    One where the run had one probe, none where there is no result.
+    """
+    found = (launch_findings(each) for each in probe_results.sources_by_probe(source))
+    return [each for each in found if each is not None]
+
+
+def _read_findings(of: ProbeResult) -> list[Finding]:
+    probe = probe_named(of.probe)
+    if probe is not None and probe.findings is not None:
+        found = [_check_page(of, each) for each in probe.findings(of, probe.analyse(of))]
+        return [*sorted(found, key=lambda finding: finding.order), *_sample_finding(of)]
+    if of.kernel.matched_nothing:
+        return [Finding("kept", "records", f"{NOT_MEASURED} the probe matched nothing")]
+    told = (("first_value", "values", first_value(of)), ("kept", "records", record_counts_text(of.result)))
+    return [Finding(key, label, safe(words)) for key, label, words in told if words]
+
+
+def _check_page(of: ProbeResult, finding: Finding) -> Finding:
+    """The finding, if there is the page that it names. Raises TraceError."""
+    if finding.page and finding.page not in kernel_page_names():
+        raise TraceError(f"probe {of.probe}: finding {finding.key!r} is on page {finding.page!r}, which there is not")
+    return finding
+
+
+def _sample_finding(of: ProbeResult) -> Iterator[Finding]:
+    """That all of it is said of some blocks alone, if so."""
+    sample = of.result.sample
+    if sample is not None:
+        values = {"blocks": of.result.header.blocks, "blocks_measured": len(sample.blocks)}
+        yield Finding(
+            _SAMPLE_KEY, "sample", f"{sampled_blocks_text(sample)}: findings are of these blocks only", values=values
+        )
+
+
+MAX_UNASKED_BYTES: Final = 32 << 20
+"""Bytes of a result up to which it is read for a line in a table, unasked."""
+FLAG: Final = "! "
+
+
+def key_findings(trace: Trace, kernel: Kernel) -> tuple[tuple[str, Finding], ...]:
+    """What each probe says of the newest result that it left: what stands out, else the first that it says."""
+    found = findings_by_probe(ViewSource(trace, kernel))
+    return tuple((each.probe, finding) for each in found for finding in _best_findings(each))
+
+
+def _best_findings(found: ResultFindings) -> list[Finding]:
+    best = [finding for finding in found.findings if finding.stands_out] or list(found.findings[:1])
+    return [found.of_blocks(finding) for finding in best]
+
+
+def finding_text(kernel: Kernel, finding: Finding) -> str:
+    """What was found, and where in the source that is, unless the words say it."""
+    source = SourceLines.of(kernel.folder).ptx_line(finding.line) if finding.line and kernel.folder else None
+    name = f"{PurePath(source.file).name}:{source.line}" if source else ""
+    return safe(finding.words + (f", {name}" if name and name not in finding.words else ""))
+
+
+@dataclass(frozen=True, slots=True)
+class FindingSummary:
+    """What the probes of a kernel ``found`` in the newest results, and that in one line."""
+
+    words: str
+    found: tuple[ResultFindings, ...] = ()
+
+
+def summarize_findings(trace: Trace, kernel: Kernel) -> FindingSummary:
+    """What stands out comes first in the line, after a ``!``; or why there is nothing, where a result cannot be read.
+
+    Reads the newest result of each probe, if it is not large.
+    """
+    for source in probe_results.sources_by_probe(ViewSource(trace, kernel)):
+        size = result_bytes(source)
+        if size > MAX_UNASKED_BYTES:
+            return FindingSummary(f"{units.size(size)} were recorded: open the kernel to read them")
+    found = findings_by_probe(ViewSource(trace, kernel))
+    best = sorted((each for one in found for each in _best_findings(one)), key=lambda finding: not finding.stands_out)
+    mark = FLAG if best and best[0].stands_out else ""
+    problems = [safe(one.problem) for one in found if one.problem]
+    words = [*_limiter_text(kernel), *(finding_text(kernel, each) for each in best), *problems]
+    return FindingSummary(mark + "; ".join(words), tuple(found))
+
+
+def _limiter_text(kernel: Kernel) -> Iterator[str]:
+    """What limits it, where a probe was to tell that, and could."""
+    limit = kernel_limiter(kernel) if has_limiter_counts(kernel) else None
+    if limit is not None and limit.limit is not None:
+        yield limit.short
+
+
+def result_bytes(source: ViewSource) -> int:
+    """Bytes of the result of its launch, or of the newest of its kernel; 0 where there is none."""
+    row = source.launch.result if source.launch is not None else source.kernel.newest_result
+    path = None if row is None else source.trace.results.path(row)
+    try:
+        return 0 if path is None else path.stat().st_size
+    except OSError:
+        return 0

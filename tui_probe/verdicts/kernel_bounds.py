@@ -1,0 +1,142 @@
+"""Kernels by their share of a run, with the limiter and findings of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.spans import hang_line
+from tui_probe.draw.table import safe
+from tui_probe.probekit.measured import analyse_result, known_probe
+from tui_probe.verdicts.findings import finding_text, key_findings
+from tui_probe.verdicts.limiter import has_limiter_counts, kernel_limiter, limiter_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tui_probe.probekit.finding import Finding
+    from tui_probe.probekit.measured import AnalysedResult
+    from tui_probe.probekit.metric import MetricValue
+    from tui_probe.trace.model import Kernel, Trace
+    from tui_probe.verdicts.limiter import KernelLimiter
+
+_RESULTS_AVERAGED: Final = 5
+"""Results of a kernel whose mean is taken."""
+_MAX_KERNELS: Final = 20
+_GPU_TIME: Final = "GPU time"
+_LAUNCH_CYCLES: Final = "launch cycles"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelBound:
+    """One kernel: its part of all launches together, None where that is not known, and what each probe says of it."""
+
+    kernel: Kernel
+    share: float | None
+    findings: tuple[tuple[str, Finding], ...]
+    """By the probe; what stands out, else the first that its probe says."""
+    limited: KernelLimiter | None = None
+    """The unit that limits it; None where nothing was counted that tells."""
+
+    def record(self) -> dict[str, Any]:
+        """As data."""
+        return {
+            "kernel": self.kernel.index,
+            "share": self.share,
+            "limited_by": None if self.limited is None else self.limited.record(),
+            "findings": [{"probe": probe, **finding.record()} for probe, finding in self.findings],
+        }
+
+
+def kernel_bounds(trace: Trace) -> tuple[str, list[KernelBound]]:
+    """Of what the shares are, and the kernels, the largest share first: all that were timed, else those with results.
+
+    Without times shares are of the cycles that a probe counted; "" where there are none either.
+    """
+    if any(kernel.time_share is not None for kernel in trace.kernels):
+        kernels = [each for each in trace.kernels if each.result_rows or each.time_share is not None]
+        of, shares = _GPU_TIME, [kernel.time_share for kernel in kernels]
+    else:
+        kernels = [kernel for kernel in trace.kernels if kernel.result_rows]
+        of, shares = _shares_of_cycles(kernels)
+    found = [
+        KernelBound(kernel, share, key_findings(trace, kernel), kernel_limiter(kernel))
+        for kernel, share in zip(kernels, shares, strict=True)
+    ]
+    return of, sorted(found, key=lambda bound: -(bound.share or 0.0))
+
+
+def _shares_of_cycles(kernels: Sequence[Kernel]) -> tuple[str, list[float | None]]:
+    cycles = [_mean_cycles(kernel) for kernel in kernels]
+    totals = [None if each is None else each * kernel.launches for each, kernel in zip(cycles, kernels, strict=True)]
+    known = [total for total in totals if total is not None]
+    if len(known) < len(kernels) or not sum(known):
+        return "", [None] * len(kernels)
+    return _LAUNCH_CYCLES, [total / sum(known) for total in known]
+
+
+def _mean_cycles(kernel: Kernel) -> float | None:
+    """The mean cycles of its newest launches, where one of its probes counts them in all blocks."""
+    for one in kernel.by_probe():
+        if any(metric.quantity == _LAUNCH_CYCLES for metric in known_probe(one).metrics):
+            newest = (
+                analyse_result(one.trace, one, row) for row in islice(reversed(one.result_rows), _RESULTS_AVERAGED)
+            )
+            values = [
+                f.value for each in newest for f in _unsampled_values(each) if f.metric.quantity == _LAUNCH_CYCLES
+            ]
+            known = [value for value in values if value is not None]
+            if known:
+                return fmean(known)
+    return None
+
+
+def _unsampled_values(result: AnalysedResult) -> tuple[MetricValue, ...]:
+    """Its figures, none of a sample of blocks: the cycles of some are not those of a launch."""
+    return () if result.sample is not None else result.figures
+
+
+def bounds_section(trace: Trace, cells: int) -> list[str]:
+    """The section of the report; none where no kernel had several probes, or one that tells what limits it."""
+    if not any(kernel.probings or has_limiter_counts(kernel) for kernel in trace.kernels):
+        return []
+    of, found = kernel_bounds(trace)
+    lines = [line for bound in found[:_MAX_KERNELS] for line in _bound_lines(bound, cells)]
+    if found and not of:
+        lines.append(f"no shares: {_no_shares_reason(trace)}")
+    elif of == _GPU_TIME:
+        graphs = ", and of graphs that were replayed" if trace.graph_ns else ""
+        lines.append(f"shares of GPU time, of all kernels that were timed{graphs}")
+    elif of:
+        model = ", those of a model," if trace.state.simulated else ""
+        lines.append(f"shares: cycles of probed launches{model} times all launches; of kernels with results")
+    more = len(found) - _MAX_KERNELS
+    return [*lines, *([f"and {units.counted(more, 'kernel')} more"] if more > 0 else [])]
+
+
+def _no_shares_reason(trace: Trace) -> str:
+    """What would give them: on a simulated GPU there are no times, and elsewhere one option alone gives them up."""
+    if trace.state.simulated:
+        return "the simulated GPU has no times; run with a probe that counts the cycles of launches"
+    untimed = trace.run_info is not None and trace.run_info.options.get("times") is False
+    return f"run with a probe that counts the cycles of launches{', or without --no-times' if untimed else ''}"
+
+
+def _bound_lines(bound: KernelBound, cells: int) -> Iterator[str]:
+    kernel = bound.kernel
+    share = units.NOT_MEASURED if bound.share is None else f"{bound.share:.0%}"
+    head = f"{share:>4}  #{kernel.index} "
+    tail = f"  {units.counted(kernel.launches, 'launch')}"
+    yield head + shorten(safe(kernel.demangled), cells - len(head) - len(tail)) + tail
+    if bound.limited is not None:
+        for place, words in enumerate(limiter_texts(bound.limited)):
+            yield from hang_line(("      limited by: " if not place else "        ") + words, cells)
+    if not kernel.result_rows:
+        yield from hang_line(f"      no result: {safe(kernel.reason or kernel.status)}", cells)
+    for _, finding in bound.findings:
+        mark = "!" if finding.stands_out else " "
+        yield from hang_line(f"    {mark} {finding.label}: {finding_text(kernel, finding)}", cells)

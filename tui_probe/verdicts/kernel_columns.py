@@ -1,0 +1,228 @@
+"""Columns of kernels: status, launches, GPU time, resources, and the cost of probing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.spans import wrap
+from tui_probe.draw.table import Column, table
+from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.probekit.record_counts import launch_count_text
+from tui_probe.verdicts.kernel_snapshot import located_failures
+from tui_probe.verdicts.probe_coverage import probe_coverage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+    from tui_probe.trace.gpu_time import GpuTime
+    from tui_probe.trace.launch_events import ProbeMode
+    from tui_probe.trace.launch_shape import Dim3
+    from tui_probe.trace.model import Kernel, Trace
+
+PROBED_MARK: Final = "+"
+PROBED_NOTE: Final = f"{PROBED_MARK} with the probe: no launch of this kernel without it was timed"
+_TIME_KEYS: Final = ("share", "median", "p99")
+"""Columns that say something where launches were timed."""
+_REPLACED_KEYS: Final = ("time_ms",)
+"""Columns that they stand for in tables."""
+_MIN_ERROR_SHOWN: Final = 5e-4
+"""A doubt below this share is not worth its room."""
+
+
+def share_text(kernel: Kernel) -> str:
+    """``42.1 ±0.8%``: the share of GPU time and one standard error of it; ``±–`` where that is not known."""
+    time, share = kernel.gpu_time, kernel.time_share
+    if time is None or share is None:
+        return NOT_MEASURED
+    if time.total_stderr_ns is None:
+        return f"{100 * share:.1f} ±{NOT_MEASURED}%"
+    doubt = share * time.total_stderr_ns / time.total_ns if time.total_ns else 0.0
+    return f"{share:.1%}" if doubt < _MIN_ERROR_SHOWN else f"{100 * share:.1f} ±{doubt:.1%}"
+
+
+def _in_milliseconds(figure: Callable[[GpuTime], float | None]) -> Callable[[Kernel], float | None]:
+    """A figure in ns of a kernel's times, as milliseconds."""
+
+    def value(kernel: Kernel) -> float | None:
+        time = kernel.gpu_time
+        ns = None if time is None else figure(time)
+        return None if ns is None else ns / 1e6
+
+    return value
+
+
+def _duration_text(value: Callable[[Kernel], float | None]) -> Callable[[Kernel], str]:
+    def text(kernel: Kernel) -> str:
+        ms, time = value(kernel), kernel.gpu_time
+        mark = PROBED_MARK if time is not None and time.with_probe else ""
+        return NOT_MEASURED if ms is None else units.duration(ms / 1e3) + mark
+
+    return text
+
+
+def _timed_variant(kernel: Kernel) -> str | None:
+    time = kernel.gpu_time
+    return None if time is None else "probed" if time.with_probe else "original"
+
+
+def _sample_count(figure: Callable[[GpuTime], int]) -> Callable[[Kernel], int | None]:
+    return lambda kernel: None if kernel.gpu_time is None else figure(kernel.gpu_time)
+
+
+_MEDIAN: Final = _in_milliseconds(lambda time: time.shown.median_ns)
+_P99: Final = _in_milliseconds(lambda time: time.shown.p99_ns)
+
+TIME_TABLE_COLUMNS: Final[tuple[Column[Kernel], ...]] = (
+    Column("share", None, "share", share_text, rank=1),
+    Column("median", None, "median", _duration_text(_MEDIAN), rank=1),
+    Column("p99", None, "p99", _duration_text(_P99), rank=2),
+)
+"""As a person reads them."""
+
+TIME_COLUMNS: Final[tuple[Column[Kernel], ...]] = (
+    Column("time_share", lambda k: k.time_share),
+    Column("time_of", _timed_variant),
+    Column("time_samples", _sample_count(lambda time: time.shown.samples)),
+    Column("time_samples_host_bound", _sample_count(lambda time: time.shown.host_bound)),
+    Column("time_total_ms", _in_milliseconds(lambda time: time.total_ns)),
+    Column("time_total_doubt_ms", _in_milliseconds(lambda time: time.total_stderr_ns)),
+    Column("time_mean_ms", _in_milliseconds(lambda time: time.shown.mean_ns)),
+    Column("time_mean_doubt_ms", _in_milliseconds(lambda time: time.shown.mean_stderr_ns)),
+    Column("time_median_ms", _MEDIAN),
+    Column("time_p99_ms", _P99),
+    Column("time_min_ms", _in_milliseconds(lambda time: time.shown.least_ns)),
+    Column("time_max_ms", _in_milliseconds(lambda time: time.shown.most_ns)),
+    Column("slowdown_doubt", lambda k: k.slowdown_doubt),
+)
+"""As data: of launches without the probe, or with it where no other was timed (``time_of``)."""
+
+
+def shown_columns(columns: Sequence[Column[Kernel]], kernels: Collection[Kernel]) -> list[Column[Kernel]]:
+    """Those for a table of such kernels: where no launch was timed there are no columns of times, and where all probes
+    are in PTX none for the way.
+    """
+    hidden = set(_REPLACED_KEYS if any(kernel.gpu_time is not None for kernel in kernels) else _TIME_KEYS)
+    hidden |= set() if any(kernel.way == "graft" for kernel in kernels) else {"way"}
+    return [column for column in columns if column.key not in hidden]
+
+
+def by_time_share(kernels: Iterable[Kernel]) -> list[Kernel]:
+    """The most GPU time first, then those that were not timed, by their index."""
+    return sorted(kernels, key=lambda kernel: (-(kernel.time_share or 0.0), kernel.index))
+
+
+def time_notes(kernels: Iterable[Kernel]) -> list[str]:
+    """What has to be said of the times in a table."""
+    times = [kernel.gpu_time for kernel in kernels if kernel.gpu_time is not None]
+    return [PROBED_NOTE] * any(time.with_probe for time in times)
+
+
+FAILURE_MARK: Final = "✘"
+"""Marks a kernel with failures, beside its status."""
+
+
+def shape_text(dim: Dim3 | None, *, varies: bool) -> str:
+    """A grid or block; ``*`` if other launches differ."""
+    return units.extent(dim) + ("*" if varies else "")
+
+
+def before_after_text(before: int | None, after: int | None) -> str:
+    """``18→24``; only ``18`` where there is nothing to compare with."""
+    first = NOT_MEASURED if before is None else str(before)
+    return first if after is None else f"{first}→{after}"
+
+
+def ratio_text(ratio: float | None) -> str:
+    return NOT_MEASURED if ratio is None else f"{ratio:.2f}×"
+
+
+def milliseconds_text(value: float | None) -> str:
+    return NOT_MEASURED if value is None else units.duration(value / 1e3)
+
+
+def mode_text(way: ProbeMode | None) -> str:
+    """``PTX`` or ``graft``; a dash where there is no probe."""
+    return {"ptx": "PTX", "graft": "graft", None: NOT_MEASURED}[way]
+
+
+def probed_record(kernel: Kernel) -> dict[str, Any]:
+    """A kernel as one of several probes had it, as data."""
+    return {
+        "probe": kernel.probe,
+        "status": kernel.status,
+        "registers_probed": kernel.registers_probed,
+        "spills_probed": kernel.spills_probed,
+        "slowdown": kernel.slowdown,
+        "results": len(kernel.result_rows),
+        "reason": kernel.reason,
+        "reason_code": kernel.reason_code,
+    }
+
+
+def status_text(kernel: Kernel) -> str:
+    """The status, marked where something went wrong with launches of the kernel."""
+    return f"{kernel.status} {FAILURE_MARK}" if kernel.failures else kernel.status
+
+
+KERNEL_COLUMNS: Final[tuple[Column[Kernel], ...]] = (
+    Column("index", lambda k: k.index, "#", lambda k: str(k.index)),
+    Column("name", lambda k: k.name),
+    Column("demangled", lambda k: k.demangled, "kernel", lambda k: k.demangled, False, 0, 24, shorten),
+    Column("status", lambda k: k.status, "status", status_text, False),
+    Column("way", lambda k: k.way, "way", lambda k: mode_text(k.way), False, rank=4),
+    Column(
+        "launches", lambda k: k.launches, "launches", lambda k: launch_count_text(k.launches, k.launches_probed), rank=1
+    ),
+    Column("launches_probed", lambda k: k.launches_probed),
+    *TIME_TABLE_COLUMNS,
+    Column("grid", lambda k: k.grid, "grid", lambda k: shape_text(k.grid, varies=k.grid_varies), rank=4),
+    Column("grid_varies", lambda k: k.grid_varies),
+    Column("block", lambda k: k.block, "block", lambda k: shape_text(k.block, varies=k.block_varies), rank=4),
+    Column("block_varies", lambda k: k.block_varies),
+    Column("registers_pruned", lambda k: k.registers_pruned),
+    Column("registers_probed", lambda k: k.registers_probed),
+    Column("registers", None, "registers", lambda k: before_after_text(k.registers_pruned, k.registers_probed), rank=2),
+    Column("spills_pruned", lambda k: k.spills_pruned),
+    Column("spills_probed", lambda k: k.spills_probed),
+    Column("spills", None, "spills", lambda k: before_after_text(k.spills_pruned, k.spills_probed), rank=6),
+    Column("shared", lambda k: k.shared, "shared", lambda k: units.size(k.shared), rank=9),
+    Column("blocks_per_sm", lambda k: k.blocks_per_sm),
+    Column("blocks_per_sm_probed", lambda k: k.blocks_per_sm_probed),
+    Column("blocks", None, "blocks/SM", lambda k: before_after_text(k.blocks_per_sm, k.blocks_per_sm_probed), rank=8),
+    Column("slowdown", lambda k: k.slowdown, "slowdown", lambda k: ratio_text(k.slowdown), rank=3),
+    Column("time_ms", lambda k: k.time_ms, "time", lambda k: milliseconds_text(k.time_ms), rank=5),
+    Column("time_probed_ms", lambda k: k.time_probed_ms),
+    Column("probe_bytes", lambda k: k.probe_bytes, "probe mem", lambda k: units.size(k.probe_bytes), rank=7),
+    Column("results", lambda k: len(k.result_rows)),
+    Column("reason", lambda k: k.reason, "reason", lambda k: k.reason or "", False, 10, 24),
+    Column("reason_code", lambda k: k.reason_code),
+    *TIME_COLUMNS,
+    Column("failure", lambda k: "; ".join(located_failures(k)) or None),
+    Column("probes", lambda k: [probed_record(one) for one in k.by_probe() if one.probe] or None, nested=True),
+)
+"""JSON and CSV have the fields of the report schema; grids and blocks are [x, y, z], times milliseconds.
+
+``probes`` says what became of the kernel with each probe of a run with several, null where there was one; in JSON only.
+"""
+
+
+def kernel_columns(trace: Trace) -> list[Column[Kernel]]:
+    """Those of a table of its kernels."""
+    return shown_columns(KERNEL_COLUMNS, trace.kernels)
+
+
+def coverage_record(trace: Trace) -> dict[str, Any]:
+    """How much was probed, as data; None where no kernel was launched."""
+    part = probe_coverage(trace)
+    return {"covered": None if part is None else part.record()}
+
+
+def kernel_table(trace: Trace, width: int) -> Iterator[str]:
+    """How much was probed, and the kernels as a table, those that take most of the GPU time first."""
+    if (part := probe_coverage(trace)) is not None:
+        yield from [*wrap(f"Probed kernels: {part.sentence}", width), ""]
+    yield from table(kernel_columns(trace), by_time_share(trace.kernels), width)
+    notes = time_notes(trace.kernels)
+    yield from ["", *notes] if notes else []

@@ -1,0 +1,139 @@
+"""Matching of kernels between two traces: by name, then by grid and block."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from tui_probe.draw import units
+from tui_probe.probekit.page_kinds import ViewSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui_probe.trace.launch_shape import Dim3
+    from tui_probe.trace.model import Kernel, Trace
+
+LaunchShape: TypeAlias = "tuple[Dim3, Dim3]"
+"""Grid and block of a launch."""
+MAX_SHAPES: Final = 8
+"""Shapes of a kernel that are compared one by one, those with most results."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelMatch:
+    """A kernel on both sides. ``grid`` and ``block`` are None where they vary or differ.
+
+    With ``shape`` it is about the launches of one grid and block alone, and about what the probe saw of them.
+    """
+
+    one: ViewSource
+    other: ViewSource
+    grid: Dim3 | None
+    block: Dim3 | None
+    shape: LaunchShape | None = None
+    seen: bool = True
+    """Whether what the probe saw is part of it: not of launches of several shapes together."""
+
+    @property
+    def different(self) -> bool:
+        """Whether the two are kernels of other names, of which neither is a better version of the other."""
+        return self.one.kernel.name != self.other.kernel.name
+
+    @property
+    def probes_differ(self) -> bool:
+        """Whether the two ran under different probes, as far as that is known: then these cost what they cost."""
+        before, after = (each.trace.run_info for each in (self.one, self.other))
+        return bool(before and after and before.probe and after.probe and before.probe != after.probe)
+
+    @property
+    def launched_words(self) -> tuple[str, str]:
+        """Grid and block: ``8``, ``8→16`` where they differ, ``several`` where launches vary."""
+        if self.grid is not None and self.block is not None:
+            return units.extent(self.grid), units.extent(self.block)
+        (grid, block), (later_grid, later_block) = _shape_texts(self.one), _shape_texts(self.other)
+        return _before_after_text(grid, later_grid), _before_after_text(block, later_block)
+
+
+def result_shape(trace: Trace, row: int) -> LaunchShape | None:
+    """Grid and block of the launch of a result; None where the log names no launch."""
+    at = trace.results.launch(row)
+    return None if at is None else (trace.launches[at].grid, trace.launches[at].block)
+
+
+def match_pair(one: ViewSource, other: ViewSource) -> KernelMatch:
+    """Two kernels or launches that are said to be the same."""
+    here, there = one.launch or one.kernel, other.launch or other.kernel
+    varies = any(each.launch is None and _varies(each.kernel) for each in (one, other))
+    same = not varies and (here.grid, here.block) == (there.grid, there.block)
+    return KernelMatch(one, other, here.grid if same else None, here.block if same else None)
+
+
+def match_shapes(one: ViewSource, other: ViewSource) -> list[KernelMatch]:
+    """Two kernels as a whole, and shape by shape where both were launched in several of the same."""
+    whole = match_pair(one, other)
+    if one.launch or other.launch or not (_varies(one.kernel) or _varies(other.kernel)):
+        return [whole]
+    before, after = _shape_counts(one), _shape_counts(other)
+    both = [shape for shape, _ in before.most_common() if shape in after][:MAX_SHAPES]
+    return [replace(whole, seen=not both), *(KernelMatch(one, other, *shape, shape) for shape in both)]
+
+
+def _varies(kernel: Kernel) -> bool:
+    return kernel.grid_varies or kernel.block_varies
+
+
+def _shape_texts(source: ViewSource) -> tuple[str, str]:
+    at, kernel = source.launch or source.kernel, source.kernel
+    several = source.launch is None
+    return (
+        "several" if several and kernel.grid_varies else units.extent(at.grid),
+        "several" if several and kernel.block_varies else units.extent(at.block),
+    )
+
+
+def _before_after_text(before: str, after: str) -> str:
+    return before if before == after else f"{before}→{after}"
+
+
+def _shape_counts(source: ViewSource) -> Counter[LaunchShape]:
+    """The shapes of the launches that have results, and how many have."""
+    found = (result_shape(source.trace, row) for row in source.kernel.result_rows)
+    return Counter(shape for shape in found if shape is not None)
+
+
+def match_traces(one: Trace, other: Trace) -> tuple[list[KernelMatch], list[Kernel], list[Kernel]]:
+    """The kernels of two traces that are the same, in the order of the first, and those that only one has.
+
+    Of several kernels of one name those with the same grid and block are the same, then the n-th of both.
+    """
+    found: dict[int, KernelMatch] = {}
+    there = _kernels_by_name(other)
+    for name, here in _kernels_by_name(one).items():
+        rest = there.get(name, [])
+        for kernel, fellow in _pair_kernels(here, rest):
+            found[kernel.index] = match_pair(ViewSource(one, kernel), ViewSource(other, fellow))
+    taken = {each.other.kernel.index for each in found.values()}
+    alone = [kernel for kernel in one.kernels if kernel.index not in found]
+    return [found[index] for index in sorted(found)], alone, [k for k in other.kernels if k.index not in taken]
+
+
+def _kernels_by_name(trace: Trace) -> dict[str, list[Kernel]]:
+    found = defaultdict(list)
+    for kernel in trace.kernels:
+        found[kernel.name].append(kernel)
+    return found
+
+
+def _pair_kernels(here: list[Kernel], there: list[Kernel]) -> Iterator[tuple[Kernel, Kernel]]:
+    """First those of the same shape, each at most once, then what is left in order."""
+    left, rest = [], list(there)
+    for kernel in here:
+        same = next((each for each in rest if (each.grid, each.block) == (kernel.grid, kernel.block)), None)
+        if same is None:
+            left.append(kernel)
+        else:
+            rest.remove(same)
+            yield kernel, same
+    yield from zip(left, rest, strict=False)

@@ -1,0 +1,200 @@
+"""Immutable copy of a kernel that a live trace still changes, with its failures and their source lines."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.table import safe
+from tui_probe.input_limits import PTX_TEXT
+from tui_probe.trace.plain_file import read_within, text_of
+from tui_probe.trace.source_lines import lines_of_directives
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from tui_probe.reasons import Reason
+    from tui_probe.trace.event_types import Device
+    from tui_probe.trace.gpu_time import GpuTime
+    from tui_probe.trace.launch_events import ProbeMode
+    from tui_probe.trace.launch_shape import Dim3
+    from tui_probe.trace.model import Kernel
+
+_MAX_LINES: Final = 8
+_NAME_WIDTH: Final = 40
+"""Cells of a kernel's name in a line."""
+_PTX_LINE: Final = re.compile(r" at line (\d{1,9})\b")
+
+
+def located_failures(kernel: Kernel) -> tuple[str, ...]:
+    """The failures of a kernel; a bad access with the line of source. Reads the kernel's PTX."""
+    return tuple(safe(_locate(kernel, text)) for text in kernel.failures)
+
+
+def failure_lines(kernels: Iterable[Kernel]) -> Iterator[str]:
+    """A line per kernel with failures, up to ``_MAX_LINES``."""
+    failed = [kernel for kernel in kernels if kernel.failures]
+    for kernel in failed[:_MAX_LINES]:
+        words = "; ".join(located_failures(kernel))
+        yield f"✘ #{kernel.index} {shorten(safe(kernel.demangled), _NAME_WIDTH)}: {words}"
+    if len(failed) > _MAX_LINES:
+        yield f"✘ {len(failed) - _MAX_LINES} more kernels: see the column status"
+
+
+def _locate(kernel: Kernel, text: str) -> str:
+    match = _PTX_LINE.search(text)
+    if match is None:
+        return text
+    sign = "[" if "address" in text else ""
+    names: dict[str, str] = {}
+    for name, path in _executed_ptx(kernel):
+        place = _source_location(path, int(match[1]), sign)
+        if place is not None:
+            names.setdefault(place, name)
+    shown = " or".join(f" of {name}{place}" for place, name in names.items())
+    return text[: match.end()] + shown + text[match.end() :]
+
+
+def _executed_ptx(kernel: Kernel) -> Iterator[tuple[str, Path]]:
+    """The PTX of each probe, and of launches that ran unprobed: the log does not name the probe of the last launch."""
+    for one in kernel.by_probe():
+        if one.status == "probed" and (path := one.file("probed.ptx")) is not None:
+            yield f"{one.probe}/probed.ptx" if len(kernel.probings) > 1 else "probed.ptx", path
+    if kernel.launches_probed < kernel.launches and (path := kernel.file("original.ptx")) is not None:
+        yield "original.ptx", path
+
+
+def _source_location(path: Path, number: int, sign: str) -> str | None:
+    """The line of source of a line of PTX, "" if it has none; None if that line does not have the sign."""
+    try:
+        ptx = text_of(read_within(path, PTX_TEXT))
+    except OSError:
+        return None
+    lines = ptx.split("\n")
+    if number > len(lines) or sign not in lines[number - 1]:
+        return None
+    place = lines_of_directives(ptx).get(number)
+    return f" ({place.file}:{place.line})" if place else ""
+
+
+TREND_LAUNCHES = 8
+"""Launches whose times a row has."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSnapshot:
+    """One kernel. What was not measured is None; units are those of :class:`tui_probe.trace.model.Kernel`."""
+
+    index: int
+    name: str
+    demangled: str
+    status: str
+    way: ProbeMode | None
+    """How its probe is in it; None where it is not."""
+    why: Reason | None
+    """Why it was not probed; of a probed kernel what the engine remarks."""
+    launches: int
+    launches_probed: int
+    grid: Dim3 | None
+    block: Dim3 | None
+    grid_varies: bool
+    block_varies: bool
+    shared: int | None
+    registers_pruned: int | None
+    registers_probed: int | None
+    spills_pruned: int | None
+    spills_probed: int | None
+    blocks_per_sm: int | None
+    blocks_per_sm_probed: int | None
+    local_original: int | None
+    local_probed: int | None
+    shared_dynamic: int | None
+    static_shared: int | None
+    """Bytes per block of the original, as the driver says, else ptxas; the same for ``static_shared_probed``."""
+    static_shared_probed: int | None
+    slowdown: float | None
+    slowdown_doubt: float | None
+    slowdown_pairs: int
+    time_share: float | None
+    gpu_time: GpuTime | None
+    time_ms: float | None
+    time_probed_ms: float | None
+    probe_bytes: int | None
+    results: int
+    """Number of results that the log tells of."""
+    folder: Path | None
+    device: Device | None
+    read: bool
+    """Whether it has what the folder of the kernel tells: without, that is None."""
+    trend: tuple[float, ...] = ()
+    """GPU time in ns of the last launches that were timed without the probe, else with it; at most
+    ``TREND_LAUNCHES``."""
+    files: int | None = None
+    """How many of their files are there; None where that was not looked for, while the process runs."""
+    failures: tuple[str, ...] = ()
+    """What went wrong with its launches, the worst first."""
+    finding: str = ""
+    """What its probes found in words, with ``!`` before what stands out; "" where that was not read."""
+
+    @property
+    def stands_out(self) -> bool:
+        """Does something of what was found stand out?"""
+        return self.finding.startswith("!")
+
+    @property
+    def reason(self) -> str | None:
+        """The words of ``why``."""
+        return None if self.why is None else self.why.text
+
+    @property
+    def reason_code(self) -> str | None:
+        """The code of ``why``."""
+        return None if self.why is None else self.why.code
+
+
+_COMPUTED_FIELDS = ("results", "device", "folder", "read", "trend", "files", "finding")
+_COPIED_FIELDS = [name for name in KernelSnapshot.__slots__ if name not in _COMPUTED_FIELDS]
+_FOLDER_FIELDS = (
+    "registers_pruned", "registers_probed", "spills_pruned", "spills_probed", "shared", "static_shared",
+    "static_shared_probed", "why",
+)  # fmt: skip
+_LOG_FIELDS = [name for name in _COPIED_FIELDS if name not in _FOLDER_FIELDS]
+_NO_FOLDER_FIELDS = dict.fromkeys(_FOLDER_FIELDS)
+
+
+def kernel_snapshot(kernel: Kernel, device: Device | None) -> KernelSnapshot:
+    """A copy of ``kernel`` as it is now. Reads its ``process.log`` the first time, and the PTX of a bad access."""
+    values = {name: getattr(kernel, name) for name in _COPIED_FIELDS}
+    values["failures"] = located_failures(kernel)
+    return KernelSnapshot(
+        **values,
+        results=len(kernel.result_rows),
+        device=device,
+        folder=kernel.folder if may_have_folder(kernel) else None,
+        read=True,
+        trend=_trend(kernel),
+        files=None if kernel.trace.state.running else kernel.result_files(),
+    )
+
+
+def snapshot_from_log(kernel: Kernel, device: Device | None) -> KernelSnapshot:
+    """What the log alone tells of a kernel that has a folder: no file is read."""
+    values = {name: getattr(kernel, name) for name in _LOG_FIELDS}
+    values |= _NO_FOLDER_FIELDS
+    values["why"] = kernel.stated_reason
+    return KernelSnapshot(
+        **values, results=len(kernel.result_rows), device=device, folder=None, read=False, trend=_trend(kernel)
+    )
+
+
+def _trend(kernel: Kernel) -> tuple[float, ...]:
+    time = kernel.gpu_time
+    return () if time is None else kernel.samples.last(TREND_LAUNCHES, probed=time.with_probe)
+
+
+def may_have_folder(kernel: Kernel) -> bool:
+    """Whether the engine may have left a folder: a process may launch very many kernels that the engine never saw."""
+    return kernel.folder_name is not None or kernel.status in ("probed", "failed", "pending")

@@ -1,0 +1,256 @@
+"""Values of a kernel or launch that a comparison uses: shape, resources, times, metrics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import islice
+from statistics import median, quantiles
+from typing import TYPE_CHECKING, Final
+
+from tui_probe.draw import units
+from tui_probe.probekit.measured import analyse_result, comparable_results, extent_text
+from tui_probe.probekit.probe_results import sources_by_probe
+from tui_probe.verdicts.kernel_matching import result_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tui_probe.draw.view import Progress
+    from tui_probe.probekit.measured import AnalysedResult, BlockExtent
+    from tui_probe.probekit.metric import Better, Metric
+    from tui_probe.probekit.metric import MetricValue as Measurement
+    from tui_probe.probekit.page_kinds import ViewSource
+    from tui_probe.probekit.probe import Probe
+    from tui_probe.trace.launch_shape import Dim3
+    from tui_probe.verdicts.kernel_matching import LaunchShape
+
+WARP_SIZE = 32
+
+# Resident warps per SM, by compute capability: CUDA C++ Programming Guide, "Technical Specifications per Compute
+# Capability", maximum number of resident warps per SM.
+_MAX_WARPS = {
+    "7.0": 64, "7.2": 64, "7.5": 32, "8.0": 64, "8.6": 48, "8.7": 48, "8.9": 48, "9.0": 64, "10.0": 64, "10.3": 64,
+    "11.0": 48, "12.0": 48, "12.1": 48,
+}  # fmt: skip
+
+
+def warps_per_block(block: Dim3) -> int:
+    """Warps of a block of this size in threads; a warp that is not full counts."""
+    threads = block[0] * block[1] * block[2]
+    return -(-threads // WARP_SIZE)
+
+
+def occupancy(blocks_per_sm: int | None, block: Dim3 | None, capability: str | None) -> float | None:
+    """Resident warps of a kernel over the most an SM of this compute capability holds, in 0…1; None if unknown."""
+    most = _MAX_WARPS.get(capability or "")
+    if blocks_per_sm is None or block is None or most is None:
+        return None
+    return min(1.0, blocks_per_sm * warps_per_block(block) / most)
+
+
+def metric_pages(probe: Probe, metric: Metric) -> tuple[str, ...]:
+    """The pages that show it, the best one first: the one that it names; of time the drawings, of counts the lines.
+
+    In the end the launches, each of which has its numbers there.
+    """
+    named = [metric.page] if metric.page else []
+    lines = ["lines"] if probe.lines is not None else []
+    drawn = [kind.name for kind in probe.views]
+    drawn += ["timeline"] if probe.timeline is not None else []
+    drawn += ["latency"] if probe.waits is not None else []
+    both = [*drawn, *lines] if metric.is_time else [*lines, *drawn]
+    return tuple(dict.fromkeys([*named, *both, "launches"]))
+
+
+MAX_RESULTS: Final = 20
+"""Results of a kernel whose median is taken, the newest ones."""
+_MIN_FOR_QUARTILES: Final = 4
+"""Launches from which on their quartiles tell how much they vary."""
+_PAGES_BY_VALUE: Final = {
+    **dict.fromkeys(("launches", "blocks", "threads"), ("launches",)),
+    **dict.fromkeys(("registers", "spills"), ("sass", "diff")),
+    **dict.fromkeys(("registers_probed", "spills_probed"), ("diff", "sass")),
+    **dict.fromkeys(("shared", "blocks_per_sm", "occupancy", "probe_bytes"), ("summary",)),
+    **dict.fromkeys(("time_ms", "time_probed_ms", "slowdown"), ("launches", "summary")),
+}
+"""Where the figures that every kernel has are shown; those of probes say it themselves."""
+_INTEGER_FROM: Final = 100
+"""From which on a number is shown without its fraction."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelValue:
+    """One number; ``value`` is None where it was not measured. ``show`` writes a value with its unit."""
+
+    key: str
+    label: str
+    value: float | None
+    show: Callable[[float], str]
+    better: Better = "lower"
+    of_probe: bool = False
+    """Whether it tells what the probe costs, and nothing of the program."""
+    is_time: bool = False
+    """Whether it is a duration, or made of some."""
+    leads: bool = False
+    """Whether a kernel is judged by it where it was measured."""
+    launches: int = 1
+    """Of how many launches the value is the median."""
+    low: float | None = None
+    """The quartiles of those, where there are enough for it; between them half of the launches lie."""
+    high: float | None = None
+    pages: tuple[str, ...] = ()
+    """The pages of a kernel that show it, the best one first."""
+
+    @property
+    def spread(self) -> float | None:
+        """Half the distance of the quartiles, as a share of the value."""
+        if self.low is None or self.high is None or not self.value:
+            return None
+        return (self.high - self.low) / 2 / abs(self.value)
+
+    @property
+    def text(self) -> str:
+        """The value as it is shown."""
+        return units.NOT_MEASURED if self.value is None else self.show(self.value)
+
+
+def launch_values(source: ViewSource) -> list[KernelValue]:
+    """What the launches were, what the kernel needs, how long it took; times of a simulated GPU are left out."""
+    found = (*_shape_values(source), *_resource_values(source), *_time_values(source))
+    return [replace(figure, pages=_PAGES_BY_VALUE[figure.key]) for figure in found]
+
+
+def median_over_launches(figure: KernelValue, values: Sequence[float]) -> KernelValue:
+    """A figure with the median of several launches, and their quartiles from four launches on."""
+    if len(values) < _MIN_FOR_QUARTILES:
+        return replace(figure, value=median(values), launches=len(values))
+    low, middle, high = quantiles(values, n=4, method="inclusive")
+    return replace(figure, value=middle, launches=len(values), low=low, high=high)
+
+
+def _count_text(value: float) -> str:
+    return units.count(round(value))
+
+
+def _milliseconds_text(value: float) -> str:
+    return units.duration(value / 1e3)
+
+
+def _product(dim: Dim3 | None) -> int | None:
+    return None if dim is None else dim[0] * dim[1] * dim[2]
+
+
+def _shape_values(source: ViewSource) -> Iterator[KernelValue]:
+    at = source.launch or source.kernel
+    if source.launch is None:
+        yield KernelValue("launches", "launches", source.kernel.launches, _count_text, "neither")
+    yield KernelValue("blocks", "blocks", _product(at.grid), _count_text, "neither")
+    yield KernelValue("threads", "threads per block", _product(at.block), _count_text, "neither")
+
+
+def _resource_values(source: ViewSource) -> Iterator[KernelValue]:
+    kernel = source.kernel
+    device = source.trace.state.device
+    filled = occupancy(kernel.blocks_per_sm, kernel.block, device.capability if device else None)
+    yield KernelValue("registers", "registers per thread", kernel.registers_pruned, _count_text)
+    yield KernelValue("registers_probed", "registers, probed", kernel.registers_probed, _count_text, of_probe=True)
+    yield KernelValue("spills", "spilled bytes", kernel.spills_pruned, _count_text)
+    yield KernelValue("spills_probed", "spilled bytes, probed", kernel.spills_probed, _count_text, of_probe=True)
+    yield KernelValue("shared", "shared memory", kernel.shared, units.size, "neither")
+    yield KernelValue(
+        "blocks_per_sm", "blocks per SM", kernel.blocks_per_sm, _count_text, "neither"
+    )  # occupancy judges
+    yield KernelValue("occupancy", "occupancy", filled, lambda share: f"{share:.0%}", "higher")
+    yield KernelValue("probe_bytes", "probe memory", kernel.probe_bytes, units.size, "neither", of_probe=True)
+
+
+def _time_values(source: ViewSource) -> Iterator[KernelValue]:
+    kernel = source.kernel
+    time = KernelValue("time_ms", "time", kernel.time_ms, _milliseconds_text, leads=True)
+    originals = [] if source.trace.state.simulated else list(kernel.times.originals_ms)
+    yield median_over_launches(time, originals) if originals else time
+    yield KernelValue("time_probed_ms", "time, probed", kernel.time_probed_ms, _milliseconds_text, of_probe=True)
+    yield KernelValue(
+        "slowdown", "slowdown by the probe", kernel.slowdown, lambda ratio: f"{ratio:.2f}×", of_probe=True
+    )
+
+
+def probe_values(
+    source: ViewSource, progress: Progress, problems: dict[str, None], shape: LaunchShape | None = None
+) -> Iterator[KernelValue]:
+    """What the probe's analysis says of a launch, or the median over the newest results, of one shape if given.
+
+    Of the cycles of a simulated GPU neither more nor less is better. Why a result has no figures goes to ``problems``,
+    each once.
+    """
+    found: dict[str, KernelValue] = {}
+    sources = sources_by_probe(source)
+    for place, one in enumerate(sources):
+        for figure in _values_of_probe(one, _part_of_progress(progress, place, len(sources)), problems, shape):
+            found.setdefault(figure.key, figure)  # of several probes that count it the first
+    yield from found.values()
+
+
+def _part_of_progress(progress: Progress, place: int, count: int) -> Progress:
+    return lambda share: progress((place + share) / count)
+
+
+def _values_of_probe(
+    source: ViewSource, progress: Progress, problems: dict[str, None], shape: LaunchShape | None
+) -> Iterator[KernelValue]:
+    if source.launch is not None:
+        rows = [] if source.launch.result is None else [source.launch.result]
+    else:
+        of_shape = (
+            row for row in reversed(source.kernel.result_rows) if shape in (None, result_shape(source.trace, row))
+        )
+        rows = list(islice(of_shape, MAX_RESULTS))
+    seen: dict[str, tuple[KernelValue, list[float]]] = {}
+    results = []
+    for place, row in enumerate(rows):
+        progress(place / len(rows))
+        results.append(analyse_result(source.trace, source.kernel, row))
+    problems |= dict.fromkeys(result.problem for result in results if result.problem is not None)
+    extent, taken = comparable_results(results)
+    if words := _excluded_text(len(taken), sum(result.analysis is not None for result in results), extent):
+        problems[words] = None
+    for result in taken:
+        for figure in _values_of_result(source, result):
+            if figure.value is not None:
+                seen.setdefault(figure.key, (figure, []))[1].append(figure.value)
+    for figure, values in seen.values():
+        yield median_over_launches(figure, values)
+
+
+def _excluded_text(taken: int, known: int, extent: BlockExtent) -> str:
+    """What is said where not all results may be taken together."""
+    if taken == known:
+        return ""
+    which = f"those of {extent_text(extent)} alone" if extent else "those of all blocks alone"
+    return f"results of samples of blocks and of others are not taken together: {which}, {taken} of {known}"
+
+
+def _values_of_result(source: ViewSource, result: AnalysedResult) -> Iterator[KernelValue]:
+    if result.sample is not None:
+        yield KernelValue(
+            "blocks_measured", "blocks measured", result.blocks_measured, _count_text, "neither", pages=("launches",)
+        )
+    for each in result.figures:
+        nothing = not each.shown and not each.value  # a count of what seldom occurs
+        if not each.metric.place and not nothing:
+            pages = metric_pages(result.probe, each.metric)
+            yield replace(_value_of_metric(each, simulated=source.trace.state.simulated), pages=pages)
+
+
+def _value_of_metric(figure: Measurement, *, simulated: bool) -> KernelValue:
+    metric = figure.metric
+    label = metric.alone or metric.key.replace("_", " ")
+    unit = "" if metric.unit in label.split() else metric.unit  # not “span cycles 350 cycles”
+
+    def show(number: float) -> str:
+        whole = float(number).is_integer() or abs(number) >= _INTEGER_FROM
+        return f"{units.count(round(number)) if whole else f'{number:.2f}'} {unit}".rstrip()
+
+    better: Better = "neither" if simulated and metric.is_time else metric.better
+    leads = metric.quantity == "launch cycles"
+    return KernelValue(metric.key, label, figure.value, show, better, is_time=metric.is_time, leads=leads)

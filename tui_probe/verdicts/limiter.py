@@ -1,0 +1,378 @@
+"""Limiter of a kernel from the results of its probes, as text, and the command that measures what is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from math import prod
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.units import NOT_MEASURED
+from tui_probe.errors import TraceError
+from tui_probe.probekit.measured import analyse_result, known_probe, probe_measuring_all, probe_option_for
+from tui_probe.trace.device_memory import read_launch_memory
+from tui_probe.verdicts.run_outcome import program_command
+from tui_probe.verdicts.utilization import (
+    LIMITING_UTILIZATION,
+    Demand,
+    LimiterVerdict,
+    PeakRates,
+    fits_in_l2,
+    limiter_verdict,
+    peak_rates,
+    relative_demand,
+    requested_bytes,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from tui_probe.bandwidth.rates import Bandwidth
+    from tui_probe.probekit.measured import AnalysedResult
+    from tui_probe.probekit.metric import Quantity
+    from tui_probe.trace.model import Kernel, Run
+
+RESULTS_AVERAGED: Final = 5
+"""Results of a kernel whose mean is taken, of each probe that counts any of it."""
+UNIT_NAMES: Final = {"tensor": "tensor cores", "issue": "the issue of instructions"}
+LIMITER_QUANTITIES: Final[tuple[Quantity, ...]] = (
+    "sectors", "shared requests", "tensor operations as half", "fp32 instructions", "fp64 instructions", "instructions",
+)  # fmt: skip
+"""What one probe has to count to answer by itself."""
+_COUNTED_QUANTITIES: Final[tuple[Quantity, ...]] = (
+    *LIMITER_QUANTITIES,
+    "bytes read", "bytes written", "load sectors", "store sectors", "tensor operations", "half instructions",
+    "fp16 instructions", "bf16 instructions", "memory instructions", "wgmma instructions",
+    "footprint",
+)  # fmt: skip
+_UNITS_SHOWN: Final = 4
+_MIN_UTILIZATION_SHOWN: Final = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class NcuBytes:
+    """What Nsight Compute counted of a kernel, bytes per launch; None where it was not collected."""
+
+    dram: float | None = None
+    l2: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLimiter:
+    """The verdict of one kernel, with what led to it."""
+
+    verdict: LimiterVerdict
+    demand: Demand
+    machine: PeakRates
+    command: str
+    """Tells what is not known; "" where nothing is missing."""
+    counted_in: tuple[str, ...] = ()
+    """What instructions were counted in: PTX, machine code, or some in each."""
+
+    @property
+    def source(self) -> str:
+        """Where the counts of instructions come from; "" where there are none."""
+        if not self.counted_in or self.demand.instructions is None:
+            return ""
+        told = ", of which the assembler leaves out and merges some" if "PTX" in self.counted_in else ""
+        return f"counted in {' and '.join(self.counted_in)}{told}"
+
+    @property
+    def short(self) -> str:
+        """``memory (L2) 83%``, for a column; ``–`` where it cannot be told."""
+        found = self.verdict
+        if found.limit is None:
+            return NOT_MEASURED
+        return f"{_limiter_name(self.verdict)} {_percent(found.share)}" if _is_unit(found) else found.limit
+
+    @property
+    def limit(self) -> str | None:
+        """``memory (L2)``, ``latency``; None where it cannot be told."""
+        return None if self.verdict.limit is None else _limiter_name(self.verdict)
+
+    @property
+    def words(self) -> str:
+        """``memory (L2): 83% of what it can carry``, or why no unit limits."""
+        return _verdict_sentence(self)
+
+    @property
+    def numbers(self) -> str:
+        """The numbers that led there: how busy each unit was."""
+        return _utilization_text(self)
+
+    @property
+    def level(self) -> str:
+        """How the level of memory is told, or why it is not; "" where memory does not limit."""
+        return _memory_level_text(self)
+
+    def record(self) -> dict[str, Any]:
+        """As data."""
+        found = self.verdict
+        return {
+            "limit": found.limit,
+            "level": found.level or None,
+            "share": found.share,
+            "words": self.words,
+            "units": [
+                {"unit": each.unit, "level": each.level or None, "share": each.share, "certain": each.certain}
+                for each in found.shares
+            ],
+            "counted_in": list(self.counted_in),
+            "not_measured": list(found.unknown),
+            "command": self.command or None,
+        }
+
+
+def kernel_limiter(kernel: Kernel) -> KernelLimiter | None:
+    """What limits a kernel, by its newest results; None where nothing was counted that a verdict can be made of."""
+    return limiter_from_results(list(_newest_results(kernel)), [kernel])
+
+
+def limiter_from_results(
+    results: Sequence[AnalysedResult],
+    kernels: Sequence[Kernel],
+    bandwidth: Bandwidth | float | None = None,
+    counters: NcuBytes | None = None,
+) -> KernelLimiter | None:
+    """The same of some kernels of one name, of any traces, by given results.
+
+    ``bandwidth`` is that of memory alone, or all that was measured. ``counters`` are what ncu counted.
+    """
+    device = next((kernel.trace.state.device for kernel in kernels if kernel.trace.state.device), None)
+    demand = _demand(results, kernels)
+    if counters:
+        demand = replace(demand, dram=counters.dram, l2=counters.l2)
+    if device is None or not _has_counts(demand):
+        return None
+    simulated = any(kernel.trace.state.simulated for kernel in kernels)
+    file = bandwidth if not isinstance(bandwidth, float) else None
+    machine = peak_rates(device, file, simulated=simulated)
+    if isinstance(bandwidth, float):
+        machine = replace(machine, memory=bandwidth)
+    found = limiter_verdict(demand, machine)
+    return KernelLimiter(
+        found, demand, machine, _measuring_command(found, kernels[0].trace), _instruction_sources(kernels)
+    )
+
+
+def _instruction_sources(kernels: Sequence[Kernel]) -> tuple[str, ...]:
+    """What the probes are in whose counts a verdict is made of."""
+    ways = {
+        one.way
+        for kernel in kernels
+        for one in kernel.by_probe()
+        if one.result_rows and any(metric.quantity in _COUNTED_QUANTITIES for metric in known_probe(one).metrics)
+    }
+    return tuple(words for way, words in (("ptx", "PTX"), ("graft", "machine code")) if way in ways)
+
+
+def limiter_texts(of: KernelLimiter) -> tuple[str, ...]:
+    """The verdict, what led to it, and what tells more, each in a line."""
+    return tuple(
+        filter(
+            None,
+            (
+                of.words,
+                of.numbers,
+                of.source,
+                of.level,
+                _unmeasured_text(of),
+                f"to know: {of.command}" if of.command else "",
+            ),
+        )
+    )
+
+
+def has_limiter_counts(kernel: Kernel) -> bool:
+    """Whether a probe of a kernel counts all that a verdict is made of."""
+    probes = (known_probe(one) for one in kernel.by_probe() if one.result_rows)
+    return any(set(LIMITER_QUANTITIES) <= {metric.quantity for metric in probe.metrics} for probe in probes)
+
+
+def limiter_summary(kernel: Kernel, of: KernelLimiter | None) -> tuple[str, ...]:
+    """What the page of a kernel begins with; nothing of one that was not probed."""
+    if of is not None:
+        return limiter_texts(of)
+    probe = probe_measuring_all(LIMITER_QUANTITIES)
+    return (f"{NOT_MEASURED} not counted: run with -p {probe}",) if probe and kernel.status == "probed" else ()
+
+
+def _unmeasured_text(of: KernelLimiter) -> str:
+    """What was not measured, unless the verdict says so itself."""
+    told = of.verdict.limit is None and not of.machine.simulated
+    unknown = [each for each in of.verdict.unknown if each != "time" or not of.machine.simulated]
+    return f"not measured: {', '.join(unknown)}" if unknown and not told else ""
+
+
+def _newest_results(kernel: Kernel) -> Iterator[AnalysedResult]:
+    for one in kernel.by_probe():
+        if any(metric.quantity in _COUNTED_QUANTITIES for metric in known_probe(one).metrics):
+            newest = (
+                analyse_result(one.trace, one, row) for row in islice(reversed(one.result_rows), RESULTS_AVERAGED)
+            )
+            yield from (each for each in newest if each.analysis is not None and each.sample is None)
+
+
+def _has_counts(demand: Demand) -> bool:
+    counted = (demand.size, demand.sectors, demand.tensor, demand.instructions, demand.fp32, demand.dram)
+    return any(each is not None for each in counted)
+
+
+def _demand(results: Sequence[AnalysedResult], kernels: Sequence[Kernel]) -> Demand:
+    found = quantity_means(results)
+    milliseconds = [kernel.time_ms for kernel in kernels if _timed_without_probe(kernel) and kernel.time_ms is not None]
+    grids = [kernel.grid for kernel in kernels if kernel.grid is not None and not kernel.grid_varies]
+    return Demand(
+        seconds=fmean(milliseconds) / 1e3 if milliseconds else None,
+        blocks=prod(grids[0]) if grids else None,
+        size=_sum_if_known(found, "bytes read", "bytes written"),
+        sectors=_first_known(found.get("sectors"), _sum_if_known(found, "load sectors", "store sectors")),
+        shared=found.get("shared requests"),
+        memory=found.get("memory instructions"),
+        instructions=found.get("instructions"),
+        fp32=found.get("fp32 instructions"),
+        fp64=found.get("fp64 instructions"),
+        fp16=_first_known(
+            found.get("half instructions"), _sum_if_known(found, "fp16 instructions", "bf16 instructions")
+        ),
+        tensor=_first_known(found.get("tensor operations as half"), found.get("tensor operations")),
+        wgmma=found.get("wgmma instructions"),
+        footprint=found.get("footprint"),
+        reach=_reachable_bytes(kernels[0]),
+    )
+
+
+def _timed_without_probe(kernel: Kernel) -> bool:
+    """Whether its time is that of the kernel without a probe."""
+    return bool(kernel.times.originals_ms) or kernel.gpu_time is None or not kernel.gpu_time.with_probe
+
+
+def quantity_means(results: Iterable[AnalysedResult]) -> dict[str, float]:
+    """The mean of each quantity over the launches of which it is known."""
+    values: dict[str, list[float]] = {}
+    for figure in chain.from_iterable(result.figures for result in results):
+        if figure.metric.quantity and figure.value is not None:
+            values.setdefault(figure.metric.quantity, []).append(figure.value)
+    return {quantity: fmean(found) for quantity, found in values.items()}
+
+
+def _sum_if_known(found: Mapping[str, float], *quantities: Quantity) -> float | None:
+    known = [found[each] for each in quantities if each in found]
+    return sum(known) if len(known) == len(quantities) else None
+
+
+def _first_known(*values: float | None) -> float | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _reachable_bytes(kernel: Kernel) -> float | None:
+    """Bytes of the allocations that the parameters of its newest launch with a result point to; None for no such."""
+    row = kernel.newest_result
+    at = None if row is None else kernel.trace.results.launch(row)
+    if at is None:
+        return None
+    try:
+        memory = read_launch_memory(kernel.trace, kernel.trace.launches[at])
+    except (TraceError, OSError):
+        return None
+    found = {memory.allocation_at(value) for _, value in memory.pointers()} - {None}
+    return float(sum(each.size for each in found if each is not None)) or None
+
+
+def _measuring_command(found: LimiterVerdict, trace: Run) -> str:
+    """The one command that measures what is missing; "" where nothing is, or a simulated GPU cannot."""
+    if not found.unknown:
+        return ""
+    if set(found.unknown) == {"bandwidth"}:
+        return "tui-probe bandwidth --auto --format json > bw.json, then tui-probe roofline --bandwidth bw.json"
+    probe = probe_measuring_all(LIMITER_QUANTITIES)
+    if probe is None or (trace.state.simulated and not _uncounted(found)):
+        return ""
+    timed = "" if trace.state.simulated or found.seconds else " --benchmark --save-results"
+    return f"tui-probe run{' --sim' if trace.state.simulated else ''} -p {probe}{timed} -- {program_command(trace)}"
+
+
+def _is_unit(found: LimiterVerdict) -> bool:
+    return found.limit not in (None, "latency", "too small", "launch")
+
+
+def _limiter_name(found: LimiterVerdict) -> str:
+    return f"{found.limit} ({found.level})" if found.level else str(found.limit)
+
+
+def _percent(share: float | None) -> str:
+    return NOT_MEASURED if share is None else f"{share:.0%}" if share >= 0.01 or not share else "<1%"
+
+
+def _verdict_sentence(of: KernelLimiter) -> str:
+    found = of.verdict
+    if _is_unit(found):
+        limit = found.limit or ""
+        name = UNIT_NAMES.get(limit, limit) + (f" ({found.level})" if found.level else "")
+        share = found.share or 0.0
+        if share > 1 and not _is_behind_caches(found):
+            return f"{name}: busy all the time; its counts come to {_percent(share)}, more than it can do"
+        if share > 1:
+            return f"{name}: {share:.1f} times what it can carry is asked of it, so caches serve the rest"
+        return f"{name}: {_percent(share)} of what {'they' if limit == 'tensor' else 'it'} can do"
+    if found.limit == "latency":
+        return f"latency: no unit is busy for {LIMITING_UTILIZATION:.0%} of the time"
+    if found.limit == "too small":
+        return f"too small: {units.counted(found.blocks or 0, 'block')} for {units.counted(found.sms, 'SM')}"
+    if found.limit == "launch":
+        return f"launch: {units.duration(found.seconds)} is about what it takes to launch anything"
+    return _unknown_limiter_text(of)
+
+
+def _is_behind_caches(found: LimiterVerdict) -> bool:
+    return any(each.behind_caches for each in found.shares if (each.unit, each.level) == (found.limit, found.level))
+
+
+def _unknown_limiter_text(of: KernelLimiter) -> str:
+    if of.machine.simulated:
+        return f"{NOT_MEASURED} a simulated GPU has no time{_longest_unit_text(of)}"
+    return f"{NOT_MEASURED} not measured: {', '.join(of.verdict.unknown)}"
+
+
+def _longest_unit_text(of: KernelLimiter) -> str:
+    """What would take longest where there is time; "" of a single unit that was counted among others that were not."""
+    asked, uncounted = relative_demand(of.demand, of.machine), _uncounted(of.verdict)
+    if not asked or (uncounted and len(asked) == 1):
+        return ""
+    counts = "of what was counted," if uncounted else "by its counts"
+    return f"; {counts} {UNIT_NAMES.get(asked[0].unit, asked[0].name)} would take an A100 longest"
+
+
+def _uncounted(found: LimiterVerdict) -> set[str]:
+    """What no probe counted."""
+    return set(found.unknown) - {"time", "bandwidth"}
+
+
+def _utilization_text(of: KernelLimiter) -> str:
+    """``memory 34%, issue 12%``: the largest shares; "" where there is no time."""
+    if of.machine.simulated:
+        parts = [
+            f"{each.name} {_percent(each.share)}" for each in relative_demand(of.demand, of.machine)[1:_UNITS_SHOWN]
+        ]
+        return f"the others beside it: {', '.join(parts)}" if parts else ""
+    shares = [each for each in of.verdict.shares if each.share >= _MIN_UTILIZATION_SHOWN] or list(of.verdict.shares[:1])
+    parts = [f"{each.name} {'' if each.certain else '≤ '}{_percent(each.share)}" for each in shares[:_UNITS_SHOWN]]
+    return f"busy: {', '.join(parts)}" if parts else ""
+
+
+def _memory_level_text(of: KernelLimiter) -> str:
+    found = of.verdict
+    asked = requested_bytes(of.demand)
+    if found.limit != "memory" or asked is None:
+        return ""
+    touched = _first_known(of.demand.footprint, of.demand.reach)
+    if found.level == "DRAM":
+        told = "by ncu's counters" if of.demand.dram is not None else "it touches more than L2 holds, each byte once"
+        return f"DRAM: {told}"
+    if found.level == "L1":
+        return "L1 and shared memory: each request takes them a cycle at least"
+    if fits_in_l2(of.demand, of.machine):
+        return f"L2: all that it can touch, {units.size(touched)}, fits there"
+    return f"DRAM or L2: what it asks for does not tell; {probe_option_for('footprint')} or ncu does"

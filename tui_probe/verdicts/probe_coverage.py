@@ -1,0 +1,316 @@
+"""Probe coverage of a run: its probed share, and what ran unprobed, with reasons and advice."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import asdict, dataclass
+from itertools import chain
+from math import floor
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+
+from tui_probe.draw import units
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.table import safe
+from tui_probe.reasons import Reason, advice_on, listed_reasons
+from tui_probe.suggestions import did_you_mean
+from tui_probe.trace.launches import CAPTURED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tui_probe.trace.model import Kernel, Trace
+
+_MAX_REASONS: Final = 3
+_OF_LIBRARY: Final = "of "
+_CLOSED_LIBRARY: Final = "closed-library"
+_CLOSED_ADVICE: Final = "by choice: --machine-code all"
+_LIBRARIES: Final = {
+    "cublas": "cuBLAS", "nvjet_": "cuBLAS", "cudnn": "cuDNN", "cusparse": "cuSPARSE", "cufft": "cuFFT",
+    "cusolver": "cuSOLVER", "curand": "cuRAND", "cutensor": "cuTENSOR", "nvshmem": "NVSHMEM", "nvjpeg": "nvJPEG",
+    "npp": "NPP", "nvinfer": "TensorRT",
+}  # fmt: skip
+"""Closed libraries by the beginnings of their files' names without ``lib``, and of their kernels' names."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoveragePart:
+    """A number of kernels, and their share of the GPU time or of the launches, from 0 to 1."""
+
+    kernels: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class GraphCoverage:
+    """Kernels of graphs that were timed as wholes only: how many were probed, and the share of all their replays."""
+
+    kernels: int
+    probed: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeCoverage:
+    """What was probed of all kernels. ``left_out`` is by reason in words, the largest share first."""
+
+    kernels: int
+    probed: CoveragePart
+    by_time: bool
+    """Whether shares are of GPU time; where no launch was timed they are of launches."""
+    left_out: tuple[tuple[str, CoveragePart], ...]
+    graphs: GraphCoverage | None = None
+    """Of GPU time, what is not in the other shares; None where no graph was timed."""
+
+    @property
+    def sentence(self) -> str:
+        """``96% of GPU time (41 of 44 kernels); not: 3 kernels of cuDNN (by choice: --machine-code all)``.
+
+        What replays of graphs took is told beside: their kernels are not timed one by one.
+        """
+        of = "of GPU time" if self.by_time else "of launches"
+        done = f"{percent(self.probed.share)} {of} ({self.probed.kernels} of {units.counted(self.kernels, 'kernel')})"
+        if self.graphs is not None:
+            recorded = f"{self.graphs.probed} of {units.counted(self.graphs.kernels, 'kernel')} recorded"
+            done += f", {percent(self.graphs.share)} in replays of graphs ({recorded})"
+        shown = [_part_text(words, part) for words, part in self.left_out[:_MAX_REASONS]]
+        more = sum(part.kernels for _, part in self.left_out[_MAX_REASONS:])
+        shown += [f"{units.counted(more, 'more kernel')}"] * bool(more)
+        return f"{done}; not: {'; '.join(shown)}" if shown else done
+
+    def record(self) -> dict[str, Any]:
+        """The same as data; shares from 0 to 1."""
+        return {
+            "kernels": self.kernels,
+            "kernels_probed": self.probed.kernels,
+            "share_probed": self.probed.share,
+            "share_of": "gpu_time" if self.by_time else "launches",
+            "graphs": None if self.graphs is None else asdict(self.graphs),
+            "left_out": [
+                {"reason": words, "kernels": part.kernels, "share": part.share} for words, part in self.left_out
+            ],
+        }
+
+
+def probe_coverage(trace: Trace) -> ProbeCoverage | None:
+    """How much of a trace was probed, by the GPU time of its kernels; None where none was launched."""
+    kernels = [kernel for kernel in trace.kernels if kernel.launches]
+    by_time = trace.graph_ns > 0 or any(kernel.gpu_time is not None for kernel in kernels)
+    weights = {kernel.index: _weight(kernel, by_time=by_time) for kernel in kernels}
+    whole = sum(weights.values()) + by_time * trace.graph_ns
+    if not kernels or whole <= 0:
+        return None
+    groups: defaultdict[str | None, list[Kernel]] = defaultdict(list)
+    for kernel in kernels:
+        groups[None if kernel.launches_probed else unprobed_reason(kernel)].append(kernel)
+    parts = {
+        words: CoveragePart(len(group), sum(weights[kernel.index] for kernel in group) / whole)
+        for words, group in groups.items()
+    }
+    probed = parts.pop(None, CoveragePart(0, 0.0))
+    left_out = sorted(parts.items(), key=lambda each: (-each[1].share, -each[1].kernels, each[0] or ""))
+    told = tuple((words or "", part) for words, part in left_out)
+    return ProbeCoverage(len(kernels), probed, by_time, told, _graph_coverage(trace, whole))
+
+
+def _graph_coverage(trace: Trace, whole: float) -> GraphCoverage | None:
+    """Of ``whole`` nanoseconds."""
+    if not trace.graph_ns:
+        return None
+    indexes = {index for graph in trace.graphs for index in graph.calls if index < len(trace.kernels)}
+    untimed = [kernel for index in indexes if (kernel := trace.kernels[index]).gpu_time is None]
+    return GraphCoverage(len(untimed), sum(kernel.launches_probed > 0 for kernel in untimed), trace.graph_ns / whole)
+
+
+def _weight(kernel: Kernel, *, by_time: bool) -> float:
+    if not by_time:
+        return float(kernel.launches)
+    return 0.0 if kernel.gpu_time is None else kernel.gpu_time.total_ns
+
+
+def unprobed_reason(kernel: Kernel) -> str:
+    """Why a kernel was not probed, in words that stand for all kernels with the same reason."""
+    reason = kernel.why
+    if reason is not None and reason.code == _CLOSED_LIBRARY:
+        return f"{_OF_LIBRARY}{library_name(reason)} ({_CLOSED_ADVICE})"
+    if kernel.status == "pending":
+        return "still being prepared"
+    if kernel.status == "probed":
+        passed = _usual_launch_reason(kernel)
+        return f"no launch recorded: {safe(passed.text)}" if passed else "no launch recorded"
+    return "no reason given" if reason is None else safe(reason.text)
+
+
+def _usual_launch_reason(kernel: Kernel) -> Reason | None:
+    """Why most launches of a kernel were passed through, None where the log does not say it."""
+    launches = kernel.trace.launches
+    numbers = launches.column("reason")[kernel.rows.part(0)]
+    counts = np.bincount(numbers[numbers >= 0])
+    return launches.reasons[int(counts.argmax())] if len(counts) else None
+
+
+def library_name(reason: Reason) -> str:
+    """The closed library of a reason as people call it: ``cuDNN`` of ``libcudnn_cnn.so.9``."""
+    listed = listed_reasons().get(_CLOSED_LIBRARY)
+    match = None if listed is None else listed.pattern.fullmatch(reason.text)
+    name = match["library"] if match else "a closed library"
+    plain = name.removeprefix("lib")
+    return next((known for start, known in _LIBRARIES.items() if plain.startswith(start)), safe(name))
+
+
+def _part_text(words: str, part: CoveragePart) -> str:
+    counted = units.counted(part.kernels, "kernel")
+    return f"{counted} {words}" if words.startswith(_OF_LIBRARY) else f"{counted} ({words})"
+
+
+def percent(share: float) -> str:
+    """``96%``; less than all never reads as all, and more than nothing never as nothing."""
+    if share in (0.0, 1.0) or 0.01 <= share < 0.99:
+        return f"{share:.0%}"
+    if share < 0.01:
+        return "less than 1%"
+    return f"{floor(share * 1000) / 10:.1f}%"
+
+
+_ADVICE_BY_STATUS = {
+    "excluded": "It was left out by --kernel or --exclude. Run again without them to probe it.",
+    "pending": "It is being prepared: pruned, probed and assembled.",
+    "failed": "The original kernel ran in its place, with its own results. process.log says what went wrong.",
+    "skipped": "The original kernel ran. event.log has the lines around its first launch.",
+}
+
+
+def kernel_advice(status: str, why: Reason | None) -> str:
+    """What to do about a kernel of this status; "" for a probed one.
+
+    The code of the reason tells, with its parameters. Where it does not, or is not known, the status has a word.
+    """
+    if status == "probed":
+        return ""
+    told = "" if why is None else advice_on(why.code, why.parameters)
+    return told or _ADVICE_BY_STATUS.get(status, "")
+
+
+_MAX_NAMED = 4
+
+
+class NamedKernel(Protocol):
+    """A kernel, or a row of one."""
+
+    @property
+    def demangled(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+
+
+NO_MATCH_NOTE = "Kernels in which the probe matched nothing"
+REMARKS = "Remarks on probed kernels"
+
+
+def unprobed_lines(trace: Trace, cells: int) -> list[str]:
+    """One line per reason; none if everything was probed."""
+    return [*kernel_filter_lines(trace), *_kernel_lines(trace, cells), *_launch_lines(trace, cells)]
+
+
+def kernel_filter_lines(trace: Trace) -> list[str]:
+    """That --kernel named none of the kernels that there were, and which it may have meant."""
+    asked = unmatched_kernel_filter(trace, trace.kernels)
+    return [] if asked is None else [kernel_filter_warning(asked, trace.kernels)]
+
+
+def unmatched_kernel_filter(trace: Trace, kernels: Iterable[NamedKernel]) -> str | None:
+    """What --kernel asked for, where it named none of these kernels of the trace; None where it did, or was not said.
+
+    ``kernels`` need not be all: while the program runs, others may come.
+    """
+    asked = None if trace.run_info is None else trace.run_info.options.get("kernels")
+    found = isinstance(asked, str) and {kernel.status for kernel in kernels} == {"excluded"}
+    return asked if found else None
+
+
+def kernel_filter_warning(asked: str, kernels: Iterable[NamedKernel]) -> str:
+    """``--kernel mul names none of the kernels: did you mean matmul?``, or which kernels there are."""
+    names = list(dict.fromkeys(safe(kernel.demangled.partition("(")[0]) for kernel in kernels))
+    others = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    near = next(filter(None, (did_you_mean(word, names) for word in asked.split(":"))), "")
+    listed = f": {', '.join(names[:_MAX_NAMED])}{others}"
+    return f"--kernel {safe(asked)} names none of the kernels{near or listed}"
+
+
+def no_match_lines(trace: Trace, cells: int) -> list[str]:
+    """List the probed kernels in which the probe matched nothing."""
+    return _remarked_kernels(trace, cells, matched_nothing=True)
+
+
+def remark_lines(trace: Trace, cells: int) -> list[str]:
+    """List the engine's other remarks on probed kernels, such as a form with few registers."""
+    return _remarked_kernels(trace, cells, matched_nothing=False)
+
+
+def _remarked_kernels(trace: Trace, cells: int, *, matched_nothing: bool) -> list[str]:
+    groups: defaultdict[str, list[Kernel]] = defaultdict(list)
+    for kernel in chain.from_iterable(each.by_probe() for each in trace.kernels):
+        if kernel.status == "probed" and kernel.reason and kernel.matched_nothing is matched_nothing:
+            groups[kernel.reason].append(kernel)
+    return [line for reason, kernels in groups.items() for line in _kernel_group_lines(reason, kernels, cells)]
+
+
+def _kernel_lines(trace: Trace, cells: int) -> list[str]:
+    """Kernels that were not probed, together by what became of them."""
+    groups: defaultdict[tuple[str, str], list[Kernel]] = defaultdict(list)
+    for kernel in trace.kernels:
+        for one in kernel.by_probe() if kernel.status == "probed" else (kernel,):
+            if one.status != "probed":
+                probe = f"{one.status} with -p {one.probe}" if one.probe else one.status
+                groups[probe, one.reason or "no reason given"].append(one)
+    grouped = (
+        (reason if reason.startswith(status) else f"{status}, {reason}", kernels)
+        for (status, reason), kernels in groups.items()
+    )
+    return [line for words, kernels in grouped for line in _kernel_group_lines(words, kernels, cells)]
+
+
+def _kernel_group_lines(words: str, kernels: list[Kernel], cells: int) -> list[str]:
+    """Kernels of which the same is said: how many, and the first by name."""
+    launches = sum(kernel.launches for kernel in kernels)
+    counts = f"{units.counted(len(kernels), 'kernel')}, {units.counted(launches, 'launch')}"
+    lines = [f"{safe(words)}: {counts}"]
+    lines += [f"  #{kernel.index} {_kernel_name(kernel, cells)}" for kernel in kernels[:_MAX_NAMED]]
+    if len(kernels) > _MAX_NAMED:
+        lines.append(f"  and {len(kernels) - _MAX_NAMED} more")
+    return lines
+
+
+def _launch_lines(trace: Trace, cells: int) -> list[str]:
+    """Launches of probed kernels that were passed through, but for those that were not chosen."""
+    lines = []
+    for (index, why), count in sorted(
+        _unprobed_launch_counts(trace).items(), key=lambda each: (each[0][0], each[0][1].text)
+    ):
+        kernel = trace.kernels.get(index)
+        if kernel is None or kernel.status != "probed" or why.code in ("not-sampled", CAPTURED):
+            continue
+        share = f"{units.count(count)} of {units.counted(kernel.launches, 'launch')} passed through"
+        lines.append(f"{share}, {safe(why.text)}:")
+        lines.append(f"  #{kernel.index} {_kernel_name(kernel, cells)}")
+    return lines
+
+
+def _unprobed_launch_counts(trace: Trace) -> Counter[tuple[int, Reason]]:
+    """How many launches of a kernel, by its index, passed through for each reason."""
+    kernels, reasons = trace.launches.column("kernel"), trace.launches.column("reason")
+    passed = trace.launches.column("probed") == 0
+    pairs, counts = np.unique(np.stack((kernels, reasons))[:, passed], axis=1, return_counts=True)
+    reasons_given = trace.launches.reasons
+    found: Counter[tuple[int, Reason]] = Counter()
+    for (index, reason), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
+        found[index, reasons_given[reason] if reason >= 0 else Reason("no reason given", None)] += count
+    for kernel, why, count in trace.passed.counts():
+        if kernel is not None:
+            found[kernel, why] += count
+    return found
+
+
+def _kernel_name(kernel: Kernel, cells: int) -> str:
+    return shorten(safe(kernel.demangled), cells - len(f"  #{kernel.index} ") - 2)

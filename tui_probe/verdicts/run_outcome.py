@@ -1,0 +1,302 @@
+"""Outcome of a run: command, device, exit, budgets that were reached, and results that are missing."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from tui_probe.draw import units
+from tui_probe.draw.shorten import shorten
+from tui_probe.draw.spans import wrap
+from tui_probe.draw.table import safe
+from tui_probe.probekit.record_counts import probed_launches_text
+from tui_probe.trace.kernel_status import ended_context
+from tui_probe.trace.source_lines import copied_names
+from tui_probe.verdicts.kernel_snapshot import failure_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tui_probe.trace.event_types import BudgetEvent, ContextFailed
+    from tui_probe.trace.model import Kernel, Run, Trace
+    from tui_probe.verdicts.kernel_snapshot import KernelSnapshot
+
+
+def program_command(trace: Run) -> str:
+    """As words for a shell; COMMAND where the trace does not say."""
+    run = trace.run_info
+    told = shlex.join(run.command) if run is not None and run.command else trace.state.command
+    return safe(told or "") or "COMMAND"
+
+
+BUDGET_OPTIONS: Final = {
+    "trace-bytes": "--max-trace-bytes",
+    "result-files": "--max-result-files",
+    "log-bytes": "--max-log-bytes",
+    "share": "--max-trace-bytes",
+    "write-rate": "--max-write-rate",
+}
+
+
+_BUDGET_REASONS: Final = ("trace-full", "results-full", "trace-share", "write-rate")
+
+
+def budget_lines(trace: Trace) -> Iterator[str]:
+    """A sentence for each budget that refused something."""
+    for told in _known_budgets(trace):
+        yield f"{_budget_text(told)}; raise with {BUDGET_OPTIONS[told.name]}"
+    if trace.state.budgets.keys() - {"log-bytes"} and (kept := _trace_loss_text(trace)):
+        yield kept
+
+
+def budget_record(trace: Trace) -> dict[str, Any]:
+    """The same as data: what was reached or thinned, and of how many launches the records were kept.
+
+    ``kept`` is that of the kernel that lost most launches, and in how many ``other_kernels`` not all were kept; None
+    where no budget left launches out.
+    """
+    reached = [
+        {
+            "name": told.name,
+            "reached": told.reached,
+            "limit": told.limit,
+            "used": told.used,
+            "option": BUDGET_OPTIONS[told.name],
+        }
+        for told in _known_budgets(trace)
+    ]
+    cut = _kernels_with_losses(trace) if trace.state.budgets.keys() - {"log-bytes"} else []
+    worst = max(cut, key=_lost_launches, default=None)
+    kept = worst and {
+        "kernel": worst.name,
+        "results": len(worst.result_rows),
+        "launches": worst.launches,
+        "other_kernels": len(cut) - 1,
+    }
+    return {"reached": reached, "kept": kept}
+
+
+def largest_loss_text(rows: Iterable[KernelSnapshot]) -> str:
+    """Of the probed kernel that lost most launches: ``kept 64 of 20 000 launches of saxpy``; "" if none lost any."""
+    probed = (row for row in rows if row.status == "probed" and row.launches > row.results)
+    worst = max(probed, key=lambda row: row.launches - row.results, default=None)
+    return "" if worst is None else _kept_launches_text(worst.results, worst.launches, worst.name)
+
+
+def _known_budgets(trace: Trace) -> list[BudgetEvent]:
+    """Those that this version knows."""
+    return [told for told in trace.state.budgets.values() if told.name in BUDGET_OPTIONS]
+
+
+def _budget_text(told: BudgetEvent) -> str:
+    match told.name:
+        case "trace-bytes":
+            return f"the trace is full: {units.size(told.limit)}, logs and output included"
+        case "result-files":
+            return f"the run has {units.counted(told.limit, 'result file')}, as many as allowed"
+        case "log-bytes":
+            return f"event.log reached {units.size(told.limit)}: launches since then are counted, not listed"
+        case "write-rate":
+            return f"launches passed while results came faster than {units.rate(told.limit)}, or the disk took them"
+        case _:
+            return "launches beyond their share of the trace passed, or have records of some blocks alone"
+
+
+def _trace_loss_text(trace: Trace) -> str:
+    """Of the kernel that lost most launches: how many were kept."""
+    cut = _kernels_with_losses(trace)
+    if not cut:
+        return ""
+    worst = max(cut, key=_lost_launches)
+    others = f", and not all of {units.counted(len(cut) - 1, 'other kernel')}" if len(cut) > 1 else ""
+    return _kept_launches_text(len(worst.result_rows), worst.launches, worst.name) + others
+
+
+def _kept_launches_text(results: int, launches: int, kernel: str) -> str:
+    return f"kept {units.count(results)} of {units.counted(launches, 'launch')} of {safe(kernel)}"
+
+
+def _kernels_with_losses(trace: Trace) -> list[Kernel]:
+    return [kernel for kernel in trace.kernels if _lost_launches(kernel)]
+
+
+def _lost_launches(kernel: Kernel) -> int:
+    """Launches without a result of a kernel that was, or might have been, probed."""
+    reason = kernel.stated_reason
+    possible = kernel.status == "probed" or (reason is not None and reason.code in _BUDGET_REASONS)
+    return kernel.launches - len(kernel.result_rows) if possible else 0
+
+
+SIMULATED_NOTE: Final = "simulated GPU: clocks and cycles come from a model, and nothing here is a time"
+NO_PTXAS_NOTE: Final = (
+    "no ptxas: spills are unknown, and registers are those that the driver reports; install the wheel"
+    " nvidia-cuda-nvcc, or set CUDA_HOME to a CUDA toolkit"
+)
+_UNSAVED_REASON: Final = "the process was killed or exited past its exit handlers (help limits)"
+_STOP_EVENTS: Final = ("save-full ", "save-paused ", "save-resumed ")
+_LABEL_WIDTH: Final = 10
+_MIN_WIDTH: Final = 20
+_KERNEL_NAME_WIDTH: Final = 40
+"""Cells of a kernel's name within a sentence."""
+
+
+def head_lines(trace: Trace, cells: int | None = None) -> list[str]:
+    """``label  words``, the words broken to fit ``cells`` cells if given."""
+    lines = []
+    for label, words in _head_entries(trace):
+        parts = [words] if cells is None else wrap(words, max(_MIN_WIDTH, cells - _LABEL_WIDTH))
+        lines += [f"{label if i == 0 else '':<{_LABEL_WIDTH}}{part}" for i, part in enumerate(parts)]
+    return lines
+
+
+def _head_entries(trace: Trace) -> Iterator[tuple[str, str]]:
+    state = trace.state
+    yield from _failure_entries(kernel for kernel in trace.kernels if ended_context(kernel.failures))
+    yield "trace", safe(str(trace.directory))
+    yield "command", safe(state.command) or units.NOT_MEASURED
+    yield "outcome", _outcome_text(trace)
+    for device in state.devices.values():
+        yield "device", f"{safe(device.name)}, {units.counted(device.sms, 'SM')}, cc {device.capability}"
+    if state.simulated:
+        yield "", SIMULATED_NOTE
+    if (sample := sampled_blocks(trace)) is not None:
+        yield "sample", f"{_sample_text(sample)} of each grid: everything measured is of these only"
+    launches = probed_launches_text(state.launches, state.launches_probed)
+    results = f"{units.counted(state.results, 'result')}, {units.size(state.bytes_written)}"
+    yield "seen", f"{units.counted(state.kernels, 'kernel')}, {launches}, {results}"
+    if trace.run_info is not None and trace.run_info.ptxas is None and state.kernels:
+        yield "", NO_PTXAS_NOTE
+    if trace.log_cut:
+        yield "log", _truncated_log_text(trace)
+    yield from _failure_entries(kernel for kernel in trace.kernels if not ended_context(kernel.failures))
+    if state.context_failed is not None:
+        yield "context", context_error_text(trace, state.context_failed)
+    for words in _missing_result_texts(trace):
+        yield "", words
+    for words in budget_lines(trace):
+        yield "", words
+    if halted := _stop_reason(trace):
+        yield "", f"results stopped: {safe(halted)}"
+    if names := copied_names(trace.directory):
+        yield "sources", f"{units.counted(len(names), 'file')} copied into the trace: {', '.join(map(safe, names))}"
+
+
+def _missing_result_texts(trace: Trace) -> Iterator[str]:
+    """Numbers of probed launches without a result, with the reason."""
+    state = trace.state
+    if state.launches_dropped:
+        why = f": {safe(state.dropped_reason)}" if state.dropped_reason else ""
+        yield f"{units.counted(state.launches_dropped, 'result')} not kept{why}"
+    if unsaved := trace.results_unsaved:
+        yield f"at least {units.counted(unsaved, 'result')} not saved: {_UNSAVED_REASON}"
+
+
+def _truncated_log_text(trace: Trace) -> str:
+    """That the log is not whole, and how many results lie in the trace that it does not name."""
+    unnamed = trace.results_unnamed
+    results = f", among it {units.counted(unnamed, 'result')} in result/" if unnamed else ""
+    return f"event.log breaks off before the program's end: what came after is not counted here{results}"
+
+
+def _failure_entries(kernels: Iterable[Kernel]) -> Iterator[tuple[str, str]]:
+    for place, words in enumerate(failure_lines(kernels)):
+        yield "" if place else "failed", words
+
+
+def context_error_text(trace: Trace, failed: ContextFailed) -> str:
+    """What is known of the error that ended the program's GPU context, and what finds its cause.
+
+    Kernels that ran unprobed are not among those named: only of probed launches is it known what had a result.
+    """
+    known = len(trace.kernels)
+    names = [
+        shorten(safe(trace.kernels[index].demangled), _KERNEL_NAME_WIDTH) for index in failed.kernels if index < known
+    ]
+    launched = f" Launched since the last result: {', '.join(names)}." if names else ""
+    command = safe(trace.state.command) or "PROGRAM"
+    return (
+        f"{failed.name} ({failed.error}) ended the GPU context, and the program received it.{launched} Probes write"
+        f" only to their own maps; check the program's kernels: compute-sanitizer {command}"
+    )
+
+
+def _stop_reason(trace: Trace) -> str:
+    """Why launches are not recorded since the last result, as far as that holds for all; "" while they are."""
+    told = [text.partition(" ") for text in trace.state.troubles if text.startswith(_STOP_EVENTS)]
+    word, _, why = told[-1] if told else ("", "", "")
+    return "" if word == "save-resumed" else why.partition(": ")[0]
+
+
+def head_record(trace: Trace) -> dict[str, Any]:
+    """The same as data. Times are seconds since 1970; None is not known."""
+    state = trace.state
+    device = state.device
+    return {
+        "trace": str(trace.directory).encode("utf-8", "backslashreplace").decode(),
+        "run": {
+            "pid": state.pid,
+            "command": state.command,
+            "started": state.started,
+            "ended": state.ended,
+            "running": state.running,
+            "exit_status": state.exit_status,
+            "signal": state.signal,
+            "device": None if device is None else device.name,
+            "capability": None if device is None else device.capability,
+            "sms": None if device is None else device.sms,
+            "simulated": state.simulated,
+            "benchmark": state.benchmark,
+            "sample": sampled_blocks(trace),
+            "kernels": state.kernels,
+            "launches": state.launches,
+            "launches_probed": state.launches_probed,
+            "launches_dropped": state.launches_dropped,
+            "dropped_reason": state.dropped_reason,
+            "dropped_reason_code": state.dropped_reason_code,
+            "results": state.results,
+            "bytes_written": state.bytes_written,
+            "log_cut": trace.log_cut,
+            "context_failed": None if state.context_failed is None else asdict(state.context_failed),
+            "budgets": budget_record(trace),
+            "sources": copied_names(trace.directory),
+            "results_unsaved": trace.results_unsaved,
+        },
+    }
+
+
+def sampled_blocks(trace: Trace) -> str | None:
+    """``run --sample``: which blocks of each grid were measured, as the user wrote it; None: all."""
+    sample = None if trace.run_info is None else trace.run_info.options.get("sample")
+    return sample if isinstance(sample, str) else None
+
+
+def _sample_text(sample: str) -> str:
+    """``one block in 16``, ``blocks 0 to 131``, ``64 blocks``."""
+    one, slash, step = sample.partition("/")
+    first, dash, last = sample.partition("-")
+    if slash:
+        return f"one block in {step}"
+    return f"blocks {first} to {last}" if dash else f"{one} blocks"
+
+
+def exit_text(trace: Trace) -> str:
+    """How the process ended: ``exit status 0``, ``ended by signal 9``."""
+    state = trace.state
+    if state.running:
+        return "still running"
+    if state.signal is not None:
+        return f"ended by signal {state.signal}"
+    if state.exit_status is not None:
+        return f"exit status {state.exit_status}"
+    if trace.broke_off:
+        return "unknown: event.log breaks off; killed, crashed, or no room on the disk"
+    return "ended, exit status not known"
+
+
+def _outcome_text(trace: Trace) -> str:
+    """How the process ended, and how long it took where that is a time."""
+    state, words = trace.state, exit_text(trace)
+    if state.started is None or state.ended is None:
+        return words
+    return f"{words} after {units.elapsed(state.ended - state.started)}"
