@@ -27,6 +27,7 @@ _DETAIL: Final = re.compile(r"(\w+):(\S+)")
 _LATEST: Final = 1 << 62
 """Ns from which on a time is none; with the base of a file, which is half of it at most, it has 64 bits."""
 _MOST: Final = (1 << 31) - 1
+_REMEMBERED: Final = 1 << 15
 
 
 class IntegerRows:
@@ -48,9 +49,30 @@ class IntegerRows:
         }
 
 
+class _Distinct:
+    """Rows that are equal to one of the latest are not added again: most memory goes to what is different."""
+
+    def __init__(self, rows: IntegerRows) -> None:
+        self.rows = rows
+        self._latest: dict[tuple[int, ...], int] = {}
+        self._count = 0
+
+    def place(self, values: tuple[int, ...]) -> int:
+        """The position of a row with these values."""
+        place = self._latest.get(values)
+        if place is None:
+            if len(self._latest) >= _REMEMBERED:
+                self._latest.clear()
+            place = self._latest[values] = self._count
+            self._count += 1
+            self.rows.add(*values)
+        return place
+
+
 _TIMES: Final = {"start": "q", "end": "q"}
 _WHERE: Final = {"device": "i", "context": "i", "stream": "i"}
 SHAPE: Final = ("grid x", "grid y", "grid z", "block x", "block y", "block z")
+LAUNCH: Final = (*SHAPE, "registers", "shared")
 
 
 class Collector:
@@ -61,12 +83,11 @@ class Collector:
         self.names: dict[str, int] = {}
         self.paths: dict[tuple[str, ...], int] = {(): 0}
         """Scopes around kernels, the outermost first."""
-        self.kernels = IntegerRows(
-            _TIMES | _WHERE | {"correlation": "q", "name": "i", "path": "i"} | dict.fromkeys(SHAPE, "i")
-            | {"registers": "i", "shared": "i"}
-        )  # fmt: skip
+        self.kernels = IntegerRows(_TIMES | _WHERE | dict.fromkeys(("correlation", "name", "path", "launch"), "i"))
+        self.launches = _Distinct(IntegerRows(dict.fromkeys(LAUNCH, "i")))
+        """Launch parameters, of which a kernel has a position: many kernels have the same."""
         self.copies = IntegerRows(_TIMES | _WHERE)
-        self.calls = IntegerRows({"thread": "i", **_TIMES, "correlation": "q"})
+        self.calls = IntegerRows({"thread": "i", **_TIMES, "correlation": "i"})
         self.ranges = IntegerRows(_TIMES | {"thread": "i", "name": "i"})
         self.threads: dict[tuple[object, object], int] = {}
         """Threads of the host by process and thread, as the file names them."""
@@ -169,10 +190,10 @@ class Collector:
         )
 
     def _add_kernel(
-        self, name: str, where: tuple[int, ...], correlation: int, shape: tuple[int, ...], path: tuple[str, ...]
+        self, name: str, where: tuple[int, ...], correlation: int, launch: tuple[int, ...], path: tuple[str, ...]
     ) -> None:
-        code = self.names.setdefault(name, len(self.names))
-        self.kernels.add(*where, correlation, code, self.paths.setdefault(path, len(self.paths)), *shape)
+        code, scopes = self.names.setdefault(name, len(self.names)), self.paths.setdefault(path, len(self.paths))
+        self.kernels.add(*where, correlation, code, scopes, self.launches.place(launch))
 
     def _of_jax(
         self, name: str, start: int, end: int, details: Mapping[str, Any], process: object, thread: object

@@ -95,25 +95,41 @@ _MADE_UP: Final = 1 << 23
 
 
 def report_of(files: Sequence[str], parts: Sequence[Collector]) -> NsysReport:
-    """The profile; times are from the first thing that happened."""
+    """The profile; times are from the first thing that happened.
+
+    Millions of rows fit into memory since each column is made from one that goes then.
+    """
     names, paths = _numbered([part.names for part in parts]), _numbered([part.paths for part in parts])
     tables = [_read(part, names[i], paths[i], several=len(parts) > 1) for i, part in enumerate(parts)]
+    launches = _launches(parts, [table["kernels"] for table in tables])
     kernels, copies, calls, ranges = (_together([table.pop(kind) for table in tables]) for kind in _KINDS)
     _from_zero((kernels, copies, calls, ranges))
     kernels = _in_order(kernels, ("start", "end", *_WHERE, "correlation"))
     copies = _in_order(copies, ("start", "end"))
     ranges["rank"] = ranks([*names[-1]])[ranges["name"]]
     ranges = _in_order(ranges, ("thread", "start", "-end", "rank"))
+    del ranges["rank"]
     readable = _demangled(kernels, [*names[-1]])
-    found = _kernels(readable, kernels, copies, calls)
+    path = kernels.pop("path")
+    found = _kernels(readable, kernels, copies, calls, launches)
     host = HostRanges(found.names, ranges["start"], ranges["end"], ranges["thread"], ranges["name"])
     usable = len(host) and (found.thread != UNKNOWN).any()
-    projected = () if usable else scopes(found, kernels["path"], [*paths[-1]])
+    projected = () if usable else scopes(found, path, [*paths[-1]])
     devices = {number: device for part in parts for number, device in part.devices.items()}
     moved = Copies(copies["start"], copies["end"], copies["queue"])
     none = None if projected else host
     notes = tuple(_notes(files, parts, found, len(host)))
     return NsysReport(tuple(files), found, moved, none, projected, devices, (), notes)
+
+
+def _launches(parts: Sequence[Collector], kernels: Sequence[Columns]) -> Columns:
+    """The launch parameters of all files; the positions of kernels among them become those in all files."""
+    before = 0
+    tables = [part.launches.rows.taken() for part in parts]
+    for rows, table in zip(kernels, tables, strict=True):
+        rows["launch"] = rows["launch"] + np.int32(before)
+        before += len(table[SHAPE[0]])
+    return _together(tables)
 
 
 class _Numbers(dict[Any, int]):
@@ -142,7 +158,7 @@ def _read(part: Collector, names: _Numbers, paths: _Numbers, *, several: bool) -
     rows: dict[str, Columns] = {kind: getattr(part, kind).taken() for kind in _KINDS}
     own = _Processes(part, rows["calls"], several=several)
     rows["kernels"]["process"] = own.of_kernels(rows["kernels"], rows["calls"])
-    rows["copies"]["process"] = np.full(len(rows["copies"]["start"]), own.alone)
+    rows["copies"]["process"] = np.full(len(rows["copies"]["start"]), own.alone, dtype=np.int32)
     for columns in rows.values():
         for key in ("start", "end"):
             columns[key] = columns[key] + part.base
@@ -156,7 +172,8 @@ class _Processes:
     """Ids for the processes of one file, and which of them launched a kernel."""
 
     def __init__(self, part: Collector, calls: Columns, *, several: bool) -> None:
-        self._calling = {[*part.threads][thread][0] for thread in np.unique(calls["thread"]).tolist()}
+        threads = [*part.threads]
+        self._calling = {threads[thread][0] for thread in np.unique(calls["thread"]).tolist()}
         self._ids: dict[object, int] = {}
         self._number = part.number
         self.threads = np.array(
@@ -179,7 +196,7 @@ class _Processes:
     def of_kernels(self, kernels: Columns, calls: Columns) -> NDArray[np.int64]:
         """The process of each kernel: the only one that calls, else the only one with a call of its correlation."""
         if len(self._calling) < 2:
-            return np.full(len(kernels["start"]), self.alone, dtype=np.int64)
+            return np.full(len(kernels["start"]), self.alone, dtype=np.int32)
         pairs = np.unique(np.column_stack((calls["correlation"], self.threads[calls["thread"]] >> 24)), axis=0)
         numbers, first, counts = np.unique(pairs[:, 0], return_index=True, return_counts=True)
         places = np.searchsorted(numbers, kernels["correlation"]).clip(max=len(numbers) - 1)
@@ -201,8 +218,11 @@ def _from_zero(tables: Sequence[Columns]) -> None:
 
 def _in_order(rows: Columns, keys: Sequence[str]) -> Columns:
     """The rows sorted by these columns, the first one first; ``-`` turns one around."""
-    by = [-rows[key[1:]] if key.startswith("-") else rows[key] for key in reversed(keys)]
-    order = np.lexsort(by)
+    first, second = (rows[key] for key in keys[:2])
+    after = (first[1:] > first[:-1]) | ((first[1:] == first[:-1]) & (second[1:] > second[:-1]))
+    if after.all():
+        return rows
+    order = np.lexsort([-rows[key[1:]] if key.startswith("-") else rows[key] for key in reversed(keys)])
     return {key: rows.pop(key)[order] for key in [*rows]}
 
 
@@ -212,38 +232,47 @@ def _demangled(kernels: Columns, names: list[str]) -> list[str]:
     readable = np.arange(len(names), dtype=np.int32)
     for code in np.unique(kernels["name"]).tolist():
         readable[code] = codes.setdefault(demangle(names[code]), len(codes))
-    found = readable[kernels["name"]]
-    kernels["mangled"] = np.where(found == kernels["name"], np.int32(UNKNOWN), kernels["name"])
-    kernels["name"] = found
+    mangled = np.where(readable == np.arange(len(names)), UNKNOWN, np.arange(len(names))).astype(np.int32)
+    own = kernels["name"]
+    kernels["mangled"], kernels["name"] = mangled[own], readable[own]
     return [*codes]
 
 
-def _kernels(names: list[str], rows: Columns, copies: Columns, calls: Columns) -> Kernels:
+def _kernels(names: list[str], rows: Columns, copies: Columns, calls: Columns, launches: Columns) -> Kernels:
     """The kernels with their streams and the calls that launched them; ``copies`` get their streams, too."""
+    count = len(rows["start"])
     places, queue = distinct_rows([np.concatenate((rows[key], copies[key])) for key in _WHERE])
-    copies["queue"] = queue[len(rows["start"]) :]
-    keyed = CallsByKey(process_number(rows["process"]), rows["correlation"])
-    for begin in range(0, len(calls["start"]), _AT_ONCE):
-        some = (calls[key][begin : begin + _AT_ONCE] for key in ("thread", "start", "end", "correlation"))
-        keyed.take(np.column_stack([*some]))
-    thread, launch_start, launch_end = keyed.columns()
-    unknown = np.full(len(rows["start"]), UNKNOWN, dtype=np.int32)
+    copies["queue"], queue = queue[count:].copy(), queue[:count].copy()
+    for key in _WHERE[1:]:
+        del rows[key]
+    thread, launch_start, launch_end = _calls_of(rows, calls)
+    own = rows.pop("launch")
     return Kernels(
         names=names,
         streams=[Stream(*place) for place in places],
-        start=rows["start"],
-        end=rows["end"],
-        queue=queue[: len(rows["start"])],
-        name=rows["name"],
-        mangled=rows["mangled"],
-        shape=np.stack([rows[side] for side in SHAPE], axis=1),
-        registers=rows["registers"],
-        shared=rows["shared"],
-        graph=unknown,
+        start=rows.pop("start"),
+        end=rows.pop("end"),
+        queue=queue,
+        name=rows.pop("name"),
+        mangled=rows.pop("mangled"),
+        shape=np.stack([launches[side] for side in SHAPE], axis=1)[own],
+        registers=launches["registers"][own],
+        shared=launches["shared"][own],
+        graph=np.broadcast_to(np.int32(UNKNOWN), count),
         thread=thread,
         launch_start=launch_start,
         launch_end=launch_end,
     )
+
+
+def _calls_of(kernels: Columns, calls: Columns) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Thread, start and end of the call of each kernel."""
+    keyed = CallsByKey(process_number(kernels.pop("process")), kernels.pop("correlation"))
+    for begin in range(0, len(calls["start"]), _AT_ONCE):
+        some = (calls[key][begin : begin + _AT_ONCE] for key in ("thread", "start", "end", "correlation"))
+        keyed.take(np.column_stack([*some]))
+    calls.clear()
+    return keyed.columns()
 
 
 def _notes(files: Sequence[str], parts: Sequence[Collector], kernels: Kernels, ranges: int) -> Iterator[str]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tui_probe.errors import ImportFileError
 from tui_probe.nsight.importers.nsys_model import UNKNOWN, HostRanges, distinct, ranks
+from tui_probe.nsight.importers.sqlite_tables import narrow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -86,7 +87,8 @@ class CallsByKey:
         self._span = int(correlations.max(initial=0)) + 1
         self._comparable = len(self._processes) * self._span < _MOST_KEYS
         keys = np.where(correlations >= 0, codes.astype(np.int64) * self._span + correlations, UNKNOWN)
-        self._keys, self._of_kernel = np.unique(keys, return_inverse=True)
+        self._keys, places = np.unique(narrow(keys), return_inverse=True)
+        self._of_kernel = narrow(places)
         self._start = np.full(len(self._keys), _LATER, dtype=np.int64)
         self._thread, self._end = (np.full(len(self._keys), UNKNOWN, dtype=np.int64) for _ in range(2))
 
@@ -107,14 +109,17 @@ class CallsByKey:
         process, correlation = calls[:, 0] & _PROCESS, calls[:, 3]
         codes = np.searchsorted(self._processes, process).clip(max=len(self._processes) - 1)
         known = (self._processes[codes] == process) & (correlation >= 0) & (correlation < self._span)
-        keys = codes * self._span + np.where(known, correlation, 0)
+        keys = (codes * self._span + np.where(known, correlation, 0)).astype(self._keys.dtype)
         places = np.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
         return np.where(known & (self._keys[places] == keys), places, UNKNOWN)
 
     def columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Thread, start and end by kernel."""
         self._start[self._start == _LATER] = UNKNOWN
-        return self._thread[self._of_kernel], self._start[self._of_kernel], self._end[self._of_kernel]
+        places = self._of_kernel
+        if len(places) == len(self._keys) and (places[1:] > places[:-1]).all():
+            return self._thread, self._start, self._end
+        return self._thread[places], self._start[places], self._end[places]
 
 
 RANGES: Final = "NVTX_EVENTS"
