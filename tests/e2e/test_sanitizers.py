@@ -14,9 +14,8 @@ import pytest
 
 from tui_probe.trace.follow import open_trace
 
-from ..conftest import built_once, digest_of
 from ..graphs.cuda_graph import KERNELS
-from ..hook.conftest import ROOT, build_hook, compile_c
+from ..hook.conftest import ROOT, compile_c, sanitized_natives
 from .conftest import Tool
 
 SOURCES = {
@@ -55,9 +54,7 @@ class Sanitized:
 
 @pytest.fixture(scope="module", params=["address,undefined", "thread"])
 def sanitized(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Sanitized:
-    with built_once(digest_of(ROOT / "hook", request.param, "sim")) as (natives, is_new):
-        if is_new:
-            build_hook(natives, request.param, targets=("sim",))
+    natives = sanitized_natives(request.param)
     folder = tmp_path_factory.mktemp("busy")
     programs = {name: folder / name for name in SOURCES}
     for name, program in programs.items():

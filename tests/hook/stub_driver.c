@@ -636,15 +636,18 @@ static int64_t place_of(struct function *f, uint32_t block, void **parameters)
 static void fill_maps(struct function *f, uint64_t blocks, uint64_t threads, void **parameters)
 {
     for (int m = 0; m < f->n_maps; m++) {
-        uint64_t *at, slots = f->levels[m] ? (threads + 31) / 32 : threads, words = (uint64_t)f->bytes[m] / 8;
+        char *at;  /* may be aligned to 4 bytes only */
+        uint64_t slots = f->levels[m] ? (threads + 31) / 32 : threads, words = (uint64_t)f->bytes[m] / 8;
         memcpy(&at, parameters[f->n_parameters + m], sizeof at);
         for (uint64_t block = 0; block < blocks; block++) {
             int64_t place = place_of(f, (uint32_t)block, parameters);
             for (uint64_t i = 0; place >= 0 && i < slots * words; i++) {
-                uint64_t *word = at + (uint64_t)place * slots * words + i;
-                if (*word)
+                char *word = at + 8 * ((uint64_t)place * slots * words + i);
+                uint64_t before, after = block << 32 | (i / words + 1);
+                memcpy(&before, word, sizeof before);
+                if (before)
                     record("DIRTY map %d of %s", m, f->name);
-                *word = block << 32 | (i / words + 1);
+                memcpy(word, &after, sizeof after);
             }
         }
     }

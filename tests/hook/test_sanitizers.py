@@ -7,25 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import built_once, digest_of
-
-from .conftest import ROOT, Build, Engine, Host, build_hook, compile_c, with_stub
+from .conftest import Build, Engine, Host, compile_c, sanitized_natives, with_stub
 
 HERE = Path(__file__).resolve().parent
 
 # LeakSanitizer needs ptrace, which containers often forbid.
 FEWER = {"BUSY_LAUNCHES": "6"}
 """Where launches wait for each other, or each has many records, which take ten times as long under a sanitizer."""
-OPTIONS = {"ASAN_OPTIONS": "detect_leaks=0:exitcode=99", "TSAN_OPTIONS": "halt_on_error=1:exitcode=97:history_size=7"}
+OPTIONS = {
+    "ASAN_OPTIONS": "detect_leaks=0:exitcode=99",
+    "UBSAN_OPTIONS": "halt_on_error=1:exitcode=98",
+    "TSAN_OPTIONS": "halt_on_error=1:exitcode=97:history_size=7",
+}
 
 
-@pytest.fixture(scope="module", params=["address", "thread"])
+@pytest.fixture(scope="module", params=["address,undefined", "thread"])
 def sanitized(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Build:
     sanitizer: str = request.param
-    with built_once(digest_of(ROOT / "hook", sanitizer)) as (place, is_new):
-        if is_new:
-            build_hook(place, sanitizer)
-    return with_stub(place, tmp_path_factory.mktemp(sanitizer), sanitizer)
+    return with_stub(sanitized_natives(sanitizer), tmp_path_factory.mktemp("stub"), sanitizer)
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +88,7 @@ def test_records_of_every_layout(sanitized: Build, program: Path, tmp_path: Path
 
 @pytest.mark.parametrize("mode", ["traced", "benchmark"])
 def test_program_that_knows_nothing_of_sanitizers(sanitized: Build, tmp_path: Path, engine: Engine, mode: str) -> None:
-    name = {"address": "libasan.so", "thread": "libtsan.so"}[sanitized.sanitizer]
+    name = {"address,undefined": "libasan.so", "thread": "libtsan.so"}[sanitized.sanitizer]
     found = subprocess.run(["cc", f"-print-file-name={name}"], capture_output=True, text=True, check=True)
     host = Host(sanitized, tmp_path, engine)
     options = OPTIONS | {
