@@ -199,6 +199,16 @@ def test_sites_are_told_by_offset_and_as_nvdisasm_names_them(
     assert [one.instruction.line for one in told.maps["sites"]] == list(shown)
 
 
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_lanes_exchange_the_addresses_of_accesses(arch: int, cubins: dict[int, Cubin], tmp_path: Path) -> None:
+    """What is loaded from one address is the same in all lanes, and ptxas would drop an exchange of that."""
+    made = grafted("gmem_sectors_by_line", cubins[arch])
+    added = [text for at, text in sorted(texts(made.probed, tmp_path).items()) if at >= made.grafted.start]
+    searched = sum("MATCH.ANY" in text for text in added)
+    assert searched >= 4
+    assert sum("SHFL.IDX" in text for text in added) == 2 * searched, "the two halves of an address"
+
+
 def test_kernels_with_the_same_accesses_share_what_is_assembled(cubins: dict[int, Cubin]) -> None:
     class Counting(Assembler):
         runs = 0

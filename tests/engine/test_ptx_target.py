@@ -171,6 +171,12 @@ def test_old_ptx_is_measured_like_new(header: tuple[int, int, int], name: str) -
         ("activemask.b32 %lanes; rem.u32 %value, %laneid, 5; match.any.sync.b32 %value, %value, %lanes;", ""),
         ("activemask.b32 %lanes; rem.u32 %value, %laneid, 5; mov.b64 %wide, {%lanes, %value};"
          " match.any.sync.b64 %value, %wide, %lanes;", ".reg .b64 %wide;"),
+        *(
+            (f"activemask.b32 %lanes; mov.u32 %value, %laneid; mov.b64 %wide, {{{low}, {high}}};"
+             " match.all.sync.b64 %value, %wide, %lanes;", ".reg .b64 %wide;")
+            for low, high in (("%value", "%lanes"), ("%lanes", "%value"), ("%lanes", "%lanes"))
+        ),
+        ("activemask.b32 %lanes; match.all.sync.b32 %value, %lanes, %lanes;", ""),
         ("activemask.b32 %lanes; mov.u32 %value, %laneid; setp.lt.u32 %few, %value, 9;"
          " vote.sync.ballot.b32 %lanes, %few, %lanes; @%few redux.sync.add.u32 %value, %value, %lanes;",
          ".reg .pred %few;"),

@@ -63,6 +63,8 @@ _CALL_OPERATIONS: Final = frozenset({0x143, 0x144})
 _UNIFORM_PREDICATES: Final = 7
 _MAX_ASSEMBLED: Final = 256
 """Texts whose machine code is remembered, some 10 KB each."""
+_UNIFORM_BRANCHES_FROM: Final = 80
+"""Before this architecture ptxas lets lanes meet again behind each branch, also behind ``bra.uni``."""
 _PARAMETER_ALIGNMENT: Final = 16
 """Parameters may be read two at a time, so they must lie as they will in the kernel."""
 
@@ -103,6 +105,8 @@ def graft_instructions(
     Raises UnsupportedKernelError and ToolchainError.
     """
     probe = without_redux(probe, target.arch)
+    if target.arch < _UNIFORM_BRANCHES_FROM:
+        probe = probe.straight_form()
     found = find_probed_parts(probe, target)
     _refuse(target, probe, found)
     code = _assemble_code(target, probe, found, assembler, sampled=sampled)

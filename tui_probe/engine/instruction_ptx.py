@@ -4,6 +4,9 @@ There is a kernel for each kind of place, one for the entry and one for the ways
 marks, loads of shared memory: no snippet may touch shared memory itself, so each such access in what ptxas makes is a
 mark, and the graft puts a move in its place. So do the probe's own registers that live while the kernel runs: they are
 loaded from marks where a snippet begins and stored to marks where it ends.
+
+A load from one address gives all lanes the same value, and ptxas drops a ``shfl`` of such a value. So where a snippet
+has one, its marks are loads from addresses that differ between lanes.
 """
 
 from __future__ import annotations
@@ -231,6 +234,12 @@ def _snippet_before(point: ProbePoint) -> Snippet:
     return point.before
 
 
+def _exchanges(snippet: Snippet) -> bool:
+    """Whether lanes read values of other lanes."""
+    codes = (one.instruction for one in snippet.statements if isinstance(one, SnippetCode))
+    return any(one is not None and one.opcode == "shfl" for one in codes)
+
+
 def _saved_maps(snippets: Iterable[Snippet]) -> set[str]:
     """The maps that snippets save to."""
     return {each.map for snippet in snippets for each in snippet.statements if isinstance(each, Save)}
@@ -273,12 +282,17 @@ class _KernelText:
         """What is done at an instruction."""
         snippet = _snippet_before(place.point)
         values, lines = self._helpers(snippet, place.told)
+        if _exchanges(snippet):
+            lines.insert(0, f"mov.u32 {self._mark}, %laneid;")
         body = self.expander.lines(snippet, values, place.ptx_equivalent)
         kept = self._kept(_snippet_registers([snippet]), _saved_maps([snippet]))
         if _saved_maps([snippet]) and self._sampling is not None:
             lines = [*self._sample(), *lines]
             body = self._sampling.skip_outside_sample(body)
-        return self._written(name, [*self._loaded(kept), *lines, *body, *self._stored(kept)])
+        stored = self._stored(kept)
+        if stored and _exchanges(snippet):
+            stored.insert(0, f"mov.u32 {self._mark}, 0;")
+        return self._written(name, [*self._loaded(kept), *lines, *body, *stored])
 
     def at_block(self, name: str, codes: Sequence[BlockCode]) -> str:
         """What is done where a block begins, point by point."""

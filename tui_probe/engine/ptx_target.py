@@ -25,6 +25,7 @@ from tui_probe.engine.snippet import parse_snippet
 from tui_probe.engine.summation import REDUX_FROM
 from tui_probe.errors import UnsupportedKernelError
 from tui_probe.probe_model.probe import Level, Probe, ProbePoint, Snippet, SnippetCode
+from tui_probe.ptx.tree import Pair
 from tui_probe.reasons import because
 
 if TYPE_CHECKING:
@@ -70,6 +71,17 @@ setp.ne.u32 {again}, {left}, 0;
 @{again} bra {label};
 mov.b32 {target}, {result};
 """
+_MATCH_ALL: Final = """
+{split}
+bfind.u32 {lane}, {mask};
+shfl.sync.idx.b32 {other}, {low_word}, {lane}, 31, {mask};
+setp.eq.u32 {equal}, {other}, {low_word};
+{upper}
+vote.sync.ballot.b32 {turn}, {equal}, {mask};
+setp.eq.u32 {equal}, {turn}, {mask};
+selp.b32 {target}, {mask}, 0, {equal};
+"""
+"""Each lane is compared with the highest one."""
 _UPPER_HALF: Final = """
 shfl.sync.idx.b32 {other}, {high}, {lane}, 31, {mask};
 setp.eq.and.u32 {equal}, {other}, {high}, {equal};
@@ -93,7 +105,7 @@ def can_substitute(instruction: Instruction) -> bool:
     """Tell whether there is something to write for an instruction."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if opcode == "match":
-        return "any" in modifiers
+        return not isinstance(instruction.operands[0], Pair)
     return opcode == "redux" and modifiers[-1] in ("u32", "s32", "b32")
 
 
@@ -151,10 +163,11 @@ def _substitute_text(statement: SnippetCode, number: int, registers: dict[str, s
 
 
 def _match_loop(names: dict[str, str], modifiers: str) -> str:
+    text = _MATCH_ALL if modifiers.startswith("all") else _MATCH_LOOP
     if not modifiers.endswith("64"):
-        return _MATCH_LOOP.format(**names, low_word=names["source"], split="", upper="")
+        return text.format(**names, low_word=names["source"], split="", upper="")
     split = "mov.b64 {{{low}, {high}}}, {source};".format(**names)
-    return _MATCH_LOOP.format(**names, low_word=names["low"], split=split, upper=_UPPER_HALF.format(**names))
+    return text.format(**names, low_word=names["low"], split=split, upper=_UPPER_HALF.format(**names))
 
 
 def _redux_loop(names: dict[str, str], modifiers: str) -> str:

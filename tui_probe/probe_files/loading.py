@@ -63,6 +63,7 @@ _POINT_KEYS: Final = (
     "lean",
     "no_pred",
     "yields",
+    "skips",
     "level",
     "register",
     "registers",
@@ -157,7 +158,14 @@ def _add_point(
     guarded, yielding = not table.flag("no_pred"), table.flag("yields")
     contents.points.append(
         ProbePoint(
-            name, positions, snippets.get("before"), snippets.get("after"), guarded, yielding, snippets.get("lean")
+            name,
+            positions,
+            snippets.get("before"),
+            snippets.get("after"),
+            guarded,
+            yielding,
+            snippets.get("lean"),
+            table.flag("skips"),
         )
     )
 

@@ -243,6 +243,24 @@ class ProbePoint:
     yielding: bool = False
     lean: Snippet | None = None
     """Stands in the place of ``before`` in the form of the probe that takes few registers."""
+    skips: bool = False
+    """Whether each ``bra.uni`` only skips instructions that would compute the same again."""
+
+    def straight(self) -> ProbePoint:
+        """The point without the branches that only skip."""
+        if not self.skips:
+            return self
+        before, after, lean = (one and _straight(one) for one in (self.before, self.after, self.lean))
+        return replace(self, before=before, after=after, lean=lean)
+
+
+def _straight(snippet: Snippet) -> Snippet:
+    return replace(snippet, statements=tuple(one for one in snippet.statements if not _is_skip(one)))
+
+
+def _is_skip(statement: SnippetStatement) -> bool:
+    instruction = statement.instruction if isinstance(statement, SnippetCode) else None
+    return instruction is not None and instruction.opcode == "bra" and "uni" in instruction.modifiers
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +311,10 @@ class Probe:
         """The same probe, with the same maps, made for kernels that have no registers to spare."""
         points = tuple(replace(one, before=one.lean, lean=None) if one.lean else one for one in self.points)
         return replace(self, points=points, is_lean=True)
+
+    def straight_form(self) -> Probe:
+        """The same probe without branches that only skip what would compute the same again."""
+        return replace(self, points=tuple(one.straight() for one in self.points))
 
     @property
     def weight(self) -> Weight:

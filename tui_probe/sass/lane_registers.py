@@ -147,6 +147,7 @@ _REGISTER_FIELDS: Final[dict[int, tuple[int, ...]]] = {
     0x035: (_RD, _RA, _RB, _RC),  # HFMA2.MMA
     0x036: (_RD, _RA, _RB),  # VIADD
     0x086: (),  # VOTEU
+    0x100: (_RD, _RB),  # FLO
     0x109: (_RD, _RB),  # POPC
     0x118: (),  # NOP
     0x119: (_RD,),  # S2R
@@ -156,6 +157,7 @@ _REGISTER_FIELDS: Final[dict[int, tuple[int, ...]]] = {
     0x14D: (),  # EXIT
     0x182: (_RD, _RA),  # LDC
     0x186: (_RA, _RB),  # STG
+    0x189: (_RD, _RA, _RB),  # SHFL
     0x18E: (_RA, _RB),  # RED
     0x1A1: (_RD, _RA),  # MATCH
     0x1AA: (_RD, _RA),  # QSPC
@@ -163,14 +165,17 @@ _REGISTER_FIELDS: Final[dict[int, tuple[int, ...]]] = {
     0x1C3: (),  # S2UR
     0x1C4: (_RA,),  # REDUX
 }
-_SINGLE_REGISTER_OPERATIONS: Final = frozenset({0x002, 0x006, 0x007, 0x010, 0x012, 0x109, 0x119, 0x1C4})
-"""MOV, VOTE, SEL, IADD3, LOP3, POPC, S2R, REDUX: what they name is never the first register of two."""
+_SINGLE_REGISTER_OPERATIONS: Final = frozenset({0x002, 0x006, 0x007, 0x010, 0x012, 0x100, 0x109, 0x119, 0x189, 0x1C4})
+"""MOV, VOTE, SEL, IADD3, LOP3, FLO, POPC, S2R, SHFL, REDUX: what they name is never the first register of two."""
 _REGISTER_FORM: Final = 1
 _STG: Final = 0x186
 _STORES: Final = frozenset({_STG, 0x18E})
 """What they store is a register in all forms, which tell of the address."""
 _STORE_SIZE_FIELD: Final = (73, 3)
 _STORE_SIZE_128: Final = 6
+_SHFL: Final = 0x189
+_LANE_IN_REGISTER: Final = 2
+"""The form of a ``SHFL`` whose lane is in a register and whose bounds are a number: the only one that is known."""
 _SWAPPED: Final = frozenset({2, 3, 7})
 """Forms whose bits 63:32 are the third operand, and whose field of the third is the second."""
 
@@ -183,6 +188,8 @@ def register_fields(word: Word) -> tuple[int, ...] | None:
     found = _REGISTER_FIELDS.get(operation)
     if found is None:
         return None
+    if operation == _SHFL:
+        return found if word.form == _LANE_IN_REGISTER else None
     if _RB in found and word.form != _REGISTER_FORM and operation not in _STORES:
         found = tuple(at for at in found if at != _RB)
         if word.form in _SWAPPED and _RC not in found:

@@ -68,8 +68,8 @@ _STACK_POINTER: Final = 1
 _UNIFORM_LOADS: Final = frozenset({0x0B9, 0x1AC})
 """ULDC, LDCU."""
 _WIDTH, _WIDTH_OF_PAIR = (73, 3), 5
-_CONVERGENT: Final = frozenset({0x006, 0x086, 0x1A1, 0x1C4})
-"""VOTE, VOTEU, MATCH, REDUX: of all lanes that are there at once."""
+_CONVERGENT: Final = frozenset({0x006, 0x086, 0x189, 0x1A1, 0x1C4})
+"""VOTE, VOTEU, SHFL, MATCH, REDUX: of all lanes that are there at once."""
 _OPERAND_BARRIER: Final = 5
 _BARRIERS: Final = 6
 MOST_REGISTERS: Final = 255

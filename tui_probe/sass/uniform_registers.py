@@ -146,10 +146,10 @@ UNIFORM_MEMORY_FIELDS: Final[Mapping[int, int]] = {
 }  # fmt: skip
 """LDG, LDS, STG, STS, RED, ATOMG: where their uniform register is."""
 _OPERATIONS_WITHOUT_UNIFORM: Final = frozenset(
-    {0x119, 0x118, 0x11A, 0x14D, 0x005, 0x182, 0x147, 0x191, 0x192, 0x1A1, 0x1AA, 0x1AF}
+    {0x119, 0x118, 0x11A, 0x14D, 0x005, 0x182, 0x147, 0x189, 0x191, 0x192, 0x1A1, 0x1AA, 0x1AF}
 )
-"""S2R, NOP, DEPBAR, EXIT, CS2R, LDC, BRA, ERRBAR, MEMBAR, MATCH, QSPC, LDGDEPBAR: without any, unless bit 91 says that
-they have one."""
+"""S2R, NOP, DEPBAR, EXIT, CS2R, LDC, BRA, SHFL, ERRBAR, MEMBAR, MATCH, QSPC, LDGDEPBAR: without any, unless bit 91 says
+that they have one."""
 
 
 def exact_uniform_fields(word: Word) -> tuple[int, ...] | None:
