@@ -2,12 +2,14 @@
 
     python -m tests.structure
 
-Prints modules, their sizes, files per directory and lines of goldens, each beside its limit and its goal, and ends with
-status 1 if one is over its limit. A limit is only ever lowered: to the value that was reached, until it is the goal.
+Prints modules, their sizes, files per directory, lines of goldens and names that do not denote, each with its limit and
+its goal, and ends with status 1 if one is over its limit. A limit is only ever lowered: to the value that was reached,
+until it is the goal. The limit of modules is above its goal, since new features add modules.
 """
 
 from __future__ import annotations
 
+import re
 import statistics
 import subprocess
 import sys
@@ -19,11 +21,35 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGES: Final = ("tui_probe/", "probes/")
 SOURCES: Final = (*PACKAGES, "hook/")
+TEXTS: Final = (".py", ".md", ".c", ".h", ".def")
+
+NAMES: Final = {
+    "docstrings that begin with a question word": (
+        r'"""(What|That|Whether|Which|Why|Where|How|Who|Those|When)\b', 1700, 100
+    ),
+    "C comments that begin with a question word": (
+        r"/\* (What|That|Whether|Which|Why|Where|How|Who|When)\b", 20, 20
+    ),
+    "constants named TOLD": (r"\b_?(UN)?TOLD(_BY)?\b|\bTold\b", 10, 0),
+    "variables named told": (r"\btold\b(?= = |: |, | in\b|\.)", 410, 0),
+    "loops over each or one": (r"\bfor (each|one) in\b", 940, 100),
+    "placeholder variables": (r"\b(found|told|said|words|kept|each|one|whole|rest) = ", 1640, 100),
+    "classes with a placeholder name": (
+        r"^class (Place|Row|Choice|Part|Group|Target|Page|Lines|Source|Found|Shown|Told|Named|Asked)\b", 10, 0
+    ),
+    "functions named like a query": (r"\bdef (lacks|nowhere|leads_to|stops|leading|left|asked|here)\(", 10, 0),
+    "tests named after a state": (r"\bdef test_\w+_(told|said|alone|beside)(_\w+)?\(", 255, 0),
+    "tests named with a filler word": (
+        r"\bdef test_(what|that|as|of|by|so|nor|it|where|which|those)_", 340, 50
+    ),
+    "functions with a placeholder prefix": (r"\b(beside|booking|patience|turns|holding|stepwise)_\w+\(", 10, 0),
+}  # fmt: skip
+"""Patterns of names that do not denote, each with its limit and its goal in matches."""
 
 
 @dataclass(frozen=True)
-class Row:
-    """A number with the most that it may be, and the most that it should be."""
+class Measurement:
+    """A number with its limit and its goal."""
 
     name: str
     value: int
@@ -49,7 +75,7 @@ def lines_of(path: str) -> int:
     return (ROOT / path).read_bytes().count(b"\n")
 
 
-def rows(paths: list[str]) -> list[Row]:
+def sizes(paths: list[str]) -> list[Measurement]:
     """Measure the files at these paths, relative to the repository."""
     modules = {
         path: lines_of(path)
@@ -62,17 +88,33 @@ def rows(paths: list[str]) -> list[Row]:
     largest, widest = max(modules, key=modules.__getitem__), max(directories, key=directories.__getitem__)
     small = [path for path, lines in modules.items() if lines < 40]
     return [
-        Row("modules of tui_probe and probes", len(modules), 940, 480),
-        Row("modules of fewer than 40 lines", len(small), 130, 0, min(small, default="")),
-        Row("lines of the largest module", modules[largest], 500, 500, largest),
-        Row("files in the widest directory", directories[widest], 90, 40, widest),
-        Row("lines of goldens", goldens, 16_000, 16_000),
-        Row("lines of the median module, below 130", max(130 - int(statistics.median(modules.values())), 0), 50, 0),
+        Measurement("modules of tui_probe and probes", len(modules), 560, 480),
+        Measurement("modules of fewer than 40 lines", len(small), 9, 9, min(small, default="")),
+        Measurement("lines of the largest module", modules[largest], 500, 500, largest),
+        Measurement("files in the widest directory", directories[widest], 40, 40, widest),
+        Measurement("lines of goldens", goldens, 16_000, 16_000),
+        Measurement(
+            "lines of the median module, below 130", max(130 - int(statistics.median(modules.values())), 0), 0, 0
+        ),
+    ]
+
+
+def names(paths: list[str]) -> list[Measurement]:
+    """Count the matches of each pattern of ``NAMES`` in sources and texts."""
+    texts = [
+        (ROOT / path).read_text(encoding="utf-8", errors="replace")
+        for path in paths
+        if path.endswith(TEXTS) and not path.startswith("tests/data/")
+    ]
+    return [
+        Measurement(name, sum(len(re.findall(pattern, text, re.MULTILINE)) for text in texts), limit, goal)
+        for name, (pattern, limit, goal) in NAMES.items()
     ]
 
 
 def main() -> int:
-    measured = rows(tracked())
+    paths = tracked()
+    measured = [*sizes(paths), *names(paths)]
     print(f"{'':<44}{'now':>8}{'limit':>8}{'goal':>8}")
     print("\n".join(row.line for row in measured))
     return int(any(row.value > row.limit for row in measured))
