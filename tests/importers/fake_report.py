@@ -45,14 +45,14 @@ class Place:
 
 @dataclass
 class Action:
-    kernel: str
+    kernel: str | None
     metrics: Mapping[str, Metric]
     code: Mapping[int, tuple[str, Place | None]] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     NameBase_DEMANGLED = 1
 
-    def name(self, name_base: int = 0) -> str:
-        return self.kernel if name_base else self.kernel.partition("(")[0]
+    def name(self, name_base: int = 0) -> str | None:
+        return self.kernel if name_base or self.kernel is None else self.kernel.partition("(")[0]
 
     def metric_names(self) -> Sequence[str]:
         return [*self.metrics]

@@ -70,3 +70,17 @@ def test_code_is_for_check(
     path.write_bytes(content)
     assert main([*words, str(path)]) == 4
     assert f"not a profile: tui-probe check PROBE {path} tries a probe on its kernels" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('{"a": 1}', "JSON without traceEvents, so not a Chrome trace"),
+        ("[]", "JSON without traceEvents, so not a Chrome trace"),
+        ('[{"children": [], "frame": {"name": "ROOT"}, "metrics": {"count": 0}}]', "a tree of Proton"),
+    ],
+)
+def test_json_without_a_timeline(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, words: str) -> None:
+    path = tmp_path / "profile.json"
+    path.write_text(content)
+    assert words in refused(capsys, "chrome", path)

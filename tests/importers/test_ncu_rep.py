@@ -70,6 +70,29 @@ def test_report_that_is_damaged_or_empty_is_named(monkeypatch: pytest.MonkeyPatc
         read_ncu([broken])
 
 
+def test_report_that_is_cut_off_is_refused(monkeypatch: pytest.MonkeyPatch, report: Path) -> None:
+    """The package gives launches without a name and without a metric for it: names are the last part of a report."""
+    recorded(monkeypatch, Package([Action(None, {})]))
+    with pytest.raises(ImportFileError, match=r"run\.ncu-rep: cut off"):
+        read_ncu([report])
+
+
+@pytest.mark.parametrize("size", [100, 20_000, 150_000, -500])
+def test_recorded_report_that_is_cut_off_is_refused(tmp_path: Path, size: int) -> None:
+    pytest.importorskip("ncu_report")
+    path = tmp_path / "part.ncu-rep"
+    path.write_bytes((RECORDED / "stores.ncu-rep").read_bytes()[:size])
+    with pytest.raises(ImportFileError, match=r"part\.ncu-rep: "):
+        read_ncu([path])
+
+
+def test_identifiers_of_a_report_are_those_of_csv(monkeypatch: pytest.MonkeyPatch, report: Path) -> None:
+    metrics = {"launch__device_id": Metric(0), "launch__stream_id": Metric(7)}
+    recorded(monkeypatch, Package([launch("k(int)", 4, **metrics)]))
+    (only,) = read_ncu([report]).launches
+    assert (only.device, only.stream) == ("0", "7")
+
+
 CODE = {
     0x7F00: ("S2R R0, SR_TID.X", Place("/src/k.cu", 5)),
     0x7F10: ("LDG.E R2,  [R4]", Place("/src/k.cu", 6)),

@@ -176,7 +176,7 @@ PYTORCH: Final = Format(
     'prof.export_chrome_trace("FILE.json.gz")',
 )
 JAX: Final = Format(
-    "chrome", "trace of JAX", "`.trace.json.gz`", "0.4 to 0.8",
+    "chrome", "trace of JAX", "`.trace.json.gz`", "0.4 to 0.11",
     "jax.profiler.start_trace(DIR, create_perfetto_trace=True)",
 )  # fmt: skip
 PROTON: Final = Format(

@@ -37,7 +37,7 @@ class Value(Protocol):
 class Action(Protocol):
     """A profiled launch, in the package's words."""
 
-    def name(self, name_base: int = ...) -> str: ...
+    def name(self, name_base: int = ...) -> str | None: ...
     def metric_names(self) -> Sequence[str]: ...
     def metric_by_name(self, metric_name: str) -> Value | None: ...
     def source_info(self, address: int) -> Any: ...
@@ -139,7 +139,11 @@ def read_report(path: Path, progress: Callable[[float], object] = lambda _: None
     """The launches of one report with all metrics that have a value. ImportFileError says what to do without it."""
     rows = _ReportRows()
     for action in actions_of(path, progress):
-        rows.add(action)
+        kernel = kernel_name(action)
+        if kernel is None:
+            what = "cut off, the names of its kernels are missing"
+            raise ImportFileError(f"{path}: {what}: copy it again, or record it again")
+        rows.add(action, kernel)
     if not rows.launches:
         raise ImportFileError(f"{path}: a report without profiled kernels")
     return rows.table(str(path))
@@ -155,9 +159,9 @@ class _ReportRows:
         self._words: dict[int, str] = {}
         self._instructions: list[Instruction] = []
 
-    def add(self, action: Action) -> None:
+    def add(self, action: Action, kernel: str) -> None:
         number = len(self.launches)
-        self.launches.append(_launch(action, number))
+        self.launches.append(_launch(action, number, kernel))
         self._instructions += instructions_of(action, number)
         launch, metric, value = self._columns
         for name in sorted(action.metric_names()):
@@ -180,7 +184,7 @@ class _ReportRows:
         )  # fmt: skip
 
 
-def _launch(action: Action, number: int) -> NcuLaunch:
+def _launch(action: Action, number: int, kernel: str) -> NcuLaunch:
     """The launch with what its metrics tell of it. Reports do not name processes."""
     return NcuLaunch(
         file=0,
@@ -188,18 +192,23 @@ def _launch(action: Action, number: int) -> NcuLaunch:
         number=number,
         process=None,
         process_name="",
-        kernel=kernel_name(action),
+        kernel=kernel,
         grid=_launch_extent(action, "launch__grid_dim"),
         block=_launch_extent(action, "launch__block_dim"),
-        stream=str(count_of(action, "launch__stream_id") or ""),
-        device=str(count_of(action, "launch__device_id") or ""),
+        stream=_id(action, "launch__stream_id"),
+        device=_id(action, "launch__device_id"),
     )
 
 
-def kernel_name(action: Action) -> str:
-    """The whole name of a kernel, as CSV has it."""
+def kernel_name(action: Action) -> str | None:
+    """The whole name of a kernel, as CSV has it; None in a report that is cut off, where the names are last."""
     base = getattr(action, "NameBase_DEMANGLED", None)
     return (action.name() if base is None else action.name(base)) or action.name()
+
+
+def _id(action: Action, name: str) -> str:
+    number = count_of(action, name)
+    return "" if number is None else str(number)
 
 
 def _launch_extent(action: Action, name: str) -> Extent | None:

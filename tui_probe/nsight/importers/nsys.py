@@ -12,7 +12,7 @@ import numpy as np
 
 from tui_probe.errors import ImportFileError
 from tui_probe.input_limits import CSV_OF_NSYS
-from tui_probe.nsight.importers.formats import NSYS_SQLITE, NSYS_STATS, report_rows
+from tui_probe.nsight.importers.formats import NSYS_SQLITE, NSYS_STATS, PROTON, PYTORCH, report_rows
 from tui_probe.nsight.importers.input_file import (
     SQLITE_MARK,
     chrome_files,
@@ -47,9 +47,20 @@ _HOW_TO_MAKE: Final = (
     f"no report of nsys stats that is known, nor an sqlite export: make one with {NSYS_SQLITE.made_with}, or"
     f" {NSYS_STATS.made_with}"
 )
+_JSON_HEAD: Final = 1 << 16
 _MOST: Final = 2.0**62
 _KERNEL: Final = "CUDA_KERNEL"
 """The category of kernels in a summary of all operations."""
+
+
+def _json_advice(path: Path) -> str:
+    """What a JSON file is that is not a Chrome trace, and what makes one; "" for other files."""
+    start = first_bytes(path, _JSON_HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()
+    if start[:1] not in (b"{", b"["):
+        return ""
+    if b'"frame"' in start and b'"metrics"' in start:
+        return f"a tree of Proton, which has sums alone: make a trace with {PROTON.made_with}"
+    return f"JSON without traceEvents, so not a Chrome trace: make one with {PYTORCH.made_with}"
 
 
 def read_csv(paths: Sequence[Path], progress: Callable[[float], object] = lambda _: None) -> NsysReport:
@@ -71,7 +82,7 @@ def read_csv(paths: Sequence[Path], progress: Callable[[float], object] = lambda
             elif report.text(row, "Category") in ("", _KERNEL):
                 sums.setdefault(kind, []).append(_sum(report, row))
         if not known:
-            raise ImportFileError(f"{path}: {mismatch(path, 'nsys') or _HOW_TO_MAKE}")
+            raise ImportFileError(f"{path}: {mismatch(path, 'nsys') or _json_advice(path) or _HOW_TO_MAKE}")
     kernels, copies = trace.columns()
     projected = _in_order(ranges)
     chosen = next((rows for rows in map(sums.get, _SUMS) if rows), [])
