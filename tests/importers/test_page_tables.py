@@ -9,9 +9,10 @@ import pytest
 from tests.importers.files import details, identity, write
 from tui_probe.cli.main import main
 from tui_probe.draw.spans import wrap
+from tui_probe.draw.table_content import PageTexts
 from tui_probe.nsight.importers.ncu import read_ncu
 from tui_probe.nsight.pages.ncu_pages import NcuReport, averages_page, kernels_page
-from tui_probe.pages.table_page import PageTexts, TablePage
+from tui_probe.pages.table_page import TablePage
 
 BYTES = ("Command line profiler metrics", "dram__bytes.sum", "byte")
 NAME = "a_kernel_with_a_long_name_of_fifty_one_characters_x(int)"

@@ -336,7 +336,7 @@ def names_a_trace(word: str) -> bool:
 def explain(page: PageEntry, arguments: argparse.Namespace) -> int:
     """Write what a page shows and how to read it."""
     from tui_probe.draw.shorten import view_heading
-    from tui_probe.pages.explanations import paragraphs
+    from tui_probe.draw.spans import paragraphs
 
     plain = arguments.ascii or not speaks_utf8(sys.stdout)
     words = page.explanation

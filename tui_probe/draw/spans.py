@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rich.cells import cell_len, set_cell_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 Span = tuple[str, str]
 Line = tuple[Span, ...]
@@ -186,3 +186,10 @@ class LazyLines(Sequence["Line"]):
         if not 0 <= place < len(self):
             raise IndexError(place)
         return self._head[place] if place < len(self._head) else self._make(place - len(self._head))
+
+
+def paragraphs(texts: Sequence[str], cells: int) -> Iterator[str]:
+    """Texts in lines of at most ``cells`` cells, a blank line before each."""
+    for text in texts:
+        yield ""
+        yield from wrap(text, cells)

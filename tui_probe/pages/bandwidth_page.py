@@ -9,9 +9,10 @@ from tui_probe.draw.canvas import Canvas
 from tui_probe.draw.spans import clip, hang_line, pad, wrap
 from tui_probe.draw.spans import width as cell_width
 from tui_probe.draw.table import Column, as_record, in_data, safe
+from tui_probe.draw.table_content import PageTexts
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document
-from tui_probe.pages.table_page import PageTexts, TablePage
+from tui_probe.pages.table_page import TablePage
 from tui_probe.probekit.page_kinds import LazyPage, PageSet
 from tui_probe.verdicts.bandwidth import Sweep, bytes_on_card, cache_findings, sweep_findings, sweep_from_rates
 

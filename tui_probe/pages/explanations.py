@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from tui_probe.draw.spans import wrap
 from tui_probe.pages.views import kind_of, names
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
     "recent": (
@@ -69,10 +65,3 @@ _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
 def explanation(name: str) -> tuple[str, ...]:
     """How to read a page, a paragraph each; none of one that is not known."""
     return _LIVE_PAGES.get(name) or (kind_of(name).explanation if name in names() else ())
-
-
-def paragraphs(texts: Sequence[str], cells: int) -> Iterator[str]:
-    """Texts in lines of at most ``cells`` cells, a blank line before each."""
-    for text in texts:
-        yield ""
-        yield from wrap(text, cells)

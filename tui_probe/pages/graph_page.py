@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column, table
+from tui_probe.draw.table_content import PageTexts
 from tui_probe.pages.graph_times import GraphTimes, NodeRun, NodeTimes, stamped_node_runs, times_by_graph
-from tui_probe.pages.table_page import PageTexts, TablePage
+from tui_probe.pages.table_page import TablePage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,9 +10,10 @@ import numpy as np
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column, safe, table
+from tui_probe.draw.table_content import PageTexts
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.pages.range_tree import KernelLaunches, RangeNode, numbered_launches, range_tree
-from tui_probe.pages.table_page import Only, PageTexts, TablePage
+from tui_probe.pages.table_page import Only, TablePage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

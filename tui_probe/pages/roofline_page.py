@@ -10,9 +10,10 @@ from tui_probe.draw.canvas import Canvas
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import clip, hang_line, plain
 from tui_probe.draw.table import Column, as_record, in_data, safe
+from tui_probe.draw.table_content import PageTexts
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Drawing
-from tui_probe.pages.table_page import PageTexts, TablePage
+from tui_probe.pages.table_page import TablePage
 from tui_probe.probekit.measured import probe_measuring_all, probe_option_for
 from tui_probe.probekit.page_kinds import LazyPage, PageSet
 from tui_probe.verdicts.limiter import LIMITER_QUANTITIES

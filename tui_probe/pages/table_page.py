@@ -1,32 +1,18 @@
-"""General table page: a heading, rows and columns, notes, and how to read them."""
+"""Table page of the screen: the content of a table with a cursor, an order of its rows, and rows left out."""
 
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.spans import clip, hang_line, pad, to_ascii, wrap
-from tui_probe.draw.table import (
-    as_csv,
-    as_json,
-    as_markdown,
-    as_record,
-    cell,
-    fitted_cell,
-    in_data,
-    in_tables,
-    layout,
-    natural_widths,
-    safe,
-    table,
-)
+from tui_probe.draw.spans import clip, hang_line, pad, to_ascii
+from tui_probe.draw.table import as_json, cell, fitted_cell, in_tables, layout, natural_widths, safe
+from tui_probe.draw.table_content import NO_ROWS_TEXT, TableContent
 from tui_probe.draw.view import Document
-from tui_probe.pages.explanations import paragraphs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -37,32 +23,14 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import Format
 
 Row = TypeVar("Row")
-_LABEL_WIDTH: Final = 10
 _NAME_WIDTH: Final = 36
 """Cells of a name in the line of status."""
-_MIN_WIDTH: Final = 20
 _GAP: Final = "  "
 _MEASURED: Final = 20_000
 """Rows by which the widths of columns are chosen on the screen."""
-_COMMAND: Final = re.compile(r"--metrics \S")
-"""A command that would break inside the names of metrics."""
-_NOTHING: Final = "nothing to show"
 _NO_ARROWS: Final[Mapping[str, str]] = {}
 _CURSOR: Final = " "
 """What stands before each line where there is a cursor."""
-
-
-@dataclass(frozen=True, slots=True)
-class PageTexts:
-    """The words of a page: ``head`` (label, words), ``found`` before the table, ``evidence`` for it and ``notes`` below
-    the table, and ``about``, how to read it, a paragraph each.
-    """
-
-    head: Sequence[tuple[str, str]] = ()
-    found: Sequence[str] = ()
-    notes: Sequence[str] = ()
-    about: Sequence[str] = ()
-    evidence: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +62,10 @@ class Only:
 
 
 @dataclass
-class TablePage(Document, Generic[Row]):
-    """A table with words. ``name`` is the key of the records in JSON; ``extra`` are more fields of its head."""
+class TablePage(TableContent[Row], Document):
+    """A table on the screen: rows lead to kernels or pages, and can be sorted and left out."""
 
-    name: str
-    title: str
-    columns: Sequence[Column[Row]]
     rows: Sequence[Row]
-    words: PageTexts = field(default_factory=PageTexts)
-    extra: Mapping[str, Any] = field(default_factory=dict)
     explained: bool = False
     """Whether ``lines`` ends with how to read the page."""
     opens: Callable[[Row], tuple[Path, int] | None] | None = None
@@ -258,7 +221,7 @@ class TablePage(Document, Generic[Row]):
         self._cells = width
         after = [*self._below(width), *(self._about(width) if self.explained else ())]
         if not self.rows:
-            return [_line(text, self._margin) for text in (*self._above(width), _NOTHING, *after)]
+            return [_line(text, self._margin) for text in (*self._above(width), NO_ROWS_TEXT, *after)]
         arrows = {} if self._order is None else {self._order[0]: "↓" if self._order[1] else "↑"}
         above = [*self._above(width)]
         lines = PageLines(above, self.columns, self.rows, after, self._natural(), width, self._margin, arrows)
@@ -280,36 +243,6 @@ class TablePage(Document, Generic[Row]):
         row = self.row(number)
         return None if self.opens is None or row is None else self.opens(row)
 
-    def text(self, width: int, *, explained: bool = False, whole_commands: bool = False) -> Iterator[str]:
-        """The page for people, in lines of at most ``width`` cells; longer with ``whole_commands``, where a command is
-        suggested.
-        """
-        yield from self._above(width, whole_commands=whole_commands)
-        if self.rows:
-            yield from table(self.columns, self.rows, width, hide_empty=True)
-        else:
-            yield _NOTHING
-        yield from self._below(width, whole_commands=whole_commands)
-        if explained:
-            yield from self._about(width)
-
-    def _above(self, cells: int, *, whole_commands: bool = False) -> Iterator[str]:
-        for label, words in self.words.head:
-            parts = wrap(safe(words), max(_MIN_WIDTH, cells - _LABEL_WIDTH))
-            yield from (f"{label if i == 0 else '':<{_LABEL_WIDTH}}{part}".rstrip() for i, part in enumerate(parts))
-        yield ""
-        if self.words.found and (self.only is None or self.left is not None):  # else they are of all rows
-            for line in self.words.found:
-                yield from _wrapped_line(safe(line), cells, whole_commands=whole_commands)
-            yield ""
-
-    def _below(self, cells: int, *, whole_commands: bool = False) -> Iterator[str]:
-        for lines in (self.words.evidence, [f"note: {note}" for note in self.words.notes]):
-            if lines:
-                yield ""
-            for line in lines:
-                yield from _wrapped_line(safe(line), cells, whole_commands=whole_commands)
-
     def unbroken(self, lines: Sequence[str]) -> list[str]:
         """Notes and findings in one line each, as they are copied."""
         texts = [*self.words.found, *self.words.evidence, *(f"note: {note}" for note in self.words.notes)]
@@ -322,9 +255,6 @@ class TablePage(Document, Generic[Row]):
                 same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], there))
                 found[at : at + same] = [self._margin + text]
         return found
-
-    def _about(self, cells: int) -> Iterator[str]:
-        return paragraphs(self.words.about, cells)
 
     def _natural(self) -> list[int]:
         """The width that each column would like to have, by its first rows."""
@@ -341,19 +271,15 @@ class TablePage(Document, Generic[Row]):
         self._natural()
         return self
 
+    @property
+    def shown_findings(self) -> Sequence[str]:
+        """None where some rows are left out: they are about all of them."""
+        return self.words.found if self.only is None or self.left is not None else ()
+
     def head(self) -> dict[str, Any]:
         """The head as data."""
         only = {} if self.only is None else {"only": self.only.record()}
-        return {"page": self.name, "notes": list(self.words.notes), **self.extra, **only}
-
-    def record(self) -> Mapping[str, Any]:
-        return {**self.head(), self.name: [as_record(self.columns, row) for row in self.rows]}
-
-    def cells(self) -> Iterator[Sequence[object]]:
-        columns = [column for column in in_data(self.columns) if not column.nested]
-        yield [column.key for column in columns]
-        for row in self.rows:
-            yield [column.value(row) for column in columns if column.value is not None]
+        return {**super().head(), **only}
 
 
 class PageLines(Sequence["Line"], Generic[Row]):
@@ -401,17 +327,12 @@ class PageLines(Sequence["Line"], Generic[Row]):
         return ((self._margin + clip(_GAP.join(texts).rstrip(), self._cells), ""),)
 
 
-def _wrapped_line(text: str, cells: int, *, whole_commands: bool) -> list[str]:
-    """A text in lines of at most ``cells`` cells, or in one where it suggests a command that is to be copied whole."""
-    return [text] if whole_commands and _COMMAND.search(text) else hang_line(text, cells)
-
-
 def _line(text: str, margin: str = "") -> Line:
     return ((margin + text, "dim" if text.startswith(("note: ", "─")) else ""),)
 
 
 def page_lines(
-    page: TablePage[Any],
+    page: TableContent[Any],
     form: Format,
     *,
     width: int = 100,
@@ -423,25 +344,9 @@ def page_lines(
     ``whole_commands`` a line that suggests a command is not cut.
     """
     if form == "json":
-        return as_json(page.head(), page.name, (as_record(page.columns, row) for row in page.rows))
+        return as_json(page.head(), page.name, page.records())
     if form == "csv":
-        return as_csv(page.columns, page.rows)
+        return page.csv()
     text = page.text(width, explained=explained, whole_commands=whole_commands)
-    lines = _markdown(page) if form == "md" else text
+    lines = page.markdown() if form == "md" else text
     return map(to_ascii, lines) if ascii_only else lines
-
-
-def _markdown(page: TablePage[Any]) -> Iterator[str]:
-    yield f"**{page.title}**"
-    yield ""
-    for line in page.words.found:
-        yield f"{safe(line)}  "
-    if page.words.found:
-        yield ""
-    yield from as_markdown(page.columns, page.rows)
-    if page.words.evidence:
-        yield ""
-        yield from (f"{safe(line)}  " for line in page.words.evidence)
-    if page.words.notes:
-        yield ""
-        yield from (f"- {safe(note)}" for note in page.words.notes)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.draw import units
 from tui_probe.draw.shorten import cut_middle, shorten
 from tui_probe.draw.table import Column
+from tui_probe.draw.table_content import PageTexts
 from tui_probe.nsight.analysis.critical import (
     Critical,
     ExpectedTensor,
@@ -23,7 +24,7 @@ from tui_probe.nsight.analysis.launch_means import durations
 from tui_probe.nsight.analysis.launch_selection import AUTOMATIC, IterationPlan, iterated_shapes, select_launches
 from tui_probe.nsight.pages.cells import decimal, mean_count, percent, shape_columns, short_names, shorten_names, stem
 from tui_probe.nsight.pages.explanations import EXPLANATIONS
-from tui_probe.pages.table_page import PageTexts, TablePage
+from tui_probe.pages.table_page import TablePage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui_probe.draw import units
 from tui_probe.draw.shorten import cut_middle, shorten
 from tui_probe.draw.table import Column
+from tui_probe.draw.table_content import PageTexts
 from tui_probe.nsight.analysis.critical import SECTOR, ExpectedTensor, SectorMatch, compare_sectors
 from tui_probe.nsight.analysis.kernel_groups import match_kernels
 from tui_probe.nsight.analysis.kernel_metrics import COUNTED, KernelMetrics, counts_that_differ, metrics_of
@@ -18,7 +19,7 @@ from tui_probe.nsight.importers.ncu import COLD_CACHE
 from tui_probe.nsight.pages.cells import decimal, mean_count, nanoseconds, stem
 from tui_probe.nsight.pages.explanations import EXPLANATIONS
 from tui_probe.nsight.pages.ncu_pages import file_head, file_notes
-from tui_probe.pages.table_page import PageTexts, TablePage
+from tui_probe.pages.table_page import TablePage
 from tui_probe.probekit.measured import probe_option_for
 
 if TYPE_CHECKING:

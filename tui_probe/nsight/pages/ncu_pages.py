@@ -10,13 +10,14 @@ import numpy as np
 from tui_probe.draw import units
 from tui_probe.draw.shorten import cut_apart, cut_middle, shorten
 from tui_probe.draw.table import Column, Row
+from tui_probe.draw.table_content import PageTexts
 from tui_probe.nsight.analysis.kernel_metrics import KernelMetrics, metrics_of
 from tui_probe.nsight.analysis.launch_means import TIME_METRIC, Average, averages
 from tui_probe.nsight.analysis.launch_selection import AUTOMATIC, IterationPlan, LaunchSelection, select_launches
 from tui_probe.nsight.importers.ncu import COLD_CACHE
 from tui_probe.nsight.pages.cells import nanoseconds, quantity, shape_columns, short_names, shorten_names, stem
 from tui_probe.nsight.pages.explanations import EXPLANATIONS
-from tui_probe.pages.table_page import Only, PageTexts, TablePage
+from tui_probe.pages.table_page import Only, TablePage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

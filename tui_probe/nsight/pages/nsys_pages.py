@@ -10,6 +10,7 @@ import numpy as np
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.table import Column, Row
+from tui_probe.draw.table_content import PageTexts
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.nsight.analysis.projection import RangeSum, range_sums
 from tui_probe.nsight.analysis.stream_times import (
@@ -34,7 +35,7 @@ from tui_probe.nsight.pages.nsys_profile import (
     nsys_head,
     ranges_searched,
 )
-from tui_probe.pages.table_page import Only, PageTexts, TablePage
+from tui_probe.pages.table_page import Only, TablePage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tui_probe.draw import units
 from tui_probe.draw.shorten import cut_middle, shorten
 from tui_probe.draw.table import Column
+from tui_probe.draw.table_content import PageTexts
 from tui_probe.nsight.analysis.kernel_groups import Shape, match_kernels
 from tui_probe.nsight.analysis.launch_means import SourceCounts, by_instruction, by_line
 from tui_probe.nsight.pages.cells import mean_count, shape_columns, shorten_names
 from tui_probe.nsight.pages.explanations import EXPLANATIONS
 from tui_probe.nsight.pages.ncu_pages import file_head, file_notes
-from tui_probe.pages.table_page import PageTexts, TablePage
+from tui_probe.pages.table_page import TablePage
 from tui_probe.pages.views.lines import measured_lines
 
 if TYPE_CHECKING:

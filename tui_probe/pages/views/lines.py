@@ -10,12 +10,13 @@ from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import hang_line, wrap
 from tui_probe.draw.table import Column, safe, table
+from tui_probe.draw.table_content import PageTexts
 from tui_probe.draw.units import NOT_MEASURED, counted, size
 from tui_probe.draw.view import Document, no_progress, with_progress
 from tui_probe.errors import TraceError
 from tui_probe.input_limits import PTX_TEXT
 from tui_probe.pages.code.line_measures import full_text, line_rows
-from tui_probe.pages.table_page import PageTexts, TablePage
+from tui_probe.pages.table_page import TablePage
 from tui_probe.probekit import probe_results
 from tui_probe.probekit.lines import ShareValue
 from tui_probe.probekit.page_kinds import ViewKind, ViewSource

@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tui_probe.draw.spans import Line, pad, wrap
+from tui_probe.draw.spans import Line, pad, paragraphs, wrap
 from tui_probe.help import topics
 from tui_probe.help.document import HelpDocument
-from tui_probe.pages.explanations import paragraphs
 from tui_probe.ui import keys
 from tui_probe.ui.export import Writer, write_lines
 from tui_probe.ui.help_text import help_page

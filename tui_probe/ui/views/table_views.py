@@ -6,10 +6,11 @@ from abc import abstractmethod
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tui_probe.draw.table_content import PageTexts
 from tui_probe.pages import range_page as range_page_module
 from tui_probe.pages.graph_page import GRAPHS_ABOUT, GraphLine, graph_page, no_graphs
 from tui_probe.pages.range_page import NO_RANGES_TEXT, RANGES_ABOUT, RangeLine, range_key, range_page, range_totals_page
-from tui_probe.pages.table_page import PageTexts, TablePage
+from tui_probe.pages.table_page import TablePage
 from tui_probe.trace.kernel_files import Offset
 from tui_probe.ui.views.document_view import DocumentView
 

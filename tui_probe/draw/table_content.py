@@ -1,0 +1,139 @@
+"""Content of a page that is a table: rows, columns and texts, from which report, data and screen are made."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from tui_probe.draw.spans import hang_line, paragraphs, wrap
+from tui_probe.draw.table import as_csv, as_markdown, as_record, in_data, safe, table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from tui_probe.draw.table import Column
+
+Row = TypeVar("Row")
+NO_ROWS_TEXT: Final = "nothing to show"
+_LABEL_WIDTH: Final = 10
+_MIN_WIDTH: Final = 20
+_COMMAND: Final = re.compile(r"--metrics \S")
+"""A command that would break inside the names of metrics."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageTexts:
+    """The words of a page: ``head`` (label, words), ``found`` before the table, ``evidence`` for it and ``notes`` below
+    the table, and ``about``, how to read it, a paragraph each.
+    """
+
+    head: Sequence[tuple[str, str]] = ()
+    found: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    about: Sequence[str] = ()
+    evidence: Sequence[str] = ()
+
+
+@dataclass
+class TableContent(Generic[Row]):
+    """Columns, rows and texts of one page. ``name`` is the key of the records in JSON; ``extra`` are more fields of
+    its head.
+    """
+
+    name: str
+    title: str
+    columns: Sequence[Column[Row]]
+    rows: Iterable[Row]
+    """Rows of the table. They are iterated several times: a large page makes them anew each time."""
+    words: PageTexts = field(default_factory=PageTexts)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    data_rows: Iterable[Row] | None = field(default=None, kw_only=True)
+    """Rows that are records of the data, where the table has more: those that unfold a nested value of another row."""
+    report: Callable[[int], Iterator[str]] | None = field(default=None, kw_only=True)
+    """Text of the report for a width, where it is not the table with its texts."""
+
+    @property
+    def shown_findings(self) -> Sequence[str]:
+        """Texts above the table, about all of its rows."""
+        return self.words.found
+
+    def text(self, width: int, *, explained: bool = False, whole_commands: bool = False) -> Iterator[str]:
+        """The page for people, in lines of at most ``width`` cells; longer with ``whole_commands``, where a command is
+        suggested.
+        """
+        yield from self._above(width, whole_commands=whole_commands)
+        if any(True for _ in self.rows):
+            yield from table(self.columns, self.rows, width, hide_empty=True)
+        else:
+            yield NO_ROWS_TEXT
+        yield from self._below(width, whole_commands=whole_commands)
+        if explained:
+            yield from self._about(width)
+
+    def _above(self, cells: int, *, whole_commands: bool = False) -> Iterator[str]:
+        for label, text in self.words.head:
+            parts = wrap(safe(text), max(_MIN_WIDTH, cells - _LABEL_WIDTH))
+            yield from (f"{label if i == 0 else '':<{_LABEL_WIDTH}}{part}".rstrip() for i, part in enumerate(parts))
+        yield ""
+        if self.shown_findings:
+            for line in self.shown_findings:
+                yield from _wrapped_line(safe(line), cells, whole_commands=whole_commands)
+            yield ""
+
+    def _below(self, cells: int, *, whole_commands: bool = False) -> Iterator[str]:
+        for lines in (self.words.evidence, [f"note: {note}" for note in self.words.notes]):
+            if lines:
+                yield ""
+            for line in lines:
+                yield from _wrapped_line(safe(line), cells, whole_commands=whole_commands)
+
+    def _about(self, cells: int) -> Iterator[str]:
+        return paragraphs(self.words.about, cells)
+
+    def head(self) -> dict[str, Any]:
+        """The head as data."""
+        return {"page": self.name, "notes": list(self.words.notes), **self.extra}
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Rows as data, by the keys of the columns."""
+        return (as_record(self.columns, row) for row in self._rows_of_data())
+
+    def record(self) -> Mapping[str, Any]:
+        """The whole page as data."""
+        return {**self.head(), self.name: list(self.records())}
+
+    def cells(self) -> Iterator[Sequence[object]]:
+        """Rows for CSV, the headings first."""
+        columns = [column for column in in_data(self.columns) if not column.nested]
+        yield [column.key for column in columns]
+        for row in self._rows_of_data():
+            yield [column.value(row) for column in columns if column.value is not None]
+
+    def csv(self) -> Iterator[str]:
+        """Rows as CSV."""
+        return as_csv(self.columns, self._rows_of_data())
+
+    def markdown(self) -> Iterator[str]:
+        """The page as Markdown."""
+        yield f"**{self.title}**"
+        yield ""
+        for line in self.words.found:
+            yield f"{safe(line)}  "
+        if self.words.found:
+            yield ""
+        yield from as_markdown(self.columns, self.rows)
+        if self.words.evidence:
+            yield ""
+            yield from (f"{safe(line)}  " for line in self.words.evidence)
+        if self.words.notes:
+            yield ""
+            yield from (f"- {safe(note)}" for note in self.words.notes)
+
+    def _rows_of_data(self) -> Iterable[Row]:
+        return self.rows if self.data_rows is None else self.data_rows
+
+
+def _wrapped_line(text: str, cells: int, *, whole_commands: bool) -> list[str]:
+    """A text in lines of at most ``cells`` cells, or in one where it suggests a command that is to be copied whole."""
+    return [text] if whole_commands and _COMMAND.search(text) else hang_line(text, cells)
