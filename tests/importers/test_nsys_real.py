@@ -86,7 +86,7 @@ def test_every_projected_range(report: NsysReport, sql: sqlite3.Connection) -> N
 
 def test_ranges_are_nested(report: NsysReport) -> None:
     assert report.ranges is not None
-    projected = project(report.kernels, report.ranges)
+    projected = [*project(report.kernels, report.ranges)]
     assert [(each.level, each.name) for each in projected[:5]] == [
         (0, "Setup"),
         (0, "Loop"),

@@ -35,7 +35,7 @@ from tui_probe.trace.follow import open_trace
 
 def projected(report: NsysReport) -> list[ProjectedRange]:
     assert report.ranges is not None
-    return project(report.kernels, report.ranges)
+    return [*project(report.kernels, report.ranges)]
 
 
 def test_a_range_runs_from_its_first_kernel_to_its_last(tmp_path: Path) -> None:

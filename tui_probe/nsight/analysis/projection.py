@@ -7,41 +7,90 @@ it; a range that launched nothing has no projection. An execution of a CUDA grap
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
 
 import numpy as np
 
 from tui_probe.nsight.importers.nsys_model import UNKNOWN, ProjectedRange
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
     from tui_probe.nsight.importers.nsys_model import HostRanges, Kernels
 
-if TYPE_CHECKING:
     Pairs: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
     """Ranges and kernels in them, by position: one entry per pair."""
 
-_AT_ONCE: Final = 1 << 18
+_AT_ONCE: Final = 1 << 16
 """Pairs of ranges and kernels that are made at a time."""
+_MADE_AT_ONCE: Final = 4096
+
+
+class ProjectedRows(Sequence[ProjectedRange]):
+    """Projected ranges as columns, of which there may be millions: each is made when it is asked for."""
+
+    def __init__(self, kernels: Kernels, ranges: HostRanges, columns: Mapping[str, NDArray[Any]]) -> None:
+        self._kernels, self._ranges, self._columns = kernels, ranges, columns
+
+    def __len__(self) -> int:
+        return len(self._columns["row"])
+
+    @overload
+    def __getitem__(self, place: int) -> ProjectedRange: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[ProjectedRange]: ...
+    def __getitem__(self, place: int | slice) -> ProjectedRange | list[ProjectedRange]:
+        if isinstance(place, slice):
+            return [*self._made(np.arange(len(self))[place])]
+        return next(self._made(np.array([range(len(self))[place]])))
+
+    def __iter__(self) -> Iterator[ProjectedRange]:
+        for begin in range(0, len(self), _MADE_AT_ONCE):
+            yield from self._made(np.arange(begin, min(begin + _MADE_AT_ONCE, len(self))))
+
+    @property
+    def on_host(self) -> int:
+        """How many ranges of the host these are: one on two streams is two here."""
+        return len(np.unique(self._columns["row"]))
+
+    def _made(self, places: NDArray[np.int64]) -> Iterator[ProjectedRange]:
+        columns = {name: column[places] for name, column in self._columns.items()}
+        ranges, rows = self._ranges, columns["row"]
+        host = (ranges.name[rows], ranges.start[rows], ranges.end[rows], ranges.thread[rows])
+        own = (column.tolist() for column in (*columns.values(), *host))
+        for row, queue, start, end, kernels, level, busy, graphs, name, began, ended, thread in zip(*own, strict=True):
+            stream = self._kernels.streams[queue]
+            yield ProjectedRange(
+                ranges.names[name], stream, queue, start, end, kernels, level, busy, began, ended, thread, graphs, row
+            )
+
+
+_NARROW: Final = {"row": np.int32, "queue": np.int32, "kernels": np.int32, "level": np.int32, "graphs": np.int32}
+_COLUMNS: Final = ("row", "queue", "start", "end", "kernels", "level", "busy", "graphs")
 
 
 def project(
     kernels: Kernels, ranges: HostRanges, progress: Callable[[float], object] = lambda _: None
-) -> list[ProjectedRange]:
+) -> ProjectedRows:
     """The ranges on every stream, by start, the outer first. ``level`` counts the projected ranges around one.
 
     ``progress`` is told the share of the ranges that is done.
     """
-    found: list[ProjectedRange] = []
+    parts: dict[str, list[NDArray[Any]]] = {name: [np.empty(0, dtype=np.int64)] for name in _COLUMNS}
     levels = _Levels(ranges)
     for rows, inside in members(kernels, ranges, np.arange(len(ranges))):
         progress(int(rows[-1]) / len(ranges))
-        found += _projected(kernels, ranges, rows, inside, levels)
-    return sorted(found, key=lambda each: (each.start, each.level, -each.end))
+        for name, column in zip(_COLUMNS, _projected(kernels, rows, inside, levels), strict=True):
+            parts[name].append(column.astype(_NARROW.get(name, np.int64)))
+    columns = {name: np.concatenate(parts.pop(name), dtype=_NARROW.get(name, np.int64)) for name in _COLUMNS}
+    order = np.lexsort((np.negative(columns["end"]), columns["level"], columns["start"]))
+    for name in _COLUMNS:
+        columns[name] = columns[name][order]
+    return ProjectedRows(kernels, ranges, columns)
 
 
 def members(kernels: Kernels, ranges: HostRanges, chosen: NDArray[np.int64]) -> Iterator[Pairs]:
@@ -87,10 +136,13 @@ class _Levels:
         self._around: list[int] = []
         """The ends of the ranges around the next one, the outermost first."""
 
-    def level(self, row: int) -> int:
-        thread, start, end = (
-            int(column[row]) for column in (self._ranges.thread, self._ranges.start, self._ranges.end)
-        )
+    def of(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The level of each range."""
+        columns = (self._ranges.thread, self._ranges.start, self._ranges.end)
+        times = zip(*(column[rows].tolist() for column in columns), strict=True)
+        return np.fromiter((self._level(*each) for each in times), np.int32, len(rows))
+
+    def _level(self, thread: int, start: int, end: int) -> int:
         same = self._around if thread == self._thread else []
         self._around = [each for each in same if each >= end and each > start]
         self._thread = thread
@@ -99,42 +151,27 @@ class _Levels:
 
 
 def _projected(
-    kernels: Kernels, ranges: HostRanges, rows: NDArray[np.int64], inside: NDArray[np.int64], levels: _Levels
-) -> Iterator[ProjectedRange]:
-    """Each range on each stream on which it launched kernels, from all its pairs."""
+    kernels: Kernels, rows: NDArray[np.int64], inside: NDArray[np.int64], levels: _Levels
+) -> tuple[NDArray[Any], ...]:
+    """The columns of each range on each stream on which it launched kernels, from all its pairs."""
     queues = kernels.queue[inside].astype(np.int64)
     order = np.lexsort((queues, rows))
     rows, inside, queues = rows[order], inside[order], queues[order]
-    first = np.flatnonzero(np.append(True, (np.diff(rows) != 0) | (np.diff(queues) != 0)))
-    start, end, graphs = kernels.start[inside], kernels.end[inside], kernels.is_graph[inside]
-    numbers = (
+    other_row = np.append(True, np.diff(rows) != 0)
+    first = np.flatnonzero(other_row | np.append(True, np.diff(queues) != 0))
+    start, end = kernels.start[inside], kernels.end[inside]
+    graphs = np.add.reduceat(kernels.is_graph[inside].astype(np.int64), first)
+    level = levels.of(rows[other_row])[np.cumsum(other_row)[first] - 1]
+    return (
         rows[first],
         queues[first],
         np.minimum.reduceat(start, first),
         np.maximum.reduceat(end, first),
-        np.diff(np.append(first, len(rows))),
+        np.diff(np.append(first, len(rows))) - graphs,
+        level,
         np.add.reduceat(end - start, first),
-        np.add.reduceat(graphs.astype(np.int64), first),
+        graphs,
     )
-    before, level = UNKNOWN, 0
-    for row, queue, begin, finish, count, busy, of_graphs in zip(*(each.tolist() for each in numbers), strict=True):
-        level = levels.level(row) if row != before else level
-        before = row
-        yield ProjectedRange(
-            name=ranges.names[ranges.name[row]],
-            stream=kernels.streams[queue],
-            queue=queue,
-            start=begin,
-            end=finish,
-            kernels=count - of_graphs,
-            level=level,
-            busy=busy,
-            host_start=int(ranges.start[row]),
-            host_end=int(ranges.end[row]),
-            thread=int(ranges.thread[row]),
-            graphs=of_graphs,
-            row=row,
-        )
 
 
 def within(kernels: Kernels, ranges: HostRanges, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:

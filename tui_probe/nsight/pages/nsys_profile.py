@@ -11,7 +11,7 @@ import numpy as np
 from tui_probe.draw import units
 from tui_probe.nsight.analysis.enclosure import enclosed, ranges_within
 from tui_probe.nsight.analysis.kernel_groups import function_name, search_names
-from tui_probe.nsight.analysis.projection import innermost, of_name, project, within
+from tui_probe.nsight.analysis.projection import ProjectedRows, innermost, of_name, project, within
 from tui_probe.nsight.importers.nsys_model import UNKNOWN, ProjectedRange
 from tui_probe.nsight.pages.cells import nanoseconds, short_names
 
@@ -54,12 +54,10 @@ class NsysSources:
         return other
 
     @cached_property
-    def projected(self) -> list[ProjectedRange]:
+    def projected(self) -> Sequence[ProjectedRange]:
         """Ranges on streams, as the file has them or by the rule."""
         report = self.report
-        return (
-            list(report.projected) if report.ranges is None else project(report.kernels, report.ranges, self.progress)
-        )
+        return report.projected if report.ranges is None else project(report.kernels, report.ranges, self.progress)
 
     @cached_property
     def innermost(self) -> NDArray[np.int64]:
@@ -80,7 +78,7 @@ class NsysSources:
         return search_names((each.name for each in self.projected), self.search)
 
     @cached_property
-    def ranges_found(self) -> list[ProjectedRange]:
+    def ranges_found(self) -> Sequence[ProjectedRange]:
         """The ranges that the search means, and those within them."""
         whole = None if self.only is None else self.only.key
         if isinstance(whole, str):
@@ -91,7 +89,7 @@ class NsysSources:
         return self._ranges_searched
 
     @cached_property
-    def _ranges_searched(self) -> list[ProjectedRange]:
+    def _ranges_searched(self) -> Sequence[ProjectedRange]:
         if not self.search:
             return self.projected
         named = [each for each in self.projected if each.name in self.ranges_meant]
@@ -199,8 +197,8 @@ def _found_summary(sources: NsysSources) -> list[str]:
     parts += [units.counted(len(processes), "process")] if len(processes) > 1 else []
     if sources.only is None or sources.only.kind == "range":
         parts.append(found_text(sources, len(sources.ranges_found), len(sources.projected), "projected range"))
-    if report.ranges is not None and not sources.counts_part:
-        host_only = len(report.ranges) - len({each.row for each in sources.projected})
+    if isinstance(sources.projected, ProjectedRows) and report.ranges is not None and not sources.counts_part:
+        host_only = len(report.ranges) - sources.projected.on_host
         parts += [f"{units.count(host_only)} of the host alone left out"] if host_only > 0 else []
     if found.any():
         parts.append(nanoseconds(int(kernels.end[found].max() - kernels.start[found].min())))
