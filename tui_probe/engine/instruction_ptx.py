@@ -283,7 +283,7 @@ class _KernelText:
         snippet = _snippet_before(place.point)
         values, lines = self._helpers(snippet, place.told)
         if _exchanges(snippet):
-            lines.insert(0, f"mov.u32 {self._mark}, %laneid;")
+            lines.insert(0, f"mov.u32 {self._mark}, %lanemask_lt;")
         body = self.expander.lines(snippet, values, place.ptx_equivalent)
         kept = self._kept(_snippet_registers([snippet]), _saved_maps([snippet]))
         if _saved_maps([snippet]) and self._sampling is not None:
