@@ -20,6 +20,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from tui_probe.version import __version__
+
 if TYPE_CHECKING:
     from tui_probe.api.kernels import Kernel
     from tui_probe.api.launches import Launch
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from tui_probe.api.traces import open_trace as open  # noqa: A004 - tui_probe.open, as gzip.open
     from tui_probe.errors import ChoiceError, ProbeError, TraceError
 
-__version__ = "0.1.0"
 __all__ = [
     "ChoiceError",
     "Kernel",

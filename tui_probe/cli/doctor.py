@@ -10,7 +10,6 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
-from tui_probe import __version__
 from tui_probe.cli.arguments import setting_problems, user_settings
 from tui_probe.cli.output import on_terminal
 from tui_probe.draw.printable import dump_json
@@ -21,6 +20,7 @@ from tui_probe.input_limits import parse_json
 from tui_probe.launcher.environment import faulted_kernels, graft_faults_file
 from tui_probe.probe_files.choices import choose_probes
 from tui_probe.verdicts.bandwidth import read_bandwidth
+from tui_probe.version import __version__
 
 from .checks import Item
 from .checks.gpu import counter_items, driver_items, gpu_items, hook_items, package_items, simulator_items, tool_items

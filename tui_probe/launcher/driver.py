@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import tui_probe
 from tui_probe.errors import LaunchError, NoDriverError
+from tui_probe.version import package_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,8 +25,7 @@ def native_library(kind: Literal["hook", "sim"]) -> Path:
     Raises LaunchError where the library is missing.
     """
     chosen = os.environ.get("TUI_PROBE_NATIVE")
-    # An editable install has two entries in __path__: the sources, and the folder with what was compiled.
-    folders = [Path(chosen)] if chosen else [Path(entry) / "_native" for entry in tui_probe.__path__]
+    folders = [Path(chosen)] if chosen else [folder / "_native" for folder in package_folders()]
     places = [(folder / kind / LIBRARY).absolute() for folder in folders]
     for place in places:
         if place.is_file():
@@ -37,10 +36,10 @@ def native_library(kind: Literal["hook", "sim"]) -> Path:
 
 
 def package_path() -> str:
-    """What a fresh Python needs in PYTHONPATH to import this package, entries joined by ":"."""
-    entries = [Path(entry).absolute() for entry in tui_probe.__path__]
-    # An editable install's loader also lists the folder that holds the checkout's package, which is none itself.
-    return os.pathsep.join(dict.fromkeys(str(entry.parent) for entry in entries if entry.name == tui_probe.__name__))
+    """Return the value of PYTHONPATH with which a fresh Python imports this package, entries joined by ":"."""
+    folders = [folder.absolute() for folder in package_folders()]
+    # Folders of other names hold the package or its compiled part, and cannot be imported as tui_probe.
+    return os.pathsep.join(dict.fromkeys(str(folder.parent) for folder in folders if folder.name == "tui_probe"))
 
 
 ELF_MACHINE = {"x86_64": 62, "aarch64": 183}

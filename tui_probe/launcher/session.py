@@ -11,13 +11,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import tui_probe
 from tui_probe.engine.cache import default_cache_directory
 from tui_probe.probe_model.read_script import BEGIN_MARKER, read_script, with_markers
 from tui_probe.toolchain import find_tools
 from tui_probe.trace.plain_file import TraceFolder
 from tui_probe.trace.run_info import mask_words
 from tui_probe.trace.user_state import remember_command
+from tui_probe.version import __version__
 
 from .control import FILE, ControlPage, RecordingWindow
 from .driver import find_driver, native_library
@@ -342,7 +342,7 @@ class Session:
             "budgets": self.control.record(),
             "engine_failure": self.engine_failure(),
             "messages": self.messages,
-            "tool": {"version": tui_probe.__version__},
+            "tool": {"version": __version__},
             "toolchain": toolchain(),
             "processes": [trace.name for trace in self.traces],
         }

@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tui_probe import __version__
 from tui_probe.pages.findings_page import all_questions
 from tui_probe.ui import keys
 from tui_probe.ui.early_keys import EarlyKeys
@@ -18,6 +17,7 @@ from tui_probe.ui.views.form import ROWS, TEXTS, FindingsView, FormView
 from tui_probe.ui.views.recent import RecentView
 from tui_probe.ui.widgets.bars import Bar
 from tui_probe.ui.widgets.lines import Pane
+from tui_probe.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
