@@ -74,26 +74,26 @@ def listed_lines(hook: Path) -> dict[str, set[int]]:
     for line in text.stdout.splitlines():
         if called and (here := _NEXT.match(line)):
             behind.append(int(here[1], 16))
-        found = _CALL.match(line)
-        called = bool(found and found[2].removesuffix("64") in FUNCTIONS)
+        match = _CALL.match(line)
+        called = bool(match and match[2].removesuffix("64") in FUNCTIONS)
     return by_line(hook, behind)
 
 
 def listed_driver_lines() -> set[str]:
     """The lines at which the hook calls the driver for itself."""
-    found = set()
+    lines = set()
     for path in sorted((ROOT / "hook" / "src").glob("*/*.c")):
         if path.name not in FOR_THE_PROGRAM:
             for number, line in enumerate(path.read_text().splitlines(), 1):
                 if _DRIVER_CALL.search(line):
-                    found.add(f"{path.name}:{number}")
-    return found
+                    lines.add(f"{path.name}:{number}")
+    return lines
 
 
 def by_line(hook: Path, offsets: list[int]) -> dict[str, set[int]]:
     """``drain.c:12`` and the offsets of calls there. What follows a call may be another line's."""
-    words = [f"{offset - 1:#x}" for offset in offsets]
-    text = subprocess.run(["addr2line", "-e", hook, *words], check=True, capture_output=True, text=True).stdout
+    addresses = [f"{offset - 1:#x}" for offset in offsets]
+    text = subprocess.run(["addr2line", "-e", hook, *addresses], check=True, capture_output=True, text=True).stdout
     found: dict[str, set[int]] = {}
     for offset, line in zip(offsets, text.splitlines(), strict=True):
         found.setdefault(line.split(" ")[0].rpartition("/")[2], set()).add(offset)
@@ -209,10 +209,10 @@ class Walk:
     def _new(self, tools: Tools, engine: Engine, scenario: Scenario, folder: Path) -> list[Fault]:
         kinds = {offset: kind for kind, offset in sites(tools, engine, scenario, folder / "plain")}
         places = by_line(tools.built.hook, list(kinds))
-        found = [Fault(kinds[offset], offset, line, 0) for line, offsets in places.items() for offset in offsets]
+        faults = [Fault(kinds[offset], offset, line, 0) for line, offsets in places.items() for offset in offsets]
         wanted = [
             fault
-            for fault in found
+            for fault in faults
             if fault.kind in self.kinds and fault.line.startswith(self.files) and not fault.is_the_programs
         ]
         new = [fault for fault in wanted if fault.line not in self.met]

@@ -145,9 +145,9 @@ class LongRun:
                 of[-1].look()
 
     def _tell(self, number: int) -> None:
-        told = [f"{name} {of[-1].looks[-1] / 1e6:.1f} MB" for name, of in self.memory.items() if of and of[-1].looks]
+        sizes = [f"{name} {of[-1].looks[-1] / 1e6:.1f} MB" for name, of in self.memory.items() if of and of[-1].looks]
         kills = ", ".join(f"{name} killed {n}×" for name, n in self.kills.items())
-        print(f"{number * self.seconds / PARTS / 60:5.1f} min: {', '.join(told)}; {kills}", flush=True)
+        print(f"{number * self.seconds / PARTS / 60:5.1f} min: {', '.join(sizes)}; {kills}", flush=True)
 
     def _after(self, trace: Path) -> list[str]:
         """What is wrong with what the program did, and with what is kept of it."""
@@ -157,7 +157,7 @@ class LongRun:
         for name, size in saved:
             problems += unreadable(trace / name, int(size))
         kernels = open_trace(trace).kernels
-        print(f"{output.strip()}; {len(saved)} results; {sum(each.status == 'probed' for each in kernels)} of "
+        print(f"{output.strip()}; {len(saved)} results; {sum(kernel.status == 'probed' for kernel in kernels)} of "
               f"{len(kernels)} kernels probed")  # fmt: skip
         return problems
 
@@ -186,12 +186,12 @@ def found_below(pid: int, words: str) -> int:
     below = {pid}
     for _ in range(4):
         below |= {int(row[0]) for row in rows if int(row[1]) in below}
-    found = [
+    problems = [
         int(number)
         for number, _, state, line in rows
         if int(number) in below - {pid} and "Z" not in state and words in line.split(" -- ")[-1]
     ]
-    return found[-1] if found else 0
+    return problems[-1] if problems else 0
 
 
 def resident(pid: int) -> int:

@@ -77,8 +77,8 @@ def _note(tally: Tally, error: Exception, number: int, data: bytes, keep: Path |
 
 def shares(total: int, readers: Sequence[Reader]) -> dict[str, int]:
     """How many of the inputs each parser gets: fewer, the longer it takes."""
-    whole = sum(1 / reader.cost for reader in readers)
-    return {reader.name: max(1, round(total / reader.cost / whole)) for reader in readers}
+    per_cost = total / sum(1 / reader.cost for reader in readers)
+    return {reader.name: max(1, round(per_cost / reader.cost)) for reader in readers}
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -73,9 +73,9 @@ def files(pattern: str, most: int = 12) -> Callable[[], list[bytes]]:
 
     @cache
     def seeds() -> list[bytes]:
-        found = (lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
+        contents = (lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
                  for path in sorted(DATA.glob(pattern)) if path.stat().st_size < LARGEST)  # fmt: skip
-        fitting = sorted((data for data in found if len(data) < LARGEST), key=lambda data: (len(data), data))
+        fitting = sorted((data for data in contents if len(data) < LARGEST), key=lambda data: (len(data), data))
         return list(dict.fromkeys(fitting))[:most]
 
     return seeds
@@ -118,17 +118,17 @@ def _analysis(name: str) -> Reader:
 
     def seeds() -> list[bytes]:
         results = [path for path in sorted(SIMULATED.glob(f"{name}/result/*")) if path.stat().st_size < 200_000]
-        found = [lzma.decompress(one.read_bytes()) if one.suffix == ".xz" else one.read_bytes() for one in results]
-        return [data for data in found if len(data) < 1 << 20]
+        contents = [lzma.decompress(one.read_bytes()) if one.suffix == ".xz" else one.read_bytes() for one in results]
+        return [data for data in contents if len(data) < 1 << 20]
 
     def read(data: bytes, folder: Path) -> None:
         trace, path = _measured_trace(name, folder)
         path.write_bytes(data)
-        for one in trace.kernels:
-            for measured in analyse_results(trace, one):
+        for traced in trace.kernels:
+            for measured in analyse_results(trace, traced):
                 _ = measured.label
             for kind in kinds():
-                source = ViewSource(trace, one)
+                source = ViewSource(trace, traced)
                 if kind.name in _DRAWN and kind.missing(source) is None:
                     view = kind.open(source, lambda _: None)
                     view.record()
@@ -152,8 +152,8 @@ def _log(data: bytes, folder: Path) -> None:
     opened = open_trace(trace)
     for row in range(len(opened.launches)):
         _ = opened.launches[row]
-    for one in opened.kernels:
-        _ = one.demangled, one.status, one.reason
+    for traced in opened.kernels:
+        _ = traced.demangled, traced.status, traced.reason
     brief(trace)
     exit_counts(trace)
 
@@ -245,7 +245,7 @@ def _sqlite_seeds() -> list[bytes]:
 
 
 def _csv_seeds() -> list[bytes]:
-    return [one.encode() for one in (test_nsys_csv.TRACE, test_nsys_csv.RANGES, test_nsys_csv.SUMS)]
+    return [table.encode() for table in (test_nsys_csv.TRACE, test_nsys_csv.RANGES, test_nsys_csv.SUMS)]
 
 
 def _words() -> list[bytes]:

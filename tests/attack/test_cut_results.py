@@ -42,8 +42,8 @@ for command in ("zoom_in", "zoom_in", "zoom_in_rows", "right"):
 
 def look(trace: Path, how: str) -> list[str]:
     """What four keys of a view say after the file became another; the process ends as any."""
-    words = [sys.executable, "-c", LOOK, str(trace), how]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, cwd=Path(__file__).parents[2])
+    argv = [sys.executable, "-c", LOOK, str(trace), how]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, cwd=Path(__file__).parents[2])
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
 
@@ -57,13 +57,13 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_large_result_that_is_taken_away_is_shown_on_and_one_cut_short_is_told(large: Path) -> None:
     (file,) = (large / "result").iterdir()
-    whole = file.read_bytes()
-    assert len(whole) > SMALL_FILE
+    content = file.read_bytes()
+    assert len(content) > SMALL_FILE
     assert look(large, "removed") == ["drawn"] * 4
-    file.write_bytes(whole)
-    said = look(large, "100000")
-    assert all("cut short at 100000 while it was open: open it again" in line for line in said)
-    assert len(said) == 4
+    file.write_bytes(content)
+    output = look(large, "100000")
+    assert all("cut short at 100000 while it was open: open it again" in line for line in output)
+    assert len(output) == 4
 
 
 def test_a_small_result_is_shown_on(tmp_path: Path) -> None:

@@ -52,8 +52,8 @@ def test_links_in_a_trace_are_not_followed(launching: Runner, script: Script, th
         (victims / name).write_text("precious")
     result = launching.run(script(PLANT.format(names=NAMES) + "print('said')"))
     assert result.returncode == 0
-    found = {path.name: path.read_text() for path in victims.iterdir()}
-    assert found == (dict.fromkeys((*NAMES, "process.log"), "precious") if there else {})
+    texts = {path.name: path.read_text() for path in victims.iterdir()}
+    assert texts == (dict.fromkeys((*NAMES, "process.log"), "precious") if there else {})
     (trace,) = (launching.folder / "trace").glob("*_*_*")
     assert (trace / "run.json").is_file()
     assert not (trace / "run.json").is_symlink()
@@ -85,8 +85,8 @@ def test_a_root_that_all_may_write_to_is_refused(launching: Runner, script: Scri
     ],
 )
 def test_roots_that_are_refused(owner: int, mode: int, refused: bool) -> None:
-    found = os.stat_result((stat.S_IFDIR | mode, 1, 1, 1, owner, owner, 0, 0, 0, 0))
-    assert (root_problem(found, 1000) is not None) == refused
+    status = os.stat_result((stat.S_IFDIR | mode, 1, 1, 1, owner, owner, 0, 0, 0, 0))
+    assert (root_problem(status, 1000) is not None) == refused
 
 
 def test_a_trace_that_became_a_link_is_left_alone(tmp_path: Path) -> None:

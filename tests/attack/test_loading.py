@@ -77,8 +77,8 @@ def test_sanitized_program_runs_and_is_seen(host: Host, built: Build, flags: str
 
 def test_preloaded_sanitizer_comes_first(host: Host) -> None:
     sanitizer_flags(host, "-fsanitize=address")
-    found = subprocess.run(["cc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
-    library = Path(found.stdout.strip()).resolve()
+    compiler = subprocess.run(["cc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
+    library = Path(compiler.stdout.strip()).resolve()
     run = host.command(sys.executable, "-c", "print('up')", LD_PRELOAD=f"{library}:{host.built.hook}", **NO_LEAK_CHECK)
     assert (run.status, run.stdout, run.stderr) == (0, "up\n", "")
 

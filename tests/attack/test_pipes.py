@@ -69,7 +69,7 @@ def test_no_page_waits_for_a_pipe(recorded: Path, tmp_path: Path, names: tuple[s
     with contextlib.suppress(ProbeError):
         brief(trace)
         opened = open_trace(trace)
-        for kernel in islice((each for each in opened.kernels if each.status == "probed"), 1):
+        for kernel in islice((probed for probed in opened.kernels if probed.status == "probed"), 1):
             for kind in kinds():
                 with contextlib.suppress(ProbeError):
                     source = ViewSource(opened, kernel)

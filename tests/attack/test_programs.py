@@ -53,8 +53,8 @@ def check_patience_was_not_used_up(run: Run) -> None:
 def check_that_nothing_is_lost_silently(run: Run, *, others: int = 0) -> None:
     """``others`` threads may be in the middle of a launch, which counts when it begins."""
     count = counts(run)
-    told = len(run.lines(r"\[exec\] save "))
-    assert told <= len(run.results) <= told + 1  # the process may end between a file and its line
+    saved = len(run.lines(r"\[exec\] save "))
+    assert saved <= len(run.results) <= saved + 1  # the process may end between a file and its line
     assert count["dropped"] + len(run.results) + others >= count["probed"] >= 200
     if count["dropped"]:
         assert run.codes[-1] == "no-time"

@@ -24,13 +24,13 @@ from tui_probe.ui.views.recent import RecentView
 
 @pytest.mark.parametrize("kept", [False, True])
 def test_the_log_has_no_password(host: Host, kept: bool) -> None:
-    words = ["--password=hunter2", "--api-key", "hunter3", "--steps", "3", "https://me:hunter4@host/"]
+    secrets = ["--password=hunter2", "--api-key", "hunter3", "--steps", "3", "https://me:hunter4@host/"]
     more = {"TUI_PROBE_KEEP_SECRETS": "1"} if kept else {}
-    run = host.command(sys.executable, "-c", "from host import *\n" + ONE, *words, **more)
+    run = host.command(sys.executable, "-c", "from host import *\n" + ONE, *secrets, **more)
     line = run.log[1]
     assert int(line.split(" ")[2]) == len(line.split(" ", 3)[3])
     masked = "--password=*** --api-key *** --steps 3 https://***@host/"
-    assert line.endswith(" ".join(words) if kept else masked)
+    assert line.endswith(" ".join(secrets) if kept else masked)
     assert ("hunter" in "\n".join(run.written_log)) == kept
 
 

@@ -16,9 +16,9 @@ from .conftest import Command
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    found = default_cache_directory()
-    assert found
-    return found
+    directory = default_cache_directory()
+    assert directory
+    return directory
 
 
 def test_an_empty_cache(folder: Path) -> None:

@@ -127,11 +127,11 @@ def test_json(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_without_an_assembler(no_ptxas: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("block_sched", "kernels.ptx", "--kernel", "store")
-    outcome = Outcome(words, capsys, no_ptxas)
+    argv = ("block_sched", "kernels.ptx", "--kernel", "store")
+    outcome = Outcome(argv, capsys, no_ptxas)
     assert outcome.status == 0
     golden("check_no_ptxas.txt", outcome.out)
-    (kernel,) = Outcome((*words, "--format", "json"), capsys, no_ptxas).record()["kernels"]
+    (kernel,) = Outcome((*argv, "--format", "json"), capsys, no_ptxas).record()["kernels"]
     assert kernel["status"] == "ok"
     for key in ("registers_pruned", "registers_probed", "spills_pruned", "spills_probed"):
         assert kernel[key] is None
@@ -158,9 +158,9 @@ def test_kernels_are_named_exactly_or_by_a_pattern(
 
 def test_an_exact_name_wins(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "two.ptx").write_text(HEADER + STORE + STORE.replace("store", "store_all"))
-    words = ("block_sched", "two.ptx", "--format", "json", "--kernel")
+    argv = ("block_sched", "two.ptx", "--format", "json", "--kernel")
     for word, meant in (("store", ["store"]), ("stor", ["store", "store_all"])):
-        record = Outcome((*words, word), capsys, here).record()
+        record = Outcome((*argv, word), capsys, here).record()
         assert [kernel["name"] for kernel in record["kernels"]] == meant
 
 
@@ -175,11 +175,11 @@ def test_a_kernel_that_is_not_there(here: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_few_kernels_are_listed_where_none_is_meant(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("block_sched", "kernels.ptx", "-k")
-    said = "among the 3 in it; there are leaving, store, broken"
-    assert f"no kernel nosuch {said}\n" in Outcome((*words, "nosuch"), capsys, here).err
+    argv = ("block_sched", "kernels.ptx", "-k")
+    message = "among the 3 in it; there are leaving, store, broken"
+    assert f"no kernel nosuch {message}\n" in Outcome((*argv, "nosuch"), capsys, here).err
     (here / "kernels.ptx").write_text(HEADER + "".join(STORE.replace("store", f"kernel_{n}") for n in range(6)))
-    assert Outcome((*words, "nosuch"), capsys, here).err.endswith("no kernel nosuch among the 6 in it\n")
+    assert Outcome((*argv, "nosuch"), capsys, here).err.endswith("no kernel nosuch among the 6 in it\n")
 
 
 def test_a_pattern_that_is_none(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -202,8 +202,8 @@ def test_images_of_every_kind(here: Path, capsys: pytest.CaptureFixture[str], na
 def test_with_the_real_assembler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if not find_tools():
         pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
-    words = ("block_sched", str(DATA / "attn_fwd.sm_90a.cubin"), "--arch", "sm_90", "--format", "json")
-    (kernel,) = Outcome(words, capsys, tmp_path).record()["kernels"]
+    argv = ("block_sched", str(DATA / "attn_fwd.sm_90a.cubin"), "--arch", "sm_90", "--format", "json")
+    (kernel,) = Outcome(argv, capsys, tmp_path).record()["kernels"]
     assert 50 < kernel["registers_pruned"] < 256
     assert 50 < kernel["registers_probed"] < 256
     assert kernel["spills_pruned"] == 0
@@ -222,22 +222,22 @@ def test_with_the_real_assembler(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_a_file_for_other_gpus_says_so_once(
     here: Path, capsys: pytest.CaptureFixture[str], name: str, arch: str, held: str, kernel: tuple[str, ...]
 ) -> None:
-    words = ("block_sched", str(DATA / name), "--arch", arch, *kernel)
-    outcome = Outcome(words, capsys, here)
+    argv = ("block_sched", str(DATA / name), "--arch", arch, *kernel)
+    outcome = Outcome(argv, capsys, here)
     assert (outcome.status, outcome.out) == (1, "")
     assert f"{name}: it has no kernel for a GPU of {arch}, but {held}" in outcome.err
-    record = Outcome((*words, "--format", "json"), capsys, here).record()
+    record = Outcome((*argv, "--format", "json"), capsys, here).record()
     assert f"but {held}" in record["error"]
     assert record["kernels"] == []
 
 
 def test_an_earlier_check_leaves_nothing_behind(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("block_sched", "kernels.ptx", "--kernel", "store", "--out", "made")
-    Outcome(words, capsys, here)
+    argv = ("block_sched", "kernels.ptx", "--kernel", "store", "--out", "made")
+    Outcome(argv, capsys, here)
     (here / "kernels.ptx").write_text(HEADER + STORE.replace("mov.u32", "frobnicate"))
     (folder,) = (here / "made").iterdir()
     (folder / "notes").touch()
-    assert Outcome(words, capsys, here).status == 1
+    assert Outcome(argv, capsys, here).status == 1
     assert {path.name for path in folder.iterdir()} == FILES - {"pruned.bin", "probed.bin"} | {"notes"}
 
 
@@ -310,25 +310,25 @@ def test_an_out_that_cannot_be_written(here: Path, capsys: pytest.CaptureFixture
 def test_machine_code_alone_is_grafted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if not find_tools("ptxas"):
         pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
-    words = ("block_sched", str(DATA / "image.no_ptx.cubin"), "--format", "json", "--out", str(tmp_path))
-    outcome = Outcome(words, capsys, tmp_path)
+    argv = ("block_sched", str(DATA / "image.no_ptx.cubin"), "--format", "json", "--out", str(tmp_path))
+    outcome = Outcome(argv, capsys, tmp_path)
     assert outcome.status == 0
     kernels = outcome.record()["kernels"]
-    assert [(one["name"], one["way"], one["arch"]) for one in kernels] == [
+    assert [(kernel["name"], kernel["way"], kernel["arch"]) for kernel in kernels] == [
         ("zero_strided", "graft", "sm_90"),
         ("zero", "graft", "sm_90"),
     ]
-    assert all(one["registers_pruned"] == 8 <= one["registers_probed"] <= 32 for one in kernels)
-    assert all(one["instructions_added"] > 10 and one["spills_probed"] is None for one in kernels)
+    assert all(kernel["registers_pruned"] == 8 <= kernel["registers_probed"] <= 32 for kernel in kernels)
+    assert all(kernel["instructions_added"] > 10 and kernel["spills_probed"] is None for kernel in kernels)
     files = {"original.bin", "pruned.bin", "probed.bin", "kernel.info", "sites.json", "process.log"}
     assert {path.name for path in Path(kernels[0]["directory"]).iterdir()} == files
 
 
 def test_a_probe_of_values_needs_ptx(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("nan_check", str(DATA / "image.no_ptx.cubin"), "--format", "json", "--kernel", "zero")
-    outcome = Outcome(words, capsys, tmp_path)
+    argv = ("nan_check", str(DATA / "image.no_ptx.cubin"), "--format", "json", "--kernel", "zero")
+    outcome = Outcome(argv, capsys, tmp_path)
     assert outcome.status == 1
-    assert [one["reason_code"] for one in outcome.record()["kernels"]] == ["needs-instructions"]
+    assert [kernel["reason_code"] for kernel in outcome.record()["kernels"]] == ["needs-instructions"]
 
 
 def test_a_kernel_named_as_the_probe(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -346,16 +346,16 @@ def test_each_kernel_of_a_library_by_the_way_of_a_run(tmp_path: Path, capsys: py
         pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
     library = tmp_path / "library.so"
     library.write_bytes(program(LIBRARY))
-    words = ("block_sched", str(library), "--arch", "sm_90")
-    record = Outcome((*words, "--format", "json"), capsys, tmp_path).record()
-    assert [(one["name"], one["way"], one["image"], one["status"]) for one in record["kernels"]] == [
+    argv = ("block_sched", str(library), "--arch", "sm_90")
+    record = Outcome((*argv, "--format", "json"), capsys, tmp_path).record()
+    assert [(kernel["name"], kernel["way"], kernel["image"], kernel["status"]) for kernel in record["kernels"]] == [
         ("store", "ptx", 2, "ok"),
         ("zero_strided", "graft", 2, "ok"),
         ("zero", "graft", 2, "ok"),
     ]
     assert record["image"]["images"] == 2
     assert record["totals"] == {"kernels": 3, "ok": {"ptx": 1, "graft": 2}, "refused": {}, "failed": {}}
-    out = Outcome(words, capsys, tmp_path).out
+    out = Outcome(argv, capsys, tmp_path).out
     assert "library.so: " in out
     assert " of elf in 2 images, PTX for sm_80, sm_120, machine code for sm_90\n" in out
     assert "\nstore: ok, for sm_90, in its PTX, of image 2 of 2\n" in out
@@ -370,7 +370,7 @@ def test_without_an_architecture_the_newest_of_each_image_is_taken(
     library.write_bytes(program(LIBRARY))
     monkeypatch.setattr("tui_probe.engine.assembler.find_tools", lambda _: [])
     record = Outcome(("block_sched", str(library), "--format", "json"), capsys, tmp_path).record()
-    assert {one["name"]: one["arch"] for one in record["kernels"]} == {
+    assert {kernel["name"]: kernel["arch"] for kernel in record["kernels"]} == {
         "zero": "sm_120", "store": "sm_90", "zero_strided": "sm_90",
     }  # fmt: skip
 
@@ -426,8 +426,8 @@ def test_ptx_for_an_unknown_target_is_compiled_for_the_oldest_known_gpu(
     outcome = Outcome(("block_sched", "made.ptx", *options), capsys, knowing)
     assert (outcome.status, outcome.err) == (0, "")
     assert f"\nstore: ok, for {arch}, in its PTX\n" in outcome.out
-    told = f"\n  target    {target}; compiled for {arch}, as by the driver of such a GPU\n"
-    assert (told in outcome.out) == (not target.startswith(arch))
+    target_line = f"\n  target    {target}; compiled for {arch}, as by the driver of such a GPU\n"
+    assert (target_line in outcome.out) == (not target.startswith(arch))
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,9 @@ def answers(line: str, folder: Path) -> list[str]:
     )
     os.close(writing)
     with os.fdopen(reading) as told:
-        found = told.read().split("\n")
+        lines = told.read().split("\n")
     assert done.stderr == b""
-    return [each.strip() for each in found if each.strip()]
+    return [line.strip() for line in lines if line.strip()]
 
 
 @pytest.mark.parametrize(

@@ -72,8 +72,8 @@ def test_a_library_that_does_not_stand_in_for_the_driver(tmp_path: Path, monkeyp
 
 
 def test_which_tools_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [Tool(Path("/new/ptxas"), (13, 0), "13.0.88"), Tool(Path("/old/ptxas"), (12, 4), "12.4.131")]
-    monkeypatch.setattr(gpu, "find_tools", lambda name: found if name == "ptxas" else [])
+    tools = [Tool(Path("/new/ptxas"), (13, 0), "13.0.88"), Tool(Path("/old/ptxas"), (12, 4), "12.4.131")]
+    monkeypatch.setattr(gpu, "find_tools", lambda name: tools if name == "ptxas" else [])
     monkeypatch.setenv("PATH", "")
     items = {item.name: item for item in gpu.tool_items()}
     assert items["ptxas"].found == "13.0.88, /new/ptxas; also 12.4.131"
@@ -222,7 +222,7 @@ def test_how_the_trial_of_probes_in_machine_code_went() -> None:
     for number, (name, text) in enumerate(outcomes):
         (folder / name).write_text(text)
         os.utime(folder / name, (number, number))
-    assert [(each.state, each.found) for each in doctor.machine_code_items()] == [
+    assert [(item.state, item.found) for item in doctor.machine_code_items()] == [
         ("warn", "not probed on sm_80, driver 570.1: what the trial found cannot be read"),
         ("warn", "not probed on sm_80, driver 580.159: other sums"),
         ("warn", "probed at entries and exits alone on sm_86, driver 580.159: other counts"),
@@ -237,8 +237,8 @@ def test_settings_that_name_what_there_is_not(command: Command, tmp_path: Path) 
     lines = ["probe = 'blok_sched'", f"bandwidth = '{tmp_path}/bw.json'", "trace_dir = '/dev/null'", "palette = 'pink'"]
     (folder / "settings.toml").write_text("\n".join(lines))
     result = command("doctor", environment={"XDG_CONFIG_HOME": str(folder.parent)})
-    told = [" ".join(line.split()) for line in result.stdout.splitlines() if "settings.toml:" in line]
-    assert [line.partition("settings.toml: ")[2].partition(":")[0] for line in told] == [
+    items = [" ".join(line.split()) for line in result.stdout.splitlines() if "settings.toml:" in line]
+    assert [item.partition("settings.toml: ")[2].partition(":")[0] for item in items] == [
         "palette", "probe", "bandwidth", "trace_dir",
     ]  # fmt: skip
-    assert "did you mean block_sched?" in told[1]
+    assert "did you mean block_sched?" in items[1]

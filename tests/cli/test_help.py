@@ -38,9 +38,10 @@ def test_file_names_are_topics(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_an_unknown_topic_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["help", "evnt-log"]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith("tui-probe: error: there is no help on 'evnt-log': did you mean event-log?\n\nTopics")
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    problem = "tui-probe: error: there is no help on 'evnt-log': did you mean event-log?"
+    assert captured.err.startswith(f"{problem}\n\nTopics")
     assert main(["help", "show"]) == 2
     assert "(show is a command: tui-probe show --help)" in capsys.readouterr().err
     assert main(["help", "nvtx"]) == 2

@@ -44,15 +44,15 @@ def test_runs_of_one_command_stand_together(command: Command, at: At, tmp_path: 
     at("Nov02_101010_2", 1_700_000_100)
     settings = {"XDG_STATE_HOME": str(tmp_path / "state"), "TZ": "UTC"}
     text = command("list", environment=settings).stdout
-    first, titles, _, newest, *rest = text.splitlines()
+    first, titles, _, newest, *remaining = text.splitlines()
     assert first.endswith("demo.py (2 runs)")
     assert titles.split() == ["when", "state", "kernels", "probe", "device", "trace"]
     assert newest.split()[:5] == ["2023-11-14", "22:15:00", "exit", "0", "7"]
-    assert rest[0].strip().startswith(FOUND[:60])
+    assert remaining[0].strip().startswith(FOUND[:60])
     assert text.count(FOUND[:60]) == 2
     assert sum("demo.py" in line for line in text.splitlines()) == 1
     record = json.loads(command("list", "trace", "--format", "json", environment=settings).stdout)
-    ((runs),) = [each["runs"] for each in record["commands"]]
+    ((runs),) = [command["runs"] for command in record["commands"]]
     assert [(run["when"], run["state"], run["kernels"], run["limit"]) for run in runs] == [
         (1_700_000_100, "exit 0", 7, None), (1_700_000_000, "exit 0", 7, None),
     ]  # fmt: skip

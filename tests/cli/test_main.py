@@ -122,8 +122,8 @@ def test_errors_end_with_their_status(
 )
 def test_options_stand_anywhere(words: str, named: dict[str, object]) -> None:
     parser, _ = front.parsers(words.split()[0])
-    found = vars(parser.parse_args(words.split()))
-    assert {name: found[name] for name in named} == named
+    parsed = vars(parser.parse_args(words.split()))
+    assert {name: parsed[name] for name in named} == named
 
 
 def test_an_option_without_its_value_takes_no_other_word(command: Command) -> None:

@@ -108,10 +108,10 @@ def test_older_names_have_their_keys(
     words: tuple[str, ...], key: str, name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*words, "--format", "json"]) == 0
-    said = capfd.readouterr()
-    document = json.loads(said.out)
+    captured = capfd.readouterr()
+    document = json.loads(captured.out)
     assert document[key] == name
-    assert (f"page {name} is called " in said.err) == (name in ("log", "counts"))
+    assert (f"page {name} is called " in captured.err) == (name in ("log", "counts"))
     assert document["data" if key == "view" else name]
 
 
@@ -154,52 +154,52 @@ def test_commands_take_kernels_of_traces(trace: str, capfd: pytest.CaptureFixtur
 
 def test_excluded_kernels_are_filtered_in_schema_1(trace: str, capfd: pytest.CaptureFixture[str]) -> None:
     for schema, status in (("1", "filtered"), ("2", "excluded")):
-        words = ("--schema", schema, "--format")
-        document = json.loads(told(capfd, "report", trace, *words, "json"))
+        options = ("--schema", schema, "--format")
+        document = json.loads(told(capfd, "report", trace, *options, "json"))
         assert document["version"] == int(schema)
         assert document["kernels"][4]["status"] == status
-        rows = list(csv.DictReader(io.StringIO(told(capfd, "report", trace, *words, "csv"))))
+        rows = list(csv.DictReader(io.StringIO(told(capfd, "report", trace, *options, "csv"))))
         assert rows[4]["status"] == status
-        view = json.loads(told(capfd, "show", "summary", f"{trace}:4", *words, "json"))
+        view = json.loads(told(capfd, "show", "summary", f"{trace}:4", *options, "json"))
         assert (view["version"], view["kernel"]["status"], view["data"]["status"]) == (int(schema), status, status)
-        assert f"status,{status}" in told(capfd, "show", "summary", f"{trace}:4", *words, "csv").splitlines()
+        assert f"status,{status}" in told(capfd, "show", "summary", f"{trace}:4", *options, "csv").splitlines()
 
 
 @pytest.mark.parametrize(("schema", "key"), [("1", "sectors_a_request"), ("2", "sectors_per_request")])
 @pytest.mark.parametrize("page", ["lines", "diff"])
 def test_rates_of_lines(page: str, schema: str, key: str, capfd: pytest.CaptureFixture[str]) -> None:
-    words = ("show", page, f"{SECTORS}:1", "--schema", schema, "--format")
-    lines = json.loads(told(capfd, *words, "json"))["data"]["lines"]
+    options = ("show", page, f"{SECTORS}:1", "--schema", schema, "--format")
+    lines = json.loads(told(capfd, *options, "json"))["data"]["lines"]
     assert any(key in line for line in lines)
     if page == "lines":
-        assert key in told(capfd, *words, "csv").splitlines()[0].split(",")
+        assert key in told(capfd, *options, "csv").splitlines()[0].split(",")
     other = {"1": "sectors_per_request", "2": "sectors_a_request"}[schema]
     assert not any(other in line for line in lines)
 
 
 @pytest.mark.parametrize(("schema", "keys"), [("1", {"a_block", "a_gap"}), ("2", {"one_block", "one_gap"})])
 def test_times_of_latency(schema: str, keys: set[str], capfd: pytest.CaptureFixture[str]) -> None:
-    words = ("show", "latency", f"{BLOCKS}:4", "--schema", schema, "--format")
-    assert json.loads(told(capfd, *words, "json"))["data"]["inside"]["cycles"].keys() >= keys
-    first_cells = {line.split(",")[0] for line in told(capfd, *words, "csv").splitlines()}
+    options = ("show", "latency", f"{BLOCKS}:4", "--schema", schema, "--format")
+    assert json.loads(told(capfd, *options, "json"))["data"]["inside"]["cycles"].keys() >= keys
+    first_cells = {line.split(",")[0] for line in told(capfd, *options, "csv").splitlines()}
     assert {"1": "a block", "2": "one block"}[schema] in first_cells
 
 
 @pytest.mark.parametrize("name", names())
 def test_every_view_explains_itself(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["show", name, "--explain", "--width", "80"]) == 0
-    first, blank, *rest = capfd.readouterr().out.splitlines()
+    first, blank, *body = capfd.readouterr().out.splitlines()
     assert first.startswith(f"{kind_of(name).title}: ")
     assert blank == ""
-    assert rest
-    assert all(len(line) <= 80 for line in rest)
+    assert body
+    assert all(len(line) <= 80 for line in body)
 
 
 def test_which_kernel_is_shown_is_said_where_none_is_named(trace: str, capfd: pytest.CaptureFixture[str]) -> None:
     del trace
     assert main(["show", "ptx", SECTORS]) == 0
     count = len(open_trace(Path(SECTORS)).kernels)
-    shown = next(each.index for each in open_trace(Path(SECTORS)).kernels if each.result_rows)
+    shown = next(kernel.index for kernel in open_trace(Path(SECTORS)).kernels if kernel.result_rows)
     assert f"showing #{shown} of {count} kernels; name one with TRACE:KERNEL" in capfd.readouterr().err
     assert main(["show", "ptx", f"{SECTORS}:{shown}"]) == 0
     assert "showing" not in capfd.readouterr().err

@@ -80,10 +80,10 @@ def test_on_a_terminal_traces_are_announced_until_there_are_many(
     tell = TraceAnnouncer()
     for place in range(149):
         tell(tmp_path / f"t{place}")
-    said = capfd.readouterr().err.splitlines()
-    assert said[0] == f"[info] trace in {tmp_path}/t0"  # scripts take the last word of the first line
-    assert len(said) == 9
-    assert said[8] == f"[info] more processes launch kernels: their traces are in {tmp_path}, too"
+    lines = capfd.readouterr().err.splitlines()
+    assert lines[0] == f"[info] trace in {tmp_path}/t0"  # scripts take the last word of the first line
+    assert len(lines) == 9
+    assert lines[8] == f"[info] more processes launch kernels: their traces are in {tmp_path}, too"
 
 
 def test_children_of_a_command_without_kernels_are_counted(

@@ -48,14 +48,14 @@ def test_what_the_command_line_says_comes_before_the_former_run(tool: Tool) -> N
 def test_kernels_that_are_chosen_anew_are_all_that_is_chosen(tool: Tool) -> None:
     """A run that left the wrong kernels out goes on without that."""
     _, first = tool.run(EXAMPLE, "-k", "nonsense", "--exclude", "saxpy", "-p", "gmem_sectors")
-    found = []
+    recorded = []
     made = {first}
     for options in (("-k", "saxpy"), ("--all-kernels",)):
         assert tool("run", "--again", str(first), *options, "--no-report").returncode == 0
         made.add(trace := newest(tool, made))
         asked = run_info(trace)["options"]
-        found.append((asked["kernels"], asked["filter"]))
-    assert found == [("saxpy", None), (None, None)]
+        recorded.append((asked["kernels"], asked["filter"]))
+    assert recorded == [("saxpy", None), (None, None)]
     both = tool("run", "--again", str(first), "-k", "saxpy", "--all-kernels")
     assert (both.returncode, "--all-kernels cannot be combined" in both.stderr) == (2, True)
 
@@ -113,8 +113,8 @@ def test_foreign_command_is_shown_and_asked_for(tool: Tool, typed: str, *, runs:
     _, first = tool.run(EXAMPLE, *KERNELS, "-p", "block_sched")
     (first / "run.json").write_text(json.dumps(run_info(first) | {"command": ["touch", *["harmless"] * 60, "ran"]}))
     master, slave = pty.openpty()
-    words = [sys.executable, "-m", "tui_probe", "run", "--no-ui", "--again", str(first)]
-    with subprocess.Popen(words, cwd=tool.folder, env=tool.environment, stdin=slave, stdout=slave, stderr=slave):
+    argv = [sys.executable, "-m", "tui_probe", "run", "--no-ui", "--again", str(first)]
+    with subprocess.Popen(argv, cwd=tool.folder, env=tool.environment, stdin=slave, stdout=slave, stderr=slave):
         os.close(slave)
         shown = read_until(master, b"Type yes: ")
         os.write(master, typed.encode())

@@ -61,10 +61,10 @@ def program(folder: Path, text: str, *words: str) -> str:
 @pytest.fixture
 def started(tool: Tool) -> tuple[Tool, subprocess.CompletedProcess[str]]:
     """A program started without the word ``run``, twice: the second time its kernels are in the cache."""
-    words = ("-p", "block_sched", "--sim", "--no-report", "--detail", "--tracedir", "block_sched")
-    tool(*words, *COMMAND)
+    options = ("-p", "block_sched", "--sim", "--no-report", "--detail", "--tracedir", "block_sched")
+    tool(*options, *COMMAND)
     shutil.rmtree(tool.folder / "block_sched")
-    return tool, tool(*words, *COMMAND)
+    return tool, tool(*options, *COMMAND)
 
 
 def test_three_ways_of_finding_the_trace(started: tuple[Tool, subprocess.CompletedProcess[str]]) -> None:
@@ -72,11 +72,11 @@ def test_three_ways_of_finding_the_trace(started: tuple[Tool, subprocess.Complet
     assert (done.returncode, done.stdout) == (0, "saxpy ok\n")
     first = done.stderr.split("\n")[0].strip().split(" ")[-1]
     last = done.stderr.strip().split(" ")[-1]
-    each = [line.strip().split(" ")[-1] for line in done.stderr.split("\n") if len(line) >= 3]
+    last_words = [line.strip().split(" ")[-1] for line in done.stderr.split("\n") if len(line) >= 3]
     assert (
         [first]
         == [last]
-        == each
+        == last_words
         == [str(path.relative_to(tool.folder)) for path in (tool.folder / "block_sched").iterdir()]
     )
 
@@ -99,10 +99,10 @@ def test_memory_files_and_the_reader(started: tuple[Tool, subprocess.CompletedPr
 
 
 def test_the_reader_in_each_log_counts_as_space_on_the_disk(tool: Tool) -> None:
-    _, whole = tool.run(EXAMPLE, "-p", "block_sched")
-    files = [path for path in whole.rglob("*") if path.is_file()]
+    _, unsampled = tool.run(EXAMPLE, "-p", "block_sched")
+    files = [path for path in unsampled.rglob("*") if path.is_file()]
     assert sum("# BEGIN OF GENERATED CODE" in path.read_text() for path in files if path.name == "process.log") > 3
-    used = json.loads((whole / "run.json").read_text())["budgets"]["trace_bytes"]["used"]
+    used = json.loads((unsampled / "run.json").read_text())["budgets"]["trace_bytes"]["used"]
     there = sum(path.stat().st_blocks * 512 for path in files if path.parent.name != "result")
     assert used >= there - 32768  # event.log grows to the end
     _, bare = tool.run(EXAMPLE, "-p", "block_sched", "--max-trace-bytes", "0")
@@ -165,8 +165,8 @@ print(reader.replace('if __name__ == "__main__":', "if False:"))
 def test_a_study_of_several_processes_is_collected_and_counted(tool: Tool) -> None:
     """Each line of stderr is a trace to be copied; a name that came twice, or that is not there, would end it."""
     two = "import subprocess, sys; [subprocess.run([*sys.argv[1:], '--kernel', k]) for k in ('saxpy', 'zero_fill')]"
-    words = ["-p", "block_sched", "--sim", "--no-report", sys.executable, "-c", f"{two}; print('max memory: 4096')"]
-    command = [sys.executable, "-m", "tui_probe", *words, *EXAMPLE]
+    argv = ["-p", "block_sched", "--sim", "--no-report", sys.executable, "-c", f"{two}; print('max memory: 4096')"]
+    command = [sys.executable, "-m", "tui_probe", *argv, *EXAMPLE]
     done = subprocess.run(
         [sys.executable, "-c", COLLECT, *command], cwd=tool.folder, env=tool.environment, capture_output=True, text=True
     )

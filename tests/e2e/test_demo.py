@@ -72,9 +72,9 @@ def test_the_targets_own_failure_is_passed_on(tool: Tool) -> None:
     alone = tool.alone(*EXAMPLE, "--kernel", "nonsense")
     probed, _ = tool.run([*EXAMPLE, "--kernel", "nonsense"])
     assert probed.returncode == alone.returncode == 2
-    first, _, rest = probed.stderr.partition("\n")  # before it says anything nobody knows that it launches nothing
+    first, _, errors = probed.stderr.partition("\n")  # before it says anything nobody knows that it launches nothing
     assert first.startswith("[info] trace in ")
-    assert rest == alone.stderr
+    assert errors == alone.stderr
     assert not (tool.folder / "trace").exists()
     reported = tool("run", "--sim", "--", *EXAMPLE, "--kernel", "nonsense")
     assert reported.stdout == "no kernel was launched: there is no trace\n"
@@ -122,9 +122,9 @@ def test_the_report_has_the_block_scheduling_line(tool: Tool) -> None:
 
 @pytest.mark.parametrize("size", [(24, 80), (50, 200)])
 def test_the_live_screen_from_start_to_end(tool: Tool, size: tuple[int, int]) -> None:
-    words = [sys.executable, "-m", "tui_probe", "run", "--sim", "--", *EXAMPLE, "--kernel", "zero_fill"]
+    argv = [sys.executable, "-m", "tui_probe", "run", "--sim", "--", *EXAMPLE, "--kernel", "zero_fill"]
     environment = tool.environment | {"TERM": "xterm-256color"}
-    with terminal(words, tool.folder, environment, size) as screen:
+    with terminal(argv, tool.folder, environment, size) as screen:
         screen.read_until(b"exit 0")
         screen.type(b"\x11")
         after = screen.read_to_end()

@@ -48,15 +48,16 @@ def test_less_is_kept_and_the_same_is_told(tool: Tool, probe: str) -> None:
     assert figures(tool, small) == figures(tool, large)
     (own,) = load_probe(probe).maps
     assert own.reduction is not None
-    kept, whole = ({kernel.name: kernel for kernel in open_trace(trace).kernels} for trace in (small, large))
-    for name, kernel in kept.items():
-        all_of_it, left = whole[name].read(whole[name].results[0]), kernel.read(kernel.results[0])
+    traces = [open_trace(small), open_trace(large)]
+    small_kernels, large_kernels = ({kernel.name: kernel for kernel in trace.kernels} for trace in traces)
+    for name, kernel in small_kernels.items():
+        all_of_it, left = large_kernels[name].read(large_kernels[name].results[0]), kernel.read(kernel.results[0])
         written = all_of_it.written(0)
         slots = all_of_it.maps[0]
         saved = np.ones(slots.shape[:2], bool) if written is None else written[:, :, 0]
         assert left.about[0].marks.tobytes() == reduced_bytes(own.reduction, slots, saved)
-        assert kernel.results[0].stat().st_size < whole[name].results[0].stat().st_size / 3
-        assert kernel.probe_bytes == whole[name].probe_bytes  # device memory
+        assert kernel.results[0].stat().st_size < large_kernels[name].results[0].stat().st_size / 3
+        assert kernel.probe_bytes == large_kernels[name].probe_bytes  # device memory
 
 
 def test_the_run_says_what_it_kept(tool: Tool) -> None:

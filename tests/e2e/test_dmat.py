@@ -30,7 +30,7 @@ def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 def seen(trace: Trace, name: str, *commands: str) -> tuple[Dmat, list[str]]:
     """The view of a kernel after some commands, and its picture."""
-    (kernel,) = (each for each in trace.kernels if each.name == name)
+    (kernel,) = (kernel for kernel in trace.kernels if kernel.name == name)
     source = ViewSource(trace, kernel)
     assert DMAT.missing(source) is None
     view = DMAT.open(source, no_progress)

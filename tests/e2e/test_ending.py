@@ -43,10 +43,10 @@ def slow_disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def start(tool: Tool, library: Path, what: str) -> subprocess.Popen[str]:
     """``tui-probe run`` of the program on a disk that takes 0.4 s for each write, once it is up."""
-    words = [sys.executable, "-m", "tui_probe", "run", "--sim", "--no-ui", "--", sys.executable, "-c", MANY, what]
+    argv = [sys.executable, "-m", "tui_probe", "run", "--sim", "--no-ui", "--", sys.executable, "-c", MANY, what]
     disk = {"LD_PRELOAD": str(library), "SLOW_DISK": "400", "TUI_PROBE_EXIT_TIMEOUT": str(PATIENT)}
     process = subprocess.Popen(
-        words, cwd=tool.folder, env=tool.environment | disk,
+        argv, cwd=tool.folder, env=tool.environment | disk,
         start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stdout is not None
@@ -84,9 +84,9 @@ def test_a_run_that_is_asked_to_end(tool: Tool, slow_disk: Path, number: int, wh
 
 def test_a_reader_that_takes_nothing_does_not_hold_the_end_up(tool: Tool) -> None:
     program = ["sh", "-c", "echo up >&2; yes & exec sleep 60"]
-    words = [sys.executable, "-m", "tui_probe", "run", "--sim", "--no-report", "--", *program]
+    argv = [sys.executable, "-m", "tui_probe", "run", "--sim", "--no-report", "--", *program]
     process = subprocess.Popen(
-        words, cwd=tool.folder, env=tool.environment, start_new_session=True,
+        argv, cwd=tool.folder, env=tool.environment, start_new_session=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     assert process.stderr is not None

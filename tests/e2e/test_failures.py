@@ -27,12 +27,12 @@ def failures(tool: Tool, trace: Path) -> dict[str, str | None]:
 def test_failures_of_stray_access_have_its_source_line(tool: Tool) -> None:
     done, trace = tool.run([*PROGRAM, "refused", "stray"])
     assert done.stdout == tool.alone(*PROGRAM, "refused", "stray").stdout
-    found = failures(tool, trace)
-    assert str(found["good"]).startswith("1 launch refused by the driver: CUDA_ERROR_INVALID_VALUE")
-    assert str(found["stray"]).startswith(STRAY)
-    assert str(found["stray"]).endswith("1 result dropped: CUDA_ERROR_ILLEGAL_ADDRESS")
+    reported = failures(tool, trace)
+    assert str(reported["good"]).startswith("1 launch refused by the driver: CUDA_ERROR_INVALID_VALUE")
+    assert str(reported["stray"]).startswith(STRAY)
+    assert str(reported["stray"]).endswith("1 result dropped: CUDA_ERROR_ILLEGAL_ADDRESS")
     report = tool("report", str(trace), "--width", "300").stdout
-    assert report.index(f"failed    ✘ #0 good: {found['good']}") < report.index("#  kernel")
+    assert report.index(f"failed    ✘ #0 good: {reported['good']}") < report.index("#  kernel")
     assert f"failed    ✘ #1 stray: {STRAY} at line " in report
     assert " of probed.ptx (/home/ada/copy.cu:14)" in report
     assert report.count("probed ✘") == 2
@@ -55,10 +55,10 @@ def test_failures_of_kernel_that_ran_unprobed(tool: Tool, word: str) -> None:
     """The simulated GPU names it; a kernel that was probed before it is not blamed."""
     _, trace = tool.run([*PROGRAM, word], "-k", "good")
     record = json.loads(tool("report", str(trace), "--format", "json").stdout)
-    found = {kernel["name"]: kernel["failure"] for kernel in record["kernels"]}
-    assert "context" not in str(found["good"])
+    failure_of = {kernel["name"]: kernel["failure"] for kernel in record["kernels"]}
+    assert "context" not in str(failure_of["good"])
     if record["run"]["context_failed"] is not None:
-        assert "ended the GPU context" in str(found[word])
+        assert "ended the GPU context" in str(failure_of[word])
 
 
 def test_failures_of_good_run_are_none(tool: Tool) -> None:

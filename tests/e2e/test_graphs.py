@@ -89,7 +89,7 @@ def test_launches_that_are_named_are_those_of_nodes(tool: Tool) -> None:
     trace = compare(tool, "graph, _ = chain(*STEPS)\nreplay(gpu.instantiate(graph), 4)", "--launches", "2-4")
     assert calls(trace) == {"shift": (8, 3), "scale": (4, 2)}
     (graph,) = trace.graphs
-    assert [(one.replay, dict(one.probed)) for one in graph.replays_told] == [
+    assert [(replay.replay, dict(replay.probed)) for replay in graph.replays_told] == [
         (1, {0: 2}), (2, {0: 1, 1: 1}), (3, {1: 1}),
     ]  # fmt: skip
 
@@ -138,8 +138,8 @@ def test_windows_move_until_every_node_is_recorded(tool: Tool) -> None:
     )
     (figures,) = times_by_graph(trace).values()
     assert all(node.probed for node in figures.nodes)
-    told = [sum(count for _, count in replay.probed) for replay in figures.graph.replays_told]
-    assert max(told) < 40
+    probed_launches = [sum(count for _, count in replay.probed) for replay in figures.graph.replays_told]
+    assert max(probed_launches) < 40
 
 
 CHANGES = """
@@ -478,9 +478,9 @@ def test_nodes_begin_where_the_probe_read_the_timer(tool: Tool, probe: str) -> N
     (graph,) = trace.graphs
     assert stamped_node_runs(trace, graph) == {}, "what is simulated is no time"
     trace.state.simulated = False
-    found = stamped_node_runs(trace, graph)
-    assert set(found) == {0, 1, 2, 3, 4}
-    begun = [found[index].begin for index in range(4)]
+    nodes = stamped_node_runs(trace, graph)
+    assert set(nodes) == {0, 1, 2, 3, 4}
+    begun = [nodes[index].begin for index in range(4)]
     assert begun == sorted(begun), "one waits for the other"
     assert begun[0] == 0
-    assert all(one.end is None or one.end >= one.begin for one in found.values())
+    assert all(node.end is None or node.end >= node.begin for node in nodes.values())

@@ -35,7 +35,7 @@ def test_what_limits_comes_before_what_was_counted(tool: Tool) -> None:
     )
     as_on_an_h100(trace, 2000)
     read = open_trace(trace)
-    words = [summarize_findings(read, kernel).words.removeprefix("! ") for kernel in read.kernels]
-    assert all(re.match(r"launch; \S+ k?M?B read, ", each.replace("\u00a0", " ")) for each in words), words
+    findings = [summarize_findings(read, kernel).words.removeprefix("! ") for kernel in read.kernels]
+    assert all(re.match(r"launch; \S+ k?M?B read, ", finding.replace("\u00a0", " ")) for finding in findings), findings
     report = tool("report", str(trace), "--page", "summary").stdout
     assert report.count("   limited by      launch: 2.00 µs is about what it takes to launch anything\n") == 7

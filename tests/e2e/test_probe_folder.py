@@ -133,14 +133,14 @@ def test_a_bug_in_its_analysis_changes_nothing_of_the_program(tool: Tool) -> Non
     result = tool("run", "--sim", "--no-ui", "-p", str(folder), "--", *command)
     assert result.returncode == 7
     assert "Traceback" not in result.stderr
-    said = f"probe store_count: ZeroDivisionError: integer division or modulo by zero, {folder}/__init__.py:"
-    assert said in " ".join(result.stdout.split())
+    problem = f"probe store_count: ZeroDivisionError: integer division or modulo by zero, {folder}/__init__.py:"
+    assert problem in " ".join(result.stdout.split())
     (trace,) = map(str, (tool.folder / "trace").iterdir())
     known = ("--probe", str(folder), "--width", "400")
     for words in (["show", "results", f"{trace}:0"], ["show", "summary", trace], ["show", "stores", trace]):
         shown = tool(*words, *known)
-        assert (shown.returncode, said in shown.stdout) == (0, True), shown.stderr
-    assert said in tool("compare", trace, trace, *known).stdout
+        assert (shown.returncode, problem in shown.stdout) == (0, True), shown.stderr
+    assert problem in tool("compare", trace, trace, *known).stdout
 
 
 def test_other_bugs_are_said_where_the_figures_would_stand(tool: Tool, trace: Path) -> None:

@@ -24,8 +24,8 @@ def test_a_python_probe_runs_and_is_kept_as_toml(tool: Tool) -> None:
     assert (result.returncode, result.stdout) == (0, "saxpy ok\n")
     (kernel,) = open_trace(trace).kernels
     assert (kernel.status, len(kernel.results)) == ("probed", 1)
-    kept = tomllib.loads((trace / "probe.toml").read_text())
-    assert kept["map"]["block_sched"]["regs"] == {"start": "u64", "elapsed": "u32", "smid": "u32"}
+    copied = tomllib.loads((trace / "probe.toml").read_text())
+    assert copied["map"]["block_sched"]["regs"] == {"start": "u64", "elapsed": "u32", "smid": "u32"}
     (result_file,) = (trace / "result").iterdir()
     summary = subprocess.run(
         [sys.executable, "-I", trace / "read.py", result_file], capture_output=True, text=True, check=True
@@ -43,16 +43,16 @@ def test_what_a_probe_of_ones_own_kept_is_on_the_page_of_counts(tool: Tool) -> N
     assert "#0 saxpy  sites\n  launch 0: accesses executed 49 152, accesses moved 196 608," in page
     run, trace = tool.run([*EXAMPLE, "--kernel", "saxpy"], "-p", str(programs / "dmat.py"))
     rows = json.loads(tool("report", str(trace), "--page", "results", "--format", "json").stdout)["results"]
-    found = {row["figure"]: row["value"] for row in rows}
+    value_of = {row["figure"]: row["value"] for row in rows}
     assert {row["probe"] for row in rows} == {"dmat"}
-    assert (found["dmat.kept"], found["dmat.attempts"]) == (3 * 16384, 3 * 16384)
-    assert 0 < found["dmat.address.least"] < found["dmat.address.most"]
+    assert (value_of["dmat.kept"], value_of["dmat.attempts"]) == (3 * 16384, 3 * 16384)
+    assert 0 < value_of["dmat.address.least"] < value_of["dmat.address.most"]
 
 
 def test_what_is_found_of_it_is_its_first_value(tool: Tool, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "tui_probe", "new-probe", "gap"], cwd=tmp_path, check=True)
     trace = open_trace(tool.run([*EXAMPLE], "-p", str(tmp_path / "gap.py"), "-k", "saxpy")[1])
-    kernel = next(each for each in trace.kernels if each.status == "probed")
+    kernel = next(kernel for kernel in trace.kernels if kernel.status == "probed")
     assert re.fullmatch(r"gap: median [\d ]+ cycles, most [\d ]+", summarize_findings(trace, kernel).words)
     why = count_viewable(trace, kind_of("lines"))[1] or ""
     assert re.match("the kernel was probed with gap.*: run with -p", why)

@@ -137,10 +137,10 @@ def test_a_dynamic_map_grows_from_launch_to_launch(tool: Tool, level: str) -> No
     """
     text = ONE_MAP.format(level=level, kind='type = "dynamic"')
     kernel, _ = run(tool, text, 2, 40, "100/0", "100/0", "300/0", "300,7/0")
-    found = []
+    recorded = []
     for path in kernel.results:
         result = kernel.read(path)
-        found.append((result.capacity(0), result.totals(0)))
+        recorded.append((result.capacity(0), result.totals(0)))
         records, written = result.records(0, RECORD), result.written(0)
         assert written is not None
         np.testing.assert_array_equal(
@@ -148,7 +148,7 @@ def test_a_dynamic_map_grows_from_launch_to_launch(tool: Tool, level: str) -> No
         )
     slots = 80 if level == "thread" else 4
     last = 40 * 300 + 40 * 7 if level == "thread" else 4 * 300
-    assert found == [
+    assert recorded == [
         (64, (slots * 64, slots * 100)),
         (100, (slots * 100, slots * 100)),
         (128, (slots * 128, slots * 300)),
@@ -200,26 +200,26 @@ def test_a_probe_that_meets_nothing_says_so(tool: Tool) -> None:
     for _ in range(2):
         run, trace = tool.run(EXAMPLE, "-p", "tensorop_count", "-k", "saxpy:matmul")
         assert run.returncode == 0
-        words = "tensorop_count matched no instruction of this kernel, which has no mma, wmma.mma or wgmma.mma_async"
+        reason = "tensorop_count matched no instruction of this kernel, which has no mma, wmma.mma or wgmma.mma_async"
         kernels = [kernel for kernel in open_trace(trace).kernels if kernel.status == "probed"]
-        assert [kernel.reason for kernel in kernels] == [words, words]
+        assert [kernel.reason for kernel in kernels] == [reason, reason]
         log = kernels[0].file("process.log")
         assert log is not None
-        assert f"[note] {words}\n" in log.read_text()
+        assert f"[note] {reason}\n" in log.read_text()
         report = run_report(open_trace(trace))
-        said = " ".join(report.split())
-        assert f"Kernels in which the probe matched nothing {words}: 2 kernels, 2 launches #3 saxpy" in said
+        text = " ".join(report.split())
+        assert f"Kernels in which the probe matched nothing {reason}: 2 kernels, 2 launches #3 saxpy" in text
 
 
 def test_a_probe_of_ones_own_that_meets_nothing_has_no_numbers(tool: Tool) -> None:
     """What its registers began with is no measurement: no 0 of it stands on any page."""
     assert tool("new-probe", "mine", "--at", "nowhere.cu:10-13").returncode == 0
     _, trace = tool.run(EXAMPLE, "-p", "mine.py", "-k", "saxpy")
-    words = "mine matched no instruction of this kernel, which has no nowhere.cu:10-13: its code is of saxpy.cu"
-    assert " ".join(run_report(open_trace(trace)).split()).count(words) == 1
+    reason = "mine matched no instruction of this kernel, which has no nowhere.cu:10-13: its code is of saxpy.cu"
+    assert " ".join(run_report(open_trace(trace)).split()).count(reason) == 1
     page = tool("show", "results", f"{trace}:saxpy").stdout
-    assert words in page
+    assert reason in page
     assert "cycles" not in page
     data = json.loads(tool("show", "results", f"{trace}:saxpy", "--format", "json").stdout)["data"]
-    assert (data["values"], data["launches"][0]["problem"]) == ([], words)
+    assert (data["values"], data["launches"][0]["problem"]) == ([], reason)
     assert "– the probe matched nothing" in tool("show", "summary", f"{trace}:saxpy").stdout

@@ -45,19 +45,19 @@ def test_each_probe_has_a_folder_and_its_results(several: tuple[Tool, Path]) -> 
     assert list(kernel.probings) == NAMES
     results = open_trace(trace).results
     assert [results.probe(row) for row in kernel.result_rows] == NAMES * 2
-    for one in kernel.by_probe():
-        assert (one.status, len(one.result_rows)) == ("probed", 2)
-        assert one.folder is not None
-        assert one.folder.name == one.probe
-        assert one.file("kernel.info")
-        assert one.file("original.ptx") == one.folder.parent / "original.ptx"
+    for probed in kernel.by_probe():
+        assert (probed.status, len(probed.result_rows)) == ("probed", 2)
+        assert probed.folder is not None
+        assert probed.folder.name == probed.probe
+        assert probed.file("kernel.info")
+        assert probed.file("original.ptx") == probed.folder.parent / "original.ptx"
     assert sorted(path.name for path in (trace / "probes").iterdir()) == sorted(f"{name}.toml" for name in NAMES)
 
 
 def test_run_json_names_all(several: tuple[Tool, Path]) -> None:
     _, trace = several
     record = json.loads((trace / "run.json").read_text())
-    assert [(each["name"], each["sample"]) for each in record["probes"]] == [
+    assert [(probe["name"], probe["sample"]) for probe in record["probes"]] == [
         (name, "1/2" if name == "dmat" else None) for name in NAMES
     ]
     info = open_trace(trace).run_info

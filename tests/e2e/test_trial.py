@@ -91,8 +91,8 @@ def test_limited_by_what(tool: Tool, tmp_path: Path) -> None:
     writer.exit()
     shown = lines(tool("roofline", str(writer.directory), "--format", "table").stdout)
     verdicts = [line for line in shown if line[1:2] == " " and ": " in line]
-    said = {line.partition(": ")[0].split()[-1]: line.partition(": ")[2] for line in verdicts}
-    assert said == {
+    verdict_of = {line.partition(": ")[0].split()[-1]: line.partition(": ")[2] for line in verdicts}
+    assert verdict_of == {
         "copy": "memory: 90% of what it can do",
         "strided": "memory: 90% of what it can do",
         "product": "tensor cores: 80% of what they can do",
@@ -114,11 +114,11 @@ def test_did_it_help(tool: Tool, tmp_path: Path) -> None:
     """Half of the elements: half of the stores; cycles of a simulated GPU are no verdict."""
     before = trace_of(tool, tmp_path, "before", "-p", "gmem_sectors", size=8192)
     after = trace_of(tool, tmp_path, "after", "-p", "gmem_sectors", size=4096)
-    words = ("compare", f"{before}:strided_store", f"{after}:strided_store", "--width", "120")
-    shown = lines(tool(*words).stdout)
+    argv = ("compare", f"{before}:strided_store", f"{after}:strided_store", "--width", "120")
+    shown = lines(tool(*argv).stdout)
     assert shown[0].startswith("B is better: store requests 256 → 128 (-50.0%), store sectors 2 048 → 1 024 (-50.0%);")
     assert "cycles of a simulated GPU are no time: no verdict on speed, fewer are not called better" in shown
-    assert tool(*words, "--fail-if-worse", "5").returncode == 0
+    assert tool(*argv, "--fail-if-worse", "5").returncode == 0
 
 
 def test_time_between_two_lines(tool: Tool, tmp_path: Path) -> None:
@@ -126,11 +126,11 @@ def test_time_between_two_lines(tool: Tool, tmp_path: Path) -> None:
     cycles = []
     for place in ("softmax.cu:22-27", "softmax.cu:22"):
         trace = trace_of(tool, tmp_path, place.partition(":")[2], "--between", place, "-k", "softmax")
-        words = ("show", "results", f"{trace}:softmax")
-        shown = lines(tool(*words, "--width", "100").stdout)
+        argv = ("show", "results", f"{trace}:softmax")
+        shown = lines(tool(*argv, "--width", "100").stdout)
         assert "between.cycles of launch 6 of #6" in shown
         assert any(line.endswith("values least 25 % median 75 % 95 % 99 % most") for line in shown)
-        (values,) = json.loads(tool(*words, "--format", "json").stdout)["data"]["values"]
-        assert values["count"] == sum(each["count"] for each in values["histogram"])
+        (values,) = json.loads(tool(*argv, "--format", "json").stdout)["data"]["values"]
+        assert values["count"] == sum(bin_["count"] for bin_ in values["histogram"])
         cycles.append(values["median"])
     assert cycles[0] > cycles[1] > 0

@@ -93,8 +93,8 @@ def test_each_process_that_launches_kernels_has_a_trace(tool: Tool) -> None:
 
 def test_ctrl_c_on_the_screen_interrupts_the_target(tool: Tool) -> None:
     program = f"{IN_STEPS.replace('sys.stdin.readline()', 'import time; time.sleep(99)')}"
-    words = [sys.executable, "-m", "tui_probe", "run", "--sim", "--no-report", "--", sys.executable, "-c", program]
-    with terminal(words, tool.folder, tool.environment | {"TERM": "xterm-256color"}) as screen:
+    argv = [sys.executable, "-m", "tui_probe", "run", "--sim", "--no-report", "--", sys.executable, "-c", program]
+    with terminal(argv, tool.folder, tool.environment | {"TERM": "xterm-256color"}) as screen:
         screen.read_until(b"1 launch")
         screen.type(b"\x03")
         screen.read_until(b"killed by signal 2")
@@ -108,13 +108,13 @@ def test_ctrl_c_on_the_screen_interrupts_the_target(tool: Tool) -> None:
 def test_a_disk_that_must_stay_free_is_left_alone(tool: Tool) -> None:
     """No result is saved, the program runs as ever, and the report says why and what to do."""
     result, trace = tool.run([*EXAMPLE, "--kernel", "saxpy"], "--min-free-disk", "8000T")
-    said = "results stopped: disk is nearly full (less than 8192000 GiB free)"
+    problem = "results stopped: disk is nearly full (less than 8192000 GiB free)"
     alone = tool.alone(*EXAMPLE, "--kernel", "saxpy")
     assert (result.returncode, result.stdout) == (alone.returncode, alone.stdout)
     assert list((trace / "result").iterdir()) == []
-    assert said in " ".join(tool("report", str(trace)).stdout.split())
+    assert problem in " ".join(tool("report", str(trace)).stdout.split())
     again = tool("run", "--sim", "--min-free-disk", "8000T", "--", *EXAMPLE, "--kernel", "saxpy")
-    assert said in " ".join(again.stdout.split())
+    assert problem in " ".join(again.stdout.split())
     assert "allow less with --min-free-disk" in " ".join(again.stdout.split())
 
 

@@ -11,8 +11,8 @@ from .conftest import EXAMPLE, Tool
 
 def test_run_with_strict_umask_leaves_usable_trace(tool: Tool) -> None:
     program = f"umask; exec {shlex.join(EXAMPLE)} --kernel saxpy"
-    words = f'umask 0777; exec {sys.executable} -m tui_probe run --sim --no-report --tracedir trace -- sh -c "$1"'
-    done = tool._run(["sh", "-c", words, "sh", program], tool.environment)
+    script = f'umask 0777; exec {sys.executable} -m tui_probe run --sim --no-report --tracedir trace -- sh -c "$1"'
+    done = tool._run(["sh", "-c", script, "sh", program], tool.environment)
     assert done.stdout.splitlines()[0] == "0777"
     (trace,) = (tool.folder / "trace").iterdir()
     assert trace.stat().st_mode & 0o777 == 0o700

@@ -53,9 +53,9 @@ def test_every_topic_says_what_it_is_about_in_one_line() -> None:
 def test_commands_on_the_pages_can_be_given(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     for block in blocks(name, "console"):
         for line in block.splitlines():
-            words = shlex.split(line.removeprefix("$ "))
-            if words[0] == "tui-probe":
-                parsers(words[1])[0].parse_args(words[1:])  # which exits for what it does not know
+            argv = shlex.split(line.removeprefix("$ "))
+            if argv[0] == "tui-probe":
+                parsers(argv[1])[0].parse_args(argv[1:])  # which exits for what it does not know
     assert capsys.readouterr().err == ""
     for command, rest in re.findall(r"`tui-probe ([a-z-]+)([^`]*)`", help_page(name)):
         assert command in COMMANDS, rest
@@ -98,7 +98,7 @@ def test_the_example_of_kernel_info_is_a_recorded_one() -> None:
     recorded = next((SIMULATED / "dmat" / "kernel").glob("*/kernel.info")).read_text()
     assert block == recorded
     info = parse_kernel_info(block.splitlines())
-    assert (info.parameters, [each.size for each in info.maps]) == (3, [24, -1, 4])
+    assert (info.parameters, [counts.size for counts in info.maps]) == (3, [24, -1, 4])
 
 
 def test_run_json_lists_every_key() -> None:
@@ -146,8 +146,8 @@ def test_the_simulated_gpus_protocol_is_listed() -> None:
 
 def test_the_model_of_time_is_that_of_the_code() -> None:
     cells = re.findall(r"^\| (.*) \| (\d+) \|$", help_page("simulated-gpu"), re.MULTILINE)
-    found = sorted(int(cycles) for words, cycles in cells if "SIM" not in words)
-    assert found == sorted(COSTS.values())
+    measured = sorted(int(cycles) for words, cycles in cells if "SIM" not in words)
+    assert measured == sorted(COSTS.values())
     machine = Machine()
     asynchronous = (COPY_LATENCY, COPY_BYTES_PER_CYCLE, TRY_WAIT_CYCLES)
     of_blocks = (machine.max_blocks_per_sm, machine.max_threads_per_sm, machine.block_launch_cycles)

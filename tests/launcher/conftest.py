@@ -108,10 +108,10 @@ class Runner:
 @pytest.fixture
 def tool(tmp_path: Path, fake_native: Path) -> Runner:
     """``tui-probe`` under the fake hook, in an empty folder."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("TUI_PROBE_")}
-    path = f"{ROOT}:{kept.get('PYTHONPATH', '')}".rstrip(":")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TUI_PROBE_")}
+    path = f"{ROOT}:{environment.get('PYTHONPATH', '')}".rstrip(":")
     own = {"TUI_PROBE_NATIVE": str(fake_native), "TUI_PROBE_LOADING": "preload", "PYTHONPATH": path}
-    return Runner(tmp_path, kept | own)
+    return Runner(tmp_path, environment | own)
 
 
 @pytest.fixture

@@ -28,9 +28,9 @@ before = set(sys.modules)
 with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), 'utf-8')) as shown:
     report_after_run([pathlib.Path(sys.argv[1])], False)
     shown.seek(0)
-    words = shown.read()
+    text = shown.read()
 names = [name for name in set(sys.modules) - before if name.startswith(('tui_probe', 'numpy'))]
-print(len(words) > 1000, names)
+print(len(text) > 1000, names)
 """
 
 

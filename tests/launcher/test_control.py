@@ -165,11 +165,11 @@ def test_ctl_without_an_active_run(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_a_window_of_time(tmp_path: Path, after: float, duration: float | None, states: list[bool]) -> None:
     limits = dict.fromkeys(BUDGETS, NO_LIMIT)
     control = ControlPage.create(tmp_path / "control", limits, shares=True, on=after <= 0)
-    window, found = RecordingWindow(control, after, duration), []
+    window, switched = RecordingWindow(control, after, duration), []
     for elapsed in (1.0, 3.0, 6.0):
         window.tick(elapsed)
-        found.append(control.is_on)
-    assert found == states
+        switched.append(control.is_on)
+    assert switched == states
 
 
 def test_a_window_leaves_what_a_person_does_later(tmp_path: Path) -> None:

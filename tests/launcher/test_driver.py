@@ -41,8 +41,8 @@ def test_the_loaders_path_comes_before_its_cache(real: Path, tmp_path: Path, mon
     monkeypatch.setattr(driver, "loader_cache", lambda: [Path("/elsewhere/libcuda.so.1"), real])
     assert find_driver(None, False, {}) == Driver(real, simulated=False)
     compile_library("int first;", tmp_path / "first" / "libcuda.so.1")
-    found = find_driver(None, False, {"LD_LIBRARY_PATH": f"{tmp_path}/none::{tmp_path}/first"})
-    assert found.path == tmp_path / "first" / "libcuda.so.1"
+    first = find_driver(None, False, {"LD_LIBRARY_PATH": f"{tmp_path}/none::{tmp_path}/first"})
+    assert first.path == tmp_path / "first" / "libcuda.so.1"
 
 
 def test_our_own_libraries_are_not_taken_for_a_driver(fake_native: Path) -> None:

@@ -62,13 +62,13 @@ def test_one_that_is_killed_is_started_again(tmp_path: Path, folder: Path, monke
                 hook.connect(str(serving.socket))  # while there is none
                 hook.sendall(b"hello\t1\t1\n")
                 os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-                told = serving.revive()
+                reply = serving.revive()
                 if turn == 0:
-                    assert told is not None
-                    assert told.startswith("the probe engine ended with signal 9 (no message), and was started again")
+                    assert reply is not None
+                    assert reply.startswith("the probe engine ended with signal 9 (no message), and was started again")
                     assert hook.recv(100) == b"hello\t1\n"
                 else:
-                    assert told is None
+                    assert reply is None
         assert (
             serving.failure()
             == "the probe engine ended with signal 9 (no message); kernels that came later ran unprobed"

@@ -168,8 +168,8 @@ def test_a_place_that_the_loader_cannot_read(folder: str) -> None:
 
 @pytest.mark.parametrize(("choice", "told"), [("auto", None), ("all", "all"), ("off", "off")])
 def test_which_machine_code_is_probed(choice: str, told: str | None) -> None:
-    found = environment({"TUI_PROBE_MACHINE_CODE": "of a run around this one"}, machine_code=choice)
-    assert found.get("TUI_PROBE_MACHINE_CODE") == told
+    variables = environment({"TUI_PROBE_MACHINE_CODE": "of a run around this one"}, machine_code=choice)
+    assert variables.get("TUI_PROBE_MACHINE_CODE") == told
 
 
 def test_kernels_that_are_left_alone_since_a_context_failed(tmp_path: Path) -> None:

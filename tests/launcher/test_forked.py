@@ -69,9 +69,9 @@ def test_it_has_the_descriptors_that_it_is_given_alone(tmp_path: Path) -> None:
     ours, given = socket.socketpair()
     with ours, given:
         listed = told(
-            lambda: sorted(int(each.name) for each in Path("/proc/self/fd").iterdir()), tmp_path, (given.fileno(),)
+            lambda: sorted(int(entry.name) for entry in Path("/proc/self/fd").iterdir()), tmp_path, (given.fileno(),)
         )
-        descriptors = [int(each) for each in listed.strip("[]\n").split(",")]
+        descriptors = [int(number) for number in listed.strip("[]\n").split(",")]
         assert descriptors[:3] == [0, 1, 2]
         assert given.fileno() in descriptors
     assert len(descriptors) == 6  # the pipe that tells of its end, and that of the listing
@@ -79,7 +79,7 @@ def test_it_has_the_descriptors_that_it_is_given_alone(tmp_path: Path) -> None:
 
 def test_it_has_a_session_of_its_own_and_no_terminal(tmp_path: Path) -> None:
     def surroundings() -> list[object]:
-        return [os.getsid(0) == os.getpid(), os.read(0, 1), [os.isatty(each) for each in range(3)]]
+        return [os.getsid(0) == os.getpid(), os.read(0, 1), [os.isatty(descriptor) for descriptor in range(3)]]
 
     assert told(surroundings, tmp_path) == "[True, b'', [False, False, False]]\n"
 

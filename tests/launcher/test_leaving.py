@@ -46,10 +46,10 @@ def wait_for(condition: Callable[[], object]) -> None:
 def left_on_screen(tool: Runner, script: Script) -> Iterator[tuple[Terminal, str]]:
     """A shell on a terminal in which a run was left; with what the shell has shown since, its next prompt included."""
     tool.environment |= {"FAKE_LAUNCHES": "python", "TERM": "xterm-256color", "PS1": "prompt> "}
-    words = shlex.join(tool.command("run", "--sim", "--", *script(WAITING)))
+    command = shlex.join(tool.command("run", "--sim", "--", *script(WAITING)))
     with terminal(["/bin/sh", "-i"], tool.folder, tool.environment) as screen:
         screen.read_until(b"prompt> ")
-        screen.type(f"{words}; echo status $?\n".encode())
+        screen.type(f"{command}; echo status $?\n".encode())
         screen.read_until("● running".encode())
         screen.type(CTRL_Q)
         screen.read_until(b"leave it running")
@@ -94,8 +94,8 @@ def test_a_terminal_that_closes_later_does_nothing_to_it(tool: Runner, script: S
 
 def test_a_screen_that_is_killed_takes_nothing_along(tool: Runner, script: Script) -> None:
     tool.environment |= {"FAKE_LAUNCHES": "python", "TERM": "xterm-256color"}
-    words = tool.command("run", "--sim", "--", *script(WAITING))
-    with terminal(words, tool.folder, tool.environment) as screen:
+    argv = tool.command("run", "--sim", "--", *script(WAITING))
+    with terminal(argv, tool.folder, tool.environment) as screen:
         screen.read_until("● running".encode())
         wait_for(lambda: list((tool.folder / "trace").glob("*_*_*")))
         os.kill(screen.pid, signal.SIGKILL)
@@ -105,8 +105,8 @@ def test_a_screen_that_is_killed_takes_nothing_along(tool: Runner, script: Scrip
 
 def test_a_holder_that_is_killed_is_told(tool: Runner, script: Script) -> None:
     tool.environment["TERM"] = "xterm-256color"
-    words = tool.command("run", "--sim", "--", *script(WAITING))
-    with terminal(words, tool.folder, tool.environment) as screen:
+    argv = tool.command("run", "--sim", "--", *script(WAITING))
+    with terminal(argv, tool.folder, tool.environment) as screen:
         screen.read_until("● running".encode())
         (holder,) = children_of(screen.pid)
         os.kill(holder, signal.SIGKILL)

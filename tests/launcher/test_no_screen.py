@@ -22,8 +22,8 @@ def test_textual_is_not_imported(tool: Runner) -> None:
 
 @pytest.mark.parametrize("redirection", ["| cat", "2>&1 | cat", "2> /dev/null", "< /dev/null"])
 def test_one_end_that_is_no_terminal(tool: Runner, redirection: str) -> None:
-    words = shlex.join(tool.command("run", "--sim", "--no-report", "--", "echo", "done"))
-    shell = ["/bin/sh", "-c", f"{words} {redirection}"]
+    command = shlex.join(tool.command("run", "--sim", "--no-report", "--", "echo", "done"))
+    shell = ["/bin/sh", "-c", f"{command} {redirection}"]
     with terminal(shell, tool.folder, tool.environment | {"TERM": "xterm-256color"}) as screen:
         shown = screen.read_to_end()
         assert screen.wait() == 0
@@ -32,7 +32,7 @@ def test_one_end_that_is_no_terminal(tool: Runner, redirection: str) -> None:
 
 
 def test_a_terminal_that_cannot_place_text(tool: Runner) -> None:
-    words = tool.command("run", "--sim", "--no-report", "--", "echo", "done")
-    with terminal(words, tool.folder, tool.environment | {"TERM": "dumb"}) as screen:
+    argv = tool.command("run", "--sim", "--no-report", "--", "echo", "done")
+    with terminal(argv, tool.folder, tool.environment | {"TERM": "dumb"}) as screen:
         assert b"done\n" in screen.read_to_end()
         assert screen.wait() == 0

@@ -148,9 +148,9 @@ def test_output_that_was_lost_fails_the_run(launching: Runner, script: Script) -
         while not (launching.folder / "done").exists():
             os.sched_yield()
         os.close(reading)
-        said = process.stderr.read().decode()
+        errors = process.stderr.read().decode()
     assert process.returncode == 1
-    assert "tui-probe: stdout: Broken pipe: not all output of the program was passed on" in said
+    assert "tui-probe: stdout: Broken pipe: not all output of the program was passed on" in errors
     assert record_of(trace_of(launching))["exit_status"] == 0
 
 

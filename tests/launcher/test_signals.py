@@ -44,8 +44,8 @@ print('count', count, flush=True)
 
 
 def on_terminal(tool: Runner, command: list[str]) -> AbstractContextManager[Terminal]:
-    words = tool.command("run", "--sim", "--no-ui", "--no-report", "--", *command)
-    return terminal(words, tool.folder, tool.environment)
+    argv = tool.command("run", "--sim", "--no-ui", "--no-report", "--", *command)
+    return terminal(argv, tool.folder, tool.environment)
 
 
 def children_of(pid: int) -> list[int]:
@@ -62,8 +62,8 @@ def state_of(pid: int) -> str:
 
 def test_the_target_finds_the_terminal_that_we_have(tool: Runner, script: Script) -> None:
     source = "import os; print(*map(os.isatty, range(3)), *os.get_terminal_size(), *os.get_terminal_size(2), 'end')"
-    words = tool.command("run", "--sim", "--no-ui", "--no-report", "--", *script(source))
-    with terminal(words, tool.folder, tool.environment, size=(33, 101)) as screen:
+    argv = tool.command("run", "--sim", "--no-ui", "--no-report", "--", *script(source))
+    with terminal(argv, tool.folder, tool.environment, size=(33, 101)) as screen:
         assert b"True True True 101 33 101 33 end\n" in screen.read_until(b"end\n")
         screen.read_to_end()
         assert screen.wait() == 0
@@ -155,9 +155,9 @@ witness.close()
 
 def test_ctrl_z_stops_both_and_fg_continues_both(tool: Runner, script: Script) -> None:
     tool.environment["FAKE_LAUNCHES"] = "*"
-    words = tool.command("run", "--sim", "--no-ui", "--no-report", "--", *script(COUNTING))
+    argv = tool.command("run", "--sim", "--no-ui", "--no-report", "--", *script(COUNTING))
     shell = ["/bin/bash", "-c", 'set -m; "$@"; echo stopped $?; read _; fg; echo status $?', "sh"]
-    with terminal([*shell, *words], tool.folder, tool.environment) as screen:
+    with terminal([*shell, *argv], tool.folder, tool.environment) as screen:
         screen.read_until(b"ready\n")
         (launcher,) = children_of(screen.pid)
         target = next(child for child in children_of(launcher) if "target.py" in command_line(child))

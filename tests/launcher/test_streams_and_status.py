@@ -20,9 +20,9 @@ Script = Callable[[str], list[str]]
 
 def lines_after_the_first(stderr: bytes) -> bytes:
     """What follows the line that names the trace directory."""
-    first, _, rest = stderr.partition(b"\n")
+    first, _, remaining = stderr.partition(b"\n")
     assert first.startswith(b"[info] trace in trace/")
-    return rest
+    return remaining
 
 
 @pytest.fixture

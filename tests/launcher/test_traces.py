@@ -49,9 +49,9 @@ def record_of(trace: Path) -> dict[str, object]:
 def test_a_trace_holds_the_output_and_the_record(launching: Runner, script: Script) -> None:
     command = script("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)")
     result = launching.run(command, "--tracedir", "t/u", "-k", "a:b", "--max-trace-bytes", "2M")
-    first, *rest = result.stderr.decode().splitlines()
+    first, *remaining = result.stderr.decode().splitlines()
     trace = launching.folder / first.split()[-1]
-    assert rest == ["err"]
+    assert remaining == ["err"]
     assert '"block_sched": np.dtype(' in (trace / "read.py").read_text()
     assert (trace / "stdout.log").read_text() == "out\n"
     assert (trace / "stderr.log").read_text() == "err\n"

@@ -65,8 +65,8 @@ class FakeDrawing(Drawing):
     def draw(self, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
         del ascii_only
         launch = "newest" if self.source.launch is None else self.source.launch.number
-        words = f"fake of {self.source.kernel.index} launch {launch} prepared {self.prepared[2]}"
-        return [((words[:width], "hue0"),), *([()] * (height - 1))]
+        text = f"fake of {self.source.kernel.index} launch {launch} prepared {self.prepared[2]}"
+        return [((text[:width], "hue0"),), *([()] * (height - 1))]
 
     def commands(self) -> Mapping[str, str]:
         return COMMANDS

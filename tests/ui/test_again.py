@@ -277,8 +277,8 @@ async def test_a_program_that_runs_is_not_started_twice(tmp_path: Path) -> None:
 def test_the_command_line_of_what_was_asked_for() -> None:
     looks = argparse.Namespace(ascii=True, palette="light", low_bandwidth=None, mouse=False)
     looks.again_asked = RerunRequest(Path("/traces/one"), ("-p", "dmat"))
-    words = ["--ascii", "--palette", "light", "--no-mouse", "--again", "/traces/one", "-p", "dmat"]
-    assert rerun_command(looks) == ["run", *words]
+    argv = ["--ascii", "--palette", "light", "--no-mouse", "--again", "/traces/one", "-p", "dmat"]
+    assert rerun_command(looks) == ["run", *argv]
 
 
 @pytest.mark.parametrize(("name", "behind"), [("open", []), ("home", [["home"]])])

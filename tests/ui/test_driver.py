@@ -52,8 +52,8 @@ def test_the_terminal_shows_the_same(data: list[str]) -> None:
     screens = []
     with pytest.MonkeyPatch.context() as patch:
         recorder = Recorder(patch)
-        for each in [*data, *data[-2:]]:
-            recorder.driver.write(each)
+        for part in [*data, *data[-2:]]:
+            recorder.driver.write(part)
     for sent in ([*data, *data[-2:]], recorder.sent):
         screen = pyte.Screen(COLUMNS, ROWS)
         pyte.Stream(screen).feed("".join(sent).replace("\x1b]52;c;YQ==\x07", ""))
@@ -106,7 +106,7 @@ def test_a_frame_for_a_terminal_that_became_smaller_is_not_taken_for_what_is_sho
     new = ROW.format(1, "one") + ROW.format(2, "two")
     for frame in (late, new, new):
         recorder.driver.write(frame)
-    assert [each.count("one") for each in recorder.sent] == [1, 1]
+    assert [sent.count("one") for sent in recorder.sent] == [1, 1]
     screen = pyte.Screen(COLUMNS, 2)
     pyte.Stream(screen).feed("".join(recorder.sent).replace("\n", ""))
     assert screen.display[1].startswith("two")

@@ -65,8 +65,8 @@ async def test_keys_of_the_screen_come_before_those_of_others() -> None:
 def test_no_key_is_cut_on_a_narrow_terminal() -> None:
     lines = [plain(line) for line in key_lines(58)]
     assert max(map(len, lines)) <= 60
-    words = " ".join(" ".join(line.split()) for line in lines)
-    assert all(" ".join(key.text.split()) in words for key in TABLE)
+    text = " ".join(" ".join(line.split()) for line in lines)
+    assert all(" ".join(key.text.split()) in text for key in TABLE)
 
 
 @pytest.mark.parametrize("key", PAGES)

@@ -21,8 +21,8 @@ def lists_keys(content: str) -> bool:
 
 
 def test_only_few_goldens_list_keys() -> None:
-    found = {path.name for path in TESTS.rglob("goldens/**/*.txt") if lists_keys(path.read_text(encoding="utf-8"))}
-    assert found == LISTS_OF_KEYS
+    goldens = {path.name for path in TESTS.rglob("goldens/**/*.txt") if lists_keys(path.read_text(encoding="utf-8"))}
+    assert goldens == LISTS_OF_KEYS
 
 
 def test_on_every_screen_it_is_named_how_to_go_on_and_back() -> None:

@@ -117,14 +117,14 @@ def test_a_run_that_is_left_goes_on(folder: Path, natives: Path) -> None:
 
 def test_a_crash_restores_the_terminal_and_ends_it(folder: Path) -> None:
     plant = "import tui_probe.cli.home as home; home.RecentTraces = lambda *_: lambda: 1 / 0; "
-    words = [*HERE[:2], HERE[2].replace("from tui_probe.cli.main", plant + "from tui_probe.cli.main")]
-    with Terminal([*words, str(folder)], (80, 24), {"TMPDIR": str(folder)}) as terminal:
+    argv = [*HERE[:2], HERE[2].replace("from tui_probe.cli.main", plant + "from tui_probe.cli.main")]
+    with Terminal([*argv, str(folder)], (80, 24), {"TMPDIR": str(folder)}) as terminal:
         assert terminal.wait_for_end() == 1
         assert_restored(terminal)
-        told = bytes(terminal.received).rpartition(b"\x1b[?1049l")[2].decode()
+        text = bytes(terminal.received).rpartition(b"\x1b[?1049l")[2].decode()
     (report,) = folder.glob("tui-probe-crash-*.txt")
     assert "ZeroDivisionError" in report.read_text()
-    assert report.name in told
+    assert report.name in text
 
 
 def test_a_signal_ends_it(folder: Path) -> None:

@@ -47,13 +47,13 @@ async def test_every_page_is_as_it_was(name: str) -> None:
 async def test_the_timeline_keeps_its_window() -> None:
     async with on_stage(Session(traces=(H200 / "demo",)), (80, 24)) as stage:
         await stage.press("enter", "8")
-        whole = lines(stage)
+        page = lines(stage)
         await stage.press("exclamation_mark", "W", "W", "w", "w", "m")
         left = lines(stage)
         await stage.press("q", "down", "enter", "8")
         assert "#1 coalesced_store" in stage.text
         await stage.press("q", "up", "enter", "8")
-        assert lines(stage) == left != whole
+        assert lines(stage) == left != page
         await stage.resize(120, 40)
         view = kernel_screen(stage).view
         assert isinstance(view, DrawingView)

@@ -46,9 +46,9 @@ def test_those_with_the_largest_shares_come_first(
     monkeypatch.setattr(results, "FINDING_PORTION", -1.0)  # one in a tick
     seen: dict[int, int] = {}
     for index in (2, 1, 0):
-        found = find_more(trace, rows, seen, running=True)
-        assert list(found) == [index]
-        assert found[index].words == summarize_findings(trace, trace.kernels[index]).words != ""
+        findings = find_more(trace, rows, seen, running=True)
+        assert list(findings) == [index]
+        assert findings[index].words == summarize_findings(trace, trace.kernels[index]).words != ""
     assert find_more(trace, rows, seen, running=True) == {}
 
 
@@ -96,11 +96,11 @@ async def test_the_page_of_results_has_a_few_lines_for_each_kernel(tmp_path: Pat
 
 
 async def test_the_table_says_what_was_found(trace: Trace) -> None:
-    words = summarize_findings(trace, trace.kernels[1]).words.partition(",")[0]
+    finding = summarize_findings(trace, trace.kernels[1]).words.partition(",")[0]
     async with on_stage(Session(traces=(trace.directory,)), (160, 40)) as stage:
         for _ in range(3):  # read, told to the feed, shown
             await stage.refresh()
-        assert stage.text.count(words) == 3
+        assert stage.text.count(finding) == 3
         assert "found in launch 0 by -p block_sched" in stage.text  # the page of the selected kernel
 
 

@@ -348,8 +348,8 @@ async def test_a_page_says_itself_whether_it_grows_and_what_it_is_called_where_t
             opened.append(name)
             return Said()
 
-        words = f"A long title of {name}, which {name} is"
-        return ViewKind(name, words, "made up", lambda _: None, open_page, short=name.title(), grows=grows)
+        title = f"A long title of {name}, which {name} is"
+        return ViewKind(name, title, "made up", lambda _: None, open_page, short=name.title(), grows=grows)
 
     show_pages(monkeypatch, made("still", grows=False), made("growing", grows=True), others=False)
     async with on_stage(session, (80, 30)) as stage:
@@ -419,11 +419,11 @@ FORMS = {"t": ("txt", "block_sched"), "c": ("csv", "added,block_sched"), "j": ("
 
 @pytest.mark.parametrize("key", FORMS)
 async def test_a_page_is_written_in_any_form(recorded: Session, key: str) -> None:
-    suffix, words = FORMS[key]
+    suffix, content = FORMS[key]
     async with on_stage(recorded) as stage:
         await stage.press("enter", "3", "e", key)
         (written,) = Path.cwd().glob(f"tui-probe-diff-*.{suffix}")
-        assert words in written.read_text()
+        assert content in written.read_text()
         assert written.name in stage.text
 
 

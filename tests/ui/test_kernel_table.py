@@ -66,14 +66,14 @@ def test_the_way_of_each_kernel_where_one_was_grafted(table: KernelTable, rows: 
     table.show(tuple(replace(row, way="graft") if row.index == 1 else row for row in rows))
     titles, *lines = shown(table)
     at = titles.index(" way ") + 1
-    words = [line[at : at + 5].strip() for line in lines if line.strip()]
-    assert words == ["graft" if row.index == 1 else "PTX" if row.way else "–" for row in table.shown[: len(words)]]
-    assert {"PTX", "graft", "–"} <= set(words)
+    cells = [line[at : at + 5].strip() for line in lines if line.strip()]
+    assert cells == ["graft" if row.index == 1 else "PTX" if row.way else "–" for row in table.shown[: len(cells)]]
+    assert {"PTX", "graft", "–"} <= set(cells)
 
 
 def test_every_row_says_its_status_in_words(table: KernelTable) -> None:
-    words = [line.split() for line in shown(table)[1:]]
-    for row, line in zip(table.shown, words, strict=False):
+    cells = [line.split() for line in shown(table)[1:]]
+    for row, line in zip(table.shown, cells, strict=False):
         assert row.status in line
 
 
@@ -184,14 +184,14 @@ def test_sorted_by_slowdown_kernels_that_were_not_timed_come_last(table: KernelT
 def timed(rows: Rows) -> Rows:
     """The second kernel takes most of the time, the third was never timed; a few launches of the first were probed."""
     times = [_time(1e5, 2e3), _time(3e5, None), None, _time(4e4, 0.0), _time(5e4, 0.0), _time(1e4, 0.0)]
-    found = ["! blocks: tail 30 %, 3 % idle", "access: 32 sectors per request, k1.cu:7", "", "", "", ""]
+    findings = ["! blocks: tail 30 %, 3 % idle", "access: 32 sectors per request, k1.cu:7", "", "", "", ""]
     return tuple(
         replace(
             row, gpu_time=time, time_share=None if time is None else time.total_ns / 5e5, finding=words,
             trend=() if time is None else (4e4, 4e4, 4e4, 8e4 + 1e4 * row.index),
             launches=6060, launches_probed=12 if row.index == 0 else row.launches_probed,
         )
-        for row, time, words in zip(rows, times, found, strict=True)
+        for row, time, words in zip(rows, times, findings, strict=True)
     )  # fmt: skip
 
 

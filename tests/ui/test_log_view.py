@@ -131,11 +131,11 @@ def test_search_finds_marks_and_goes_around(view: LogView, desk: TestDesk) -> No
     view.move_to(0)
     view.search("line 5")
     assert view.match == 5
-    found = []
+    matches = []
     for _ in range(3):
         view.next_match(1)
-        found.append(view.match)
-    assert found == [50, 51, 52]
+        matches.append(view.match)
+    assert matches == [50, 51, 52]
     view.next_match(-1)
     view.next_match(-1)
     view.next_match(-1)
@@ -225,10 +225,10 @@ def test_however_it_is_written_it_ends_up_the_same(tmp_path: Path, chunks: list[
     for chunk in chunks:
         add(path, chunk)
         view.look()
-    whole = LogView(TestDesk(), "events")
-    whole.resize(60, 100)
-    whole.open(path)
-    assert shown(view) == shown(whole)
+    reopened = LogView(TestDesk(), "events")
+    reopened.resize(60, 100)
+    reopened.open(path)
+    assert shown(view) == shown(reopened)
 
 
 def test_an_answer_for_an_older_filter_is_dropped(view: LogView, desk: TestDesk) -> None:

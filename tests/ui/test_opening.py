@@ -21,13 +21,13 @@ def test_the_rest_is_told_only_while_the_pace_is_kept(monkeypatch: pytest.Monkey
         for share, takes in ((0.25, 2.0), (0.5, 9.0)):
             clock.now += takes
             progress(share)
-            seen[clock.now] = told.words
+            seen[clock.now] = opening.words
             clock.now += takes / 2
-            seen[clock.now] = told.words
+            seen[clock.now] = opening.words
         clock.now += 30.0
-        seen[clock.now] = told.words
+        seen[clock.now] = opening.words
         return NoView("done")
 
-    told = Opening(PageSpec("sass", "SASS", read))
-    told.run()
+    opening = Opening(PageSpec("sass", "SASS", read))
+    opening.run()
     assert list(seen.values()) == ["25%, 6 s left", "25%, 6 s left", "50%, 12 s left", "50%, 12 s left", "50%"]

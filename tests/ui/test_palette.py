@@ -57,7 +57,7 @@ async def test_the_words_of_the_line_of_keys_are_found(session: Session) -> None
             await stage.press("colon", *(row.footer or row.text.split()[0]))
             picker = stage.app.screen
             assert isinstance(picker, PickScreen)
-            assert row.text in [choice.label for choice in picker.query_one(ChoiceList).found]
+            assert row.text in [choice.label for choice in picker.query_one(ChoiceList).matches]
 
 
 async def test_a_page_is_shown(session: Session) -> None:
@@ -191,9 +191,9 @@ async def test_questions_are_found_where_they_lead_to_a_page_or_a_run(session: S
         await stage.press("enter", "colon", *word)
         picker = stage.app.screen
         assert isinstance(picker, PickScreen)
-        found = [choice.label for choice in picker.query_one(ChoiceList).found]
-        assert found
-        assert all(label.startswith(("page: ", "ask: ", "help: ")) for label in found)
+        labels = [choice.label for choice in picker.query_one(ChoiceList).matches]
+        assert labels
+        assert all(label.startswith(("page: ", "ask: ", "help: ")) for label in labels)
 
 
 async def test_a_key_that_does_nothing_says_so(session: Session) -> None:

@@ -139,9 +139,9 @@ def test_when_it_is_drawn_again(now: tuple[int, int, bool], before: tuple[int, i
     ("size", "rows"), [((80, 24), 0), ((120, 39), 0), ((99, 50), 0), ((100, 40), 5), ((200, 50), 5), ((300, 50), 5)]
 )
 def test_small_terminals_have_none(size: tuple[int, int], rows: int) -> None:
-    found = arrangement(*size)
-    assert found is not None
-    assert found.preview == rows
+    arranged = arrangement(*size)
+    assert arranged is not None
+    assert arranged.preview == rows
 
 
 @pytest.mark.parametrize(
@@ -150,9 +150,9 @@ def test_small_terminals_have_none(size: tuple[int, int], rows: int) -> None:
      ((120, 40), 6, (7, 10)), ((80, 24), 0, (8, 0)), ((300, 50), 35, (150, 10)), ((300, 50), 36, (150, 5))],
 )  # fmt: skip
 def test_it_takes_rows_that_the_table_leaves_empty(size: tuple[int, int], kernels: int, rows: tuple[int, int]) -> None:
-    found = arrangement(*size, kernels)
-    assert found is not None
-    assert (found.table_cells, found.preview) == rows
+    arranged = arrangement(*size, kernels)
+    assert arranged is not None
+    assert (arranged.table_cells, arranged.preview) == rows
 
 
 async def test_it_gives_them_back_as_kernels_come(writer: TraceWriter) -> None:

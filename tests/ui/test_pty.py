@@ -100,10 +100,10 @@ def test_a_crash_restores_the_terminal_and_names_its_report(root: Path) -> None:
     with Terminal(on_screen(root, "crash"), (100, 30), {"TMPDIR": str(root)}) as terminal:
         assert terminal.wait_for_end() == 1
         assert_restored(terminal)
-        told = bytes(terminal.received).rpartition(b"\x1b[?1049l")[2].decode()
+        text = bytes(terminal.received).rpartition(b"\x1b[?1049l")[2].decode()
     (report,) = root.glob("tui-probe-crash-*.txt")
     assert "a planted failure" in report.read_text()
-    assert report.name in told
+    assert report.name in text
 
 
 def test_no_color_sends_no_colour(root: Path) -> None:
@@ -226,9 +226,9 @@ def test_byte_budgets_of_kernels_with_times(size: tuple[int, int], root: Path) -
 
 def _seconds(terminal: Terminal, *, locked: bool = False) -> int:
     """How long the target has been running, as the screen says."""
-    found = re.search(r"running (?:(\d+) min )?(\d+)", terminal.shown if locked else terminal.text)
-    assert found is not None
-    return 60 * int(found[1] or 0) + int(found[2])
+    match = re.search(r"running (?:(\d+) min )?(\d+)", terminal.shown if locked else terminal.text)
+    assert match is not None
+    return 60 * int(match[1] or 0) + int(match[2])
 
 
 def test_byte_budgets_of_the_kernel_screen(tmp_path: Path) -> None:

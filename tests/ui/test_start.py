@@ -67,19 +67,19 @@ def test_a_crash_is_reported_in_a_file(
         report_crash(error)
     (report,) = tmp_path.glob("tui-probe-crash-*.txt")
     assert "Traceback" in report.read_text()
-    told = capsys.readouterr().err
-    assert "RuntimeError: what went wrong" in told
-    assert str(report) in told
+    errors = capsys.readouterr().err
+    assert "RuntimeError: what went wrong" in errors
+    assert str(report) in errors
 
 
 async def test_of_several_traces_in_a_folder_it_says_which_is_opened(tmp_path: Path) -> None:
     for name in ("first", "second"):
         example(tmp_path / name)
     newest = trace_folder_of(Address(tmp_path))
-    words = which_of_several(tmp_path, newest)
-    assert words.startswith(f"{newest.name} is the newest of 2 traces in {tmp_path};")
+    notice = which_of_several(tmp_path, newest)
+    assert notice.startswith(f"{newest.name} is the newest of 2 traces in {tmp_path};")
     assert which_of_several(newest, newest) == which_of_several(newest / "event.log", newest) == ""
-    session = Session(traces=(newest,), notice=words)
+    session = Session(traces=(newest,), notice=notice)
     async with on_stage(session, (300, 40)) as stage:
         await stage.refresh()
-        assert words in stage.text
+        assert notice in stage.text

@@ -67,8 +67,8 @@ def test_textual_has_what_is_used(path: str, name: str) -> None:
     assert has(owner, name), gone(word, name)
     parameters = USED[path][name]
     if parameters is not None:
-        found = tuple(inspect.signature(getattr(owner, name)).parameters)
-        assert found == parameters, f"Textual {textual.__version__} calls {word}.{name}{found}; see {HOME}"
+        actual = tuple(inspect.signature(getattr(owner, name)).parameters)
+        assert actual == parameters, f"Textual {textual.__version__} calls {word}.{name}{actual}; see {HOME}"
 
 
 def test_what_is_gone_is_told() -> None:
@@ -87,7 +87,7 @@ def attributes(tree: ast.AST) -> set[tuple[str, str]]:
 
 def functions(tree: ast.AST) -> set[str]:
     """The private names of functions."""
-    names = {each.name for each in ast.walk(tree) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
+    names = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
     return {name for name in names if name.startswith("_") and not name.startswith("__")}
 
 
@@ -100,13 +100,13 @@ def test_the_table_names_all_that_the_module_uses() -> None:
 
 def classes() -> list[type]:
     """The classes of the screen that are made of Textual's."""
-    found = {}
+    owners = {}
     for path in UI.rglob("*.py"):
         module = ".".join(("tui_probe", "ui", *path.relative_to(UI).with_suffix("").parts)).removesuffix(".__init__")
-        for each in vars(importlib.import_module(module)).values():
-            if isinstance(each, type) and issubclass(each, MessagePump | Driver) and each.__module__ == module:
-                found[each] = path
-    return [each for each, path in found.items() if path.name != "textual_private.py"]
+        for member in vars(importlib.import_module(module)).values():
+            if isinstance(member, type) and issubclass(member, MessagePump | Driver) and member.__module__ == module:
+                owners[member] = path
+    return [each for each, path in owners.items() if path.name != "textual_private.py"]
 
 
 def test_no_class_uses_or_shadows_a_private_name_of_textual() -> None:

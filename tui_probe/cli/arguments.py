@@ -34,8 +34,8 @@ def user_settings() -> Settings:
 
 def trace_dir() -> Path:
     """Where traces are made and looked for: as the environment says, else the settings."""
-    told = os.environ.get("NEUTRINO_TRACEDIR")
-    return Path(told) if told else user_settings().trace_dir or Path("trace")
+    folder = os.environ.get("NEUTRINO_TRACEDIR")
+    return Path(folder) if folder else user_settings().trace_dir or Path("trace")
 
 
 def default_launches(*, every: bool) -> str:
@@ -170,10 +170,10 @@ def trace_folder_of(address: Address) -> Path:
     if address.path is not None:
         return find_trace(address.path)
     folder = trace_dir()
-    found = traces_in(folder) if folder.is_dir() else []
-    if not found:
+    traces = traces_in(folder) if folder.is_dir() else []
+    if not traces:
         raise TraceError(f"no trace was found in {folder.absolute()}: {_suggested_trace()}")
-    return found[-1]
+    return traces[-1]
 
 
 def _suggested_trace() -> str:

@@ -116,7 +116,7 @@ def check_probe(arguments: argparse.Namespace) -> CheckResult:
         return CheckResult(probe, tool)
     with Progress() as reading:
         file = read_kernel_file(arguments.ptx)
-        known = {arch for each in assembler.tools() for arch in tool_architectures(each)}
+        known = {arch for tool in assembler.tools() for arch in tool_architectures(tool)}
         number = int(re.sub(r"\D", "", arguments.arch)) if arguments.arch else None
         kernels = select_kernels(file, arguments.kernel or (), number, known, reading)
     with work_folder(arguments.out) as place:

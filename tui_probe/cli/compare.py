@@ -136,13 +136,13 @@ def percent(word: str) -> float:
 def open_sides(before: str, after: str) -> Sides:
     """Both sides: two traces, or a kernel of each. Raises ChoiceError for a trace against a kernel."""
     first, second = address_of(before), address_of(after)
-    one = open_address(first)
-    other = one if second.path is None else open_address(second)
+    former = open_address(first)
+    latter = former if second.path is None else open_address(second)
     if first.is_whole and second.is_whole:
-        return one, other
+        return former, latter
     if first.is_whole or second.is_whole:
         raise ChoiceError("a trace and a kernel cannot be compared: name a kernel on both sides, TRACE:KERNEL")
-    return source(one, first), source(other, second)
+    return source(former, first), source(latter, second)
 
 
 def comparison_of(sides: Sides) -> Comparison:

@@ -45,9 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Find the run and do it. Raises ControlError where there is none."""
-    words = list(arguments.words)
-    folder = Path(words.pop(0)) if words and words[0] not in ACTIONS else trace_dir()
-    action, values = (words[0], words[1:]) if words else ("status", [])
+    operands = list(arguments.words)
+    folder = Path(operands.pop(0)) if operands and operands[0] not in ACTIONS else trace_dir()
+    action, values = (operands[0], operands[1:]) if operands else ("status", [])
     if action not in ACTIONS:
         arguments.refuse(f"{action}: no such action; there are {', '.join(ACTIONS)}")
     if problem := misuse(action, values):

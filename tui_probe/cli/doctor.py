@@ -110,9 +110,9 @@ def _trials(folder: Path) -> Iterator[Item]:
 def _read_trial(path: Path) -> tuple[str, str, str, str, str]:
     """The outcome, the words of one that failed, how it went at instructions, with records there, and at blocks."""
     try:
-        told = parse_json(path.read_bytes())
-        later = [str(told.get(name, f"{name} were not tried")) for name in ("instructions", "records", "blocks")]
-        return str(told["outcome"]), str(told.get("words", "")), later[0], later[1], later[2]
+        trial = parse_json(path.read_bytes())
+        later = [str(trial.get(name, f"{name} were not tried")) for name in ("instructions", "records", "blocks")]
+        return str(trial["outcome"]), str(trial.get("words", "")), later[0], later[1], later[2]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return "unreadable", "what the trial found cannot be read", "", "", ""
 
@@ -122,8 +122,8 @@ def _faulted_items() -> Iterator[Item]:
     names = [] if path is None else faulted_kernels(path)
     if names:
         named = ", ".join(names[:_MAX_NAMED]) + (", ..." if len(names) > _MAX_NAMED else "")
-        found = f"{counted(len(names), 'kernel')} left alone since a GPU context failed: {named}"
-        yield Item(SASS_ITEM, "warn", found, f"remove lines from {path} to probe them again")
+        finding = f"{counted(len(names), 'kernel')} left alone since a GPU context failed: {named}"
+        yield Item(SASS_ITEM, "warn", finding, f"remove lines from {path} to probe them again")
 
 
 SMALL_SIZE = (80, 24)
@@ -147,10 +147,10 @@ def _obstacle() -> str:
 
 def screen_item() -> Item:
     size = shutil.get_terminal_size()
-    found = f"{os.environ['TERM']}, {size.columns}×{size.lines}, {colours()}"
+    finding = f"{os.environ['TERM']}, {size.columns}×{size.lines}, {colours()}"
     if size.columns < SMALL_SIZE[0] or size.lines < SMALL_SIZE[1]:
-        return Item("terminal", "warn", found, f"the screen is made for {SMALL_SIZE[0]}×{SMALL_SIZE[1]} and more")
-    return Item("terminal", "ok", found)
+        return Item("terminal", "warn", finding, f"the screen is made for {SMALL_SIZE[0]}×{SMALL_SIZE[1]} and more")
+    return Item("terminal", "ok", finding)
 
 
 def colours() -> str:

@@ -49,8 +49,8 @@ def write_answer(answer: Answer, arguments: argparse.Namespace) -> int:
     if arguments.png or arguments.svg:
         return _write_pictures(answer, arguments)
     if arguments.json:
-        one = figure.record() if figure is not None else None if table is None else table.records()
-        return _write_data([dump_json(answer.to_dict() if one is None else one, indent=1)])
+        record = figure.record() if figure is not None else None if table is None else table.records()
+        return _write_data([dump_json(answer.to_dict() if record is None else record, indent=1)])
     if arguments.csv:
         from tui_probe.draw.table import csv_lines
 
@@ -172,25 +172,25 @@ def run(arguments: argparse.Namespace) -> int:
     evaluation = evaluation_named(arguments.name)
     if arguments.explain:
         return _written(_explained(evaluation, arguments), arguments)
-    words, failed = list(arguments.trace), False
+    operands, failed = list(arguments.trace), False
     if arguments.run:
         from .evaluation_run import collect, files_from_arguments
 
         folder = arguments.out or Path("evals", evaluation.name)
         failed = not collect(evaluation, folder, arguments)
-        words = [str(folder), *map(str, files_from_arguments(arguments))]
+        operands = [str(folder), *map(str, files_from_arguments(arguments))]
     elif arguments.out is not None or arguments.only:
         raise UsageError("--out and --only say what to collect, and where: they go with --run")
-    status = _answer(evaluation, words, arguments)
+    status = _answer(evaluation, operands, arguments)
     return ExitStatus.FAILED if failed else status
 
 
-def _answer(evaluation: Evaluation, words: list[str], arguments: argparse.Namespace) -> int:
+def _answer(evaluation: Evaluation, operands: list[str], arguments: argparse.Namespace) -> int:
     from tui_probe.evals.answer import answer_pages
     from tui_probe.evals.evaluation import evaluate
 
     with Progress() as reading:
-        answer = evaluate(evaluation.name, words, reading)
+        answer = evaluate(evaluation.name, operands, reading)
     chosen = (arguments.json, arguments.csv, arguments.png, arguments.svg, arguments.figure, arguments.table)
     if not any(chosen) and wants_screen(arguments):
         return show(arguments, imported=answer_pages(answer))
@@ -201,7 +201,7 @@ def _list() -> Iterator[str]:
     """A line for each."""
     from tui_probe.evals.evaluation import evaluations
 
-    yield from (f"{each.name:<{NAME}}{each.question}" for each in evaluations())
+    yield from (f"{evaluation.name:<{NAME}}{evaluation.question}" for evaluation in evaluations())
     yield ""
     yield "tui-probe eval NAME --explain says more; tui-probe eval NAME --run collects the traces for it."
 

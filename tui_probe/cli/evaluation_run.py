@@ -39,7 +39,7 @@ def collect(evaluation: Evaluation, folder: Path, arguments: argparse.Namespace)
     setting = Setting(simulated=driver.simulated, files=files_from_arguments(arguments))
     wanted = selected_collections(evaluation.collect(setting), arguments.only)
     folder.mkdir(parents=True, exist_ok=True)
-    work = _CollectionRuns(folder, setting, arguments, [each.name for each in wanted])
+    work = _CollectionRuns(folder, setting, arguments, [collection.name for collection in wanted])
     with ThreadPoolExecutor(arguments.jobs) as pool:
         return all(list(pool.map(work.one, range(1, len(wanted) + 1), wanted)))
 
@@ -65,9 +65,9 @@ class _CollectionRuns:
         problem = lacking or run_one(collection, self._folder, self._arguments)
         if lacking is None:
             inform(f"{which}: {problem or 'collected'}, {elapsed(time.monotonic() - began)}")
-        kept = None if problem else collection.kept_as
+        path = None if problem else collection.kept_as
         with self._lock:
-            self._runs[collection.name] = CollectedRun(collection.name, command, problem, kept)
+            self._runs[collection.name] = CollectedRun(collection.name, command, problem, path)
             write_collected(self._folder, dict(sorted(self._runs.items(), key=self._place)))
         return problem is None or lacking is not None
 
@@ -78,11 +78,11 @@ class _CollectionRuns:
 
 def selected_collections(collections: list[Collection], only: list[str] | None) -> list[Collection]:
     """Those that are asked for. UsageError for a name that there is not."""
-    names = [each.name for each in collections]
+    names = [collection.name for collection in collections]
     unknown = [name for name in only or () if name not in names]
     if unknown:
         raise UsageError(f"--only {unknown[0]}: the runs are {', '.join(names)}")
-    return [each for each in collections if not only or each.name in only]
+    return [collection for collection in collections if not only or collection.name in only]
 
 
 def files_from_arguments(arguments: argparse.Namespace) -> tuple[Path, ...]:
@@ -155,12 +155,12 @@ def run_one(collection: Collection, folder: Path, arguments: argparse.Namespace)
         ).returncode
     if status:
         return f"failed with exit status {status}: see {log}"
-    kept = log if collection.keeps == "output" else collected_output(partial, collection)
-    if kept is None:
+    collected = log if collection.keeps == "output" else collected_output(partial, collection)
+    if collected is None:
         return f"left no {'table of ncu' if collection.keeps == 'ncu' else 'trace'}: see {log}"
     target = folder / collection.kept_as
     shutil.rmtree(target, ignore_errors=True)
-    kept.rename(target)
+    collected.rename(target)
     shutil.rmtree(partial, ignore_errors=True)
     return None
 

@@ -97,10 +97,10 @@ def plain_path(typed: str) -> str:
     if Path(typed).exists():
         return typed
     try:
-        words = " ".join(shlex.split(typed))
+        command = " ".join(shlex.split(typed))
     except ValueError:
-        words = typed
-    return os.path.expanduser(words)  # noqa: PTH111 - never raises
+        command = typed
+    return os.path.expanduser(command)  # noqa: PTH111 - never raises
 
 
 def form_of_demo(form: StartForm) -> StartForm:
@@ -158,9 +158,9 @@ def verdict_reader() -> Callable[[Path], RunVerdict]:
     verdicts = VerdictCache()
 
     def verdict(trace: Path) -> RunVerdict:
-        found = verdicts.of(trace)
+        verdict_of_run = verdicts.of(trace)
         verdicts.keep()
-        return found
+        return verdict_of_run
 
     return verdict
 

@@ -57,13 +57,13 @@ def verdicts_of(traces: Sequence[Brief]) -> dict[Path, RunVerdict]:
     """What the runs that have ended found; those read until the user interrupts it are kept for another time."""
     from tui_probe.pages.trace_list import VerdictCache
 
-    verdicts, found = VerdictCache(), {}
-    ended = [each.directory for each in traces if not each.running]
+    verdicts, verdict_of = VerdictCache(), {}
+    ended = [trace.directory for trace in traces if not trace.running]
     with Progress() as reading:
         try:
             for number, directory in enumerate(ended):
                 reading(number / len(ended))
-                found[directory] = verdicts.of(directory)
+                verdict_of[directory] = verdicts.of(directory)
         finally:
             verdicts.keep()
-    return found
+    return verdict_of

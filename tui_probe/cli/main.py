@@ -35,10 +35,10 @@ OWN_OPTIONS = ("-h", "--help", "--version")
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit status."""
-    words = sys.argv[1:] if arguments is None else arguments
+    argv = sys.argv[1:] if arguments is None else arguments
     open_standard_streams()
     try:
-        status = dispatch(words)
+        status = dispatch(argv)
         sys.stdout.flush()
         return status
     except KeyboardInterrupt:
@@ -72,24 +72,24 @@ def has_directory() -> bool:
     return True
 
 
-def dispatch(words: list[str], begin: SameKernel | None = None) -> int:
+def dispatch(argv: list[str], begin: SameKernel | None = None) -> int:
     """Parse the command line, with only the module that it names, and run it; its screen begins at a kernel."""
     if completion.ASKED in os.environ:
         complete()
-    if words and words[0].startswith("-") and words[0] not in OWN_OPTIONS:
-        words = ["run", *words]
-    if words and words[0] == "import":
+    if argv and argv[0].startswith("-") and argv[0] not in OWN_OPTIONS:
+        argv = ["run", *argv]
+    if argv and argv[0] == "import":
         from .import_command import with_tool
 
-        words = ["import", *with_tool(words[1:])]
-    parser, used = parsers(next((word for word in words if word in COMMANDS), None))
-    if words and not words[0].startswith("-") and words[0] not in COMMANDS:
-        near = did_you_mean(words[0], COMMANDS) or ": there are " + ", ".join(COMMANDS)
-        parser.error(f"there is no command {words[0]}{near}")
-    options, unknown = parser.parse_known_args(words)
+        argv = ["import", *with_tool(argv[1:])]
+    parser, used = parsers(next((word for word in argv if word in COMMANDS), None))
+    if argv and not argv[0].startswith("-") and argv[0] not in COMMANDS:
+        near = did_you_mean(argv[0], COMMANDS) or ": there are " + ", ".join(COMMANDS)
+        parser.error(f"there is no command {argv[0]}{near}")
+    options, unknown = parser.parse_known_args(argv)
     if unknown:
         (used or parser).refuse(unknown)
-    if options.command_name is None and not words and on_terminal():
+    if options.command_name is None and not argv and on_terminal():
         return dispatch(["home"])
     if options.command_name is None:
         parser.print_help()
@@ -97,21 +97,21 @@ def dispatch(words: list[str], begin: SameKernel | None = None) -> int:
     options.begin = begin
     know_probes(getattr(options, "probe_folders", []))
     status = command(options.command_name).run(options)
-    return status if getattr(options, "again_asked", None) is None else run_again(options, words)
+    return status if getattr(options, "again_asked", None) is None else run_again(options, argv)
 
 
-def run_again(options: argparse.Namespace, words: list[str]) -> int:
+def run_again(options: argparse.Namespace, argv: list[str]) -> int:
     """Run what was asked for on the screen of a command; behind that the home screen, if it was on that."""
     from .run_display import rerun_command
 
     status = dispatch(rerun_command(options), options.again_asked.begin)
-    return dispatch(words) if options.command_name == "home" else status
+    return dispatch(argv) if options.command_name == "home" else status
 
 
 def complete() -> None:
     """Answer a shell that asks how its line may go on, and end."""
-    words = completion.words_so_far()
-    command_name = next((word for word in words if word in COMMANDS), None)
+    typed = completion.words_so_far()
+    command_name = next((word for word in typed if word in COMMANDS), None)
     completion.answer(*parsers(command_name), command_name)
 
 

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """List the built-in probes, or describe one probe."""
     if arguments.probe is None:
-        sets = (f"{each.name}: {set_title(each)}" for each in built_in_sets().values())
+        sets = (f"{probe_set.name}: {set_title(probe_set)}" for probe_set in built_in_sets().values())
         listed = [*(summary(probe) for probe in known_probes()), "Sets of probes:", *sets]
         put("\n\n".join(listed))
         for problem in problems_of_installed():

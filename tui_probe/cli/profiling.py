@@ -239,7 +239,7 @@ def profile(options: RunOptions, arguments: argparse.Namespace) -> int:
     elif callback is None and outcome.traces and (named := named_callback(options.probes)) is not None:
         report_message(outcome.traces[0], named.not_run_message)
     if arguments.png:
-        write_pictures(traces_to_report(outcome.traces), [each.name for each in probes])
+        write_pictures(traces_to_report(outcome.traces), [probe.name for probe in probes])
     elif not arguments.no_report:
         seconds = HURRIED_REPORT if outcome.asked_to_end else None
         write_behind_output()

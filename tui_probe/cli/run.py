@@ -121,8 +121,8 @@ def _take_options(arguments: argparse.Namespace, asked: dict[str, Any]) -> None:
         if wanted and not getattr(arguments, name):
             setattr(arguments, name, value)
     for name in SWITCHES:
-        said = getattr(arguments, name)  # None where there is a --no-... that was not said either
-        if asked.get(name) is True and not said and (name != "detail" or said is None):
+        given = getattr(arguments, name)  # None where there is a --no-... that was not said either
+        if asked.get(name) is True and not given and (name != "detail" or given is None):
             setattr(arguments, name, True)
     arguments.save_results = arguments.save_results and arguments.benchmark  # run.json has it of all other runs, too
     arguments.no_times = arguments.no_times or asked.get("times") is False

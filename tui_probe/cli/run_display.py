@@ -153,8 +153,8 @@ def group_lines(traces: Sequence[Path], cells: int) -> Iterator[str]:
     for group in groups[:MAX_LISTED]:
         yield f"  {len(group.traces):>5} × {shorten(safe(group.command) or units.NOT_MEASURED, max(20, cells - 10))}"
     if len(groups) > MAX_LISTED:
-        rest = sum(len(group.traces) for group in groups[MAX_LISTED:])
-        yield f"  {rest:>5} of {units.counted(len(groups) - MAX_LISTED, 'other command')}"
+        remaining = sum(len(group.traces) for group in groups[MAX_LISTED:])
+        yield f"  {remaining:>5} of {units.counted(len(groups) - MAX_LISTED, 'other command')}"
     yield f"  all of them: {safe(str(traces[0].parent))}; the report of another: tui-probe report TRACE"
 
 
@@ -201,8 +201,8 @@ def exit_summary(trace: Path) -> str:
     counts = exit_counts(trace)
     if counts is None:
         return "the log broke off"
-    kept = f"{units.counted(counts.dropped, 'result')} not kept" if counts.dropped else "every result kept"
-    return f"{units.counted(counts.launches, 'launch')} ({units.count(counts.probed)} probed), {kept}"
+    losses = f"{units.counted(counts.dropped, 'result')} not kept" if counts.dropped else "every result kept"
+    return f"{units.counted(counts.launches, 'launch')} ({units.count(counts.probed)} probed), {losses}"
 
 
 def report_after_run(

@@ -338,14 +338,14 @@ def limits_of(arguments: argparse.Namespace) -> dict[str, Any]:
         "max_trace_bytes": limit, "max_result_files": count, "max_log_bytes": limit, "max_write_rate": limit,
         "max_probe_memory": size, "max_host_memory": size,
     }  # fmt: skip
-    found = {}
+    budgets = {}
     for name, reader in readers.items():
-        told = getattr(arguments, name)
-        if told is None and (setting := getattr(user_settings(), name)) is not None:
-            told = reader(setting)
-        if told is not None:
-            found[name] = told
-    return found | {"shares": "max_trace_bytes" not in found}
+        budget = getattr(arguments, name)
+        if budget is None and (setting := getattr(user_settings(), name)) is not None:
+            budget = reader(setting)
+        if budget is not None:
+            budgets[name] = budget
+    return budgets | {"shares": "max_trace_bytes" not in budgets}
 
 
 def known_probes(options: RunOptions) -> tuple[ChosenProbe, ...]:
@@ -368,14 +368,14 @@ def wants_detail(arguments: argparse.Namespace) -> bool:
 
 def least_free(arguments: argparse.Namespace) -> str | None:
     """What is to stay free of the trace's disk; None if neither the command line nor the environment says."""
-    told = os.environ.get("TUI_PROBE_MIN_FREE_DISK")
+    variable = os.environ.get("TUI_PROBE_MIN_FREE_DISK")
     if arguments.min_free_disk:
         return cast("str", arguments.min_free_disk)
-    if not told:
+    if not variable:
         setting = user_settings().min_free_disk
         return None if setting is None else min_free(setting)
     try:
-        return min_free(told)
+        return min_free(variable)
     except ArgumentTypeError as error:
         arguments.refuse(f"TUI_PROBE_MIN_FREE_DISK: {error}")
         raise  # not reached: refusing ends the process

@@ -272,8 +272,8 @@ def _unknown_probe(address: Address) -> str | None:
         trace = open_address(address)
     except ProbeError:
         return None
-    words = next(filter(None, map(unknown_probe_advice, trace.kernels)), None)
-    return words and f"Pages of its own may be missing: {words}"
+    advice = next(filter(None, map(unknown_probe_advice, trace.kernels)), None)
+    return advice and f"Pages of its own may be missing: {advice}"
 
 
 SCOPE = 15
@@ -339,8 +339,8 @@ def explain(page: PageEntry, arguments: argparse.Namespace) -> int:
     from tui_probe.draw.spans import paragraphs
 
     plain = arguments.ascii or not speaks_utf8(sys.stdout)
-    words = page.explanation
-    put((view_heading(page.title, page.about), *paragraphs(words, drawing_size(arguments)[0])), ascii_only=plain)
+    explanation = page.explanation
+    put((view_heading(page.title, page.about), *paragraphs(explanation, drawing_size(arguments)[0])), ascii_only=plain)
     return ExitStatus.OK
 
 

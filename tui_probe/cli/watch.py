@@ -51,11 +51,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def wait_for_the_first_kernel(folder: Path) -> None:
     """Wait while a run is active in a folder of traces, but none of the traces is of an active run."""
-    told = False
+    announced = False
     while folder.is_dir() and not is_trace(folder) and living_runs(folder) and not running_traces(folder):
-        if not told:
+        if not announced:
             inform(f"a run is active in {folder}, but no kernel launched yet: waiting for the first one; Ctrl-C stops")
-            told = True
+            announced = True
         time.sleep(INTERVAL)
 
 

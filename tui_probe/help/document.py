@@ -21,11 +21,11 @@ _ENTRY = re.compile(r"^\*\*(?P<terms>[^*]+)\*\*: (?P<words>.+?)(?=\n\n|\Z)", re.
 
 def glossary_entries(page: str) -> Mapping[str, str]:
     """The paragraph of each term of the page, as Markdown; two words for one thing have the same."""
-    found = {}
+    paragraphs = {}
     for entry in _ENTRY.finditer(page):
         for term in entry["terms"].split(", "):
-            found[term.lower()] = entry[0].strip()
-    return found
+            paragraphs[term.lower()] = entry[0].strip()
+    return paragraphs
 
 
 def glossary_entry(page: str, term: str) -> str:

@@ -264,10 +264,10 @@ def is_alive(pid: int) -> bool:
 def find_page(path: Path) -> Path:
     """The page of a trace's run, or of the newest active run of a folder of traces. Raises ControlError."""
     if (path / "run.json").is_file():
-        found = page_of_trace(path)
-        if found is None:
+        page = page_of_trace(path)
+        if page is None:
             raise ControlError(f"{path}: its run has ended")
-        return found
+        return page
     pages = [page for pid in living_runs(path) if (page := path / f"{NAME}{pid}" / FILE).exists()]
     if not pages:
         raise ControlError(f"no active run in {path}; name a trace, or the folder that --tracedir of the run named")

@@ -134,5 +134,5 @@ class Engine:
 def short_folder() -> str:
     """Where a socket's path is short enough, also before it is ready: the usual temporary folder, else /tmp."""
     folder = tempfile.gettempdir()
-    rest = len("/tui-probe-xxxxxxxx/.engine.4194304")
-    return folder if len(os.fsencode(folder)) + rest <= SOCKET_PATH_LIMIT else "/tmp"
+    name_bytes = len("/tui-probe-xxxxxxxx/.engine.4194304")
+    return folder if len(os.fsencode(folder)) + name_bytes <= SOCKET_PATH_LIMIT else "/tmp"

@@ -238,15 +238,15 @@ def probe_choices(probes: Sequence[ChosenProbe], folder: Path) -> dict[str, str]
     """The hook's variables for the probes of a run: the names and the folder of the files only if there are several."""
     several = len(probes) > 1
     return {
-        "TUI_PROBE_PROBES": ":".join(each.name for each in probes) if several else "",
+        "TUI_PROBE_PROBES": ":".join(probe.name for probe in probes) if several else "",
         "TUI_PROBE_PROBE_FOLDER": str(folder) if several else "",
-        "TUI_PROBE_SAMPLE": ":".join(each.sample for each in probes),
+        "TUI_PROBE_SAMPLE": ":".join(probe.sample for probe in probes),
     }
 
 
 def weight_of(probes: Sequence[ChosenProbe]) -> Weight:
     """That of the lightest: the others take turns with it."""
-    return "heavy" if probes and all(each.probe.weight == "heavy" for each in probes) else "light"
+    return "heavy" if probes and all(probe.probe.weight == "heavy" for probe in probes) else "light"
 
 
 def control_choice(places: HookPaths) -> dict[str, str]:

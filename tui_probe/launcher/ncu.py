@@ -25,9 +25,9 @@ _DRIVER_SETTINGS: Final = Path("/proc/driver/nvidia/params")
 
 def find_ncu(environment: Mapping[str, str]) -> str:
     """The ncu of ``PATH``, ``CUDA_HOME``, or the usual places, the newest first. LaunchError if there is none."""
-    found = shutil.which("ncu", path=environment.get("PATH"))
-    if found:
-        return found
+    on_path = shutil.which("ncu", path=environment.get("PATH"))
+    if on_path:
+        return on_path
     folders = [Path(environment["CUDA_HOME"], "bin")] if environment.get("CUDA_HOME") else []
     folders += [Path(place) for place in _PLACES]
     for folder in folders:
@@ -69,8 +69,8 @@ def run_ncu(ncu: str, log: Path, metrics: Sequence[str], command: Sequence[str],
     """
     check_command(command, os.environ.get("PATH"))
     with signals.held_back() as mask, closing(Witness()) as witness:
-        words = ncu_command(ncu, log, metrics, command, capture_range=capture_range)
+        argv = ncu_command(ncu, log, metrics, command, capture_range=capture_range)
         target = start_target(
-            words, os.environ, StandardStreams(None, None, None), SignalScope.SHARED, mask, lambda _: None
+            argv, os.environ, StandardStreams(None, None, None), SignalScope.SHARED, mask, lambda _: None
         )
         return signals.wait(target, lambda: None, has_it=witness.saw)

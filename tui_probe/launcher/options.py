@@ -149,13 +149,13 @@ def why_not_itself(command: Sequence[str]) -> str:
     """What to do instead of running ``command``, where that is tui-probe; "" where it is another program."""
     name = PurePath(command[0]).name if command else ""
     if name == NAME:
-        words = command[1:]
+        arguments = command[1:]
     elif _PYTHON.fullmatch(name) and tuple(command[1:3]) == ("-m", "tui_probe"):
-        words = command[3:]
+        arguments = command[3:]
     else:
         return ""
-    if "run" in words[:1]:
+    if "run" in arguments[:1]:
         return f"{NAME} does not probe itself: name the program alone, without “{NAME} run”"
-    if "demo" in words[:1]:
+    if "demo" in arguments[:1]:
         return f"{NAME} does not probe itself: the demo is a command of its own, in a shell, or in the palette at home"
     return f"{NAME} does not probe itself: name the program that is to be probed"

@@ -221,17 +221,17 @@ class InheritedStream:
 
     def _copy(self, begin: int) -> None:
         size = os.fstat(self._descriptor).st_size - begin
-        kept = size if self._limit is None else min(size, self._limit)
-        self.cut = kept < size
+        remaining = size if self._limit is None else min(size, self._limit)
+        self.cut = remaining < size
         with open(f"/proc/self/fd/{self._descriptor}", "rb") as source, self._log.open("ab") as log:  # noqa: PTH123
             source.seek(begin)
             if source.read(len(OWN_LINE)) == OWN_LINE:
-                kept -= len(OWN_LINE) + len(source.readline())
+                remaining -= len(OWN_LINE) + len(source.readline())
             else:
                 source.seek(begin)
-            while kept > 0 and (block := source.read(min(kept, BLOCK))):
+            while remaining > 0 and (block := source.read(min(remaining, BLOCK))):
                 log.write(block)
-                kept -= len(block)
+                remaining -= len(block)
 
 
 def appending_at(descriptor: int) -> int | None:

@@ -83,7 +83,7 @@ class Session:
         self._hook = native_library("hook")
         self._folder = working_directory()
         self._limits = take_room()
-        self._reader = read_script(*(each.probe for each in probes))
+        self._reader = read_script(*(probe.probe for probe in probes))
         self._root = absolute(options.trace_root)
         self.spool = Spool(self._root)
         self.control = ControlPage.create(
@@ -92,7 +92,7 @@ class Session:
             shares=options.shares,
             write_rate=options.max_write_rate,
             on=options.after <= 0,
-            probes=[each.name for each in probes],
+            probes=[probe.name for probe in probes],
         )
         self._window = RecordingWindow(self.control, options.after, options.duration)
         self._begun = time.monotonic()
@@ -139,14 +139,14 @@ class Session:
         """A folder of all probes as TOML, which a trace keeps whatever language each was written in."""
         folder = self.spool.folder / "probes"
         folder.mkdir()
-        for each in self.probes:
-            text = each.path.read_text(encoding="utf-8")
-            if each.path.suffix == ".py":
+        for probe in self.probes:
+            text = probe.path.read_text(encoding="utf-8")
+            if probe.path.suffix == ".py":
                 from tui_probe.probe_files.new_probe import to_toml  # most probes are not in this language
 
-                text = to_toml(text, str(each.path))
+                text = to_toml(text, str(probe.path))
             with contextlib.suppress(OSError):  # a full disk; the trace has no room for it either
-                (folder / f"{each.name}.toml").write_text(text, encoding="utf-8")
+                (folder / f"{probe.name}.toml").write_text(text, encoding="utf-8")
         return folder
 
     def start(self, streams: StandardStreams, group: SignalScope, unblocked: Collection[int]) -> TargetProcess:
@@ -334,7 +334,7 @@ class Session:
             "exit_status": returncode if returncode is not None and returncode >= 0 else None,
             "signal": -returncode if returncode is not None and returncode < 0 else None,
             "probe": ", ".join(self.options.probes),
-            "probes": [{"name": each.name, "sample": each.sample or None} for each in self.probes],
+            "probes": [{"name": probe.name, "sample": probe.sample or None} for probe in self.probes],
             "options": self.options.record(),
             "driver": {"path": str(self.driver.path), "simulated": self.driver.simulated},
             "environment": [vars(setting) for setting in settings],

@@ -25,10 +25,10 @@ def check_trace_root(root: Path) -> None:
     takes away what others have made.
     """
     try:
-        found = root.stat()
+        status = root.stat()
     except OSError:
         return
-    if problem := root_problem(found, os.geteuid()):
+    if problem := root_problem(status, os.geteuid()):
         raise LaunchError(f"{root}: {problem}: {_ELSEWHERE}")
 
 

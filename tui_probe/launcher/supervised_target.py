@@ -114,8 +114,8 @@ class SupervisedTarget:
         with signals.noted() as numbers, signals.held_back():
             numbers += [received] if received else []
             while (returncode := self.poll()) is None:
-                found = signal.sigtimedwait(signals.FORWARDED, 0 if numbers else signals.INTERVAL)
-                numbers += [found.si_signo] if found else []
+                signal_info = signal.sigtimedwait(signals.FORWARDED, 0 if numbers else signals.INTERVAL)
+                numbers += [signal_info.si_signo] if signal_info else []
                 while numbers:
                     self._forward(numbers.pop(0))
             left = self._ask("end")

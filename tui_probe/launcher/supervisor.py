@@ -113,9 +113,9 @@ class DetachedTarget:
                 self._session.poll()
             elif not self._finished:
                 self._finished = True
-                whole = [keeper.finish(OUTPUT_SECONDS) for keeper in self._keepers]
+                complete = [keeper.finish(OUTPUT_SECONDS) for keeper in self._keepers]
                 cut = any(keeper.cut for keeper in self._keepers)
-                self._session.finish(returncode, output_kept=cut or all(whole), cut=cut)
+                self._session.finish(returncode, output_kept=cut or all(complete), cut=cut)
             return returncode
 
     def wait(self) -> int:

@@ -44,11 +44,11 @@ class RunNotes:
         try:
             with open_plain(self.path) as file:
                 file.seek(self._read)
-                whole = file.read(MAX_NOTE_BYTES - self._read).rpartition(b"\n")[0]
+                complete_lines = file.read(MAX_NOTE_BYTES - self._read).rpartition(b"\n")[0]
         except OSError:
             return
-        self._read += len(whole) + 1 if whole else 0
-        for line in whole.decode(errors="surrogateescape").split("\n"):
+        self._read += len(complete_lines) + 1 if complete_lines else 0
+        for line in complete_lines.decode(errors="surrogateescape").split("\n"):
             match line.split(" ", 2):
                 case [pid, word, text] if pid.isdecimal():
                     yield int(pid), word, text

@@ -246,8 +246,8 @@ class ProbeApp(OpenApp):
         self.push_screen(import_module(_COMPARISON).CompareRunsScreen(before, after))
 
     def _open_trace(self, directory: Path) -> Trace | None:
-        found = (each for each in self.feed.latest.processes if each.directory.absolute() == directory)
-        return next((each.trace for each in found), None)
+        opened = (process for process in self.feed.latest.processes if process.directory.absolute() == directory)
+        return next((process.trace for process in opened), None)
 
     def _show_comparison(self, source: ViewSource, marked: ViewSource | str) -> None:
         """``marked`` says why it cannot be read, if that is so."""
@@ -274,7 +274,7 @@ class ProbeApp(OpenApp):
     def _evaluate(self, name: str | None) -> None:
         if name is not None:
             processes = self.live.current_selection.snapshot.processes if self.live.is_mounted else ()
-            traces = [each.directory for each in processes]
+            traces = [process.directory for process in processes]
             self.push_screen(import_module(_EVALUATION).EvaluationScreen(name, traces))
 
     def run_again(self, trace: Path, kernel: Kernel | None, option: str = "") -> None:
@@ -291,7 +291,7 @@ class ProbeApp(OpenApp):
 
     def _take_offer(self, menu: PickScreen, offered: RerunOffer) -> None:
         if not offered.problem:
-            menu.take([replace(each, value=partial(offered.take, each.value)) for each in offered.choices])
+            menu.take([replace(choice, value=partial(offered.take, choice.value)) for choice in offered.choices])
         elif not menu.left:
             menu.dismiss(None)
             self.speaking.notice(offered.problem)
@@ -382,9 +382,9 @@ def words_of(source: ViewSource) -> str:
 
 def report_crash(error: BaseException) -> None:
     """Write the traceback to a file and tell its path on stderr."""
-    words = "".join(traceback.format_exception(error))
+    report = "".join(traceback.format_exception(error))
     handle, path = tempfile.mkstemp(prefix=f"tui-probe-crash-{os.getpid()}-", suffix=".txt")
     with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(words)
-    last = words.strip().rsplit("\n", 1)[-1]
+        file.write(report)
+    last = report.strip().rsplit("\n", 1)[-1]
     sys.stderr.write(f"tui-probe: the screen failed ({last}); the report is in {path}\n")

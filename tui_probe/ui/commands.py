@@ -66,15 +66,15 @@ def acts(row: keys.Key, screen: ViewScreen) -> bool:
 
 def _pages_of(app: Application, screen: ViewScreen) -> Iterator[PickerItem]:
     asked: dict[str, list[str]] = {}
-    for each in all_questions():
-        for title in each.pages:
-            asked.setdefault(title, []).append(f"{each.words} {each.also}")
+    for question in all_questions():
+        for title in question.pages:
+            asked.setdefault(title, []).append(f"{question.words} {question.also}")
     pressed = keys_of(screen.page_tabs)
     for tab in screen.page_tabs:
-        words = "nothing to show" if tab.empty else pressed[tab.id]
+        key = "nothing to show" if tab.empty else pressed[tab.id]
         yield PickerItem(
             f"page: {tab.title}",
-            words,
+            key,
             value=partial(app.run_action, f"page({tab.id!r})", screen),
             also=" ".join(asked.get(tab.title, ())),
         )
@@ -83,11 +83,14 @@ def _pages_of(app: Application, screen: ViewScreen) -> Iterator[PickerItem]:
 def _asks_of(app: Application, screen: ViewScreen) -> Iterator[PickerItem]:
     """Questions that another run answers, where it is known what ran."""
     if screen.asks:
-        for each in all_questions():
-            if each.probe:
-                ask = partial(app.run_action, f"ask({each.probe!r})", screen)
+        for question in all_questions():
+            if question.probe:
+                ask = partial(app.run_action, f"ask({question.probe!r})", screen)
                 yield PickerItem(
-                    f"ask: {each.words}", each.option, value=ask, also=f"run again {each.also} {' '.join(each.pages)}"
+                    f"ask: {question.words}",
+                    question.option,
+                    value=ask,
+                    also=f"run again {question.also} {' '.join(question.pages)}",
                 )
 
 

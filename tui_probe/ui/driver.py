@@ -185,8 +185,8 @@ def _parts(attributes: str) -> tuple[str, str] | None:
     """Colour and ground, "" for none; None where there is more than these."""
     if not attributes:
         return "", ""
-    found = _COLOURS.fullmatch(attributes)
-    return None if found is None else (found[1] or "", found[2] or found[3] or "")
+    match = _COLOURS.fullmatch(attributes)
+    return None if match is None else (match[1] or "", match[2] or match[3] or "")
 
 
 # Ending in front of a terminal that takes nothing any more: nobody reads it, or its line hangs.

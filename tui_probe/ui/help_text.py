@@ -30,13 +30,13 @@ class PageTopic:
 def topic_of(view: PaneView, title: str) -> PageTopic:
     """About a view, which is a page with a ``title`` if it has one."""
     known = kind_of(view.name) if view.name in names() else None
-    words = view_heading(known.title, known.about) if known is not None and title else title or view.name.title()
+    heading = view_heading(known.title, known.about) if known is not None and title else title or view.name.title()
     commands = view.commands()
     rows = keys.in_scope("drawing", "pages")
     own = [(key, commands[name]) for key in rows if (name := keys.command_of(key)) in commands]
     if view.kind in ("table", "log"):
         own = [(key, key.text) for key in keys.in_scope(view.kind)]
-    return PageTopic(words, view.explanation(), own)
+    return PageTopic(heading, view.explanation(), own)
 
 
 def help_page(topic: str) -> str:

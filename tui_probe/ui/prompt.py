@@ -34,13 +34,13 @@ class Completion:
 def completion(text: str) -> Completion:
     """Of the last word, which ends the text; nothing where that names no path, or begins with a quote that is open."""
     try:
-        words = shlex.split(text)
+        typed_words = shlex.split(text)
     except ValueError:
         return Completion(text)
-    if not words or text[-1:].isspace() or not words[-1]:
+    if not typed_words or text[-1:].isspace() or not typed_words[-1]:
         return Completion(text)
-    folder, _, begun = os.path.expanduser(words[-1]).rpartition("/")  # noqa: PTH111 - never raises
-    names = _names(Path(f"{folder}/" if "/" in words[-1] else "."), begun)
+    folder, _, begun = os.path.expanduser(typed_words[-1]).rpartition("/")  # noqa: PTH111 - never raises
+    names = _names(Path(f"{folder}/" if "/" in typed_words[-1] else "."), begun)
     common = os.path.commonprefix(names)  # noqa: RUF071 - of names, by letters
     return Completion(text, _SPECIAL.sub(r"\\\1", common[len(begun) :]), names)
 
@@ -49,14 +49,14 @@ def _names(folder: Path, begun: str) -> tuple[str, ...]:
     """The entries that begin so, folders with a slash; hidden ones only where a dot was typed."""
     try:
         with os.scandir(folder) as entries:
-            found = [
+            names = [
                 f"{entry.name}/" if entry.is_dir() else entry.name
                 for entry in islice(entries, MAX_COMPLETIONS)
                 if entry.name.startswith(begun) and (begun or not entry.name.startswith("."))
             ]
     except OSError:
         return ()
-    return tuple(sorted(found))
+    return tuple(sorted(names))
 
 
 TAKING = ("right", "end", "ctrl+e", "tab")

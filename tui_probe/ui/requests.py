@@ -60,12 +60,12 @@ class StartForm:
 
     def command_line(self) -> str:
         """The same on the command line, without what need not be said."""
-        words = ["tui-probe", "run", "-p", self.probe]
+        argv = ["tui-probe", "run", "-p", self.probe]
         for option, text in (("-k", self.kernels), ("--exclude", self.excluded), ("--launches", self.launches)):
-            words += [option, text] if text else []
-        words += ["--sim"] if self.simulated else []
-        words += ["--benchmark"] if self.benchmark else []
-        return f"{shlex.join(words)} -- {self.command or 'COMMAND'}"
+            argv += [option, text] if text else []
+        argv += ["--sim"] if self.simulated else []
+        argv += ["--benchmark"] if self.benchmark else []
+        return f"{shlex.join(argv)} -- {self.command or 'COMMAND'}"
 
 
 @dataclass(frozen=True)
@@ -128,14 +128,14 @@ class SameKernel:
     @classmethod
     def of(cls, kernel: NamedKernel, kernels: Iterable[NamedKernel]) -> SameKernel:
         """As it is told from the others of its trace."""
-        earlier = [each for each in kernels if each.name == kernel.name and each.index < kernel.index]
+        earlier = [other for other in kernels if other.name == kernel.name and other.index < kernel.index]
         return cls(kernel.name, kernel.demangled, len(earlier))
 
     def index_in(self, kernels: Iterable[NamedKernel], *, all_there: bool) -> int | None:
         """Its index there; None as long as it may still come, or where it did not."""
         known = list(kernels)
-        same = [each.index for each in known if each.name == self.name]
-        same = sorted(same or [each.index for each in known if each.demangled == self.demangled])
+        same = [other.index for other in known if other.name == self.name]
+        same = sorted(same or [other.index for other in known if other.demangled == self.demangled])
         if self.place < len(same):
             return same[self.place]
         return same[-1] if same and all_there else None

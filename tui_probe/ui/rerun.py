@@ -88,20 +88,22 @@ def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
         return _offer_without_rerun(trace, error, before)
     compare = () if before is None else (_compare_choice(before),)
     asked = [] if kernel is None else open_questions(kernel, ())
-    found = [
-        PickerItem(each.option, each.words, _opened_pages(each.pages), value=each.option, also=each.also)
-        for each in asked
+    questions = [
+        PickerItem(
+            question.option, question.words, _opened_pages(question.pages), value=question.option, also=question.also
+        )
+        for question in asked
     ]
-    if first and all(each.value != first for each in found):
-        known = {each.option: each.words for each in all_questions()}
-        words = BETWEEN_QUESTION if first.startswith("--between") else known.get(first, "what this page shows")
-        found.append(PickerItem(first, words, value=first))
-    found.sort(key=lambda each: each.value != first)  # the others stay as they are
-    lacking = sum(each.value == first for each in found)
+    if first and all(item.value != first for item in questions):
+        known = {question.option: question.words for question in all_questions()}
+        label = BETWEEN_QUESTION if first.startswith("--between") else known.get(first, "what this page shows")
+        questions.append(PickerItem(first, label, value=first))
+    questions.sort(key=lambda item: item.value != first)  # the others stay as they are
+    lacking = sum(item.value == first for item in questions)
     others = tuple(_of_other_kernels(info, kernel))
     if kernel is not None and kernel.status == "excluded":
-        return RerunOffer(trace, (*others, *found, *compare, AS_BEFORE), before=before)
-    choices = (*found[:lacking], *compare, *found[lacking:], between_choice(BETWEEN), *others, AS_BEFORE)
+        return RerunOffer(trace, (*others, *questions, *compare, AS_BEFORE), before=before)
+    choices = (*questions[:lacking], *compare, *questions[lacking:], between_choice(BETWEEN), *others, AS_BEFORE)
     return RerunOffer(trace, choices, before=before)
 
 
@@ -132,8 +134,8 @@ def _compare_choice(before: Path, problem: str = "") -> PickerItem:
     known = brief(before)
     ago = "" if known is None else f", {age_text(known.when, time.time())}"
     detail = f"with {before.name}{ago}; nothing has to run for that{problem}"
-    words = "what changed since the run before?"
-    return PickerItem("compare", words, detail, value=COMPARE, also="difference against earlier")
+    label = "what changed since the run before?"
+    return PickerItem("compare", label, detail, value=COMPARE, also="difference against earlier")
 
 
 def _opened_pages(pages: tuple[str, ...]) -> str:

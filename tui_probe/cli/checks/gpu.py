@@ -80,12 +80,12 @@ def driver_item(driver: Driver) -> Item:
     """What the driver itself answers."""
     answer = ask_library(ASK_DRIVER, str(driver.path))
     if "error" in answer:
-        found = f"{driver.path} does not work: {answer['error']}"
-        return Item("driver", "missing", found, f"reinstall the driver, or {WITHOUT_GPU}")
+        finding = f"{driver.path} does not work: {answer['error']}"
+        return Item("driver", "missing", finding, f"reinstall the driver, or {WITHOUT_GPU}")
     version = f"CUDA {answer['version'] // 1000}.{answer['version'] % 1000 // 10}"
     if answer["status"]:
-        found = f"{version}, {driver.path}, but cuInit says {answer['status']}: {answer['text']}"
-        return Item("driver", "missing", found, f"see nvidia-smi and dmesg, or {WITHOUT_GPU}")
+        finding = f"{version}, {driver.path}, but cuInit says {answer['status']}: {answer['text']}"
+        return Item("driver", "missing", finding, f"see nvidia-smi and dmesg, or {WITHOUT_GPU}")
     if not answer["devices"]:
         return Item("driver", "missing", f"{version}, {driver.path}, no device", "check CUDA_VISIBLE_DEVICES")
     return Item("driver", "ok", f"{version}, {driver.path}, devices: {answer['devices']}")
@@ -156,8 +156,8 @@ def cuda_tool(name: str, without: str, absent: State = "optional") -> Item:
     """A tool of the CUDA toolkit: the newest is used, others stand by for what it no longer takes."""
     tools = find_tools(name)
     if silent := ", ".join(map(str, silent_tools(name))):
-        words = f"{tools[0].version}, {tools[0].path}; " if tools else ""
-        return Item(name, "warn", f"{words}{silent} does not answer --version", "remove it, or put another one first")
+        first = f"{tools[0].version}, {tools[0].path}; " if tools else ""
+        return Item(name, "warn", f"{first}{silent} does not answer --version", "remove it, or put another one first")
     if not tools:
         return Item(name, absent, "not found", without)
     others = "".join(f"; also {tool.version}" for tool in tools[1:])
@@ -223,8 +223,8 @@ def simulator_items() -> list[Item]:
     except subprocess.TimeoutExpired:
         return [Item("simulated GPU", "missing", f"no result within {ANSWER_SECONDS} s", REINSTALL)]
     if result.returncode or result.stdout != "zero_fill ok\n":
-        said = (result.stderr or result.stdout).strip().splitlines() or [f"status {result.returncode}"]
-        return [Item("simulated GPU", "missing", f"a kernel did not run: {said[-1]}", REINSTALL)]
+        messages = (result.stderr or result.stdout).strip().splitlines() or [f"status {result.returncode}"]
+        return [Item("simulated GPU", "missing", f"a kernel did not run: {messages[-1]}", REINSTALL)]
     return [Item("simulated GPU", "ok", "ran a kernel with the right result")]
 
 

@@ -153,10 +153,10 @@ class CurrentSelection:
 
     def step_launch(self, source: ViewSource, step: int) -> str:
         """Have the launch ``step`` places on at hand. Returns why there is none, "" if there is."""
-        found = next_launch(source, step)
-        if found is None:
+        launch = next_launch(source, step)
+        if launch is None:
             return NO_LATER if step > 0 else NO_EARLIER
-        self.take_launch(source, found)
+        self.take_launch(source, launch)
         return ""
 
     def keep_seen(self, source: ViewSource, seen: dict[str, object]) -> None:
@@ -191,14 +191,14 @@ class InitialSelection:
         if at_hand.table.waits or not at_hand.snapshot.loaded:
             return None  # nothing can be selected yet
         try:
-            found: ViewSource | str | None = _addressed_source(wanted, process, process.trace)
+            selection: ViewSource | str | None = _addressed_source(wanted, process, process.trace)
         except ChoiceError as error:
-            found = str(error)
-        if found is None and not at_hand.snapshot.running:
-            found = f"nothing in this trace is {wanted}"
-        if found is not None:
+            selection = str(error)
+        if selection is None and not at_hand.snapshot.running:
+            selection = f"nothing in this trace is {wanted}"
+        if selection is not None:
             self._wanted = None
-        return found
+        return selection
 
 
 def _addressed_source(wanted: Address, process: ProcessView, trace: Trace) -> ViewSource | None:

@@ -376,15 +376,15 @@ class Feed:
         first, home = states[0], next(iter(self._traces))
         info = next(iter(self._traces.values())).follower.trace.run_info
         # How the command ended, of which the first trace may be but one process.
-        told = info if info is not None and info.ended is not None else first
+        ending = info if info is not None and info.ended is not None else first
         return Snapshot(
             processes=self._views(),
             command=(" ".join(info.command) if info is not None else "") or first.command,
             pid=first.pid if info is None or info.pid is None else info.pid,
             running=any(state.running for state in states),
-            status=told.exit_status if told.signal is None else -told.signal,
+            status=ending.exit_status if ending.signal is None else -ending.signal,
             started=first.started,
-            ended=told.ended,
+            ended=ending.ended,
             simulated=any(state.simulated for state in states),
             benchmark=self._benchmark(),
             stdout=home / "stdout.log",

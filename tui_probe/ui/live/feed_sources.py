@@ -72,17 +72,17 @@ class KernelRows:
                 self._put(self._rows[index])
 
     def _put(self, row: KernelSnapshot) -> None:
-        words = self._findings.get(row.index, "")
-        self._rows[row.index] = row if row.finding == words else replace(row, finding=words)
+        finding = self._findings.get(row.index, "")
+        self._rows[row.index] = row if row.finding == finding else replace(row, finding=finding)
 
     def _share(self, trace: Trace) -> None:
         """Shares of the GPU time are parts of a whole that grows also while a kernel rests."""
-        whole = trace.gpu_ns
-        if whole <= 0:
+        total = trace.gpu_ns
+        if total <= 0:
             return
         for row in list(self._rows.values()):
             if row.gpu_time is not None:
-                share = row.gpu_time.total_ns / whole
+                share = row.gpu_time.total_ns / total
                 if row.time_share is None or abs(share - row.time_share) >= LEAST_CHANGE:
                     self._rows[row.index] = replace(row, time_share=share)
 

@@ -148,10 +148,10 @@ def device_lines(devices: Sequence[Device], cells: int, *, simulated: bool) -> l
     lines: list[Line] = []
     for device in devices:
         clock = f", up to {device.clock_khz / 1000:.0f} MHz" if device.clock_khz and not simulated else ""
-        words = f"{units.counted(device.sms, 'SM')}, compute capability {device.capability}{clock}"
+        summary = f"{units.counted(device.sms, 'SM')}, compute capability {device.capability}{clock}"
         lines += [
             ((f" device {device.ordinal} of the run  {safe(device.name)}", "title"),),
-            *_text_lines(words, cells, ""),
+            *_text_lines(summary, cells, ""),
         ]
     if not devices:
         lines += _text_lines("The trace does not say on which device the program ran.", cells)

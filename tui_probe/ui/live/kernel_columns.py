@@ -87,15 +87,15 @@ def fit_columns(
     rest fits; those of rank 0 stay, and are cut if need be. What is left goes to short forms first, if it is enough for
     the whole texts, then to what was cut.
     """
-    kept = list(columns)
-    sizes = {shown.key: shown.least(natural.get(shown.key, 0)) for shown in kept}
-    while sum(sizes[shown.key] + GAP for shown in kept) - GAP > cells:
-        last = max(enumerate(kept), key=lambda item: (item[1].column.rank, item[0]))[1]
+    fitting = list(columns)
+    sizes = {shown.key: shown.least(natural.get(shown.key, 0)) for shown in fitting}
+    while sum(sizes[shown.key] + GAP for shown in fitting) - GAP > cells:
+        last = max(enumerate(fitting), key=lambda item: (item[1].column.rank, item[0]))[1]
         if last.column.rank == 0:
             break
-        kept.remove(last)
-    left = cells - sum(sizes[shown.key] for shown in kept) - GAP * (len(kept) - 1)
-    for shown in sorted(kept, key=lambda shown: (shown.short is None, shown.column.rank)):
+        fitting.remove(last)
+    left = cells - sum(sizes[shown.key] for shown in fitting) - GAP * (len(fitting) - 1)
+    for shown in sorted(fitting, key=lambda shown: (shown.short is None, shown.column.rank)):
         wish = min(natural.get(shown.key, 0), shown.wide) - sizes[shown.key]
         if shown.short is not None and 0 < wish <= left:
             sizes[shown.key] += wish
@@ -104,7 +104,7 @@ def fit_columns(
             grow = max(left, 1 - sizes[shown.key]) if left < 0 else min(left, max(0, wish))
             sizes[shown.key] += grow
             left -= grow
-    return [(shown, sizes[shown.key]) for shown in kept]
+    return [(shown, sizes[shown.key]) for shown in fitting]
 
 
 def arranged_positions(
@@ -145,10 +145,10 @@ def _column(key: str) -> Column[KernelSnapshot]:
 def _of_folder(key: str) -> Column[KernelSnapshot]:
     """The same of what stands in the folder of a kernel: not known until that has been read."""
     column = _column(key)
-    told = column.text
+    text_of_row = column.text
 
     def text(row: KernelSnapshot) -> str:
-        return UNREAD if not row.read or told is None else told(row)
+        return UNREAD if not row.read or text_of_row is None else text_of_row(row)
 
     return replace(column, text=text)
 
@@ -168,8 +168,8 @@ def _short_share(row: KernelSnapshot) -> str:
 
 
 def _share(row: KernelSnapshot) -> str:
-    told = _column("share").text
-    text = told(row) if told is not None else ""
+    text_of_row = _column("share").text
+    text = text_of_row(row) if text_of_row is not None else ""
     return text if row.time_share is None else f"{bar(row.time_share, BAR_CELLS)} {text:>11}"
 
 

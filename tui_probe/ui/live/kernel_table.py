@@ -392,9 +392,9 @@ class KernelTable(PaneView):
     def search(self, text: str) -> None:
         """To the first kernel from the selected one on that contains ``text``."""
         self.searched = text
-        found = next((row for row in self.shown[self.place :] if contains(row_text(row), text)), None)
-        if found:
-            self.select(found.index)
+        match = next((row for row in self.shown[self.place :] if contains(row_text(row), text)), None)
+        if match:
+            self.select(match.index)
         else:
             self.next_match(1)
 

@@ -170,12 +170,12 @@ class LiveFrame(ViewScreen):
         self._resume()
         self._go_to_same()
         self._beginning = self._beginning or InitialSelection(self.probe_app.session.at)
-        found = self._beginning.look(self.current_selection)
-        if isinstance(found, str):
-            self.notice(found)
-        elif found is not None:
-            self.table.select(found.kernel.index)
-            self.current_selection.keep_launch(found)
+        selection = self._beginning.look(self.current_selection)
+        if isinstance(selection, str):
+            self.notice(selection)
+        elif selection is not None:
+            self.table.select(selection.kernel.index)
+            self.current_selection.keep_launch(selection)
             self.show_screen_of_kernel()
         session = self.probe_app.session
         if self._resumed and session.notice:
@@ -263,8 +263,8 @@ class LiveFrame(ViewScreen):
 
     def _what_was_before(self, room: int) -> Line:
         """That there is an earlier run to compare with, where all of these words fit."""
-        words = self._previous_run.words
-        return ((" · ", "dim"), (words, "note")) if words and len(words) + 4 <= room else ()
+        hint = self._previous_run.text
+        return ((" · ", "dim"), (hint, "note")) if hint and len(hint) + 4 <= room else ()
 
     def _title(self) -> Line:
         process = self.process

@@ -35,9 +35,9 @@ def _finding_lines(each: ResultFindings, cells: int) -> list[Line]:
 class KernelPage(TextView):
     """The selected kernel: why it was probed or not, what to do, what was found, what the probe costs it."""
 
-    def __init__(self, desk: Desk, name: str, found: Callable[[int], Sequence[ResultFindings]]) -> None:
+    def __init__(self, desk: Desk, name: str, findings_of: Callable[[int], Sequence[ResultFindings]]) -> None:
         super().__init__(desk, name, "no kernel is selected")
-        self.found = found
+        self.findings_of = findings_of
         """What each probe found in the kernel of an index, as far as it was read."""
         self.kernel: KernelSnapshot | None = None
 
@@ -57,9 +57,11 @@ class KernelPage(TextView):
         if self.kernel is None:
             self.lines = []
         else:
-            found = [line for each in self.found(self.kernel.index) for line in _finding_lines(each, cells)]
+            findings = [line for result in self.findings_of(self.kernel.index) for line in _finding_lines(result, cells)]
             self.lines = (
-                detail_lines(self.kernel, cells, found=found) if self.kernel.read else [((f" {READING_TEXT}", "dim"),)]
+                detail_lines(self.kernel, cells, found=findings)
+                if self.kernel.read
+                else [((f" {READING_TEXT}", "dim"),)]
             )
 
 
@@ -110,9 +112,9 @@ LINES = Tab("lines", "Lines", "Lines", number=NUMBERED)
 class LivePages:
     """One of them is visible: ``current``."""
 
-    def __init__(self, desk: Desk, found: Callable[[int], Sequence[ResultFindings]], *, ascii_only: bool) -> None:
+    def __init__(self, desk: Desk, findings_of: Callable[[int], Sequence[ResultFindings]], *, ascii_only: bool) -> None:
         self.current = TABS[0].id
-        self.kernel_page = KernelPage(desk, "kernel", found)
+        self.kernel_page = KernelPage(desk, "kernel", findings_of)
         self.process_log = LogView(desk, "process", follow=False)
         self.event_log = LogView(desk, "events")
         self.outputs = {name: LogView(desk, name, styled=False) for name in ("stdout", "stderr")}

@@ -153,7 +153,7 @@ class LiveScreen(LiveFrame):
     @property
     def place(self) -> LastView:
         """Where the user is now."""
-        above = next((each for each in self.app.screen_stack if isinstance(each, KernelScreen)), None)
+        above = next((screen for screen in self.app.screen_stack if isinstance(screen, KernelScreen)), None)
         column, reverse = self.table.sorting
         page, line = (above.current, above.line) if above else ("", None)
         return LastView(self.table.selected, self.current, page, column, reverse, line)
@@ -176,15 +176,15 @@ class LiveScreen(LiveFrame):
 
     def action_next_found(self) -> None:
         """The first kernel of which something stands out; where that is selected the next, in the end the first."""
-        found = [row for row in self.table.shown if row.stands_out]
-        if not found:
+        flagged = [row for row in self.table.shown if row.stands_out]
+        if not flagged:
             self.notice(self._why_none_found())
             return
-        place = next((place for place, row in enumerate(found) if row.index == self._found), -1)
-        place = (place + 1) % len(found) if self._found == self.table.selected else 0
-        self._found = found[place].index
+        place = next((place for place, row in enumerate(flagged) if row.index == self._found), -1)
+        place = (place + 1) % len(flagged) if self._found == self.table.selected else 0
+        self._found = flagged[place].index
         self.table.select(self._found)
-        self.notice(f"{place + 1} of {len(found)} that stand out: {found[place].finding}")
+        self.notice(f"{place + 1} of {len(flagged)} that stand out: {flagged[place].finding}")
 
     def _why_none_found(self) -> str:
         if any(row.status == "probed" for row in self.table.rows):

@@ -44,10 +44,10 @@ class Preview(TextView):
     """Follows the selection once it rests for a frame: stepping through the table sends no charts."""
 
     def __init__(
-        self, desk: Desk, name: str, found: Callable[[int], Sequence[ResultFindings]], *, ascii_only: bool
+        self, desk: Desk, name: str, findings_of: Callable[[int], Sequence[ResultFindings]], *, ascii_only: bool
     ) -> None:
         super().__init__(desk, name)
-        self.found, self.ascii_only = found, ascii_only
+        self.findings_of, self.ascii_only = findings_of, ascii_only
         self.speaks = True
         """Whether words stand beside the charts: not where the page below says the same."""
         self._process: ProcessView | None = None
@@ -94,8 +94,8 @@ class Preview(TextView):
                 lines = side_by_side(lines, drawn, used - GAP) if used else list(drawn)
                 used += 1 + cells + GAP
         if self.speaks and width - used >= MIN_CELLS:
-            words = self._words(width - used)[:height]
-            lines = side_by_side(lines, words, used - GAP) if used else words
+            findings = self._words(width - used)[:height]
+            lines = side_by_side(lines, findings, used - GAP) if used else findings
         return lines
 
     def _cells(self, width: int) -> int:
@@ -110,7 +110,7 @@ class Preview(TextView):
         from tui_probe.pages.findings_page import findings_lines
 
         assert self._of is not None
-        found = [line for each in self.found(self._of[1]) for line in findings_lines(each, cells)]
-        if found or self.charts:
-            return found
+        lines = [line for result in self.findings_of(self._of[1]) for line in findings_lines(result, cells)]
+        if lines or self.charts:
+            return lines
         return [((f" #{self._of[1]}: no launch has a result, and too few were timed", "dim"),)]

@@ -91,9 +91,9 @@ def _failed_kernels(process: ProcessView) -> str:
 
 def _reached_budgets(recording: Recording, process: ProcessView | None) -> str:
     """``budget reached: trace; raise with --max-trace-bytes; kept 64 of 20 000 launches of saxpy``."""
-    kept = "" if process is None or recording.reached == ("log",) else largest_loss_text(process.kernels)
-    told = (f"budget reached: {', '.join(recording.reached)}", f"raise with {', '.join(recording.options)}", kept)
-    return "; ".join(filter(None, told))
+    loss = "" if process is None or recording.reached == ("log",) else largest_loss_text(process.kernels)
+    parts = (f"budget reached: {', '.join(recording.reached)}", f"raise with {', '.join(recording.options)}", loss)
+    return "; ".join(filter(None, parts))
 
 
 def ending(status: int | None) -> tuple[str, str]:
@@ -165,14 +165,16 @@ class KernelFilterWarning:
 
     @staticmethod
     def _words(asked: str, snapshot: Snapshot) -> str:
-        words = kernel_filter_warning(asked, chain.from_iterable(each.kernels for each in snapshot.processes))
-        return words.replace("the kernels", "the kernels so far", 1) if snapshot.running else words
+        warning = kernel_filter_warning(asked, chain.from_iterable(process.kernels for process in snapshot.processes))
+        return warning.replace("the kernels", "the kernels so far", 1) if snapshot.running else warning
 
     @staticmethod
     def _asked(snapshot: Snapshot) -> str | None:
         """What was asked for, where no process has launched a kernel that is meant."""
-        launched = [each for each in snapshot.processes if each.kernels]
-        asked = {unmatched_kernel_filter(each.trace, each.kernels) for each in launched if each.trace is not None}
+        launched = [process for process in snapshot.processes if process.kernels]
+        asked = {
+            unmatched_kernel_filter(process.trace, process.kernels) for process in launched if process.trace is not None
+        }
         return asked.pop() if len(asked) == 1 else None
 
 
@@ -182,15 +184,15 @@ class PreviousRunHint:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._looked: Path | None = None
-        self.words = ""
+        self.text = ""
 
     def look(self, snapshot: Snapshot, process: ProcessView | None) -> None:
         """Look for an earlier run in the background, as soon as this one has ended."""
         if process is None or snapshot.running or not snapshot.loaded or process.directory == self._looked:
             return
-        self._looked, self.words = process.directory, ""
+        self._looked, self.text = process.directory, ""
         self._desk.tables.submit((self, "before"), partial(run_before, process.directory), self._take)
 
     def _take(self, before: Path | None) -> None:
         again = next(key for key in keys.in_scope("live") if key.id == "record")
-        self.words = "" if before is None else f"{keys.shown(again.keys[0])} compares with the run before"
+        self.text = "" if before is None else f"{keys.shown(again.keys[0])} compares with the run before"

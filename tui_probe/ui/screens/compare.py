@@ -60,9 +60,9 @@ class SideScreen(PagedScreen):
 
     def title_line(self, cells: int) -> tuple[Line, Line]:
         """The side, the kernel and its trace; which launch is shown."""
-        kernel, words = self.source.kernel, launch_words(self.about, brief=True)
-        name = shorten(kernel.demangled, max(10, cells - len(words) - 16))
-        return ((f" {self.letter} ", "head"), (f" #{kernel.index} ", "dim"), (name, "title")), ((words, "dim"),)
+        kernel, launch = self.source.kernel, launch_words(self.about, brief=True)
+        name = shorten(kernel.demangled, max(10, cells - len(launch) - 16))
+        return ((f" {self.letter} ", "head"), (f" #{kernel.index} ", "dim"), (name, "title")), ((launch, "dim"),)
 
     def run_line(self, *, brief: bool = False) -> Line:
         """Its trace, or only whether it is simulated."""

@@ -26,7 +26,7 @@ ANSWER = Tab("answer", "Answer", "Answer")
 
 def evaluation_choices() -> list[PickerItem]:
     """Every evaluation, with its question."""
-    return [PickerItem(each.name, each.question, value=each.name) for each in evaluations()]
+    return [PickerItem(evaluation.name, evaluation.question, value=evaluation.name) for evaluation in evaluations()]
 
 
 class EvaluationScreen(PagedScreen):

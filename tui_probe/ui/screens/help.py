@@ -70,8 +70,8 @@ class TopicScreen(ViewScreen):
 
     def show_bars(self) -> None:
         """What is read, and how far."""
-        words = f"tui-probe help {self._topic.name}"
-        right = " · ".join([words, *self.view.status()])
+        command = f"tui-probe help {self._topic.name}"
+        right = " · ".join([command, *self.view.status()])
         self.query_one("#title", Bar).show(((f" {self._topic.about}", "title"),), ((right, "dim"),))
         self.show_hint()
 

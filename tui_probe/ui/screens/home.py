@@ -201,11 +201,11 @@ class HomeScreen(ViewScreen):
             own = [home["enter"], *runs, view["filter"]]
         else:
             own = [replace(view["down"], footer="scroll"), view["search"]]
-        rest = [key for key in keys.in_scope("app") if key.id in ("quit", "help", "palette")]
+        global_keys = [key for key in keys.in_scope("app") if key.id in ("quit", "help", "palette")]
         hidden = self.current == "form" and self.form.field in TEXTS  # there they are typed
         back = home["leave_home"]
         back = replace(back, keys=back.keys[-1:]) if hidden else back
-        return [*own, home["section"], home["start"], back, *(rest[:1] if hidden else rest)]
+        return [*own, home["section"], home["start"], back, *(global_keys[:1] if hidden else global_keys)]
 
     def on_resize(self, event: events.Resize) -> None:
         """Divide the terminal anew."""
@@ -303,7 +303,7 @@ class HomeScreen(ViewScreen):
 
     def _choose_probe(self) -> None:
         names = [probe.name for probe in self.form.probes]
-        asked = {each.probe: f"{each.words} {each.also}" for each in all_questions()}
+        asked = {question.probe: f"{question.words} {question.also}" for question in all_questions()}
         choices = [
             PickerItem(
                 p.name, p.title, f"{p.measures} Cost: {p.cost}" if p.cost else p.measures, p.name, asked.get(p.name, "")

@@ -148,11 +148,11 @@ class KernelScreen(PagedScreen):
         newer = f", {keys.shown(_next_launch().keys[0])} newer" if self._has_newer() else ""
         status = (f"✘ {kernel.status}", "failed") if kernel.failures else (kernel.status, kernel.status)
         room = cells - len(status[0]) - len(newer) - 10
-        words = launch_words(source)
-        if width(kernel.demangled) + width(words) > room:
-            words = launch_words(source, brief=True)
-        right: Line = ((words, "dim"), (newer, "accent"), ("  ", ""), status)
-        name = shorten(kernel.demangled, max(10, room - width(words)))
+        launch = launch_words(source)
+        if width(kernel.demangled) + width(launch) > room:
+            launch = launch_words(source, brief=True)
+        right: Line = ((launch, "dim"), (newer, "accent"), ("  ", ""), status)
+        name = shorten(kernel.demangled, max(10, room - width(launch)))
         return ((f" #{kernel.index} ", "dim"), (name, "title")), right
 
     def run_line(self, *, brief: bool = False) -> Line:

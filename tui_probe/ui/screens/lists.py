@@ -287,7 +287,7 @@ class ChoiceList(FittedList):
         self._show(choices or (), place)
 
     def _show(self, choices: Sequence[PickerItem], place: int) -> None:
-        self.choices = self.found = choices
+        self.choices = self.matches = choices
         self.place = place
         self._detailed = any(choice.detail for choice in choices)
 
@@ -305,22 +305,22 @@ class ChoiceList(FittedList):
     @property
     def chosen(self) -> PickerItem | None:
         """The marked line; None if none contains what was typed."""
-        return self.found[self.place] if self.found else None
+        return self.matches[self.place] if self.matches else None
 
     def find(self, typed: str) -> None:
         """Show what contains all words of ``typed``."""
         self.typed = typed
-        words = typed.lower().split()
-        found = [c for c in self.choices if all(word in searched(c) for word in words)]
+        needles = typed.lower().split()
+        matches = [c for c in self.choices if all(word in searched(c) for word in needles)]
         # What begins with the words is more likely meant; -1, not in the label at all, comes last.
-        found.sort(key=lambda choice: choice.label.lower().find(words[0]) % 1000 if words else 0)
-        self.found = found
+        matches.sort(key=lambda choice: choice.label.lower().find(needles[0]) % 1000 if needles else 0)
+        self.matches = matches
         self.place = 0
         self.redraw()
 
     def move(self, step: int) -> None:
         """Mark another line; the ends stay."""
-        self.place = max(0, min(self.place + step, len(self.found) - 1))
+        self.place = max(0, min(self.place + step, len(self.matches) - 1))
         self.redraw()
 
     @property
@@ -332,19 +332,19 @@ class ChoiceList(FittedList):
         """Title and typed text, the visible lines, what is told about the marked one, keys."""
         del height
         inner, page = width - 2, self.page
-        self._top = max(0, min(max(min(self._top, self.place), self.place - page + 1), len(self.found) - page))
+        self._top = max(0, min(max(min(self._top, self.place), self.place - page + 1), len(self.matches) - page))
         typed: Line = ((self.typed, ""), (" ", "cursor"), ("" if self.typed else " type to find", "dim"))
         lines: list[Line] = [((f" {self.title}: ", "title"), *typed)]
-        window = self.found[self._top : self._top + page]
+        window = self.matches[self._top : self._top + page]
         shown: list[Line] = [self._line(choice, inner - 1) for choice in window]
         if not window:
             shown = [((f" {self.nothing}", "dim"),)]
         lines += [*shown, *[()] * (page - len(shown))]
         if self._detailed:
-            words = wrap(self.chosen.detail, inner - 3) if self.chosen else []
-            lines += [(("─" * (inner - 2), "rule"),), *(((f" {text}", ""),) for text in words[:DETAIL_LINES])]
-            lines += [()] * (DETAIL_LINES - len(words))
-        count = f"{len(self.found)} of {len(self.choices)}  " if self.typed else ""
+            detail = wrap(self.chosen.detail, inner - 3) if self.chosen else []
+            lines += [(("─" * (inner - 2), "rule"),), *(((f" {text}", ""),) for text in detail[:DETAIL_LINES])]
+            lines += [()] * (DETAIL_LINES - len(detail))
+        count = f"{len(self.matches)} of {len(self.choices)}  " if self.typed else ""
         keys = (
             ("Enter", "key"),
             (" take  ", "dim"),
@@ -359,10 +359,10 @@ class ChoiceList(FittedList):
     def _line(self, choice: PickerItem, cells: int) -> Line:
         note = min(max(width(known.note) for known in self.choices), cells // 2)
         label = min(max(width(known.label) for known in self.choices), cells - note - 4)
-        name, words = pad(choice.label, label), pad(pad(choice.note, note), cells - label - 4)
+        name, note_text = pad(choice.label, label), pad(pad(choice.note, note), cells - label - 4)
         if choice is self.chosen:
-            return (("▌", "accent"), (f"{name}  {words}", "select"))
-        return ((f" {name}  ", ""), (words, "dim"))
+            return (("▌", "accent"), (f"{name}  {note_text}", "select"))
+        return ((f" {name}  ", ""), (note_text, "dim"))
 
 
 class PickScreen(FittedScreen[Any, ChoiceList]):
@@ -378,16 +378,16 @@ class PickScreen(FittedScreen[Any, ChoiceList]):
 
     def press(self, event: events.Key) -> None:
         """Arrows mark, Enter takes, Escape leaves, what can be typed is typed."""
-        found = self.list
-        moves = {"up": -1, "down": 1, "pageup": -found.page, "pagedown": found.page, "tab": 1, "shift+tab": -1,
-                 "home": -len(found.found), "end": len(found.found)}  # fmt: skip
+        choices = self.list
+        moves = {"up": -1, "down": 1, "pageup": -choices.page, "pagedown": choices.page, "tab": 1, "shift+tab": -1,
+                 "home": -len(choices.matches), "end": len(choices.matches)}  # fmt: skip
         if event.key in moves:
-            found.move(moves[event.key])
-        elif event.key == "enter" and found.chosen is not None:
-            self.dismiss(found.chosen.value)
+            choices.move(moves[event.key])
+        elif event.key == "enter" and choices.chosen is not None:
+            self.dismiss(choices.chosen.value)
         elif event.key in ("escape", "ctrl+p"):
             self.dismiss(None)
         elif event.key in ("backspace", "ctrl+u"):
-            found.find(found.typed[:-1] if event.key == "backspace" else "")
+            choices.find(choices.typed[:-1] if event.key == "backspace" else "")
         elif event.character is not None and event.character.isprintable():
-            found.find(found.typed + event.character)
+            choices.find(choices.typed + event.character)

@@ -263,8 +263,8 @@ class PagedScreen(PagedFrame):
             *([own["worst"]] if self.applies(own["worst"]) else []),
         ]
         drawing = [key for key in keys.in_scope("drawing") if keys.command_of(key) in commands]
-        rest = [key for key in keys.in_scope(*self.SCOPES, "pages", "app", "view") if key.id not in UNNAMED]
-        return [*first, *drawing, *(key for key in rest if self.names(key))]
+        general = [key for key in keys.in_scope(*self.SCOPES, "pages", "app", "view") if key.id not in UNNAMED]
+        return [*first, *drawing, *(key for key in general if self.names(key))]
 
     def names(self, key: keys.Key) -> bool:
         """Is a key named in the line of keys, if there is room?"""

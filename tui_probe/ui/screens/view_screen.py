@@ -86,7 +86,7 @@ class ViewScreen(OpenScreen[None]):
     @property
     def scopes(self) -> frozenset[str]:
         """The scopes of keys that it binds, by its classes."""
-        bound = (binding for each in type(self).__mro__ for binding in each.__dict__.get("BINDINGS", ()))
+        bound = (binding for owner in type(self).__mro__ for binding in owner.__dict__.get("BINDINGS", ()))
         ids = {getattr(binding, "id", None) for binding in bound}
         return frozenset(key.scope for key in keys.TABLE if key.id in ids)
 

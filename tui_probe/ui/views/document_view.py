@@ -306,8 +306,10 @@ class DocumentView(SearchedDocument):
     def seen(self) -> object:
         """All that is needed to see it again as it is."""
         choices, place = self.document.choices(), self.place
-        found = (self.searched, self.match, self.filtered, self.chosen, self._before)
-        return DocumentState(self._cells, place.top, place.cursor, self.left, *found, choices, self._spot(), self.moved)
+        search_state = (self.searched, self.match, self.filtered, self.chosen, self._before)
+        return DocumentState(
+            self._cells, place.top, place.cursor, self.left, *search_state, choices, self._spot(), self.moved
+        )
 
     def see(self, seen: object) -> None:
         """The same text, lines and cursor; in another width the same spot."""
@@ -373,8 +375,10 @@ class DocumentView(SearchedDocument):
 
     def land_on_marked(self) -> str:
         """The cursor to the line that is marked in the visible figure."""
-        found = self.document.marked()
-        return found[1] if found is not None and self.land(Spot.of_line(found[0]), exactly=True) else ""
+        marked_line = self.document.marked()
+        return (
+            marked_line[1] if marked_line is not None and self.land(Spot.of_line(marked_line[0]), exactly=True) else ""
+        )
 
     # -- out of the screen
 

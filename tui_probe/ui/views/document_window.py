@@ -246,7 +246,7 @@ def cursor_line(line: Line, gutter: int, cells: int, *, focused: bool) -> Line:
     spans = [(text, role if role.startswith("match") else ground) for text, role in clip_line(line, gutter)]
     used = sum(width(text) for text, _ in spans)
     shown: Line = (*spans, (" " * (gutter - used), ground))
-    rest = clip_line(line, sum(width(text) for text, _ in line), skip=gutter)
-    marked: Line = ((cursor_sign(focused), ground), *clip_line(shown, gutter, skip=1), *(rest or ((" ", ""),)))
+    body = clip_line(line, sum(width(text) for text, _ in line), skip=gutter)
+    marked: Line = ((cursor_sign(focused), ground), *clip_line(shown, gutter, skip=1), *(body or ((" ", ""),)))
     free = cells - 1 - sum(width(text) for text, _ in marked)
     return (*marked, (" " * free, ""), (edge_sign(focused), ground)) if free >= 0 else marked

@@ -186,11 +186,11 @@ class DrawingView(PaneView):
     def land(self, spot: Spot, *, exactly: bool = False) -> bool:
         """The cursor to a spot."""
         del exactly
-        found = self.drawing.go_to(spot)
-        if found:
+        exists = self.drawing.go_to(spot)
+        if exists:
             self.moved = True
             self._prepare()
-        return found
+        return exists
 
     def missing_reason(self, spot: Spot) -> str:
         """As the drawing says."""

@@ -76,8 +76,8 @@ class FormView(PaneView):
         for place, name in enumerate(FIELDS):
             lines.append(self._line(place, name, width))
             if name == "probe":
-                words = f"{self.probe.title}. Cost: {self.probe.cost}" if self.probe else "Enter lists all probes"
-                lines.append(((" " * (LABEL + 3), ""), (clip(words, width - LABEL - 4), "dim")))
+                summary = f"{self.probe.title}. Cost: {self.probe.cost}" if self.probe else "Enter lists all probes"
+                lines.append(((" " * (LABEL + 3), ""), (clip(summary, width - LABEL - 4), "dim")))
         row = self.place + (self.place > FIELDS.index("probe"))
         top = max(0, min(row - height + 1, len(lines) - height))
         return lines[top : top + height]
@@ -101,20 +101,20 @@ class FormView(PaneView):
             if here and self._editor is not None:
                 return self._typed(text, self._editor.cursor, TEXTS[name][1])
             return ((text, "") if text else (TEXTS[name][1], "dim"),)
-        words = {
+        value = {
             "probe": self.form.probe,
             "simulated": self._machine(),
             "benchmark": "yes: every launch a second time without probes" if self.form.benchmark else "no",
         }[name]
-        return ((words, ""), (" ›" if here else "", "key"))
+        return ((value, ""), (" ›" if here else "", "key"))
 
     def _typed(self, text: str, cursor: int, hint: str) -> Line:
         """The part of a text in which the cursor is."""
         start = max(0, cursor - max(1, self.width - LABEL - 5))
-        rest = self._rest
-        head: Line = ((text[start:cursor], ""), (text[cursor : cursor + 1] or rest[:1] or " ", "cursor"))
-        if rest:
-            return (*head, (rest[1:], "dim"), ("   → takes it", "dim"))
+        suggestion = self._rest
+        head: Line = ((text[start:cursor], ""), (text[cursor : cursor + 1] or suggestion[:1] or " ", "cursor"))
+        if suggestion:
+            return (*head, (suggestion[1:], "dim"), ("   → takes it", "dim"))
         return (*head, (text[cursor + 1 :], "") if text else (f" {hint}", "dim"))
 
     @property
@@ -244,9 +244,9 @@ class FindingsView(TextView):
         indent = NAME_COLUMN + self._widest() + 2
         lines: list[Line] = []
         for finding in self.findings:
-            found = wrap(finding.found, max(20, width - indent - 1)) or [""]
-            lines.append((*self._head(finding), (found[0], "dim")))
-            lines += [((" " * indent, ""), (more, "dim")) for more in found[1:]]
+            texts = wrap(finding.found, max(20, width - indent - 1)) or [""]
+            lines.append((*self._head(finding), (texts[0], "dim")))
+            lines += [((" " * indent, ""), (more, "dim")) for more in texts[1:]]
             advice = wrap(f"→ {finding.advice}", max(20, width - indent - 1)) if finding.advice else []
             lines += [((" " * indent, ""), (more, "")) for more in advice]
         return lines

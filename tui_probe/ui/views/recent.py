@@ -115,8 +115,8 @@ class RecentView(PaneView):
 
     def draw(self, width: int, height: int) -> list[Line]:
         """Titles, the visible traces, and what is told of the selected one."""
-        told = self._told(width, height)
-        rows = self._visible(height - 1 - len(told))
+        summary = self._told(width, height)
+        rows = self._visible(height - 1 - len(summary))
         columns = _columns(width)
         titles = "  ".join(pad(title, cells) for title, cells in columns)
         lines: list[Line] = [((f" {titles}", "head"),)]
@@ -124,7 +124,7 @@ class RecentView(PaneView):
         if not rows:
             role = "select" if self.focused and self.loaded and not self.filtered else "dim"
             lines += [((f" {part}", role),) for part in wrap(self._nothing(), width - 2)]
-        return [*lines, *[()] * (height - len(lines) - len(told)), *told]
+        return [*lines, *[()] * (height - len(lines) - len(summary)), *summary]
 
     def _visible(self, room: int) -> list[RunRow]:
         """As many lines as there is room for, the selected one among them."""
@@ -137,12 +137,12 @@ class RecentView(PaneView):
         if self.row is None:
             return []
         run = self.row.run
-        told = [run.found, f"against the run before: {run.change}" if run.change else ""]
+        findings = [run.found, f"against the run before: {run.change}" if run.change else ""]
         if height < FEW_ROWS:
-            words = told[1] or told[0]
-            return [((f" {clip(words, width - 2)}", ""),)] if words else []
-        parts = [*filter(None, told), str(run.brief.directory.absolute())]
-        lines = [part for words in parts for part in wrap(words, width - 2)]
+            finding = findings[1] or findings[0]
+            return [((f" {clip(finding, width - 2)}", ""),)] if finding else []
+        parts = [*filter(None, findings), str(run.brief.directory.absolute())]
+        lines = [part for part_text in parts for part in wrap(part_text, width - 2)]
         return [((f" {part}", "dim" if part == parts[-1] else ""),) for part in lines[-_MOST_TOLD:]]
 
     def _line(self, row: RunRow, columns: list[tuple[str, int]]) -> Line:
@@ -234,12 +234,12 @@ def _columns(width: int) -> list[tuple[str, int]]:
     columns = [("when", 10), ("state", 11)]
     columns += [("kernels", 7), ("probe", 14)] if width >= PROBE_FROM else []
     columns += [("device", 22)] if width >= DEVICE_FROM else []
-    rest = width - 2 - sum(cells + 2 for _, cells in columns)
+    remaining = width - 2 - sum(cells + 2 for _, cells in columns)
     if width < CHANGE_FROM:
-        command = max(8, rest * 2 // 5)
-        return [*columns, ("command", command), ("found", max(8, rest - command - 2))]
-    part = (rest - 4) // 3
-    return [*columns, ("command", part), ("found", rest - 2 * part - 4), ("against the run before", part)]
+        command = max(8, remaining * 2 // 5)
+        return [*columns, ("command", command), ("found", max(8, remaining - command - 2))]
+    part = (remaining - 4) // 3
+    return [*columns, ("command", part), ("found", remaining - 2 * part - 4), ("against the run before", part)]
 
 
 def _mark(row: RunRow) -> str:

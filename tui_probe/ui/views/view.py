@@ -352,11 +352,11 @@ def contains(text: str, wanted: str) -> bool:
 
 def mark(line: Line, wanted: str, role: str) -> Line:
     """``line`` with every occurrence of ``wanted`` in ``role``."""
-    words = plain(line)
-    hay = words if wanted != wanted.lower() else words.lower()
-    if len(hay) != len(words) or wanted not in hay:
+    whole_text = plain(line)
+    hay = whole_text if wanted != wanted.lower() else whole_text.lower()
+    if len(hay) != len(whole_text) or wanted not in hay:
         return line
-    marked = bytearray(len(words))
+    marked = bytearray(len(whole_text))
     start = hay.find(wanted)
     while start >= 0:
         marked[start : start + len(wanted)] = b"\1" * len(wanted)

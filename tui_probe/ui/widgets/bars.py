@@ -140,11 +140,11 @@ class TabBar(LinesWidget):
         """The titles: in full, or as many of them short as it takes to fit in ``wide`` cells; where not all
         short ones fit in ``room``, some of them and numbers."""
         shown = [not tab.empty or tab.id == self.current for tab in self.tabs]
-        words = [tab.title if here else "" for tab, here in zip(self.tabs, shown, strict=True)]
-        titles = [self._title(place, word) for place, word in enumerate(words)]
+        texts = [tab.title if here else "" for tab, here in zip(self.tabs, shown, strict=True)]
+        titles = [self._title(place, word) for place, word in enumerate(texts)]
         if sum(map(len, titles)) <= wide:
             return self._with_empty(titles, wide)
-        for place in sorted(range(len(words)), key=lambda i: len(self.tabs[i].short) - len(words[i])):
+        for place in sorted(range(len(texts)), key=lambda i: len(self.tabs[i].short) - len(texts[i])):
             if shown[place] and sum(map(len, titles)) > wide:
                 titles[place] = self._title(place, self.tabs[place].short)
         for place in reversed(range(len(titles))):  # what no number shows goes first

@@ -17,8 +17,8 @@ from .records import RECORD
 def findings(of: ProbeResult, found: CounterSums) -> Iterator[Finding]:
     """Stores per thread."""
     stored = found.totals["stored"]
-    words = f"{stored} by {of.result.threads} threads"
-    yield Finding("stores", "stores", words, "stores", stands_out=True, values={"stored": stored})
+    summary = f"{stored} by {of.result.threads} threads"
+    yield Finding("stores", "stores", summary, "stores", stands_out=True, values={"stored": stored})
 
 
 PROBES = (
