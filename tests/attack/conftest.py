@@ -18,7 +18,7 @@ HERE = Path(__file__).resolve().parent
 
 @pytest.fixture
 def slow_disk(built: Build, tmp_path: Path) -> str:
-    """What to preload for a disk that takes SLOW_DISK milliseconds for each write into a result."""
+    """Library to preload for a disk that takes SLOW_DISK milliseconds per write into a result."""
     library = tmp_path / "slow_disk.so"
     compile_c(HERE.parent / "hook" / "slow_disk.c", library, "-shared")
     return f"{library} {built.hook}"

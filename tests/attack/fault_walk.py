@@ -32,7 +32,7 @@ FOR_THE_PROGRAM = {
 UNCALLED = ("legacy_launch",)
 """Files that nothing calls here: neither driver of the walks launches in steps."""
 OF_GRAPHS = ("graph", "executable.c", "gate.c")
-"""Those that a program with graphs calls alone."""
+"""Functions that only programs with graphs call."""
 FUNCTIONS = frozenset(
     {"malloc", "calloc", "realloc", "strdup", "strndup", "asprintf", "write", "pwrite", "ftruncate", "mkdir", "read"}
     | {"fstat", "socket", "connect", "send", "recv", "poll", "sem_init", "open", "openat", "fopen", "opendir", "mmap"}
@@ -45,7 +45,7 @@ _DRIVER_CALL = re.compile(r"\bREAL_OR_NOT_FOUND\(")
 
 @dataclass(frozen=True)
 class Tools:
-    """What a walk is made with: the hook with line numbers, the program, and what makes calls fail."""
+    """Tools of a walk: the hook with line numbers, the program, and the library that makes calls fail."""
 
     built: Build
     program: Path
@@ -62,7 +62,7 @@ def tools(folder: Path) -> Tools:
 
 
 def missing() -> str | None:
-    """Why there can be no walk here."""
+    """Return why there can be no walk here."""
     absent = [name for name in ("objdump", "addr2line") if not shutil.which(name)]
     return f"needs {' and '.join(absent)}" if absent else None
 
@@ -139,7 +139,7 @@ class Fault:
 
     @property
     def is_the_programs(self) -> bool:
-        """Whether the hook makes the call for the program."""
+        """Return whether the hook makes the call for the program."""
         return self.kind == "driver" and self.line.partition(":")[0] in FOR_THE_PROGRAM
 
     def at(self, numbers: Sequence[int]) -> list[Fault]:
@@ -148,7 +148,7 @@ class Fault:
 
 
 def complaint(tools: Tools, engine: Engine, scenario: Scenario, fault: Fault, folder: Path) -> str | None:
-    """What a run with this fault did wrong; None if nothing."""
+    """Return the problem of a run with this fault; None if it has none."""
     where = f"{scenario.name}: {fault.kind} {fault.line}, call {fault.nth or 'each'}"
     try:
         made = run(tools, engine, scenario, folder, FAULT_SITE=f"{fault.offset:x}", FAULT_NTH=str(fault.nth))
@@ -179,16 +179,16 @@ def read(directory: Path) -> None:
 
 @dataclass
 class Walk:
-    """What is known so far: what was wrong, the lines that were met, and how many runs there were."""
+    """Results so far: problems, the lines that were met, and the number of runs."""
 
     complaints: list[str] = field(default_factory=list)
     met: set[str] = field(default_factory=set)
     runs: int = 0
     files: tuple[str, ...] = ("",)
-    """What names of files begin with where anything is to fail."""
+    """Prefix of the files in which calls are to fail."""
     kinds: tuple[str, ...] = ("allocation", "write", "file", "engine", "thread", "driver")
     is_due: Callable[[int], bool] = lambda _: True
-    """Whether the place of this number is made to fail; the others are met, and no more."""
+    """Predicate of the numbers of places that fail; the others are only met."""
 
     def go(self, tools: Tools, scenario: Scenario, folder: Path, numbers: Sequence[int], workers: int = 2) -> None:
         """Fail each place that no scenario has met before, at these of its calls."""

@@ -60,6 +60,6 @@ def _simulated() -> dict[str, str]:
 
 
 def _alone(command: Sequence[str]) -> str:
-    """What it prints without the hook."""
+    """Return its output without the hook."""
     environment = os.environ | _simulated() | {"LD_LIBRARY_PATH": str(Path(_driver()).parent)}
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60).stdout

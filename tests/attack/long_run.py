@@ -43,7 +43,7 @@ SAVED: Final = re.compile(r"^\[exec\] save (\S+) size (\d+)", re.MULTILINE)
 MOST_GROWTH: Final = 5_000_000
 KILLS_PER_PART: Final = 2
 WATCHED_SECONDS: Final = 3.0
-"""How long the program goes on after its screen is killed."""
+"""Seconds for which the program continues after its screen is killed."""
 
 
 @dataclass
@@ -150,7 +150,7 @@ class LongRun:
         print(f"{number * self.seconds / PARTS / 60:5.1f} min: {', '.join(sizes)}; {kills}", flush=True)
 
     def _after(self, trace: Path) -> list[str]:
-        """What is wrong with what the program did, and with what is kept of it."""
+        """Return the problems of the program's output and of its trace."""
         output = (trace / "stdout.log").read_text()
         problems = [] if output.endswith("launches, right\n") else [f"the program wrote {output!r}"]
         saved = SAVED.findall((trace / "event.log").read_text())
@@ -171,7 +171,7 @@ class LongRun:
 
 
 def unreadable(path: Path, size: int) -> list[str]:
-    """What is wrong with a result."""
+    """Return the problem of a result."""
     try:
         read_result(path)
     except (OSError, ProbeError) as error:

@@ -30,7 +30,7 @@ SLOW = 5.0
 
 @dataclass
 class Tally:
-    """What became of the inputs of one parser. ``failures`` are by where they came from, with the first input."""
+    """Results of the inputs of one parser. ``failures`` are by origin, with the first input."""
 
     name: str
     inputs: int = 0
@@ -76,7 +76,7 @@ def _note(tally: Tally, error: Exception, number: int, data: bytes, keep: Path |
 
 
 def shares(total: int, readers: Sequence[Reader]) -> dict[str, int]:
-    """How many of the inputs each parser gets: fewer, the longer it takes."""
+    """Return the number of inputs per parser: fewer for slower ones."""
     per_cost = total / sum(1 / reader.cost for reader in readers)
     return {reader.name: max(1, round(per_cost / reader.cost)) for reader in readers}
 

@@ -41,7 +41,7 @@ for command in ("zoom_in", "zoom_in", "zoom_in_rows", "right"):
 
 
 def look(trace: Path, how: str) -> list[str]:
-    """What four keys of a view say after the file became another; the process ends as any."""
+    """Return the messages of four keys of a view after the file was replaced."""
     argv = [sys.executable, "-c", LOOK, str(trace), how]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120, cwd=Path(__file__).parents[2])
     assert (done.returncode, done.stderr) == (0, "")

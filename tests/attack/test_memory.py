@@ -30,7 +30,7 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 
 @contextmanager
 def bounded(megabytes: int, seconds: float) -> Iterator[None]:
-    """What is done inside takes no more than this."""
+    """Check that the block allocates no more than this."""
     tracemalloc.start()
     begin = time.monotonic()
     try:

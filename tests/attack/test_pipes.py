@@ -32,7 +32,7 @@ NAMES = (
     ("event.log",), ("run.json", "tensor.trace", "stdout.log", "process.log"), ("kernel.info", "original.bin"),
     ("sites.json", "probed.ptx", "original.ptx"), ("pruned.ptx", "pruned.bin", "probed.bin"), ("*.bin",),
 )  # fmt: skip
-"""Those of one line are pipes at the same time."""
+"""Names of files; those of one entry are pipes at the same time."""
 IN_FOLDERS = ("kernel.info", "sites.json", "original.bin", "original.ptx", "probed.ptx", "pruned.bin", "probed.bin")
 PATIENCE = 20
 """Seconds. Without the tool's care a read of a pipe lasts for ever; with it, it takes no time."""

@@ -1,4 +1,4 @@
-"""What doctor says of the cache of prepared kernels, and how it is emptied."""
+"""The cache of prepared kernels in doctor, and how it is emptied."""
 
 from __future__ import annotations
 

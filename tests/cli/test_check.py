@@ -72,7 +72,7 @@ def no_ptxas(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Outcome:
-    """What a command line left. In ``out`` paths and the number of added instructions stand for themselves."""
+    """Outcome of a command line, with placeholders for paths and numbers of added instructions in ``out``."""
 
     def __init__(self, words: tuple[str, ...], capsys: pytest.CaptureFixture[str], folder: Path) -> None:
         try:

@@ -1,4 +1,4 @@
-"""What shells are given, and what they are answered."""
+"""Scripts for shells, and answers to them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.trace.make import TraceWriter
 
 
 def answers(line: str, folder: Path) -> list[str]:
-    """What the shell shows for a line, as bash asks: answers are read from descriptor 8."""
+    """Return the completions of a line, asked for as bash does: answers are read from descriptor 8."""
     reading, writing = os.pipe()
     script = f"exec {sys.executable} -m tui_probe 8>&{writing} 9>&2 1>/dev/null"
     asked = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n", "COMP_LINE": line, "COMP_POINT": str(len(line.encode()))}

@@ -1,4 +1,4 @@
-"""What ``doctor`` finds, and what it advises."""
+"""Items and advice of ``doctor``."""
 
 from __future__ import annotations
 

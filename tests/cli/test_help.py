@@ -75,7 +75,7 @@ def test_on_a_terminal_a_page_is_drawn_in_a_pager() -> None:
 
 
 def test_on_a_terminal_that_takes_ascii_alone(tmp_path: Path) -> None:
-    """What rich itself draws, bullets and rules, is in ASCII too."""
+    """Bullets and rules that rich draws are in ASCII, too."""
     command = [sys.executable, "-m", "tui_probe", "help", "limits"]
     with Terminal(command, (80, 24), {"PAGER": "cat", "PYTHONIOENCODING": "ascii", "HOME": str(tmp_path)}) as terminal:
         assert terminal.wait_for_end() == 0

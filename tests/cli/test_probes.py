@@ -1,4 +1,4 @@
-"""What ``tui-probe probes`` tells of a probe, built-in or one's own."""
+"""Description of built-in and custom probes by ``tui-probe probes``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a command is, on a terminal."""
+"""Progress of a command on a terminal."""
 
 from __future__ import annotations
 

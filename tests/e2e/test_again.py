@@ -125,7 +125,7 @@ def test_foreign_command_is_shown_and_asked_for(tool: Tool, typed: str, *, runs:
 
 
 def read_until(terminal: int, end: bytes | None) -> bytes:
-    """What is written to a terminal up to these bytes, or until nobody has it open."""
+    """Read a terminal up to these bytes, or until it is closed."""
     text = b""
     while end is None or end not in text:
         try:

@@ -44,7 +44,7 @@ def seen(trace: Trace, name: str, *commands: str) -> tuple[Dmat, list[str]]:
 
 
 def picture(lines: list[str]) -> str:
-    """What the plot has in it."""
+    """Return the content of the plot."""
     return "".join(re.sub("^.{11}", "", line) for line in lines[1:-6])
 
 

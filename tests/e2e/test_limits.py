@@ -1,4 +1,4 @@
-"""What limits kernels, in table and report: counted on the simulated GPU, with times as if an H100 had taken them."""
+"""Limiters of kernels in table and report: counted on the simulated GPU, with times as on an H100."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ MEMORY = re.compile(r"\[exec\] probe-mem (\d+) \(bytes\)")
 
 
 def memory(directory: Path) -> list[int]:
-    """What the log says of the memory of each launch, as scripts read it: the third word."""
+    """Return the memory of each launch in the log, as scripts read it: the third word."""
     lines = (directory / "event.log").read_text().splitlines()
     return [int(line.split()[2]) for line in lines if MEMORY.match(line)]
 
@@ -42,7 +42,7 @@ def test_memory_is_that_of_a_probed_run_and_nothing_is_probed(tool: Tool, probe:
 
 
 def test_a_dynamic_map_is_counted(tool: Tool) -> None:
-    """What the first launch takes then is what a probed run takes once it knows how many records there are."""
+    """The first launch takes as much as a probed run does once the number of records is known."""
     result, probed = tool.run(EXAMPLE, "-p", "dmat", "--launches", "all")
     sized_result, sized = tool.run(EXAMPLE, "-p", "dmat", "--memusage")
     assert (sized_result.returncode, sized_result.stdout) == (result.returncode, result.stdout) == (0, result.stdout)

@@ -160,7 +160,7 @@ def test_a_dynamic_map_grows_from_launch_to_launch(tool: Tool, level: str) -> No
 
 
 def test_a_measured_launch_keeps_all_of_a_dynamic_map(tool: Tool) -> None:
-    """What runs before the timed launches shows how much room it takes, and is repeated with it."""
+    """Launches before the timed ones measure the required memory, and are repeated with it."""
     text = ONE_MAP.format(level="thread", kind='type = "dynamic"')
     kernel, _ = run(tool, text, 2, 40, "300/0", options=("--benchmark", "--save-results"))
     (path,) = kernel.results
@@ -212,7 +212,7 @@ def test_a_probe_that_meets_nothing_says_so(tool: Tool) -> None:
 
 
 def test_a_probe_of_ones_own_that_meets_nothing_has_no_numbers(tool: Tool) -> None:
-    """What its registers began with is no measurement: no 0 of it stands on any page."""
+    """Initial values of registers are not measurements: no page shows a 0 of them."""
     assert tool("new-probe", "mine", "--at", "nowhere.cu:10-13").returncode == 0
     _, trace = tool.run(EXAMPLE, "-p", "mine.py", "-k", "saxpy")
     reason = "mine matched no instruction of this kernel, which has no nowhere.cu:10-13: its code is of saxpy.cu"

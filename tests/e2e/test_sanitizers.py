@@ -38,7 +38,7 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Sanitized:
-    """Where the libraries are, and the programs, that were built with a sanitizer."""
+    """Folders of libraries and programs built with a sanitizer."""
 
     sanitizer: str
     natives: Path

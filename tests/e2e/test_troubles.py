@@ -1,4 +1,4 @@
-"""What goes wrong around a run leaves the target as it is, and a trace that tells."""
+"""Failures around a run leave the target as it is, and a trace that names them."""
 
 from __future__ import annotations
 

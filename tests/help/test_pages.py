@@ -1,4 +1,4 @@
-"""What the pages of help say is what the program does: their examples are read, parsed and compiled."""
+"""Help pages match the program: their examples are read, parsed and compiled."""
 
 from __future__ import annotations
 

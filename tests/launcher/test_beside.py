@@ -1,4 +1,4 @@
-"""What a report needs is read while the program runs, not when it has ended."""
+"""Modules of a report are imported while the program runs, not after its end."""
 
 from __future__ import annotations
 

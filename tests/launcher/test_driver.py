@@ -1,4 +1,4 @@
-"""Which driver a run takes."""
+"""Choice of the driver of a run."""
 
 from __future__ import annotations
 

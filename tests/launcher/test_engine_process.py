@@ -25,7 +25,7 @@ NOT_NEEDED = ("numpy", "importlib.metadata", "tui_probe.dsl", "tui_probe.probeki
 
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where engines have their temporary folders; a short path, as a socket's must be."""
+    """Folder of the engines' temporary folders; a short path, as a socket's must be."""
     with tempfile.TemporaryDirectory(dir="/tmp") as name:
         monkeypatch.setattr(tempfile, "tempdir", name)
         yield Path(name)

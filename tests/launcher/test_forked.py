@@ -36,7 +36,7 @@ def sleep() -> int:
 
 
 def told(work: Callable[[], object], folder: Path, kept: tuple[int, ...] = ()) -> str:
-    """What the work returns, as text that the helper prints."""
+    """Return the work's result, as text that the helper prints."""
 
     def show() -> int:
         sys.stdout.write(f"{work()}\n")

@@ -1,4 +1,4 @@
-"""What a killed launcher leaves is removed by the next run, and nothing else."""
+"""Leftovers of a killed launcher are removed by the next run, and nothing else is."""
 
 from __future__ import annotations
 

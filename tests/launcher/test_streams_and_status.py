@@ -19,7 +19,7 @@ Script = Callable[[str], list[str]]
 
 
 def lines_after_the_first(stderr: bytes) -> bytes:
-    """What follows the line that names the trace directory."""
+    """Return the text after the line that names the trace directory."""
     first, _, remaining = stderr.partition(b"\n")
     assert first.startswith(b"[info] trace in trace/")
     return remaining

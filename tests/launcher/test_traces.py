@@ -1,4 +1,4 @@
-"""What a run leaves in its trace directories."""
+"""Content of the trace directories of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run says where the hook could not see what a program launched."""
+"""Notices of a run in which the hook could not see launches of the program."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class Stage:
 
     @property
     def text(self) -> str:
-        """What the terminal shows."""
+        """The visible text of the terminal."""
         strips = self.app.screen._compositor.render_strips()
         return "\n".join(strip.text.rstrip() for strip in strips)
 

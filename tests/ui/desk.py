@@ -29,7 +29,7 @@ class Bench:
 
 
 class TestDesk:
-    """What surrounds a view."""
+    """Surroundings of a view: queues, frames, messages."""
 
     __test__ = False
 
@@ -53,5 +53,5 @@ def shown(view: PaneView) -> list[str]:
 
 
 def said(view: PaneView) -> str:
-    """What a view says about itself."""
+    """Return the status of a view as text."""
     return " · ".join(view.status())

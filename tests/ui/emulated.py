@@ -37,7 +37,7 @@ class Emulated:
 
     @property
     def text(self) -> str:
-        """What the terminal shows; wide characters stand once and leave no second cell."""
+        """The visible text; wide characters appear once and leave no second cell."""
         return "\n".join(line.rstrip() for line in self.screen.display)
 
 

@@ -23,7 +23,7 @@ PATIENCE = 10
 
 
 class Gate:
-    """Where a fake waits, if it is closed."""
+    """Gate at which a fake waits while it is closed."""
 
     def __init__(self) -> None:
         self.open = threading.Event()

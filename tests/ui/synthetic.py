@@ -133,7 +133,7 @@ def _xyz(dim: tuple[int, int, int]) -> str:
 
 
 def process_log(name: str, registers: tuple[int, int], *, failed: bool = False) -> str:
-    """What the engine writes about a kernel."""
+    """Write the engine's files of a kernel."""
     lines = ["[objdump] ELF 1 entries", f"kernel {name}"]
     for variant, used in zip(("pruned", "probed"), registers, strict=True):
         lines.append(f"/usr/local/cuda/bin/ptxas -v --gpu-name sm_90 {variant}.ptx -o {variant}.bin")
@@ -149,7 +149,7 @@ def process_log(name: str, registers: tuple[int, int], *, failed: bool = False) 
 
 
 class FakeTarget:
-    """What the screen asks of a target; a test decides what it answers."""
+    """Target of a screen; a test decides its answers."""
 
     def __init__(self, root: Path, traces: list[Path], *, simulated: bool = False) -> None:
         self.command = ["./vector_add", "--size", "1048576"]

@@ -96,12 +96,12 @@ class Terminal:
 
     @property
     def shown(self) -> str:
-        """What the terminal shows, for conditions given to ``wait``."""
+        """The visible text, for conditions given to ``wait``."""
         return "\n".join(line.rstrip() for line in self.screen.display)
 
     @property
     def text(self) -> str:
-        """What the terminal shows."""
+        """The visible text of the terminal."""
         with self._lock:
             return self.shown
 

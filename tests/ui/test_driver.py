@@ -18,7 +18,7 @@ COLUMNS, ROWS = 12, 5
 
 
 class Recorder:
-    """What a driver writes, in the place of a terminal."""
+    """Stand-in for a terminal that records what a driver writes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.sent: list[str] = []

@@ -15,7 +15,7 @@ TEXTS = {key.text for key in TABLE if len(key.text) > 20}
 
 
 def lists_keys(content: str) -> bool:
-    """Whether keys are named side by side, as in the line of hints, or with what they do, as in the help."""
+    """Return whether keys are in a line of hints, or listed with their actions as in the help."""
     side_by_side = any(len(HINTS.intersection(line.strip().split("   "))) > 1 for line in content.split("\n"))
     return side_by_side or any(text in content for text in TEXTS)
 

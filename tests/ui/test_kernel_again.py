@@ -12,7 +12,7 @@ from tui_probe.ui.views.drawing import DrawingView
 
 MOVES = ("u", "r", "x", "W", "w", "w", "down", "down", "right", "v")
 PLACE = slice(2, -1)
-"""What of the screen is the page and the line below it."""
+"""Lines of the screen with the page and the line below it."""
 
 
 def lines(stage: Stage) -> list[str]:

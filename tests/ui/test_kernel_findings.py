@@ -1,4 +1,4 @@
-"""What was found in kernels, in the table: the largest shares first, a little at a time, and again as results come."""
+"""Findings in the kernel table: largest shares first, a few at a time, and again as results come."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the link is slow, from how long writes take."""
+"""Detection of a slow link from the duration of writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of a page that is being opened."""
+"""Text of a page that is being opened."""
 
 from __future__ import annotations
 

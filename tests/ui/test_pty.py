@@ -225,7 +225,7 @@ def test_byte_budgets_of_kernels_with_times(size: tuple[int, int], root: Path) -
 
 
 def _seconds(terminal: Terminal, *, locked: bool = False) -> int:
-    """How long the target has been running, as the screen says."""
+    """Return the duration of the target on the screen."""
     match = re.search(r"running (?:(\d+) min )?(\d+)", terminal.shown if locked else terminal.text)
     assert match is not None
     return 60 * int(match[1] or 0) + int(match[2])
@@ -327,7 +327,7 @@ def test_on_a_slow_line_the_screen_is_current_and_keys_act(root: Path) -> None:
 
 
 def test_on_a_line_that_is_too_slow_fewer_frames_are_sent(root: Path) -> None:
-    """What a terminal holds back is 64 KiB: nobody waits before that is full."""
+    """A terminal buffers 64 KiB: a writer waits only once that is full."""
     log = root / "stdout.log"
     log.touch()
     with Terminal(on_screen(root), (200, 50)) as terminal:

@@ -1,4 +1,4 @@
-"""What the screen uses of Textual's private names is there, and is used in one module alone."""
+"""Private names of Textual: those used exist, and one module uses them."""
 
 from __future__ import annotations
 

@@ -33,13 +33,13 @@ def user_settings() -> Settings:
 
 
 def trace_dir() -> Path:
-    """Where traces are made and looked for: as the environment says, else the settings."""
+    """Return the directory of traces, from the environment or else the settings."""
     folder = os.environ.get("NEUTRINO_TRACEDIR")
     return Path(folder) if folder else user_settings().trace_dir or Path("trace")
 
 
 def default_launches(*, every: bool) -> str:
-    """Which launches are probed where the command line does not say: ``every`` one where each is timed or sized."""
+    """Return the default of ``--launches``: ``every`` one where each is timed or sized."""
     return ALL if every else user_settings().launches or AUTO
 
 
@@ -177,7 +177,7 @@ def trace_folder_of(address: Address) -> Path:
 
 
 def _suggested_trace() -> str:
-    """What to name, where no trace is in the usual folder."""
+    """Suggest what to name if the usual folder has no trace."""
     recent = next((path for path in remembered() if is_trace(path)), None)
     name = "name one" if recent is None else f"name one, such as {shell_word(recent)}, the last that was looked at"
     return f"{name}, or set trace_dir in the settings"

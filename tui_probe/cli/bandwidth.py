@@ -29,7 +29,7 @@ USUAL_STAGES: Final = 8
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What is measured, and how it is written."""
+    """Add the options of what is measured and how it is written."""
     parser.add_argument(
         "--only",
         type=parts,

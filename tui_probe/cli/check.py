@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def refuse_usage(arguments: argparse.Namespace) -> None:
-    """What cannot be meant ends with status 2."""
+    """Refuse contradictory options with status 2."""
     if Path(arguments.probe).suffix in _IMAGES:
         arguments.refuse(
             f"{arguments.probe} is no probe: the probe comes first, tui-probe check PROBE {arguments.probe}"
@@ -139,7 +139,7 @@ def try_on_kernels(
 
 @contextlib.contextmanager
 def work_folder(chosen: Path | None) -> Iterator[Path]:
-    """Where kernels are prepared: the folder that was asked for, or one that goes again."""
+    """Yield the folder in which kernels are prepared: that of ``--out``, or a temporary one."""
     if chosen is not None:
         yield chosen
         return

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Command(Protocol):
-    """What the module of a subcommand offers."""
+    """Functions of the module of a subcommand."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
     def run(self, arguments: argparse.Namespace) -> int: ...

@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def words_so_far() -> list[str]:
-    """Those of the line that a shell asks about, without the program's name; quotes that are open do not matter."""
+    """Return the words of the line to complete, without the program's name; open quotes do not matter."""
     line = os.environ.get("COMP_LINE", "")
     try:
         return shlex.split(line)[1:]

@@ -31,7 +31,7 @@ REFUSED: Final = {"trace_bytes": "launch", "result_files": "launch", "log_bytes"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which run, and what to do."""
+    """Add the arguments for the run and the action."""
     parser.usage = "tui-probe ctl [TRACE_OR_DIR] status|on|off|probe NAME|budget NAME=VALUE..."
     parser.add_argument(
         "words", nargs="*", metavar="[TRACE_OR_DIR] ACTION",
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def misuse(action: str, values: Sequence[str]) -> str | None:
-    """What is wrong with the number of words behind an action."""
+    """Return the problem with the number of words after an action."""
     if action == "budget" and not values:
         return "write budget NAME=VALUE, such as trace-bytes=4G"
     if action == "probe" and len(values) != 1:

@@ -52,7 +52,7 @@ def cache_items() -> list[Item]:
 
 
 def can_write(folder: Path) -> bool:
-    """Whether entries can be put there, or the folder be made: its nearest parent that exists decides."""
+    """Return whether the folder, or its nearest existing parent, is writable."""
     nearest = next(place for place in (folder, *folder.parents) if place.exists())
     return nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
 
@@ -136,7 +136,7 @@ def terminal_items() -> list[Item]:
 
 
 def _obstacle() -> str:
-    """Why there can be no screen."""
+    """Return why there can be no screen."""
     names = ("stdin", "stdout", "stderr")
     elsewhere = [name for descriptor, name in enumerate(names) if not os.isatty(descriptor)]
     if elsewhere:
@@ -154,7 +154,7 @@ def screen_item() -> Item:
 
 
 def colours() -> str:
-    """How many colours the terminal says it has."""
+    """Return the number of colours of the terminal, as text."""
     if os.environ.get("NO_COLOR"):
         return "no colours (NO_COLOR is set)"
     if os.environ.get("COLORTERM") in ("truecolor", "24bit"):
@@ -175,7 +175,7 @@ def character_item() -> Item:
 
 
 def link_items() -> list[Item]:
-    """What stands between the program and the eyes."""
+    """Return items for what lies between program and terminal: SSH, multiplexer."""
     items = []
     if os.environ.get("SSH_CONNECTION"):
         advice = "on a slow link: --low-bandwidth, and compression (ssh -C)"
@@ -203,7 +203,7 @@ def setting_items() -> list[Item]:
 
 
 def _unusable_values(settings: Settings) -> Iterator[str]:
-    """What settings name, where there is no such thing."""
+    """Return items for settings that name missing files or probes."""
     if settings.probe:
         try:
             choose_probes([settings.probe])
@@ -252,7 +252,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def check_machine() -> list[Item]:
-    """What all checks find; takes seconds, since some start a process."""
+    """Run all checks; takes seconds, since some start a process."""
     items: list[Item] = []
     with Progress("checking") as reading:
         for number, check in enumerate(CHECKS):

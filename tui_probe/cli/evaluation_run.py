@@ -72,12 +72,12 @@ class _CollectionRuns:
         return problem is None or lacking is not None
 
     def _place(self, run: tuple[str, CollectedRun]) -> int:
-        """Where a run comes in the record: as in the evaluation, whichever ended first; others before."""
+        """Return the sort key of a run: its order in the evaluation; others first."""
         return self._names.index(run[0]) if run[0] in self._names else -1
 
 
 def selected_collections(collections: list[Collection], only: list[str] | None) -> list[Collection]:
-    """Those that are asked for. UsageError for a name that there is not."""
+    """Return the selected collections. Raises UsageError for an unknown name."""
     names = [collection.name for collection in collections]
     unknown = [name for name in only or () if name not in names]
     if unknown:
@@ -122,7 +122,7 @@ def command_of(collection: Collection, arguments: argparse.Namespace) -> str:
 
 
 def missing_requirement(collection: Collection, setting: Setting, python: str) -> str | None:
-    """What the run needs and is not there, in words."""
+    """Return the missing requirement of the run, as text."""
     if collection.gpu and setting.simulated:
         return "left out: it says nothing on the simulated GPU"
     for tool in collection.tools:
@@ -135,7 +135,7 @@ def missing_requirement(collection: Collection, setting: Setting, python: str) -
 
 
 def has_module(module: str, python: str) -> bool:
-    """Whether an interpreter finds a module; it is not imported."""
+    """Return whether an interpreter finds a module, without importing it."""
     if python == sys.executable:
         return find_spec(module) is not None
     code = f"import importlib.util as u, sys; sys.exit(u.find_spec({module!r}) is None)"
@@ -166,7 +166,7 @@ def run_one(collection: Collection, folder: Path, arguments: argparse.Namespace)
 
 
 def collected_output(partial: Path, collection: Collection) -> Path | None:
-    """What a run has left that is to be kept."""
+    """Return the output of a run to keep."""
     if not partial.is_dir():
         return None
     if collection.keeps == "ncu":

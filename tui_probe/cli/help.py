@@ -55,7 +55,7 @@ def contents() -> str:
 
 
 def _a_command(name: str) -> str:
-    """Where the name is that of a command, how to see its options."""
+    """Return how to see the options of a command, if the name is that of one."""
     return f" ({name} is a command: tui-probe {name} --help)" if name in COMMANDS else ""
 
 

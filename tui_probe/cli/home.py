@@ -36,7 +36,7 @@ CRASHED = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How it looks."""
+    """Add the options of the screen."""
     add_screen_options(parser)
 
 
@@ -154,7 +154,7 @@ def has_no_driver() -> bool:
 
 
 def verdict_reader() -> Callable[[Path], RunVerdict]:
-    """What a run found, kept for another time as soon as it is known."""
+    """Return a function that reads the findings of a run and caches them."""
     verdicts = VerdictCache()
 
     def verdict(trace: Path) -> RunVerdict:
@@ -166,7 +166,7 @@ def verdict_reader() -> Callable[[Path], RunVerdict]:
 
 
 def findings() -> list[Item]:
-    """What ``doctor`` finds."""
+    """Return the items of ``doctor``."""
     from .doctor import CHECKS
 
     return [item for check in CHECKS for item in check()]

@@ -74,7 +74,7 @@ def _functions(tool: str) -> tuple[Callable[[argparse.ArgumentParser], None], Ca
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
-    """How a page is written, for both tools."""
+    """Add the options of a page's format, for both tools."""
     shown = parser.add_argument_group("output format")
     shown.add_argument("--format", choices=FORMATS, default="table", help="default %(default)s")
     shown.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
@@ -131,7 +131,7 @@ def text_width() -> int:
 
 
 def wants_ascii(arguments: argparse.Namespace) -> bool:
-    """Whether to draw in ASCII: on request, or where stdout cannot show more."""
+    """Return whether to draw in ASCII: on request, or if stdout cannot show more."""
     return bool(arguments.ascii) or (arguments.format == "table" and not speaks_utf8(sys.stdout))
 
 
@@ -151,7 +151,7 @@ def add_ncu_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
-    """How the program measures."""
+    """Add the options that select the launches that count."""
     plan = parser.add_argument_group("which launches count")
     plan.add_argument(
         "--warmup", type=count, metavar="W", help="warm-up iterations before the measured ones, which are dropped"
@@ -192,7 +192,7 @@ def import_ncu(arguments: argparse.Namespace) -> int:
 
 
 def plan_of(arguments: argparse.Namespace) -> IterationPlan:
-    """What the options say of the program."""
+    """Return which launches count, from the options."""
     from tui_probe.nsight.analysis.launch_selection import IterationPlan
 
     return IterationPlan(arguments.warmup, arguments.runs, tuple(arguments.expect))

@@ -25,7 +25,7 @@ MOST = 500
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which runs, and how they are written."""
+    """Add the options of runs and their format."""
     parser.add_argument(
         "folders", nargs="*", type=Path, metavar="FOLDER",
         help="folders of traces; default: that in which run makes them, and traces looked at lately",
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def verdicts_of(traces: Sequence[Brief]) -> dict[Path, RunVerdict]:
-    """What the runs that have ended found; those read until the user interrupts it are kept for another time."""
+    """Return the findings of ended runs; those read before an interrupt are cached."""
     from tui_probe.pages.trace_list import VerdictCache
 
     verdicts, verdict_of = VerdictCache(), {}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .commands import Command
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What writing fails with on a full disk."""
+"""Error numbers of writing to a full disk."""
 OWN_OPTIONS = ("-h", "--help", "--version")
 """A command line that begins with any other option is one of ``run``."""
 
@@ -64,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def has_directory() -> bool:
-    """Whether the current directory is there: absolute paths can be made of relative ones."""
+    """Return whether the current directory exists, so that relative paths can be made absolute."""
     try:
         Path.cwd()
     except OSError:

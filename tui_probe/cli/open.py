@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def which_of_several(named: Path | None, trace: Path) -> str:
-    """Which trace of a folder is opened, and of how many; "" where a trace was named, or there is no other."""
+    """Describe which of a folder's traces is opened; "" where a trace was named, or there is no other."""
     traces = [] if named is None or named in (trace, trace / LOG) else traces_in(named)
     if named is None or len(traces) < 2:
         return ""

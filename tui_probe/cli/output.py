@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ExitStatus(IntEnum):
-    """What a script can tell apart."""
+    """Exit statuses that scripts can distinguish."""
 
     OK = 0
     FAILED = 1
@@ -74,7 +74,7 @@ def shell_word(path: Path) -> str:
 
 
 def complain(text: str) -> None:
-    """Why a command ends, on stderr."""
+    """Write why a command ends to stderr."""
     sys.stderr.write(f"tui-probe: error: {printable_lines(text)}\n")
 
 
@@ -127,7 +127,7 @@ MOST_CELLS: Final = 1_000_000
 
 
 def speaks_utf8(stream: TextIO) -> bool:
-    """Whether any character can be written; data formats are UTF-8 always, tables what the terminal can show."""
+    """Return whether any character can be written; data is always UTF-8, tables are what the terminal can show."""
     return "utf" in (stream.encoding or "").lower()
 
 
@@ -142,7 +142,7 @@ def height_option(word: str) -> int:
 
 
 def jobs_option(word: str) -> int:
-    """How many processes may run at a time."""
+    """Read the number of processes that may run at a time."""
     return _number_from(word, 1)
 
 

@@ -27,7 +27,7 @@ WEIGHT_WORDS = {
     "light": "of 1 000 000 launches of one shape some 75 are probed",
     "heavy": "of 1 000 000 launches of one shape some 16 are probed",
 }
-"""What the weight of a probe means for a run that does not say which launches it probes."""
+"""Text per weight of a probe: its sampling in a run without ``--launches``."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def problems_of_installed() -> list[str]:
-    """Why an installed probe cannot be used. Where none is installed, nothing that reads results is imported."""
+    """Return why installed probes cannot be used. If none is installed, nothing that reads results is imported."""
     if not installed_directories():
         return []
     from tui_probe.probekit.registry import registry_problems
@@ -75,7 +75,7 @@ def _set_named(arguments: argparse.Namespace) -> ProbeSet | None:
 
 
 def set_title(probes: ProbeSet) -> str:
-    """What a set is for, and which probes it has."""
+    """Describe a set and its probes."""
     return f"{probes.title}\n    {'probes':<10}{', '.join(probes.choices)}"
 
 

@@ -85,7 +85,7 @@ class NamedCallback(NamedTuple):
 
     @property
     def not_run_message(self) -> str:
-        """What a report says of it where the command line has no ``--callback``."""
+        """Return the report's note on a callback that did not run without ``--callback``."""
         reason = f" ({self.refusal})" if self.refusal else ""
         option = f"--callback {self.file}" if reason else "--callback"
         return f"{self.probe}: its callback {self.file} was not run{reason}; to run it, pass {option}"

@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def counted_by_ncu(files: list[Path]) -> Callable[[Kernel], NcuBytes | None]:
-    """What tables of Nsight Compute tell of kernels. Raises ImportFileError for files that are none."""
+    """Read the kernels of Nsight Compute tables. Raises ImportFileError for other files."""
     from tui_probe.nsight.importers.ncu import read_ncu
     from tui_probe.nsight.pages.trace_counters import counters_of
 

@@ -51,7 +51,7 @@ TEXTS: Final = {
 }  # fmt: skip
 """Options that are texts, and what run.json calls them."""
 WHICH_KERNELS: Final = ("kernel", "exclude")
-"""Which kernels are probed: where it is said anew, nothing of what was said before holds."""
+"""Options that select kernels: a new selection replaces all of the former one."""
 NUMBERS: Final = {
     "after": "after", "duration": "for", "max_trace_bytes": "max_trace_bytes", "max_result_files": "max_result_files",
     "max_log_bytes": "max_log_bytes", "max_write_rate": "max_write_rate", "max_probe_memory": "max_probe_memory",
@@ -59,7 +59,7 @@ NUMBERS: Final = {
 }  # fmt: skip
 SWITCHES: Final = ("benchmark", "save_results", "memusage", "detail", "capture_range", "tensors")
 PROBE_MODES: Final = ("benchmark", "save_results", "memusage")
-"""What says how a run's probe was used: not meant where another probe is asked for."""
+"""Options of the use of a probe: dropped if another probe is given."""
 
 
 def take_again(arguments: argparse.Namespace) -> Path:
@@ -112,7 +112,7 @@ def _recorded_options(info: RunInfo, *, anew: bool) -> dict[str, Any]:
 
 
 def _take_options(arguments: argparse.Namespace, asked: dict[str, Any]) -> None:
-    """What run.json says in another type than it writes counts as not said."""
+    """Set options from run.json; values of another type than it writes are ignored."""
     usual = RunOptions(()).record()
     chosen_anew = WHICH_KERNELS if arguments.kernel or arguments.all_kernels else ()
     for name, key in (*TEXTS.items(), *NUMBERS.items()):

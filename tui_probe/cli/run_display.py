@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def stderr_is_terminal() -> bool:
-    """Whether stderr is a terminal."""
+    """True if stderr is a terminal."""
     return os.isatty(2)
 
 
@@ -56,7 +56,7 @@ def report_message(trace: Path, text: str) -> None:
 
 
 def report_failures(outcome: Outcome, told: int) -> None:
-    """What went wrong in a run; of more than ``told`` traces not all are named.
+    """Write the problems of a run; of more than ``told`` traces not all are named.
 
     A script is told on stderr only of what no file can tell: that a trace could not be written, or changes the status.
     """
@@ -132,14 +132,14 @@ def log_size(trace: Path) -> int:
 
 
 def traces_to_report(traces: Sequence[Path]) -> Sequence[Path]:
-    """Those that have a report: all of a few; of many, the longest of each of the most frequent commands."""
+    """Return the traces to report: all of a few; of many, the longest of each of the most frequent commands."""
     return (
         traces if len(traces) <= MAX_REPORTS else [group.traces[0] for group in traces_by_command(traces)[:MAX_REPORTS]]
     )
 
 
 def group_lines(traces: Sequence[Path], cells: int) -> Iterator[str]:
-    """How many processes each command had, where they are many; nothing for a few."""
+    """Yield a line per command with its number of processes, if they are many."""
     from tui_probe.draw import units
     from tui_probe.draw.shorten import shorten
     from tui_probe.draw.table import safe
@@ -197,7 +197,7 @@ def get_ready_to_report() -> None:
 
 
 def exit_summary(trace: Path) -> str:
-    """What the hook counted at the end of the process, without reading its whole log."""
+    """Return the hook's counts at the end of the process, without reading the whole log."""
     counts = exit_counts(trace)
     if counts is None:
         return "the log broke off"
@@ -242,7 +242,7 @@ def report_after_run(
 
 
 def _write_comparison_hint(trace: Path) -> None:
-    """How to see what changed, where the command was run before."""
+    """Suggest a comparison if the command was run before."""
     before = run_before(trace)
     if before is not None:
         put(f"\nWhat changed since the run before: tui-probe compare {shell_word(before)} {shell_word(trace)}")
@@ -259,7 +259,7 @@ def _write_message(text: str) -> None:
 
 
 def add_screen_options(parser: argparse.ArgumentParser) -> None:
-    """How a run or a trace is shown, for every command that shows one."""
+    """Add the options of showing a run or a trace, for every command that shows one."""
     shown = parser.add_argument_group("what is shown")
     shown.add_argument("--no-ui", action="store_true", help="no screen, even on a terminal")
     shown.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
@@ -328,7 +328,7 @@ def rerun_command(arguments: argparse.Namespace) -> list[str]:
 
 
 def appearance_of(arguments: argparse.Namespace) -> Appearance:
-    """How the screen looks: as the options say, else the environment, else the settings, whose faults are told."""
+    """Return the looks: options, else environment, else settings, whose faults are reported."""
     from tui_probe.ui import Appearance
 
     warn_about_settings()

@@ -90,7 +90,7 @@ def refuse_hook_options(arguments: argparse.Namespace) -> None:
 
 
 def option_name(name: str) -> str:
-    """How a person writes it."""
+    """Return the option of a setting, as a user writes it."""
     return f"--{name.replace('_', '-')}"
 
 
@@ -104,7 +104,7 @@ def log_path(folder: Path) -> Path:
 
 
 def report_ncu_log(log: Path, wanted: Sequence[str], arguments: argparse.Namespace) -> None:
-    """What was measured; trouble with it does not change the command's exit status."""
+    """Write the page of what ncu measured; its failures do not change the exit status."""
     from tui_probe.nsight.importers.ncu import read_ncu
     from tui_probe.nsight.pages.opening import NcuSources, ncu_page
     from tui_probe.pages.table_page import page_lines
@@ -143,7 +143,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
-    """What becomes of the run: where its trace lies, and what is made of it."""
+    """Add the output options: trace directory, report."""
     parser.add_argument(
         "--tracedir", "--trace", type=Path, default=trace_dir(), metavar="DIR",
         help="where trace directories are made; default %(default)s",
@@ -175,7 +175,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_choice_options(chosen: argparse._ArgumentGroup) -> None:
-    """Which kernels, launches and blocks are probed, and what else is asked of them."""
+    """Add the options that select kernels, launches and blocks."""
     chosen.add_argument(
         "-k", "--kernel", type=names, metavar="A:B", help="probe only kernels with A or B in their names"
     )
@@ -209,7 +209,7 @@ def add_choice_options(chosen: argparse._ArgumentGroup) -> None:
 
 
 def add_window_options(when: argparse._ArgumentGroup) -> None:
-    """When launches are recorded; `tui-probe ctl` and the live screen change it while the program runs."""
+    """Add the options of the recording window; `tui-probe ctl` and the live screen change it while the program runs."""
     when.add_argument("--after", type=seconds, metavar="TIME", help="record from then on, such as 30s")
     when.add_argument("--for", type=seconds, dest="duration", metavar="TIME", help="record for so long, such as 10s")
     when.add_argument(
@@ -219,7 +219,7 @@ def add_window_options(when: argparse._ArgumentGroup) -> None:
 
 
 def add_limits(limits: argparse._ArgumentGroup) -> None:
-    """What a run, with all its processes, may take; the settings file knows the same."""
+    """Add the budgets of a run with all its processes; the settings file has the same."""
     limits.add_argument(
         "--max-trace-bytes", type=limit, metavar="SIZE",
         help="leave no more than this on disk, such as 4G; 0: logs alone; none: no limit; default 1G",
@@ -253,7 +253,7 @@ def add_limits(limits: argparse._ArgumentGroup) -> None:
 
 
 def add_kept_options(limits: argparse._ArgumentGroup) -> None:
-    """What is not used or kept of a run, where somebody asks for that."""
+    """Add the options that switch parts of a run off."""
     limits.add_argument(
         "--no-cache", action="store_true", help="ignore the cache: prepare every kernel, and keep none for later runs"
     )
@@ -275,7 +275,7 @@ def add_driver_options(drivers: argparse._ArgumentGroup) -> None:
 
 
 def add_probe_options(parser: argparse.ArgumentParser) -> None:
-    """What ``run`` and ``demo`` have in common."""
+    """Add the options that ``run`` and ``demo`` share."""
     parser.add_argument(
         "-p", "--probe", "-t", action="append", metavar="PROBE",
         help="a probe or a set of them (see `tui-probe probes`), or a file; NAME:1/16: only of such a sample of blocks."
@@ -296,7 +296,7 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
 
 
 def options_of(arguments: argparse.Namespace, command: Sequence[str]) -> RunOptions:
-    """What the run is asked to do."""
+    """Return the options of the run."""
     return RunOptions(
         command=tuple(command),
         probes=probes_of(arguments),
@@ -328,7 +328,7 @@ def options_of(arguments: argparse.Namespace, command: Sequence[str]) -> RunOpti
 
 
 def probes_of(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """What was written behind ``-p``, or is run where nothing was."""
+    """Return the probes of ``-p``, or the default ones."""
     return tuple(arguments.probe or (user_settings().probe or DEFAULT_PROBE,))
 
 
@@ -362,12 +362,12 @@ def known_probes(options: RunOptions) -> tuple[ChosenProbe, ...]:
 
 
 def wants_detail(arguments: argparse.Namespace) -> bool:
-    """Whether all records are to be saved, as the command line or else the settings say."""
+    """Return whether to save all records, from the command line or else the settings."""
     return bool(user_settings().detail if arguments.detail is None else arguments.detail)
 
 
 def least_free(arguments: argparse.Namespace) -> str | None:
-    """What is to stay free of the trace's disk; None if neither the command line nor the environment says."""
+    """Return the free space to leave on the trace's disk; None if neither options, environment nor settings have it."""
     variable = os.environ.get("TUI_PROBE_MIN_FREE_DISK")
     if arguments.min_free_disk:
         return cast("str", arguments.min_free_disk)

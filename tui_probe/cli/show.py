@@ -180,7 +180,7 @@ def trace_events(kind: ViewKind, view: View, path: Path) -> int:
 
 
 def page_descriptions(trace: Trace) -> Iterator[str]:
-    """What each page has to show of a trace, or what it needs."""
+    """List what each page has to show of a trace, or what it needs."""
     from tui_probe.draw.units import counted
     from tui_probe.pages.page_registry import all_pages
     from tui_probe.probekit.view_target import count_viewable
@@ -196,7 +196,7 @@ def page_descriptions(trace: Trace) -> Iterator[str]:
 
 
 def add_schema_option(parser: argparse.ArgumentParser) -> None:
-    """Which words data has."""
+    """Add the option for the version of data."""
     parser.add_argument(
         "--schema", type=int, choices=SCHEMAS, default=NEWEST_SCHEMA, metavar="N",
         help="words of JSON and CSV: 1 has the older ones, as filtered for excluded; default %(default)s",
@@ -238,7 +238,7 @@ def _write_trace_page(trace: Trace, arguments: argparse.Namespace) -> int:
 
 
 def write_summary(address: Address, arguments: argparse.Namespace) -> int:
-    """What ``open`` and ``watch`` write where there is no screen: the report of a run, or the summary of a kernel."""
+    """Write the report of a run, or the summary of a kernel: ``open`` and ``watch`` without a screen."""
     if address.is_whole:
         write_report([trace_folder_of(address)], arguments.ascii)
         return ExitStatus.OK
@@ -329,7 +329,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def names_a_trace(word: str) -> bool:
-    """Whether a word that is no page is meant for a trace."""
+    """Return whether a word that is not a page is meant as a trace."""
     return Path(word).exists() or os.sep in word or not parse_address(word).is_whole
 
 

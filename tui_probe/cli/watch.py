@@ -25,7 +25,7 @@ INTERVAL = 0.2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which run."""
+    """Add the argument for the run."""
     parser.add_argument(
         "trace", nargs="?", default="", metavar="TRACE",
         help="a trace directory, or a folder of them: its newest active run; default: the folder of traces;"

@@ -65,13 +65,13 @@ FIELDS: Final = {
 PROCESSES: Final = slice(256, 1024)
 """Of each process its id, and the bytes and files that it has booked and not yet written."""
 PROBES: Final = slice(1024, BYTES)
-"""Where the names of the run's probes stand, with commas between; zeros behind them."""
+"""Bytes with the names of the run's probes, comma-separated and zero-padded."""
 BUDGETS: Final = ("trace_bytes", "result_files", "log_bytes")
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What a run may use of something, what it has used, and how often there was no room. No ``limit``: None."""
+    """Limit and use of a budget, and the number of refusals. ``limit`` is None without one."""
 
     limit: int | None
     used: int
@@ -82,7 +82,7 @@ class Budget:
         return self.refused > 0
 
     def has_room_for(self, amount: int) -> bool:
-        """Whether so much more would be within the limit."""
+        """Return whether the limit allows this amount."""
         return self.limit is None or self.used + amount <= self.limit
 
 
@@ -93,7 +93,7 @@ class ControlPage:
     def __init__(self, page: mmap.mmap, descriptor: int | None = None) -> None:
         self._page = page
         self.path = None if descriptor is None else Path(f"/proc/{os.getpid()}/fd/{descriptor}")
-        """Where other processes find it as long as this object is there; None: they cannot."""
+        """Path at which other processes find the page while this object lives; None: they cannot."""
         if descriptor is not None:
             weakref.finalize(self, os.close, descriptor)
 
@@ -202,14 +202,14 @@ class ControlPage:
         self["shares"] = 0
 
     def budget(self, name: str) -> Budget:
-        """What processes that are no more had booked and did not write is not counted."""
+        """Return a budget, without reservations of processes that have ended."""
         limit = self[f"{name}.limit"]
         used = self[f"{name}.used"] - self._lost().get(name, 0)
         used = max(0, used) + (self["launcher_bytes"] if name == "trace_bytes" else 0)
         return Budget(None if limit == NO_LIMIT else limit, used, self[f"{name}.refused"])
 
     def _lost(self) -> dict[str, int]:
-        """What processes had booked that were killed, by budget. Hooks give it back when they need it."""
+        """Return the reservations of killed processes, by budget. Hooks release them when they need room."""
         places = struct.iter_unpack("<QQQ", self._page[PROCESSES])
         gone = [(size, files) for pid, size, files in places if pid and not is_alive(pid)]
         return {"trace_bytes": sum(size for size, _ in gone), "result_files": sum(files for _, files in gone)}
@@ -243,7 +243,7 @@ def _sealed_memory() -> int:
 
 
 def _is_sealed(descriptor: int) -> bool:
-    """Whether no process can make a file shorter, so that a mapping of it never faults."""
+    """Return whether no process can shorten a file, so that a mapping of it never faults."""
     try:
         return bool(fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK)
     except OSError:  # a file of a disk

@@ -92,7 +92,7 @@ def chosen_driver(chosen: Path) -> Driver:
 
 
 def candidates(environment: Mapping[str, str]) -> Iterator[Path]:
-    """Where the dynamic loader would look for the driver, in its order, then the usual places."""
+    """Yield the paths that the dynamic loader tries for the driver, in its order, then the usual ones."""
     for folder in environment.get("LD_LIBRARY_PATH", "").split(":"):
         if folder:
             yield Path(folder).absolute() / LIBRARY

@@ -87,16 +87,16 @@ class Engine:
         return self._process.pid
 
     def messages(self) -> str:
-        """What the engine wrote to its standard streams."""
+        """Return the engine's output on its standard streams."""
         return self._log.read_text(errors="replace").strip()
 
     def failure(self) -> str | None:
-        """Why the engine is no longer there, None while it is."""
+        """Return why the engine ended, None while it runs."""
         ended = self._ending()
         return ended and f"{ended}; kernels that came later ran unprobed"
 
     def _ending(self) -> str | None:
-        """How it ended; None while it runs."""
+        """Return the end of the engine as text; None while it runs."""
         status = self._process.poll()
         if status is None:
             return None
@@ -132,7 +132,7 @@ class Engine:
 
 
 def short_folder() -> str:
-    """Where a socket's path is short enough, also before it is ready: the usual temporary folder, else /tmp."""
+    """Return a folder in which a socket's path, also the temporary one, is short enough: the usual one, else /tmp."""
     folder = tempfile.gettempdir()
     name_bytes = len("/tui-probe-xxxxxxxx/.engine.4194304")
     return folder if len(os.fsencode(folder)) + name_bytes <= SOCKET_PATH_LIMIT else "/tmp"

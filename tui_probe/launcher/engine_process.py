@@ -1,4 +1,4 @@
-"""What the engine's process does, for one run of the launcher: a server that answers until it is told to end."""
+"""Process of the engine, for one run of the launcher: a server that answers until it is asked to end."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def serve(
 
 
 def _launch_seconds() -> float:
-    """How long a launch waits, as the hook reads it."""
+    """Return the wait of a launch, in the hook's format."""
     try:
         return max(float(os.environ["TUI_PROBE_ENGINE_TIMEOUT"]), 1)
     except (KeyError, ValueError):

@@ -195,7 +195,7 @@ def target_environment(
 
 
 def driver_choices(driver: Driver, options: RunOptions) -> dict[str, str]:
-    """What the simulated GPU needs, or what there is for a real one alone."""
+    """Return the variables of the simulated GPU, or those of a real one."""
     if not driver.simulated:
         empty_kernels = default_cache_directory(EMPTY_KERNEL_DIRECTORY)
         return {"TUI_PROBE_EMPTY_KERNELS": str(empty_kernels)} if empty_kernels else {}
@@ -245,7 +245,7 @@ def probe_choices(probes: Sequence[ChosenProbe], folder: Path) -> dict[str, str]
 
 
 def weight_of(probes: Sequence[ChosenProbe]) -> Weight:
-    """That of the lightest: the others take turns with it."""
+    """Return the weight of the lightest probe: the others alternate with it."""
     return "heavy" if probes and all(probe.probe.weight == "heavy" for probe in probes) else "light"
 
 
@@ -262,7 +262,7 @@ def limit_text(limit: int, default: int) -> str:
 
 
 def framework_settings(base: Mapping[str, str], hook: Path, cupy_cache: Path) -> list[Setting]:
-    """What makes frameworks keep the PTX of their kernels, and tell their ranges. What the user set stays as it is."""
+    """Return settings that make frameworks keep PTX and report ranges. The user's own values stay."""
     settings = []
     if NVTX_INJECTION not in base:
         settings.append(Setting(NVTX_INJECTION, str(hook), "NVTX then tells the hook the program's ranges"))
@@ -282,7 +282,7 @@ def framework_settings(base: Mapping[str, str], hook: Path, cupy_cache: Path) ->
 
 
 def python_settings(base: Mapping[str, str]) -> list[Setting]:
-    """What Pythons find of ours, before and after what the user gave them."""
+    """Return the settings of PYTHONPATH, with the package's entries before and after the user's."""
     path = python_path(base)
     reason = "numba-cuda keeps PTX in its cubins; --tensors names tensors; programs that import neutrino find it"
     return [Setting(VARIABLE, path, reason)] if path is not None else []

@@ -173,7 +173,7 @@ class Witness:
         os.close(answer)
 
     def saw(self, number: int) -> bool:
-        """Whether it got this signal, too, since it was asked last."""
+        """Return whether it got this signal, too, since the last call."""
         while self._has_answer(0):  # of a question that took too long
             os.read(self._answers, 1)
         try:
@@ -212,7 +212,7 @@ def answer_launcher(parent: int, questions: int, answers: int) -> int:
 
 
 def has_signal(parent: int, number: int) -> bool:
-    """Whether a signal is pending, or will be at once, that the launcher itself did not send."""
+    """Return whether a signal is pending, or about to be, that the launcher itself did not send."""
     while (info := signal.sigtimedwait({number}, GRACE)) is not None:
         if info.si_pid != parent:
             return True

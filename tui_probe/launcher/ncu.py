@@ -41,7 +41,7 @@ def find_ncu(environment: Mapping[str, str]) -> str:
 
 
 def needs_root(settings: Path = _DRIVER_SETTINGS) -> bool:
-    """Whether the driver lets only an administrator read performance counters, and this user is none."""
+    """Return whether the driver restricts performance counters to administrators, and this user is none."""
     try:
         text = settings.read_text(errors="replace")
     except OSError:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_TRACE_BYTES = 1 << 30
-"""How many bytes a run leaves on disk if nobody says otherwise."""
+"""Default limit of bytes of a run on disk."""
 MAX_RESULT_FILES = 2000
 MAX_WRITE_RATE = 256 << 20
 """Bytes per second."""
@@ -52,7 +52,7 @@ class RunOptions:
     detail: bool = False
     """Save all records of a probe, and not only what its pages need by default."""
     machine_code: str = AUTO
-    """Which kernels without PTX are probed in their machine code: ``auto``: not those of closed libraries; ``all``;
+    """Kernels without PTX to probe in SASS: ``auto``: not those of closed libraries; ``all``;
     ``off``: none."""
     times: bool = True
     """Take the GPU time of some launches of every kernel."""
@@ -63,7 +63,7 @@ class RunOptions:
     max_trace_bytes: int = MAX_TRACE_BYTES
     """This and the next two may be ``NO_LIMIT``; 0 leaves logs alone."""
     min_free_disk: str | None = None
-    """What results leave free of the trace's disk, as ``2147483648,5%``: both hold; ``0``: nothing. None: what
+    """Space that results leave free on the trace's disk, as ``2147483648,5%``: both hold; ``0``: nothing. None: what
     ``TUI_PROBE_MIN_FREE_DISK`` says in the environment, else the hook's default."""
     max_result_files: int = MAX_RESULT_FILES
     max_log_bytes: int = MAX_LOG_BYTES
@@ -109,7 +109,7 @@ class RunOptions:
         return min(MOST_SOURCES, self.max_trace_bytes // SOURCES_PART)
 
     def record(self) -> dict[str, Any]:
-        """What run.json keeps of the options: those that change what is measured."""
+        """Return the options for run.json: those that change what is measured."""
         return {
             "kernels": self.kernels,
             "filter": self.excluded,
@@ -146,7 +146,7 @@ _PYTHON: Final = re.compile(r"python[\d.]*")
 
 
 def why_not_itself(command: Sequence[str]) -> str:
-    """What to do instead of running ``command``, where that is tui-probe; "" where it is another program."""
+    """Return advice if ``command`` is tui-probe itself; "" for another program."""
     name = PurePath(command[0]).name if command else ""
     if name == NAME:
         arguments = command[1:]

@@ -57,7 +57,7 @@ class Pump:
         self.cut = False
         """The log has no more than ``limit`` bytes, and there were more."""
         self.failure: str | None = None
-        """Why something that the target wrote could not be passed on."""
+        """Problem with passing on the target's output."""
         self._stop_request, self._stop = os.pipe()
         self._thread = threading.Thread(target=self._run, name=f"pump-{log.name}", daemon=True)
         self.copy_window_size()
@@ -235,7 +235,7 @@ class InheritedStream:
 
 
 def appending_at(descriptor: int) -> int | None:
-    """Where what is written next to a regular file will stand; None for anything else."""
+    """Return the offset of the next write to a regular file; None for anything else."""
     state = os.fstat(descriptor)
     if not stat.S_ISREG(state.st_mode):
         return None
@@ -245,12 +245,12 @@ def appending_at(descriptor: int) -> int | None:
 
 
 def is_pumped(descriptor: int) -> bool:
-    """Whether a stream is a pipe or a terminal."""
+    """Return whether a stream is a pipe or a terminal."""
     return os.isatty(descriptor) or stat.S_ISFIFO(os.fstat(descriptor).st_mode)
 
 
 def is_anonymous_pipe(descriptor: int) -> bool:
-    """Whether a reader that has left cannot be followed by another one."""
+    """Return whether no other reader can follow one that has left."""
     try:
         return os.readlink(f"/proc/self/fd/{descriptor}").startswith("pipe:")  # noqa: PTH115 - it names no path
     except OSError:

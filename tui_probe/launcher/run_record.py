@@ -16,20 +16,20 @@ class Outcome:
     """Traces are named as the user named their root."""
 
     first_trace: Path | None = None
-    """That of the command itself: it is not there if the command launched no kernel."""
+    """Trace of the command itself: missing if the command launched no kernel."""
     traces: list[Path] = field(default_factory=list)
     cache_counts: dict[str, int] | None = None
     """``hits`` and ``misses`` of the cache of prepared kernels; None without a cache."""
     engine_failure: str | None = None
-    """Why the engine ended before the run; None if it did not."""
+    """Reason why the engine ended before the run; None if it did not."""
     asked_to_end: bool = False
     """By a signal: nobody wants to wait for long."""
     no_trace: str | None = None
-    """Why nothing was recorded; None if it could be."""
+    """Reason why nothing was recorded; None if it could be."""
     incomplete: dict[Path, str] = field(default_factory=dict)
     """Traces that could not be written whole, and why."""
     messages: list[str] = field(default_factory=list)
-    """What else a person should know; run.json of each trace has it."""
+    """Other notices for the user; run.json of each trace has them."""
 
     untraced: list[str] = field(default_factory=list)
     """Of those, why kernels may have been launched without a trace."""

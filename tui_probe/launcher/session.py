@@ -73,9 +73,9 @@ class Session:
         self.lost_output: list[str] = []
         """Streams that could not be passed on whole, and why."""
         self.untraced: list[str] = []
-        """Why kernels may have been launched of which there is no trace."""
+        """Reasons why kernels may have been launched without a trace."""
         self.messages: list[str] = []
-        """What run.json tells a person of the run."""
+        """Notices of the run for the user, in run.json."""
         self._announce = announce
         self._early = early
         self._first_is_told = early
@@ -296,7 +296,7 @@ class Session:
             self._count_output()
 
     def engine_failure(self) -> str | None:
-        """Why the engine is gone, or was given up; None while it is there."""
+        """Return why the engine is gone, or was given up; None while it runs."""
         if failure := self._engine.failure():
             return failure
         if not self._notes.unanswered:
@@ -305,7 +305,7 @@ class Session:
         return f"the probe engine did not answer {asked} within 1 s; kernels that came later ran unprobed"
 
     def outcome(self) -> Outcome:
-        """What the run left so far."""
+        """Return the outcome of the run so far."""
         return Outcome(
             first_trace=self.first_trace,
             traces=self.trace_paths(),

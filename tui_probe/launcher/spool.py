@@ -33,7 +33,7 @@ def check_trace_root(root: Path) -> None:
 
 
 def root_problem(found: os.stat_result, user: int) -> str | None:
-    """Why ``user`` should make no traces in a folder; None if nothing speaks against it."""
+    """Return why ``user`` should make no traces in a folder; None if it may."""
     if found.st_uid not in (user, 0):
         return f"user {found.st_uid} owns the folder, and could put links in the place of your files"
     if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
@@ -49,7 +49,7 @@ _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 def start_of(pid: int) -> str | None:
-    """When a process started, in ticks since the machine did; None if there is no such process."""
+    """Return the start time of a process, in ticks since boot; None if there is no such process."""
     try:
         fields = Path("/proc", str(pid), "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
     except OSError:
@@ -80,7 +80,7 @@ def remove_abandoned(parent: Path, prefix: str) -> None:
 
 
 def _is_abandoned(folder: Path) -> bool:
-    """Whether a folder is ours and its process has ended, as far as this system can know."""
+    """Return whether a folder is of a launcher of this system that has ended."""
     try:
         if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
             return False
@@ -125,7 +125,7 @@ def living_runs(trace_root: Path) -> list[int]:
 
 
 def _is_alive(folder: Path, pid: int) -> bool:
-    """Whether the launcher that made a folder runs: a process of its number may be another one by now."""
+    """Return whether the launcher that made a folder runs: its pid may have been reused."""
     now = start_of(pid)
     if now is None:
         return False
@@ -148,7 +148,7 @@ class Spool:
         self._root = trace_root
         self._root_is_new = False
         self.problem: str | None = None
-        """Why there will be no trace: nothing can be written there. The program runs all the same."""
+        """Reason why there will be no trace: the folder is not writable. The program runs unprobed."""
         self.folder = trace_root / f"{NAME}{os.getpid()}"
         try:
             self._root_is_new = not trace_root.exists()

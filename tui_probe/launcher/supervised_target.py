@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .options import RunOptions
 
 _LOST: Final = -int(signal.SIGKILL)
-"""What is said of a target whose holder was killed."""
+"""Return code of a target whose supervisor was killed."""
 
 
 class SupervisedTarget:
@@ -37,7 +37,7 @@ class SupervisedTarget:
     def __init__(self, options: RunOptions, probes: Sequence[ChosenProbe]) -> None:
         self.command: Sequence[str] = options.command
         self.outcome = Outcome()
-        """What the run left, after ``wait``."""
+        """Outcome of the run, after ``wait``."""
         self.is_complete = False
         """Has it ended, and is all of the run written?"""
         self.returncode = 0
@@ -47,7 +47,7 @@ class SupervisedTarget:
         self.is_left = False
         """Shall it go on without us?"""
         self.root = options.trace_root
-        """Where its traces are, as the user named it."""
+        """Directory of its traces, as the user named it."""
         self._lock = threading.Lock()
         self._traces: list[Path] = []
         ours, theirs = socket.socketpair()
@@ -65,7 +65,7 @@ class SupervisedTarget:
         self.stdout_path, self.stderr_path = Path(about["stdout"]), Path(about["stderr"])
         self.first_trace = Path(about["first_trace"])
         self.no_trace: str | None = about["no_trace"]
-        """Why nothing is recorded; None if it can be."""
+        """Reason why nothing is recorded; None if it can be."""
 
     def _first_answer(self) -> dict[str, Any]:
         line = self._stream.readline()

@@ -60,7 +60,7 @@ class OutputLog:
 
     @property
     def cut(self) -> bool:
-        """Whether the log has reached its limit."""
+        """True once the log has reached its limit."""
         return self._limit is not None and self.log.stat().st_size >= self._limit
 
     def finish(self, seconds: float) -> bool:
@@ -219,7 +219,7 @@ def supervise(stream: LineStream, options: RunOptions, probes: Sequence[ChosenPr
 
 
 def description(target: DetachedTarget, session: Session) -> dict[str, Any]:
-    """What does not change while it runs."""
+    """Return the facts that do not change while it runs."""
     return {
         "pid": target.pid,
         "simulated": target.simulated,

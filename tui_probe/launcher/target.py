@@ -41,9 +41,9 @@ PR_SET_PDEATHSIG = 1
 SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
 """Errors where there are no descriptors, memory or processes left."""
 JOB_SIGNALS = frozenset({signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP, signal.SIGCONT})
-"""What terminals, shells and schedulers send to a whole job."""
+"""Signals that terminals, shells and schedulers send to a whole job."""
 ENDING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
-"""What asks a program to end; it may handle them itself, and save its work first."""
+"""Signals that ask a program to end; it may handle them and save its work first."""
 
 
 class SignalScope(Enum):

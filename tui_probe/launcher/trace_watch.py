@@ -19,12 +19,12 @@ MAX_NOTE_BYTES = 16 << 20
 
 @dataclass
 class RunNotes:
-    """What was read of the file so far. Each line is "PID WORD TEXT"; hook/src/log/run_notes.h lists the words."""
+    """Notes of the run, read so far. Each line is "PID WORD TEXT"; hook/src/log/run_notes.h lists the words."""
 
     path: Path
     _read: int = 0
     failures: dict[str, list[int]] = field(default_factory=dict)
-    """Why processes that launch kernels have no trace, and which processes."""
+    """Processes that launch kernels and have no trace, by reason."""
     unanswered: list[int] = field(default_factory=list)
     """Processes whose first message the probe engine did not answer."""
 

@@ -19,7 +19,7 @@ INTERPRETER = 3
 
 
 def unseen_drivers(told: Path, driver: Path) -> list[str]:
-    """What to say of the drivers that processes told of, one "PID PATH" in each line of the file ``told``.
+    """Return notices of drivers that the hook does not see, one "PID PATH" in each line of the file ``told``.
 
     ``driver`` is the one that the hook calls. One message for each driver, in the order in which they were told of.
     """
@@ -49,7 +49,7 @@ def _is_same(path: Path, other: Path) -> bool:
 
 
 def unreachable(command: Sequence[str], path: str | None) -> list[str]:
-    """What to say of a command that no library can be preloaded into; nothing if it has a dynamic loader."""
+    """Return the notice of a command that no library can be preloaded into; none if it has a dynamic loader."""
     program = shutil.which(command[0], path=path)
     if program is None:
         return []
@@ -65,7 +65,7 @@ def unreachable(command: Sequence[str], path: str | None) -> list[str]:
 
 
 def untraced(failures: Mapping[str, Sequence[int]]) -> list[str]:
-    """What to say of processes that launch kernels and have no trace, by the reasons that their hooks noted."""
+    """Return notices of processes that launch kernels and have no trace, by the reasons that their hooks noted."""
     return [
         f"{_processes(pids)} launched kernels, and its trace could not be made: {reason}"
         for reason, pids in failures.items()
@@ -73,7 +73,7 @@ def untraced(failures: Mapping[str, Sequence[int]]) -> list[str]:
 
 
 def still_running() -> list[str]:
-    """What to say of processes of this launcher's run that go on after its end, as daemons do."""
+    """Return notices of processes of the run that outlive it, as daemons do."""
     pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal() and _is_of_run(path)]
     if not pids:
         return []
@@ -85,7 +85,7 @@ def _processes(pids: Sequence[int | str]) -> str:
 
 
 def _is_of_run(process: Path) -> bool:
-    """Whether a process was started by this launcher under the hook, and lives."""
+    """Return whether a process was started by this launcher under the hook, and lives."""
     own = f"TUI_PROBE_LAUNCHER={os.getpid()}".encode()
     try:
         if (process / "stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z":
@@ -96,7 +96,7 @@ def _is_of_run(process: Path) -> bool:
 
 
 def takes_other_rights(program: Path) -> bool:
-    """Whether the loader ignores LD_PRELOAD for a program: it is setuid, setgid, or has capabilities."""
+    """Return whether the loader ignores LD_PRELOAD for a program: it is setuid, setgid, or has capabilities."""
     try:
         mode = program.stat()
         others = (mode.st_mode & stat.S_ISUID and mode.st_uid != os.geteuid()) or (
@@ -108,7 +108,7 @@ def takes_other_rights(program: Path) -> bool:
 
 
 def is_static(program: Path) -> bool:
-    """Whether a file is an ELF program that asks for no dynamic loader."""
+    """Return whether a file is an ELF program without a dynamic loader."""
     try:
         with program.open("rb") as file:
             header = file.read(64)

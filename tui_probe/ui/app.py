@@ -222,7 +222,7 @@ class ProbeApp(OpenApp):
         return self.screen if isinstance(self.screen, ViewScreen) else self.live
 
     def action_help(self) -> None:
-        """How to read what is visible, and all keys; and back."""
+        """Show how to read what is visible, and all keys; or go back."""
         if isinstance(self.screen, HelpScreen):
             self.pop_screen()
         elif isinstance(self.screen, ViewScreen):

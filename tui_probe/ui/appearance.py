@@ -1,4 +1,4 @@
-"""How the screen looks and what it costs: what was asked for, what the environment says, what the settings say."""
+"""Looks and cost of the screen, from options, environment and settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Appearance:
-    """How the screen looks and what it costs.
+    """Looks and cost of the screen.
 
     ``palette`` is a name of ``render.palette.PALETTES``. ``low_bandwidth`` None: on while the link is slow.
     ``mouse`` None: on, but not over SSH or with ``low_bandwidth``. ``keys`` are other keys for rows of the key table.
@@ -28,7 +28,7 @@ class Appearance:
 
     @classmethod
     def from_environment(cls, settings: Settings | None = None, **given: object) -> Appearance:
-        """What is ``given``; else what the environment asks for (TERM, NO_COLOR, a locale that is not UTF-8, SSH);
+        """Return what is ``given``; else what the environment has (TERM, NO_COLOR, a locale that is not UTF-8, SSH);
         else what the settings say."""
         settings = settings or Settings()
         asked: dict[str, object] = {

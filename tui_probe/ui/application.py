@@ -1,4 +1,4 @@
-"""What screens and widgets ask of the application around them. It knows all of them; they know only this of it."""
+"""Protocols of the application, for screens and widgets: it knows all of them, they know only these."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Live(Protocol):
 
 
 class Application(Protocol):
-    """What there is one of."""
+    """Parts of the application that exist once."""
 
     @property
     def screen(self) -> Screen[Any]:
@@ -39,15 +39,15 @@ class Application(Protocol):
 
     @property
     def session(self) -> Session:
-        """What is shown."""
+        """The run that is shown."""
 
     @property
     def feed(self) -> Feed:
-        """What is new of it."""
+        """The source of snapshots of the run."""
 
     @property
     def gpu(self) -> GpuSampler:
-        """How the GPUs are doing."""
+        """Load, clocks and power of the GPUs."""
 
     @property
     def live(self) -> Live:
@@ -71,7 +71,7 @@ class Application(Protocol):
 
     @property
     def appearance(self) -> Appearance:
-        """How it was asked to look."""
+        """The looks that options, environment and settings ask for."""
 
     @property
     def palette(self) -> Palette:

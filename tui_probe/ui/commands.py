@@ -1,4 +1,4 @@
-"""What the command palette offers: all that the keys of the current screen do now, its pages, and the looks."""
+"""Entries of the command palette: keys of the current screen that act now, its pages, and looks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MOVES = ("up", "down", "left", "right", "page_up", "page_down", "home", "end", "palette")
 """Rows of the key table that nobody looks for in a list."""
 BY_NUMBER = ("page_", "view_")
-"""How the ids of rows begin that show a page by its number."""
+"""Prefix of the ids of rows that show a page by its number."""
 
 
 def commands_of(app: Application, screen: ViewScreen) -> list[PickerItem]:

@@ -224,7 +224,7 @@ def _give_up(descriptor: int, waiting: Callable[[], int | None], signal_number: 
 
 _WINDOW_FOCUS = "\x1b[?1004h"
 _HARMLESS = ("\x1b[?", "\x1b[>", "\x1b[<", "\x1b]")
-"""How sequences begin that leave what is shown as it is: modes, keyboard protocol, clipboard, pointer."""
+"""Prefixes of sequences that do not change the visible text: modes, keyboard protocol, clipboard, pointer."""
 _MOVE = re.compile(r"\x1b\[(\d+);\d+H")
 
 
@@ -258,7 +258,7 @@ class FrugalDriver(OpenDriver):
             super().write(data)
 
     def forget(self) -> None:
-        """What the terminal shows is not known any more."""
+        """Forget what the terminal shows."""
         self._shown = {}
 
     def _new_rows(self, frame: str) -> str:

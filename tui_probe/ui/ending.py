@@ -45,7 +45,7 @@ class EndingApp(Protocol):
 
     @property
     def feed(self) -> Feed:
-        """What is known of the run."""
+        """The source of snapshots of the run."""
 
     @property
     def screen(self) -> Screen[Any]:
@@ -67,7 +67,7 @@ class RunEnding:
         self._asked: tuple[ViewScreen, Question] | None = None
         self._interrupted = float("-inf")
         self._said: tuple[ViewScreen, str] | None = None
-        """What was said last of a target that ran."""
+        """The screen and its last message about a target that was running."""
 
     def interrupt(self) -> None:
         """SIGINT to the target; a second time within two seconds asks for more."""

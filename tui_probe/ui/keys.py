@@ -169,7 +169,7 @@ _OTHER_NAMES = {
     "plus_sign": "plus",
     "low_line": "underscore",
 }
-"""Where Textual's name of a sign is not that of Unicode."""
+"""Signs that Textual names otherwise than Unicode does."""
 
 
 def _name_of(sign: str) -> str:
@@ -250,7 +250,7 @@ def remap(changes: Mapping[str, tuple[str, ...]]) -> list[str]:
 
 
 def _clash(name: str) -> str | None:
-    """Which other row has a key of this one where both act."""
+    """Return the problem that another row has a key of this one where both act; None for none."""
     own = next(key for key in rows() if key.id == name)
     for place in PLACES:
         if own.scope in place:
@@ -282,7 +282,7 @@ def command_of(key: Key) -> str:
 
 
 def words_of(command: str) -> str:
-    """What the key of a command does."""
+    """Return the text of the key of a command."""
     return next((key.text for key in in_scope("drawing") if command_of(key) == command), command)
 
 

@@ -33,7 +33,7 @@ class Arrangement:
 
 
 def arrangement(width: int, height: int, kernels: int | None = None) -> Arrangement | None:
-    """How a terminal of this size is divided, for so many kernels (None: not known); None if it is too small."""
+    """Divide a terminal of this size for a number of kernels (None: not known); None if it is too small."""
     if width < SMALLEST[0] or height < SMALLEST[1]:
         return None
     preview = PREVIEW if width >= _FOR_PREVIEW[0] and height >= _FOR_PREVIEW[1] else 0
@@ -45,7 +45,7 @@ def arrangement(width: int, height: int, kernels: int | None = None) -> Arrangem
 
 
 def needed(width: int, height: int) -> str:
-    """What to say on a terminal that is too small."""
+    """Return the message for a terminal that is too small."""
     return f"{width}×{height} is too small: {SMALLEST[0]}×{SMALLEST[1]} needed"
 
 

@@ -111,7 +111,7 @@ class Refusal:
         self.why = why
 
     def press(self, key: str, character: str | None) -> bool:
-        """Whether it goes on: while text is typed."""
+        """Return True while the prompt stays open."""
         return key not in ("enter", "escape") and character is not None and character.isprintable()
 
     def insert(self, text: str) -> None:
@@ -184,7 +184,7 @@ class PathPrompt(Prompt):
 
     @property
     def rest(self) -> str:
-        """What certainly follows at the end of the text, if the cursor is there."""
+        """Return the unique completion at the end of the text, if the cursor is there."""
         return self.known.rest if self.known.text == self.text and self.cursor == len(self.text) else ""
 
     def press(self, key: str, character: str | None) -> bool:
@@ -209,7 +209,7 @@ class PathPrompt(Prompt):
         self.known = known
 
     def line(self, cells: int) -> Line:
-        """What is offered, or the names that it may become, follows the text."""
+        """Draw the text, then its completion or the possible names."""
         if not self.rest:
             names = self.known.names if self.known.text == self.text and len(self.known.names) > 1 else ()
             return (*super().line(cells), (f"   {'  '.join(names)}", "dim"))

@@ -33,7 +33,7 @@ class MachineFinding(Protocol):
 
 
 class ProbeSummary(Protocol):
-    """What a probe is chosen by."""
+    """Name, title and cost of a probe, for the list to choose from."""
 
     @property
     def name(self) -> str: ...
@@ -47,7 +47,7 @@ class ProbeSummary(Protocol):
 
 @dataclass
 class StartForm:
-    """What to start and how. It outlives the screen: who comes back finds it as it was left."""
+    """Program to start and its options. The form outlives the screen, so that a user who returns finds it unchanged."""
 
     command: str = ""
     probe: str = DEFAULT_PROBE
@@ -94,7 +94,7 @@ class StartDemo:
 
 @dataclass
 class HomeSources:
-    """What the screen asks of the world; all is called in a background thread. ``notice`` is said at the start."""
+    """Functions that the screen calls in a background thread. ``notice`` is shown at the start."""
 
     recent: Callable[[], Sequence[Brief]]
     verdict: Callable[[Path], RunVerdict]
@@ -103,7 +103,7 @@ class HomeSources:
     form: StartForm = field(default_factory=StartForm)
     notice: str = ""
     choice: OpenTrace | OpenPath | StartProgram | StartDemo | None = None
-    """What the user left the screen for; None: to quit."""
+    """The action for which the user left the screen; None: quit."""
 
 
 class NamedKernel(Protocol):

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from tui_probe.trace.run_info import RunInfo
 
 BETWEEN_HINT: Final = "on the page Source: m on the first line, m on the last, then R measures it"
-"""What is said; it fits a line of 80 cells."""
+"""Message that fits a line of 80 cells."""
 
 BETWEEN_QUESTION: Final = "how long is each warp there?"
-"""What is asked once the lines are marked."""
+"""Question to ask once the lines are marked."""
 
 
 def between_choice(value: str | Callable[[], None]) -> PickerItem:
@@ -55,18 +55,18 @@ _FOLDER_GONE: Final = "its folder is not on this machine: run this where the pro
 
 @dataclass(frozen=True)
 class RerunOffer:
-    """What may be chosen, or why nothing can."""
+    """Choices, or the problem that prevents all of them."""
 
     trace: Path
     choices: tuple[PickerItem, ...] = ()
     problem: str = ""
     command: str = ""
-    """What a person may paste where the program is, where it cannot be run from here."""
+    """Command to paste on the machine of the program, if it cannot be run here."""
     before: Path | None = None
     """The run of the same command before this one."""
 
     def take(self, option: str) -> RerunRequest | ComparisonRequest | CommandToPaste | str:
-        """What was chosen; or what is to be done before that can run."""
+        """Return the request of a choice, or what must be done before it."""
         if option == COMPARE and self.before is not None:
             return ComparisonRequest(self.before, self.trace)
         if option == COMMAND:
@@ -75,7 +75,7 @@ class RerunOffer:
 
 
 def offer(trace: Path, kernel: Kernel | None, first: str = "") -> RerunOffer:
-    """What can be asked of a program whose trace this is: option ``first`` first, then what changed since the run
+    """Return the questions for the program of a trace: option ``first`` first, then what changed since the run
     before if there was one, then what the kernel's results leave open.
 
     Reads the kernel's PTX.

@@ -90,7 +90,7 @@ class CellsCompositor(Compositor):
     """A compositor whose partial updates hold changed cells alone."""
 
     def render_partial_update(self) -> ChopsUpdate | None:
-        """What changed since the last update; None for nothing."""
+        """Return the changed parts since the last update; None for none."""
         update = super().render_partial_update()
         return None if update is None else CellsUpdate(update.chops, update.spans, update.chop_ends)
 

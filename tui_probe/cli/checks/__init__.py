@@ -1,4 +1,4 @@
-"""What ``doctor`` looks at: each module checks one side of the machine and returns items."""
+"""Checks of ``doctor``: each module checks one side of the machine and returns items."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def driver_items() -> list[Item]:
 
 
 def driver_item(driver: Driver) -> Item:
-    """What the driver itself answers."""
+    """Check a driver by its own answer to ``cuInit``."""
     answer = ask_library(ASK_DRIVER, str(driver.path))
     if "error" in answer:
         finding = f"{driver.path} does not work: {answer['error']}"

@@ -68,7 +68,7 @@ def launch_rows(source: ViewSource) -> list[int]:
 
 
 def launch_words(source: ViewSource, *, brief: bool = False) -> str:
-    """Which launch is shown, and of how many: ``launch 3 (1st of 8 of this kernel), the only one with a result``.
+    """Describe the shown launch and its position: ``launch 3 (1st of 8 of this kernel), the only one with a result``.
 
     The number is what pages call the launch and what ``KERNEL@LAUNCH`` takes: it counts from 0 through the process. The
     place among the launches of the kernel counts from 1. ``brief``: these alone.
@@ -111,7 +111,7 @@ class CurrentSelection:
         self.table = table
         self.snapshot = Snapshot()
         self.paused = False
-        """Whether the snapshot stays, whatever comes."""
+        """The snapshot stays although the run continues."""
         self.place = 0
         self._launches: dict[int, Launch] = {}
         """By the index of a kernel, where one was chosen that is not the newest with a result."""
@@ -164,11 +164,11 @@ class CurrentSelection:
         self._seen[_kernel_of(source)] = seen
 
     def seen(self, source: ViewSource) -> dict[str, object]:
-        """What was seen of the pages of a kernel when it was left."""
+        """Return the saved state of a kernel's pages."""
         return self._seen.get(_kernel_of(source), {})
 
     def launch_words(self) -> str:
-        """Which launch of which kernel is at hand: ``#3: launch 5 (2nd of 8 of this kernel)``."""
+        """Describe the selected kernel and launch: ``#3: launch 5 (2nd of 8 of this kernel)``."""
         source = self.source()
         return "" if source is None else f"#{source.kernel.index}: {launch_words(source)}"
 
@@ -178,7 +178,7 @@ def _kernel_of(source: ViewSource) -> tuple[Path, int]:
 
 
 class InitialSelection:
-    """What is left to be done of an address; nothing after it was found, or cannot come any more."""
+    """Kernel or launch of an address that is still to be selected; none once it was, or can no longer appear."""
 
     def __init__(self, address: Address | None) -> None:
         self._wanted = None if address is None or address.is_whole else address
@@ -239,14 +239,14 @@ class Mark:
     launch: int | None
 
     def of(self, trace: Trace) -> ViewSource:
-        """What is marked in its trace, as that is known now. Raises ChoiceError if it is not there any more."""
+        """Return the marked kernel in the trace as read by now. Raises ChoiceError if it is gone."""
         kernel = trace.kernels.get(self.kernel)
         if kernel is None or (self.launch is not None and self.launch >= len(trace.launches)):
             raise ChoiceError(f"{self.directory} no longer has what was marked")
         return ViewSource(trace, kernel, None if self.launch is None else trace.launches[self.launch])
 
     def read(self) -> ViewSource:
-        """What is marked in a trace that is not open. Raises TraceError, OSError and ChoiceError."""
+        """Return the marked kernel of a trace that is not open. Raises TraceError, OSError and ChoiceError."""
         return self.of(open_trace(self.directory))
 
 
@@ -267,7 +267,7 @@ class MarkHolder:
         self._mark = mark
 
     def take(self) -> Mark | None:
-        """What is marked; nothing is from then on."""
+        """Return the mark and clear it."""
         mark, self._mark = self._mark, None
         return mark
 

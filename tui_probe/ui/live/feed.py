@@ -55,7 +55,7 @@ class LiveTarget(Protocol):
 
     @property
     def started(self) -> float:
-        """When, in seconds since 1970."""
+        """Time in seconds since 1970."""
 
     @property
     def stdout_path(self) -> Path:
@@ -86,7 +86,7 @@ class LiveTarget(Protocol):
 
 @dataclass
 class Session:
-    """What to show: a target that runs, or trace directories that exist."""
+    """Input of the screen: a target that runs, or trace directories that exist."""
 
     target: LiveTarget | None = None
     traces: tuple[Path, ...] = ()
@@ -105,7 +105,7 @@ class Session:
     notice: str = ""
     """Words about what is opened, said once it is read."""
     again: RerunRequest | None = None
-    """What the user wants to be run now that the screen has ended."""
+    """The run to start after the screen has ended."""
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ BUDGET_OPTIONS = {name: f"--max-{name.replace('_', '-')}" for name in BUDGET_NAM
 
 @dataclass(frozen=True)
 class Recording:
-    """Whether launches are recorded, and the budgets that have refused something, in words."""
+    """State of recording, and the names of the budgets that are exhausted."""
 
     on: bool
     reached: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ class RecordingSwitch:
         self._page: ControlPage | None = None
 
     def look(self, traces: Iterable[Path]) -> Recording | None:
-        """How it stands; None where the run has no page, or is another user's."""
+        """Read the state; None if the run has no page, or belongs to another user."""
         if self._page is None:
             self._page = next(filter(None, map(page_at, traces)), None)
         if self._page is None:

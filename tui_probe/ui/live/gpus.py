@@ -161,7 +161,7 @@ def device_lines(devices: Sequence[Device], cells: int, *, simulated: bool) -> l
 
 
 def ended_lines(cells: int) -> list[Line]:
-    """What stands in the place of figures of a program that does not run."""
+    """Return the lines shown instead of load for a program that is not running."""
     return _text_lines(ENDED_TEXT, cells)
 
 

@@ -185,12 +185,12 @@ def _trend_rise(row: KernelSnapshot) -> float | None:
 
 
 def _added(before: int | None, after: int | None) -> int | None:
-    """What a column that shows both is sorted by: how much the probe adds."""
+    """Return the sort key of a column with two values: what the probe adds."""
     return None if before is None or after is None else after - before
 
 
 def _finding(row: KernelSnapshot) -> str:
-    """What was found, else why there is nothing: the reason why it is not probed, or what the engine remarks."""
+    """Return the finding, else the reason why the kernel is not probed, or the engine's remark."""
     if row.failures:
         return f"{FAILURE_MARK} {row.failures[0]}"
     return row.finding or row.reason or ""
@@ -230,7 +230,7 @@ SHARE_POSITION: Final = COLUMN_POSITIONS["share"]
 
 
 def columns_of(*, timed: bool, ranked: bool, cells: int, grafted: bool = False) -> list[ScreenColumn[KernelSnapshot]]:
-    """Those for rows of which some are ``ranked`` by times of launches, ``timed`` by a benchmark, or ``grafted``.
+    """Return the columns of rows of which some are ``ranked`` by launch times, ``timed`` by a benchmark or ``grafted``.
 
     A wide table has more room for what was found before it has more columns.
     """

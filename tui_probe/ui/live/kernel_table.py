@@ -39,7 +39,7 @@ Rows = tuple[KernelSnapshot, ...]
 
 @dataclass(frozen=True)
 class RowOrder:
-    """How the table is sorted and filtered. Without a column kernels that ended the GPU context come first, then those
+    """Sort column and filter of the table. Without a column kernels that ended the GPU context come first, then those
     with most GPU time, or in the order in which they appeared.
     """
 
@@ -50,7 +50,7 @@ class RowOrder:
 
 
 def row_text(row: KernelSnapshot) -> str:
-    """What search and filter look at."""
+    """Return the text that search and filter match."""
     return f"{row.demangled} {row.name} {status_text(row)} {row.reason or ''}"
 
 
@@ -137,7 +137,7 @@ class KernelTable(PaneView):
             self._rearrange()
 
     def say_empty(self, words: str) -> None:
-        """What stands where no kernel does."""
+        """Set the text of an empty table."""
         before, self.empty = self.empty, words
         if words != before and not self.rows:
             self.changed()
@@ -186,7 +186,7 @@ class KernelTable(PaneView):
         self._select(index)
 
     def prefer_probed(self) -> None:
-        """Where no times say which kernel matters, select the first that failed or was probed."""
+        """Select the first kernel that failed or was probed, if no times rank them."""
         probed = next((row for row in self.shown if row.failures or row.status == "probed"), None)
         if not self.ranked and not self._held and probed is not None:
             self._select(probed.index)
@@ -201,7 +201,7 @@ class KernelTable(PaneView):
 
     @property
     def held(self) -> bool:
-        """Whether somebody has chosen a kernel."""
+        """True once the user has selected a kernel."""
         return self._held
 
     def _select(self, index: int) -> None:
@@ -316,7 +316,7 @@ class KernelTable(PaneView):
         return "dim" if column.cell(row) in ("–", UNREAD) or column.key == "index" else ""
 
     def status(self) -> list[str]:
-        """How it is sorted and filtered, for the title bar."""
+        """Describe sort column and filter for the title bar."""
         order, parts = self.order, list[str]()
         if order.status:
             parts.append(f"only {order.status}")
@@ -378,7 +378,7 @@ class KernelTable(PaneView):
 
     @property
     def filter_text(self) -> str:
-        """What shown kernels must contain."""
+        """Text that shown kernels must contain."""
         return self.order.text
 
     def set_filter(self, text: str) -> None:
@@ -438,7 +438,7 @@ class KernelTable(PaneView):
         return had
 
     def forms(self) -> Mapping[str, Writer]:
-        """What is shown as text and as data, with the columns of the reports."""
+        """Return the visible rows as text and as data, with the columns of the reports."""
         shown = self.shown
         data = {"CSV": as_csv, "Markdown": as_markdown}
         return {

@@ -101,7 +101,7 @@ class LiveFrame(ViewScreen):
 
     @property
     def view(self) -> PaneView:
-        """Where keys go."""
+        """The pane that has the keys."""
         return self.table if self.in_table else self.pages.shown
 
     @property
@@ -110,13 +110,13 @@ class LiveFrame(ViewScreen):
         return self.current_selection.process
 
     def whole_names(self) -> Sequence[str]:
-        """What is selected on the page, else the selected kernel."""
+        """Return the selection of the page, else the selected kernel."""
         kernel = self.table.kernel
         return super().whole_names() or ([] if kernel is None else names_of(kernel))
 
     @property
     def preview_pane(self) -> Pane:
-        """Where the preview of the selected kernel stands."""
+        """Return the pane with the preview of the selected kernel."""
         return self.query_one("#preview", Pane)
 
     @property
@@ -262,7 +262,7 @@ class LiveFrame(ViewScreen):
         self.show_hint()
 
     def _what_was_before(self, room: int) -> Line:
-        """That there is an earlier run to compare with, where all of these words fit."""
+        """Return a hint at an earlier run to compare with, if all of it fits."""
         hint = self._previous_run.text
         return ((" · ", "dim"), (hint, "note")) if hint and len(hint) + 4 <= room else ()
 

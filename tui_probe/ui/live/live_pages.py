@@ -38,7 +38,7 @@ class KernelPage(TextView):
     def __init__(self, desk: Desk, name: str, findings_of: Callable[[int], Sequence[ResultFindings]]) -> None:
         super().__init__(desk, name, "no kernel is selected")
         self.findings_of = findings_of
-        """What each probe found in the kernel of an index, as far as it was read."""
+        """Function that returns what each probe found in the kernel of an index, from the results read so far."""
         self.kernel: KernelSnapshot | None = None
 
     def show_kernel(self, kernel: KernelSnapshot | None) -> None:
@@ -57,7 +57,8 @@ class KernelPage(TextView):
         if self.kernel is None:
             self.lines = []
         else:
-            findings = [line for result in self.findings_of(self.kernel.index) for line in _finding_lines(result, cells)]
+            results = self.findings_of(self.kernel.index)
+            findings = [line for result in results for line in _finding_lines(result, cells)]
             self.lines = (
                 detail_lines(self.kernel, cells, found=findings)
                 if self.kernel.read

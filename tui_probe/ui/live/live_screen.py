@@ -38,7 +38,7 @@ class LiveScreen(LiveFrame):
         return [row for row in rows if self._named(row)]
 
     def _named(self, row: keys.Key) -> bool:
-        """What would do nothing is not named."""
+        """Return whether a key acts now; others are not named."""
         if row.id == "next_found":
             return any(kernel.stands_out for kernel in self.table.shown)
         return row.id != "interrupt" or self.probe_app.target_runs
@@ -152,7 +152,7 @@ class LiveScreen(LiveFrame):
 
     @property
     def place(self) -> LastView:
-        """Where the user is now."""
+        """Return the user's place: kernel, page, line and sorting."""
         above = next((screen for screen in self.app.screen_stack if isinstance(screen, KernelScreen)), None)
         column, reverse = self.table.sorting
         page, line = (above.current, above.line) if above else ("", None)

@@ -49,7 +49,7 @@ class Preview(TextView):
         super().__init__(desk, name)
         self.findings_of, self.ascii_only = findings_of, ascii_only
         self.speaks = True
-        """Whether words stand beside the charts: not where the page below says the same."""
+        """Show findings next to the charts: not if the page below has the same text."""
         self._process: ProcessView | None = None
         self._selected: int | None = None
         self._of: tuple[Trace, int] | None = None

@@ -34,7 +34,7 @@ class ProcessSwitch:
         return len(self.current_selection.snapshot.processes) > 1
 
     def line(self) -> Line:
-        """Which one is shown, where there are several: ``process 2 of 3: pid 4242 ● running``."""
+        """Describe the shown process if there are several: ``process 2 of 3: pid 4242 ● running``."""
         process, processes = self.current_selection.process, self.current_selection.snapshot.processes
         if process is None or not self.applies:
             return ()
@@ -81,7 +81,7 @@ def _pid(process: ProcessView) -> str:
 
 
 def process_words(process: ProcessView) -> str:
-    """Which process it is and how it is doing: ``pid 4242 ✘ exit 3``."""
+    """Describe a process and its state: ``pid 4242 ✘ exit 3``."""
     return f"{_pid(process)} {_state(process)}"
 
 

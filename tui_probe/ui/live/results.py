@@ -33,7 +33,7 @@ def due(results: int, seen: int, *, running: bool) -> bool:
 def find_more(
     trace: Trace, rows: Iterable[KernelSnapshot], seen: dict[int, int], *, running: bool
 ) -> dict[int, FindingSummary]:
-    """What was found in the next kernels that have new results, by index. ``seen`` is how many each had when read."""
+    """Return findings of the next kernels with new results, by index. ``seen``: number of results of each when read."""
     wanted = [row for row in rows if due(row.results, seen.get(row.index, 0), running=running)]
     if not wanted:
         return {}
@@ -74,7 +74,7 @@ class KernelFindings:
         self.desk.analyses.submit((self, "findings"), job, partial(self._take, process, running))
 
     def found_in(self, index: int) -> tuple[ResultFindings, ...]:
-        """What each probe found in a kernel of that process, as far as it was read."""
+        """Return what each probe found in a kernel of that process, from the results read so far."""
         return self._found.get(index, ())
 
     def _take(self, process: ProcessView, running: bool, found: dict[int, FindingSummary]) -> None:

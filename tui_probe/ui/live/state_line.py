@@ -30,7 +30,7 @@ _NAME_CELLS: Final = 24
 
 
 def elapsed_line(snapshot: Snapshot, now: float) -> Line:
-    """Whether it runs, and for how long: ``● running 12 s``, ``✔ exit 0 after 3 s``."""
+    """Describe the state and duration of the run: ``● running 12 s``, ``✔ exit 0 after 3 s``."""
     if not snapshot.loaded:
         return ((" ◌ reading the trace", "warn"),)
     if snapshot.running:
@@ -97,7 +97,7 @@ def _reached_budgets(recording: Recording, process: ProcessView | None) -> str:
 
 
 def ending(status: int | None) -> tuple[str, str]:
-    """How a process ended in words, and their role: ``exit 0``, ``killed by signal 15 (SIGTERM)``."""
+    """Return text and role of the end of a process: ``exit 0``, ``killed by signal 15 (SIGTERM)``."""
     if status is None:
         return "○ ended, exit status unknown", "dim"
     if status == 0:
@@ -112,7 +112,7 @@ def ending(status: int | None) -> tuple[str, str]:
 
 
 def words_at_end(before: Snapshot, now: Snapshot) -> str:
-    """What to say of a run that is only watched, between two snapshots of it: nobody else tells. "" for nothing."""
+    """Return the notice of a change between two snapshots of a run that is only watched; "" for none."""
     if not now.loaded or now.running:
         return ""
     if before.running:
@@ -121,7 +121,7 @@ def words_at_end(before: Snapshot, now: Snapshot) -> str:
 
 
 def why_empty(snapshot: Snapshot) -> str:
-    """Why there is no kernel."""
+    """Return the reason why the table is empty."""
     if not snapshot.loaded:
         return "reading the trace"
     if snapshot.running:
@@ -144,7 +144,7 @@ class KernelFilterWarning:
         self._since: float | None = None
 
     def look(self, snapshot: Snapshot, now: float) -> str:
-        """What is to be said now, once, with the names that may have been meant; "" for nothing."""
+        """Return the warning once, with similar names; "" for none."""
         asked = self._asked(snapshot)
         if asked is None:
             self.state, self._since = "", None
@@ -157,7 +157,7 @@ class KernelFilterWarning:
 
     @classmethod
     def why_unmeasured(cls, snapshot: Snapshot) -> str:
-        """Why nothing was measured where no kernel is probed: the same words, or only that."""
+        """Return the reason if no kernel is probed: that of all kernels if they share one, else a general one."""
         asked = cls._asked(snapshot)
         if asked is not None:
             return cls._words(asked, snapshot)
@@ -170,7 +170,7 @@ class KernelFilterWarning:
 
     @staticmethod
     def _asked(snapshot: Snapshot) -> str | None:
-        """What was asked for, where no process has launched a kernel that is meant."""
+        """Return the kernel filter if no process has launched a kernel that matches."""
         launched = [process for process in snapshot.processes if process.kernels]
         asked = {
             unmatched_kernel_filter(process.trace, process.kernels) for process in launched if process.trace is not None

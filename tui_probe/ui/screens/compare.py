@@ -75,7 +75,7 @@ class SideScreen(PagedScreen):
         return kind_of(page).title
 
     def whole_names(self) -> Sequence[str]:
-        """What the page has at the cursor, and the kernel."""
+        """Return the names at the cursor in full, and those of the kernel."""
         return (*super().whole_names(), *names_of(self.source.kernel))
 
     def leave(self) -> None:
@@ -87,13 +87,13 @@ METRICS_PAGE = Tab("figures", "Figures", "Figures")
 
 
 class ComparisonScreen(PagedScreen):
-    """What every comparison has: its first page are the figures."""
+    """Base of comparisons; the first page has the metrics."""
 
     def __init__(self, *, known: bool) -> None:
         super().__init__([METRICS_PAGE], METRICS_PAGE.id, known=known, reading="reading the results of both")
 
     def title_line(self, cells: int) -> tuple[Line, Line]:
-        """What it is; both sides are named on the page."""
+        """Return the title; the page names both sides."""
         del cells
         return ((" Comparison", "title"),), ()
 
@@ -110,7 +110,7 @@ class ComparisonScreen(PagedScreen):
             self.tables.submit((self, "lead"), partial(linked_page, lead), partial(self._follow, self._view, lead))
 
     def _lead(self) -> PageLink | None:
-        """Where the line at the cursor leads."""
+        """Return the target of the line at the cursor."""
         view = self._view
         if not isinstance(view, DocumentView) or not isinstance(view.document, Comparison):
             return None
@@ -155,7 +155,7 @@ class CompareScreen(ComparisonScreen):
         return PageSpec(name, kind_of(name).title, partial(open_pair, name, self.one, self.other), self.one)
 
     def whole_names(self) -> Sequence[str]:
-        """What the page has at the cursor, and the kernels of both sides."""
+        """Return the names at the cursor in full, and those of the kernels of both sides."""
         both = (*names_of(self.one.kernel), *names_of(self.other.kernel))
         return tuple(dict.fromkeys((*super().whole_names(), *both)))
 

@@ -69,14 +69,14 @@ class TopicScreen(ViewScreen):
         self.show_bars()
 
     def show_bars(self) -> None:
-        """What is read, and how far."""
+        """Show the topic and the position in it."""
         command = f"tui-probe help {self._topic.name}"
         right = " · ".join([command, *self.view.status()])
         self.query_one("#title", Bar).show(((f" {self._topic.about}", "title"),), ((right, "dim"),))
         self.show_hint()
 
     def hints(self) -> list[keys.Key]:
-        """How to leave, other topics, then the keys of views."""
+        """Return the keys that leave, other topics, then the keys of views."""
         own = [key for key in keys.in_scope("drawing") if keys.command_of(key) in self.view.commands()]
         return [*keys.in_scope("help", "reading"), *own, *keys.in_scope("view")]
 
@@ -140,7 +140,7 @@ class HelpView(TextView):
 
 
 class HelpScreen(ViewScreen):
-    """What is visible explained, and all keys, on a page that scrolls and searches as the others do."""
+    """Explanation of the visible page and all keys, as a page that scrolls and searches."""
 
     BINDINGS = keys.bindings("help", "reading")
 
@@ -161,7 +161,7 @@ class HelpScreen(ViewScreen):
         self.show_hint()
 
     def hints(self) -> list[keys.Key]:
-        """How to leave, then the keys of views."""
+        """Return the keys that leave, then the keys of views."""
         return [*keys.in_scope("help", "reading"), *keys.in_scope("view")]
 
     def action_topics(self) -> None:
@@ -175,7 +175,7 @@ class HelpScreen(ViewScreen):
 
 
 def topic_lines(topic: PageTopic, cells: int) -> list[Line]:
-    """How to read what was visible, and what keys do there."""
+    """Return the explanation of the page that was visible, and its keys."""
     lines: list[Line] = [((f" {text}", ""),) for text in paragraphs(topic.paragraphs, cells)]
     lines = lines[1:]
     if topic.keys:

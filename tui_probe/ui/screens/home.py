@@ -77,7 +77,7 @@ class HomeScreen(ViewScreen):
         self.notice(f"-p {probe} answers that: which program?")
 
     def commands(self) -> list[PickerItem]:
-        """What the palette offers besides keys."""
+        """Return the entries of the palette besides keys."""
         demo = partial(self._leave_for, StartDemo())
         path = PickerItem(
             "open a path: a trace, a CSV file of ncu, an sqlite file of nsys",
@@ -231,7 +231,7 @@ class HomeScreen(ViewScreen):
     # -- keys
 
     def on_key(self, event: events.Key) -> None:
-        """What can be typed goes into the form, if it has the keys."""
+        """Put typed text into the form, if it has the keys."""
         if self.prompt is None and self.current == "form" and self.form.takes(event.key, event.character):
             event.stop()
             event.prevent_default()

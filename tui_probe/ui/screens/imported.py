@@ -40,7 +40,7 @@ class ImportedScreen(PagedScreen):
 
     @property
     def topic(self) -> PageTopic:
-        """How to read the current page, and what its keys do."""
+        """The topic of the current page: how to read it, and its keys."""
         page = self._page(self.current)
         return PageTopic(page.title, page.about, topic_of(self._view, page.title).keys)
 

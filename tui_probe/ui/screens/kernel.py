@@ -92,7 +92,7 @@ class KernelScreen(PagedScreen):
             self.current_selection.keep_seen(self._of, self.opener.seen())
 
     def _spot_in_launch(self) -> Spot:
-        """Where one is, as far as that means something in another launch of the kernel."""
+        """Return the spot, without parts that mean nothing in another launch of the kernel."""
         return replace(self._view.spot().over(self.spot), time=None, address=None)
 
     @property
@@ -134,7 +134,7 @@ class KernelScreen(PagedScreen):
             self.opener.read_again(page_spec(kind, source), self._view)
 
     def whole_names(self) -> Sequence[str]:
-        """What the page has at the cursor, and the kernel."""
+        """Return the names at the cursor in full, and those of the kernel."""
         return (*super().whole_names(), *([] if self._of is None else names_of(self._of.kernel)))
 
     # -- the lines around the page
@@ -156,7 +156,7 @@ class KernelScreen(PagedScreen):
         return ((f" #{kernel.index} ", "dim"), (name, "title")), right
 
     def run_line(self, *, brief: bool = False) -> Line:
-        """How the run is doing, or only whether it is simulated."""
+        """Return the state of the run, or only whether it is simulated."""
         snapshot = self.current_selection.snapshot
         ran = () if brief else elapsed_line(snapshot, time.time())
         return (*ran, *(((" [simulated]", "simulated"),) if snapshot.simulated else ()))

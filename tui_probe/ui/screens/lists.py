@@ -164,7 +164,7 @@ class TagScreen(FittedScreen["frozenset[str] | None", TagList]):
         super().__init__(TagList(chosen), early=True)
 
     def take(self, counts: dict[str, int]) -> None:
-        """How many lines have each tag."""
+        """Set the number of lines per tag."""
         self.list.take(counts)
         self.come()
 
@@ -292,7 +292,7 @@ class ChoiceList(FittedList):
         self._detailed = any(choice.detail for choice in choices)
 
     def take(self, choices: Sequence[PickerItem]) -> None:
-        """What there is to choose from, where that was not known at first."""
+        """Set the choices that were not known at first."""
         self.nothing = NO_MATCH
         self._show(choices, 0)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tui_probe.probekit.page_kinds import ViewKind, ViewSource
 
 _NUMBER_OF_UNNUMBERED = 99
-"""Where pages without a number stand among those with one."""
+"""Position of pages without a number among those with one."""
 _MIN_PACE_SECONDS = 1.0
 """Seconds for which nothing new need be told of a page that has just begun."""
 
@@ -42,7 +42,7 @@ class NoView:
 
 @dataclass(frozen=True)
 class PageSpec:
-    """What a page is called and how it is opened: ``open`` reads what is needed, and may take a while.
+    """Name of a page and the function that opens it: ``open`` reads what is needed, and may take a while.
 
     ``source`` is the kernel or launch that it is about, None where it is about none or several. ``open`` raises
     ProbeError or OSError where there is nothing to show because of a fault.
@@ -130,7 +130,7 @@ _BAR = 30
 
 
 class OpeningView(PaneView):
-    """How far the opening of a view is."""
+    """Progress of opening a view."""
 
     kind = "drawing"
     searches = filters = False
@@ -139,7 +139,7 @@ class OpeningView(PaneView):
         super().__init__(desk, name)
         self.opening = opening
         self.before = before
-        """What was shown until then: its place is that of what comes."""
+        """The view shown until then; the new one takes its place."""
 
     def draw(self, width: int, height: int) -> list[Line]:
         """A bar, and how to stop."""
@@ -153,7 +153,7 @@ class OpeningView(PaneView):
 
 
 class MessageView(PaneView):
-    """Why there is nothing to see, and what to do."""
+    """Reason why the page is empty, and a remedy."""
 
     kind = "drawing"
     searches = filters = False
@@ -181,7 +181,7 @@ class PageDesk(Desk, Protocol):
         """Columns and rows for a page; (0, 0) as long as that is not known."""
 
     def page_keys(self) -> Mapping[str, str]:
-        """What is pressed for pages, by name."""
+        """Return the keys of pages, by name."""
 
     def arrive(self, view: PaneView) -> None:
         """A page that was asked for is open: show it."""
@@ -273,7 +273,7 @@ class PageOpener:
         self.closed = True
 
     def seen(self) -> dict[str, object]:
-        """What is to be seen of each page when it is opened again."""
+        """Return the saved state of each page, for when it is opened again."""
         return {**self.left, **{name: view.seen() for name, view in self.kept.items()}}
 
     def forget(self, left: Mapping[str, object]) -> None:

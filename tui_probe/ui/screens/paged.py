@@ -50,7 +50,7 @@ class PagedFrame(ViewScreen):
         self._view: PaneView = MessageView(self, "nothing", reading)
 
     def compose(self) -> ComposeResult:
-        """What it is about, its pages, the page, what is seen of it, hints."""
+        """Yield the title, page tabs, page, its visible part and hints."""
         yield Bar("bar", id="title")
         yield TabBar(self.tabs, id="tabs")
         yield Pane(self._view, id="page")
@@ -78,15 +78,15 @@ class PagedFrame(ViewScreen):
 
     @abstractmethod
     def title_line(self, cells: int) -> tuple[Line, Line]:
-        """What stands left and right in the first line."""
+        """Return the left and right text of the first line."""
 
     def run_line(self, *, brief: bool = False) -> Line:
-        """How the run is doing, at the right of what is seen of the page; ``brief``: only whether it is simulated."""
+        """Return the state of the run, next to the page; ``brief``: only whether it is simulated."""
         del brief
         return ()
 
     def seen(self, cells: int) -> str:
-        """What is seen of the page, without what stands beside it of the run, as ``[simulated]``.
+        """Describe the visible part of the page, without the state of the run, as ``[simulated]``.
 
         Where there is little room, what it is about and the last parts, which matter most.
         """
@@ -121,7 +121,7 @@ class PagedFrame(ViewScreen):
         return self.query_one("#page", Pane).size
 
     def page_keys(self) -> dict[str, str]:
-        """What is pressed for pages, by name, as far as it is known which pages there are."""
+        """Return the keys of pages, by name, for the pages known so far."""
         return {name: key for name, key in keys_of(self.tabs).items() if key} if self.known else {}
 
     # -- what is shown
@@ -174,7 +174,7 @@ class PagedFrame(ViewScreen):
         self.show_bars()
 
     def show_bars(self) -> None:
-        """What it is about, the pages, the state, hints."""
+        """Draw title, page tabs, state and hints."""
         with suppress(NoMatches):  # what comes while the screen is taken down, widget by widget
             self._show_bars()
 
@@ -196,7 +196,7 @@ def _room(bar: Bar, run: Line) -> int:
 FIRST = ("leave", "jump", "probe", "worst")
 """Keys that stand before those of the current page, in the line of keys."""
 _SORTS = {"zoom_out": "order", "zoom_out_rows": "order_back"}
-"""What ``s`` and ``S`` do on a page that has an order."""
+"""Texts of ``s`` and ``S`` on a page that has an order."""
 UNNAMED = (*FIRST, "interrupt")
 
 
@@ -207,16 +207,16 @@ class PagedScreen(PagedFrame):
     SCOPES: ClassVar[tuple[str, ...]] = ()
     """Scopes of keys that this screen has besides those of all screens of pages."""
     NOWHERE = "this page has no lines to follow"
-    """What Enter says on a page that leads nowhere."""
+    """Message of Enter on a page without targets."""
 
     def __init__(self, tabs: Sequence[Tab], current: str, *, known: bool, reading: str = "reading…") -> None:
         super().__init__(tabs, current, known=known, reading=reading)
         self.jump_history = JumpHistory()
         self.hotspot_jump = HotspotJump(self)
         self.spot = Spot()
-        """Where in the launch one is, as the pages that were left told."""
+        """Position in the launch, from the pages that were left."""
         self.only: object = None
-        """What alone is shown on every page that can, until ``q`` ends it; None for all."""
+        """Line to which every page that can is restricted, until ``q``; None for all."""
         self._awaited: int | None = None
         """The number of a page that was asked for before it was known which page that is."""
 
@@ -252,7 +252,7 @@ class PagedScreen(PagedFrame):
         self.hotspot_jump.arrive(view)
 
     def hints(self) -> list[keys.Key]:
-        """How to leave and where to go from here, the keys of the page, then those of the screen."""
+        """Return the keys that leave and lead on, the keys of the page, then those of the screen."""
         commands = self._view.commands()
         own = {key.id: key for key in keys.in_scope("pages")}
         page = self._view.target_view()

@@ -74,12 +74,12 @@ class ViewScreen(OpenScreen[None]):
         return ()
 
     def commands(self) -> Sequence[PickerItem]:
-        """What the palette offers besides keys and pages; nothing by default."""
+        """Return the entries of the palette besides keys and pages; none by default."""
         return ()
 
     @property
     def topic(self) -> PageTopic:
-        """What the page of keys explains first: the view that has the keys."""
+        """The topic that the page of keys explains first: that of the view with the keys."""
         tab = next((tab for tab in self.page_tabs if tab.id == self.view.name), None)
         return topic_of(self.view, tab.title if tab else "")
 
@@ -106,7 +106,7 @@ class ViewScreen(OpenScreen[None]):
         self._fit(*self.app.size)
 
     def _said(self, rows: Sequence[keys.Key]) -> Sequence[keys.Key]:
-        """What was opened at home is left for home."""
+        """Name the key that leaves after the home screen, if that opened this screen."""
         if not self.probe_app.session.from_home:
             return rows
         return [replace(row, footer="home") if row.id == "quit" else row for row in rows]
@@ -167,7 +167,7 @@ class ViewScreen(OpenScreen[None]):
             self.show_hint()
 
     def unsay(self, text: str) -> None:
-        """What was said is not true any more."""
+        """Clear a message that no longer holds."""
         if self._notice == text:
             self._notice = ""
             self.show_hint()
@@ -281,7 +281,7 @@ class ViewScreen(OpenScreen[None]):
         self.notice(words)
 
     def whole_names(self) -> Sequence[str]:
-        """What is selected, with names in full."""
+        """Return the selection, with names in full."""
         return self.view.whole_names()
 
     def action_whole_names(self) -> None:

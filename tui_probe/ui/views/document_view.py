@@ -55,7 +55,7 @@ class SearchedDocument(DocumentWindow):
     def __init__(self, desk: Desk, name: str, document: Document, source: ViewSource | None) -> None:
         super().__init__(desk, name, document, source)
         self._before: PositionBeforeFilter | None = None
-        """Where the cursor was when the filter was set."""
+        """Position of the cursor when the filter was set."""
 
     def _filter_again(self) -> None:
         if self.filtered:
@@ -89,7 +89,7 @@ class SearchedDocument(DocumentWindow):
 
     @property
     def filter_text(self) -> str:
-        """What shown lines must contain."""
+        """Text that shown lines must contain."""
         return self.filtered
 
     def set_filter(self, text: str, *, keep: bool = False) -> None:
@@ -150,7 +150,7 @@ MARK: Final = "mark"
 
 @dataclass(frozen=True)
 class DocumentState:
-    """What was visible of a document in ``cells`` columns, and where the cursor was, to be seen again."""
+    """Visible part of a document in ``cells`` columns and its cursor, to be restored."""
 
     cells: int
     top: int
@@ -174,7 +174,7 @@ class DocumentView(SearchedDocument):
         self._landing: Spot | None = None
         """A spot that is gone to as soon as there are lines."""
         self._unseen: DocumentState | None = None
-        """What is to be seen again as soon as there are lines."""
+        """State to restore as soon as there are lines."""
 
     # -- what is shown
 
@@ -189,7 +189,7 @@ class DocumentView(SearchedDocument):
                 self.filtered = before.filtered
 
     def status(self) -> list[str]:
-        """Where it is, and what the document says of itself."""
+        """Return the position, and the document's own state."""
         parts = list(self.document.status())
         if self.filtered:
             parts.insert(0, f"only “{self.filtered}”")
@@ -210,7 +210,7 @@ class DocumentView(SearchedDocument):
     # -- keys
 
     def commands(self) -> Mapping[str, str]:
-        """What the document can do, stepping from change to change, and going to the worst line."""
+        """Return the document's commands, stepping between changes, and going to the hotspot."""
         commands = dict(self.document.commands())
         if self.chosen is None and self.document.anchors(self._cells):
             stops = self.document.anchor_noun()
@@ -248,7 +248,7 @@ class DocumentView(SearchedDocument):
             self.changed()
 
     def _spot(self) -> Spot:
-        """That of the line at the cursor."""
+        """Return the target of the line at the cursor."""
         return self.document.spot(self.cursor, self._cells) if self.count else Spot()
 
     def _ptx_line(self) -> int | None:
@@ -269,7 +269,7 @@ class DocumentView(SearchedDocument):
         self.desk.notice(f"{stops} {place + 1} of {len(anchors)}")
 
     def marked_option(self) -> str:
-        """What the document would have measured."""
+        """Return the line or range that the document can have measured."""
         return self.document.marked_option()
 
     # -- to and from other pages
@@ -335,7 +335,7 @@ class DocumentView(SearchedDocument):
             self.land(seen.spot)
 
     def spot(self) -> Spot:
-        """That of the line at the cursor, if it was put there."""
+        """Return the spot of the line at the cursor, if the user put it there."""
         return self._spot() if self.moved or self.document.tells_at_once else Spot()
 
     def land(self, spot: Spot, *, exactly: bool = False) -> bool:
@@ -392,7 +392,7 @@ class DocumentView(SearchedDocument):
         return partial(plain_lines, lines, numbers)
 
     def explanation(self) -> Sequence[str]:
-        """How to read it: the document's own words, or those of its view."""
+        """Return the document's explanation, or that of its view."""
         return self.document.explanation() or super().explanation()
 
     def forms(self) -> Mapping[str, Writer]:

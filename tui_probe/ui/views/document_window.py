@@ -85,7 +85,7 @@ class DocumentWindow(PaneView):
         self.chosen: list[int] | None = None
         self.match: int | None = None
         self._new = True
-        """Whether the cursor has still to be put where it begins."""
+        """The cursor has not been put at its start yet."""
         self.moved = False
         """Was the cursor ever put somewhere, so that other pages may go on there?"""
         self._keys: Mapping[str, str] = {}
@@ -98,7 +98,7 @@ class DocumentWindow(PaneView):
         self._lay_out()
 
     def name_keys(self, keys: Mapping[str, str]) -> None:
-        """What is pressed for pages here, which the document may name."""
+        """Take the keys of pages, which the document may name."""
         self._keys = keys
         self.document.name_keys(keys)
         if self.width:

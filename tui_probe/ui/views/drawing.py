@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DrawingState:
-    """What was visible of a drawing, to be seen again."""
+    """Visible part of a drawing, to be restored."""
 
     choices: Mapping[str, Any]
     searched: str
@@ -96,7 +96,7 @@ class DrawingView(PaneView):
         return self.drawing.draw(width, height, ascii_only=self.ascii_only)
 
     def status(self) -> list[str]:
-        """What the drawing says of itself."""
+        """Return the drawing's own state."""
         return [*self.drawing.status(), *(["drawing…"] if self.busy else [])]
 
     def pinned_parts(self) -> int:
@@ -106,7 +106,7 @@ class DrawingView(PaneView):
     # -- keys
 
     def commands(self) -> Mapping[str, str]:
-        """What the drawing can do now."""
+        """Return the drawing's commands that act now."""
         return self.drawing.commands()
 
     def command(self, command: str) -> None:
@@ -159,7 +159,7 @@ class DrawingView(PaneView):
         return self.drawing.target_view()
 
     def target(self) -> Spot | None:
-        """Where the cursor is, if that is of a line of code."""
+        """Return the spot of the cursor, if it is on a line of code."""
         spot = self.drawing.spot()
         return spot if spot.in_code else None
 
@@ -180,7 +180,7 @@ class DrawingView(PaneView):
                 self._prepare()
 
     def spot(self) -> Spot:
-        """That of the cursor, once it was moved."""
+        """Return the spot of the cursor, once it was moved."""
         return self.drawing.spot() if self.moved else Spot()
 
     def land(self, spot: Spot, *, exactly: bool = False) -> bool:

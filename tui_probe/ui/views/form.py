@@ -43,7 +43,7 @@ class FormView(PaneView):
         self.has_gpu: bool | None = None
         self._editor = self._new_editor()
         self._completion = Completion()
-        """What is known of how the command line may go on."""
+        """Known completions of the command line."""
 
     @property
     def field(self) -> str:
@@ -52,11 +52,11 @@ class FormView(PaneView):
 
     @property
     def probe(self) -> ProbeSummary | None:
-        """What is known about the chosen probe."""
+        """The chosen probe, if it is known."""
         return next((probe for probe in self.probes if probe.name == self.form.probe), None)
 
     def learn(self, *, has_gpu: bool) -> None:
-        """Whether there is a GPU: where nothing was chosen, that decides where to run."""
+        """Take whether there is a GPU: it decides the default machine of a run."""
         self.has_gpu = has_gpu
         if self.form.simulated is None:
             self.form.simulated = not has_gpu
@@ -119,7 +119,7 @@ class FormView(PaneView):
 
     @property
     def _rest(self) -> str:
-        """What follows at the end of the command line, if its cursor is there; "" where that is not certain."""
+        """Return the unique completion of the command line, if its cursor is at the end; else ""."""
         editor, known = self._editor, self._completion
         at_end = editor is not None and self.field == "command" and editor.cursor == len(editor.text)
         return known.rest if at_end and known.text == self.form.command else ""
@@ -227,7 +227,7 @@ class FindingsView(TextView):
 
     @property
     def troubles(self) -> int:
-        """How many are not as they should be."""
+        """Return the number of checks that failed."""
         return sum(finding.state not in _FINE for finding in self.findings)
 
     def draw(self, width: int, height: int) -> list[Line]:

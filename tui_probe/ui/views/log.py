@@ -29,7 +29,7 @@ _TAG = re.compile(rb"^\[[a-z][a-z_-]{0,30}\]", re.MULTILINE)
 
 @dataclass(frozen=True)
 class LogFilter:
-    """Which lines are shown: those that begin with one of ``tags`` and contain ``text``; all by default."""
+    """Filter of lines: those that begin with one of ``tags`` and contain ``text``; all by default."""
 
     tags: frozenset[str] = frozenset()
     text: str = ""
@@ -97,7 +97,7 @@ class LogReader:
         return None
 
     def count_tags(self) -> dict[str, int]:
-        """How many lines begin with each ``[tag]``; as far as the file can be read."""
+        """Count the lines per ``[tag]`` in what can be read of the file."""
         counts: dict[str, int] = {}
         with contextlib.suppress(OSError):
             for _, data, _ in self.index.slices(0, self.index.complete):
@@ -241,7 +241,7 @@ class LogView(PaneView):
         return self.empty
 
     def status(self) -> list[str]:
-        """Where the window is, and what is filtered."""
+        """Return the position of the window, and the filter."""
         page, parts = self.page, list[str]()
         if self.wanted.tags:
             parts.append("only " + " ".join(sorted(self.wanted.tags)))
@@ -260,7 +260,7 @@ class LogView(PaneView):
 
     @property
     def filter_text(self) -> str:
-        """What shown lines must contain."""
+        """Text that shown lines must contain."""
         return self.wanted.text
 
     def set_filter(self, text: str) -> None:

@@ -38,7 +38,7 @@ class RecentView(PaneView):
         self.clock = clock
         self.traces: Sequence[Brief] = ()
         self.verdicts: dict[Path, RunVerdict] = {}
-        """What each run found, as far as that was read."""
+        """Findings of each run, of those read so far."""
         self.unfolded: set[str] = set()
         """The commands whose older runs are shown."""
         self.loaded = False
@@ -53,7 +53,7 @@ class RecentView(PaneView):
         self._arrange()
 
     def learn(self, trace: Path, verdict: RunVerdict) -> None:
-        """What a run found."""
+        """Take the findings of a run."""
         self.verdicts[trace] = verdict
         self._arrange()
 
@@ -76,7 +76,7 @@ class RecentView(PaneView):
 
     @property
     def trace(self) -> Brief | None:
-        """The selected trace."""
+        """Return the filter and the position of the selected trace."""
         return None if self.row is None else self.row.run.brief
 
     @property
@@ -133,7 +133,7 @@ class RecentView(PaneView):
         return self._rows[self.top : self.top + room]
 
     def _told(self, width: int, height: int) -> list[Line]:
-        """What the selected run found, what changed, and where it is; one line of that where there is little room."""
+        """Return findings, change and directory of the selected run; one line if there is little room."""
         if self.row is None:
             return []
         run = self.row.run
@@ -178,7 +178,7 @@ class RecentView(PaneView):
         return "no traces yet: start a program below, or the example: Esc leads here, then Enter"
 
     def status(self) -> list[str]:
-        """Which trace is selected."""
+        """Return the filter and the position of the selected trace."""
         parts = [f"only “{self.filtered}”"] if self.filtered else []
         row = self.row
         if row is None:
@@ -202,7 +202,7 @@ class RecentView(PaneView):
 
     @property
     def filter_text(self) -> str:
-        """What shown traces must contain."""
+        """Text that shown traces must contain."""
         return self.filtered
 
     def set_filter(self, text: str) -> None:
@@ -243,7 +243,7 @@ def _columns(width: int) -> list[tuple[str, int]]:
 
 
 def _mark(row: RunRow) -> str:
-    """What stands before a command: how many runs are folded into it, or that this is one of them."""
+    """Return the text before a command: the number of runs folded into it, or a mark that this is one of them."""
     if row.older:
         return "└ "
     return f"{'▶' if row.folded else '▼'}{row.runs} " if row.runs > 1 else ""
@@ -264,7 +264,7 @@ def _state(trace: Brief) -> tuple[str, str]:
 
 
 def age_text(moment: float, now: float) -> str:
-    """How long ago: ``12 min ago``; of another week the day."""
+    """Return the age as text: ``12 min ago``; of another week the day."""
     ago = max(0.0, now - moment)
     for unit, seconds in (("d", DAY), ("h", 3600), ("min", 60), ("s", 1)):
         if ago >= seconds and ago < 100 * DAY:

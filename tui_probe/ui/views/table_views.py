@@ -75,7 +75,7 @@ class GrowingView(RowsView):
 
     @abstractmethod
     def basis(self, trace: Trace, process: ProcessView) -> tuple[object, ...]:
-        """What must have changed for another page."""
+        """Return the data that must change before the page is built again."""
 
     def look(self, process: ProcessView | None) -> None:
         """Make the page anew if the process has come further, or is another one."""
@@ -122,7 +122,7 @@ class RangesView(GrowingView):
         self.together = False
         self._only: RangeKey | None = None
         self._left: object = None
-        """What was seen of the ranges when one was entered."""
+        """Saved state of the list of ranges when one was entered."""
         self._process: ProcessView | None = None
 
     def look(self, process: ProcessView | None) -> None:
@@ -181,7 +181,7 @@ class RangesView(GrowingView):
         self.look(process)
 
     def explanation(self) -> Sequence[str]:
-        """How to read the page."""
+        """Return how to read the page."""
         return RANGES_ABOUT if self._only is None else range_page_module.TOTALS_ABOUT
 
 
@@ -204,7 +204,7 @@ class GraphsView(GrowingView):
         return len(trace.graphs), process.launches, trace.graphs.changes
 
     def explanation(self) -> Sequence[str]:
-        """How to read the page."""
+        """Return how to read the page."""
         return GRAPHS_ABOUT
 
 
@@ -220,7 +220,7 @@ class AllLinesView(GrowingView):
     def __init__(self, desk: Desk, name: str) -> None:
         super().__init__(desk, name, TablePage("lines", "Lines of all kernels", (), (), PageTexts()))
         self.has_lines = False
-        """Whether some result of the trace tells of lines, as far as was looked."""
+        """True if a result of the trace has lines, of those checked so far."""
         self._looked_at: tuple[Trace | None, int] = (None, 0)
 
     def look_for_lines(self, process: ProcessView | None) -> None:
@@ -254,7 +254,7 @@ class AllLinesView(GrowingView):
         return ("sass" if isinstance(line, Offset) else "ptx"), line
 
     def explanation(self) -> Sequence[str]:
-        """How to read the page."""
+        """Return how to read the page."""
         from tui_probe.pages.views.lines import LINES_ABOUT
 
         return LINES_ABOUT

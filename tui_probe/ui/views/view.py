@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 def pane_sign(focused: bool) -> str:
-    """What the first line of a pane begins with, where there are several."""
+    """Return the start of a pane's first line, where there are several panes."""
     return "▶" if focused else " "
 
 
 def cursor_sign(focused: bool) -> str:
-    """What the line of the cursor begins with: a bar in the pane with the keys, a thin one in any other."""
+    """Return the start of the cursor's line: a bar in the pane with the keys, a thin one in any other."""
     return "▌" if focused else "│"
 
 
 def edge_sign(focused: bool) -> str:
-    """What the line of the cursor ends with, at the right edge, where its ground does not reach so far."""
+    """Return the end of the cursor's line at the right edge, where its background does not reach so far."""
     return "▐" if focused else "│"
 
 
@@ -46,7 +46,7 @@ class Worker(Protocol):
 
 
 class Desk(Protocol):
-    """What surrounds a view."""
+    """Surroundings of a view: queues, frames, messages."""
 
     @property
     def tables(self) -> Worker:
@@ -77,11 +77,11 @@ class PaneView:
     kind = ""
     """The scope of keys that only this kind of view has."""
     searches: bool = True
-    """Whether it has lines or names to search."""
+    """It has lines or names to search."""
     filters: bool = True
-    """Whether it has lines to filter."""
+    """It has lines to filter."""
     searched: str = ""
-    """What was searched for last."""
+    """The last searched text."""
 
     def __init__(self, desk: Desk, name: str) -> None:
         self.desk = desk
@@ -95,11 +95,11 @@ class PaneView:
         return []
 
     def status(self) -> list[str]:
-        """What part is seen, in parts of a few words; the last ones matter most."""
+        """Describe the visible part, in parts of a few words; the last ones matter most."""
         return []
 
     def pinned_parts(self) -> int:
-        """How many of the first of these parts are left out nowhere."""
+        """Return the number of leading parts that are never left out."""
         return 0
 
     def resize(self, width: int, height: int) -> None:
@@ -131,7 +131,7 @@ class PaneView:
 
     @property
     def filter_text(self) -> str:
-        """What shown lines must contain."""
+        """Text that shown lines must contain."""
         return ""
 
     def set_filter(self, text: str) -> None:
@@ -142,7 +142,7 @@ class PaneView:
         return False
 
     def explanation(self) -> Sequence[str]:
-        """How to read what it shows, a paragraph each."""
+        """Return how to read the view, as paragraphs."""
         return explanation(self.name)
 
     def commands(self) -> Mapping[str, str]:
@@ -165,7 +165,7 @@ class PaneView:
         return None
 
     def no_target_reason(self) -> str:
-        """Why Enter leads nowhere from the cursor, and what would; "" where it never does."""
+        """Return why the cursor's line has no target, and what has one; "" where no line ever has."""
         return ""
 
     def narrowed(self) -> tuple[str, Any] | None:
@@ -182,14 +182,14 @@ class PaneView:
         return None
 
     def seen(self) -> object:
-        """What is visible of it, for ``see``."""
+        """Return the visible part, for ``see``."""
         return None
 
     def see(self, seen: object) -> None:
         """Show again what was visible."""
 
     def spot(self) -> Spot:
-        """Where in the launch the cursor is; nothing is told of one that was not moved."""
+        """Return the cursor's position in the launch; none of a cursor that was not moved."""
         return Spot()
 
     def land(self, spot: Spot, *, exactly: bool = False) -> bool:
@@ -201,7 +201,7 @@ class PaneView:
         return False
 
     def missing_reason(self, spot: Spot) -> str:
-        """Why a spot is not shown, where one might look for it; "" where it was nothing for this view."""
+        """Return why a spot is not shown where a user may look for it; "" where it was nothing for this view."""
         del spot
         return ""
 
@@ -213,11 +213,11 @@ class PaneView:
         """The mouse points at a cell of the window."""
 
     def whole_names(self) -> Sequence[str]:
-        """What is selected, with names in full, where they may be cut; none where nothing of that kind is."""
+        """Return the selection, with names in full that may be cut; none without a selection."""
         return ()
 
     def copied(self) -> str:
-        """What copying takes: by default all that is visible."""
+        """Return the text to copy: by default all that is visible."""
         lines = ("".join(text for text, _ in line).rstrip() for line in self.draw(self.width, self.height))
         return "\n".join(lines).rstrip("\n")
 
@@ -268,7 +268,7 @@ class TextView(PaneView):
         return [line for line in self.lines if contains(plain(line), self.filtered)]
 
     def status(self) -> list[str]:
-        """Which lines are visible."""
+        """Return the range of visible lines."""
         total = len(self.shown_lines())
         parts = [f"only “{self.filtered}”"] if self.filtered else []
         if total > self.height:
@@ -313,7 +313,7 @@ class TextView(PaneView):
 
     @property
     def filter_text(self) -> str:
-        """What shown lines must contain."""
+        """Text that shown lines must contain."""
         return self.filtered
 
     def set_filter(self, text: str) -> None:

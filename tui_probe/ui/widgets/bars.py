@@ -85,7 +85,7 @@ def numbers_of(tabs: Sequence[Tab]) -> dict[str, int]:
 
 
 def keys_of(tabs: Sequence[Tab]) -> dict[str, str]:
-    """What is pressed for each page, by name: ``8``, of several with one number ``0`` and ``00``; "" for nothing."""
+    """Return the keys of each page, by name: ``8``, of several with one number ``0`` and ``00``; "" for nothing."""
     times: Counter[int] = Counter()
     keys = {}
     for name, number in numbers_of(tabs).items():

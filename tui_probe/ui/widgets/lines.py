@@ -77,7 +77,7 @@ class LinesWidget(Widget):
         self.refresh()
 
     def text(self) -> str:
-        """What the widget shows, as plain text."""
+        """Return the widget's content as plain text."""
         return "\n".join("".join(text for text, _ in line).rstrip() for line in self._draw_all())
 
     def render_line(self, y: int) -> Strip:
@@ -191,7 +191,7 @@ class Pane(LinesWidget):
         self.redraw()
 
     def draw(self, width: int, height: int) -> list[Line]:
-        """What the view draws."""
+        """Return the lines that the view draws."""
         if (width, height) != (self.view.width, self.view.height):
             self.view.resize(width, height)
         return self.view.draw(width, height)

@@ -1,4 +1,4 @@
-"""What the stores mean: a metric, a finding, a table of its own."""
+"""Analysis of the stores: a metric, a finding, a table of its own."""
 
 from __future__ import annotations
 

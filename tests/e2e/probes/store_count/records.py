@@ -1,4 +1,4 @@
-"""What the probe saves for each warp."""
+"""Record of the probe per warp."""
 
 from __future__ import annotations
 
