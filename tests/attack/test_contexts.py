@@ -47,7 +47,7 @@ def test_kernels_of_destroyed_contexts_share_a_row(tool: Tool) -> None:
     assert event_log(trace).count("\n[kernel] ") == 1
 
 
-def test_primary_context_release_leaves_other_contexts_alone(tool: Tool) -> None:
+def test_primary_context_release_keeps_other_contexts(tool: Tool) -> None:
     run, trace = tool.run([build(tool, "contexts"), "releases"], "--launches", "all")
     assert (run.returncode, run.stdout) == (0, "0 KiB more\n"), run.stderr
     assert "untwinned" not in event_log(trace)

@@ -55,7 +55,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return trace
 
 
-def test_a_large_result_that_is_taken_away_is_shown_on_and_one_cut_short_is_told(large: Path) -> None:
+def test_large_result_stays_readable_when_removed_and_reports_truncation(large: Path) -> None:
     (file,) = (large / "result").iterdir()
     content = file.read_bytes()
     assert len(content) > SMALL_FILE

@@ -89,7 +89,7 @@ def test_roots_that_are_refused(owner: int, mode: int, refused: bool) -> None:
     assert (root_problem(status, 1000) is not None) == refused
 
 
-def test_a_trace_that_became_a_link_is_left_alone(tmp_path: Path) -> None:
+def test_trace_replaced_by_link_is_not_followed(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "run.json").write_text("{}")

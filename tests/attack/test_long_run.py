@@ -18,7 +18,7 @@ def test_kills_of_engine_watcher_and_screen_lose_nothing(tmp_path: Path, monkeyp
     assert run.kills["watcher"]
 
 
-def test_what_is_wrong_is_told(tmp_path: Path) -> None:
+def test_long_run_reports_problems(tmp_path: Path) -> None:
     file = tmp_path / "100.000001.bin"
     file.write_bytes(b"short")
     (told,) = long_run.unreadable(file, 5)

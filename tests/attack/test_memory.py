@@ -82,7 +82,7 @@ def test_a_small_fatbin_that_grows_is_refused_before_it_does(flag: int) -> None:
         list(cubins_in(image, {90}))
 
 
-def test_a_claim_alone_costs_nothing() -> None:
+def test_claimed_size_allocates_nothing() -> None:
     with bounded(20, 1), pytest.raises(ImageError, match="it is damaged"):
         list(fatbin_entries(fatbin((PTX, LZ4, 1 << 30, b"\x10a"))))
 
@@ -96,7 +96,7 @@ def test_a_fatbin_in_a_cubin_in_a_fatbin_is_not_unpacked() -> None:
     assert ptx_texts(fatbin((CUBIN, 0, 0, cubin))) == []
 
 
-def test_what_compilers_pack_is_read() -> None:
+def test_compressed_images_of_compilers_are_read() -> None:
     text = b".version 8.0\n.target sm_90\n" + b"".join(b"add.s32 %%r%d, %%r1, %%r2;\n" % i for i in range(200_000))
     packed = zstandard.ZstdCompressor().compress(text)
     (found,) = ptx_texts(fatbin((PTX, ZSTD, len(text), packed)))

@@ -29,7 +29,7 @@ def test_a_file_that_is_whole_is_read(reader: Reader, tmp_path: Path) -> None:
         reader.read(seed, tmp_path)
 
 
-def test_what_is_not_ours_is_told(tmp_path: Path) -> None:
+def test_foreign_exception_is_reported(tmp_path: Path) -> None:
     def read(data: bytes, _: Path) -> None:
         if not data:
             raise TraceError("nothing in it")

@@ -102,7 +102,7 @@ DEATHS |= {str(number.value): number for number in (signal.SIGUSR1, signal.SIGAL
 
 
 @pytest.mark.parametrize("way", DEATHS)
-def test_what_is_left_is_saved_before_a_program_dies(host: Host, start: Start, way: str) -> None:
+def test_pending_results_are_saved_before_program_dies(host: Host, start: Start, way: str) -> None:
     run = host.finish(start("dies", way))
     assert (run.status, run.stderr) == (-DEATHS[way], "")
     assert run.milliseconds_given_up == []

@@ -26,7 +26,7 @@ def test_an_empty_cache(folder: Path) -> None:
     assert not folder.exists()
 
 
-def test_what_it_holds(folder: Path) -> None:
+def test_cache_item_counts_entries_and_bytes(folder: Path) -> None:
     for key in "abc":
         Cache(folder).put(key, {"x": bytes(10_000)})
     (item,) = doctor.cache_items()

@@ -92,7 +92,7 @@ class Outcome:
         return record
 
 
-def test_a_probe_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_without_file_checks_probe(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outcome = Outcome(("block_sched",), capsys, here)
     assert (outcome.status, outcome.err) == (0, "")
     golden("check_probe.txt", outcome.out)
@@ -110,7 +110,7 @@ def test_every_fate_of_a_kernel(here: Path, capsys: pytest.CaptureFixture[str]) 
     assert "frobnicate" in (broken / "process.log").read_text()
 
 
-def test_what_the_assembler_says_names_no_file_that_is_gone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_assembler_messages_name_no_removed_file(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without --out the kernels' folders do not stay."""
     outcome = Outcome(("block_sched", "kernels.ptx", "--kernel", "broken"), capsys, here)
     assert outcome.status == 1
@@ -307,7 +307,7 @@ def test_an_out_that_cannot_be_written(here: Path, capsys: pytest.CaptureFixture
     assert "--out taken" in outcome.err
 
 
-def test_machine_code_alone_is_grafted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_image_without_ptx_is_grafted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if not find_tools("ptxas"):
         pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")
     argv = ("block_sched", str(DATA / "image.no_ptx.cubin"), "--format", "json", "--out", str(tmp_path))
@@ -468,7 +468,7 @@ def test_file_without_a_kernel_for_an_older_gpu_names_its_target(
     assert outcome.err == "tui-probe: error: made.ptx: it has no kernel for a GPU of sm_75, but PTX for sm_80\n"
 
 
-def test_many_kernels_are_told_in_groups(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_many_kernels_are_listed_in_groups(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kernels = [STORE.replace("store", f"store_{number}") for number in range(70)]
     (here / "many.ptx").write_text(HEADER + REFUSED + "".join(kernels) + BROKEN)
     outcome = Outcome(("block_sched", "many.ptx"), capsys, here)

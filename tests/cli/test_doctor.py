@@ -71,7 +71,7 @@ def test_a_library_that_does_not_stand_in_for_the_driver(tmp_path: Path, monkeyp
     assert "does not stand in" in hook.found
 
 
-def test_which_tools_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tool_items_list_versions_and_paths(monkeypatch: pytest.MonkeyPatch) -> None:
     tools = [Tool(Path("/new/ptxas"), (13, 0), "13.0.88"), Tool(Path("/old/ptxas"), (12, 4), "12.4.131")]
     monkeypatch.setattr(gpu, "find_tools", lambda name: tools if name == "ptxas" else [])
     monkeypatch.setenv("PATH", "")
@@ -84,7 +84,7 @@ def test_which_tools_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {item.name: item.state for item in gpu.tool_items()}["ptxas"] == "missing"
 
 
-def test_what_is_optional_says_what_it_would_give(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_optional_items_name_their_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "find_tools", lambda _: [])
     monkeypatch.setenv("PATH", "")
     items = [*gpu.tool_items(), *gpu.gpu_items(), *gpu.package_items()]
@@ -147,7 +147,7 @@ def test_no_terminal() -> None:
         ({"hook"}, False),
     ],
 )
-def test_what_profiling_needs(working: set[str], expected: bool) -> None:
+def test_can_profile_needs_driver_and_assembler(working: set[str], expected: bool) -> None:
     items = [Item(name, "ok" if name in working else "missing", "") for name in ("hook", "driver", "simulated GPU")]
     assert doctor.can_profile(items) is expected
 
@@ -163,7 +163,7 @@ def test_the_table() -> None:
     )
 
 
-def test_it_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_shows_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("tui_probe.cli.output.os.isatty", lambda descriptor: descriptor == 2)
     monkeypatch.setattr("tui_probe.cli.output.PROGRESS_INTERVAL", 0.0)
     monkeypatch.setattr(doctor, "CHECKS", [lambda: [Item("hook", "ok", "there")]] * 2)
@@ -191,7 +191,7 @@ def test_a_locale_without_our_characters(command: Command, tmp_path: Path) -> No
     assert result.stderr == ""
 
 
-def test_kernels_that_are_left_alone_since_a_context_failed() -> None:
+def test_doctor_lists_kernels_excluded_after_context_failure() -> None:
     path = graft_faults_file()
     assert path is not None
     path.write_text("".join(f"700 179535827{n} kernel_{n}\n" for n in (1, 2, 2, 3, 4)))

@@ -74,7 +74,7 @@ def test_on_a_terminal_a_page_is_drawn_in_a_pager() -> None:
     assert max(len(line) for line in terminal.text.split("\n")) <= 80
 
 
-def test_on_a_terminal_that_takes_ascii_alone(tmp_path: Path) -> None:
+def test_help_on_ascii_terminal(tmp_path: Path) -> None:
     """Bullets and rules that rich draws are in ASCII, too."""
     command = [sys.executable, "-m", "tui_probe", "help", "limits"]
     with Terminal(command, (80, 24), {"PAGER": "cat", "PYTHONIOENCODING": "ascii", "HOME": str(tmp_path)}) as terminal:

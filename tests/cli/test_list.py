@@ -98,7 +98,7 @@ def test_a_verdict_is_read_once_until_the_log_changes(at: At, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("kept", ["", "[]", "{", '{"x": 1}', '{"%s": {"stamp": [1, 2], "told": 3}}', '{"%s": [[], 1]}'])
-def test_what_is_kept_may_be_damaged(at: At, kept: str) -> None:
+def test_damaged_verdict_cache_is_ignored(at: At, kept: str) -> None:
     trace = at("Nov01_101010_1", 1_700_000_000)
     write_state(trace_list.VERDICTS_FILE, kept.replace("%s", str(trace)))
     assert VerdictCache().of(trace).words.startswith(FOUND)
@@ -111,7 +111,7 @@ def test_a_run_that_cannot_be_read_found_nothing(at: At, damage: str) -> None:
     assert VerdictCache().of(trace).words == ""
 
 
-def test_what_is_read_until_an_interrupt_is_kept(at: At, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_verdicts_before_interrupt_are_cached(at: At, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     newest = at("Nov02_101010_2", 1_700_000_100)
     at("Nov01_101010_1", 1_700_000_000)
     real = trace_list.open_trace
@@ -148,7 +148,7 @@ def run_of(verdict: RunVerdict | None, before: ListedRun | None = None, **more: 
         (RunVerdict(), {"probe": None}, ""),
     ],
 )
-def test_what_changed_against_the_run_before(now: RunVerdict | None, more: dict[str, Any], words: str) -> None:
+def test_list_shows_change_against_previous_run(now: RunVerdict | None, more: dict[str, Any], words: str) -> None:
     before = run_of(RunVerdict("mm", "latency", "latency", 0.5, 1.0))
     assert run_of(now, before, **more).change == words
     assert before.change == ""

@@ -138,7 +138,7 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
     assert result.stderr == "0\n"
 
 
-def test_a_full_disk_is_told_in_a_line() -> None:
+def test_full_disk_is_reported_in_one_line() -> None:
     with Path("/dev/full").open("wb") as full:
         result = subprocess.run(
             [sys.executable, "-m", "tui_probe", "probes"],

@@ -122,7 +122,7 @@ def test_without_a_trace_it_is_the_newest(trace: str, capfd: pytest.CaptureFixtu
     assert "summary" in told(capfd, "show", ":0")
 
 
-def test_where_no_trace_is_it_says_where_was_looked(
+def test_missing_trace_error_names_searched_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
@@ -195,7 +195,7 @@ def test_every_view_explains_itself(name: str, capfd: pytest.CaptureFixture[str]
     assert all(len(line) <= 80 for line in body)
 
 
-def test_which_kernel_is_shown_is_said_where_none_is_named(trace: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_show_names_the_default_kernel(trace: str, capfd: pytest.CaptureFixture[str]) -> None:
     del trace
     assert main(["show", "ptx", SECTORS]) == 0
     count = len(open_trace(Path(SECTORS)).kernels)

@@ -37,7 +37,7 @@ def many(root: Path, counts: dict[str, int]) -> list[Path]:
     return traces
 
 
-def test_a_few_are_told_one_by_one(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_few_processes_are_listed_singly(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     traces = many(tmp_path, {"./a": 3})
     assert list(group_lines(traces, 100)) == []
     assert traces_to_report(traces) == traces
@@ -45,7 +45,7 @@ def test_a_few_are_told_one_by_one(tmp_path: Path, capfd: pytest.CaptureFixture[
     assert capfd.readouterr().out.count("trace     ") == 3
 
 
-def test_many_are_told_by_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_many_processes_are_listed_by_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     traces = many(tmp_path, {"./setup": 1, "python worker.py": 120, "./tool --deep": 28})
     write_report(traces, ascii_only=False)
     out = capfd.readouterr().out
@@ -65,7 +65,7 @@ def test_more_commands_than_are_listed_are_counted(tmp_path: Path) -> None:
     assert lines[-2] == "      4 of 4 other commands"
 
 
-def test_scripts_are_told_of_every_trace(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_scripts_get_a_line_per_trace(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     tell = TraceAnnouncer()
     traces = [tmp_path / f"t{place}" for place in range(20)]
     for trace in traces:

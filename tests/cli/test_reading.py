@@ -17,9 +17,7 @@ from tui_probe.draw import units
 from tui_probe.errors import ImportFileError, UsageError
 
 
-def test_on_a_terminal_it_is_told_how_far_reading_is(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_progress_is_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("os.isatty", lambda _: True)
     monkeypatch.setattr("tui_probe.cli.output.PROGRESS_INTERVAL", 0.0)
     with Progress() as reading:
@@ -79,7 +77,7 @@ def test_commands_tell_how_far_they_are(name: str, export: str, capsys: pytest.C
     assert err.endswith("\r\x1b[K"), "the line is gone in the end"
 
 
-def test_lines_on_the_same_terminal_end_what_was_told(
+def test_output_on_same_terminal_clears_progress(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("tui_probe.cli.output.os.isatty", lambda _: True)

@@ -26,7 +26,7 @@ def test_a_whole_size_is_exact(number: int, unit: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "M", "1X", "1e9", "0.0001", "1 2"])
-def test_what_is_no_size(text: str) -> None:
+def test_size_rejects_invalid_text(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="not a size"):
         size(text)
 
@@ -43,12 +43,12 @@ def test_a_limit_that_is_none() -> None:
     ("text", "told"),
     [("0", "0"), ("10G", "10737418240"), ("3%", "3%"), ("2G,5%", "2147483648,5%"), ("5%, 2K", "2048,5%")],
 )
-def test_what_stays_free_is_told_as_the_hook_reads_it(text: str, told: str) -> None:
+def test_min_free_is_written_in_hook_format(text: str, told: str) -> None:
     assert min_free(text) == told
 
 
 @pytest.mark.parametrize("text", ["", "1G,2G", "5%,6%", "100%", "-1", "much", "1G,", "0,5%"])
-def test_what_does_not_say_how_much_stays_free(text: str) -> None:
+def test_min_free_rejects_invalid_text(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="size"):
         min_free(text)
 
@@ -65,7 +65,7 @@ def test_launches_by_a_word(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a", "1-", "-1", "3-2", "1,,2", "0-9,", "auto,3", "ALL"])
-def test_what_names_no_launches(text: str) -> None:
+def test_launches_rejects_invalid_text(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="does not name launches"):
         launches(text)
 
@@ -76,7 +76,7 @@ def test_samples_are_returned_as_the_hook_reads_them(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "1/0", "2/3", "5-4", "-4", "x", "1/16/2", str(1 << 31), "0.5"])
-def test_what_is_no_sample(text: str) -> None:
+def test_sample_rejects_invalid_text(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="is not a sample of blocks"):
         sample(text)
 

@@ -38,7 +38,7 @@ def test_the_same_command_and_filter_with_another_probe(tool: Tool) -> None:
     assert (info["options"]["kernels"], info["options"]["max_trace_bytes"]) == ("saxpy:reduction", 5 << 20)
 
 
-def test_what_the_command_line_says_comes_before_the_former_run(tool: Tool) -> None:
+def test_options_override_those_of_previous_run(tool: Tool) -> None:
     _, first = tool.run(EXAMPLE, *KERNELS, "-p", "gmem_sectors")
     assert tool("run", "--again", str(first), "-k", "matmul", "--no-report").returncode == 0
     info = run_info(newest(tool, {first}))
@@ -71,7 +71,7 @@ def test_times_are_not_taken_again_where_another_probe_is_asked_for(tool: Tool) 
     assert (options["benchmark"], options["launches"]) == (False, "auto")
 
 
-def test_it_runs_in_the_folder_of_the_former_run_and_leaves_its_trace_beside_it(tool: Tool) -> None:
+def test_rerun_uses_directory_of_previous_run(tool: Tool) -> None:
     (tool.folder / "inner").mkdir()
     script = f"import runpy, sys\nsys.path.insert(0, {str(Path(EXAMPLE[1]).parent)!r})\n"
     (tool.folder / "inner" / "own.py").write_text(f"{script}runpy.run_path({EXAMPLE[1]!r}, run_name='__main__')\n")
@@ -82,7 +82,7 @@ def test_it_runs_in_the_folder_of_the_former_run_and_leaves_its_trace_beside_it(
     assert len([path for path in first.parent.iterdir() if path.is_dir()]) == 2
 
 
-def test_what_it_cannot_repeat_it_says(tool: Tool) -> None:
+def test_rerun_reports_what_it_cannot_repeat(tool: Tool) -> None:
     _, first = tool.run([*EXAMPLE, "--kernel", "saxpy"])
     both = tool("run", "--again", str(first), "--", "true")
     assert (both.returncode, "leave out COMMAND, or --again" in both.stderr) == (2, True)

@@ -22,7 +22,7 @@ COMMAND = [*EXAMPLE, "--kernel", "saxpy"]
 TELLING = "import sys, os\nprint('result', os.path.getsize(sys.argv[1]), len(sys.argv))\n"
 
 
-def test_it_is_run_on_each_result(tool: Tool) -> None:
+def test_callback_runs_per_result(tool: Tool) -> None:
     (tool.folder / "mine.py").write_text(TELLING)
     done, trace = tool.run(COMMAND, "-p", "block_sched", "--callback", "mine.py")
     (result,) = (trace / "result").iterdir()
@@ -30,7 +30,7 @@ def test_it_is_run_on_each_result(tool: Tool) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_its_failure_is_told_and_changes_nothing(tool: Tool) -> None:
+def test_callback_failure_is_reported_and_changes_nothing(tool: Tool) -> None:
     (tool.folder / "mine.py").write_text("raise KeyError('block 7')")
     done, trace = tool.run(COMMAND, "-p", "block_sched", "--callback", "mine.py")
     assert (done.returncode, done.stdout) == (0, "saxpy ok\n")

@@ -39,7 +39,7 @@ def of_saxpy(trace: Path) -> Any:
 
 
 @pytest.mark.parametrize("probe", ["block_sched", "gmem_bytes", "barrier_wait"])
-def test_less_is_kept_and_the_same_is_told(tool: Tool, probe: str) -> None:
+def test_reduced_results_give_the_same_pages(tool: Tool, probe: str) -> None:
     run, small = tool.run(EXAMPLE, "-p", probe)
     (tool.folder / "other").mkdir()
     again = Tool(tool.folder / "other", tool.natives)
@@ -85,7 +85,7 @@ def test_results_count_against_the_limit_as_they_are_saved(tool: Tool) -> None:
         assert bool(of_saxpy(trace).reduced) == is_reduced
 
 
-def test_what_cannot_be_reduced_is_recorded_for_some_blocks(tool: Tool) -> None:
+def test_irreducible_records_are_block_sampled(tool: Tool) -> None:
     """The records of 1 563 blocks with 256 threads each are more than the trace may have: some blocks are, in a second
     copy of the kernel that is made for it.
     """

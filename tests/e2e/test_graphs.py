@@ -309,7 +309,7 @@ except CudaError as error:
 """
 
 
-def test_what_the_program_asks_is_answered_as_without_us(tool: Tool) -> None:
+def test_graph_queries_are_answered_as_without_hook(tool: Tool) -> None:
     compare(tool, QUERIES, "--launches", "all")
 
 
@@ -392,7 +392,7 @@ def test_child_graphs_that_are_exchanged(tool: Tool) -> None:
     assert calls(trace) == {"scale": (6, 6), "shift": (14, 14)}
 
 
-def test_a_switch_that_is_off_leaves_replays_alone(tool: Tool) -> None:
+def test_replays_run_unprobed_while_recording_is_off(tool: Tool) -> None:
     script = """
 graph, _ = chain(*STEPS)
 executable = gpu.instantiate(graph)
@@ -409,7 +409,7 @@ replay(executable, 2)
 
 
 @pytest.mark.parametrize("option", ["--benchmark", "--memusage"])
-def test_options_that_leave_graphs_alone(tool: Tool, option: str) -> None:
+def test_options_that_keep_graphs_unprobed(tool: Tool, option: str) -> None:
     script = "graph, _ = chain(*STEPS)\nreplay(gpu.instantiate(graph), 2)\nprint(gpu.read(words, 9))"
     trace = compare(tool, script, option)
     (graph,) = trace.graphs

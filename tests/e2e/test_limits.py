@@ -27,7 +27,7 @@ def as_on_an_h100(trace: Path, ns: int) -> None:
     (trace / "event.log").write_text(f"{H100}\n{log}{times}")
 
 
-def test_what_limits_comes_before_what_was_counted(tool: Tool) -> None:
+def test_limiter_precedes_counts(tool: Tool) -> None:
     _, trace = tool.run([sys.executable, str(DEMO)], "-p", "what_limits")
     read = open_trace(trace)
     assert not any("launch" in summarize_findings(read, kernel).words for kernel in read.kernels), (

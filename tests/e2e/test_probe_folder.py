@@ -37,7 +37,7 @@ def recorded(tool: Tool, probe: str = str(FOLDER)) -> Path:
     return trace
 
 
-def test_it_has_columns_pages_findings_and_comparison(tool: Tool, trace: Path) -> None:
+def test_probe_folder_adds_columns_pages_findings_and_comparison(tool: Tool, trace: Path) -> None:
     known = ("--probe", str(FOLDER))
     assert f"launch 0: stores {SAID}" in tool("report", str(trace), "--page", "results", *known).stdout
     table = tool("show", "stores", str(trace), *known)
@@ -143,7 +143,7 @@ def test_a_bug_in_its_analysis_changes_nothing_of_the_program(tool: Tool) -> Non
     assert problem in tool("compare", trace, trace, *known).stdout
 
 
-def test_other_bugs_are_said_where_the_figures_would_stand(tool: Tool, trace: Path) -> None:
+def test_other_bugs_are_reported_in_place_of_values(tool: Tool, trace: Path) -> None:
     bugs = (
         ("stores", ', read=lambda found: found.totals["stored"]', "", "metric stored: 'Sums' object has no attribute"),
         ("summary", """f"{stored} by {of.result.threads} threads\"""", "of.no_such", "no attribute 'no_such'"),

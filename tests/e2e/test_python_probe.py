@@ -34,7 +34,7 @@ def test_a_python_probe_runs_and_is_kept_as_toml(tool: Tool) -> None:
     assert "64 blocks, running " in tool("report", str(trace), "--page", "blocks").stdout
 
 
-def test_what_a_probe_of_ones_own_kept_is_on_the_page_of_counts(tool: Tool) -> None:
+def test_custom_probe_counts_are_on_results_page(tool: Tool) -> None:
     """Sums by field of a map that lanes add to; of records how many, and what is in their fields."""
     programs = Path(__file__).parents[1] / "dsl" / "programs"
     run, trace = tool.run([*EXAMPLE, "--kernel", "saxpy"], "-p", str(programs / "sites.py"))
@@ -49,7 +49,7 @@ def test_what_a_probe_of_ones_own_kept_is_on_the_page_of_counts(tool: Tool) -> N
     assert 0 < value_of["dmat.address.least"] < value_of["dmat.address.most"]
 
 
-def test_what_is_found_of_it_is_its_first_value(tool: Tool, tmp_path: Path) -> None:
+def test_finding_of_custom_probe_is_its_first_value(tool: Tool, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "tui_probe", "new-probe", "gap"], cwd=tmp_path, check=True)
     trace = open_trace(tool.run([*EXAMPLE], "-p", str(tmp_path / "gap.py"), "-k", "saxpy")[1])
     kernel = next(kernel for kernel in trace.kernels if kernel.status == "probed")

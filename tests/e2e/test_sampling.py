@@ -67,7 +67,7 @@ def test_a_launch_without_a_block_of_the_sample_runs_as_it_is(tmp_path: Path, na
         (("-p", "dmat", "--sample", "2/3"), "'2/3' is not a sample of blocks; write 1/16"),
     ],
 )
-def test_what_cannot_be_sampled(tmp_path: Path, natives: Path, words: tuple[str, ...], said: str) -> None:
+def test_sampling_is_refused_where_impossible(tmp_path: Path, natives: Path, words: tuple[str, ...], said: str) -> None:
     done = Tool(tmp_path, natives)("run", "--sim", *words, "--", "true")
     assert done.returncode == 2
     assert said in done.stderr

@@ -165,7 +165,7 @@ def test_a_report_without_shares_says_what_would_give_them(tmp_path: Path, nativ
         assert f"no shares: {wanted}{also}" in bounds_section(trace, 100)
 
 
-def test_what_cannot_go_together_is_refused(tmp_path: Path, natives: Path) -> None:
+def test_incompatible_options_are_refused(tmp_path: Path, natives: Path) -> None:
     tool = Tool(tmp_path, natives)
     done = tool("run", "--sim", "--benchmark", *CHOSEN, "--", *EXAMPLE)
     assert done.returncode == 2

@@ -49,7 +49,7 @@ def test_find_the_worst_line(tool: Tool, tmp_path: Path) -> None:
     assert first.endswith("strided_store.cu:4 st.global.u32")
 
 
-def test_which_unit_would_limit_on_a_simulated_gpu(tool: Tool, tmp_path: Path) -> None:
+def test_limiter_on_simulated_gpu(tool: Tool, tmp_path: Path) -> None:
     trace = trace_of(tool, tmp_path, "limits", "-p", "what_limits")
     shown = lines(tool("show", "summary", f"{trace}:saxpy", "--width", "120").stdout)
     asked = "limited by – a simulated GPU has no time; by its counts memory would take an A100 longest"

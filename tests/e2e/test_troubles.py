@@ -105,7 +105,7 @@ def test_ctrl_c_on_the_screen_interrupts_the_target(tool: Tool) -> None:
     assert "KeyboardInterrupt" in (trace / "stderr.log").read_text()
 
 
-def test_a_disk_that_must_stay_free_is_left_alone(tool: Tool) -> None:
+def test_min_free_disk_is_respected(tool: Tool) -> None:
     """No result is saved, the program runs as ever, and the report says why and what to do."""
     result, trace = tool.run([*EXAMPLE, "--kernel", "saxpy"], "--min-free-disk", "8000T")
     problem = "results stopped: disk is nearly full (less than 8192000 GiB free)"

@@ -26,7 +26,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("way", ["reset", "unload", "full"])
-def test_it_does_the_same(tool: Tool, program: Path, way: str) -> None:
+def test_unusual_program_behaves_as_without_hook(tool: Tool, program: Path, way: str) -> None:
     command = [str(program), str(KERNELS), way, TURNS]
     alone = tool.alone(*command)
     assert alone.returncode == 0, alone.stderr
@@ -39,7 +39,7 @@ def test_it_does_the_same(tool: Tool, program: Path, way: str) -> None:
         assert all("CUDA_ERROR_OUT_OF_MEMORY" in (kernel.reason or "") for kernel in kernels)
 
 
-def test_an_error_of_a_kernel_is_told_as_the_programs(tool: Tool, program: Path) -> None:
+def test_kernel_error_is_attributed_to_program(tool: Tool, program: Path) -> None:
     command = [str(program), str(KERNELS), "stray", TURNS]
     alone = tool.alone(*command)
     assert alone.stdout.endswith("launched 0, waited 700, launched again 700, memory 700\n")

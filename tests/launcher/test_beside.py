@@ -34,7 +34,7 @@ print(len(text) > 1000, names)
 """
 
 
-def test_it_is_read_beside_the_program(tool: Runner) -> None:
+def test_report_modules_are_imported_during_the_run(tool: Runner) -> None:
     assert tool("run", "--sim", "--", *UNTIL_READY, program=TOUCH).returncode == 3
 
 

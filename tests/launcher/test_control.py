@@ -68,7 +68,7 @@ def test_a_run_that_has_ended_has_no_page(root: Path, launcher: object) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", bytes(4096), b"tuiprobe" + bytes(100)])
-def test_what_is_no_page_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_invalid_control_page_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "control").write_bytes(content)
     with pytest.raises(ControlError, match="not a control page"):
         ControlPage.open(tmp_path / "control")

@@ -85,7 +85,7 @@ def test_a_missing_native_library_says_how_to_get_it(tmp_path: Path, monkeypatch
         native_library("sim")
 
 
-def test_what_a_fresh_python_needs_to_import_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_package_path_lets_fresh_python_import_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both places of an editable install, and not the folder around the checkout, where anything may lie."""
     monkeypatch.setattr("tui_probe.__path__", ["/site/tui_probe", "/home/me/checkout", "/home/me/checkout/tui_probe"])
     assert package_path() == "/site:/home/me/checkout"

@@ -36,7 +36,7 @@ def engine(log: Path) -> Engine:
     return Engine(probes, RunOptions(command=("true",), probes=("block_sched",), trace_root=log.parent), False, log)
 
 
-def test_it_answers_until_it_is_told_to_end(tmp_path: Path, folder: Path) -> None:
+def test_engine_answers_until_asked_to_end(tmp_path: Path, folder: Path) -> None:
     serving = engine(tmp_path / "engine.log")
     try:
         with socket.socket(socket.AF_UNIX) as hook:

@@ -72,11 +72,11 @@ def test_loading_refuses_an_unknown_way() -> None:
 
 
 @pytest.mark.parametrize(("launches", "told"), [("auto", "auto"), ("all", None), ("0-9,20", "0-9,20")])
-def test_which_launches_the_hook_probes(launches: str, told: str | None) -> None:
+def test_launch_options_of_hook(launches: str, told: str | None) -> None:
     assert environment({"TUI_PROBE_LAUNCHES": "3"}, launches=launches).get("TUI_PROBE_LAUNCHES") == told
 
 
-def test_what_the_hook_is_told() -> None:
+def test_variables_of_hook() -> None:
     assert {name: value for name, value in environment({}).items() if name.startswith("TUI_PROBE_")} == {
         "TUI_PROBE_DRIVER": "/lib/libcuda.so.1",
         "TUI_PROBE_HOOK": "/tool/hook/libcuda.so.1",
@@ -110,20 +110,20 @@ def test_options_and_nothing_of_a_run_around_this_one() -> None:
     assert environment({"TUI_PROBE_SIM_SMS": "4"})["TUI_PROBE_SIM_SMS"] == "4"
 
 
-def test_what_stays_free_of_the_disk_is_the_options_or_the_environments() -> None:
+def test_min_free_disk_comes_from_options_or_environment() -> None:
     own = {"TUI_PROBE_MIN_FREE_DISK": "3%"}
     assert environment(own)["TUI_PROBE_MIN_FREE_DISK"] == "3%"
     assert environment(own, min_free_disk="1000")["TUI_PROBE_MIN_FREE_DISK"] == "1000"
 
 
-def test_the_simulated_gpu_is_told_which_python_executes_it() -> None:
+def test_simulated_gpu_gets_python_path() -> None:
     result = environment({}, SIMULATED)
     assert result["TUI_PROBE_SIM_PYTHON"] == sys.executable
     folders = [Path(folder) for folder in result["TUI_PROBE_SIM_PYTHONPATH"].split(":")]
     assert any((folder / "tui_probe" / "__init__.py").is_file() for folder in folders)  # an editable one has two
 
 
-def test_the_simulated_gpu_is_told_its_architecture() -> None:
+def test_simulated_gpu_gets_architecture() -> None:
     assert environment({}, SIMULATED, simulated_architecture="sm_90")["TUI_PROBE_SIM_ARCH"] == "sm_90"
     assert "TUI_PROBE_SIM_ARCH" not in environment({}, SIMULATED)
     own = {"TUI_PROBE_SIM_ARCH": "sm_90"}
@@ -131,7 +131,7 @@ def test_the_simulated_gpu_is_told_its_architecture() -> None:
     assert environment(own, SIMULATED, simulated_architecture="sm_80")["TUI_PROBE_SIM_ARCH"] == "sm_80"
 
 
-def test_frameworks_are_told_to_keep_their_ptx() -> None:
+def test_framework_variables_keep_ptx() -> None:
     result = environment({"XLA_FLAGS": "--xla_dump_to=/tmp/dump"})
     assert result["XLA_FLAGS"] == "--xla_dump_to=/tmp/dump --xla_gpu_generate_line_info=true"
     assert result["CUPY_COMPILE_WITH_PTX"] == "1"
@@ -145,7 +145,7 @@ def test_frameworks_are_told_to_keep_their_ptx() -> None:
     ]
 
 
-def test_what_the_user_set_for_a_framework_stays() -> None:
+def test_framework_variables_of_user_stay() -> None:
     own = {
         "XLA_FLAGS": "--xla_gpu_generate_line_info=false",
         "CUPY_COMPILE_WITH_PTX": "0",
@@ -167,12 +167,12 @@ def test_a_place_that_the_loader_cannot_read(folder: str) -> None:
 
 
 @pytest.mark.parametrize(("choice", "told"), [("auto", None), ("all", "all"), ("off", "off")])
-def test_which_machine_code_is_probed(choice: str, told: str | None) -> None:
+def test_sass_options_of_hook(choice: str, told: str | None) -> None:
     variables = environment({"TUI_PROBE_MACHINE_CODE": "of a run around this one"}, machine_code=choice)
     assert variables.get("TUI_PROBE_MACHINE_CODE") == told
 
 
-def test_kernels_that_are_left_alone_since_a_context_failed(tmp_path: Path) -> None:
+def test_kernels_excluded_after_context_failure(tmp_path: Path) -> None:
     path = tmp_path / "graft-faults"
     assert faulted_kernels(path) == []
     path.write_text("715 1795358279 one\n700 3 with a blank\nbroken\nX 2 one\nX 3 two\n")

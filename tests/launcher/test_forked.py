@@ -56,7 +56,7 @@ def test_how_it_ended_is_known_at_once(tmp_path: Path) -> None:
         assert forked.wait(30) == -signal.SIGTERM
 
 
-def test_what_goes_wrong_is_told(tmp_path: Path) -> None:
+def test_helper_failure_is_reported(tmp_path: Path) -> None:
     def fail() -> int:
         raise ValueError("this work is impossible")
 
@@ -65,7 +65,7 @@ def test_what_goes_wrong_is_told(tmp_path: Path) -> None:
     assert (tmp_path / "output").read_text().endswith("ValueError: this work is impossible\n")
 
 
-def test_it_has_the_descriptors_that_it_is_given_alone(tmp_path: Path) -> None:
+def test_helper_has_only_given_descriptors(tmp_path: Path) -> None:
     ours, given = socket.socketpair()
     with ours, given:
         listed = told(
@@ -77,7 +77,7 @@ def test_it_has_the_descriptors_that_it_is_given_alone(tmp_path: Path) -> None:
     assert len(descriptors) == 6  # the pipe that tells of its end, and that of the listing
 
 
-def test_it_has_a_session_of_its_own_and_no_terminal(tmp_path: Path) -> None:
+def test_helper_has_own_session_without_terminal(tmp_path: Path) -> None:
     def surroundings() -> list[object]:
         return [os.getsid(0) == os.getpid(), os.read(0, 1), [os.isatty(descriptor) for descriptor in range(3)]]
 
@@ -110,7 +110,7 @@ def test_its_command_line_is_its_name(tmp_path: Path) -> None:
         assert command_line(os.getpid()).rstrip() != "a helper"
 
 
-def test_it_ends_with_the_process_that_made_it(tmp_path: Path) -> None:
+def test_helper_ends_with_its_parent(tmp_path: Path) -> None:
     launcher = """
 import os, signal, sys, time
 from tui_probe.launcher.helper_process import ForkedProcess

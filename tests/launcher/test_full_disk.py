@@ -17,7 +17,7 @@ BLOCK = bytes(1 << 16)
 LIMIT = 30  # seconds; reaching it means that something hangs
 
 
-def test_what_is_written_is_kept(tmp_path: Path) -> None:
+def test_data_written_before_full_disk_is_kept(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"before ")
     keeper = OutputLog(tmp_path / "log")
     os.write(keeper.target_end, b"after")

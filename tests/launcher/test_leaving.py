@@ -103,7 +103,7 @@ def test_a_screen_that_is_killed_takes_nothing_along(tool: Runner, script: Scrip
         complete(trace_of(tool))
 
 
-def test_a_holder_that_is_killed_is_told(tool: Runner, script: Script) -> None:
+def test_killed_supervisor_is_reported(tool: Runner, script: Script) -> None:
     tool.environment["TERM"] = "xterm-256color"
     argv = tool.command("run", "--sim", "--", *script(WAITING))
     with terminal(argv, tool.folder, tool.environment) as screen:

@@ -50,7 +50,7 @@ def trace_of(tool: Runner) -> Path:
 
 
 @pytest.mark.parametrize("descriptor", [1, 2])
-def test_full_device_fails_the_program_as_it_would_alone(launching: Runner, descriptor: int) -> None:
+def test_full_device_fails_program_as_without_hook(launching: Runner, descriptor: int) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("needs /dev/full")
     done = in_shell(launching, f"{descriptor}>/dev/full", ["sh", "-c", f"echo hello >&{descriptor} || exit 5"])
@@ -58,7 +58,7 @@ def test_full_device_fails_the_program_as_it_would_alone(launching: Runner, desc
 
 
 @pytest.mark.parametrize("redirection", ["<&-", ">&-", "2>&-", "<&- >&-", "1>/dev/null", "2>>file", ">file 2>&1"])
-def test_streams_are_of_the_same_kind_as_alone(launching: Runner, script: Script, redirection: str) -> None:
+def test_stream_kinds_are_as_without_hook(launching: Runner, script: Script, redirection: str) -> None:
     free = 2 if "1>" in redirection or (">&- " in f"{redirection} " and "2>" not in redirection) else 1
     target = [*script(KINDS), str(free)]
     alone = subprocess.run(

@@ -88,7 +88,7 @@ def test_ctrl_c_on_a_target_that_does_not_mind_it(tool: Runner, script: Script) 
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
-def test_a_signal_that_was_sent_to_the_launcher_alone(tool: Runner, script: Script, number: int) -> None:
+def test_signal_to_launcher_only(tool: Runner, script: Script, number: int) -> None:
     with on_terminal(tool, script(COUNTING)) as screen:
         screen.read_until(b"ready\n")
         os.kill(screen.pid, number)

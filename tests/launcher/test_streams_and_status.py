@@ -89,7 +89,7 @@ def test_stdout_and_stderr_that_are_one_file_keep_their_order(launching: Runner,
     assert lines_after_the_first(result.stdout) == b"".join(b"%d " % i for i in range(500))
 
 
-def test_a_reader_that_leaves_ends_the_target_as_it_would_alone(launching: Runner) -> None:
+def test_closed_reader_ends_target_as_without_hook(launching: Runner) -> None:
     with launching.start(["yes"], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.read(10)
@@ -108,7 +108,7 @@ def test_a_child_that_keeps_the_stream_open_does_not_hold_up_the_run(launching: 
         assert process.stdout.read() == b"parent\ngo\nchild\n"
 
 
-def test_a_trace_that_cannot_be_written_is_told_and_changes_nothing(launching: Runner, script: Script) -> None:
+def test_unwritable_trace_is_reported_and_changes_nothing(launching: Runner, script: Script) -> None:
     in_the_way = "import os, pathlib; [(t / '.run.json.tmp').mkdir() for t in pathlib.Path('trace').glob('*_*_*')]"
     result = launching.run(script(f"{in_the_way}; os._exit(7)"))
     assert result.returncode == 7
@@ -179,7 +179,7 @@ def test_without_options_the_seeds_way_of_calling(launching: Runner, script: Scr
     assert directory.parent == launching.folder / "here"
 
 
-def test_python_prints_what_it_prints_alone(launching: Runner, script: Script) -> None:
+def test_python_prints_as_without_hook(launching: Runner, script: Script) -> None:
     command = script("import sys, os; print(sys.stdout.isatty(), os.getcwd(), sys.argv)")
     alone = subprocess.run(command, cwd=launching.folder, stdin=subprocess.DEVNULL, capture_output=True)
     assert launching.run(command).stdout == alone.stdout

@@ -100,7 +100,7 @@ def test_every_process_is_announced_and_has_the_output(launching: Runner) -> Non
         assert record_of(trace)["processes"] == [trace.name for trace in traces]
 
 
-def test_a_command_whose_children_alone_launch_kernels(tool: Runner) -> None:
+def test_command_whose_children_launch_kernels(tool: Runner) -> None:
     tool.environment["FAKE_LAUNCHES"] = "python"
     result = tool.run(["sh", "-c", f"{sys.executable} -c 'print(1)'; exit 0"])
     (line,) = result.stderr.decode().splitlines()
@@ -108,9 +108,7 @@ def test_a_command_whose_children_alone_launch_kernels(tool: Runner) -> None:
     assert (tool.folder / line.split()[-1]).is_dir()
 
 
-def test_the_trace_is_told_before_what_the_program_says_after_its_first_launch(
-    launching: Runner, script: Script
-) -> None:
+def test_trace_line_precedes_output_after_first_launch(launching: Runner, script: Script) -> None:
     result = launching.run(script("import sys; sys.stderr.write('mine\\n')"))
     first, second = result.stderr.decode().splitlines()
     assert (launching.folder / first.split()[-1]).is_dir()
@@ -156,7 +154,7 @@ def test_the_engines_death_does_not_stop_the_target(launching: Runner, script: S
     assert message.startswith("the probe engine ended with signal 9 (no message), and was started again")
 
 
-def test_an_engine_that_cannot_start_is_told_before_the_target_runs(tool: Runner, script: Script) -> None:
+def test_engine_start_failure_is_reported_before_target_runs(tool: Runner, script: Script) -> None:
     (tool.folder / "broken.toml").write_text("this is = = no probe")
     result = tool.run(script("print('ran')"), "-p", "broken.toml")
     assert result.returncode in (1, 2)

@@ -23,7 +23,7 @@ def drivers(tmp_path: Path) -> tuple[Path, Path]:
     return paths
 
 
-def test_drivers_that_nobody_told_of(tmp_path: Path, drivers: tuple[Path, Path]) -> None:
+def test_unseen_drivers_are_reported(tmp_path: Path, drivers: tuple[Path, Path]) -> None:
     assert unseen_drivers(tmp_path / "none", drivers[0]) == []
 
 

@@ -188,7 +188,7 @@ async def test_the_new_run_begins_at_the_kernel(demo: Path, tmp_path: Path, runn
         assert stage.live.table.selected == 0, "of that run alone"
 
 
-def test_of_several_kernels_of_a_name_the_one_in_its_place_is_meant() -> None:
+def test_same_kernel_is_matched_by_position_among_equal_names() -> None:
     def kernels(*names: str) -> list[Any]:
         return [SimpleNamespace(index=i, name=name, demangled=name[:3]) for i, name in enumerate(names)]
 
@@ -249,7 +249,7 @@ async def test_a_menu_that_was_left_does_not_come_back(demo: Path, monkeypatch: 
         assert "it is gone" not in stage.text
 
 
-async def test_what_cannot_run_again_says_why(demo: Path) -> None:
+async def test_rerun_refusal_gives_reason(demo: Path) -> None:
     record = json.loads((demo / "run.json").read_text())
     (demo / "run.json").write_text(json.dumps(record | {"cwd": "/no/such/folder"}))
     async with on_stage(Session(traces=(demo,)), (120, 40)) as stage:
@@ -282,7 +282,7 @@ def test_the_command_line_of_what_was_asked_for() -> None:
 
 
 @pytest.mark.parametrize(("name", "behind"), [("open", []), ("home", [["home"]])])
-def test_it_runs_behind_the_screen(name: str, behind: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rerun_starts_after_the_screen(name: str, behind: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     run: list[tuple[list[str], SameKernel | None]] = []
 
     def dispatch(words: list[str], begin: SameKernel | None = None) -> int:
@@ -297,7 +297,7 @@ def test_it_runs_behind_the_screen(name: str, behind: list[list[str]], monkeypat
     assert run == [first, *((words, None) for words in behind)]
 
 
-def test_the_screen_of_that_run_is_told_where_to_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_screen_of_rerun_gets_initial_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[SameKernel | None] = []
     monkeypatch.setattr(run_display, "show_session", lambda session, _: begun.append(session.begin) or 0)
     arguments = argparse.Namespace(ascii=False, palette=None, low_bandwidth=None, mouse=None)

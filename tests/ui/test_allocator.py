@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_it_is_given_back_now_and_then(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_free_memory_is_returned_periodically(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     calls: list[float] = []
     monkeypatch.setattr(feed_sources, "RETURN_INTERVAL", 0.05)
     monkeypatch.setattr(feed_sources, "return_free_memory", lambda: calls.append(time.monotonic()))
@@ -32,6 +32,6 @@ def test_it_is_given_back_now_and_then(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert min(after - before for before, after in pairwise(calls)) > 0.02
 
 
-def test_a_c_library_without_the_call_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_c_library_without_malloc_trim_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui_probe.ui.live.feed_sources.ctypes.CDLL", lambda _name: object())
     feed_sources.return_free_memory()

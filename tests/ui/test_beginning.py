@@ -46,7 +46,7 @@ async def test_a_kernel_and_its_launch(tmp_path: Path, address: Address, kernel:
         (Address(None, "(", None), "a kernel is named by a regular expression or an index"),
     ],
 )
-async def test_what_is_not_there_is_told(tmp_path: Path, address: Address, words: str) -> None:
+async def test_missing_address_is_reported(tmp_path: Path, address: Address, words: str) -> None:
     trace = example(tmp_path / "trace")
     trace.exit()
     async with on_stage(Session(traces=(trace.directory,), at=address), size=(120, 40)) as stage:
@@ -54,7 +54,7 @@ async def test_what_is_not_there_is_told(tmp_path: Path, address: Address, words
         assert words in stage.text
 
 
-async def test_what_is_to_be_said_is_said_on_a_screen_that_has_just_opened(tmp_path: Path) -> None:
+async def test_notice_is_shown_on_opened_screen(tmp_path: Path) -> None:
     trace = example(tmp_path / "trace")
     trace.exit()
     session = Session(traces=(trace.directory,), at=Address(None, "vectorized"), notice="the newest of 2 traces")

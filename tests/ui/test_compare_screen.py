@@ -88,7 +88,7 @@ async def test_the_same_index_of_another_trace_is_another_kernel(tmp_path: Path)
             assert isinstance(stage.app.screen, CompareScreen) == (trace == after)
 
 
-async def test_a_marked_trace_that_is_gone_is_said(tmp_path: Path) -> None:
+async def test_missing_marked_trace_is_reported(tmp_path: Path) -> None:
     before, after = write_pair(tmp_path)
     async with on_stage(Session(traces=(before,)), (120, 40)) as stage:
         await stage.press("C")
@@ -116,7 +116,7 @@ async def test_all_of_it_as_files(tmp_path: Path) -> None:
         assert ElementTree.fromstring(written[".svg"]).tag.endswith("svg")
 
 
-async def test_what_has_nothing_to_compare_says_so(tmp_path: Path) -> None:
+async def test_page_without_comparison_reports_it(tmp_path: Path) -> None:
     trace = unpacked(SIMULATED / "block_sched", tmp_path)
     for result in trace.glob("result/*.bin"):
         result.write_bytes(b"cut")
@@ -182,7 +182,7 @@ async def test_the_worst_figure_and_the_worst_place_of_drawings() -> None:
         assert "! worst" in stage.text or "block" in stage.text
 
 
-async def test_what_leads_nowhere_says_so() -> None:
+async def test_line_without_target_reports_it() -> None:
     async with on_stage(Session(traces=(H200 / "demo",)), (120, 40)) as stage:
         screen = await compared(stage)
         await stage.press("g", "enter")

@@ -81,7 +81,7 @@ def test_a_row_that_was_changed_in_part_is_sent_whole(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("event", ["cleared", "resized", "asked"])
-def test_what_is_not_known_is_sent_again(monkeypatch: pytest.MonkeyPatch, event: str) -> None:
+def test_unknown_regions_are_sent_again(monkeypatch: pytest.MonkeyPatch, event: str) -> None:
     recorder = Recorder(monkeypatch)
     recorder.driver.write(ROW.format(1, "one"))
     if event == "cleared":

@@ -45,7 +45,7 @@ async def test_two_keys_compare_with_the_run_before(tmp_path: Path) -> None:
         assert stage.app.screen is stage.live
 
 
-async def test_it_is_offered_on_the_screen_of_a_kernel(tmp_path: Path) -> None:
+async def test_previous_run_is_offered_on_kernel_screen(tmp_path: Path) -> None:
     _, second = runs(tmp_path, "first", "second")
     async with on_stage(Session(traces=(second,)), (80, 24)) as stage:
         await stage.press("enter")
@@ -70,7 +70,7 @@ async def test_without_an_earlier_run_nothing_is_offered(tmp_path: Path, names: 
         assert "nothing here has all these words" in stage.text
 
 
-async def test_it_is_offered_where_the_program_cannot_run_again(tmp_path: Path) -> None:
+async def test_previous_run_is_offered_without_rerun(tmp_path: Path) -> None:
     _, second = runs(tmp_path, "first", "second")
     record = json.loads((second / "run.json").read_text())
     (second / "run.json").write_text(json.dumps(record | {"cwd": "/no/such/folder"}))

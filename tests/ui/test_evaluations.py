@@ -36,7 +36,7 @@ async def test_an_evaluation_of_the_open_trace(tmp_path: Path) -> None:
         assert stage.app.screen is stage.live
 
 
-async def test_what_is_missing_is_said_with_what_to_run() -> None:
+async def test_missing_data_names_command_to_run() -> None:
     async with on_stage(Session(traces=(H200 / "dmat",)), (110, 40)) as stage:
         await stage.press("colon", *"evaluate what is open", "enter")
         await shows(stage, "Evaluations:")

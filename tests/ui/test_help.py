@@ -36,7 +36,7 @@ def test_a_view_names_itself_in_words() -> None:
         assert len(view_heading(kind_of(name).title, kind_of(name).about)) <= 80
 
 
-async def test_it_begins_with_the_page_in_sight() -> None:
+async def test_help_begins_with_visible_page() -> None:
     async with on_stage(blocks(), (100, 40)) as stage:
         stage.live.table.select(1)
         await stage.press("enter", "8", "question_mark")
@@ -78,7 +78,7 @@ async def test_pages_of_the_live_screen_are_explained(key: str) -> None:
 
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-async def test_as_text(ascii_only: bool) -> None:
+async def test_help_golden(ascii_only: bool) -> None:
     async with on_stage(blocks(), (120, 40), Appearance(ascii_only=ascii_only)) as stage:
         stage.live.table.select(1)
         await stage.press("enter", "8", "question_mark")

@@ -39,7 +39,7 @@ def test_on_every_screen_it_is_named_how_to_go_on_and_back() -> None:
             assert "q back" in named, name
 
 
-def test_what_leads_on_has_its_room_before_the_rest() -> None:
+def test_hints_that_lead_on_come_first() -> None:
     keys = [*in_scope("home"), *in_scope("app")]
     for cells in range(45, 120):
         line = plain(key_line(keys, cells))

@@ -119,7 +119,7 @@ def screen(stage: Stage) -> HomeScreen:
 
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-async def test_as_text(ascii_only: bool) -> None:
+async def test_home_golden(ascii_only: bool) -> None:
     async with at_home(home_of(), (120, 40), Appearance(ascii_only=ascii_only)) as stage:
         assert stage.text.isascii() == ascii_only
         await golden_sizes("home", stage)
@@ -334,7 +334,7 @@ async def test_paths_of_the_command_are_completed(tmp_path: Path, monkeypatch: p
         assert "takes it" not in stage.text
 
 
-async def test_what_is_pasted_goes_into_the_field() -> None:
+async def test_paste_goes_into_the_field() -> None:
     from textual import events
 
     home = home_of()
@@ -445,7 +445,7 @@ async def test_a_path_is_opened_from_the_palette(tmp_path: Path, monkeypatch: py
     assert plain_path("some\\ trace/") == "some trace/"
 
 
-async def test_a_path_that_cannot_be_opened_is_said_at_the_list(tmp_path: Path) -> None:
+async def test_unopenable_path_is_reported_at_the_list(tmp_path: Path) -> None:
     home = home_of()
     arguments = argparse.Namespace(no_ui=False)
     assert open_path(arguments, home, str(tmp_path / "nothing")) == 0
@@ -469,7 +469,7 @@ def test_a_command_that_is_tui_probe_itself_is_refused(command: str) -> None:
         main(["run", "--", *command.split()])
 
 
-def test_what_only_begins_like_tui_probe_is_run() -> None:
+def test_command_with_prefix_tui_probe_is_run() -> None:
     for command in ("tui-probe-example", "python -m tui_probe.simgpu.examples.demo", "python tui-probe"):
         assert options_of(StartForm(command, simulated=True)).command == tuple(command.split())
     with pytest.raises(ValueError, match="name the program alone"):
@@ -499,7 +499,7 @@ async def test_problems_come_first() -> None:
 
 
 @pytest.mark.parametrize("size", [SMALLEST, (60, 20), (300, 100)], ids=str)
-async def test_it_fits(size: tuple[int, int]) -> None:
+async def test_home_fits_terminal(size: tuple[int, int]) -> None:
     async with at_home(home_of(), size) as stage:
         for _ in range(3):
             assert all(len(line) <= size[0] for line in stage.text.split("\n"))

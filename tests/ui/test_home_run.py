@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_it_opens_a_trace_and_comes_back(folder: Path) -> None:
+def test_home_opens_trace_and_returns(folder: Path) -> None:
     with Terminal([*HERE, str(folder)], (80, 24)) as terminal:
         terminal.wait("./vector_add")
         terminal.wait("to look at")
@@ -50,7 +50,7 @@ def test_it_opens_a_trace_and_comes_back(folder: Path) -> None:
         assert_restored(terminal)
 
 
-def test_it_starts_a_program_and_comes_back(folder: Path, natives: Path) -> None:
+def test_home_starts_program_and_returns(folder: Path, natives: Path) -> None:
     program = folder / "program.py"
     program.write_text("import time\nprint('hello from the target', flush=True)\ntime.sleep(600)\n")
     environment = {"TUI_PROBE_NATIVE": str(natives)}
@@ -74,7 +74,7 @@ def test_it_starts_a_program_and_comes_back(folder: Path, natives: Path) -> None
         assert_restored(terminal)
 
 
-def test_what_is_started_before_the_machine_is_known_runs_where_it_can(folder: Path, natives: Path) -> None:
+def test_start_before_machine_check_picks_available_gpu(folder: Path, natives: Path) -> None:
     with Terminal([*HERE, str(folder)], (120, 40), {"TUI_PROBE_NATIVE": str(natives)}) as terminal:
         terminal.wait("Start a program")
         terminal.type(f"\t\x05{sys.executable} -m tui_probe.simgpu.examples.demo --kernel saxpy{CTRL_S}")

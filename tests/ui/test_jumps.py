@@ -126,7 +126,7 @@ async def test_a_page_chosen_by_number_ends_the_way_back(session: Session) -> No
         assert stage.app.screen is stage.live
 
 
-async def test_where_nothing_leads_enter_is_not_offered(session: Session) -> None:
+async def test_enter_is_not_offered_without_target(session: Session) -> None:
     async with on_stage(session, (120, 40)) as stage:
         await stage.press("enter", "1")
         assert "Enter" not in hint(stage)

@@ -40,7 +40,7 @@ def rows(trace: Trace) -> tuple[KernelSnapshot, ...]:
     return tuple(replace(kernel_snapshot(k, None), time_share=k.index / 10) for k in trace.kernels)
 
 
-def test_those_with_the_largest_shares_come_first(
+def test_findings_come_by_share(
     trace: Trace, rows: tuple[KernelSnapshot, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(results, "FINDING_PORTION", -1.0)  # one in a tick

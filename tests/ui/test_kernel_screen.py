@@ -168,7 +168,7 @@ def has(stage: Stage, name: str) -> bool:
     return any(tab.id == name and not tab.empty for tab in screen_of(stage).tabs)
 
 
-async def test_where_no_page_has_a_number_that_is_said() -> None:
+async def test_unused_page_number_is_reported() -> None:
     async with on_stage(Session(traces=(H200 / "attention_progress",)), (200, 50)) as stage:
         stage.live.table.select(0)
         await stage.press("enter", "0")
@@ -176,7 +176,7 @@ async def test_where_no_page_has_a_number_that_is_said() -> None:
         assert "there is no page 0: Tab goes from page to page" in stage.text
 
 
-async def test_the_ends_of_the_table_are_told(recorded: Session) -> None:
+async def test_table_ends_are_reported(recorded: Session) -> None:
     async with on_stage(recorded) as stage:
         await stage.press("enter", "left_square_bracket")
         assert "this is the first kernel" in stage.text
@@ -231,7 +231,7 @@ async def test_a_page_that_is_read_again_keeps_the_numbers_of_pages(recorded: Se
         assert "→ 8 Timeline" in stage.text
 
 
-async def test_what_is_missing_is_said_in_place(session: Session) -> None:
+async def test_missing_page_shows_reason_in_place(session: Session) -> None:
     async with on_stage(session, (200, 30)) as stage:
         stage.live.table.select(3)
         await stage.press("enter", "3")
@@ -366,7 +366,7 @@ async def test_a_page_says_itself_whether_it_grows_and_what_it_is_called_where_t
             assert f"opened {times} times" in stage.text
 
 
-async def test_what_was_missing_is_looked_for_again(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_page_is_tried_again(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     why = ["there is nothing yet"]
     made = ViewKind("late", "Late", "made up", lambda _: why[0] or None, lambda source, _: FakeDrawing(source, Gate()))
     show_pages(monkeypatch, made, others=False)

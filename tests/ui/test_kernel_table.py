@@ -48,7 +48,7 @@ def names(table: KernelTable) -> list[int]:
 
 
 @pytest.mark.parametrize("cells", [60, 80, 120, 150, 200])
-def test_what_it_shows(table: KernelTable, cells: int) -> None:
+def test_kernel_table_rows(table: KernelTable, cells: int) -> None:
     table.resize(cells, 8)
     text = "".join(f"{line.rstrip()}\n" for line in shown(table))
     golden("kernel-table.txt", text, f"{cells}", width=cells)
@@ -77,7 +77,7 @@ def test_every_row_says_its_status_in_words(table: KernelTable) -> None:
         assert row.status in line
 
 
-def test_what_was_not_measured_is_a_dash(table: KernelTable) -> None:
+def test_unmeasured_values_are_dashes(table: KernelTable) -> None:
     skipped = shown(table)[4]
     assert "skipped" in skipped
     assert skipped.count("–") >= 3
@@ -119,7 +119,7 @@ def test_the_selection_is_always_in_sight(desk: TestDesk, rows: Rows) -> None:
     assert any("k3 " in line for line in shown(table)[1:])
 
 
-def test_filtered_away_the_selection_goes_to_a_neighbour_and_the_filter_is_told(table: KernelTable) -> None:
+def test_filter_moves_selection_to_neighbour(table: KernelTable) -> None:
     table.select(0)
     table.set_filter("triton")
     assert names(table) == [2]

@@ -496,7 +496,7 @@ async def _(stage: Stage, key: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["q", "escape"])
-async def test_what_was_opened_from_home_is_left_for_it(trace: TraceWriter, key: str) -> None:
+async def test_screens_opened_from_home_return_to_it(trace: TraceWriter, key: str) -> None:
     async with on_stage(Session(traces=(trace.directory,), from_home=True)) as stage:
         await stage.press("3", key)
         assert stage.live.in_table
@@ -601,7 +601,7 @@ def test_keys_are_written_as_they_are_read(key: str, written: str) -> None:
 
 
 @pytest.mark.parametrize(("key", "sign"), [("percent_sign", "%"), ("asterisk", "*"), ("semicolon", ";")])
-async def test_a_key_without_a_meaning_is_told_by_its_sign(busy: FakeTarget, key: str, sign: str) -> None:
+async def test_unbound_key_is_reported_by_its_sign(busy: FakeTarget, key: str, sign: str) -> None:
     async with on_stage(Session(target=busy)) as stage:
         await stage.press(key)
         assert f" {sign} does nothing here: ? shows the keys" in stage.text

@@ -64,7 +64,7 @@ async def test_without_a_remembered_place_it_is_the_kernel_with_the_largest_shar
         assert stage.live.table.selected == 1
 
 
-async def test_what_the_command_line_names_comes_first() -> None:
+async def test_command_line_address_precedes_last_view() -> None:
     save_last_view(TRACE, LastView(4, "events", "summary"))
     at = Address(None, "flash_attention")
     async with on_stage(Session(traces=(TRACE,), at=at), (120, 40)) as stage:

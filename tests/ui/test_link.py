@@ -44,7 +44,7 @@ def test_waits_far_apart_do_not_count_together() -> None:
     assert not the_link.slow
 
 
-def test_one_that_is_slow_again_is_left_alone_for_longer() -> None:
+def test_repeatedly_slow_link_is_measured_less_often() -> None:
     the_link, clock = link()
     holds = []
     for _ in range(8):

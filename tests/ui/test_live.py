@@ -60,7 +60,7 @@ async def test_a_target_without_a_trace_says_what_it_waits_for(tmp_path: Path, t
 @pytest.mark.parametrize(
     ("status", "words"), [(0, "✔ exit 0"), (3, "✘ exit 3"), (-15, "✘ killed by signal 15 (SIGTERM)")]
 )
-async def test_the_end_is_told(session: Session, target: FakeTarget, status: int, words: str) -> None:
+async def test_end_of_run_is_reported(session: Session, target: FakeTarget, status: int, words: str) -> None:
     async with on_stage(session) as stage:
         assert "● running" in stage.text
         target.status = status
@@ -73,7 +73,7 @@ async def test_the_end_is_told(session: Session, target: FakeTarget, status: int
         assert not stage.app.is_running
 
 
-async def test_kernels_that_are_not_sorted_yet_are_not_said_to_be_filtered(session: Session) -> None:
+async def test_unsorted_kernels_are_not_reported_as_filtered(session: Session) -> None:
     async with on_stage(session) as stage:
         table = stage.live.table
         rows, table.rows = table.rows, ()
@@ -86,9 +86,7 @@ async def test_kernels_that_are_not_sorted_yet_are_not_said_to_be_filtered(sessi
         assert "no kernel passes the filter" in stage.text
 
 
-async def test_a_trace_that_is_opened_is_not_said_to_be_empty(
-    trace: TraceWriter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_loading_trace_is_not_reported_as_empty(trace: TraceWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     app = ProbeApp(Session(traces=(trace.directory,)), gpu=no_gpu())
     drawn: list[list[str]] = []
     app.feed.start = lambda: None  # type: ignore[method-assign]
@@ -103,7 +101,7 @@ async def test_a_trace_that_is_opened_is_not_said_to_be_empty(
     assert not any("no kernel was launched" in line for lines in drawn for line in lines)
 
 
-async def test_a_full_disk_is_said_while_it_lasts_and_after(
+async def test_full_disk_is_reported_during_and_after(
     session: Session, target: FakeTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not is_full(target.stdout_path.parent / "missing")
@@ -133,7 +131,7 @@ async def test_interrupt_and_quit(session: Session, target: FakeTarget) -> None:
         assert not stage.app.is_running
 
 
-async def test_what_to_do_with_the_target_is_not_asked_after_its_end(session: Session, target: FakeTarget) -> None:
+async def test_target_question_is_withdrawn_at_its_end(session: Session, target: FakeTarget) -> None:
     async with on_stage(session) as stage:
         await stage.press("ctrl+q")
         assert "The target runs:" in stage.text
@@ -146,7 +144,7 @@ async def test_what_to_do_with_the_target_is_not_asked_after_its_end(session: Se
 
 
 @pytest.mark.parametrize("size", [(80, 24), (60, 16)])
-async def test_what_can_be_done_with_the_target_is_never_cut(session: Session, size: tuple[int, int]) -> None:
+async def test_target_question_is_never_cut(session: Session, size: tuple[int, int]) -> None:
     async with on_stage(session, size) as stage:
         await stage.press("ctrl+q")
         assert stage.text.split("\n")[-1].endswith("l leave it running, quit  i interrupt it, quit  c cancel")
@@ -155,7 +153,7 @@ async def test_what_can_be_done_with_the_target_is_never_cut(session: Session, s
 
 
 @pytest.mark.parametrize("key", ["", "question_mark"])
-async def test_how_to_end_the_target_is_not_said_after_its_end(session: Session, target: FakeTarget, key: str) -> None:
+async def test_ending_hint_disappears_at_end(session: Session, target: FakeTarget, key: str) -> None:
     async with on_stage(session) as stage:
         await stage.press(*([key] if key else []), "ctrl+c")
         assert "Ctrl-C again within 2 s" in stage.text
@@ -164,9 +162,7 @@ async def test_how_to_end_the_target_is_not_said_after_its_end(session: Session,
         assert "Ctrl-C again" not in stage.text
 
 
-async def test_how_to_end_the_target_is_said_as_long_as_it_holds(
-    session: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_ending_hint_stays_while_valid(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui_probe.ui.ending.SECOND_INTERRUPT", 0.01)
     async with on_stage(session) as stage:
         await stage.press("ctrl+c")
@@ -306,7 +302,7 @@ async def test_keys_act_while_results_are_analysed(session: Session, monkeypatch
         gate.set()
 
 
-async def test_of_many_requests_only_the_newest_is_served(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_newest_request_is_served(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     gate, served = threading.Event(), []
     from tui_probe.ui.views.log import LogReader, LogWindow
 

@@ -41,7 +41,7 @@ def add(log: Path, text: str | bytes) -> None:
         file.write(text if isinstance(text, bytes) else text.encode())
 
 
-def test_it_shows_the_end_and_follows_it(view: LogView, log: Path) -> None:
+def test_log_shows_end_and_follows(view: LogView, log: Path) -> None:
     assert shown(view)[-1] == " [exec] line 99"
     add(log, "[exec] more\n")
     view.look()
@@ -85,7 +85,7 @@ def test_to_the_start_and_by_pages(view: LogView) -> None:
     assert shown(view)[0] == " [exec] line 9"
 
 
-def test_it_filters_by_tag_while_it_follows(view: LogView, log: Path) -> None:
+def test_log_filters_by_tag_while_following(view: LogView, log: Path) -> None:
     add(log, "[mem] cuMemAlloc_v2 0 dptr 7f bytesize 4\n[exec] x\n")
     view.set_tags(frozenset({"[mem]"}))
     assert shown(view)[0] == " [mem] cuMemAlloc_v2 0 dptr 7f bytesize 4"
@@ -110,7 +110,7 @@ def test_a_filter_that_ends_returns_to_the_lines_that_were_read(view: LogView) -
     assert shown(view) == before
 
 
-def test_it_filters_by_text_and_tag_together(view: LogView, log: Path) -> None:
+def test_log_filters_by_text_and_tag(view: LogView, log: Path) -> None:
     add(log, "[mem] line 7\n[mem] other\n")
     view.set_tags(frozenset({"[mem]"}))
     view.set_filter("LINE")

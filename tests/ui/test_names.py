@@ -22,7 +22,7 @@ WHOLE = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunct
 LINKED = "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_"
 
 
-async def test_of_the_selected_kernel_on_its_screens(trace: TraceWriter) -> None:
+async def test_names_of_selected_kernel(trace: TraceWriter) -> None:
     async with on_stage(Session(traces=(trace.directory,)), (80, 24)) as stage:
         stage.live.table.select(1)
         for keys in ((), ("3",), ("escape", "enter"), ("2",)):
@@ -35,7 +35,7 @@ async def test_of_the_selected_kernel_on_its_screens(trace: TraceWriter) -> None
 
 
 @pytest.mark.parametrize("size", [(60, 16), (200, 50)], ids=str)
-async def test_it_fits_and_scrolls(trace: TraceWriter, size: tuple[int, int]) -> None:
+async def test_names_fit_and_scroll(trace: TraceWriter, size: tuple[int, int]) -> None:
     async with on_stage(Session(traces=(trace.directory,)), size) as stage:
         stage.app.push_screen(NameScreen([f"name{number} {'x' * 300}" for number in range(9)]))
         await stage.settle()
@@ -56,7 +56,7 @@ async def test_they_are_copied(trace: TraceWriter, tmp_path: Path, monkeypatch: 
         assert LINKED in stage.app.clipboard
 
 
-async def test_of_a_row_of_imported_files(tmp_path: Path) -> None:
+async def test_names_of_imported_row(tmp_path: Path) -> None:
     async with showing(open_imported([real(tmp_path, "nsys/sample.sqlite")]), (80, 24)) as stage:
         await stage.until(lambda: "gemv2T" in stage.text, "no page")
         await stage.press("i")

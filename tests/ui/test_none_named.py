@@ -24,7 +24,7 @@ def launched(folder: Path, *kernels: tuple[str, str], asked: str | None = "matmu
     return trace
 
 
-async def test_it_is_told_when_the_program_has_ended(tmp_path: Path) -> None:
+async def test_filter_warning_after_program_end(tmp_path: Path) -> None:
     trace = launched(tmp_path, ("_Z6matmulPf", "excluded"), ("_Z7softmaxPf", "excluded"))
     target = FakeTarget(tmp_path, [trace.directory])
     async with on_stage(Session(target=target), (100, 30)) as stage:
@@ -39,9 +39,7 @@ async def test_it_is_told_when_the_program_has_ended(tmp_path: Path) -> None:
         assert "-k matmull names none of these · 2 kernels (0 probed)" in stage.text
 
 
-async def test_it_is_told_while_the_program_runs_until_one_is_meant(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_filter_warning_until_a_kernel_matches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = launched(tmp_path, ("_Z6matmulPf", "excluded"))
     async with on_stage(Session(target=FakeTarget(tmp_path, [trace.directory])), (100, 30)) as stage:
         await stage.refresh()
@@ -56,7 +54,7 @@ async def test_it_is_told_while_the_program_runs_until_one_is_meant(
 
 
 @pytest.mark.parametrize("status", ["probed", "skipped"])
-async def test_nothing_is_told_where_one_is_meant(tmp_path: Path, status: str) -> None:
+async def test_no_filter_warning_if_a_kernel_matches(tmp_path: Path, status: str) -> None:
     trace = launched(tmp_path, ("_Z6matmulPf", status), ("_Z7softmaxPf", "excluded"), asked="matmul")
     trace.exit()
     async with on_stage(Session(traces=(trace.directory,)), (100, 30)) as stage:
@@ -73,7 +71,7 @@ async def test_a_trace_that_is_opened_tells_it_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "words"), [("matmull", f"{SAID}: did you mean matmul?"), (None, "no kernel was probed")]
 )
-async def test_where_nothing_was_measured_nothing_can_stand_out(tmp_path: Path, asked: str | None, words: str) -> None:
+async def test_next_flagged_without_measurement_gives_reason(tmp_path: Path, asked: str | None, words: str) -> None:
     trace = launched(tmp_path, ("_Z6matmulPf", "excluded"), asked=asked)
     trace.exit()
     async with on_stage(Session(traces=(trace.directory,)), (100, 30)) as stage:

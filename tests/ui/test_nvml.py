@@ -126,7 +126,7 @@ def test_without_a_gpu_the_page_says_why() -> None:
     assert " ".join(line.strip() for line in text.split("\n")).endswith(f"no GPU {why}")
 
 
-def test_of_a_run_that_has_ended_the_page_shows_its_device_and_nothing_of_this_machine() -> None:
+def test_ended_run_shows_its_own_device() -> None:
     for view in (GpuView(absent="no NVIDIA driver here"), GpuView(sample_all(FakeNvml())[:1], ((50,),), "")):
         text = page(view, running=False)
         assert "device 0 of the run  NVIDIA H200\n 132 SMs, compute capability 9.0, up to 1980 MHz" in text

@@ -10,7 +10,7 @@ from tui_probe.ui.screens import page_opening
 from tui_probe.ui.screens.page_opening import NoView, Opening, PageSpec
 
 
-def test_the_rest_is_told_only_while_the_pace_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_eta_is_hidden_when_progress_stalls(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step that takes longer than all before it would make the rest grow."""
     clock = SimpleNamespace(now=100.0)
     monkeypatch.setattr(page_opening, "time", SimpleNamespace(monotonic=lambda: clock.now))

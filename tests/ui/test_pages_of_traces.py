@@ -145,7 +145,7 @@ def beside(tmp_path: Path) -> tuple[Path, Path, Path]:
 
 
 @both
-async def test_a_profile_beside_traces(beside: tuple[Path, Path, Path], ascii_only: bool) -> None:
+async def test_profile_opened_with_traces(beside: tuple[Path, Path, Path], ascii_only: bool) -> None:
     profile, *directories = beside
     imported = open_imported([profile], traces=[open_trace(path) for path in directories])
     async with showing(imported, SIZE, ascii_only=ascii_only, traces=directories) as stage:

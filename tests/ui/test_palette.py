@@ -76,7 +76,7 @@ async def test_looks_can_be_chosen(session: Session) -> None:
         assert not stage.app.low_bandwidth
 
 
-async def test_what_is_typed_finds_nothing_and_is_taken_back(session: Session) -> None:
+async def test_palette_without_match_and_after_erasing(session: Session) -> None:
     async with on_stage(session) as stage:
         await stage.press("colon", *"zzzz")
         assert "0 of" in stage.text
@@ -88,7 +88,7 @@ async def test_what_is_typed_finds_nothing_and_is_taken_back(session: Session) -
         assert stage.app.screen is stage.live
 
 
-async def test_it_offers_what_applies_now(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_palette_offers_commands_that_apply(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     show_fakes(monkeypatch)
     async with on_stage(session) as stage:
         on_table = offered(stage)

@@ -112,7 +112,7 @@ def at_cursor(view: DocumentView) -> str:
     return line
 
 
-def test_the_cursor_is_marked_by_a_sign_and_its_place_is_told(view: DocumentView) -> None:
+def test_cursor_has_sign_and_position(view: DocumentView) -> None:
     view.move(1)
     assert "2 " in at_cursor(view)
     assert ".target" in at_cursor(view)
@@ -225,7 +225,7 @@ def test_folding_keeps_the_line(view: DocumentView) -> None:
     assert at_cursor(diff) == line
 
 
-def test_the_cursor_begins_below_what_is_said_of_the_whole(view: DocumentView) -> None:
+def test_cursor_begins_below_summary(view: DocumentView) -> None:
     assert view.source is not None
     diff = hosted("diff", view.source)
     assert diff.top == 0
@@ -250,7 +250,7 @@ def test_a_page_without_cursor_scrolls_by_lines(view: DocumentView) -> None:
     assert not any(line.startswith("▌") for line in shown(summary))
 
 
-def test_what_was_measured_stands_still_while_lines_are_shifted(view: DocumentView) -> None:
+def test_measured_columns_stay_while_lines_shift(view: DocumentView) -> None:
     (head,) = shown(view)[:1]
     view.shift(1)
     assert shown(view)[0] == head
@@ -264,7 +264,7 @@ def test_lines_of_another_kernel_begin_at_their_left_edge(view: DocumentView, tr
     assert (other.left, other.cursor) == (0, view.cursor)
 
 
-def test_rows_whose_lines_have_other_numbers_are_told_as_rows(view: DocumentView, trace: Trace) -> None:
+def test_rows_with_other_line_numbers_are_counted_as_rows(view: DocumentView, trace: Trace) -> None:
     source = hosted("source", ViewSource(trace, trace.kernels[0]))
     source.move(1)
     assert " row 2 of " in f" {said(source)}"

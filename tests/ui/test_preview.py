@@ -81,7 +81,7 @@ def test_a_chart_has_its_lines(writer: TraceWriter) -> None:
         assert "".join(lines[1:-1]).isascii()
 
 
-def test_a_result_that_cannot_be_read_leaves_times_alone(writer: TraceWriter) -> None:
+def test_unreadable_result_keeps_times(writer: TraceWriter) -> None:
     trace = open_trace(writer.directory)
     path = trace.results.path(0)
     assert path is not None
@@ -89,7 +89,7 @@ def test_a_result_that_cannot_be_read_leaves_times_alone(writer: TraceWriter) ->
     assert preview_charts(trace, trace.kernels[0]) == ()
 
 
-async def test_it_follows_the_selection_once_that_rests(writer: TraceWriter) -> None:
+async def test_preview_follows_resting_selection(writer: TraceWriter) -> None:
     async with on_stage(Session(traces=(writer.directory,)), (200, 50)) as stage:
         stage.live.table.select(0)
         await settle(stage)
@@ -111,7 +111,7 @@ async def test_it_follows_the_selection_once_that_rests(writer: TraceWriter) -> 
         assert not stage.live.preview_pane.display
 
 
-async def test_it_is_drawn_again_as_results_double_and_at_the_end(writer: TraceWriter) -> None:
+async def test_preview_is_redrawn_as_results_double_and_at_end(writer: TraceWriter) -> None:
     target = FakeTarget(writer.directory.parent, [writer.directory])
     async with on_stage(Session(target=target), (120, 40), Appearance(ascii_only=True)) as stage:
         stage.live.table.select(0)
@@ -149,13 +149,13 @@ def test_small_terminals_have_none(size: tuple[int, int], rows: int) -> None:
     [((200, 50), 7, (11, 10)), ((200, 50), 10, (11, 10)), ((200, 50), 11, (16, 5)), ((120, 40), 7, (12, 5)),
      ((120, 40), 6, (7, 10)), ((80, 24), 0, (8, 0)), ((300, 50), 35, (150, 10)), ((300, 50), 36, (150, 5))],
 )  # fmt: skip
-def test_it_takes_rows_that_the_table_leaves_empty(size: tuple[int, int], kernels: int, rows: tuple[int, int]) -> None:
+def test_preview_takes_empty_table_rows(size: tuple[int, int], kernels: int, rows: tuple[int, int]) -> None:
     arranged = arrangement(*size, kernels)
     assert arranged is not None
     assert (arranged.table_cells, arranged.preview) == rows
 
 
-async def test_it_gives_them_back_as_kernels_come(writer: TraceWriter) -> None:
+async def test_preview_returns_rows_as_kernels_come(writer: TraceWriter) -> None:
     async with on_stage(Session(target=FakeTarget(writer.directory.parent, [writer.directory])), (120, 40)) as stage:
         assert len(shown(stage)) == 10
         for number in range(5):
@@ -165,7 +165,7 @@ async def test_it_gives_them_back_as_kernels_come(writer: TraceWriter) -> None:
         assert "more4" in stage.text
 
 
-async def test_without_words_beside_it_a_chart_is_wide(writer: TraceWriter) -> None:
+async def test_chart_without_findings_is_wide(writer: TraceWriter) -> None:
     async with on_stage(Session(traces=(writer.directory,)), (200, 50)) as stage:
         stage.live.table.select(0)
         await settle(stage)

@@ -51,7 +51,7 @@ def assert_restored(terminal: Terminal) -> None:
     assert end.rindex(b"\x1b[?1049l") > end.rfind(b"\x1b[?1049h")
 
 
-def test_it_starts_resizes_and_leaves_the_terminal_as_it_was(root: Path) -> None:
+def test_screen_starts_resizes_and_restores_terminal(root: Path) -> None:
     with Terminal(on_screen(root), (80, 24), {"COLUMNS": "70", "LINES": "20"}) as terminal:
         terminal.wait("6 kernels (3 probed)")
         terminal.wait("zero_fill(float*, int)")
@@ -85,7 +85,7 @@ def test_ctrl_c_reaches_the_target_and_not_the_screen(root: Path) -> None:
         assert_restored(terminal)
 
 
-def test_a_signal_ends_the_screen_and_is_told(root: Path) -> None:
+def test_signal_ends_screen_and_is_reported(root: Path) -> None:
     import os
 
     with Terminal(on_screen(root), (100, 30)) as terminal:
@@ -374,7 +374,7 @@ def test_in_tmux(root: Path) -> None:
         tmux("kill-server")
 
 
-def test_what_is_typed_before_the_screen_is_there_is_not_lost(root: Path) -> None:
+def test_keys_typed_before_the_screen_are_kept(root: Path) -> None:
     with Terminal(on_screen(root), (110, 32)) as terminal:
         terminal.type("/softmax\r\r")
         terminal.wait(lambda: re.match(r" #\d+ .*softmax", terminal.shown) is not None)

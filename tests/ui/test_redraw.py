@@ -69,7 +69,7 @@ async def test_the_table_shows_the_kernel_that_was_stepped_to(tmp_path: Path, mo
         assert terminal.text == stage.text
 
 
-async def test_what_a_whole_frame_has_shown_is_not_sent_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_full_redraw_is_not_sent_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that changed as the screen was drawn whole do not come once more with the next row that changes."""
     trace = unpacked(H200 / "demo", tmp_path)
     async with on_emulated(Session(traces=(trace,)), (120, 40), Appearance(), monkeypatch) as (stage, terminal):

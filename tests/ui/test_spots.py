@@ -87,7 +87,7 @@ async def test_a_page_that_shows_the_line_already_stays_where_it_is(session: Ses
         assert "add.f32 %f3" in cursor_line(stage)
 
 
-async def test_a_line_of_which_a_page_knows_nothing_is_told_and_the_cursor_stays(session: Session) -> None:
+async def test_unknown_line_is_reported_and_cursor_stays(session: Session) -> None:
     async with on_stage(session, (120, 40)) as stage:
         await stage.press("enter", "2", "slash", *"ret;", "enter", "escape")
         assert " ret;" in cursor_line(stage)
@@ -163,7 +163,7 @@ async def test_a_filter_that_ends_returns_to_the_line_it_was_set_on(session: Ses
         assert "ld.global.f32 %f2" in cursor_line(stage), "where it was moved it stays"
 
 
-async def test_what_a_filter_hides_is_told_and_a_jump_ends_the_filter(session: Session) -> None:
+async def test_hidden_line_is_reported_and_jump_ends_filter(session: Session) -> None:
     async with on_stage(session, (120, 40)) as stage:
         await stage.press("enter", "2", "ampersand", *"st.global", "enter")
         await show(stage, "lines")
@@ -310,7 +310,7 @@ def screen_of_run(stage: Stage) -> tuple[object, ...]:
     return spot.block, spot.warp, spot.sm, spot.time, spot.address
 
 
-async def test_a_line_that_is_no_access_is_told_and_the_picture_stays(session: Session) -> None:
+async def test_line_without_access_is_reported_and_picture_stays(session: Session) -> None:
     async with on_stage(session, (120, 40)) as stage:
         await stage.press("enter", "2", "slash", *"ret;", "enter", "escape")
         await show(stage, "dmat")

@@ -72,7 +72,7 @@ def test_a_crash_is_reported_in_a_file(
     assert str(report) in errors
 
 
-async def test_of_several_traces_in_a_folder_it_says_which_is_opened(tmp_path: Path) -> None:
+async def test_notice_names_opened_trace_of_folder(tmp_path: Path) -> None:
     for name in ("first", "second"):
         example(tmp_path / name)
     newest = trace_folder_of(Address(tmp_path))

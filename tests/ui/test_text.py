@@ -69,7 +69,7 @@ def test_any_line_of_a_file_can_be_drawn(raw: bytes) -> None:
         (b"bell\x07", "bell·"),
     ],
 )
-def test_what_programs_write_is_made_plain(raw: bytes, shown: str) -> None:
+def test_program_output_is_made_plain(raw: bytes, shown: str) -> None:
     assert printable(raw) == shown
 
 
@@ -78,7 +78,7 @@ def test_ascii_takes_as_many_cells(text: str) -> None:
     assert len(to_ascii(text)) == width(text) + 2 * text.count("±")
 
 
-def test_an_error_is_told_in_ascii() -> None:
+def test_error_is_shown_in_ascii() -> None:
     assert to_ascii("±12 cycles") == "+/-12 cycles"
 
 
@@ -268,7 +268,7 @@ def test_a_wide_character_is_sent_whole() -> None:
     assert changed_columns((("e\u0301x", ""),), (("ex", ""),)) == [(0, 1)]
 
 
-def test_blanks_take_the_colours_beside_them() -> None:
+def test_blanks_take_adjacent_colours() -> None:
     red, blue, marked = Style(color="red"), Style(color="blue"), Style(color="red", bgcolor="blue")
     segments = merged([(" ", blue), ("a", red), ("  ", blue), ("b", red), (" ", marked)])
     assert [(segment.text, segment.style) for segment in segments] == [(" a  b", red), (" ", marked)]

@@ -71,7 +71,7 @@ def test_textual_has_what_is_used(path: str, name: str) -> None:
         assert actual == parameters, f"Textual {textual.__version__} calls {word}.{name}{actual}; see {HOME}"
 
 
-def test_what_is_gone_is_told() -> None:
+def test_missing_private_name_is_reported() -> None:
     assert not has(App, "_no_such_thing")
     assert gone("App", "_foo") == f"Textual {textual.__version__} no longer has App._foo; see ui/textual_private.py"
 

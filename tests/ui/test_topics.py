@@ -59,7 +59,7 @@ async def test_from_part_to_part_and_in_search(session: Session) -> None:
         await stage.until(lambda: "Traces of older systems spell" in stage.text, "the match")
 
 
-async def test_it_is_drawn_in_ascii_alone(session: Session) -> None:
+async def test_topic_in_ascii(session: Session) -> None:
     async with on_stage(session, (80, 24), Appearance(ascii_only=True)) as stage:
         await stage.press("colon", *"help: keys", "enter")
         assert stage.text.isascii()

@@ -31,7 +31,7 @@ def fill(terminal: Terminal) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_it_ends_when_it_is_asked_to(tmp_path: Path, number: signal.Signals) -> None:
+def test_unread_terminal_ends_when_asked_to(tmp_path: Path, number: signal.Signals) -> None:
     example(tmp_path / "trace")
     command = [sys.executable, "-m", "tui_probe", "open", str(tmp_path / "trace")]
     with Terminal(command, (200, 60)) as terminal:

@@ -44,7 +44,7 @@ def end(process: subprocess.Popen[bytes], trace: TraceWriter) -> None:
     (trace.directory / "run.json").write_text(json.dumps(record))
 
 
-async def test_it_follows_says_the_end_and_touches_nothing(
+async def test_watch_follows_reports_end_and_touches_nothing(
     running: tuple[subprocess.Popen[bytes], TraceWriter],
 ) -> None:
     process, trace = running
@@ -121,7 +121,7 @@ def test_without_a_terminal_it_reports(running: tuple[subprocess.Popen[bytes], T
     assert done.stderr == "[info] still running: traces/Nov21_101010_2\n"
 
 
-def test_where_nothing_runs_it_names_the_newest(tmp_path: Path) -> None:
+def test_watch_without_active_run_names_newest(tmp_path: Path) -> None:
     example(tmp_path / "trace" / "Nov20_101010_1")
     done = watch(tmp_path)
     assert done.returncode == 4
@@ -142,7 +142,7 @@ async def test_a_process_with_a_long_log_keeps_none_waiting(
             assert f"late_{len(trace.kernels) - 1}" in stage.text
 
 
-def test_it_waits_for_the_first_kernel_of_a_run(tmp_path: Path) -> None:
+def test_watch_waits_for_first_kernel(tmp_path: Path) -> None:
     example(tmp_path / "trace" / "Nov20_101010_1")
     with waiting_process() as process:
         (tmp_path / "trace" / f".run-{process.pid}").mkdir()

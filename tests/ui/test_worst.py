@@ -95,7 +95,7 @@ async def test_the_tail_then_the_straggler(blocks: Session) -> None:
         assert screen_of(stage).current == "summary"
 
 
-async def test_where_nothing_stands_out_it_is_the_longest_block() -> None:
+async def test_hotspot_without_flags_is_longest_block() -> None:
     async with on_stage(Session(traces=(RECORDED / "attention_blocks",))) as stage:
         stage.live.table.select(1)
         await stage.press("enter", "exclamation_mark")
@@ -112,7 +112,7 @@ async def test_the_cursor_is_on_the_sm_that_the_finding_names() -> None:
         assert state.startswith(" SM 127 slot ")
 
 
-async def test_which_block_it_is_stands_in_a_narrow_terminal() -> None:
+async def test_hotspot_block_is_named_on_narrow_terminal() -> None:
     async with on_stage(Session(traces=(RECORDED / "attention_blocks",)), (80, 24)) as stage:
         stage.live.table.select(1)
         await stage.press("enter", "exclamation_mark")
@@ -122,7 +122,7 @@ async def test_which_block_it_is_stands_in_a_narrow_terminal() -> None:
         assert " cycles" in state
 
 
-async def test_a_result_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+async def test_unreadable_result_is_reported(tmp_path: Path) -> None:
     folder = tmp_path / "attention_blocks"
     shutil.copytree(RECORDED / "attention_blocks", folder)
     for result in (folder / "result").rglob("*.bin"):
@@ -143,7 +143,7 @@ async def test_without_a_result_it_says_so(session: Session) -> None:
 
 
 @pytest.mark.parametrize("ascii_only", [False, True], ids=["unicode", "ascii"])
-async def test_as_text(accesses: Session, ascii_only: bool) -> None:
+async def test_worst_golden(accesses: Session, ascii_only: bool) -> None:
     async with on_stage(accesses, (120, 40), Appearance(ascii_only=ascii_only)) as stage:
         await stage.press("enter")
         await screen_of(stage).run_action("page('dmat')")
@@ -164,7 +164,7 @@ async def test_the_mark_of_the_figure_in_sight_where_nothing_stands_out() -> Non
         assert pointed_at(stage) == 1079
 
 
-async def test_where_nothing_stands_out_it_is_the_line_with_most() -> None:
+async def test_hotspot_without_flags_is_line_with_most() -> None:
     async with on_stage(Session(traces=(RECORDED / "attention_sectors",))) as stage:
         await stage.press("enter", "exclamation_mark")
         assert screen_of(stage).current == "source"
