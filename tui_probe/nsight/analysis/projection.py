@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tui_probe.nsight.importers.nsys_model import HostRanges, Kernels
 
-    Pairs: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
+    Pairs: TypeAlias = tuple[NDArray[Any], NDArray[np.int32]]
     """Ranges and kernels in them, by position: one entry per pair."""
 
 _AT_ONCE: Final = 1 << 16
@@ -82,7 +82,7 @@ def project(
     """
     parts: dict[str, list[NDArray[Any]]] = {name: [np.empty(0, dtype=np.int64)] for name in _COLUMNS}
     levels = _Levels(ranges)
-    for rows, inside in members(kernels, ranges, np.arange(len(ranges))):
+    for rows, inside in members(kernels, ranges, np.arange(len(ranges), dtype=np.int32)):
         progress(int(rows[-1]) / len(ranges))
         for name, column in zip(_COLUMNS, _projected(kernels, rows, inside, levels), strict=True):
             parts[name].append(column.astype(_NARROW.get(name, np.int64)))
@@ -93,23 +93,38 @@ def project(
     return ProjectedRows(kernels, ranges, columns)
 
 
-def members(kernels: Kernels, ranges: HostRanges, chosen: NDArray[np.int64]) -> Iterator[Pairs]:
+def members(kernels: Kernels, ranges: HostRanges, chosen: NDArray[Any]) -> Iterator[Pairs]:
     """The ``chosen`` ranges, thread by thread and otherwise in this order, each with all kernels that it launched."""
-    by_thread = np.lexsort((kernels.launch_start, kernels.thread))
-    threads = kernels.thread[by_thread]
-    chosen = chosen[np.argsort(ranges.thread[chosen], kind="stable")]
-    numbers, first = np.unique(ranges.thread[chosen], return_index=True)
-    for thread, rows in zip(numbers.tolist(), np.split(chosen, first[1:]), strict=False):
-        begin, end = np.searchsorted(threads, thread, "left"), np.searchsorted(threads, thread, "right")
-        if thread != UNKNOWN and begin < end:
-            yield from _of_thread(kernels, ranges, rows, by_thread[begin:end])
+    launchers = dict(_by_thread(kernels.thread))
+    for thread, places in _by_thread(ranges.thread[chosen]):
+        own = launchers.get(thread)
+        if own is None or thread == UNKNOWN:
+            continue
+        launched = kernels.launch_start[own]
+        if (launched[1:] < launched[:-1]).any():
+            order = np.argsort(launched, kind="stable")
+            own, launched = own[order], launched[order]
+        rows = chosen[places]
+        for begin in range(0, len(rows), _AT_ONCE):
+            yield from _of_thread(kernels, ranges, rows[begin : begin + _AT_ONCE], own, launched)
+
+
+def _by_thread(threads: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int32]]]:
+    """The positions of each thread's entries, in their order."""
+    if not len(threads):
+        return
+    if (threads == threads[0]).all():
+        yield int(threads[0]), np.arange(len(threads), dtype=np.int32)
+        return
+    order = np.argsort(threads, kind="stable").astype(np.int32)
+    numbers, first = np.unique(threads[order], return_index=True)
+    yield from zip(numbers.tolist(), np.split(order, first[1:]), strict=True)
 
 
 def _of_thread(
-    kernels: Kernels, ranges: HostRanges, rows: NDArray[np.int64], own: NDArray[np.int64]
+    kernels: Kernels, ranges: HostRanges, rows: NDArray[Any], own: NDArray[np.int32], launched: NDArray[np.int64]
 ) -> Iterator[Pairs]:
-    """The pairs of one thread, whose kernels are ``own``, in the order of launching."""
-    launched, returned = kernels.launch_start[own], kernels.launch_end[own]
+    """The pairs of ranges of one thread and its kernels ``own``, in the order of launching at ``launched``."""
     first = np.searchsorted(launched, ranges.start[rows], side="left")
     counts = np.maximum(np.searchsorted(launched, ranges.end[rows], side="right") - first, 0)
     before = np.concatenate(([0], np.cumsum(counts)))
@@ -120,10 +135,10 @@ def _of_thread(
         places = np.arange(before[end] - before[begin]) + np.repeat(
             first[begin:end] + before[begin] - before[begin:end], number
         )
-        pairs = np.repeat(rows[begin:end], number)
-        inside = returned[places] <= ranges.end[pairs]
-        if inside.any():
-            yield pairs[inside], own[places[inside]]
+        pairs, inside = np.repeat(rows[begin:end], number), own[places]
+        fits = kernels.launch_end[inside] <= ranges.end[pairs]
+        if fits.any():
+            yield pairs[fits], inside[fits]
         begin = end
 
 
@@ -151,7 +166,7 @@ class _Levels:
 
 
 def _projected(
-    kernels: Kernels, rows: NDArray[np.int64], inside: NDArray[np.int64], levels: _Levels
+    kernels: Kernels, rows: NDArray[Any], inside: NDArray[np.int32], levels: _Levels
 ) -> tuple[NDArray[Any], ...]:
     """The columns of each range on each stream on which it launched kernels, from all its pairs."""
     queues = kernels.queue[inside].astype(np.int64)
@@ -243,7 +258,7 @@ def _sum(name: str, own: Sequence[ProjectedRange], once: tuple[int, int, int] | 
 def _counted_once(kernels: Kernels, ranges: HostRanges) -> dict[str, tuple[int, int, int]]:
     """For each name the time of the kernels in its ranges, how many these are, and graph executions among them."""
     pairs = [np.empty(0, dtype=np.int64)]
-    for rows, inside in members(kernels, ranges, np.arange(len(ranges))):
+    for rows, inside in members(kernels, ranges, np.arange(len(ranges), dtype=np.int32)):
         pairs.append(np.unique(ranges.name[rows].astype(np.int64) * len(kernels) + inside))
     distinct = np.unique(np.concatenate(pairs))
     if not len(distinct):
