@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import chain, groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +12,7 @@ from tui_probe.draw.charts import cdf_chart
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import hang_line, pad, width, wrap
 from tui_probe.draw.table import Column, safe
+from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document
 from tui_probe.probekit import probe_results
@@ -130,6 +132,12 @@ def _is_shown(kernel: Kernel) -> bool:
     return any(page.name == REPORT.name for page in known_probe(kernel).pages)
 
 
+def _open_report(trace: Trace, progress: Progress) -> TableContent[AnalysedResult]:
+    del progress
+    rows = RemadeRows(partial(_report_rows, trace))
+    return TableContent("blocks", "Blocks", _REPORT_COLUMNS, rows, report=partial(_report_lines, trace))
+
+
 def _report_lines(trace: Trace, cells: int) -> Iterator[str]:
     kernels = _kernels(trace)
     if not kernels:
@@ -180,7 +188,7 @@ _REPORT_COLUMNS: Final[tuple[Column[AnalysedResult], ...]] = (
 )
 """Cycles are means over the slots of an SM, and for a whole launch over SMs; ``sms`` has a list, one number per SM."""
 
-REPORT: Final = TracePage("blocks", _report_lines, _REPORT_COLUMNS, _report_rows)
+REPORT: Final = TracePage("blocks", _open_report)
 
 
 _ROLES: Final = {RUNNING: "hue0", SCHEDULING: "hue1", IDLE: "dim"}

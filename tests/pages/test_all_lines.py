@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from itertools import dropwhile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +13,7 @@ from tests.probes.specimens import add_specimen
 from tests.recorded import H200, SIMULATED, unpacked
 from tests.trace.make import TraceWriter
 from tui_probe.pages.page_registry import report_lines
-from tui_probe.pages.views.lines import all_lines_text, measured_lines, no_lines_text
+from tui_probe.pages.views.lines import line_page, measured_lines, no_lines_text
 from tui_probe.trace.follow import open_trace
 
 if TYPE_CHECKING:
@@ -30,6 +32,11 @@ def two_kernels(root: Path) -> Trace:
     return open_trace(writer.directory)
 
 
+def table_lines(text: Iterable[str]) -> list[str]:
+    """Return the lines of a page from the titles of its table on."""
+    return list(dropwhile(lambda line: not line.startswith("#"), map(str.strip, text)))
+
+
 def test_each_line_has_its_share_of_what_all_kernels_waste(tmp_path: Path) -> None:
     first, *_ = measured_lines(two_kernels(tmp_path))
     assert (first.kernel.index, first.row.line, first.name, first.value) == (0, 32, "wasted sectors", 1024.0)
@@ -38,14 +45,14 @@ def test_each_line_has_its_share_of_what_all_kernels_waste(tmp_path: Path) -> No
 
 def test_the_page_of_a_recorded_trace_names_the_planted_line(tmp_path: Path) -> None:
     trace = open_trace(unpacked(SIMULATED / "dmat", tmp_path))
-    rows = [line.split() for line in all_lines_text(trace, 120)]
-    assert "planted.cu:14" in rows[2]
-    assert "100%" in rows[2]
+    rule, first = table_lines(line_page(trace).text(120))[1:3]
+    assert rule.startswith("─")
+    assert {"planted.cu:14", "100%"} <= {*first.split()}
 
 
 @pytest.mark.parametrize("cells", [60, 80, 120])
 def test_a_value_stands_beside_what_it_is_of_in_any_width(tmp_path: Path, cells: int) -> None:
-    heads, _, first, *_ = all_lines_text(two_kernels(tmp_path), cells)
+    heads, _, first, *_ = table_lines(line_page(two_kernels(tmp_path)).text(cells))
     assert [heads.split()[place] for place in (3, 4)] == ["measure", "value"]
     assert first.split()[3:7] == ["wasted", "sectors", "1", "024"]
 
@@ -59,4 +66,4 @@ def test_json_has_all_figures_of_a_line(tmp_path: Path) -> None:
 
 def test_without_lines_it_says_which_probe_tells_them(tmp_path: Path) -> None:
     trace = open_trace(unpacked(H200 / "attention_blocks", tmp_path))
-    assert " ".join(all_lines_text(trace, 80)) == no_lines_text()
+    assert f"note: {no_lines_text()}" in " ".join(" ".join(line_page(trace).text(80)).split())

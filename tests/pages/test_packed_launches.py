@@ -9,7 +9,7 @@ import pytest
 
 from tests.trace.make import EPOCH_NS, TraceWriter
 from tui_probe.errors import ChoiceError
-from tui_probe.pages.range_page import range_rows
+from tui_probe.pages.range_page import range_page
 from tui_probe.pages.range_tree import range_tree
 from tui_probe.pages.views.launches import KIND
 from tui_probe.probekit.page_kinds import ViewSource
@@ -46,11 +46,11 @@ def trace(tmp_path: Path) -> Trace:
 
 
 def test_ranges_have_all_their_launches(trace: Trace) -> None:
-    step, inner = range_rows(trace)
-    assert [(each.kernel, each.launches) for each in step.kernels] == [(0, 7), (1, 5)]
-    assert step.probed == 2
-    assert [(each.kernel, each.launches) for each in inner.kernels] == [(0, 2), (1, 2)]
-    assert inner.probed == 0
+    step, inner = range_page(trace).record()["ranges"]
+    assert [(kernel["kernel"], kernel["launches"]) for kernel in step["kernels"]] == [(0, 7), (1, 5)]
+    assert step["probed"] == 2
+    assert [(kernel["kernel"], kernel["launches"]) for kernel in inner["kernels"]] == [(0, 2), (1, 2)]
+    assert inner["probed"] == 0
 
 
 def test_the_tree_of_ranges_has_them_too(trace: Trace) -> None:

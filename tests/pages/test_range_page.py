@@ -161,16 +161,17 @@ def test_the_page_as_text(trace: Trace, together: bool) -> None:
 
 
 def test_the_report_as_text(trace: Trace) -> None:
-    def shown(width: int, ascii_only: bool) -> str:
-        lines = [line.rstrip() for line in report_lines(trace, "ranges", width=width, ascii_only=ascii_only)]
-        table = lines[next(number for number, line in enumerate(lines) if line.startswith("range")) :]
-        return "\n".join(table) + "\n"
-
-    golden_widths("range-report.txt", shown)
+    report = list(report_lines(trace, "ranges", width=120))
+    page = list(range_page(trace).text(120))
+    assert report[-len(page) :] == page
 
 
 def test_the_page_as_data(trace: Trace) -> None:
-    record = json.loads(json.dumps(range_page(trace).record(), allow_nan=False))
-    assert [row["kind"] for row in record["ranges"][:3]] == ["range", "range", "kernel"]
-    assert record["ranges"][2]["kernel"] == 1
-    assert record["ranges"][2]["seconds"] is None
+    each, merged = (
+        json.loads(json.dumps(range_page(trace, together=together).record(), allow_nan=False))["ranges"]
+        for together in (False, True)
+    )
+    assert [row["text"] for row in each[:4]] == ["step", "forward", "layer 0", "layer 1"]
+    assert [(kernel["kernel"], kernel["launches"]) for kernel in each[1]["kernels"]] == [(1, 3), (0, 2)]
+    assert [row["kind"] for row in merged[:3]] == ["range", "range", "kernel"]
+    assert (merged[2]["kernel"], merged[2]["seconds"]) == (1, None)

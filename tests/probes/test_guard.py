@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tui_probe.draw.spans import Line, plain
+from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.draw.view import Cancelled, Document, Drawing, no_progress
 from tui_probe.errors import TraceError
 from tui_probe.probekit.finding import Finding
@@ -78,21 +79,26 @@ def opened(view: Any) -> Any:
 
 def calls_of(probe: Probe) -> Iterator[Any]:
     """Every function that a probe has, called."""
-    for function in (probe.analyse, probe.line, probe.notes, probe.figures_in, probe.pages[0].head):
+    content = probe.pages[0].open(ANY, no_progress)
+    for function in (probe.analyse, probe.line, probe.notes, probe.figures_in):
         yield lambda function=function: function(None)
     for function in (probe.findings, probe.timeline, probe.waits, probe.views[0].open):
         yield lambda function=function: function(None, None)
     assert probe.lines is not None
-    rows, missing, page = probe.lines.rows, probe.views[0].missing, probe.pages[0]
-    yield from (lambda: rows(ANY, None), lambda: missing(ANY), lambda: list(page.rows(ANY)))
-    yield lambda: list((page.lines or gives(()))(ANY, 80))
+    rows, missing, page = probe.lines.rows, probe.views[0].missing, probe.pages[1]
+    yield from (lambda: rows(ANY, None), lambda: missing(ANY), lambda: page.open(ANY, no_progress))
+    assert content.report is not None
+    assert content.slow_extra is not None
+    report, slow_extra = content.report, content.slow_extra
+    yield from (lambda: list(content.rows), lambda: list(report(80)), slow_extra)
 
 
 def test_every_function_of_a_probe_is_guarded() -> None:
     metrics, views = (Metric("n", "n", read=fails),), (ViewKind("v", "V", "", fails, fails),)
+    content = TableContent("t", "T", (), RemadeRows(fails), report=fails, slow_extra=fails)
     probe = Probe(
         name="p", analyse=fails, findings=fails, lines=LineSpec((), "", fails), timeline=fails, waits=fails, line=fails,
-        notes=fails, metrics=metrics, views=views, pages=(TracePage("t", fails, (), fails, head=fails),)
+        notes=fails, metrics=metrics, views=views, pages=(TracePage("t", gives(content)), TracePage("u", fails))
     )  # fmt: skip
     for call in calls_of(guarded(probe)):
         with pytest.raises(ProbeCodeError, match=r"^probe p: ZeroDivisionError: by zero, .*test_guard\.py:\d+$"):

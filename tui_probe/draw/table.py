@@ -45,6 +45,8 @@ class Column(Generic[Row]):
     shorten: Callable[[str, int], str] = clip
     nested: bool = False
     """Whether the value is a structure, for which CSV has no form."""
+    data: bool = True
+    """False: JSON and CSV lack the column; its value only orders rows."""
 
 
 def in_tables(columns: Sequence[Column[Row]]) -> list[Column[Row]]:
@@ -52,7 +54,7 @@ def in_tables(columns: Sequence[Column[Row]]) -> list[Column[Row]]:
 
 
 def in_data(columns: Sequence[Column[Row]]) -> list[Column[Row]]:
-    return [column for column in columns if column.value is not None]
+    return [column for column in columns if column.value is not None and column.data]
 
 
 def table(
@@ -182,7 +184,7 @@ SCHEMA_VERSION: Final = 2
 
 def as_record(columns: Sequence[Column[Row]], row: Row) -> dict[str, Any]:
     """The data of a row by key; None is not measured."""
-    return {column.key: column.value(row) for column in columns if column.value is not None}
+    return {column.key: column.value(row) for column in columns if column.value is not None and column.data}
 
 
 def as_json(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from tui_probe.draw import units
 from tui_probe.draw.spans import hang_line, paragraphs, wrap
 from tui_probe.draw.table import as_csv, as_markdown, as_record, in_data, safe, table
 
@@ -35,6 +37,16 @@ class PageTexts:
     evidence: Sequence[str] = ()
 
 
+class RemadeRows(Generic[Row]):
+    """Rows that are made anew at each iteration, so that those of a large page are never held."""
+
+    def __init__(self, make: Callable[[], Iterable[Row]]) -> None:
+        self._make = make
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._make())
+
+
 @dataclass
 class TableContent(Generic[Row]):
     """Columns, rows and texts of one page. ``name`` is the key of the records in JSON; ``extra`` are more fields of
@@ -45,13 +57,17 @@ class TableContent(Generic[Row]):
     title: str
     columns: Sequence[Column[Row]]
     rows: Iterable[Row]
-    """Rows of the table. They are iterated several times: a large page makes them anew each time."""
+    """Rows of the table, iterated several times."""
     words: PageTexts = field(default_factory=PageTexts)
     extra: Mapping[str, Any] = field(default_factory=dict)
     data_rows: Iterable[Row] | None = field(default=None, kw_only=True)
     """Rows that are records of the data, where the table has more: those that unfold a nested value of another row."""
     report: Callable[[int], Iterator[str]] | None = field(default=None, kw_only=True)
     """Text of the report for a width, where it is not the table with its texts."""
+    text_rows: int | None = field(default=None, kw_only=True)
+    """Rows of the table in text; data and the screen have all."""
+    slow_extra: Callable[[], Mapping[str, Any]] | None = field(default=None, kw_only=True)
+    """More fields of the head, which take time to compute: text does without."""
 
     @property
     def shown_findings(self) -> Sequence[str]:
@@ -63,13 +79,20 @@ class TableContent(Generic[Row]):
         suggested.
         """
         yield from self._above(width, whole_commands=whole_commands)
-        if any(True for _ in self.rows):
-            yield from table(self.columns, self.rows, width, hide_empty=True)
-        else:
-            yield NO_ROWS_TEXT
+        yield from self._table(width)
         yield from self._below(width, whole_commands=whole_commands)
         if explained:
             yield from self._about(width)
+
+    def _table(self, width: int) -> Iterator[str]:
+        rows = self.rows if self.text_rows is None else [*islice(self.rows, self.text_rows)]
+        if not any(True for _ in rows):
+            yield NO_ROWS_TEXT
+            return
+        yield from table(self.columns, rows, width, hide_empty=True)
+        hidden = 0 if self.text_rows is None else sum(1 for _ in self.rows) - self.text_rows
+        if hidden > 0:
+            yield f"and {units.counted(hidden, 'row')} more (--format csv has all)"
 
     def _above(self, cells: int, *, whole_commands: bool = False) -> Iterator[str]:
         for label, text in self.words.head:
@@ -93,7 +116,11 @@ class TableContent(Generic[Row]):
 
     def head(self) -> dict[str, Any]:
         """The head as data."""
-        return {"page": self.name, "notes": list(self.words.notes), **self.extra}
+        return {"page": self.name, "notes": list(self.words.notes), **self.fields()}
+
+    def fields(self) -> dict[str, Any]:
+        """Fields of the head that only this page has."""
+        return {**self.extra, **(self.slow_extra() if self.slow_extra else {})}
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Rows as data, by the keys of the columns."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.printable import printable
 from tui_probe.draw.table import Column
+from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.input_limits import LOG_LINE
 from tui_probe.trace import event_types, launch_events
 from tui_probe.trace.locate import LOG
@@ -47,6 +49,12 @@ LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
     Column("tag", lambda r: r.tag),
     Column("text", lambda r: r.text, "text", lambda r: r.text, False, 0, 20),
 )
+
+
+def log_content(trace: Trace) -> TableContent[LogRow]:
+    """Return the page of all lines; its text is the log itself."""
+    rows = RemadeRows(partial(log_rows, trace))
+    return TableContent("events", "event.log", LOG_COLUMNS, rows, report=lambda _: (row.text for row in rows))
 
 
 def event_sentence(event: Event) -> str | None:

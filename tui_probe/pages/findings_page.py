@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tui_probe.draw.shell import command_lines
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import Line, Span, clip, hang_line, pad, plain, width, wrap
 from tui_probe.draw.table import Column, safe
+from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.draw.view import no_progress, with_progress
 from tui_probe.input_limits import PTX_TEXT
 from tui_probe.pages.views import kind_of, kinds
@@ -242,6 +243,18 @@ def finding_rows(trace: Trace, progress: Progress = no_progress) -> Iterator[Fin
         for found in findings_by_probe(ViewSource(trace, kernel)) or (None,):
             for finding in found.findings if found and found.findings else (None,):
                 yield FindingRow(kernel, found, finding)
+
+
+def summary_content(trace: Trace, progress: Progress = no_progress) -> TableContent[FindingRow]:
+    """Return the page of all findings."""
+    return TableContent(
+        "summary",
+        "Summary",
+        FINDING_COLUMNS,
+        RemadeRows(partial(finding_rows, trace, progress)),
+        report=partial(summary_lines, trace, progress=progress),
+        slow_extra=partial(summary_head, trace, progress),
+    )
 
 
 def summary_lines(trace: Trace, cells: int, progress: Progress = no_progress) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.table import Column, table
+from tui_probe.draw.table import Column
 from tui_probe.draw.table_content import PageTexts
 from tui_probe.pages.graph_times import GraphTimes, NodeRun, NodeTimes, stamped_node_runs, times_by_graph
 from tui_probe.pages.table_page import TablePage
@@ -225,10 +225,3 @@ the longest way through the graph."""
 def no_graphs() -> TablePage[GraphLine]:
     """The page before there are any."""
     return TablePage("graphs", "CUDA graphs", (), (), PageTexts(notes=[NO_GRAPHS_TEXT]))
-
-
-def graph_report(trace: Trace, cells: int) -> Iterator[str]:
-    """The page as text."""
-    rows = list(graph_lines(trace))
-    yield from _graph_notes(trace)
-    yield from ["", *table(_shown_columns(rows), rows, cells)] if rows else [NO_GRAPHS_TEXT]

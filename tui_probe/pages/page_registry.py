@@ -6,75 +6,54 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw.spans import to_ascii
-from tui_probe.draw.table import as_json, as_markdown, as_record, csv_lines, in_data, table
+from tui_probe.draw.table import as_json, as_markdown, csv_lines
 from tui_probe.draw.view import no_progress
 from tui_probe.errors import UsageError
-from tui_probe.pages.event_log import LOG_COLUMNS, log_rows
-from tui_probe.pages.findings_page import FINDING_COLUMNS, finding_rows, summary_head, summary_lines
-from tui_probe.pages.graph_page import GRAPH_COLUMNS, graph_lines, graph_report
-from tui_probe.pages.range_page import RANGE_COLUMNS, range_lines, range_rows, range_sum_lines, range_sum_rows
-from tui_probe.pages.range_page import RANGE_PAGE_COLUMNS as RANGE_SUM_COLUMNS
+from tui_probe.pages.event_log import log_content
+from tui_probe.pages.findings_page import summary_content
+from tui_probe.pages.graph_page import graph_page
+from tui_probe.pages.range_page import range_page
 from tui_probe.pages.views import kinds
-from tui_probe.pages.views.launches import LAUNCH_COLUMNS, launch_lines, launch_rows
-from tui_probe.pages.views.lines import ALL_LINES_COLUMNS, all_lines_text, measured_lines
-from tui_probe.pages.views.results import METRIC_COLUMNS, metric_rows, results_page_lines
+from tui_probe.pages.views.launches import launch_content
+from tui_probe.pages.views.lines import line_page
+from tui_probe.pages.views.results import results_content
 from tui_probe.probekit.page_kinds import FORMER_REPORT_PAGES, NEWEST_SCHEMA, TracePage, in_schema, rows_in_schema
 from tui_probe.probekit.registry import all_probes
 from tui_probe.suggestions import did_you_mean
-from tui_probe.verdicts.kernel_columns import (
-    KERNEL_COLUMNS,
-    by_time_share,
-    coverage_record,
-    kernel_columns,
-    kernel_table,
-)
+from tui_probe.verdicts.kernel_columns import kernel_content
 from tui_probe.verdicts.run_outcome import head_lines, head_record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
+    from tui_probe.draw.table_content import TableContent
     from tui_probe.draw.view import Progress
     from tui_probe.probekit.page_kinds import Format, Schema, ViewKind
     from tui_probe.trace.model import Trace
 
 
-def _log_lines(trace: Trace, _: int) -> Iterator[str]:
-    return (row.text for row in log_rows(trace))
-
-
 _GENERAL_PAGES: Final = (
     TracePage(
-        "kernels", kernel_table, KERNEL_COLUMNS, lambda trace: iter(by_time_share(trace.kernels)),
+        "kernels", lambda trace, _: kernel_content(trace),
         "Kernels", "every kernel: its part of the GPU time, what became of it, and what the probe costs it",
-        head=coverage_record, table=kernel_columns,
     ),
+    TracePage("summary", summary_content, "Summary", "what was found in each kernel, and what to ask next"),
     TracePage(
-        "summary", summary_lines, FINDING_COLUMNS, finding_rows,
-        "Summary", "what was found in each kernel, and what to ask next", head=summary_head, tells=True,
+        "launches", lambda trace, _: launch_content(trace), "Launches", "every launch, in the order of the log"
     ),
+    TracePage("results", results_content, "Results", "what the probe measured, every result"),
+    TracePage("lines", line_page, "Lines", "the lines of all kernels, those first that waste or wait most"),
+    TracePage("ranges", lambda trace, _: range_page(trace), "Ranges", "NVTX ranges and the kernels in them"),
     TracePage(
-        "launches", launch_lines, LAUNCH_COLUMNS, launch_rows,
-        "Launches", "every launch, in the order of the log",
-    ),
-    TracePage(
-        "results", results_page_lines, METRIC_COLUMNS, metric_rows,
-        "Results", "what the probe measured, every result", tells=True,
-    ),
-    TracePage(
-        "lines", all_lines_text, ALL_LINES_COLUMNS, measured_lines,
-        "Lines", "the lines of all kernels, those first that waste or wait most", tells=True,
-    ),
-    TracePage("ranges", range_lines, RANGE_COLUMNS, range_rows, "Ranges", "NVTX ranges and the kernels in them"),
-    TracePage(
-        "sums", range_sum_lines, RANGE_SUM_COLUMNS, range_sum_rows,
+        "sums", lambda trace, _: range_page(trace, together=True),
         "Sums", "NVTX ranges merged by name: calls, time in kernels in total, per call and p99, share",
     ),
     TracePage(
-        "graphs", graph_report, GRAPH_COLUMNS, graph_lines,
+        "graphs", lambda trace, _: graph_page(trace),
         "Graphs", "CUDA graphs: their nodes over time, how often and how long they were replayed",
     ),
     TracePage(
-        "events", _log_lines, LOG_COLUMNS, log_rows,
+        "events", lambda trace, _: log_content(trace),
         "event.log", "event.log: what the hook saw and did, line by line", headed=False,
     ),
 )  # fmt: skip
@@ -145,18 +124,6 @@ def require_page(name: str, once: Mapping[str, str]) -> PageEntry:
     return page
 
 
-@dataclass(frozen=True, slots=True)
-class _PageRows:
-    """The rows of a page, to go through as often as needed."""
-
-    page: TracePage
-    trace: Trace
-    told: tuple[Progress, ...]
-
-    def __iter__(self) -> Iterator[Any]:
-        return self.page.rows(self.trace, *self.told)
-
-
 def report_lines(
     trace: Trace,
     page: str = "kernels",
@@ -172,15 +139,14 @@ def report_lines(
     Only tables are cut to ``width`` cells, and only text is turned into ASCII. ``progress`` is told how far the reading
     of results is.
     """
-    content = _trace_page(page)
-    rows = _PageRows(content, trace, (progress,) if content.tells else ())
+    kind = _trace_page(page)
+    content = kind.open(trace, progress)
     if form == "json":
-        records = (in_schema(as_record(content.columns, row), content.name, schema) for row in rows)
-        head = {"page": page, **head_record(trace), **(content.head(trace, *rows.told) if content.head else {})}
-        return as_json(head, page, records, schema)
+        records = (in_schema(record, kind.name, schema) for record in content.records())
+        return as_json({"page": page, **head_record(trace), **content.fields()}, page, records, schema)
     if form == "csv":
-        return csv_lines(rows_in_schema(_csv_rows(rows), content.name, schema))
-    lines = _markdown(rows) if form == "md" else _text_lines(rows, width)
+        return csv_lines(rows_in_schema(content.cells(), kind.name, schema))
+    lines = _markdown(trace, content) if form == "md" else _text_lines(trace, content, width, headed=kind.headed)
     return map(to_ascii, lines) if ascii_only else lines
 
 
@@ -196,30 +162,18 @@ def _trace_page(name: str) -> TracePage:
     return found
 
 
-def _csv_rows(rows: _PageRows) -> Iterator[Sequence[object]]:
-    """The headings, and a row of values each."""
-    data = [column for column in in_data(rows.page.columns) if not column.nested]
-    yield [column.key for column in data]
-    for row in rows:
-        yield [column.value(row) for column in data if column.value is not None]
-
-
-def _markdown(rows: _PageRows) -> Iterator[str]:
-    trace, page = rows.trace, rows.page
+def _markdown(trace: Trace, content: TableContent[Any]) -> Iterator[str]:
     yield "```text"
     yield from head_lines(trace)
     yield "```"
     yield ""
-    columns = page.columns if page.table is None else page.table(trace)
-    yield from as_markdown(columns, rows)
+    yield from as_markdown(content.columns, content.rows)
 
 
-def _text_lines(rows: _PageRows, width: int) -> Iterator[str]:
-    trace, page = rows.trace, rows.page
-    if page.headed:
-        yield from head_lines(trace, width)
-        yield ""
-    if page.lines is None:
-        yield from table(page.columns, rows, width)
-    else:
-        yield from page.lines(trace, width, *rows.told)
+def _text_lines(trace: Trace, content: TableContent[Any], width: int, *, headed: bool) -> Iterator[str]:
+    yield from head_lines(trace, width) if headed else ()
+    if content.report is None:
+        yield from content.text(width)
+        return
+    yield from [""] if headed else ()
+    yield from content.report(width)

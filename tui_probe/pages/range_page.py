@@ -1,18 +1,16 @@
-"""Page of NVTX ranges: nested ranges with their kernels, totals of one range, and rows of the report."""
+"""Page of NVTX ranges: nested ranges with their kernels, and the totals of one range."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.table import Column, safe, table
+from tui_probe.draw.table import Column
 from tui_probe.draw.table_content import PageTexts
 from tui_probe.draw.units import NOT_MEASURED
-from tui_probe.pages.range_tree import KernelLaunches, RangeNode, numbered_launches, range_tree
+from tui_probe.pages.range_tree import KernelLaunches, RangeNode, range_tree
 from tui_probe.pages.table_page import Only, TablePage
 
 if TYPE_CHECKING:
@@ -20,105 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tui_probe.trace.model import Kernel, Trace
-    from tui_probe.trace.run import Range
-
-
-class KernelInRange(NamedTuple):
-    """A kernel by its index and demangled name, its launches in the range, and launches × its median time, if known."""
-
-    kernel: int
-    name: str
-    launches: int
-    seconds: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class RangeRow:
-    """A range. Of its ``kernels`` the most launched comes first."""
-
-    range: Range
-    depth: int
-    kernels: tuple[KernelInRange, ...]
-    probed: int
-    seconds: float | None
-    """From the range's call to that which ended it, on the host; None if it did not end."""
-    start_s: float | None
-    """Since the start of the process."""
-
-
-def range_rows(trace: Trace) -> Iterator[RangeRow]:
-    """All ranges that enclose launches, by their start."""
-    numbers, kernel, probed = numbered_launches(trace)
-    epoch = trace.state.epoch_ns
-    for one in trace.ranges:
-        parts = [slice(*np.searchsorted(numbers, (first, last + 1))) for first, last in one.runs]
-        indices, counts = np.unique(np.concatenate([kernel[part] for part in parts]), return_counts=True)
-        launched = sorted(zip(indices.tolist(), counts.tolist(), strict=True), key=lambda pair: -pair[1])
-        yield RangeRow(
-            one,
-            trace.ranges.depth(one),
-            tuple(_kernel_in_range(trace, index, count) for index, count in launched),
-            sum(int(probed[part].sum()) for part in parts),
-            None if one.end_ns is None else (one.end_ns - one.start_ns) / 1e9,
-            None if epoch is None else (one.start_ns - epoch) / 1e9,
-        )
-
-
-def _kernel_in_range(trace: Trace, index: int, launches: int) -> KernelInRange:
-    kernel = trace.kernels.get(index)
-    if kernel is None:
-        return KernelInRange(index, "?", launches, None)
-    seconds = None if kernel.time_ms is None else launches * kernel.time_ms / 1e3
-    return KernelInRange(index, kernel.demangled, launches, seconds)
-
-
-def _kernels_text(row: RangeRow) -> str:
-    words = [f"{each.launches}× #{each.kernel} {shorten(safe(each.name), 32)}" for each in row.kernels[:2]]
-    more = len(row.kernels) - len(words)
-    return ", ".join(words) + (f" and {units.counted(more, 'more kernel')}" if more else "")
-
-
-def _kernels_data(row: RangeRow) -> list[dict[str, Any]]:
-    times = [each.seconds for each in row.kernels]
-    whole = None if None in times else sum(each for each in times if each is not None)
-    return [
-        {
-            "kernel": each.kernel,
-            "demangled": each.name,
-            "launches": each.launches,
-            "seconds": each.seconds,
-            "share": each.seconds / whole if whole and each.seconds is not None else None,
-        }
-        for each in row.kernels
-    ]
-
-
-RANGE_COLUMNS: Final[tuple[Column[RangeRow], ...]] = (
-    Column("id", lambda r: r.range.id),
-    Column("parent", lambda r: r.range.parent),
-    Column("text", lambda r: r.range.text, "range", lambda r: "  " * r.depth + r.range.text, False, narrow=16),
-    Column("domain", lambda r: r.range.domain, "domain", lambda r: r.range.domain or "", False, rank=4),
-    Column("thread", lambda r: r.range.thread, "thread", lambda r: str(r.range.thread or "all"), rank=5),
-    Column("start_s", lambda r: r.start_s, "start (s)", lambda r: _rounded_seconds(r.start_s), rank=3),
-    Column("seconds", lambda r: r.seconds, "host time", lambda r: units.duration(r.seconds), rank=1),
-    Column("launches", lambda r: r.range.launches, "launches", lambda r: units.count(r.range.launches)),
-    Column("probed", lambda r: r.probed, "probed", lambda r: units.count(r.probed), rank=2),
-    Column("runs", lambda r: [list(run) for run in r.range.runs], nested=True),
-    Column("kernels", _kernels_data, "kernels", _kernels_text, False, narrow=20, nested=True),
-)
-"""``runs`` are pairs of first and last launch; ``seconds`` is host time between the calls, not kernel time."""
-
-
-def _rounded_seconds(value: float | None) -> str:
-    return NOT_MEASURED if value is None else f"{value:.6f}"
-
-
-def range_lines(trace: Trace, cells: int) -> Iterator[str]:
-    """The page as text."""
-    if not len(trace.ranges):
-        yield "No NVTX range encloses a launch: push ranges in the program (torch.cuda.nvtx.range_push, nvtx.annotate)."
-        return
-    yield from table(RANGE_COLUMNS, list(range_rows(trace)), cells)
 
 
 RANGES_ABOUT: Final = (
@@ -197,7 +96,7 @@ class RangeLine:
 
 
 def range_page(trace: Trace, *, together: bool = False) -> TablePage[RangeLine]:
-    """All ranges that enclose launches, and the kernels in them."""
+    """All ranges that enclose launches, and the kernels in them; data has those as a field of their range."""
     roots = range_tree(trace, together=together)
     whole = _total_seconds(trace)
     rows = [line for root in roots for node in root.walk() for line in _range_lines(trace, node, whole)]
@@ -206,7 +105,7 @@ def range_page(trace: Trace, *, together: bool = False) -> TablePage[RangeLine]:
     how = "merged by name, " if together else ""
     found = [f"{units.counted(count, 'range')}, {how}{units.counted(inside, 'launch')} in them"] if rows else []
     notes = [] if rows else [NO_RANGES_TEXT]
-    columns = [column if _has_values(rows, column) else replace(column, text=None) for column in RANGE_PAGE_COLUMNS]
+    columns = MERGED_RANGE_COLUMNS if together else _range_columns(trace)
 
     def opens(line: RangeLine) -> tuple[Path, int] | None:
         return _kernel_target(trace, line)
@@ -214,21 +113,19 @@ def range_page(trace: Trace, *, together: bool = False) -> TablePage[RangeLine]:
     return TablePage(
         "ranges",
         "NVTX ranges",
-        columns,
+        [column if _has_values(rows, column) else replace(column, text=None) for column in columns],
         rows,
         PageTexts((), found, notes, RANGES_ABOUT),
+        data_rows=None if together else _ranges_by_start(trace, rows),
         opens=opens if rows else None,
         names=_range_names,
     )
 
 
-def range_sum_lines(trace: Trace, width: int) -> Iterator[str]:
-    """Ranges merged by name, as text."""
-    return range_page(trace, together=True).text(width)
-
-
-def range_sum_rows(trace: Trace) -> Iterator[RangeLine]:
-    return iter(range_page(trace, together=True).rows)
+def _ranges_by_start(trace: Trace, rows: list[RangeLine]) -> list[RangeLine]:
+    """Return the rows of ranges in the order of the trace; the table has those of other threads behind inner ones."""
+    lines = {line.node.range.id: line for line in rows if line.node.range is not None and line.launched is None}
+    return [lines[each.id] for each in trace.ranges if each.id in lines]
 
 
 def _range_names(line: RangeLine) -> tuple[str, ...]:
@@ -255,7 +152,7 @@ def _kernel_target(trace: Trace, line: RangeLine) -> tuple[Path, int] | None:
 
 def _has_values(rows: list[RangeLine], column: Column[RangeLine]) -> bool:
     """Whether a column that may be empty holds anything."""
-    if column.key not in ("domain", "thread", "kernel_seconds", "mean_s", "p99_s", "share"):
+    if column.text is None or column.key not in ("domain", "thread", "kernel_seconds", "mean_s", "p99_s", "share"):
         return True
     values = {None if column.value is None else column.value(row) for row in rows}
     return len(values) > 1 if column.key == "thread" else bool(values - {None})
@@ -265,28 +162,88 @@ def _role(line: RangeLine) -> str:
     return "range" if line.launched is None else "kernel"
 
 
-RANGE_PAGE_COLUMNS: Final[tuple[Column[RangeLine], ...]] = (
+def _kernel_records(trace: Trace, node: RangeNode) -> list[dict[str, Any]]:
+    """The kernels launched in a range and in its inner ones, as data."""
+    whole = node.kernel_seconds
+    return [
+        {
+            "kernel": launched.kernel,
+            "demangled": "?" if (kernel := trace.kernels.get(launched.kernel)) is None else kernel.demangled,
+            "launches": launched.launches,
+            "seconds": launched.seconds,
+            "share": launched.seconds / whole if whole and launched.seconds is not None else None,
+        }
+        for launched in node.everything
+    ]
+
+
+_TEXT: Final[Column[RangeLine]] = Column(
+    "text", lambda r: r.text.strip(), "range and kernels", lambda r: r.text, False, narrow=24
+)
+_DOMAIN: Final[Column[RangeLine]] = Column(
+    "domain", lambda r: r.node.domain, "domain", lambda r: "" if r.launched else r.node.domain or "", False, rank=4
+)
+_THREAD: Final[Column[RangeLine]] = Column(
+    "thread", lambda r: r.node.thread, "thread", lambda r: "" if r.launched else str(r.node.thread or "all"), rank=5
+)
+_LAUNCHES: Final[Column[RangeLine]] = Column(
+    "launches", lambda r: r.launches, "launches", lambda r: units.count(r.launches)
+)
+_PROBED: Final[Column[RangeLine]] = Column(
+    "probed", lambda r: r.probed, "probed", lambda r: units.count(r.probed), rank=2
+)
+_IN_KERNELS: Final[Column[RangeLine]] = Column(
+    "kernel_seconds", lambda r: r.kernel_seconds, "in kernels", lambda r: units.duration(r.kernel_seconds)
+)
+_HOST_TIME: Final[Column[RangeLine]] = Column(
+    "seconds", lambda r: r.seconds, "host time", lambda r: "" if r.launched else units.duration(r.seconds)
+)
+_START: Final[Column[RangeLine]] = Column(
+    "start_s", lambda r: r.start_s, "start (s)", lambda r: "" if r.launched else _start_text(r.start_s), rank=3
+)
+_SHARE: Final[Column[RangeLine]] = Column("share", lambda r: r.share, "share", lambda r: units.share(r.share), rank=1)
+
+MERGED_RANGE_COLUMNS: Final[tuple[Column[RangeLine], ...]] = (
     Column("kind", _role),
-    Column("text", lambda r: r.text.strip(), "range and kernels", lambda r: r.text, False, narrow=24),
+    _TEXT,
     Column("depth", lambda r: r.node.depth),
     Column("times", lambda r: r.node.times),
     Column("kernel", lambda r: None if r.launched is None else r.launched.kernel),
-    Column(
-        "domain", lambda r: r.node.domain, "domain", lambda r: "" if r.launched else r.node.domain or "", False, rank=4
-    ),
-    Column(
-        "thread", lambda r: r.node.thread, "thread", lambda r: "" if r.launched else str(r.node.thread or "all"), rank=5
-    ),
-    Column("launches", lambda r: r.launches, "launches", lambda r: units.count(r.launches)),
-    Column("probed", lambda r: r.probed, "probed", lambda r: units.count(r.probed), rank=2),
-    Column("kernel_seconds", lambda r: r.kernel_seconds, "in kernels", lambda r: units.duration(r.kernel_seconds)),
-    Column("seconds", lambda r: r.seconds, "host time", lambda r: "" if r.launched else units.duration(r.seconds)),
-    Column("start_s", lambda r: r.start_s, "start (s)", lambda r: "" if r.launched else _start_text(r.start_s), rank=3),
+    _DOMAIN,
+    _THREAD,
+    _LAUNCHES,
+    _PROBED,
+    _IN_KERNELS,
+    _HOST_TIME,
+    _START,
     Column("mean_s", lambda r: r.mean, "mean", lambda r: "" if r.launched else units.duration(r.mean), rank=2),
     Column("p99_s", lambda r: r.p99, "p99", lambda r: "" if r.launched else units.duration(r.p99), rank=2),
-    Column("share", lambda r: r.share, "share", lambda r: units.share(r.share), rank=1),
+    _SHARE,
 )
 """``seconds`` is host time between the calls, not kernel time; ``start_s`` is since the start of the process."""
+
+
+def _range_columns(trace: Trace) -> tuple[Column[RangeLine], ...]:
+    """The columns of single ranges, in the order of their data; ``runs`` are pairs of first and last launch."""
+    return (
+        Column("id", lambda r: r.node.range and r.node.range.id),
+        Column("parent", lambda r: r.node.range and r.node.range.parent),
+        replace(_TEXT, value=_name_as_recorded),
+        _DOMAIN,
+        _THREAD,
+        _START,
+        _HOST_TIME,
+        _LAUNCHES,
+        _PROBED,
+        Column("runs", lambda r: r.node.range and [list(run) for run in r.node.range.runs], nested=True),
+        Column("kernels", lambda r: _kernel_records(trace, r.node), nested=True),
+        replace(_IN_KERNELS, data=False),
+        replace(_SHARE, data=False),
+    )
+
+
+def _name_as_recorded(line: RangeLine) -> str:
+    return line.node.text if line.launched is None else line.text.strip()
 
 
 def _start_text(value: float | None) -> str:

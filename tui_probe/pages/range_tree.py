@@ -57,6 +57,8 @@ class RangeNode:
     own: Sequence[KernelLaunches]
     inner: list[RangeNode] = field(default_factory=list)
     p99: float | None = None
+    range: Range | None = None
+    """The range itself, None for several."""
 
     @property
     def mean(self) -> float | None:
@@ -181,6 +183,7 @@ class _Tree:
             own=self._launched(without_kernels(runs, covered)) if covered else everything,
             inner=self.nodes(ids, depth + 1),
             p99=self._p99(group),
+            range=first if len(group) == 1 else None,
         )
 
     def _p99(self, group: Sequence[Range]) -> float | None:

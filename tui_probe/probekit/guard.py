@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import safe
+from tui_probe.draw.table_content import RemadeRows
 from tui_probe.draw.view import Cancelled, Document, Drawing
 from tui_probe.errors import TraceError
 from tui_probe.probekit.finding import Finding
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tui_probe.draw.spans import Line
+    from tui_probe.draw.table_content import TableContent
     from tui_probe.draw.view import View
     from tui_probe.probekit.page_kinds import TracePage, ViewKind
     from tui_probe.probekit.probe import Probe
@@ -205,12 +207,19 @@ def _view(whose: str, kind: ViewKind) -> ViewKind:
 
 
 def _page(whose: str, page: TracePage) -> TracePage:
-    return replace(
-        page,
-        lines=None if page.lines is None else guarded_iterator(whose, page.lines, _module(page.lines)),
-        rows=guarded_iterator(whose, page.rows, _module(page.rows)),
-        head=_optional(whose, page.head),
-    )
+    """The page is opened, and its rows and text are made, with a guard."""
+    module = _module(page.open)
+
+    def opened(*arguments: Any) -> TableContent[Any]:
+        content = page.open(*arguments)
+        return replace(
+            content,
+            rows=RemadeRows(guarded_iterator(whose, lambda: content.rows, module)),
+            report=None if content.report is None else guarded_iterator(whose, content.report, module),
+            slow_extra=_optional(whose, content.slow_extra),
+        )
+
+    return replace(page, open=_call(whose, opened, module))
 
 
 def _module(function: Callable[..., Any]) -> str:

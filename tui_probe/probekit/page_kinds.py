@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from tui_probe.draw.table import Column
+    from tui_probe.draw.table_content import TableContent
     from tui_probe.draw.view import Progress, View
     from tui_probe.trace.launches import Launch
     from tui_probe.trace.model import Kernel, Trace
@@ -78,26 +78,18 @@ class ViewKind:
 
 @dataclass(frozen=True, slots=True)
 class TracePage:
-    """A page about a whole trace: lines of text of a width, and rows of a table as data.
+    """A page about a whole trace: report, data and screen take its cells from what ``open`` returns.
 
-    Without ``lines`` the rows are its text, too. ``title`` and ``about`` are those of the page of a kernel that has the
-    same name, where there is one.
+    ``open`` calls ``progress`` where results are read. ``title`` and ``about`` are those of the page of a kernel that
+    has the same name, where there is one.
     """
 
     name: str
-    lines: Callable[..., Iterator[str]] | None
-    columns: Sequence[Column[Any]]
-    rows: Callable[..., Iterator[Any]]
+    open: Callable[[Trace, Progress], TableContent[Any]]
     title: str = ""
     about: str = ""
     headed: bool = True
     """Whether its text begins with what the trace is of."""
-    head: Callable[..., dict[str, Any]] | None = None
-    """What else the head of its JSON says."""
-    table: Callable[[Trace], Sequence[Column[Any]]] | None = None
-    """The columns of its rows as a table, where they go by the trace."""
-    tells: bool = False
-    """Whether ``lines``, ``rows`` and ``head`` take, last, what is told how far they are: results are read for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import Column, table
+from tui_probe.draw.table_content import TableContent
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.probekit.record_counts import launch_count_text
 from tui_probe.verdicts.kernel_snapshot import located_failures
@@ -100,12 +103,12 @@ TIME_COLUMNS: Final[tuple[Column[Kernel], ...]] = (
 
 
 def shown_columns(columns: Sequence[Column[Kernel]], kernels: Collection[Kernel]) -> list[Column[Kernel]]:
-    """Those for a table of such kernels: where no launch was timed there are no columns of times, and where all probes
-    are in PTX none for the way.
+    """Return the columns for a table of such kernels: where no launch was timed those of times are in data alone, and
+    where all probes are in PTX that of the mode.
     """
     hidden = set(_REPLACED_KEYS if any(kernel.gpu_time is not None for kernel in kernels) else _TIME_KEYS)
     hidden |= set() if any(kernel.way == "graft" for kernel in kernels) else {"way"}
-    return [column for column in columns if column.key not in hidden]
+    return [replace(column, text=None) if column.key in hidden else column for column in columns]
 
 
 def by_time_share(kernels: Iterable[Kernel]) -> list[Kernel]:
@@ -208,21 +211,29 @@ KERNEL_COLUMNS: Final[tuple[Column[Kernel], ...]] = (
 """
 
 
-def kernel_columns(trace: Trace) -> list[Column[Kernel]]:
-    """Those of a table of its kernels."""
-    return shown_columns(KERNEL_COLUMNS, trace.kernels)
-
-
 def coverage_record(trace: Trace) -> dict[str, Any]:
     """How much was probed, as data; None where no kernel was launched."""
     part = probe_coverage(trace)
     return {"covered": None if part is None else part.record()}
 
 
+def kernel_content(trace: Trace) -> TableContent[Kernel]:
+    """Return the page of all kernels, those that take most of the GPU time first."""
+    return TableContent(
+        "kernels",
+        "Kernels",
+        shown_columns(KERNEL_COLUMNS, trace.kernels),
+        by_time_share(trace.kernels),
+        report=partial(kernel_table, trace),
+        slow_extra=partial(coverage_record, trace),
+    )
+
+
 def kernel_table(trace: Trace, width: int) -> Iterator[str]:
-    """How much was probed, and the kernels as a table, those that take most of the GPU time first."""
+    """How much was probed, and the kernels as a table."""
     if (part := probe_coverage(trace)) is not None:
         yield from [*wrap(f"Probed kernels: {part.sentence}", width), ""]
-    yield from table(kernel_columns(trace), by_time_share(trace.kernels), width)
+    content = kernel_content(trace)
+    yield from table(content.columns, content.rows, width)
     notes = time_notes(trace.kernels)
     yield from ["", *notes] if notes else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -13,6 +14,7 @@ from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import LazyLines, pad
 from tui_probe.draw.spans import width as cells_of
 from tui_probe.draw.table import Column, as_record, cell, fitted_cell, in_data, in_tables, layout, table
+from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document
 from tui_probe.probekit.page_kinds import ViewKind
@@ -58,6 +60,12 @@ def launch_rows(trace: Trace) -> Iterator[LaunchRow]:
     return _rows(trace, trace.launches)
 
 
+def launch_content(trace: Trace) -> TableContent[LaunchRow]:
+    """Return the page of all launches, in the order of the log."""
+    rows = RemadeRows(partial(launch_rows, trace))
+    return TableContent("launches", "Launches", LAUNCH_COLUMNS, rows, report=partial(launch_lines, trace))
+
+
 def launch_lines(trace: Trace, cells: int) -> Iterator[str]:
     """The launches as a table, or those at both ends where there are many."""
     launches, total = trace.launches, len(trace.launches)
@@ -74,14 +82,19 @@ def launch_lines(trace: Trace, cells: int) -> Iterator[str]:
 
 
 def _rows(trace: Trace, launches: Iterable[Launch]) -> Iterator[LaunchRow]:
-    epoch = trace.state.zero_ns
     for launch in launches:
         kernel = trace.kernels.get(launch.kernel)
-        seconds = None if launch.time_ns is None or epoch is None else (launch.time_ns - epoch) / 1e9
-        result = None if launch.result is None else trace.results.name(launch.result)
-        probe = None if launch.result is None else trace.results.probe(launch.result)
         name, demangled = (kernel.name, kernel.demangled) if kernel else ("?", "?")
-        yield LaunchRow(launch, name, demangled, seconds, result, probe, graph_position(trace, launch))
+        yield LaunchRow(launch, name, demangled, *_launch_details(trace, launch))
+
+
+def _launch_details(trace: Trace, launch: Launch) -> tuple[float | None, str | None, str | None, GraphPosition | None]:
+    """Seconds since the start of the process, the result file, its probe, and the node of a graph."""
+    epoch = trace.state.zero_ns
+    seconds = None if launch.time_ns is None or epoch is None else (launch.time_ns - epoch) / 1e9
+    result = None if launch.result is None else trace.results.name(launch.result)
+    probe = None if launch.result is None else trace.results.probe(launch.result)
+    return seconds, result, probe, graph_position(trace, launch)
 
 
 def graph_position(trace: Trace, launch: Launch) -> GraphPosition | None:
@@ -196,12 +209,8 @@ class Launches(Document):
     def row(self, place: int) -> LaunchLine:
         """The launch at a place of the present order."""
         launch = self.trace.launches[int(self.rows[place])]
-        epoch = self.trace.state.zero_ns
-        seconds = None if launch.time_ns is None or epoch is None else (launch.time_ns - epoch) / 1e9
-        result = None if launch.result is None else self.trace.results.name(launch.result)
         parameters = None if launch.number is None else self.parameters.get(launch.number)
-        probe = None if launch.result is None else self.trace.results.probe(launch.result)
-        return LaunchLine(launch, "", "", seconds, result, probe, graph_position(self.trace, launch), parameters)
+        return LaunchLine(launch, "", "", *_launch_details(self.trace, launch), parameters)
 
     # -- drawing
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw import units
 from tui_probe.draw.shorten import shorten
-from tui_probe.draw.spans import hang_line, wrap
+from tui_probe.draw.spans import wrap
 from tui_probe.draw.table import Column, safe, table
 from tui_probe.draw.table_content import PageTexts
-from tui_probe.draw.units import NOT_MEASURED, counted, size
+from tui_probe.draw.units import NOT_MEASURED, size
 from tui_probe.draw.view import Document, no_progress, with_progress
 from tui_probe.errors import TraceError
 from tui_probe.input_limits import PTX_TEXT
@@ -283,21 +283,6 @@ ALL_LINES_COLUMNS: Final[tuple[Column[KernelLine], ...]] = (
 mean nothing, so that column stays however narrow the table is."""
 
 
-def all_lines_text(trace: Trace, cells: int, progress: Progress = no_progress) -> Iterator[str]:
-    """The page as text."""
-    rows = list(measured_lines(trace, progress))
-    if not rows:
-        yield from hang_line(no_lines_text(), cells)
-        return
-    yield from table(ALL_LINES_COLUMNS, rows[:MAX_LINES_SHOWN], cells)
-    if len(rows) > MAX_LINES_SHOWN:
-        yield f"and {counted(len(rows) - MAX_LINES_SHOWN, 'line')} more (--format csv has all)"
-    large = [kernel for kernel in trace.kernels if result_bytes(ViewSource(trace, kernel)) > MAX_UNASKED_BYTES]
-    for kernel in large:
-        words = f"#{kernel.index}: {size(result_bytes(ViewSource(trace, kernel)))} are read for its own page alone"
-        yield from hang_line(words, cells)
-
-
 def no_lines_text() -> str:
     """What to do where no probe told of lines."""
     return (
@@ -325,10 +310,20 @@ def line_page(trace: Trace, progress: Progress = no_progress) -> TablePage[Kerne
         "Lines of all kernels",
         ALL_LINES_COLUMNS,
         rows,
-        PageTexts((), [_lines_note(rows)] if rows else [], [] if rows else [no_lines_text()], LINES_ABOUT),
+        PageTexts((), [_lines_note(rows)] if rows else [], [*_lines_notes(trace, rows)], LINES_ABOUT),
+        text_rows=MAX_LINES_SHOWN,
         opens=opens if rows else None,
         names=lambda line: (line.kernel.demangled, line.place, line.opcode or ""),
     )
+
+
+def _lines_notes(trace: Trace, rows: Sequence[KernelLine]) -> Iterator[str]:
+    """What to do where there are no lines, and the kernels whose results are too large to be read here."""
+    if not rows:
+        yield no_lines_text()
+    for kernel in trace.kernels:
+        if (read := result_bytes(ViewSource(trace, kernel))) > MAX_UNASKED_BYTES:
+            yield f"#{kernel.index}: {size(read)} are read for its own page alone"
 
 
 def has_line_measures(trace: Trace) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -14,6 +15,7 @@ from tui_probe.draw.shell import shell_word
 from tui_probe.draw.shorten import shorten
 from tui_probe.draw.spans import hang_line, pad
 from tui_probe.draw.table import Column, safe
+from tui_probe.draw.table_content import RemadeRows, TableContent
 from tui_probe.draw.units import NOT_MEASURED
 from tui_probe.draw.view import Document, no_progress, with_progress
 from tui_probe.errors import TraceError
@@ -82,6 +84,17 @@ def run_results_lines(trace: Trace, cells: int, seconds: float | None = None) ->
             return
         yield from _kernel_heading(kernel, cells, told)
         yield from result_lines(trace, kernel, cells, MAX_LISTED, MAX_READ)
+
+
+def results_content(trace: Trace, progress: Progress = no_progress) -> TableContent[MetricRow]:
+    """Return the page of all metrics of all results."""
+    return TableContent(
+        "results",
+        "Results",
+        METRIC_COLUMNS,
+        RemadeRows(partial(metric_rows, trace, progress)),
+        report=partial(results_page_lines, trace, progress=progress),
+    )
 
 
 def results_page_lines(trace: Trace, cells: int, progress: Progress = no_progress) -> Iterator[str]:
