@@ -44,6 +44,13 @@ def test_cells_without_commas(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "its cells are not separated by commas" in refused(capsys, "ncu", path)
 
 
+@pytest.mark.parametrize("comma", [";", "\t"])
+def test_cells_of_nsys_without_commas(tmp_path: Path, capsys: pytest.CaptureFixture[str], comma: str) -> None:
+    path = tmp_path / "saved.csv"
+    path.write_text(comma.join(['"Time (%)"', '"Total Time (ns)"', '"Name"']) + "\n" + comma.join(["50,0", "7", "k"]))
+    assert "its cells are not separated by commas: take the file that nsys" in refused(capsys, "nsys", path)
+
+
 def test_a_file_of_the_other_profiler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ncu, nsys = real(tmp_path, "ncu/vec_metrics.csv"), real(tmp_path, "nsys/sample.sqlite")
     assert f"a file of Nsight Compute: tui-probe import ncu {ncu}" in refused(capsys, "nsys", ncu)

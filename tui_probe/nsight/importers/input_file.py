@@ -154,7 +154,12 @@ def tool_of(path: Path) -> Tool | None:
     return None if ncu == nsys else "ncu" if ncu else "nsys"
 
 
-_OTHER_COMMAS: Final = (b'"ID";"Process ID"', b"ID;Process ID", b'"ID"\t"Process ID"', b"ID\tProcess ID")
+_OTHER_COMMAS: Final = (b"ID;Process ID", b"ID\tProcess ID")
+_NSYS_OTHER_COMMAS: Final = tuple(
+    mark + comma
+    for mark in (b"Start (ns)", b"Time (%)", b"Total Time (ns)", b"Projected Start (ns)")
+    for comma in (b";", b"\t")
+)
 """Headings as a spreadsheet may save them."""
 _REPORTS: Final = (".nsys-rep", ".qdrep")
 _PTX: Final = re.compile(rb"^\s*\.version\s+\d+\.\d+\s+\.target\s+sm_", re.MULTILINE)
@@ -182,9 +187,13 @@ def mismatch(path: Path, asked: Tool) -> str | None:
     tool = tool_of(path)
     if tool is not None and tool != asked:
         return f"{_TOOL_FILES[tool]}: tui-probe import {tool} {word}"
-    if asked == "ncu" and any(mark in start for mark in _OTHER_COMMAS):
-        return "its cells are not separated by commas: take the file that ncu wrote, or save it anew with commas"
+    if _has_other_commas(start, _OTHER_COMMAS if asked == "ncu" else _NSYS_OTHER_COMMAS):
+        return f"its cells are not separated by commas: take the file that {asked} wrote, or save it anew with commas"
     return None
+
+
+def _has_other_commas(start: bytes, headings: Sequence[bytes]) -> bool:
+    return any(heading in start.replace(b'"', b"") for heading in headings)
 
 
 def code_file_advice(path: Path) -> str:
