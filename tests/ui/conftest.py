@@ -118,10 +118,14 @@ class Stage:
             await self.settle()
 
     async def resize(self, columns: int, rows: int) -> None:
-        """Another size of the terminal."""
-        await self.pilot.resize_terminal(columns, rows)
-        await self.until(lambda: self.app.screen._compositor.size == (columns, rows), "the size did not change")
-        await self.settle()
+        """Give the terminal another size, as often as it takes: Textual may lose one that comes while it is busy."""
+        for _ in range(600):
+            await self.pilot.resize_terminal(columns, rows)
+            await self.settle()
+            if self.app.screen._compositor.size == (columns, rows):
+                return
+            await asyncio.sleep(0.1)
+        pytest.fail(f"the size did not change\n{self.text}")
 
     async def until(self, holds: Callable[[], bool], what: str) -> None:
         """Wait for a condition that a thread brings about."""
