@@ -83,7 +83,7 @@ def test_texts_that_would_not_be_read_back(path: Path, text: str, said: str) -> 
     assert said in problem(path, text, "80")
 
 
-def test_what_nobody_asks_for_is_found_where_all_tests_ran(path: Path, tmp_path: Path) -> None:
+def test_unused_goldens_are_found_where_all_tests_ran(path: Path, tmp_path: Path) -> None:
     shown(path, ("a\n", "80", False), ("b\n", "120", False))
     run = Run()
     run.problem(path, "a\n", "80", ascii_only=False)

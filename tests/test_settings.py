@@ -70,7 +70,7 @@ def test_pipe_in_place_of_the_file_counts_as_unset(tmp_path: Path) -> None:
         ("palette", "not TOML, nothing of it is used"),
     ],
 )
-def test_what_is_wrong_is_told_with_file_and_key(tmp_path: Path, text: str, told: str) -> None:
+def test_mistakes_are_reported_with_file_and_key(tmp_path: Path, text: str, told: str) -> None:
     path = write(tmp_path, text + "\n")
     (problem,) = read_settings(path).problems
     assert problem.startswith(f"{path}: {told}")
@@ -88,7 +88,7 @@ def test_no_content_raises(tmp_path_factory: pytest.TempPathFactory, content: by
     read_settings(path)
 
 
-def test_a_folder_in_the_place_of_the_file_is_told(tmp_path: Path) -> None:
+def test_directory_in_place_of_the_file_is_reported(tmp_path: Path) -> None:
     assert "cannot be read" in read_settings(tmp_path).problems[0]
 
 
@@ -114,14 +114,14 @@ def test_keys_can_be_exchanged() -> None:
         ({"sort": ("Ctrl-Q",)}, "keys.sort: Ctrl-Q is already the key of quit"),
     ],
 )
-def test_keys_that_cannot_be_are_told_and_left_as_they_were(changes: dict[str, tuple[str, ...]], told: str) -> None:
+def test_impossible_keys_are_reported_and_ignored(changes: dict[str, tuple[str, ...]], told: str) -> None:
     (problem,) = keys.remap(changes)
     assert problem.startswith(told)
     assert keys.keymap() == {}
     assert next(key for key in keys.rows() if key.id == "sort").keys == ("s",)
 
 
-def test_two_new_keys_that_collide_are_told() -> None:
+def test_colliding_new_keys_are_reported() -> None:
     problems = keys.remap({"sort": ("f5",), "reverse": ("f5",)})
     assert len(problems) == 1
     assert "F5 is already the key of" in problems[0]

@@ -101,7 +101,7 @@ def test_front_ends_hold_no_analysis(found: dict[str, set[str]]) -> None:
     assert with_arrays == ARRAYS_IN_FRONT_ENDS
 
 
-def test_probes_are_known_by_name_alone(found: dict[str, set[str]]) -> None:
+def test_probes_are_known_only_by_name(found: dict[str, set[str]]) -> None:
     """Built-in probes are found by the registry as those of others are: no module of the package names one."""
     package = {name: targets for name, targets in found.items() if name.startswith("tui_probe")}
     assert {name for name, targets in package.items() if any("probes" in _parts(one) for one in targets)} == set()

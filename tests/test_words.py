@@ -138,6 +138,23 @@ def place(text: Text, breaks: list[tuple[int, int]], at: int) -> str:
     return f"{text.path.relative_to(ROOT)}:{line}"
 
 
+TEST_NAMES = {
+    r"test_\w+_(told|said|alone|beside)(_\w+)?": "reported, shown; only; next to",
+    r"test_(what|that|as|of|by|so|nor|it|where|which|those)_\w+": "test_<unit>_<behavior>",
+}
+"""Names of tests that do not denote, and what to write instead."""
+
+
+def test_names_of_tests_denote() -> None:
+    named = {
+        f"{path.relative_to(ROOT)}::{name}"
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"\bdef (test_\w+)\(", path.read_text(encoding="utf-8"))
+    }
+    assert named
+    assert {each for each in named for form in TEST_NAMES if re.fullmatch(form, each.partition("::")[2])} == set()
+
+
 def test_no_text_has_a_phrase_that_is_written_otherwise() -> None:
     found = [fault for text in texts() for fault in faults(text)]
     assert not found, "write these as the glossary does:\n" + "\n".join(found)

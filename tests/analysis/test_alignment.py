@@ -43,7 +43,7 @@ def test_probed_ptx_without_what_was_added_is_the_pruned_ptx(path: Path) -> None
             assert probed[pair.right] == pruned[pair.left] + ","
 
 
-def test_a_line_that_was_replaced_stands_beside_the_one_that_it_quotes() -> None:
+def test_replaced_line_pairs_with_the_quoted_one() -> None:
     pruned = [".global .u32 counter;", ".entry k()", "{", "\tatom.add.u32 %r1, [counter], 1;", "\tret;", "}"]
     probed = [
         "// tui-probe: the original module has counter",

@@ -18,7 +18,7 @@ def test_percentiles_of_a_hundred_and_one_values() -> None:
     assert found.record()["p99"] == 99
 
 
-def test_what_stands_out_lies_above_the_fence() -> None:
+def test_outliers_lie_above_the_fence() -> None:
     found = distribution(np.array([100] * 50 + [102] * 50 + [500]))
     assert found is not None
     assert 102 < found.fence < 500

@@ -28,14 +28,14 @@ def test_a_copy_at_nine_tenths_of_the_bandwidth() -> None:
     assert limit(size=size, sectors=size / 32) == ("memory", "", pytest.approx(0.9))
 
 
-def test_bytes_alone_do_not_show_what_a_strided_copy_moves() -> None:
+def test_bytes_do_not_show_a_strided_copy() -> None:
     """4 of the 32 bytes of each sector are asked for: an eighth of the bytes keeps memory just as busy."""
     size = 0.9 * 4.8e12 * 100e-6 / 8
     assert limit(size=size, sectors=8 * size / 32)[0] == "memory"
     assert limit(size=size, sectors=None) == (None, "", pytest.approx(0.9 / 8))
 
 
-def test_the_level_is_told_by_what_is_touched() -> None:
+def test_memory_level_follows_touched_bytes() -> None:
     size = 0.9 * 4.8e12 * 100e-6
     assert limit(size=size, sectors=size / 32, footprint=size) == ("memory", "DRAM", pytest.approx(0.9))
     again = 0.7 * 7.4e12 * 100e-6
@@ -70,7 +70,7 @@ def test_shared_memory_and_requests_take_a_cycle_each() -> None:
     assert limit(memory=0.8 * CYCLES * 100e-6) == ("memory", "L1", pytest.approx(0.8))
 
 
-def test_without_shared_memory_nothing_is_told_of_l1() -> None:
+def test_l1_is_unknown_without_shared_memory() -> None:
     """Of a matrix product that counts 0.11 without and 0.8 with the requests to shared memory."""
     asked = {"sectors": 4 * 0.11 * CYCLES * 100e-6, "memory": None}
     found = limiter_verdict(replace(NOTHING, shared=None, **asked), H200)
@@ -103,13 +103,13 @@ def test_more_than_a_unit_can_do_is_not_certain_but_goes_before_memory_behind_ca
     assert (found.limit, found.share) == ("issue", pytest.approx(1.12))
 
 
-def test_where_no_unit_is_busy() -> None:
+def test_latency_bound_without_a_busy_unit() -> None:
     assert limit(fp32=1000)[0] == "latency"
     assert limit(fp32=1000, blocks=8)[0] == "too small"
     assert limit(fp32=1000, blocks=8, seconds=3e-6)[0] == "launch"
 
 
-def test_what_was_not_measured_may_be_what_limits() -> None:
+def test_unmeasured_unit_may_be_the_limiter() -> None:
     found = limiter_verdict(replace(NOTHING, fp32=1000, tensor=None), H200)
     assert (found.limit, found.unknown) == (None, ("tensor operations",))
     assert limiter_verdict(replace(NOTHING, seconds=None, fp32=1000), H200).unknown == ("time",)

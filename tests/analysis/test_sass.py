@@ -44,6 +44,6 @@ def test_a_disassembly() -> None:
     assert any(source.startswith("zero_fill.cu:") for source in code.sources)
 
 
-def test_what_is_no_disassembly_has_no_instructions() -> None:
+def test_other_text_has_no_instructions() -> None:
     assert parse_sass("").total == 0
     assert parse_sass("nvdisasm fatal: whatever\n\n\x00").lines == []

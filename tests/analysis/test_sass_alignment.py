@@ -29,7 +29,7 @@ def unique(lines: list[tuple[str, int | None, bool]]) -> list[int | None]:
 
 
 @given(LINES, LINES)
-def test_every_line_is_told_once_and_in_order(
+def test_each_line_appears_once_and_in_order(
     left: list[tuple[str, int | None, bool]], right: list[tuple[str, int | None, bool]]
 ) -> None:
     left = [(text, line, False) for text, line, _ in left]
@@ -48,7 +48,7 @@ def test_every_line_is_told_once_and_in_order(
 
 
 @given(st.lists(st.integers(0, 9), max_size=8, unique=True))
-def test_as_many_as_can_be_stand_beside_each_other(seconds: list[int]) -> None:
+def test_maximum_number_of_lines_is_aligned(seconds: list[int]) -> None:
     pairs = list(enumerate(seconds))
     found = _rising(pairs)
     assert set(found) <= set(pairs)
@@ -78,7 +78,7 @@ def test_labels_between_instructions_of_the_probe_are_of_the_probe() -> None:
     assert with_labels([None, None, "dmat", None, None, "dmat"], code) == [None, None, "dmat", "dmat", "dmat", "dmat"]
 
 
-def test_the_load_stands_beside_the_load_and_the_probe_beside_nothing() -> None:
+def test_load_pairs_with_load_and_probe_with_nothing() -> None:
     left = ["    MOV R1, R2", "    LDG.E R3, [R4]", "    LDG.E R5, [R6]"]
     right = ["    LDG.E R9, [R8]", "    MOV R1, R2", "    LDG.E.64 R3, [R4]"]
     found = align_sass(left, right, ([None, 7, 9], [None, None, 9]), ["dmat", None, None])

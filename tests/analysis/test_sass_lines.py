@@ -45,7 +45,7 @@ def test_only_one_instruction_stands_for_a_line() -> None:
     assert instruction_purposes(code, [7, 8, 8, 9, 9, 11, 11, None]) == [7, None, 8, None, None, None, 11, None]
 
 
-def test_what_is_no_cubin_tells_nothing(tmp_path: Path) -> None:
+def test_other_files_have_no_lines(tmp_path: Path) -> None:
     path = tmp_path / "kernel.bin"
     path.write_bytes(b"machine code")
     assert ptx_lines(path, code_of("EXIT")) == [None]

@@ -81,7 +81,7 @@ def test_a_launch_that_ends_everywhere_at_once_has_no_tail() -> None:
     assert (tail.cycles, tail.idle, tail.lost) == (0, 0, 0)
 
 
-def test_clocks_that_lie_far_apart_are_put_beside_each_other() -> None:
+def test_distant_clocks_are_aligned() -> None:
     first = np.array([10_000_000, 90, 10_000_030, 0, 5_000_000_000], dtype=np.uint64)
     clocks = clock_domains(np.arange(5, dtype=np.int32), first)
     assert clocks.shift.tolist() == [0, 90, 30, 0, 0]

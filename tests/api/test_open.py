@@ -29,7 +29,7 @@ def test_public_names_are_there() -> None:
         _ = tui_probe.opened
 
 
-def test_the_package_alone_imports_nothing_dear() -> None:
+def test_package_import_is_cheap() -> None:
     code = (
         "import sys, tui_probe; print(sorted({'numpy', 'rich', 'textual', 'tui_probe.api.traces'} & set(sys.modules)))"
     )
@@ -57,7 +57,7 @@ def test_metrics_have_a_value_per_result() -> None:
     assert schedule["running_cycles"][0] > schedule["running_cycles"][1] > 0
 
 
-def test_several_records_per_slot_are_told_from_room(tmp_path: Path) -> None:
+def test_records_per_slot_are_distinguished_from_room(tmp_path: Path) -> None:
     result = tui_probe.open(unpacked(SIMULATED / "dmat", tmp_path)).kernels[0].results[0]
     records, written = result.maps["dmat"], result.written["dmat"]
     assert records.shape == written.shape
@@ -107,7 +107,7 @@ def test_notebooks_show_small_tables() -> None:
     assert "result/5.015670.bin" in repr(trace.kernel("flash_attention").results)
 
 
-def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_unreadable_results_are_reported(tmp_path: Path) -> None:
     with pytest.raises(tui_probe.TraceError, match="does not exist"):
         tui_probe.open(tmp_path / "none")
     trace = tmp_path / "trace"

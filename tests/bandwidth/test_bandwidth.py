@@ -65,7 +65,7 @@ def test_the_sweep_names_the_best() -> None:
     assert rows[1].rstrip().endswith("█" * 20)
 
 
-def test_it_explains_itself() -> None:
+def test_page_explains_itself() -> None:
     words = " ".join(lines(Bandwidth(CARD, [*RATES, SWEEP[-1]], SWEEP), "table", 100, explained=True))
     for question in ("Do caches distort a bandwidth test?", "What do blocks share?", "more contention?"):
         assert question in words

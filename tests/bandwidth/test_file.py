@@ -27,7 +27,7 @@ def values(rate: MeasuredRate) -> list[object]:
     return [getattr(rate, name) for name in FIELDS] + [pytest.approx(rate.bytes_per_second)]
 
 
-def test_what_was_written_is_read_back(tmp_path: Path) -> None:
+def test_written_file_is_read_back(tmp_path: Path) -> None:
     before, after = measured(), read_bandwidth(write_result(tmp_path / "bw.json"))
     assert after.card is not None
     assert {**asdict(after.card), "shared_bytes": CARD.shared_bytes} == {
@@ -38,7 +38,7 @@ def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     assert [values(rate) for rate in after.swept] == [values(rate) for rate in before.swept]
 
 
-def test_a_disk_alone_has_no_card(tmp_path: Path) -> None:
+def test_disk_only_result_has_no_card(tmp_path: Path) -> None:
     path = tmp_path / "disk.json"
     path.write_text(json.dumps({"device": None, "bandwidth": [{"key": "disk_read", "bytes_per_second": 3e9}]}))
     read = read_bandwidth(path)

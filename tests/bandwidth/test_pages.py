@@ -41,7 +41,7 @@ def test_without_a_sweep_there_is_no_page_of_blocks() -> None:
     assert [page.name for page in open_bandwidth(measured(auto=False), "bw.json").pages] == ["bandwidth", "bars"]
 
 
-def test_what_the_sweep_says() -> None:
+def test_sweep_findings() -> None:
     sweep = sweep_from_rates(measured().swept)
     assert sweep is not None
     said = list(sweep_findings(sweep, CARD))

@@ -54,7 +54,7 @@ def test_each_workload_names_the_one_kernel_of_its_ptx() -> None:
         assert workload.kernel in entry.name
 
 
-def test_each_naive_probe_stands_beside_a_built_in_one() -> None:
+def test_naive_probes_have_a_built_in_counterpart() -> None:
     stems = {path.stem for path in NAIVE.glob("*.toml")}
     assert stems
     assert stems <= set(built_in_names())

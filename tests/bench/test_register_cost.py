@@ -23,7 +23,7 @@ def test_a_probe_has_a_line_of_what_it_does_to_the_kernels() -> None:
     assert refusals(ROWS) == "1 × heavy: no room"
 
 
-def test_the_engine_is_told_how_large_the_code_is() -> None:
+def test_engine_receives_the_code_size() -> None:
     """Or it would take no lean form that is no more code, and the table would be of another choice."""
     report = Assembled(40, 12, 200).report
     assert (report.registers, report.spill_store_bytes, report.spill_load_bytes) == (40, 12, 0)
@@ -43,7 +43,7 @@ STORE = """.version 8.0
 """
 
 
-def test_kernels_that_differ_in_names_alone_count_once() -> None:
+def test_kernels_differing_only_in_names_count_once() -> None:
     seen: set[str] = set()
     found = [
         different(parse(STORE.replace("NAME", name).replace("OUT", value)), seen)

@@ -17,7 +17,7 @@ def test_kernels_are_matched_by_name_whatever_its_blanks_and_parameters() -> Non
     assert rows["g"].off_points == pytest.approx(0.5)
 
 
-def test_what_is_worst_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_worst_case_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     truth = {"long": Times(10, 1000.0), "short": Times(10, 40.0)}
     samples = {"long": Times(10, 1080.0, samples=3), "short": Times(10, 65.0, samples=9, host_bound=9)}
     show("made up", compared(truth, samples))

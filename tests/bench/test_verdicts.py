@@ -28,7 +28,7 @@ def test_the_bound_of_ncu_is_the_larger_share_from_60_per_cent(memory: float, co
     assert row(which, memory, compute).agrees
 
 
-def test_what_we_do_not_tell_agrees_with_nothing() -> None:
+def test_unknown_verdict_agrees_with_nothing() -> None:
     assert not row(None, 10.0, 10.0).agrees
     assert not Row("k", "latency", "neither", "", {}).agrees
 

@@ -53,7 +53,7 @@ def test_a_name_is_one_page_with_a_title_and_a_line_about_it() -> None:
     }  # fmt: skip
 
 
-def test_what_pages_were_once_called_is_no_page_now() -> None:
+def test_former_page_names_are_refused() -> None:
     names = {page.name for page in all_pages()}
     for once in (FORMER_REPORT_PAGES, FORMER_SHOW_PAGES):
         assert set(once.values()) <= names

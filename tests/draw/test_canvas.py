@@ -48,7 +48,7 @@ def test_nothing_is_drawn_outside() -> None:
     assert texts(canvas) == ["cde█"]
 
 
-def test_what_a_trace_says_takes_its_cells_and_nothing_else() -> None:
+def test_text_of_a_trace_is_clipped_to_its_cells() -> None:
     canvas = Canvas(6, 1)
     canvas.text(0, 0, "漢\x1b[2Jx")
     assert texts(canvas) == ["??x"]
@@ -110,7 +110,7 @@ def test_ticks_are_round_and_short(low: float, high: float, most: int, unit: Uni
     st.integers(1, 20),
     st.sampled_from([COUNT, CYCLES, TIME, BYTES, ADDRESS]),
 )
-def test_ticks_are_inside_told_apart_and_few(low: float, span: float, most: int, unit: Unit) -> None:
+def test_ticks_are_inside_distinct_and_few(low: float, span: float, most: int, unit: Unit) -> None:
     marked = ticks(low, low + span, most, unit)
     assert len(marked) <= most
     assert all(low <= tick.value <= low + span for tick in marked)

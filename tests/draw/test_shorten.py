@@ -25,7 +25,7 @@ def test_metrics_never_look_alike(cells: int) -> None:
     assert all(width(text) <= cells for text in shown)
 
 
-def test_where_they_differ_stays() -> None:
+def test_distinguishing_part_stays() -> None:
     shorten = cut_apart(METRICS)
     assert shorten(METRICS[0], 24) == "l1tex__t…m_global_op_ld…"
     assert shorten(METRICS[3], 24) == "l1tex__t_secto…op_st.sum"

@@ -179,7 +179,7 @@ def test_the_file_is_named_in_every_message() -> None:
     assert all(message(source).startswith("own.py") for source in MISTAKES.values())
 
 
-def test_what_the_mistakes_are_made_from_is_none() -> None:
+def test_templates_of_the_mistakes_are_valid() -> None:
     read_probe(WHOLE.encode(), Path("own.py"))
 
 

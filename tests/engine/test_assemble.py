@@ -101,7 +101,7 @@ def test_report(tmp_path: Path, ptx: Path) -> None:
     assert report.command.endswith(f"ptxas -v -arch=sm_90 {ptx} -o {tmp_path / 'out.bin'}")
 
 
-def test_it_is_told_that_a_ptxas_works_before_it_has_ended(tmp_path: Path, ptx: Path) -> None:
+def test_working_ptxas_is_reported_before_it_has_ended(tmp_path: Path, ptx: Path) -> None:
     binary = tmp_path / "out.bin"
     path = fake(tmp_path, "13.0.88")
     waiting = f"import os, time\nwhile not os.path.exists({str(tmp_path / 'go')!r}): time.sleep(0.01)\ntext = "
@@ -116,7 +116,7 @@ def test_it_is_told_that_a_ptxas_works_before_it_has_ended(tmp_path: Path, ptx: 
     assert (there, binary.exists()) == ([False], True)
 
 
-def test_what_is_not_said_is_none(tmp_path: Path, ptx: Path) -> None:
+def test_missing_numbers_are_none(tmp_path: Path, ptx: Path) -> None:
     assembler = Assembler([tool(fake(tmp_path, "13.0.88", output=""), "13.0.88")])
     report = assembler.assemble(ptx, tmp_path / "out.bin", "sm_90", "store")
     assert report.registers is None

@@ -110,7 +110,7 @@ def test_line_of_a_loop_and_of_an_instruction() -> None:
         assert any(f", {line}}};" in text for text in saved)
 
 
-def test_what_has_no_meaning() -> None:
+def test_meaningless_positions() -> None:
     with pytest.raises(ValueError, match="a loop has no modifiers"):
         parse_positions("loop.fp32")
     for position, value in (("kernel", "LINE"), ("loop", "INSTRUCTIONS"), ("loop", "ADDR")):

@@ -28,7 +28,7 @@ def keys(cache: Cache) -> set[str]:
 
 
 @given(FILES, FILES)
-def test_what_was_put_last_is_got(
+def test_newest_entry_is_returned(
     tmp_path_factory: pytest.TempPathFactory, first: dict[str, bytes], last: dict[str, bytes]
 ) -> None:
     cache = Cache(tmp_path_factory.getbasetemp() / "put_and_get")
@@ -80,7 +80,7 @@ def test_putting_keeps_the_limit(tmp_path: Path) -> None:
     assert "099" in keys(cache)
 
 
-def test_what_a_killed_writer_left_is_removed_in_time(cache: Cache) -> None:
+def test_leftovers_of_a_killed_writer_are_removed(cache: Cache) -> None:
     cache.put("key", ENTRY_OF_100)
     fresh, old = cache.folder / "1-0.unfinished", cache.folder / "2-0.unfinished"
     fresh.touch()
@@ -148,7 +148,7 @@ def test_several_processes_at_once(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.unfinished"))
 
 
-def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_cache_location(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert default_cache_directory() == tmp_path / "tui-probe" / "kernels"

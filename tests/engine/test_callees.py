@@ -184,7 +184,7 @@ def test_blocks_end_at_calls_of_probed_functions() -> None:
         ),
     ],
 )
-def test_what_cannot_be_handed_on_is_refused(module: str, body: str, reason: str) -> None:
+def test_unpassable_registers_are_refused(module: str, body: str, reason: str) -> None:
     text = f"{HEADER}{module}\n.visible .entry kernel() {{ {body} }}\n"
     with pytest.raises(UnsupportedKernelError, match=reason):
         probed(text, probe=counting_probe("shr", "add.u64 %n, %n, 1;"))

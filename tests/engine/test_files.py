@@ -12,7 +12,7 @@ from tui_probe.engine.kernel_texts import ProcessLog
 
 
 @pytest.mark.parametrize("data", [b"", b"x", bytes(range(256)) * 5000])
-def test_what_was_written_is_read(tmp_path: Path, data: bytes) -> None:
+def test_written_files_are_read(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"something longer that was there before " * 3)
     write_file(path, data)

@@ -189,7 +189,7 @@ def test_one_from_the_cache_is_not_used_where_grafts_are_off(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("sampled", [False, True])
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_added_code_leaves_the_uniform_registers_of_the_kernel_alone(
+def test_added_code_keeps_the_uniform_registers_of_the_kernel(
     assembled: Callable[[str, int], Cubin],
     disassembled: Callable[[bytes], dict[int, str]],
     arch: int,
@@ -258,7 +258,7 @@ def test_kernels_with_values_in_slots_are_kept_for_where_that_is_allowed(
     assert not (tmp_path / "third" / "probed.bin").exists()
 
 
-def test_the_driver_is_told_that_the_third_dimension_is_read(assembled: Callable[[str, int], Cubin]) -> None:
+def test_driver_learns_of_the_third_dimension(assembled: Callable[[str, int], Cubin]) -> None:
     """Attribute 4 of older architectures, without which it need not be there."""
     made = Grafter(load_probe("block_sched"), Assembler(), sampled=False).graft(assembled(SAXPY, 80), "saxpy")
     before, after = (GraftTarget.of(cubin, "saxpy") for cubin in (assembled(SAXPY, 80), Cubin.read(made.probed)))
@@ -295,7 +295,7 @@ after = "SAVE [ m ] {%kept};"
 """
 
 
-def test_what_differs_between_lanes_cannot_be_kept(assembled: Callable[[str, int], Cubin], tmp_path: Path) -> None:
+def test_lane_dependent_values_cannot_be_kept(assembled: Callable[[str, int], Cubin], tmp_path: Path) -> None:
     probe = read_probe(LANES.encode(), tmp_path / "lanes.toml")
     with pytest.raises(UnsupportedKernelError) as refused:
         Grafter(probe, Assembler(), sampled=False).graft(assembled(SAXPY, 90), "saxpy")
@@ -312,7 +312,7 @@ def test_several_records_need_ptx() -> None:
     assert refused.value.reason.code == "graft-many-records"
 
 
-def test_which_cubin_a_device_runs() -> None:
+def test_cubin_choice_by_device() -> None:
     assert kernels_in(IMAGE) == {"zero_strided": 90, "zero": 90}
     assert kernels_in(IMAGE, 80) == {}
     cubin, found = find_cubin(IMAGE, "zero", 90)
@@ -333,7 +333,7 @@ def fatbin_of(*entries: tuple[int, int, bytes]) -> bytes:
     return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
 
 
-def test_code_for_one_architecture_alone_comes_first() -> None:
+def test_code_for_a_single_architecture_comes_first() -> None:
     """What nvcc marks so: sm_90a with flag 0x100000, sm_100f with 0x200000."""
     plain, specific, older = (IMAGE + bytes(8 * number) for number in (1, 2, 3))
     for entries in ([(90, 0, plain), (90, 0x100000, specific)], [(90, 0x100000, specific), (90, 0, plain)]):
@@ -577,7 +577,7 @@ def test_records_of_single_accesses_of_the_trial() -> None:
             trial_cases.check_access_records(bad)
 
 
-def test_what_a_trial_said_before_it_hung_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trial_results_before_a_hang_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def hang(command: list[str], **_: object) -> None:
         lines = [{"outcome": "passed", "slots": words, "instructions": "it did not end"} for words in ("", "passed")]
         raise subprocess.TimeoutExpired(command, 60, "".join(json.dumps(line) + "\n" for line in lines).encode())

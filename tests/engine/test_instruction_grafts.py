@@ -144,7 +144,7 @@ def test_probes_of_instructions_that_are_not_looked_for_are_refused(probe: str, 
         ("atom.shared:red.global", False), ("loop", False),
     ],
 )  # fmt: skip
-def test_what_is_another_instruction_in_machine_code_is_not_counted_as_none(
+def test_replaced_instructions_are_not_counted_as_none(
     position: str, works: bool, cubins: dict[int, Cubin], tmp_path: Path
 ) -> None:
     source = (
@@ -184,9 +184,7 @@ def test_each_instruction_has_a_record_of_its_own(cubins: dict[int, Cubin]) -> N
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_sites_are_told_by_offset_and_as_nvdisasm_names_them(
-    arch: int, cubins: dict[int, Cubin], tmp_path: Path
-) -> None:
+def test_sites_have_offsets_and_names_of_nvdisasm(arch: int, cubins: dict[int, Cubin], tmp_path: Path) -> None:
     made, written = grafted("gmem_sectors_by_line", cubins[arch]), texts(cubins[arch].image, tmp_path)
     (told,) = parse_sites(made.sites.encode())
     shown = {one.instruction.line: one.instruction for one in told.sites}

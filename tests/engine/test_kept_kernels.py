@@ -156,7 +156,7 @@ def test_damaged_entries_are_prepared_anew(runs: Runs) -> None:
     assert runs() == (Answer("ok", "probed.bin"), 1)
 
 
-def test_the_entry_of_an_image_may_go_alone(runs: Runs) -> None:
+def test_entry_of_an_image_may_vanish(runs: Runs) -> None:
     runs()
     (original,) = (path for path in runs.cache.folder.iterdir() if b"original.ptx" in path.read_bytes()[:100])
     original.unlink()
@@ -174,7 +174,7 @@ def test_failures_are_not_kept(runs: Runs) -> None:
     assert (answer.outcome, hits, runs.cache.usage().entries) == ("ok", 0, 0)
 
 
-def test_a_cache_that_cannot_be_written_is_told_in_the_log(runs: Runs) -> None:
+def test_unwritable_cache_is_logged(runs: Runs) -> None:
     runs.cache.folder.touch()
     for _ in range(2):
         assert runs() == (Answer("ok", "probed.bin"), 0)

@@ -61,7 +61,7 @@ def own(text: str, folder: Path) -> Probe:
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_blocks_are_told_of_all_instructions_that_there_are(arch: int, tmp_path: Path) -> None:
+def test_blocks_report_all_their_instructions(arch: int, tmp_path: Path) -> None:
     """By the listing of nvdisasm, up to the padding behind the code."""
     cubin = block_cubin(arch, Assembler())
     target = GraftTarget.of(cubin, "trial")
@@ -117,7 +117,7 @@ def test_blocks_of_nothing_but_branches_have_it_at_the_branch(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_what_is_merged_counts_as_it_is_executed(arch: int, tmp_path: Path) -> None:
+def test_merged_instructions_count_as_executed(arch: int, tmp_path: Path) -> None:
     """Four loads of shared memory are one; a multiplication under a guard is told of by its own lanes alone."""
     target = GraftTarget.of(cubin_of(WIDE, "wide", arch, tmp_path), "wide")
     names = [operation_name(word, arch) for word in target.words]
@@ -161,7 +161,7 @@ def test_probes_of_blocks_leave_the_kernel_as_it_is(probe: str, arch: int, tmp_p
         ('[probe.q]\nposition = "block.load"\nbefore = "add.u32 %c, %c, ISSUED;"\n', None),
     ],
 )
-def test_what_blocks_of_machine_code_cannot_do_is_refused(points: str, code: str | None, tmp_path: Path) -> None:
+def test_unsupported_block_probes_are_refused(points: str, code: str | None, tmp_path: Path) -> None:
     cubin = block_cubin(90, Assembler())
     grafter = Grafter(own(SUM + points, tmp_path), Assembler(), sampled=False)
     if code is None:

@@ -114,7 +114,7 @@ ret;"""
     accepts(text)
 
 
-def test_what_was_there_can_be_read_back() -> None:
+def test_previous_content_can_be_read_back() -> None:
     source = entry(f"{REGISTERS}@%p1 st.global.u32 [visits+0], %r1; // count\n\tmov.u32 %r1, 2;\nret;", module=MODULE)
     text, _ = probed_and_shared(source)
     kernel = Kernel.of(parse(source), "kernel")
@@ -233,12 +233,12 @@ def test_tables_of_the_mathematical_library_stay_private() -> None:
         ("", ".global .u32 inner; ret;", "kernel declares inner in global memory"),
     ],
 )
-def test_what_cannot_be_shared_is_refused(module: str, body: str, reason: str) -> None:
+def test_unshareable_variables_are_refused(module: str, body: str, reason: str) -> None:
     with pytest.raises(UnsupportedKernelError, match=reason):
         probed_and_shared(entry(body, module=module))
 
 
-def test_constant_parameters_beside_constant_variables_are_refused() -> None:
+def test_constant_parameters_with_constant_variables_are_refused() -> None:
     text = entry(
         ".reg .b32 %r1; ld.const.u32 %r1, [c]; ret;", ".param .u64 .ptr .const .align 4 x", module=".const .u32 c;"
     )
@@ -246,7 +246,7 @@ def test_constant_parameters_beside_constant_variables_are_refused() -> None:
         probed_and_shared(text)
 
 
-def test_shared_memory_is_left_alone() -> None:
+def test_shared_memory_is_kept() -> None:
     module = ".extern .shared .align 16 .b8 pool[];\n.shared .align 4 .b8 tile[64];"
     body = ".reg .b32 %r<3>; mov.u32 %r1, pool; ld.shared.u32 %r2, [tile+4]; ret;"
     text, shared = probed_and_shared(entry(body, module=module))

@@ -231,7 +231,7 @@ def test_votes_without_sync_keep_the_version() -> None:
     assert headers(kernel, using(REDUX)) == [".version 6.3", ".target sm_75"]
 
 
-def test_what_cannot_be_had_is_refused() -> None:
+def test_unavailable_features_are_refused() -> None:
     probe = using("mov.u32 %value, 0; elect.sync %lanes|%one, -1;", ".reg .b32 %lanes, %value; .reg .pred %one;")
     with pytest.raises(UnsupportedKernelError) as raised:
         build_probed_ptx(kernel_of(6, 4, 75), probe, arch=80)

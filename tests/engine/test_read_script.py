@@ -89,7 +89,7 @@ def alone(folder: Path, probe: Probe, *words: str) -> subprocess.CompletedProces
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
-def test_as_a_module(tmp_path: Path) -> None:
+def test_read_script_as_a_module(tmp_path: Path) -> None:
     path = two_maps(tmp_path / "1.bin", 3, [0, 1, 3, 7, UNKNOWN])
     program = (
         "import sys; sys.path.insert(0, '.'); import numpy as np, read; r = read.read('1.bin')\n"
@@ -129,7 +129,7 @@ def test_a_sample_of_the_blocks(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[1] == "  a sample of 4 blocks: 2 to 23 in steps of 7"
 
 
-def test_as_a_program(tmp_path: Path) -> None:
+def test_read_script_as_a_program(tmp_path: Path) -> None:
     start = np.arange(8, dtype="<u8") * 10
     record = np.zeros(8, np.dtype("<u8,<u4,<u4"))
     record["f0"], record["f1"], record["f2"] = start, 5, [0, 1] * 4
@@ -170,7 +170,7 @@ def test_the_room_is_that_of_the_launch(
     assert result.written["moves"].sum(axis=2).ravel().tolist() == kept
 
 
-def test_a_slot_that_was_never_written_is_told_from_a_zero(tmp_path: Path) -> None:
+def test_unwritten_slot_is_distinguished_from_a_zero(tmp_path: Path) -> None:
     path = result_file(
         tmp_path / "1.bin",
         [(16, 32)],
@@ -210,7 +210,7 @@ before = "SAVE [ first ] {%smid}; ADD [ sites ] {1, 4};"
 
 
 @pytest.mark.parametrize("group", ["warp", "block", "launch"])
-def test_what_is_kept_of_a_reduced_map(tmp_path: Path, group: str) -> None:
+def test_reduced_map_content(tmp_path: Path, group: str) -> None:
     """Of 4 blocks of 45 threads, one of which saved nothing."""
     probe = toml_probe(
         f"""

@@ -165,7 +165,7 @@ def test_threads_that_trap_or_hang_tell_no_number() -> None:
     assert not [line for line in text.splitlines() if "st.global.u32" in line]
 
 
-def test_an_unknown_number_is_told_as_such(tmp_path: Path) -> None:
+def test_unknown_number_is_reported(tmp_path: Path) -> None:
     """A thread that did not reach an exit: its records stay, those that are not zero count as written."""
     own = probe("thread", 4)
     maps = DeviceMaps(own, (1,), (5,))

@@ -140,7 +140,7 @@ def test_a_kernel_without_loops_can_be_limited_all_the_same() -> None:
     assert chosen(made, body="").trial.form == KernelForm(40)
 
 
-def test_what_spills_at_any_limit_has_its_registers_if_the_block_fits() -> None:
+def test_spilling_kernel_keeps_its_registers_if_the_block_fits() -> None:
     spilling = {KernelForm(40): report(40, 8), KernelForm(40, is_lean=True): report(40, 4)}
     choice = chosen({KernelForm(): report(48)} | spilling)
     assert choice.trial.form == KernelForm()
@@ -296,14 +296,14 @@ def test_a_sum_of_vectors_is_counted_in_few_registers(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("ptxas")
-def test_what_is_kept_is_used_for_blocks_that_it_is_good_for(tmp_path: Path) -> None:
+def test_kept_kernel_is_used_for_fitting_blocks(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache")
     for name, threads, cached in (("a", 256, False), ("b", 128, True), ("c", 1024, False), ("d", 256, True)):
         prepare(tmp_path / name, HEAVY, threads, cache=cache)
         assert ("[cache]" in (tmp_path / name / "process.log").read_text()) == cached, name
 
 
-def test_where_no_assembler_tells_the_driver_keeps_to_what_the_block_has(tmp_path: Path) -> None:
+def test_driver_keeps_to_the_block_without_an_assembler(tmp_path: Path) -> None:
     assert prepare(tmp_path / "kernel", HEAVY, 768, Assembler([])).text == "probed.ptx"
     text = (tmp_path / "kernel" / "probed.ptx").read_text()
     assert "\t.maxnreg 80 // tui-probe: heavy\n" in text

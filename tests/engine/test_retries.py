@@ -65,7 +65,7 @@ def test_a_plus_behind_an_instruction() -> None:
 
 
 @pytest.mark.parametrize("text", ["kernel+", "block+", "loop+", "block.fp32+", "+", "ld.global++", "ld+.global"])
-def test_what_is_not_tried_again(text: str) -> None:
+def test_permanent_failures_are_not_retried(text: str) -> None:
     with pytest.raises(ValueError, match="is not a position"):
         parse_positions(text)
 

@@ -76,7 +76,7 @@ def prepared(folder: Path, tools: list[Tool], load: LoadKind = "bin") -> Answer:
 
 @pytest.mark.parametrize(("remark", "always"), [(REMARK, 0), (INJECTED, 0), (REMARK, 2)])
 @pytest.mark.parametrize("load", ["bin", "ptx"])
-def test_what_would_serialise_is_left_out(tmp_path: Path, remark: str, always: int, load: LoadKind) -> None:
+def test_serialising_forms_are_excluded(tmp_path: Path, remark: str, always: int, load: LoadKind) -> None:
     folder = tmp_path / "kernel"
     answer = prepared(folder, [speaking(tmp_path, remark, always)], load)
     assert (answer.outcome, answer.text) == ("ok", f"probed.{load}")
@@ -95,7 +95,7 @@ def test_what_would_serialise_is_left_out(tmp_path: Path, remark: str, always: i
 
 
 @pytest.mark.parametrize(("remark", "always"), [("", 0), ("ptxas info    : something else\n", 3)])
-def test_what_does_not_serialise_stays(tmp_path: Path, remark: str, always: int) -> None:
+def test_other_forms_stay(tmp_path: Path, remark: str, always: int) -> None:
     folder = tmp_path / "kernel"
     prepared(folder, [speaking(tmp_path, remark, always)])
     assert not note_in((folder / "kernel.info").read_text())

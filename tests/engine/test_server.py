@@ -162,7 +162,7 @@ def test_kernels_that_cannot_be_probed_are_skipped(server: Path, tmp_path: Path)
     assert not (directory / "kernel.info").exists()
 
 
-def test_what_ptxas_refuses_has_failed(server: Path, tmp_path: Path, ptxas: Tool) -> None:
+def test_refusal_of_ptxas_is_a_failure(server: Path, tmp_path: Path, ptxas: Tool) -> None:
     directory = kernel_directory(tmp_path, f"{HEADER}.entry kernel() {{ frobnicate %r1; ret; }}".encode())
     with connected(server) as hook:
         outcome, reason = hook.prepare(directory, "kernel")
@@ -229,7 +229,7 @@ def test_ptx_for_the_simulated_gpu_is_assembled_all_the_same(tmp_path: Path, ptx
     assert {path.name for path in directory.iterdir()} == FILES
 
 
-def test_module_variables_and_replay_are_told_to_the_hook(server: Path, tmp_path: Path) -> None:
+def test_hook_receives_module_variables_and_replay(server: Path, tmp_path: Path) -> None:
     text = f"""{HEADER}
 .extern .func malloc;
 .visible .global .align 4 .u32 visits;

@@ -132,7 +132,7 @@ def test_a_file_is_put_in_the_place_of_what_is_there(tmp_path: Path, there: str 
     assert (path.read_bytes(), sorted(each.name for each in tmp_path.iterdir())) == (b"new", ["made", "path"])
 
 
-def test_where_no_link_can_be_made_it_is_said(tmp_path: Path) -> None:
+def test_impossible_link_is_reported(tmp_path: Path) -> None:
     assert not put_link(tmp_path / "nothing", tmp_path / "path")
     with pytest.raises(OSError, match="No such file"):
         put_file(tmp_path / "nowhere" / "path", b"")

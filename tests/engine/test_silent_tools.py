@@ -23,7 +23,7 @@ def hanging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_it_is_asked_once_and_named(hanging: Path, tmp_path: Path) -> None:
+def test_silent_tool_is_asked_once_and_named(hanging: Path, tmp_path: Path) -> None:
     assert toolchain.find_tools() == toolchain.find_tools() == []
     assert (tmp_path / "asked").read_text() == "\n"
     found = gpu.cuda_tool("ptxas", "")

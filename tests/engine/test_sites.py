@@ -105,6 +105,6 @@ def test_copies_of_many_sites_are_fewer(sites: int, copies: int) -> None:
         (file_of("ADD [ m ] {1, 1};", level="line"), "must be 'thread', 'warp' or 'site'"),
     ],
 )
-def test_what_sites_cannot_be(text: str, words: str) -> None:
+def test_invalid_sites(text: str, words: str) -> None:
     with pytest.raises(ProbeFileError, match=words):
         toml_probe(text)

@@ -80,7 +80,7 @@ def test_a_thread_adds_to_its_own_record() -> None:
     assert (records["threads"] == 1).all()
 
 
-def test_what_is_never_counted_is_not_added(accepts: Callable[[str], int]) -> None:
+def test_uncounted_instructions_are_not_added(accepts: Callable[[str], int]) -> None:
     text = probed(entry("ret;"), probe=summing_probe())
     (line,) = [line for line in inserted(text) if "red.global" in line]
     assert line == "@!%tp__follows red.global.add.u32 [%tp__address+20], %tp__part;"
@@ -135,13 +135,13 @@ after = "{after}"
         ("LOCATE [ m ]; ADD [ m ] {%a, %b};", 1, "leave out LOCATE"),
     ],
 )
-def test_what_add_cannot_add_is_refused(after: str, cap: int, words: str) -> None:
+def test_unsummable_maps_are_refused(after: str, cap: int, words: str) -> None:
     with pytest.raises(ProbeFileError, match=words.replace("[", r"\[")) as caught:
         toml_probe(FRAME.format(after=after, cap=cap))
     assert "own.toml" in str(caught.value)
 
 
-def test_sums_are_written_by_the_lowest_lane_alone() -> None:
+def test_sums_are_written_by_the_lowest_lane_only() -> None:
     lines: list[Any] = inserted(probed(entry("ret;"), probe=toml_probe(FRAME.format(after="ADD [ m ] {3, 1};", cap=1))))
     reds = [line for line in lines if "red." in line]
     assert len(reds) == 2

@@ -16,7 +16,7 @@ def test_clocks_and_numbers_of_blocks_are_those_of_the_warp(name: str, expected:
 
 
 @pytest.mark.parametrize("value", ["mov.u32 %elapsed, %laneid;", "mov.u32 %elapsed, %tid.x;"])
-def test_what_differs_between_lanes_is_not(value: str, tmp_path: Path) -> None:
+def test_lane_dependent_values_are_not_uniform(value: str, tmp_path: Path) -> None:
     source = load_probe("block_sched").path.read_text()
     path = tmp_path / "own.toml"
     path.write_text(source.replace("sub.u32 %elapsed, %elapsed, %begin;", value).replace("block_sched", "own"))

@@ -47,13 +47,13 @@ def test_all_figures_are_there(tmp_path: Path) -> None:
     assert answer.notes == []
 
 
-def test_as_text(tmp_path: Path) -> None:
+def test_bandwidth_text(tmp_path: Path) -> None:
     answer = tui_probe.evaluate("bandwidth", collected(tmp_path / "c"))
     text = "\n".join(plain(line).rstrip() for line in AnswerDocument(answer).lines(100)) + "\n"
     golden("bandwidth.txt", text.replace(str(tmp_path), "/t"), width=100)
 
 
-def test_a_saved_result_alone(tmp_path: Path) -> None:
+def test_saved_result_only(tmp_path: Path) -> None:
     answer = tui_probe.evaluate("bandwidth", write_result(tmp_path / "bw.json"))
     assert "products" not in answer.tables
     assert {each.ours for each in answer.compared if each.published.unit == "ms"} == {None}

@@ -40,7 +40,7 @@ def test_paths_are_cut_and_the_command_has_its_length() -> None:
     assert without_paths(b'// a / b\n/* c/d */ .file 1 "/root/k.py"') == b'// a / b\n/* c/d */ .file 1 "k.py"'
 
 
-def test_of_a_table_of_ncu_counts_are_kept_and_what_is_left_out_is_told(tmp_path: Path) -> None:
+def test_bundle_keeps_ncu_counts_and_reports_the_rest(tmp_path: Path) -> None:
     rows = [f'"0","k","{name}","1"\n' for name in ("sm__ops_path_tensor_src_tf32.sum", "dram__bytes.sum.per_second")]
     derived = '"0","k","sm__ops_path_tensor_src_tf32.sum.per_second","1"\n'
     (tmp_path / "in").mkdir()
@@ -55,7 +55,7 @@ def test_of_a_table_of_ncu_counts_are_kept_and_what_is_left_out_is_told(tmp_path
     ]
 
 
-def test_logs_alone_say_what_an_evaluation_of_times_needs(tmp_path: Path) -> None:
+def test_logs_suffice_for_an_evaluation_of_times(tmp_path: Path) -> None:
     before = tui_probe.evaluate("latency", write_study(tmp_path / "latency")).to_dict()
     bundle(tmp_path / "latency", tmp_path / "out", results=False, of_kernels=())
     after = tui_probe.evaluate("latency", tmp_path / "out").to_dict()
@@ -64,7 +64,7 @@ def test_logs_alone_say_what_an_evaluation_of_times_needs(tmp_path: Path) -> Non
     assert files == {"event.log", "run.json", "stdout.log"}
 
 
-def test_of_a_log_what_was_recorded_is_kept(tmp_path: Path) -> None:
+def test_bundle_keeps_recorded_parts_of_a_log(tmp_path: Path) -> None:
     folder = tmp_path / "memory"
     write_sizes(folder / "m.dmat", "dmat", (64, 4096), said="max memory: 1000")
     write_collected(folder, {"m.dmat": CollectedRun("m.dmat", "run")})

@@ -20,7 +20,7 @@ LARGEST = 8_000_000
 
 
 @pytest.mark.parametrize("name", BUNDLED)
-def test_as_text(name: str) -> None:
+def test_bundled_text(name: str) -> None:
     answer = tui_probe.evaluate(name)
     assert answer.hardware == "NVIDIA H200" or not answer.compared
     text = "\n".join(plain(line).rstrip() for line in AnswerDocument(answer).lines(120)) + "\n"

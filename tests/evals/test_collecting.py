@@ -51,7 +51,7 @@ def test_all_ways_to_fill_run_on_the_simulated_gpu(folder: Path, capsys: pytest.
     assert [json.loads(line)["right"] for line in written] == [True, True, True]
 
 
-def test_a_program_that_fails_is_told(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_failing_program_is_reported(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main([*SCHEDULING, "--only", "plain", "--out", str(folder), "--python", "/bin/false"]) == 4
     told = capfd.readouterr().err
     assert f"failed with exit status 1: see {folder}/plain.log" in told
@@ -68,7 +68,7 @@ def test_words_that_do_not_go_together(folder: Path, capsys: pytest.CaptureFixtu
     assert "takes files alone" in errors
 
 
-def test_what_is_missing_is_left_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_traces_are_excluded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(folder))
 
     def why(collection: Collection, python: str = sys.executable, *, simulated: bool = False) -> str | None:
@@ -83,7 +83,7 @@ def test_what_is_missing_is_left_out(folder: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(("keeps", "file"), [("output", "a.txt"), ("ncu", "a.csv")])
-def test_what_is_no_trace_is_kept_as_a_file(
+def test_other_output_is_kept_as_a_file(
     keeps: Literal["output", "ncu"], file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the place of ``run`` a program that writes what ncu would."""

@@ -83,7 +83,7 @@ def test_nothing_counted_says_what_to_run(tmp_path: Path) -> None:
         tui_probe.evaluate("critical", tmp_path / "a.csv")
 
 
-def test_what_is_run() -> None:
+def test_critical_commands() -> None:
     names = [run.name for run in evaluation_named("critical").collect(Setting())]
     assert names == [
         f"{program}-{tool}" for program in ("stores", "llama_fp32", "llama_bf16") for tool in ("probes", "ncu")

@@ -35,7 +35,7 @@ def trace(tmp_path: Path) -> Path:
     return tmp_path / "stream"
 
 
-def test_of_a_launch(trace: Path) -> None:
+def test_dmat_of_a_launch(trace: Path) -> None:
     answer = tui_probe.evaluate("dmat", trace)
     accesses = len(stream().points())
     table = answer.tables["walks"]
@@ -49,7 +49,7 @@ def test_of_a_launch(trace: Path) -> None:
     assert counts.sum() == accesses
 
 
-def test_as_text_and_as_a_picture(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dmat_text_and_picture(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     answer = tui_probe.evaluate("dmat", trace)
     lines = AnswerDocument(answer, ascii_only=False).lines(100)
     golden("dmat.txt", "\n".join(plain(line).rstrip() for line in lines) + "\n", width=100)
@@ -66,7 +66,7 @@ def test_as_text_and_as_a_picture(trace: Path, capsys: pytest.CaptureFixture[str
     capsys.readouterr()
 
 
-def test_of_a_page_map(tmp_path: Path) -> None:
+def test_dmat_of_a_page_map(tmp_path: Path) -> None:
     pages = [0x7F00_0000_0000 + (place << 16) for place in range(300)] + [0x7F90_0000_0000]
     path = tmp_path / "fig1.dmat"
     path.write_bytes(written({clock: {pages[clock % 301]: 2, pages[-1]: 1} for clock in range(10, 3010)}))
@@ -103,7 +103,7 @@ def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
         tui_probe.evaluate("dmat", tmp_path / "x.json")
 
 
-def test_what_is_missing_is_said(trace: Path) -> None:
+def test_missing_data_is_reported(trace: Path) -> None:
     answer = tui_probe.evaluate("dmat", [trace, H200 / "attention_blocks"])
     assert len(answer.tables["walks"]) == 1
     assert "was probed with block_sched" in answer.notes[0]

@@ -50,14 +50,14 @@ def test_no_other_module_names_an_evaluation(name: str) -> None:
     assert not [path for path in others if f"tui_probe.evals.{name}" in path.read_text(encoding="utf-8")]
 
 
-def test_what_there_is_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluations_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["eval"]) == 0
     listed = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in listed[: len(NAMES)]] == list(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_commands_that_collect_are_told(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_collecting_commands_are_listed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["eval", name, "--explain", "--python", "/usr/bin/python3"]) == 0
     shown = capsys.readouterr().out
     for each in evaluation_module.evaluation_named(name).collect(Setting()):
@@ -72,7 +72,7 @@ def test_an_unknown_name() -> None:
         tui_probe.evaluate("schedulign")
 
 
-def test_without_traces_those_of_the_package_are_used_or_the_command_is_told(
+def test_bundled_traces_are_the_default_or_the_command_is_shown(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("tui_probe.evals.evaluation.FOLDER", tmp_path)
@@ -91,7 +91,7 @@ def write_two_slots_in(folder: Path, name: str) -> None:
     )
 
 
-def test_what_was_left_out_when_it_was_collected_is_told(tmp_path: Path) -> None:
+def test_traces_excluded_when_collected_are_reported(tmp_path: Path) -> None:
     write_two_slots_in(tmp_path / "evals", "plain")
     answer = tui_probe.evaluate("scheduling", tmp_path / "evals")
     assert answer.notes == ["gone: left out: no GPU"]
@@ -126,7 +126,7 @@ def test_published_figures_have_sources() -> None:
         compare_published("scheduling", such=1.0)
 
 
-def test_what_it_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_written_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_two_slots(tmp_path / "t")
     trace = str(tmp_path / "t")
     assert main(["eval", "scheduling", trace, "--json"]) == 0

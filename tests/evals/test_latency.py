@@ -54,7 +54,7 @@ def write_study(folder: Path) -> Path:
     return folder
 
 
-def test_parts_of_a_call_beside_the_original_and_ncu(tmp_path: Path) -> None:
+def test_parts_of_a_call_with_the_original_and_ncu(tmp_path: Path) -> None:
     answer = tui_probe.evaluate("latency", write_study(tmp_path))
     table = answer.tables["latency"]
     assert table["probe"].tolist() == ["block_sched", "dmat"]
@@ -99,7 +99,7 @@ def test_columns_in_another_order_and_empty_cells(tmp_path: Path) -> None:
         tui_probe.evaluate("latency", tmp_path / "attn.csv")
 
 
-def test_what_is_missing_says_what_to_run(tmp_path: Path) -> None:
+def test_missing_parts_name_the_command(tmp_path: Path) -> None:
     probed = write_calls(tmp_path / "probed", line(120, 10, 95), probe="dmat", passed=3)
     answer = tui_probe.evaluate("latency", probed)
     assert "gemm: no original, so no ratios: collect it with --only original" in answer.notes
@@ -109,7 +109,7 @@ def test_what_is_missing_says_what_to_run(tmp_path: Path) -> None:
         tui_probe.evaluate("latency", write_calls(tmp_path / "original", line(100, 4, 90)))
 
 
-def test_a_host_that_runs_beside_the_stream_leaves_no_epilogue(tmp_path: Path) -> None:
+def test_overlapping_host_leaves_no_epilogue(tmp_path: Path) -> None:
     answer = tui_probe.evaluate("latency", write_calls(tmp_path / "t", line(100, 30, 90), probe="dmat"))
     assert answer.tables["latency"]["epilogue"].tolist() == [0]
 

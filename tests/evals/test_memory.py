@@ -65,7 +65,7 @@ def test_the_largest_launch_counts(tmp_path: Path) -> None:
     assert answer.notes == []
 
 
-def test_as_text(tmp_path: Path) -> None:
+def test_memory_text(tmp_path: Path) -> None:
     answer = tui_probe.evaluate("memory", study(tmp_path))
     text = "\n".join(plain(line).rstrip() for line in AnswerDocument(answer).lines(100)) + "\n"
     golden("memory.txt", text, width=100)

@@ -92,13 +92,13 @@ def test_means_with_and_without_rows_that_spill(tmp_path: Path, study: Path) -> 
     assert [row["kernel"] for row in answer.tables["spills"].records()] == ["flash attention"]
 
 
-def test_published_means_are_compared_with_published_kernels_alone(tmp_path: Path, study: Path) -> None:
+def test_published_means_are_compared_only_with_published_kernels(tmp_path: Path, study: Path) -> None:
     answer = tui_probe.evaluate("overhead", [collected(tmp_path / "c"), study])
     ours = {each.published.key: each.ours for each in answer.compared}
     assert ours == {"light_slowdown": pytest.approx(1.04), "light_registers": 2.0, "dmat_slowdown": 6.0}
 
 
-def test_as_text(tmp_path: Path, study: Path) -> None:
+def test_overhead_text(tmp_path: Path, study: Path) -> None:
     answer = tui_probe.evaluate("overhead", [collected(tmp_path / "c"), study])
     text = "\n".join(plain(line).rstrip() for line in AnswerDocument(answer).lines(100)) + "\n"
     golden("overhead.txt", text.replace(str(tmp_path), "/t"), width=100)
@@ -123,7 +123,7 @@ def test_nothing_that_costs_says_what_to_run(study: Path) -> None:
         tui_probe.evaluate("overhead", study)
 
 
-def test_what_a_study_runs(study: Path) -> None:
+def test_study_commands(study: Path) -> None:
     collect = evaluation_named("overhead").collect
     runs = collect(Setting(files=(study,)))
     assert [run.name for run in runs] == [
@@ -147,7 +147,7 @@ def test_the_small_study_starts_one_program_for_each_probe() -> None:
     assert runs[0].argv[2:] == ("gmm", "attn", "max_pool", "batch_norm")
 
 
-def test_rows_of_one_run_are_told_apart_by_their_kernels(tmp_path: Path) -> None:
+def test_rows_of_one_run_are_distinguished_by_kernel(tmp_path: Path) -> None:
     study = (
         STUDY.replace("modules =", 'run = "both"\nmodules =')
         + """

@@ -37,7 +37,7 @@ def test_sums_and_means_on_paper(tmp_path: Path) -> None:
     assert all(each.ours is None for each in answer.compared)
 
 
-def test_a_fill_of_the_published_grid_stands_beside_it(tmp_path: Path) -> None:
+def test_fill_of_the_published_grid_has_its_own_row(tmp_path: Path) -> None:
     answer = tui_probe.evaluate("scheduling", write_fill(tmp_path / "t"))
     ours = {each.published.key: each.ours for each in answer.compared}
     assert ours["share"] == pytest.approx(100 * 29758 / (6943 + 29758), abs=0.01)
@@ -46,7 +46,7 @@ def test_a_fill_of_the_published_grid_stands_beside_it(tmp_path: Path) -> None:
     assert ours["running_sum"] == pytest.approx(slots * 6943, rel=1e-2)
 
 
-def test_as_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_scheduling_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     traces = [write_fill(tmp_path / "fill"), H200 / "attention_blocks", write_two_slots(tmp_path / "paper")]
     answer = tui_probe.evaluate("scheduling", traces)
     text = "\n".join(plain(line).rstrip() for line in AnswerDocument(answer).lines(100)) + "\n"
@@ -93,7 +93,7 @@ def write_study(folder: Path) -> Path:
     return folder
 
 
-def test_ways_to_fill_beside_what_scheduling_explains(tmp_path: Path) -> None:
+def test_fill_variants_and_scheduling_explanation(tmp_path: Path) -> None:
     answer = tui_probe.evaluate("scheduling", write_study(tmp_path))
     table = answer.tables["durations"]
     assert table["variant"].tolist() == ["plain", "memset", "persistent"]
@@ -116,7 +116,7 @@ def test_simulated_durations_are_not_shown(tmp_path: Path) -> None:
     assert answer.notes == ["durations: the simulated GPU has none; collect them on a GPU"]
 
 
-def test_a_broken_line_of_durations_is_told(tmp_path: Path) -> None:
+def test_broken_duration_line_is_reported(tmp_path: Path) -> None:
     broken = write_durations(tmp_path / "d")
     (broken / "stdout.log").write_text('{"fill": "plain"}\n')
     with pytest.raises(TraceError, match=r"stdout\.log: a line of durations cannot be read \('microseconds'\)"):

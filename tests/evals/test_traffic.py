@@ -41,7 +41,7 @@ def test_ways_side_by_side(files: list[Path]) -> None:
     assert answer.said[0].startswith("DRAM: least ")
 
 
-def test_as_text(files: list[Path], tmp_path: Path) -> None:
+def test_traffic_text(files: list[Path], tmp_path: Path) -> None:
     answer = tui_probe.evaluate("traffic", files)
     text = "\n".join(plain(line).rstrip() for line in AnswerDocument(answer).lines(110)) + "\n"
     golden("traffic.txt", text.replace(str(tmp_path), "/t"), width=110)
@@ -62,7 +62,7 @@ def test_programs_of_others_are_iterated_as_often_as_their_launches_say(files: l
     assert answer.tables["traffic"]["iterations_found"].tolist() == [True]
 
 
-def test_what_has_no_counters_says_what_to_run(tmp_path: Path) -> None:
+def test_missing_counters_name_the_command(tmp_path: Path) -> None:
     writer = TraceWriter(tmp_path / "t")
     writer.start()
     writer.run_json()

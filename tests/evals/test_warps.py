@@ -106,7 +106,7 @@ def test_without_a_loop_there_are_no_speeds() -> None:
     assert block_speeds(progress_of([[[100]]], [[0]])) is None
 
 
-def test_as_text(tmp_path: Path) -> None:
+def test_warps_text(tmp_path: Path) -> None:
     traces = [
         write_exclusive(tmp_path / "exclusive_sched"),
         write_shared(tmp_path / "shared_sched"),

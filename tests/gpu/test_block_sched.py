@@ -80,7 +80,7 @@ def test_running_and_scheduling_fill_the_cycles_that_the_counters_count(built: P
             assert abs(cycles - active) <= 0.10 * active
 
 
-def test_benchmark_mode_times_the_original_beside_the_probed_kernel(built: Path, runner: Runner) -> None:
+def test_benchmark_mode_times_original_and_probed_kernel(built: Path, runner: Runner) -> None:
     command = [str(built / "driver_api"), str(built)]
     alone = runner.alone(command)
     profiled = runner.profiled(command, "-p", "block_sched", "--benchmark")

@@ -75,7 +75,7 @@ def test_every_kind_of_kernel_does_the_same(programs: Path, runner: Runner, code
     assert code != "linked" or "by_table" in probed
 
 
-def test_launches_that_could_hang_are_left_alone(programs: Path, runner: Runner) -> None:
+def test_possible_hangs_are_launched_unprobed(programs: Path, runner: Runner) -> None:
     """A probe of many registers, in a kernel whose blocks wait for one another: it ends, with a reason."""
     profiled = runner.profiled([str(programs / "both-legacy")], "-p", "dmat", "-k", "together")
     assert profiled.outcome.status == 7
@@ -89,13 +89,13 @@ def test_launches_that_could_hang_are_left_alone(programs: Path, runner: Runner)
         assert "residency" in reasons
 
 
-def test_off_leaves_machine_code_alone(programs: Path, runner: Runner) -> None:
+def test_off_keeps_machine_code_original(programs: Path, runner: Runner) -> None:
     profiled = runner.profiled([str(programs / "code-legacy")], "--machine-code", "off")
     assert profiled.outcome.status == 7
     assert {kernel.reason_code for kernel in open_trace(profiled.trace).kernels} == {"no-ptx"}
 
 
-def test_a_closed_library_is_left_alone_unless_asked_for(programs: Path, runner: Runner) -> None:
+def test_closed_library_is_skipped_unless_requested(programs: Path, runner: Runner) -> None:
     """The program itself under the name of a closed library: its file is what tells."""
     disguised = programs / "libcublasLt.so.13"
     if not disguised.exists():

@@ -299,7 +299,7 @@ def test_records_of_a_library_equal_the_counts_of_sectors(runner: Runner) -> Non
 
 
 @pytest.mark.parametrize("program", sorted(set(SOURCES.values())))
-def test_what_limits_counts_what_other_probes_do(program: str, images: dict[str, Images], cuda: CudaContext) -> None:
+def test_limiter_probe_counts_like_other_probes(program: str, images: dict[str, Images], cuda: CudaContext) -> None:
     """By blocks and by instructions; the memory is as without a probe."""
     probe, own = load_probe("what_limits"), images[program]
     others = {name: load_probe(name) for name, of in SOURCES.items() if of == program}

@@ -51,7 +51,7 @@ def same(runner: Runner, command: list[str], *options: str) -> Trace:
 @pytest.mark.parametrize("probe", PROBES)
 @pytest.mark.parametrize("kind", ["ptx", "cubin"])
 @pytest.mark.parametrize("way", WAYS)
-def test_it_does_the_same(way: str, kind: str, probe: str, made: Path, runner: Runner) -> None:
+def test_unusual_program_behaves_the_same(way: str, kind: str, probe: str, made: Path, runner: Runner) -> None:
     trace = same(runner, command_of(made, way, kind), "-p", probe)
     assert trace.state.exit_status == STATUS.get(way, 0)
     for kernel in trace.kernels:
@@ -65,7 +65,7 @@ def test_it_does_the_same(way: str, kind: str, probe: str, made: Path, runner: R
 
 
 @pytest.mark.skipif("PYTEST_XDIST_WORKER" in os.environ, reason="takes all memory: nothing else may run beside it")
-def test_it_does_the_same_where_no_memory_is_left(made: Path, runner: Runner) -> None:
+def test_unusual_program_behaves_the_same_without_free_memory(made: Path, runner: Runner) -> None:
     trace = same(runner, command_of(made, "full", "ptx"), "-p", "block_sched")
     print("GPU-UNUSUAL full", [(kernel.launches_probed, kernel.launches) for kernel in trace.kernels])
 

@@ -72,7 +72,7 @@ def test_all_launches_wait_where_all_are_to_be_probed(host: Host) -> None:
     assert len(run.results) == 3
 
 
-def test_a_program_that_ends_first_is_told_of_kernels_without_a_fate(host: Host) -> None:
+def test_early_program_end_reports_unfinished_kernels(host: Host) -> None:
     run = host.python(SEVERAL, TUI_PROBE_LAUNCHES="auto")
     assert run.status == 0
     unprepared = [fate for fate in run.fates() if "still being prepared" in fate[2]]

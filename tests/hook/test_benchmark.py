@@ -178,7 +178,7 @@ def test_probed_kernel_that_cannot_run_leaves_the_original(host: Host) -> None:
     assert run.fates()[-1][:1] == ("failed",)
 
 
-def test_capture_is_left_alone(host: Host) -> None:
+def test_capture_is_not_benchmarked(host: Host) -> None:
     run = bench(
         host,
         """

@@ -154,7 +154,7 @@ def test_a_run_stays_within_its_bytes(host: Host, page: ControlPage, limit: int)
     assert bool(run.results) == (limit > 100_000)
 
 
-def test_a_budget_of_nothing_leaves_logs_alone(host: Host, page: ControlPage) -> None:
+def test_zero_budget_keeps_logs(host: Host, page: ControlPage) -> None:
     page.set_limit("result_files", 0)
     run = under(host, page, LAUNCHES.format(n=3))
     assert (run.status, run.stdout) == (0, "3\n"), run.stderr
@@ -272,7 +272,7 @@ for round in range(2):
     assert {"10", "11"} <= set(kernels)
 
 
-def test_what_a_killed_process_had_booked_is_given_back(host: Host, page: ControlPage) -> None:
+def test_reservations_of_a_killed_process_are_released(host: Host, page: ControlPage) -> None:
     page.set_limit("result_files", 1)
     run = under(host, page, KILLED)
     assert (run.status, run.results, page["result_files.used"]) == (-9, [], 1)

@@ -121,7 +121,7 @@ print(read(w))
     assert not list((run.directory / "result").glob(".*"))
 
 
-def test_what_was_dropped_takes_no_room_in_the_trace(host: Host, small_disk: Path) -> None:
+def test_dropped_results_take_no_room_in_the_trace(host: Host, small_disk: Path) -> None:
     """What is booked for a result is free again when the disk had no room for it."""
     script = """
 launch(f, w)

@@ -49,7 +49,7 @@ def test_no_engine(host: Host) -> None:
     assert (status, reason) == ("failed", "no probe engine at /nowhere.sock: No such file or directory")
 
 
-def test_codes_of_an_engine_are_kept_and_words_alone_get_one(host: Host, serving: Engine) -> None:
+def test_codes_of_an_engine_are_kept_and_bare_text_gets_one(host: Host, serving: Engine) -> None:
     """An answer may end with a code of the list; what an engine of another version says has a code of its own."""
     serving.answer = lambda _directory, _name: "skipped\t<id>\tno PTX in image code no-ptx"
     run = host.python(ADD)
@@ -276,7 +276,7 @@ except DriverError as error:
     assert not [line for line in run.calls if line.startswith("launch add")]
 
 
-def test_faulted_context_is_left_alone(host: Host) -> None:
+def test_faulted_context_is_skipped(host: Host) -> None:
     script = """
 context()
 f = function(module(), "add__8")
@@ -368,7 +368,7 @@ def test_trace_is_limited(host: Host) -> None:
 
 
 @pytest.mark.parametrize(("limit", "probed"), [("", False), (str(2 << 30), True), ("none", True)])
-def test_a_trace_has_a_limit_unless_told_otherwise(host: Host, limit: str, probed: bool) -> None:
+def test_trace_limit_is_the_default(host: Host, limit: str, probed: bool) -> None:
     """Such a launch would write 1.1 GiB, for which there is no memory here: its reason tells which limit it met."""
     host.engine.maps = "0,64"  # type: ignore[union-attr]
     script = "context()\nlaunch(function(module(), 'add__8'), w := word(), grid=18000, block=1024)\nprint(read(w))"

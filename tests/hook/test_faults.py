@@ -95,7 +95,7 @@ def test_a_folder_of_traces_that_is_taken_away(host: Host) -> None:
     assert is_unharmed(host.python(PROGRAM.format(after=after)))
 
 
-def test_what_is_whole_when_a_process_is_killed_can_be_read(host: Host) -> None:
+def test_complete_results_of_a_killed_process_can_be_read(host: Host) -> None:
     run = host.python(PROGRAM.format(after=FIRST_WRITTEN + "launch(f, w); os.kill(os.getpid(), 9)"))
     assert run.status == -9
     whole = [ResultFile.read(path) for path in (run.directory / "result").glob("[!.]*.bin")]

@@ -122,7 +122,7 @@ def test_elf_without_ptx_is_kept_for_its_machine_code(host: Host, tmp_path: Path
     assert captured(host, tmp_path, image, form) == (f"elf size {len(image)}", "-", image)
 
 
-def test_machine_code_is_left_alone_when_it_is_switched_off(host: Host, tmp_path: Path) -> None:
+def test_machine_code_is_skipped_when_switched_off(host: Host, tmp_path: Path) -> None:
     image = elf({".text.add": b"\1\2\3\4"})
     found = captured(host, tmp_path, image, TUI_PROBE_MACHINE_CODE="off")
     assert found == (f"elf size {len(image)}", "no PTX in image", None)

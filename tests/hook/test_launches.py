@@ -438,7 +438,7 @@ def test_engine_hears_how_large_the_block_is(host: Host) -> None:
     assert engine_of(host).threads == [384]
 
 
-def test_what_the_engine_remarks_is_the_reason_of_a_probed_kernel(host: Host) -> None:
+def test_engine_remark_is_the_reason_of_a_probed_kernel(host: Host) -> None:
     engine_of(host).storage = ["note the probe matched nothing"]
     run = host.python(ONE)
     assert run.fates() == [("probed", "add__8_4", "the probe matched nothing")]

@@ -179,7 +179,7 @@ def test_process_that_only_forks_leaves_nothing(host: Host) -> None:
     assert (run.status, run.directories) == (3, [])
 
 
-def test_allocations_alone_leave_no_trace(host: Host) -> None:
+def test_allocations_leave_no_trace(host: Host) -> None:
     run = host.python("context()\nmodule()\nword()")
     assert (run.status, run.directories) == (0, [])
 

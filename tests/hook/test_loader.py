@@ -76,7 +76,7 @@ def test_a_simulated_driver_stands_at_any_path(host: Host, program: Path) -> Non
 
 
 @pytest.mark.parametrize("loading", [{}, PRELOADED], ids=["audit", "preload"])
-def test_another_driver_is_opened_as_asked_for_and_told_of(
+def test_other_driver_is_opened_as_requested_and_reported(
     host: Host, program: Path, other_driver: Path, told: Path, loading: dict[str, str]
 ) -> None:
     run = opened(host, program, "plain", other_driver, **loading)
@@ -113,7 +113,7 @@ def test_in_another_list_of_libraries_the_search_path_leads_to_a_hook(
     assert not told.exists(), "it is called by a hook"
 
 
-def test_the_loader_is_told_who_called(host: Host) -> None:
+def test_loader_learns_the_caller(host: Host) -> None:
     """A library finds what lies in its own RUNPATH, which the loader knows by the address that dlopen returns to."""
     inner = host.directory / "inner"
     inner.mkdir()

@@ -28,7 +28,7 @@ PTX_80, PTX_90, PTX_120 = (entry(1, architecture, PTX) for architecture in (80, 
 
 
 @pytest.mark.parametrize("form", ["data", "library", "file", "library file", "options", "wrapped"])
-def test_of_a_fatbin_only_what_the_device_can_run_is_kept(host: Host, tmp_path: Path, form: str) -> None:
+def test_fatbin_parts_for_other_devices_are_excluded(host: Host, tmp_path: Path, form: str) -> None:
     image = fatbin(SM_80, SM_90, SM_91, SM_100, SM_90_TOO)
     assert captured(host, tmp_path, image, form)[1:] == ("-", fatbin(SM_90, SM_90_TOO))
 
@@ -51,7 +51,7 @@ def test_ptx_that_runs_wins(host: Host, tmp_path: Path, entries: list[bytes], ke
     assert captured(host, tmp_path, fatbin(*entries))[2] == kept
 
 
-def test_ptx_whose_text_alone_tells_its_devices_comes_with_machine_code(host: Host, tmp_path: Path) -> None:
+def test_devices_named_only_in_ptx_text_come_with_machine_code(host: Host, tmp_path: Path) -> None:
     """PTX for sm_90a does not run on a device of 9.1, and the entry's header has no letter."""
     found = captured(host, tmp_path, fatbin(SM_90, PTX_90), STUB_CC_MINOR="1")
     assert found[2] == fatbin(PTX_90) + fatbin(SM_90)
@@ -187,7 +187,7 @@ launch(function(m, {kernel!r}))
         ("libtorch_cuda.so", "off", False),
     ],
 )
-def test_closed_libraries_are_left_alone(
+def test_closed_libraries_are_skipped(
     host: Host, tmp_path: Path, name: str, choice: str, kept: bool, inside: bool
 ) -> None:
     image = fatbin(SM_90)
@@ -284,7 +284,7 @@ print(f"dump {{where.value - 8:016x}} {{high << 32 | low:016x}}")
         ("way sanitizer", "kernel-info"),
     ],
 )
-def test_what_cannot_be_shared_leaves_the_original(host: Host, engine: Engine, line: str, code: str) -> None:
+def test_unshareable_variables_keep_the_original(host: Host, engine: Engine, line: str, code: str) -> None:
     grafted(engine, line)
     run = host.python(f"context()\nw = word()\nlaunch(function(module({CUBIN!r}), 'add__8'), w)\nprint(read(w))")
     assert (run.stdout, run.codes) == ("1\n", [code])
@@ -394,7 +394,7 @@ def probed_grids(host: Host, grids: str, call: str = "cuLaunchKernel", cluster: 
 
 
 @pytest.mark.parametrize("call", ["cuLaunchKernel", "cuLaunchCooperativeKernel", "cuLaunchKernelEx"])
-def test_blocks_that_would_no_longer_all_be_resident_are_left_alone(host: Host, call: str) -> None:
+def test_nonresident_blocks_are_launched_unprobed(host: Host, call: str) -> None:
     """132 SMs: 1056 blocks fit without the probe, 792 with it."""
     found = probed_grids(host, "792, 793, 1056, 1057,", call, STUB_BLOCKS="8", STUB_BLOCKS_PROBED="6")
     assert found == [True, False, False, True]
@@ -413,7 +413,7 @@ def test_a_green_context_has_fewer_sms(host: Host) -> None:
     assert probed_grids(host, "60, 61, 80, 81,", **settings) == [True, False, False, True]
 
 
-def test_clusters_that_would_no_longer_all_be_resident_are_left_alone(host: Host) -> None:
+def test_nonresident_clusters_are_launched_unprobed(host: Host) -> None:
     """Clusters of 4: 240 blocks fit without the probe, 160 with it."""
     settings = {"STUB_BLOCKS": "8", "STUB_BLOCKS_PROBED": "8", "STUB_CLUSTERS": "60", "STUB_CLUSTERS_PROBED": "40"}
     found = probed_grids(host, "160, 164, 240, 244,", "cuLaunchKernelEx", 4, **settings)

@@ -75,7 +75,7 @@ def test_a_dynamic_map_is_counted_in_the_place_of_the_original(host: Host, servi
     assert [size for size, _, _ in memory(run)] == [slot * (64 * 16 + 4) for slot in slots]
 
 
-def test_a_kernel_that_cannot_count_is_left_alone(host: Host, serving: Engine) -> None:
+def test_uncountable_kernel_is_skipped(host: Host, serving: Engine) -> None:
     dynamic(serving)
     run = sized(host, ADD, STUB_FAIL_PROBED="701")
     assert run.stdout == "3\n"

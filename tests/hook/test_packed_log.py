@@ -50,7 +50,7 @@ def lost(run: Run) -> int:
     return sum(int(line.split()[3]) for line in run.lines(r"\[passed\] lost"))
 
 
-def test_each_launch_is_told_of_once(host: Host) -> None:
+def test_each_launch_is_logged_once(host: Host) -> None:
     run = host.python(LOOP.format(times=200), **AUTO)
     assert run.status == 0, run.stderr
     probed, passed = recorded(run, "grid"), packed(run)

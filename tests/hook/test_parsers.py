@@ -297,6 +297,6 @@ def test_samples(parsers: Path, specs: list[tuple[str, int]]) -> None:
 
 
 @pytest.mark.parametrize("spec", ["", "x", "1/", "1/0", "/4", "-3", "4-", "5-4", "0", "1/4x", "1 / 4", "-1", "2/4"])
-def test_what_is_no_sample(parsers: Path, spec: str) -> None:
+def test_invalid_samples(parsers: Path, spec: str) -> None:
     """Then all blocks are measured."""
     assert parse(parsers, 2, [f"{spec} 100".encode()]) == [["refused", "0", "1", "100"]]

@@ -60,7 +60,7 @@ def test_words_are_cut_off_and_the_code_stays(program: Path) -> None:
         assert 400 < len(line) < 600
 
 
-def test_errors_of_files_are_told_apart_alike(program: Path) -> None:
+def test_errors_of_files_are_distinguished_alike(program: Path) -> None:
     numbers = sorted(set(errno.errorcode) - {errno.EBADF})
     lines = written(program, [f"file\t{number}\t./trace/kernel/0_a/original.bin" for number in numbers])
     made = [
@@ -102,7 +102,7 @@ def test_the_compiler_knows_the_list(tmp_path: Path, made: str, compiles: bool) 
     assert (run.returncode == 0) == compiles, run.stderr.decode()
 
 
-def test_reasons_are_made_of_the_list_alone() -> None:
+def test_reasons_come_from_the_list_only() -> None:
     """Only reasons.c makes one; nothing else in the hook writes the words of one into the log."""
     files = sorted(HOOK_SOURCES.rglob("*.c"))
     assert "reasons.c" in {file.name for file in files}

@@ -210,7 +210,7 @@ print("set")
 """
 
 
-def test_what_the_program_sets_holds_for_all_copies(host: Host, serving: Engine) -> None:
+def test_attributes_set_by_the_program_hold_for_all_copies(host: Host, serving: Engine) -> None:
     answering(serving)
     run = host.python(ATTRIBUTES, TUI_PROBE_PROBES=NAMES)
     assert run.stdout == "set\n", run.stderr

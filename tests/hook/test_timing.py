@@ -78,7 +78,7 @@ def test_times_are_those_between_the_events_less_the_empty_pair(host: Host) -> N
 
 
 @pytest.mark.parametrize("file", ["", "sm_80.cubin", "sm_90.cubin"])
-def test_what_events_cost_is_measured_around_a_kernel_that_does_nothing(host: Host, tmp_path: Path, file: str) -> None:
+def test_event_cost_is_measured_around_an_empty_kernel(host: Host, tmp_path: Path, file: str) -> None:
     if file:
         (tmp_path / file).write_bytes(b"\x7fELF")
     script = "context()\nlaunch(function(module(), 'add'))"
@@ -109,7 +109,7 @@ def test_a_benchmark_takes_its_own_times(host: Host) -> None:
     assert timed(host, "launch(function(m, 'add'))", TUI_PROBE_BENCHMARK="1") == []
 
 
-def test_a_driver_that_refuses_events_costs_the_times_alone(host: Host) -> None:
+def test_refused_events_cost_only_the_times(host: Host) -> None:
     script = "f, w = function(m, 'add__8'), word()\nfor _ in range(9): launch(f, w)\nassert read(w) == 9"
     assert timed(host, script, STUB_FAIL_EVENT="2") == []
 
@@ -123,7 +123,7 @@ def test_events_go_to_the_stream_of_the_launch(host: Host, form: str) -> None:
     assert around == [[f"cuEventRecord {name}"] * 2 for name in ("thread", "null", "stream")]
 
 
-def test_captures_are_left_alone(host: Host) -> None:
+def test_captures_are_not_timed(host: Host) -> None:
     script = """
 f, s, graph = function(m, "add"), stream(), c_void_p()
 launch(f)

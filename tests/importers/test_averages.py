@@ -37,7 +37,7 @@ def test_values_read_off_the_file(tmp_path: Path) -> None:
     assert found["l1tex__t_bytes.sum"].mean == 55_705_600
 
 
-def test_what_was_not_measured_has_no_mean(tmp_path: Path) -> None:
+def test_unmeasured_metric_has_no_mean(tmp_path: Path) -> None:
     table = read_ncu([real(tmp_path, "ncu/sdpa_flash.csv")])
     lacking = "Local Memory Spilling Request Overhead"
     assert np.isnan(table.column(lacking)).any()

@@ -135,7 +135,7 @@ def test_file_that_is_wrong_is_named(tmp_path: Path, value: str, problem: str) -
         read_nsys([written(tmp_path, value)])
 
 
-def test_json_files_are_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_files_are_distinguished(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = written(tmp_path, {"traceEvents": [kernel("k", 1, 1)]})
     report = written(tmp_path, {"schema": "tui-probe.report", "version": 2, "kernels": []}, "report.json")
     assert (is_chrome(trace), is_chrome(report), is_chrome(tmp_path / "none.json")) == (True, False, False)

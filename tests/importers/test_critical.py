@@ -118,7 +118,7 @@ def test_constants_of_the_card_are_no_instructions(tmp_path: Path) -> None:
     ("compute", "memory", "bound"),
     [(80.0, 20.0, "compute"), (70.0, 90.0, "memory"), (10.0, 50.0, "neither"), (None, 90.0, None)],
 )
-def test_what_limits_a_kernel(compute: float | None, memory: float | None, bound: str | None) -> None:
+def test_limiter_of_a_kernel(compute: float | None, memory: float | None, bound: str | None) -> None:
     assert bound_of(kernel("f", compute=compute, memory=memory)) == bound
 
 
@@ -183,7 +183,7 @@ def test_shares_are_of_the_launches_kept(
     assert all(row[name] for row in rows)
 
 
-def test_kept_time_and_total_are_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_kept_time_and_total_are_distinguished(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["import", "ncu", str(real(tmp_path, "ncu/vec_full.csv")), "--format", "json"]) == 0
     first, second, _ = json.loads(capsys.readouterr().out)["kernels"]
     assert first["launches"] > first["kept"]

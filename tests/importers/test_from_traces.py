@@ -68,7 +68,7 @@ def test_differences_are_marked(tmp_path: Path) -> None:
     assert "= probes" in text
 
 
-def test_a_page_of_traces_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_page_of_traces_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = stores_trace(tmp_path)
     words = ["--seq-len", "1024", "--head-dim", "8", "--dtype", "fp32", "--format", "json"]
     assert main(["import", "ncu", "--trace", str(trace.directory), "--page", "sectors", *words]) == 0
@@ -163,7 +163,7 @@ def test_the_critical_kernel_of_ncu_and_of_probes_side_by_side(tmp_path: Path, p
     assert "1 of 1 matrix instructions in its code" in text
 
 
-def test_what_ncu_and_probes_say_otherwise_is_marked(tmp_path: Path, product: list[Trace]) -> None:
+def test_disagreement_of_ncu_and_probes_is_marked(tmp_path: Path, product: list[Trace]) -> None:
     page = beside_ncu(tmp_path, product, activity="0.20", time="30,000")
     assert page.rows[0].differences == ["tensor cores"]
     text = "\n".join(page.text(120))

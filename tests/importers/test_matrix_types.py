@@ -40,7 +40,7 @@ def test_the_type_of_the_operands(instruction: str, name: str) -> None:
         "fma.rn.f32 %f1, %f2, %f3, %f4;",
     ],
 )
-def test_what_multiplies_no_matrices(text: str) -> None:
+def test_other_instructions_multiply_no_matrices(text: str) -> None:
     assert matrix_types(text) == {}
 
 

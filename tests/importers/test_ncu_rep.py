@@ -132,7 +132,7 @@ def test_counters_of_lines_and_instructions(monkeypatch: pytest.MonkeyPatch, rep
     ]
 
 
-def test_counts_of_a_probe_stand_beside_those_of_ncu(monkeypatch: pytest.MonkeyPatch, report: Path) -> None:
+def test_probe_counts_pair_with_those_of_ncu(monkeypatch: pytest.MonkeyPatch, report: Path) -> None:
     def lines_of(_: object) -> Iterator[object]:
         kernel = SimpleNamespace(demangled="k(int)", index=0)
         for line, requests, sectors in ((6, 8, 32), (6, 8, 64), (5, 8, 1)):

@@ -73,7 +73,7 @@ def test_a_row_that_ends_before_what_names_its_launch(tmp_path: Path) -> None:
     assert table.launches[0].grid is None
 
 
-def test_processes_are_told_apart(tmp_path: Path) -> None:
+def test_processes_are_distinguished(tmp_path: Path) -> None:
     text = "\n".join([line(DETAILS), row(0, "32"), row(1, "64", process=8), row(2, "96")])
     assert [len(session) for session in table_of(tmp_path, text).sessions()] == [2, 1]
 
@@ -253,7 +253,7 @@ def test_cut_off_report_is_named(tmp_path: Path) -> None:
         read_ncu([path])
 
 
-def test_no_permission_beside_a_table_is_said(tmp_path: Path) -> None:
+def test_missing_permission_is_reported_with_a_table(tmp_path: Path) -> None:
     text = f"==ERROR== ERR_NVGPUCTRPERM\n{details([(identity(0, 'f'), {BYTES: '32'})])}"
     assert HOW_TO_GET_PERMISSION in table_of(tmp_path, text).files[0].notes
 

@@ -101,7 +101,7 @@ def test_whole_graphs_are_rows_of_their_own(tmp_path: Path) -> None:
     assert "CUDA graph 5" in StreamTimeline(sources).lanes[0].names
 
 
-def test_graphs_of_the_same_number_are_told_apart(tmp_path: Path) -> None:
+def test_graphs_of_the_same_number_are_distinguished(tmp_path: Path) -> None:
     other = PROCESS + (1 << 24)
     rows = [(200, 300, 0, None, 7, 2, PROCESS, 5, 1), (300, 400, 0, None, 7, 3, PROCESS, 5, 2),
             (300, 400, 0, None, 7, 2, other, 5, 1)]  # fmt: skip

@@ -58,7 +58,7 @@ def test_ranges_are_projected_on_each_stream(tmp_path: Path) -> None:
     ]
 
 
-def test_what_another_thread_launches_is_not_in_the_range(tmp_path: Path) -> None:
+def test_launch_of_another_thread_is_outside_the_range(tmp_path: Path) -> None:
     calls = [call(10, 12, 1), call(20, 22, 2, thread=OTHER_THREAD)]
     path = write_export(
         tmp_path / "x.sqlite", tables([kernel(100, 150, 1), kernel(300, 400, 2)], calls, [span(5, 30, "step")])
@@ -72,7 +72,7 @@ def test_a_call_that_only_begins_in_a_range_is_not_in_it(tmp_path: Path) -> None
     assert projected(read_nsys([path])) == []
 
 
-def test_ranges_of_the_host_alone_are_left_out_and_do_not_nest(tmp_path: Path) -> None:
+def test_host_only_ranges_are_excluded_and_do_not_nest(tmp_path: Path) -> None:
     ranges = [span(0, 90, "outer"), span(1, 4, "sleep"), span(5, 50, "inner"), span(200, 300, "idle")]
     path = write_export(tmp_path / "x.sqlite", tables([kernel(100, 150, 1)], [call(10, 12, 1)], ranges))
     assert [(each.name, each.level) for each in projected(read_nsys([path]))] == [("outer", 0), ("inner", 1)]
@@ -107,14 +107,14 @@ def test_correlation_is_within_a_process(tmp_path: Path) -> None:
         ("CUPTI_ACTIVITY_KIND_KERNEL", "no kernels"),
     ],
 )
-def test_missing_tables_are_told(tmp_path: Path, left_out: str, said: str) -> None:
+def test_missing_tables_are_reported(tmp_path: Path, left_out: str, said: str) -> None:
     there = tables([kernel(100, 150, 1)], [call(10, 12, 1)], [span(5, 30, "step")])
     del there[left_out]
     report = read_nsys([write_export(tmp_path / "x.sqlite", there)])
     assert any(said in note for note in report.notes)
 
 
-def test_missing_columns_are_unknown_or_told(tmp_path: Path) -> None:
+def test_missing_columns_are_unknown_or_reported(tmp_path: Path) -> None:
     few = ("start", "end", "streamId", "demangledName")
     path = write_export(tmp_path / "a.sqlite", {"CUPTI_ACTIVITY_KIND_KERNEL": (few, [(100, 150, 7, 1)])})
     kernels = read_nsys([path]).kernels
@@ -129,7 +129,7 @@ LAST = 2**63 - 1
 
 
 @pytest.mark.parametrize(("start", "end"), [(LAST, LAST), (-(2**63), 5), (100, LAST), (150, 100), (1 << 62, 1 << 62)])
-def test_kernels_at_times_that_cannot_be_are_left_out_and_told(tmp_path: Path, start: int, end: int) -> None:
+def test_kernels_at_impossible_times_are_excluded_and_reported(tmp_path: Path, start: int, end: int) -> None:
     kernels, calls = [kernel(100, 150, 1), kernel(start, end, 2)], [call(10, 12, 1), call(start, end, 2)]
     path = write_export(tmp_path / "x.sqlite", tables(kernels, calls, [span(5, 30, "step"), span(start, end, "odd")]))
     report = read_nsys([path])

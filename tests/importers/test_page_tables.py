@@ -40,7 +40,7 @@ def test_rows_that_differ_in_their_grid_show_it(tmp_path: Path) -> None:
         assert [row for row in rows if " 16 " in row]
 
 
-def test_averages_of_processes_and_sections_are_told_apart(tmp_path: Path) -> None:
+def test_averages_of_processes_and_sections_are_distinguished(tmp_path: Path) -> None:
     metrics = {(section, "Memory Throughput", "%"): "1" for section in ("Speed Of Light", "Memory Workload")}
     text = details((identity(0, "f", process=process), metrics) for process in (7, 8))
     page = averages_page(NcuReport(read_ncu([write(tmp_path, text)])))

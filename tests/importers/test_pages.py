@@ -70,7 +70,7 @@ def test_pages_as_text(shown: Shown, page: str) -> None:
 
 
 @pytest.mark.parametrize("page", ["kernels", "metrics", "sectors", "averages"])
-def test_of_several_files_each_row_names_its_own(shown: Shown, page: str) -> None:
+def test_rows_of_several_files_name_their_own(shown: Shown, page: str) -> None:
     files = [ATTENTION[1], ATTENTION[2]]
     lines = shown(["ncu", "--page", page, "--width", "80"], files).splitlines()
     heading = next(number for number, line in enumerate(lines) if " file  " in f" {line}" and "kernel" in line)

@@ -47,7 +47,7 @@ def test_a_loop_between_other_launches_is_found(
 
 
 @given(st.lists(st.integers(0, 2), max_size=40))
-def test_what_repeats_is_equal_and_inside(sequence: list[int]) -> None:
+def test_repeated_part_is_equal_and_inside(sequence: list[int]) -> None:
     for part in repeats(sequence):
         assert 0 <= part.start < part.end <= len(sequence)
         body = sequence[part.start : part.start + part.period]

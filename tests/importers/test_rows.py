@@ -28,14 +28,14 @@ def profile(folder: Path, metric: tuple[str, str, str], kernels: list[str]) -> P
     return write(folder, details(launches))
 
 
-def test_what_is_kept_stands_first_without_times_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_kept_rows_come_first_without_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = page_of(capsys, "ncu", str(profile(tmp_path, OTHER, ["init", *["a", "b"] * 4])), "--page", "kernels")
     assert [(row["kernel"], row["kept"]) for row in page["kernels"]] == [("a", 4), ("b", 4), ("init", 0)]
     (note,) = [note for note in page["notes"] if UNTIMED in note]
     assert "ncu --metrics gpu__time_duration.sum" in note
 
 
-def test_of_what_is_timed_nothing_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_timed_rows_need_no_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = page_of(capsys, "ncu", str(profile(tmp_path, DURATION, ["init", *["a", "b"] * 4])), "--page", "kernels")
     assert not [note for note in page["notes"] if UNTIMED in note]
 
@@ -75,7 +75,7 @@ def add(types: str) -> str:
 
 
 @pytest.mark.parametrize("cells", [12, 16, 24, 40, 200])
-def test_instances_of_a_template_can_be_told_apart(cells: int) -> None:
+def test_instances_of_a_template_are_distinguished(cells: int) -> None:
     names = [add(types) for types in ("float", "double", "c10::BFloat16", "c10::Half")]
     cut = shorten_apart([*names, "saxpy"])
     short = [cut(name, cells) for name in names]
@@ -91,7 +91,7 @@ def test_instances_of_a_template_can_be_told_apart(cells: int) -> None:
         ]
 
 
-def test_what_differs_later_is_shown_there() -> None:
+def test_later_difference_is_shown_in_place() -> None:
     """Two of three begin alike for longer than the third."""
     names = [f"gemm<float, {kind}, 128>" for kind in ("row, 64", "row, 32", "column, 64")]
     assert [shorten_apart(names)(name, 16) for name in names] == ["gemm…row, 64…", "gemm…row, 32…", "gemm…column,…"]

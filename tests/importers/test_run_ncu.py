@@ -53,7 +53,7 @@ def run(folder: Path, tools: Path | None, *words: str) -> subprocess.CompletedPr
     )
 
 
-def test_what_ncu_measured_is_imported(tmp_path: Path) -> None:
+def test_ncu_output_is_imported(tmp_path: Path) -> None:
     tools = fake_ncu(tmp_path, REAL / "ncu" / "vec_metrics.csv")
     result = run(tmp_path, tools, "--ncu", "--", sys.executable, "-c", "print('own output'); raise SystemExit(7)")
     assert result.returncode == 7
@@ -112,7 +112,7 @@ def test_a_command_that_is_not_there(tmp_path: Path) -> None:
     assert not (tmp_path / "told.json").exists()
 
 
-def test_where_ncu_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ncu_search_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui_probe.launcher.ncu._PLACES", (str(tmp_path / "nsight"),))
     with pytest.raises(LaunchError, match="install Nsight Compute"):
         find_ncu({"PATH": str(tmp_path)})

@@ -88,7 +88,7 @@ def test_times_are_those_of_the_other_pages(view: StreamTimeline) -> None:
     assert lines[-1].split()[:3] == ["capture", "1", "µs"], "the first kernel of the capture begins there, not at 0"
 
 
-def test_times_are_told_from_one_another_far_from_the_start(tmp_path: Path) -> None:
+def test_times_are_distinct_far_from_the_start(tmp_path: Path) -> None:
     late = 5_000_000_000
     kernels = [kernel(late, late + 2000, 1), kernel(late + 5000, late + 6000, 2)]
     view = StreamTimeline(NsysSources(read_nsys([write_export(tmp_path / "x.sqlite", tables(kernels, [], []))])))
@@ -162,7 +162,7 @@ def test_every_command_is_explained(view: StreamTimeline) -> None:
         assert len(drawn(view, 40, 8)) == 8
 
 
-def test_ranges_alone(tmp_path: Path) -> None:
+def test_ranges_only(tmp_path: Path) -> None:
     path = write_export(tmp_path / "x.sqlite", tables([], [], [span(5, 40, "host")]))
     view = StreamTimeline(NsysSources(read_nsys([path])))
     assert len(drawn(view)) == 10

@@ -42,7 +42,7 @@ def test_the_attention_kernel_among_others(tmp_path: Path, name: str, plan: Iter
     assert all(fate.reason for fate in choice.fates)
 
 
-def test_the_eight_calls_are_found_without_being_told(tmp_path: Path) -> None:
+def test_eight_calls_are_found_without_options(tmp_path: Path) -> None:
     choice = select_launches(read_ncu([real(tmp_path, "ncu/sdpa_flash.csv")]), IterationPlan())
     (loop,) = choice.loops
     assert (loop.times, loop.warm_up, loop.found) == (8, 0, True)
@@ -124,7 +124,7 @@ def test_one_name_covers_several_configurations(tmp_path: Path) -> None:
     assert [(loop.part, loop.launches.tolist()) for loop in choice.loops] == [(0, [0, 1, 2]), (1, [3, 4, 5])]
 
 
-def test_an_expected_kernel_that_never_ran_is_told(tmp_path: Path) -> None:
+def test_expected_kernel_that_never_ran_is_reported(tmp_path: Path) -> None:
     choice = select_launches(table_of(tmp_path, "AAAx"), IterationPlan(expected=("A", "middle_rows")))
     assert choice.missing == ["middle_rows"]
 

@@ -51,7 +51,7 @@ def test_the_page_of_a_recorded_trace_names_the_planted_line(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("cells", [60, 80, 120])
-def test_a_value_stands_beside_what_it_is_of_in_any_width(tmp_path: Path, cells: int) -> None:
+def test_value_is_next_to_its_unit_in_any_width(tmp_path: Path, cells: int) -> None:
     heads, _, first, *_ = table_lines(line_page(two_kernels(tmp_path)).text(cells))
     assert [heads.split()[place] for place in (3, 4)] == ["measure", "value"]
     assert first.split()[3:7] == ["wasted", "sectors", "1", "024"]

@@ -40,7 +40,7 @@ def test_ascii_tables(example: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr().out.isascii()
 
 
-def test_what_is_no_trace_has_exit_status_4(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_other_path_has_exit_status_4(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(tmp_path / "nowhere")]) == 4
     out, err = capfd.readouterr()
     assert out == ""
@@ -49,7 +49,7 @@ def test_what_is_no_trace_has_exit_status_4(tmp_path: Path, capfd: pytest.Captur
 
 
 @pytest.mark.parametrize("words", [["nowhere"], ["nowhere:0"], ["nowhere.sqlite"], ["nowhere.csv", "other.csv"]])
-def test_a_name_of_nothing_is_told_what_can_be_opened(words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+def test_unknown_name_lists_candidates(words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["open", *words]) == 4
     err = capfd.readouterr().err
     assert err.startswith(f"tui-probe: error: {words[0].partition(':')[0]} does not exist: open takes a trace ")

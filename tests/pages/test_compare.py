@@ -114,7 +114,7 @@ SIDES = {
 
 @pytest.mark.usefixtures("pair")
 @pytest.mark.parametrize("name", SIDES)
-def test_what_is_written(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_comparison_text(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     """As text in all widths, Unicode and ASCII."""
     sides, status = SIDES[name], int(name == "h200-traces")  # which have no kernel in common
 
@@ -217,13 +217,13 @@ def test_time_comes_before_counts_that_went_from_0() -> None:
     assert pair_verdict(pair).startswith("B is slower: time 1 ms → 2 ms (+100.0%)")
 
 
-def test_the_same_time_is_not_called_the_same_beside_what_is_worse() -> None:
+def test_same_time_is_not_called_same_if_another_metric_is_worse() -> None:
     pair = KernelPair("", 0, "k", None, None, [ValueChange(launches(1.0), launches(1.0)), change(10, 14)])
     assert pair.verdict == "mixed"
     assert KernelPair("", 0, "k", None, None, [ValueChange(launches(1.0), launches(1.001))]).verdict == "about the same"
 
 
-def test_what_cannot_be_judged_has_a_status_of_its_own(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_unjudged_comparison_has_its_own_status(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     before, after = (str(path) for path in write_pair(tmp_path, simulated=True))
     assert main(["compare", before, after, "--fail-if-worse", "50", "--figures", "span_cycles"]) == 5
     assert "no verdict: times of a simulated GPU are those of a model" in capfd.readouterr().err
@@ -244,7 +244,7 @@ def write_ending(trace: Path, **ended: object) -> str:
     ({"exit_status": 1}, "exit status 1"),
     ({"exit_status": None, "signal": 11}, "ended by signal 11"),
 ])  # fmt: skip
-def test_a_program_that_failed_is_told_before_the_verdict_and_not_judged(
+def test_failed_program_is_reported_before_the_verdict(
     ended: dict[str, object], words: str, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     before, after = write_pair(tmp_path)
@@ -292,7 +292,7 @@ def test_programs_that_ended_alike_are_judged(capfd: pytest.CaptureFixture[str],
 
 
 @pytest.mark.usefixtures("traces")
-def test_what_could_not_be_compared_is_said(capfd: pytest.CaptureFixture[str]) -> None:
+def test_uncompared_results_are_reported(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "one", "other", "--fail-if-worse", "1%"]) == 0
     err = capfd.readouterr().err
     assert "not compared: at::native::reduce_kernel<…>: time 20.0 µs → –: measured on one side only" in err
@@ -339,7 +339,7 @@ def test_data_has_the_schema_that_was_asked_for(
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_instances_of_a_template_are_told_apart(width: int, capfd: pytest.CaptureFixture[str]) -> None:
+def test_instances_of_a_template_are_distinguished(width: int, capfd: pytest.CaptureFixture[str]) -> None:
     """Ten kernels of PyTorch that differ in a template argument alone, most of them of the same grid and block."""
     traces = [str(EVALUATED / "dmat" / name) for name in ("triton-128x64", "triton-64x64")]
     lines = told(capfd, *traces, "--width", str(width)).splitlines()
@@ -470,14 +470,14 @@ def test_drawings_side_by_side_have_one_scale(capfd: pytest.CaptureFixture[str])
     (("one:0", ":99"), "no kernel is 99"),
     (("one:0", ":1", "--figures", "speed"), "no figure is speed; there are "),
 ])  # fmt: skip
-def test_what_cannot_be_compared(sides: tuple[str, ...], said: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_incomparable_sides(sides: tuple[str, ...], said: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", *sides]) == 1
     out, err = capfd.readouterr()
     assert out == ""
     assert said in err
 
 
-def test_launches_of_other_sizes_are_said(capfd: pytest.CaptureFixture[str]) -> None:
+def test_launches_of_other_sizes_are_reported(capfd: pytest.CaptureFixture[str]) -> None:
     kernels = str(H200 / "dmat"), str(H200 / "demo")
     words = "of 7 have different grids or blocks: totals grow with the work, shares do not"
     assert words in told(capfd, *kernels, "--width", "100")

@@ -58,7 +58,7 @@ def in_a_graph(writer: TraceWriter, kernels: tuple[int, ...], ns: int) -> None:
     writer.lines("[graph] 0 replayed 10", f"[time] graph 0 replay 1 original ns {ns} for 10 call 5000")
 
 
-def test_what_replays_of_graphs_take_is_of_the_gpu_time(writer: TraceWriter) -> None:
+def test_graph_replays_count_in_gpu_time(writer: TraceWriter) -> None:
     """They are timed as wholes: a kernel that was timed by itself is not counted twice."""
     for index in range(3):
         writer.kernel(index, f"kernel_{index}")
@@ -79,7 +79,7 @@ def test_a_graph_whose_kernels_were_all_timed_has_no_part_of_its_own(writer: Tra
     assert sentence(writer) == "100% of GPU time (1 of 1 kernel)"
 
 
-def test_where_no_launch_was_timed_shares_are_of_launches(writer: TraceWriter) -> None:
+def test_shares_are_of_launches_without_times(writer: TraceWriter) -> None:
     writer.kernel(0, "mine")
     for _ in range(3):
         writer.launch(0)
@@ -105,7 +105,7 @@ def test_covered_omits_captured_launches(writer: TraceWriter) -> None:
     assert sentence(writer) == "100% of launches (1 of 1 kernel)"
 
 
-def test_what_is_least_is_counted_together(writer: TraceWriter) -> None:
+def test_smallest_shares_are_summed(writer: TraceWriter) -> None:
     for index in range(5):
         writer.kernel(index, f"k{index}", "failed", reason=f"because {index}")
         for _ in range(5 - index):

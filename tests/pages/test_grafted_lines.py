@@ -108,7 +108,7 @@ def test_the_source_has_the_sums_of_its_instructions(trace: Trace) -> None:
     SourceCopies().add(folder)  # of files that are not there nothing is said
 
 
-def test_the_machine_code_has_them_beside_its_instructions(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machine_code_has_them_at_its_instructions(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     probed = (trace.kernels[0].file("probed.bin") or Path()).read_bytes()
     monkeypatch.setitem(CUBINS, "probed", probed)
     told_machine_code(monkeypatch)
@@ -136,7 +136,7 @@ def test_findings_and_figures_name_offsets(trace: Trace) -> None:
     assert "PTX" not in told
 
 
-def test_a_line_table_that_is_damaged_takes_its_lines_alone() -> None:
+def test_damaged_line_table_loses_only_its_lines() -> None:
     cubin = lzma.decompress(lzma.compress(CUBINS["pruned"])).replace(b"calls.cu\0", b"calls.cu\xff")
     if not Assembler().tools():
         pytest.skip("no ptxas on this machine: install nvidia-cuda-nvcc")

@@ -61,7 +61,7 @@ def test_nodes_have_their_recordings_times_and_ranges(trace: Trace) -> None:
     assert (figures.probed_ns, figures.call_ns) == (52_000, 5200)
 
 
-def test_a_graph_that_is_told_anew_has_other_nodes(tmp_path: Path) -> None:
+def test_replaced_graph_has_other_nodes(tmp_path: Path) -> None:
     writer = graphs_trace(tmp_path / "t")
     writer.lines(
         "[graph] 1 replayed 5", "[graph] 1 executable 0x55e0 nodes 1 kernels 1 flags 8 replays 5",
@@ -127,7 +127,7 @@ def test_the_page_as_data(trace: Trace) -> None:
     assert (last["captured"], last["probed"]) == (None, 0)
 
 
-def test_without_graphs_that_is_said(tmp_path: Path) -> None:
+def test_missing_graphs_are_reported(tmp_path: Path) -> None:
     writer = TraceWriter(tmp_path / "t")
     writer.start()
     trace = open_trace(writer.directory)

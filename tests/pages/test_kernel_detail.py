@@ -30,7 +30,7 @@ def test_a_long_name_does_not_hide_why_a_kernel_was_not_probed(tmp_path: Path, c
     assert name in whole
 
 
-def test_a_probe_in_machine_code_is_told(tmp_path: Path) -> None:
+def test_machine_code_probe_is_reported(tmp_path: Path) -> None:
     writer = TraceWriter(tmp_path / "t")
     writer.start()
     writer.kernel(0, "from_ptx", way="ptx")

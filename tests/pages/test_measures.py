@@ -176,7 +176,7 @@ def test_probed_machine_code_leads_to_the_same_lines(trace: Trace) -> None:
     assert len([line for line in shown if "ATOM" in line or "RED" in line]) > 2  # the probe's own, not measured
 
 
-def test_the_same_access_stands_beside_itself_and_the_probe_has_its_own(trace: Trace) -> None:
+def test_access_pairs_with_itself_and_probe_has_its_own_line(trace: Trace) -> None:
     rows = list(csv.DictReader(io.StringIO("\n".join(csv_of_view(opened(trace, "sass"))))))
     accesses = [
         row for row in rows if row["ptx_line"] in map(str, (COALESCED, STRIDED, NEVER, STORED)) and row["sectors"]

@@ -60,7 +60,7 @@ def test_the_tree_of_ranges_has_them_too(trace: Trace) -> None:
     assert [(each.kernel, each.launches, each.probed) for each in inner.own] == [(0, 2, 0), (1, 2, 0)]
 
 
-def test_some_of_the_launches_are_said_to_be_probed(trace: Trace) -> None:
+def test_probed_share_of_packed_launches_is_reported(trace: Trace) -> None:
     assert any("3 of 13 launches probed" in line for line in head_lines(trace, 100))
     column = next(column for column in KERNEL_COLUMNS if column.key == "launches")
     assert column.text is not None

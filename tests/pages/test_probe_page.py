@@ -84,7 +84,7 @@ def test_the_copy_in_the_trace_comes_before_the_known_probe(trace: Trace) -> Non
     assert damaged.place_of(STRIDED, 100) is None
 
 
-def test_what_the_engine_wrote_down_of_sites_is_taken(trace: Trace) -> None:
+def test_recorded_sites_are_used(trace: Trace) -> None:
     folder = trace.kernels[0].folder
     assert folder is not None
     site = {"line": STRIDED, "at": "instruction", "points": ["access"], "opcode": "ld.global.f32", "class": "load"}

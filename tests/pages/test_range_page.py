@@ -102,7 +102,7 @@ def test_the_kernels_of_a_range_with_time_and_share(trace: Trace) -> None:
     assert page.opened(page.rows_from) == (trace.directory, 0)
 
 
-def test_of_a_range_that_there_is_not_there_are_no_kernels(trace: Trace) -> None:
+def test_unlaunched_range_has_no_kernels(trace: Trace) -> None:
     assert not range_totals_page(trace, ("none", None, None, 0, None)).rows
 
 
@@ -131,7 +131,7 @@ def test_ranges_that_are_nested_without_end_are_shown_flat(tmp_path: Path) -> No
     assert len(list(range_page(trace).lines(80))) > 2999
 
 
-def test_without_ranges_it_is_said_how_to_get_them(tmp_path: Path) -> None:
+def test_missing_ranges_name_the_option(tmp_path: Path) -> None:
     writer = TraceWriter(tmp_path / "t")
     writer.start()
     assert any("torch.cuda.nvtx.range_push" in line for line in range_page(open_trace(writer.directory)).text(80))

@@ -69,12 +69,12 @@ def test_every_view_that_is_no_probes_has_goldens_of_both() -> None:
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_of_a_simulated_gpu(name: str, folder: Path) -> None:
+def test_view_of_a_simulated_gpu(name: str, folder: Path) -> None:
     golden_view(f"simulated/{name}", planted(name, folder))
 
 
 @pytest.mark.parametrize("name", OF_H200)
-def test_of_an_h200(name: str, folder: Path) -> None:
+def test_view_of_an_h200(name: str, folder: Path) -> None:
     trace, kernel = OF_H200[name]
     golden_view(f"h200/{name}", opened(name, source_of(H200 / trace, folder, kernel, None)))
 

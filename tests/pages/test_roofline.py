@@ -66,7 +66,7 @@ def test_below_the_ridge_memory_is_the_roof() -> None:
     assert RooflinePoint("k", "k", 1e9, 1e10, 1e-3, None).share_of(ROOF) == pytest.approx(1e13 / 4e13)
 
 
-def test_what_is_certain_is_a_verdict_whatever_else_is_missing(traces: list[Path]) -> None:
+def test_certain_limiter_is_a_verdict_despite_missing_data(traces: list[Path]) -> None:
     """mma.sync reaches 63 % of the tensor cores of an H100: 623 of 989 T operations per second."""
     (point,) = roofline_points(map(open_trace, traces), 4e12)
     assert point.limit == "tensor"
@@ -88,7 +88,7 @@ def test_eight_blocks_keep_no_unit_busy_whatever_was_not_counted(traces: list[Pa
         ((), ""),
     ],
 )
-def test_where_instructions_were_counted_is_said(ways: tuple[str, ...], words: str) -> None:
+def test_source_of_counted_instructions_is_reported(ways: tuple[str, ...], words: str) -> None:
     machine = peak_rates(Device(0, 132, 1_980_000, "9.0", "NVIDIA H200"))
     demand = Demand(seconds=1e-3, blocks=1000, instructions=1.1 * 4 * 132 * 1.98e9 * 1e-3)
     of = KernelLimiter(limiter_verdict(demand, machine), demand, machine, "", ways)
@@ -112,7 +112,7 @@ def test_where_instructions_were_counted_is_said(ways: tuple[str, ...], words: s
         ),
     ],
 )
-def test_what_would_take_longest_is_told_of_what_was_counted(counts: dict[str, float], words: str) -> None:
+def test_slowest_counted_unit_is_reported(counts: dict[str, float], words: str) -> None:
     machine = peak_rates(Device(0, 8, 1_000_000, "8.0", "Simulated GPU"), simulated=True)
     demand = Demand(blocks=1000, **counts)
     of = KernelLimiter(limiter_verdict(demand, machine), demand, machine, "")
@@ -121,7 +121,7 @@ def test_what_would_take_longest_is_told_of_what_was_counted(counts: dict[str, f
     assert ("L1" in "\n".join(limiter_texts(of))) == ("shared" in counts)
 
 
-def test_what_was_not_measured_is_said(traces: list[Path]) -> None:
+def test_missing_measurement_is_reported(traces: list[Path]) -> None:
     (point,) = roofline_points([open_trace(traces[1])])
     assert point.problem == "not measured: bytes (-p gmem_bytes), time (--benchmark)"
     assert (point.intensity, point.share) == (None, None)
@@ -205,7 +205,7 @@ def test_the_settings_name_a_measurement(
     assert json.loads(capsys.readouterr().out)["ridge"] == 500
 
 
-def test_it_explains_itself(traces: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_page_explains_itself(traces: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
     words = ["roofline", *map(str, traces), "--bandwidth", "4T", "--peak", "1000T"]
     assert main([*words]) == 0
     plain_text = capsys.readouterr().out

@@ -62,7 +62,9 @@ def test_a_line_in_words(line: bytes, words: str | None) -> None:
 
 
 @pytest.mark.parametrize(("log", "sections"), [("old", "older"), ("new", "current")])
-def test_of_an_older_trace(tmp_path: Path, log: Literal["old", "new"], sections: Literal["older", "current"]) -> None:
+def test_tour_of_an_older_trace(
+    tmp_path: Path, log: Literal["old", "new"], sections: Literal["older", "current"]
+) -> None:
     writer = write_unnamed(tmp_path / "t", log=log, sections=sections)
     write_probe(writer, table="block_sched")
     write_ptx(writer, "param_block_sched")
@@ -77,7 +79,7 @@ def test_of_an_older_trace(tmp_path: Path, log: Literal["old", "new"], sections:
     assert max(map(len, text.splitlines())) <= 100
 
 
-def test_of_a_trace_with_nothing_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tour_of_an_empty_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "t").mkdir()
     (tmp_path / "t" / "event.log").write_bytes(b"\xff\x00 cut")
     assert main(["explain", str(tmp_path / "t")]) == 0
@@ -86,7 +88,7 @@ def test_of_a_trace_with_nothing_in_it(tmp_path: Path, capsys: pytest.CaptureFix
     assert "no result was saved" in shown
 
 
-def test_as_a_page_of_a_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tour_as_a_page_of_a_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     writer = write_unnamed(tmp_path / "t", log="new", sections="current")
     write_probe(writer, table="block_sched")
     write_ptx(writer, "param_block_sched")

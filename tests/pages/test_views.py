@@ -186,7 +186,7 @@ def test_show_says_what_is_missing_and_what_there_is(benchmarked: Trace, capfd: 
     assert "summary     5 of 5 kernels" in err
 
 
-def test_what_is_explained_stands_below_the_view(recorded: Trace, capfd: pytest.CaptureFixture[str]) -> None:
+def test_explanation_is_below_the_view(recorded: Trace, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "diff", str(recorded.directory), "-k", "4", "--explain", "--ascii"]) == 0
     out = capfd.readouterr().out
     assert out.isascii()
@@ -216,7 +216,7 @@ def test_show_without_a_view_lists_them(benchmarked: Trace, capfd: pytest.Captur
     (["summary", "TRACE", "--launch", "0", "--kernel", "1"], 1, "launch 0 is of kernel #0"),
     (["launches", "TRACE", "--do", "colour"], 1, "it knows order (sort by blocks), reverse"),
 ])  # fmt: skip
-def test_what_cannot_be_shown(
+def test_unavailable_views(
     benchmarked: Trace, words: list[str], status: int, said: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["show", *(str(benchmarked.directory) if word == "TRACE" else word for word in words)]) == status

@@ -127,9 +127,7 @@ def test_code_that_was_not_probed_has_its_source_lines(trace: Trace) -> None:
 
 
 @pytest.mark.usefixtures("_told")
-def test_what_was_measured_stands_beside_the_instruction_at_its_offset(
-    trace: Trace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_measurement_is_at_the_instruction_of_its_offset(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     code = read_code(trace.kernels[0], no_progress).codes["pruned"]
     load = next(at for at, text in zip(code.addresses, code.lines, strict=True) if "LDG" in text and at is not None)
     of = cast("ProbeResult", SimpleNamespace(which="launch 0 of #0", probe="p", simulated=False, launch=None))
@@ -192,7 +190,7 @@ def test_the_cubin_of_a_device_out_of_a_fatbin() -> None:
         find_cubin(image, "absent")
 
 
-def test_a_damaged_line_about_the_graft_is_told(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_graft_line_is_reported(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Taken for PTX, the code would be compared line by line, as if the assembler had made both."""
     told_machine_code(monkeypatch)
     path = trace.kernels[0].file("kernel.info")

@@ -24,14 +24,14 @@ def trace(tmp_path: Path) -> Trace:
     return open_trace(unpacked(H200 / "dmat", tmp_path))
 
 
-def test_what_stands_out_comes_first_with_its_kernel_and_its_place(trace: Trace) -> None:
+def test_outliers_come_first_with_kernel_and_line(trace: Trace) -> None:
     first, second, third, *_ = flagged_lines(trace, 200)
     assert first.startswith("! #2 strided_store  worst access: st.global.u32 PTX:32 strided_store.cu:4, 8.0 sectors")
     assert second.startswith("! #4 matmul")
     assert third.startswith("  #6 softmax")
 
 
-def test_it_is_the_end_of_the_report(trace: Trace) -> None:
+def test_page_ends_the_report(trace: Trace) -> None:
     section = run_report(trace, width=160).rpartition("Where to look first: the worst lines\n")[2]
     assert [line.strip() for line in section.splitlines()] == [line.strip() for line in flagged_lines(trace, 158)]
 

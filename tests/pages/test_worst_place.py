@@ -34,7 +34,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ViewSource]:
     return of
 
 
-def test_what_stands_out_comes_first_whichever_probe_found_it(found: Callable[..., ViewSource]) -> None:
+def test_outlier_comes_first_for_any_probe(found: Callable[..., ViewSource]) -> None:
     place = find_hotspot(found(ResultFindings("one", 0, False, (PLAIN,)), ResultFindings("two", 0, False, (LOUD,))))
     assert place.worst is not None
     assert place.line is not None
@@ -42,7 +42,7 @@ def test_what_stands_out_comes_first_whichever_probe_found_it(found: Callable[..
     assert (place.line.spot.ptx, place.why) == ((16,), "")
 
 
-def test_of_those_that_do_not_that_of_the_page_does(found: Callable[..., ViewSource]) -> None:
+def test_page_hotspot_is_used_without_outliers(found: Callable[..., ViewSource]) -> None:
     other = Finding("access", "most bytes", "ld.global", page="memory", line=9)
     place = find_hotspot(found(ResultFindings("one", 0, False, (PLAIN,)), ResultFindings("two", 0, False, (other,))))
     assert place.worst is not None
@@ -55,7 +55,7 @@ def test_a_line_without_a_page_is_shown_in_the_code(found: Callable[..., ViewSou
     assert (place.worst.page, place.worst.spot.ptx) == ("ptx", (5,))
 
 
-def test_a_result_that_cannot_be_read_is_told_where_no_other_tells_a_place(found: Callable[..., ViewSource]) -> None:
+def test_unreadable_result_is_reported_without_another_hotspot(found: Callable[..., ViewSource]) -> None:
     broken = ResultFindings("one", 0, False, problem="result/0.bin is cut", unread=True)
     assert find_hotspot(found(broken)).why == "the result could not be read: result/0.bin is cut"
     assert find_hotspot(found(broken, ResultFindings("two", 0, False, (LOUD,)))).why == ""

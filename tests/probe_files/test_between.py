@@ -32,7 +32,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("default_program:4", "default_program:4"),
     ],
 )
-def test_it_is_a_probe_of_these_lines(text: str, lines: str) -> None:
+def test_line_range_probe(text: str, lines: str) -> None:
     name = line_range_probe(text)
     assert line_range_of(name) == lines
     probe = load_probe(name)
@@ -65,14 +65,14 @@ def test_each_has_a_file_of_its_own_that_is_written_again(state: Path) -> None:
         ("a\\b.cu:3", "a file with such characters in its name cannot be named"),
     ],
 )
-def test_what_names_no_lines_is_refused(lines: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_range_without_lines_is_refused(lines: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UsageError, match="--between"):
         line_range_probe(lines)
     assert main(["run", "--between", lines, "--", "true"]) == 2
     assert words in capsys.readouterr().err
 
 
-def test_a_state_folder_that_cannot_be_written_is_said(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_state_directory_is_reported(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(state / "file"))
     (state / "file").write_text("")
     with pytest.raises(ProbeFileError, match="its probe cannot be kept"):

@@ -66,7 +66,7 @@ def test_a_sample_of_ones_own_goes_before_that_of_all() -> None:
         (NAMES[: MAX_PROBES + 1], f"{MAX_PROBES + 1} probes, a run has {MAX_PROBES} at most"),
     ],
 )
-def test_what_cannot_be_is_refused_in_words(texts: list[str], words: str) -> None:
+def test_impossible_choice_is_refused_with_a_reason(texts: list[str], words: str) -> None:
     with pytest.raises(ProbeFileError, match=words):
         choose_probes(texts)
 

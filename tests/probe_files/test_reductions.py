@@ -73,13 +73,13 @@ def test_a_map_is_kept_as_it_is_unless_its_probe_says_so() -> None:
         ('reduce = "block"', '[map.m.reduced]\nx = "sum wide narrow"\n', "warp", 1, "x is 'sum wide narrow'"),
     ],
 )
-def test_what_cannot_be_reduced(more: str, table: str, level: str, cap: int, words: str) -> None:
+def test_irreducible_maps(more: str, table: str, level: str, cap: int, words: str) -> None:
     with pytest.raises(ProbeFileError) as raised:
         reduction(more, table, level, cap)
     assert words in str(raised.value)
 
 
-def test_bytes_of_a_launch_are_told() -> None:
+def test_bytes_of_a_launch_are_shown() -> None:
     text = PROBE.format(more='reduce = "block"', table='[map.m.reduced]\nwide = "min"\n', level="thread", cap=1)
     assert describe_probe(toml_probe(text)).saved == ("8 bytes per block, with --detail 16 bytes per thread",)
     text = PROBE.format(more="", table="", level="warp", cap=3)

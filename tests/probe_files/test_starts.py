@@ -96,7 +96,9 @@ def test_a_name_that_means_something_else_is_refused(
 
 
 @pytest.mark.parametrize("position", ["ld.!param", "ld.shared::cta", "mbarrier.try_wait+", "kernel", "st.global:red"])
-def test_what_a_kernel_may_have_is_not_doubted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, position: str) -> None:
+def test_possible_kernel_content_is_not_suspicious(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, position: str
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["new-probe", "waits", "--at", position]) == 0
 

@@ -126,7 +126,7 @@ def test_words_in_the_live_table_say_of_which_blocks_they_are(writer: Sampling) 
     assert summarize_findings(trace, trace.kernels[0]).words.endswith("(of 16 of 64 blocks)")
 
 
-def test_data_has_the_blocks_beside_each_number(writer: Sampling) -> None:
+def test_data_has_the_blocks_of_each_number(writer: Sampling) -> None:
     trace = trace_of(writer, GRID, 16)
     page = json.loads("\n".join(report_lines(trace, "results", "json")))
     found = {(row["launch"], row["blocks_measured"]) for row in page["results"] if row["figure"] == "load_sectors"}

@@ -74,7 +74,7 @@ def test_probed_kernels_assemble(file: CorpusFile, ptxas: Tool, tmp_path: Path) 
     ("instruction", "said"),
     [("add.u32 %r1, %rd1, 1;", "Arguments mismatch"), ("add.u32 %r1, %r2, 1;", "Unknown symbol '%r2'")],
 )
-def test_what_is_only_checked_is_refused_too(instruction: str, said: str, ptxas: Tool, tmp_path: Path) -> None:
+def test_check_only_problems_are_refused(instruction: str, said: str, ptxas: Tool, tmp_path: Path) -> None:
     source = tmp_path / "wrong.ptx"
     body = f".reg .b32 %r1;\n.reg .b64 %rd1;\n{instruction}"
     source.write_text(entry(body) + CHECKED_ALONE)

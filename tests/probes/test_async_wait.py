@@ -118,7 +118,7 @@ def test_a_wait_by_the_library_is_one(tmp_path: Path) -> None:
         ("bar.sync 0;", False),
     ],
 )
-def test_what_is_a_wait(text: str, is_wait: bool) -> None:
+def test_wait_instructions(text: str, is_wait: bool) -> None:
     body = f".reg .pred %p<2>;\n.reg .b32 %r<2>;\n.reg .b64 %rd<2>;\n{text}\nret;"
     assert any("%clock;" in line for line in inserted(probed(entry(body), probe=PROBE))) is is_wait
 

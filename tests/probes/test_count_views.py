@@ -61,19 +61,19 @@ def test_the_strided_store_touches_twice_the_sectors(trace: Trace) -> None:
     assert "a load touches 4.00 sectors of 32 B" in text
 
 
-def test_a_damaged_result_is_told_beside_the_others(trace: Trace) -> None:
+def test_damaged_result_is_reported_with_the_others(trace: Trace) -> None:
     rows = list(csv.DictReader(io.StringIO("\n".join(csv_of_view(opened(SECTORS, trace, 1))))))
     assert rows[0]["store_sectors"] == str(64 * 2 * 16)
     assert (rows[1]["store_sectors"], "cut off" in rows[1]["problem"]) == ("", True)
 
 
-def test_what_is_not_known_is_none(trace: Trace) -> None:
+def test_unknown_counts_are_none(trace: Trace) -> None:
     launches = json.loads(json.dumps(opened(MEMORY, trace, 0).record()))["launches"]
     assert [each["read"] for each in launches] == [256 * 6, 2 * (2**40 + 512), None]
     assert launches[1]["threads_missing"] == 3
 
 
-def test_one_launch_alone(trace: Trace) -> None:
+def test_single_launch(trace: Trace) -> None:
     assert [each["launch"] for each in opened(MEMORY, trace, 0, 1).record()["launches"]] == [1]
 
 

@@ -101,7 +101,7 @@ def test_a_large_result_shows_the_same(tmp_path_factory: pytest.TempPathFactory,
         assert large.pyramid.seen_through(whole).sum() == len(launch.points())
 
 
-def test_what_a_sample_misses_is_found_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsampled_accesses_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     far = (1_000_000, BASE + (8 << 20), 1)
     launch = Launch(2, 64, {(block, thread): [(10, BASE, 1)] for block in range(2) for thread in range(64)}, [0, 0])
     launch.accesses[1, 5].append(far)
@@ -135,7 +135,7 @@ def test_a_thread_that_made_more_accesses_than_it_kept(tmp_path: Path) -> None:
     assert (accesses.made, survey(accesses, quiet)[1].kept) == (11, 5)
 
 
-def test_a_thread_that_never_told_how_many(tmp_path: Path) -> None:
+def test_thread_without_a_count(tmp_path: Path) -> None:
     launch = Launch(1, 32, {(0, 3): [(5, BASE, 1), (9, BASE + 64, 1)]}, [0])
     content = bytearray(launch.content(4))
     content[len(content) - 32 * 4 + 3 * 4 : len(content) - 32 * 4 + 4 * 4] = int(UNKNOWN).to_bytes(4, "little")
@@ -255,7 +255,7 @@ def test_bands_ascend_and_hold_all_that_is_used(pairs: list[tuple[int, int]], mo
         assert covered == high - low
 
 
-def test_clocks_of_sms_are_put_beside_each_other(tmp_path: Path) -> None:
+def test_clocks_of_sms_are_aligned(tmp_path: Path) -> None:
     """Two SMs whose clocks are far apart; the timer says that the second began 400 cycles after the first."""
     launch = Launch(4, 32, {(block, 0): [(10, BASE, 1)] for block in range(4)}, [0, 400, 3_000_000, 3_000_400])
     content = bytearray(launch.content(1))

@@ -49,7 +49,7 @@ def test_one_after_another_and_then_all(view: Dmat) -> None:
     assert counted(view) == sum(MADE.values())
 
 
-def test_what_is_under_the_cursor_is_of_it_alone(view: Dmat) -> None:
+def test_accesses_under_the_cursor_belong_to_the_instruction(view: Dmat) -> None:
     run_commands(view, ["select", "select", "select", "colour", "colour"], SIZE)
     counted(view)
     frame = view.frame
@@ -63,7 +63,7 @@ def test_what_is_under_the_cursor_is_of_it_alone(view: Dmat) -> None:
     assert next(iter(view.read_out(frame).makers())).startswith(f"st.global.f32 PTX:{STORE_C}")
 
 
-def test_of_a_block_and_a_warp(view: Dmat) -> None:
+def test_accesses_of_a_block_and_a_warp(view: Dmat) -> None:
     run_commands(view, ["select", "level"], SIZE)
     assert (view.selection.line, view.selection.warp) == (LOAD_A, None)
     assert counted(view) == THREADS * STEPS
@@ -81,7 +81,7 @@ def test_compact_records_name_no_instruction(tmp_path: Path) -> None:
     assert view.painter.recorded == []
 
 
-def test_of_a_large_result_the_code_tells_which_there_may_be(view: Dmat, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_instructions_of_a_large_result_come_from_the_code(view: Dmat, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui_probe.probes.dmat.frame._MAX_RECORDS_PER_KEY", 10)
     assert view.painter.recorded == list(MADE)
 

@@ -129,7 +129,7 @@ def test_without_instructions_the_worst_place_has_most_sectors_per_request(tmp_p
     assert "32.0 sectors per request" in drawn(view)[-1]
 
 
-def test_where_nothing_is_wasted_that_is_said(view: Dmat) -> None:
+def test_absence_of_waste_is_reported(view: Dmat) -> None:
     run_commands(view, ["zoom_in_rows"] * 2, (120, 40))  # the first band alone
     view.address = A
     run_commands(view, ["fit"], (120, 40))
@@ -150,7 +150,7 @@ def test_nothing_essential_under_the_cursor_is_cut(view: Dmat, width: int) -> No
     assert "…" not in text
 
 
-def test_loads_are_told_from_stores(view: Dmat) -> None:
+def test_loads_are_distinguished_from_stores(view: Dmat) -> None:
     run_commands(view, ["colour"] * 3, (120, 40))
     prepared(view)
     assert view.frame is not None
@@ -163,12 +163,12 @@ def test_loads_are_told_from_stores(view: Dmat) -> None:
     assert re.search(r"[sS]{2}", "".join(drawn(view)[23:33]))
 
 
-def test_overflow_is_told(tmp_path: Path) -> None:
+def test_overflow_is_reported(tmp_path: Path) -> None:
     write_dmat(tmp_path / "trace", capacity=20)
     assert f"kept {40_960:,} of {ACCESSES:,} accesses".replace(",", " ") in drawn(opened(tmp_path / "trace"))[0]
 
 
-def test_what_is_under_the_cursor(view: Dmat) -> None:
+def test_access_under_the_cursor(view: Dmat) -> None:
     drawn(view)
     view.time, view.address = 40.0, A
     where, who = drawn(view)[-2:]

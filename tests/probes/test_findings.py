@@ -137,12 +137,12 @@ def test_every_question_is_of_one_probe_and_every_answer_of_a_question() -> None
     assert [question.option for question in all_questions()][-1] == "--benchmark"
 
 
-def test_what_findings_ask_is_a_question(traces: dict[str, Trace]) -> None:
+def test_follow_up_of_a_finding_is_a_question(traces: dict[str, Trace]) -> None:
     asked = {finding.asks for probe in PROBES for finding in found_of(traces, probe).findings}
     assert asked - {""} <= {question.key for question in all_questions()}
 
 
-def test_a_damaged_result_is_told(tmp_path: Path) -> None:
+def test_damaged_result_is_reported(tmp_path: Path) -> None:
     writer = TraceWriter(tmp_path / "t")
     writer.start()
     writer.kernel(0, "k")

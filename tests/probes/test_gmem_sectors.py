@@ -68,7 +68,7 @@ def test_tiled_matrix_product(counted: Callable[..., MemorySectors]) -> None:
     )
 
 
-def test_matrix_accesses_are_told(counted: Callable[..., MemorySectors]) -> None:
+def test_matrix_accesses_are_reported(counted: Callable[..., MemorySectors]) -> None:
     size = 48
     a, c = np.ones((size, size), np.float16), np.ones((size, size), np.float32)
     arguments = np.zeros_like(c), a, a, c, np.int32(size), np.float32(1)
@@ -76,7 +76,7 @@ def test_matrix_accesses_are_told(counted: Callable[..., MemorySectors]) -> None
     assert counts.matrix_accesses == 9 * (2 * 3 + 1)
 
 
-def test_generic_accesses_are_told(counted: Callable[..., MemorySectors]) -> None:
+def test_generic_accesses_are_reported(counted: Callable[..., MemorySectors]) -> None:
     """Threads 0 to 4 store to global memory, the others to shared memory; thread 2 stores again instead of loading."""
     counts = counted(entry(GENERIC, ".param .u64 out"), np.zeros(64, np.uint64), block=(45,), grid=(2,))
     assert counts == MemorySectors(0, 0, 0, 0, 0, 0, 0, 2 * (5 + 1 + 4 + 4), 0, load_ideal=0, store_ideal=0)
@@ -193,7 +193,7 @@ def test_gather_and_scatter(
     )
 
 
-def test_what_would_do_has_as_many_digits_as_what_was_touched() -> None:
+def test_ideal_has_as_many_digits_as_touched_sectors() -> None:
     counted = MemorySectors(30, 132, 30, 240, 0, 0, 0, 0, 0, load_ideal=110, store_ideal=120)
     words = [finding.words for finding in _sectors(counted, "")]
     assert words[0].endswith("4.4 sectors each, 3.7 would do")

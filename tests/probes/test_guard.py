@@ -106,7 +106,7 @@ def test_every_function_of_a_probe_is_guarded() -> None:
 
 
 @pytest.mark.parametrize("raised", [TraceError("result/0: of another probe"), Cancelled()])
-def test_what_a_probe_says_on_purpose_passes(raised: Exception) -> None:
+def test_deliberate_message_of_a_probe_passes(raised: Exception) -> None:
     def analyse(_: Any) -> Any:
         raise raised
 
@@ -136,7 +136,7 @@ def test_a_view_shows_its_own_error_and_gives_no_data() -> None:
         list(view.cells())
 
 
-def test_so_does_a_drawing_and_what_it_prepares() -> None:
+def test_drawing_and_its_preparation_pass() -> None:
     view = opened(BrokenDrawing())
     assert view.cycles is None
     assert "KeyError: 'draw'" in plain(view.draw(200, 10, ascii_only=True)[0])
@@ -144,7 +144,7 @@ def test_so_does_a_drawing_and_what_it_prepares() -> None:
         view.prepare(80, 24)()
 
 
-def test_what_is_no_view_is_an_error() -> None:
+def test_other_object_is_an_error() -> None:
     with pytest.raises(ProbeCodeError, match="is no view"):
         opened(3)
 
@@ -161,7 +161,7 @@ def test_what_is_no_view_is_an_error() -> None:
         (lambda: Question("q", "what?", 1, "ld("), "needs of question q is no regular expression"),
     ],
 )  # fmt: skip
-def test_slips_in_declarations_are_told(declare: Any, words: str) -> None:
+def test_mistakes_in_declarations_are_reported(declare: Any, words: str) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
         declare()
 

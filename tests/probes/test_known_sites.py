@@ -52,7 +52,7 @@ def test_the_same_from_either_file(probe: str, tmp_path: Path) -> None:
     assert older[0].rows
 
 
-def test_a_damaged_file_is_said(tmp_path: Path) -> None:
+def test_damaged_file_is_reported(tmp_path: Path) -> None:
     of, folder = recorded(tmp_path, "nan_check")
     (folder / "sites.json").write_text("{}")
     with pytest.raises(TraceError, match=r"sites\.json: .*; without this file pruned\.ptx is read in its place"):

@@ -190,7 +190,7 @@ ret;
     assert (found.stores, found.unchecked) == (0, ())
 
 
-def test_what_cannot_be_known_is_told(tmp_path: Path) -> None:
+def test_unknowable_counts_are_reported(tmp_path: Path) -> None:
     """Bits that are only copied may be anything."""
     body = """
 .reg .b32 %r<5>;

@@ -41,7 +41,7 @@ def test_rounds_of_a_loop(tmp_path: Path) -> None:
     assert head.cycles_per_visit == head.cycles / 17
 
 
-def test_where_warps_are(tmp_path: Path) -> None:
+def test_warp_positions(tmp_path: Path) -> None:
     found = ran(tmp_path, np.repeat(np.array([1, 100], np.uint32), 32), block=64)
     elapsed = found.progress.warps["elapsed"][0]
     assert found.where(-1).tolist() == [[0, 0]]

@@ -116,7 +116,7 @@ def test_sms_are_aligned_by_the_timer_and_the_rate_is_measured(tmp_path: Path) -
     assert found.paces.time.max() == found.paces.warps.end.max()
 
 
-def test_the_planted_warp_stands_out_alone(view: ProgressView) -> None:
+def test_planted_warp_is_the_only_outlier(view: ProgressView) -> None:
     lines = text_of(view, (80, 24))
     assert "64 warps, up: iterations of the loop at line" in lines[0]
     assert f"at line {HEAD}" in lines[0]

@@ -33,7 +33,9 @@ def probe_in(writer: TraceWriter) -> str | None:
 
 @pytest.mark.parametrize("log", ["old", "new"])
 @pytest.mark.parametrize("sections", ["older", "current"])
-def test_by_the_probe_file(tmp_path: Path, log: Literal["old", "new"], sections: Literal["older", "current"]) -> None:
+def test_probe_is_recognised_by_its_file(
+    tmp_path: Path, log: Literal["old", "new"], sections: Literal["older", "current"]
+) -> None:
     writer = write_unnamed(tmp_path / "t", log=log, sections=sections)
     assert probe_in(writer) is None
     write_probe(writer, table="block_sched")
@@ -44,19 +46,19 @@ def test_by_the_probe_file(tmp_path: Path, log: Literal["old", "new"], sections:
     assert [(one.running, one.scheduling) for one in found] == [(200, 20)] * 3
 
 
-def test_by_the_analysis_that_it_names(tmp_path: Path) -> None:
+def test_probe_is_recognised_by_its_analysis(tmp_path: Path) -> None:
     writer = write_unnamed(tmp_path / "t")
     write_probe(writer, head='analyze_hook = "tools/block_sched.py"')
     assert probe_in(writer) == "block_sched"
 
 
-def test_by_the_parameter_that_was_added(tmp_path: Path) -> None:
+def test_probe_is_recognised_by_the_added_parameter(tmp_path: Path) -> None:
     writer = write_unnamed(tmp_path / "t")
     write_ptx(writer, "param_block_sched", added=["mov.u64 %rd9, %rd8;"])
     assert probe_in(writer) == "block_sched"
 
 
-def test_by_the_instructions_that_were_added(tmp_path: Path) -> None:
+def test_probe_is_recognised_by_the_added_instructions(tmp_path: Path) -> None:
     writer = write_unnamed(tmp_path / "t")
     write_ptx(writer, "param_mine")
     assert probe_in(writer) == "block_sched"
@@ -76,7 +78,9 @@ def test_not_where_the_records_are_others(tmp_path: Path) -> None:
     assert probe_in(writer) is None
 
 
-def test_by_its_name_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_probe_is_recognised_by_its_name_on_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     writer = write_unnamed(tmp_path / "t")
     assert main(["show", "blocks", f"{writer.directory}:0"]) == 1
     assert "--probe NAME" in capsys.readouterr().err
@@ -84,7 +88,7 @@ def test_by_its_name_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureF
     assert "SM" in capsys.readouterr().out
 
 
-def test_files_that_are_gone_are_told_and_the_rest_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_files_are_reported_and_the_rest_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     writer = write_unnamed(tmp_path / "t", launches=9)
     write_probe(writer, table="block_sched")
     for gone in ("8.250000.bin", "7.250000.bin"):

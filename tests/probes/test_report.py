@@ -84,7 +84,7 @@ def test_counts_in_the_report_of_a_run(trace: Trace) -> None:
     golden("run-90.txt", text, width=90)
 
 
-def test_what_was_not_measured_is_null(trace: Trace) -> None:
+def test_unmeasured_value_is_null(trace: Trace) -> None:
     page = json.loads("\n".join(report_lines(trace, "results", "json")))
     values = {(row["kernel"], row["launch"], row["figure"]): row["value"] for row in page["results"]}
     assert values[0, 2, "read"] is None

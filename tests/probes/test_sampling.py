@@ -70,7 +70,7 @@ def test_every_map_of_a_probe_with_records_and_counts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("probe", SITES)
 @pytest.mark.parametrize("launch", ["strided", "generic"])
-def test_sums_of_lines_are_of_the_sample_alone(tmp_path: Path, launch: str, probe: str) -> None:
+def test_sums_of_lines_cover_only_the_sample(tmp_path: Path, launch: str, probe: str) -> None:
     """All blocks but one, and that one: together what all of them did."""
     text, arguments, how = LAUNCHES[launch]
     kernel = Kernel.of(parse(text), parse(text).entries()[0].name)
@@ -122,7 +122,7 @@ ret;"""
     assert ((addresses - base) // 4).tolist() == list(blocks)
 
 
-def test_what_a_figure_says_of_a_sample(tmp_path: Path) -> None:
+def test_metric_text_of_a_sample(tmp_path: Path) -> None:
     """Only threads of measured blocks can be missing. The last of these blocks has none that stores."""
     text, arguments, how = LAUNCHES["strided"]
     sampled = measured(tmp_path, "gmem_bytes", text, *arguments, **how, sample=range(0, 32, 8))
@@ -130,7 +130,7 @@ def test_what_a_figure_says_of_a_sample(tmp_path: Path) -> None:
     assert (found.threads_missing, found.stored, sampled.threads) == (0, 3 * 256 * 4, 4 * 256)
 
 
-def test_schedules_are_not_told_from_a_sample(tmp_path: Path) -> None:
+def test_schedules_are_not_derived_from_a_sample(tmp_path: Path) -> None:
     text, arguments, how = LAUNCHES["strided"]
     sampled = measured(tmp_path, "block_sched", text, *arguments, **how, sample=range(0, 32, 8))
     with pytest.raises(TraceError, match="4 of 32 blocks were measured"):

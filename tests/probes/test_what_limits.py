@@ -56,7 +56,7 @@ def test_a_tiled_product_loads_a_word_per_multiply_add_and_a_part_of_four(asked:
     assert found.shared_requests == products + products // 4 + stores
 
 
-def test_matrix_instructions_are_told_by_what_they_multiply(asked: Callable[..., UnitDemand]) -> None:
+def test_matrix_instructions_are_distinguished_by_operands(asked: Callable[..., UnitDemand]) -> None:
     m, n, k = 64, 64, 32
     a, b, c = halves(m, k), halves(k, n), np.zeros((m, n), np.float16)
     arguments = a, b, c, np.int32(m), np.int32(n), np.int32(k), *[np.zeros(1, np.uint64)] * 2
@@ -66,7 +66,7 @@ def test_matrix_instructions_are_told_by_what_they_multiply(asked: Callable[...,
     assert (found.read, found.written) == (2 * 2 * m * k, 2 * m * n)
 
 
-def test_a_lane_alone_takes_the_pipe_for_all(asked: Callable[..., UnitDemand]) -> None:
+def test_single_lane_occupies_the_pipe(asked: Callable[..., UnitDemand]) -> None:
     """Operations are of the lanes that execute them, instructions of their warps."""
     text = """.version 8.0
 .target sm_80

@@ -85,7 +85,7 @@ def _remade_statement(node: Statement) -> Statement:
 
 
 @pytest.mark.parametrize(("name", "entry"), ENTRIES)
-def test_pruned_holds_that_kernel_alone(name: str, entry: str) -> None:
+def test_pruned_text_holds_only_its_kernel(name: str, entry: str) -> None:
     module = parse(corpus(name))
     pruned = parse(prune_to_kernel(module, entry))
     assert [kernel.name for kernel in pruned.entries()] == [entry]

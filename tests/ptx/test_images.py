@@ -155,7 +155,7 @@ def test_damaged_fatbin(compress: str, offset: int, value: bytes, message: str) 
 
 @pytest.mark.parametrize("compress", ["lz4", "zstd"])
 @pytest.mark.parametrize("packed", [bytes, program])
-def test_what_a_gpu_cannot_run_is_not_decompressed(compress: str, packed: Callable[[bytes], bytes]) -> None:
+def test_images_for_other_gpus_are_not_decompressed(compress: str, packed: Callable[[bytes], bytes]) -> None:
     ours, newer = ptx("sm_90", "k"), ptx("sm_120", "k", "newer")
     whole = fatbin_of((90, ours), (120, newer), compress=compress)
     at = whole.index(fatbin_of((120, newer), compress=compress)[16 + 64 :][:24])  # behind the headers

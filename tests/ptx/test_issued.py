@@ -37,5 +37,5 @@ def test_numbers_are_those_of_the_assembler(operation: str) -> None:
         ("ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%d];", 1), ("bar.sync 0;", 1), ("sqrt.rp.f32 %f1, %f2;", 9),
     ],
 )  # fmt: skip
-def test_what_the_assembler_drops_is_none(text: str, number: int) -> None:
+def test_dropped_instructions_are_none(text: str, number: int) -> None:
     assert sass_instruction_count(instruction(text)) == number

@@ -57,7 +57,7 @@ def left(text: str, name: str = "kernel") -> tuple[int, int]:
         ("triton_softmax.sm_90a.ptx", "softmax", 4, 4),
     ],
 )
-def test_as_many_are_left_as_nvdisasm_lists(file: str, name: str, loads: int, machine: int) -> None:
+def test_count_equals_that_of_nvdisasm(file: str, name: str, loads: int, machine: int) -> None:
     assert left((CORPUS / file).read_text(), name) == (loads, machine)
 
 
@@ -82,7 +82,7 @@ def test_as_many_are_left_as_nvdisasm_lists(file: str, name: str, loads: int, ma
         "aligned to 4", "volatile", "guarded", "declared alignment", "unknown alignment",
     ],
 )  # fmt: skip
-def test_what_is_one_access(body: str, expected: int) -> None:
+def test_single_accesses(body: str, expected: int) -> None:
     assert left(KERNEL.format(body=body)) == (4, expected)
 
 

@@ -86,7 +86,7 @@ def test_nothing(text: str) -> None:
     assert SCOPE.parse(text) == ()
 
 
-def test_what_is_not_understood_spoils_its_operand_only() -> None:
+def test_unknown_operand_spoils_only_itself() -> None:
     assert SCOPE.parse("%r1, {%r1, 1+x}, , [a, b, c], %r2") == (
         R1,
         Raw("{%r1, 1+x}"),

@@ -39,7 +39,7 @@ def test_unknown_kernel_lists_near_names() -> None:
         prune_to_kernel(module, "zzz")
 
 
-def test_declaration_alone_is_no_kernel() -> None:
+def test_declaration_is_no_kernel() -> None:
     with pytest.raises(PtxError, match="no kernel named k"):
         prune_to_kernel(parse(HEADER + ".extern .entry k(.param .b32 x);"), "k")
 
@@ -60,7 +60,7 @@ def test_functions_named_in_initialisers_and_called_ones() -> None:
     assert {"vprintf", "malloc", "free", "__assertfail"} <= references(module, kernel(module, "calls_runtime"))
 
 
-def test_initialiser_that_names_a_function_can_be_told() -> None:
+def test_initialiser_that_names_a_function_is_found() -> None:
     module = parse(corpus("calls.sm_80.ptx"))
     functions = {function.name for function in module.functions()}
     variables = [item for item in module.items if isinstance(item, Variable)]

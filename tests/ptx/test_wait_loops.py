@@ -103,7 +103,7 @@ def test_one_wait_in_each_form(body: str, tries: int, entry_: str, exit_: str) -
     [WORKS, COUNTS, ENTERED_TWICE, ALONE, GUARDED],
     ids=["works", "counts", "entered twice", "alone", "guarded"],
 )
-def test_what_is_more_than_a_wait(body: str) -> None:
+def test_loops_that_do_more_than_wait(body: str) -> None:
     assert found(body) == []
 
 

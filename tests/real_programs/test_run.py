@@ -51,7 +51,7 @@ def test_rows_of_the_table() -> None:
     ("given", "is_right"),
     [((["a"], [], None), True), ((["a"], ["b"], None), False), (([], [], None), False), ((["a"], [], 0), False)],
 )
-def test_what_counts_as_right(given: tuple[list[str], list[str], int | None], is_right: bool) -> None:
+def test_correctness_criteria(given: tuple[list[str], list[str], int | None], is_right: bool) -> None:
     assert outcome(*given).is_right == is_right
 
 

@@ -94,7 +94,7 @@ def test_python_names_reasons_of_the_list() -> None:
             assert given == set(listed_reasons()[code].parameters), f"{place}, line {call.lineno}: {code}"
 
 
-def test_python_gives_no_reason_in_words_alone() -> None:
+def test_python_reasons_have_codes() -> None:
     """Reasons are made by ``because``; errors that refuse a kernel and answers that do not serve it take such a one."""
     allowed = {
         "engine/reception.py": 1,  # of words and code as sent

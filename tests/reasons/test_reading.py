@@ -30,7 +30,7 @@ def test_code_and_parameters_come_back_from_a_line(data: st.DataObject) -> None:
 
 
 @given(reasons(), st.integers(1, 60))
-def test_what_was_cut_off_keeps_its_code(made: Reason, most: int) -> None:
+def test_truncated_reason_keeps_its_code(made: Reason, most: int) -> None:
     short = made.shortened(most)
     assert len(short.text.encode()) <= most
     assert read_reason(short.written).code == made.code
@@ -87,7 +87,7 @@ def test_the_last_code_of_a_line_counts() -> None:
     [(28, "disk-full"), (122, "disk-full"), (30, "not-permitted"), (13, "not-permitted"), (27, "file-limit"),
      (5, "file-error"), (12, "host-memory")],
 )  # fmt: skip
-def test_errors_of_files_are_told_apart(number: int, code: str) -> None:
+def test_errors_of_files_are_distinguished(number: int, code: str) -> None:
     reason = because_of_file("/trace/x: y (z)", OSError(number, os.strerror(number)))
     assert reason.code == code
     assert code == "host-memory" or reason.parameters == {"path": "/trace/x: y (z)", "error": os.strerror(number)}

@@ -38,7 +38,7 @@ def test_both_versions_of_the_abi(image: bytes, kernels: tuple[str, ...]) -> Non
 
 
 @pytest.mark.parametrize(("arch", "base"), [(80, 0x160), (90, 0x210), (100, 0x380)])
-def test_where_parameters_begin(assembled: Callable[[str, int], Cubin], arch: int, base: int) -> None:
+def test_parameter_offsets(assembled: Callable[[str, int], Cubin], arch: int, base: int) -> None:
     target = GraftTarget.of(assembled(SAXPY, arch), "saxpy")
     assert (target.arch, target.base, target.parameter_bytes, target.parameters) == (arch, base, 24, 4)
     assert target.first_added == 24
@@ -55,7 +55,7 @@ def test_laid_out_without_changes_it_is_the_same(image: bytes) -> None:
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_what_lies_behind_a_section_that_grows(assembled: Callable[[str, int], Cubin], arch: int) -> None:
+def test_sections_behind_a_growing_one_move(assembled: Callable[[str, int], Cubin], arch: int) -> None:
     cubin = assembled(VARIABLES, arch)
     grown = {section.number: cubin.content(section) + b"\1" * 20 for section in cubin.sections[4:8]}
     again = Cubin.read(lay_out(cubin, grown))
@@ -74,7 +74,7 @@ def test_one_that_shrinks(assembled: Callable[[str, int], Cubin]) -> None:
 
 
 @pytest.mark.parametrize("garbage", [b"", b"hello", b"\x7fELF", b"\x7fELF\2\1" + bytes(100)])
-def test_what_is_no_cubin(garbage: bytes) -> None:
+def test_invalid_cubins(garbage: bytes) -> None:
     assert not is_cubin(garbage)
     with pytest.raises(ImageError):
         Cubin.read(garbage)

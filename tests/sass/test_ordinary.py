@@ -47,7 +47,7 @@ def test_only_a_wide_clock_stays_uniform(arch: int, sampled: bool, tmp_path: Pat
 
 
 @pytest.mark.parametrize("arch", [90, 100])
-def test_what_is_read_from_constant_memory_is_read_from_the_same_places(arch: int, tmp_path: Path) -> None:
+def test_constant_memory_is_read_from_the_same_places(arch: int, tmp_path: Path) -> None:
     code = "\n".join(disassembled(exit_code(arch, tmp_path, sampled=False), tmp_path))
     map_address = 0x250 if arch == 90 else 0x3C0
     sizes = (0x0, 0x4, 0x8, 0xC, 0x10) if arch == 90 else (0x360, 0x364, 0x368, 0x370, 0x374)
@@ -72,7 +72,7 @@ def test_from_sm_90_on_constants_are_loaded_and_waited_for(arch: int, tmp_path: 
 
 
 @pytest.mark.parametrize("predicate", [7, 0])
-def test_what_makes_a_uniform_predicate_has_no_twin(predicate: int) -> None:
+def test_uniform_predicates_have_no_ordinary_form(predicate: int) -> None:
     """Its twin would write the ordinary predicate of that number, which may hold what the code still needs."""
     unguarded = 7 << 12
     both = Word(0x292 | unguarded | 4 << 16 | 5 << 24 | 6 << 32).with_field(81, 3, predicate)  # ULOP3 UR4, UR5, UR6

@@ -212,7 +212,7 @@ def test_a_function_that_is_left_out_must_not_end_the_kernel(linked: Link) -> No
     ],
     ids=["section", "flags", "attribute"],
 )
-def test_what_is_not_known_keeps_the_cubin_whole(assembled: Assemble, old: bytes, new: bytes, words: str) -> None:
+def test_unknown_section_keeps_the_cubin_whole(assembled: Assemble, old: bytes, new: bytes, words: str) -> None:
     whole = assembled(SEVERAL, 90)
     assert old in whole.image
     with pytest.raises(KeptWholeError, match=words):

@@ -80,7 +80,7 @@ def test_calls_of_what_is_not_seen_may_wait() -> None:
     assert by_ptx(parse(waiting).functions())
 
 
-def test_fences_of_a_block_alone_are_none_of_these() -> None:
+def test_block_fences_are_excluded() -> None:
     text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry kernel()\n{{\n\t{};\n\tret;\n}}\n"
     assert not by_ptx(parse(text.format("fence.proxy.async")).functions())
     assert not by_ptx(parse(text.format("fence.mbarrier_init.release.cluster")).functions())

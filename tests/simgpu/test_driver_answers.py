@@ -43,7 +43,7 @@ def launch(module: int, parameters: bytes = b"", start_cycle: int = 0) -> protoc
     return protocol.LaunchRequest(module, 0, (1, 1, 1), (1, 1, 1), 0, start_cycle, (0, 0, 0), 0, parameters)
 
 
-def test_a_module_is_told_whole(server: Server) -> None:
+def test_module_is_logged_completely(server: Server) -> None:
     loaded = load(server, ptx.COUNTER)
     assert (loaded.target, loaded.kernels) == (80, ("count",))
     told = {variable.name: variable for variable in loaded.variables}
@@ -110,7 +110,7 @@ def test_how_a_kernel_fails(server: Server, source: str, parameters: bytes, stat
     assert failure.message
 
 
-def test_what_is_not_loaded(server: Server) -> None:
+def test_unloaded_modules(server: Server) -> None:
     loaded = load(server, ptx.NOTHING)
     for request in (
         protocol.DescribeRequest(loaded.module + 1, 0),

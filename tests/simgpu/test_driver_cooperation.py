@@ -112,9 +112,7 @@ def test_a_failed_assertion_is_error_710_until_the_context_ends(
     assert "a.cu:12: k(): block (0, 0, 0), thread (2, 0, 0): assertion `x > 0` failed" in said.err
 
 
-def test_what_a_kernel_prints_comes_out_of_the_program_when_it_ends(
-    driver: Driver, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_printed_output_appears_at_the_end(driver: Driver, capfd: pytest.CaptureFixture[str]) -> None:
     function = driver.function(driver.load(ptx.HEAD + printing("setp.ne.u32 %p1, %r1, 99;")), "show")
     driver.launch(function, U64(driver.upload(np.zeros(2, np.uint32))), block=2)
     assert capfd.readouterr().out == "thread 0: 0.0, word,thread 1: 0.5, word,"
@@ -190,7 +188,7 @@ print(code(launch, nothing, (16, 1, 1), (16, 1, 1), out))
     assert said.split("\n") == ["9 0 233472 232448 1", "64", "True", "[912, 912, 912, 0]", "0", ""]
 
 
-def test_what_a_kernel_says_of_its_clusters(environment: dict[str, str], library: Path) -> None:
+def test_cluster_attributes_of_a_kernel(environment: dict[str, str], library: Path) -> None:
     source = ".version 8.0\n.target sm_90\n.address_size 64\n"
     source += ".visible .entry pairs()\n.explicitcluster\n.reqnctapercluster 2, 1, 1\n{ ret; }\n"
     program = """

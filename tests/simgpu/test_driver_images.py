@@ -58,7 +58,7 @@ def test_a_cubin_for_a_later_gpu(driver: Driver, capfd: pytest.CaptureFixture[st
     assert "sm_90" in capfd.readouterr().err
 
 
-def test_machine_code_alone(driver: Driver, capfd: pytest.CaptureFixture[str]) -> None:
+def test_machine_code_only(driver: Driver, capfd: pytest.CaptureFixture[str]) -> None:
     with fails(Code.NO_BINARY):
         driver.load((DATA / "image.no_ptx.cubin").read_bytes())
     said = capfd.readouterr().err
@@ -75,7 +75,7 @@ def test_machine_code_alone(driver: Driver, capfd: pytest.CaptureFixture[str]) -
         (b"\n \t .version 7.2\n.target sm_80\n.address_size 64\n.visible .entry f() {", Code.INVALID_PTX),
     ],
 )
-def test_what_is_no_image(driver: Driver, image: bytes, code: Code) -> None:
+def test_invalid_images(driver: Driver, image: bytes, code: Code) -> None:
     with fails(code):
         driver.load(image)
 

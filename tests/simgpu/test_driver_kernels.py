@@ -41,7 +41,7 @@ def test_parameters_are_laid_out_as_in_c(driver: Driver) -> None:
     assert parameter_layout(driver, driver.function(module, "nothing")) == []
 
 
-def test_what_is_known_of_a_kernel(driver: Driver) -> None:
+def test_kernel_attributes(driver: Driver) -> None:
     module = load(driver, ptx.SHARED, ptx.LIMITED, ptx.COUNTER)
     shared, limited = driver.function(module, "shared"), driver.function(module, "limited")
     assert [attribute(driver, shared, number) for number in (0, 1, 5, 6)] == [64, 1000, 80, 80]
@@ -226,7 +226,7 @@ def test_a_misaligned_address(driver: Driver) -> None:
         driver.cuCtxSynchronize()
 
 
-def test_what_cannot_be_simulated_is_told_once_and_breaks_nothing(
+def test_unsimulated_kernel_is_reported_once_and_harmless(
     driver: Driver, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = tmp_path / "sim.log"

@@ -43,7 +43,7 @@ def test_exactly_the_names_of_the_real_driver_are_exported(library: Path) -> Non
     assert {line.split()[-1] for line in listing.stdout.splitlines()} == SYMBOLS | PRIVATE
 
 
-def test_it_calls_itself_libcuda(library: Path) -> None:
+def test_simulated_driver_is_called_libcuda(library: Path) -> None:
     listing = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
     assert "Library soname: [libcuda.so.1]" in listing
     assert "SYMBOLIC" in listing
@@ -65,7 +65,7 @@ def test_the_newest_form_that_the_caller_knows(loaded_driver: Driver, version: i
     assert look_up(loaded_driver, "cuCtxCreate", version) == (exported(loaded_driver, symbol), FOUND)
 
 
-def test_what_is_not_there(loaded_driver: Driver) -> None:
+def test_missing_entries(loaded_driver: Driver) -> None:
     assert look_up(loaded_driver, "cuNoSuchFunction", 12000) == (None, NOT_FOUND)
     assert look_up(loaded_driver, "cuMemAlloc_v2", 12000) == (None, NOT_FOUND)
     assert look_up(loaded_driver, "cuLaunchKernelEx", 11000) == (None, VERSION_NOT_SUFFICIENT)
@@ -89,7 +89,7 @@ def test_functions_that_are_not_simulated_say_so(loaded_driver: Driver) -> None:
         ("cuTexObjectCreate", "has no textures and surfaces. Have kernels read the data through a pointer,"),
     ],
 )
-def test_what_the_simulated_gpu_does_not_have_names_the_way_out(
+def test_unsupported_call_names_the_workaround(
     loaded_driver: Driver, capfd: pytest.CaptureFixture[str], name: str, way_out: str
 ) -> None:
     for _ in range(2):
@@ -106,7 +106,7 @@ def test_there_are_no_private_tables(loaded_driver: Driver, capfd: pytest.Captur
     assert capfd.readouterr().err == ""
 
 
-def test_the_runtimes_table_is_asked_for_in_vain_and_the_way_out_told(
+def test_runtime_table_is_missing_and_the_workaround_is_reported(
     loaded_driver: Driver, capfd: pytest.CaptureFixture[str]
 ) -> None:
     table = HANDLE()
@@ -120,7 +120,7 @@ def test_the_runtimes_table_is_asked_for_in_vain_and_the_way_out_told(
 
 
 @pytest.mark.skipif(find_spec("nvidia") is None, reason="no CUDA runtime: install nvidia-cuda-runtime")
-def test_a_program_of_the_cuda_runtime_is_told_the_way_out(environment: dict[str, str]) -> None:
+def test_cuda_runtime_program_gets_the_workaround(environment: dict[str, str]) -> None:
     program = """
 import ctypes, glob, nvidia
 (path,) = (found for folder in nvidia.__path__ for found in glob.glob(folder + "/*/lib/libcudart.so.*"))

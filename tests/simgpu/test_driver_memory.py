@@ -176,7 +176,7 @@ def test_registered_memory(driver: Driver) -> None:
         driver.cuMemHostUnregister(buffer)
 
 
-def test_what_a_pointer_is(driver: Driver) -> None:
+def test_pointer_attributes(driver: Driver) -> None:
     address = driver.allocate(1000)
     base, size, kind, ordinal = U64(), SIZE(), ctypes.c_uint(), ctypes.c_int()
     driver.cuMemGetAddressRange_v2(ctypes.byref(base), ctypes.byref(size), U64(address + 999))

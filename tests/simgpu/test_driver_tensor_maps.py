@@ -47,7 +47,7 @@ def test_another_address(loaded_driver: Driver) -> None:
     assert made.raw == encoded(2 * ADDRESS, tensor, (8, 2))
 
 
-def test_what_is_wrong_and_what_is_not_simulated(loaded_driver: Driver, capfd: pytest.CaptureFixture[str]) -> None:
+def test_invalid_and_unsimulated_tensor_maps(loaded_driver: Driver, capfd: pytest.CaptureFixture[str]) -> None:
     tensor = np.zeros((4, 8), np.float32)
     for box, changed in (((8, 257), {}), ((0, 2), {}), ((8, 2), {"swizzle": -1}), ((8, 2), {"address": ADDRESS + 8})):
         with fails(Code.INVALID_VALUE):

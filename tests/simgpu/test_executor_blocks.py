@@ -60,7 +60,7 @@ def test_named_barriers() -> None:
         assert output[i] == value + (7 * (i - 64) if half else 0)
 
 
-def test_deadlock_is_told_and_not_waited_for() -> None:
+def test_deadlock_is_reported_immediately() -> None:
     with pytest.raises(
         DeadlockError,
         match=r"deadlock at barrier [12], line \d+: 16 threads of 32 arrived, one of them",

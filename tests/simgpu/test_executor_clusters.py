@@ -99,7 +99,7 @@ def test_the_own_block_is_reached_both_ways() -> None:
     assert run(body, np.zeros(8, np.uint32), blocks=8, cluster=4) == list(range(8))
 
 
-def test_what_lies_outside_the_cluster_is_illegal() -> None:
+def test_address_outside_the_cluster_is_illegal() -> None:
     far = "mov.u32 %r6, mine; add.u32 %r6, %r6, 0x180000; ld.shared::cluster.u32 %r8, [%r6];"
     assert run(far, np.zeros(1, np.uint32), blocks=4, cluster=4) == [0]
     with pytest.raises(MemoryFaultError, match="illegal address 0x180000"):
@@ -134,7 +134,7 @@ def test_arriving_is_not_waiting() -> None:
     assert run(body, np.zeros(4, np.uint32), blocks=4, cluster=2) == [1, 0, 3, 2]
 
 
-def test_who_waits_without_the_others_is_told() -> None:
+def test_incomplete_cluster_barrier_is_reported() -> None:
     with pytest.raises(DeadlockError, match=r"barrier\.cluster\.wait, line 6: block \(0, 0, 0\)"):
         run(
             f"setp.eq.u32 %p1, %r2, 0; @!%p1 bra other; {SYNC} other: bar.sync 1, 64;",
@@ -145,7 +145,7 @@ def test_who_waits_without_the_others_is_told() -> None:
         )
 
 
-def test_what_waits_continues_at_the_time_of_the_latest() -> None:
+def test_waiting_blocks_continue_at_the_latest_time() -> None:
     body = f"""mov.u32 %r5, %r2; again: setp.eq.u32 %p1, %r5, 0; @%p1 bra done; sub.u32 %r5, %r5, 1; bra again;
         done: {SYNC} mov.u64 %rd3, %clock64; mad.wide.u32 %rd1, %r3, 8, %rd1; st.global.u64 [%rd1], %rd3;"""
     times = run(body, np.zeros(8, np.uint64), blocks=8, cluster=4)
@@ -226,7 +226,7 @@ def test_a_store_that_the_mbarrier_of_another_block_counts() -> None:
     assert [row[2] for row in found] == [waited] * 2
 
 
-def test_what_an_mbarrier_would_count_in_vain_is_refused() -> None:
+def test_useless_mbarrier_count_is_refused() -> None:
     body = "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [mine], %r3, [bar];"
     with pytest.raises(UnsupportedInstructionError, match=r"unsupported instruction red\.async"):
         run(body, np.zeros(1, np.uint32), blocks=2, cluster=2)

@@ -167,7 +167,7 @@ def test_packing_saturates() -> None:
     assert found.tolist() == [0x7FFFFFFB]
 
 
-def test_tf32_rounds_as_it_is_told() -> None:
+def test_tf32_rounds_as_specified() -> None:
     values_ = np.array([1 + 2**-11, 1 + 3 * 2**-11, -1 - 3 * 2**-12, np.inf], np.float32)
     single = np.dtype(np.float32)
     assert evaluate("cvt.rn.tf32.f32 %d, %a;", [values_], single).tolist() == [1.0, 1 + 2**-9, -1 - 2**-10, np.inf]

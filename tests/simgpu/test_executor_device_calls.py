@@ -117,7 +117,7 @@ def test_an_address_that_is_none() -> None:
         launch(asserting("0xFFFF00000000"), 4)
 
 
-def test_a_function_that_is_not_there_is_told() -> None:
+def test_missing_function_is_reported() -> None:
     source = ".extern .func nobody ();\n.visible .entry k()\n{\ncall.uni nobody;\nret;\n}\n"
     with pytest.raises(SimulationError, match=r"unsupported instruction call\.uni nobody at line 7"):
         launch(source, 1)
@@ -156,7 +156,7 @@ def test_pieces_of_the_heap_do_not_overlap() -> None:
     assert all(after - before >= 100 for before, after in pairwise(addresses))
 
 
-def test_what_was_freed_is_given_again_and_the_rest_lasts() -> None:
+def test_freed_memory_is_reused_and_the_rest_lasts() -> None:
     module = Allocating()
     kept = module.addresses(1000, 8, kept=3)[:3]
     assert not set(kept) & set(module.addresses(1000, 8))
@@ -169,7 +169,7 @@ def test_a_full_heap_gives_null() -> None:
     assert len(set(addresses)) == 4
 
 
-def test_what_was_not_given_cannot_be_freed() -> None:
+def test_foreign_pointer_cannot_be_freed() -> None:
     tree = with_runtime(parse(HEAD + ALLOCATION.replace("st.param.b64 [a], %rd3", "st.param.b64 [a], %rd2")))
     device = Device(HEAP_BYTES + (1 << 20))
     device.load_variables(tree)

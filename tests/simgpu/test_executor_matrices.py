@@ -179,7 +179,7 @@ def test_all_lanes_of_a_warp_take_part() -> None:
         Device().launch(compiled(MULTIPLY.format(limit=2, instead="bar.sync 0")))
 
 
-def test_shapes_that_are_not_known_are_told() -> None:
+def test_unknown_shapes_are_reported() -> None:
     source = """.visible .entry sparse() { .reg .b32 %r<8>; .reg .f32 %f<8>;
     mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
         {%f0,%f1,%f2,%f3}, {%r0,%r1}, {%r2,%r3}, {%f0,%f1,%f2,%f3}, %r4, 0;

@@ -241,7 +241,7 @@ def test_an_mbarrier_tracks_copies_of_threads(form: str, count: int, extra: str)
         ("mbarrier.init.b64 [%rd2], 1;", "in global memory"),
     ],
 )  # fmt: skip
-def test_what_ptx_leaves_open_ends_the_kernel(body: str, words: str) -> None:
+def test_undefined_mbarrier_use_ends_the_kernel(body: str, words: str) -> None:
     with pytest.raises(MBarrierError, match=words):
         run(body)
 

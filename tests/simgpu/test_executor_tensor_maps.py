@@ -115,7 +115,7 @@ def test_swizzled_rows(swizzle: int) -> None:
         assert (found[number ^ turn] == piece).all()
 
 
-def test_what_no_map_says_is_refused() -> None:
+def test_use_without_a_map_is_refused() -> None:
     tensor = np.zeros((8, 16), np.uint8)
     with pytest.raises(SimulationError, match="not encoded"):
         Device().launch(compiled(copying(2, 64)), bytes(128), np.zeros(2, np.int32), np.zeros(64, np.uint8))

@@ -44,7 +44,7 @@ print(driver.PlainLinker(7).asked, driver.OtherLinker().asked)
     assert ran.stdout.splitlines() == ["(32, True, (8, 0)) (None, True, 9)", "(7,) (None, True, None)"], ran.stderr
 
 
-def test_a_program_without_numba_is_left_alone(tmp_path: Path, numba: Path) -> None:
+def test_program_without_numba_is_unchanged(tmp_path: Path, numba: Path) -> None:
     source = """
 import sys
 print("numba" in sys.modules, [entry for entry in sys.path if entry.endswith("start")])

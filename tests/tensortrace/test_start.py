@@ -33,7 +33,7 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("broken")
 @pytest.mark.parametrize("python", interpreters(), ids=lambda path: Path(path).name)
-def test_what_fails_is_told(tmp_path: Path, python: str) -> None:
+def test_failures_are_reported(tmp_path: Path, python: str) -> None:
     ran = run(tmp_path, PROGRAM, tensors=True, python=python)
     assert (ran.status, ran.stdout, ran.stderr) == (0, "runs\n", "")
     (log,) = tmp_path.glob("trace/*/event.log")

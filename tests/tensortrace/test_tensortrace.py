@@ -230,7 +230,7 @@ with TensorTrace():
     assert run(tmp_path, source, tensors=False, python=python).stderr == ""
 
 
-def test_another_profiler_is_left_alone(tmp_path: Path) -> None:
+def test_other_profiler_is_unchanged(tmp_path: Path) -> None:
     source = """
 import sys, torch
 from neutrino.utils.tensortrace import TensorTrace
@@ -253,7 +253,7 @@ assert hasattr(sys, "monitoring") or sys.getprofile() is mine
 
 
 @PYTHONS
-def test_a_failure_is_told_and_breaks_nothing(tmp_path: Path, python: str) -> None:
+def test_failure_is_reported_and_harmless(tmp_path: Path, python: str) -> None:
     source = """
 import torch
 class Odd:
@@ -298,7 +298,7 @@ print(neutrino.__file__, found.TensorTrace, getattr(neutrino, "probe", None))
 
 
 @PYTHONS
-def test_what_a_program_has_of_that_name_is_found(tmp_path: Path, python: str) -> None:
+def test_other_module_of_that_name_is_found(tmp_path: Path, python: str) -> None:
     own = tmp_path / "own" / "neutrino"
     own.mkdir(parents=True)
     (own / "detector.py").write_text("EVENTS = 3\n")  # a folder without __init__.py
@@ -323,7 +323,7 @@ print(neutrino.probe)
     assert run(tmp_path, finder, tensors=False, python=python).stdout == "editable\n"
 
 
-def test_what_is_written_can_be_read(tmp_path: Path) -> None:
+def test_written_trace_can_be_read(tmp_path: Path) -> None:
     source = """
 import torch
 storage = torch.Storage(0x1000, 768)

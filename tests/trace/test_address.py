@@ -41,12 +41,12 @@ LAUNCHES = st.integers(0, 1 << 40)
         ("gone@5", Address(Path("gone"), None, 5)),
     ],
 )
-def test_what_a_word_means(word: str, address: Address) -> None:
+def test_meaning_of_a_word(word: str, address: Address) -> None:
     assert parse_address(word, THERE.__contains__) == address
 
 
 @given(st.one_of(st.none(), PATHS), st.one_of(st.none(), KERNELS), st.one_of(st.none(), LAUNCHES))
-def test_what_is_written_is_read_back(path: Path | None, kernel: str | None, launch: int | None) -> None:
+def test_written_address_is_read_back(path: Path | None, kernel: str | None, launch: int | None) -> None:
     address = Address(path, kernel, launch)
     assert parse_address(str(address), {str(path)}.__contains__) == address
 

@@ -100,12 +100,12 @@ def test_one_sample_of_a_shape_varies_as_those_of_other_shapes() -> None:
     assert time.total_stderr_ns == pytest.approx(sqrt(expected))
 
 
-def test_where_the_host_was_late_its_call_is_taken_off() -> None:
+def test_late_host_call_is_subtracted() -> None:
     time = time_of(3, original(9000, host=5000), original(4000), original(3000, host=3500))
     assert (time.shown.host_bound, time.total_ns, time.shown.least_ns) == (2, 8000, 0)
 
 
-def test_where_others_tell_enough_samples_with_the_host_in_them_are_left_out() -> None:
+def test_samples_with_host_time_are_excluded_if_others_suffice() -> None:
     late = original(90_000, host=80_000)
     clean = [original(100), original(110), original(120)]
     assert time_of(4, late, *clean).shown.mean_ns == 110

@@ -45,7 +45,7 @@ def test_the_lines_of_sites() -> None:
 WORDS = st.sampled_from(["appended", "0", "16", "384", "1234567", "x", "-1", "1" * 10, "\u0663"])
 
 
-def test_where_code_was_grafted() -> None:
+def test_grafted_positions() -> None:
     lines = ["f", "1", "1", "1,16", "callback block_sched", "way graft", "grafted 0 160 1234560 appended 1234576"]
     info = parse_kernel_info([*lines, "patch abs64 23584 0 chosen", "constant lut 64"])
     assert info.graft == Graft((0, 160, 1234560), 1234576)

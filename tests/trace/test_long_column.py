@@ -44,7 +44,7 @@ def test_a_column_is_a_list(steps: list[tuple[bool, list[int]]], data: st.DataOb
         assert (value in column, column.last_of(value)) == (bool(places), places[-1] if places else None)
 
 
-def test_what_is_changed_is_seen_though_it_was_read_before() -> None:
+def test_changed_column_is_seen_after_reading() -> None:
     column = LongColumn("q", Spill(), 4)
     column.extend(list(range(20)))
     assert column[1] == 1

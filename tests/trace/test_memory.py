@@ -20,7 +20,7 @@ KERNELS = 5
 HEAD = f"[init] pid 1\n[init] cmd 1 x\n[init] dl 0x26aa350\n[init] epoch {EPOCH_NS}\n{DEVICE}"
 
 
-def test_it_does_not_grow_with_the_launches_that_have_lines(tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_launch_lines(tmp_path: Path) -> None:
     """As much at twice as many launches: in memory each would take a hundred bytes."""
     log = tmp_path / "event.log"
     log.write_text(HEAD)
@@ -77,7 +77,7 @@ def test_times_of_launches_take_twenty_bytes_each(tmp_path: Path) -> None:
     assert taken[-1] - taken[0] < 20 * count * (looks - 1) / looks, taken
 
 
-def test_it_does_not_grow_with_packed_lines(tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_packed_lines(tmp_path: Path) -> None:
     """As much at twice as many lines, which a long run writes for as long as it launches."""
     log = tmp_path / "event.log"
     log.write_text(HEAD)

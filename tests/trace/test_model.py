@@ -78,7 +78,7 @@ def test_values_the_driver_does_not_say_are_none(writer: TraceWriter) -> None:
     assert kernel.registers_pruned is kernel.blocks_per_sm is kernel.shared is kernel.local_original is None
 
 
-def test_shapes_that_vary_are_said_to(writer: TraceWriter) -> None:
+def test_varying_shapes_are_reported(writer: TraceWriter) -> None:
     writer.kernel(0, FILL)
     for grid, block in (((8, 1, 1), (32, 1, 1)), ((9, 1, 1), (32, 1, 1)), ((8, 1, 1), (32, 1, 1))):
         writer.launch(0, grid, block)
@@ -276,7 +276,7 @@ def test_a_folder_of_traces_means_the_newest(tmp_path: Path) -> None:
     ("name", "message"),
     [("nowhere", "does not exist: name a trace directory"), ("file", "is a file, not"), ("empty", "holds no trace")],
 )
-def test_what_is_no_trace_says_what_to_do(tmp_path: Path, name: str, message: str) -> None:
+def test_other_directory_gets_advice(tmp_path: Path, name: str, message: str) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "empty").mkdir()
     with pytest.raises(TraceError, match=message):

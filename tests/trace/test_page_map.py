@@ -37,7 +37,7 @@ def test_entries_by_clock(tmp_path: Path, count: str) -> None:
 
 
 @given(st.binary(max_size=200), st.integers(0, 60))
-def test_damaged_files_are_told(tmp_path_factory: pytest.TempPathFactory, more: bytes, cut: int) -> None:
+def test_damaged_files_are_reported(tmp_path_factory: pytest.TempPathFactory, more: bytes, cut: int) -> None:
     path = tmp_path_factory.mktemp("m") / "x.dmat"
     whole = written(ENTRIES)
     path.write_bytes(whole[: len(whole) - 1 - cut] + more)
@@ -45,6 +45,6 @@ def test_damaged_files_are_told(tmp_path_factory: pytest.TempPathFactory, more: 
         read_page_map(path)
 
 
-def test_what_is_not_there(tmp_path: Path) -> None:
+def test_missing_page_map(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="No such file"):
         read_page_map(tmp_path / "x.dmat")

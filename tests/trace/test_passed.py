@@ -56,7 +56,7 @@ def expanded(lines: list[bytes]) -> list[Packed]:
 
 @given(st.lists(launches.filter(len), max_size=8))
 @settings(deadline=None)
-def test_what_is_written_is_read(lines: list[list[Packed]]) -> None:
+def test_written_counts_are_read(lines: list[list[Packed]]) -> None:
     assert expanded([written(each) for each in lines]) == [launch for each in lines for launch in each]
 
 
@@ -133,7 +133,7 @@ def test_a_launch_is_found_by_its_number(directory: Path) -> None:
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 99), (5, 9), (3, 3), (8, 8), (50, 60)])
-def test_those_of_a_range(directory: Path, first: int, last: int) -> None:
+def test_counts_of_a_range(directory: Path, first: int, last: int) -> None:
     passed = open_trace(directory).passed
     numbers, kernels = passed.within(first, last)
     told = dict(zip(numbers.tolist(), kernels.tolist(), strict=True))

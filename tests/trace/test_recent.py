@@ -54,7 +54,7 @@ def test_a_process_that_is_not_the_command_ends_on_its_own(tmp_path: Path, last:
     assert (known.status, known.all_read) == (status, False)
 
 
-def test_of_a_long_log_only_the_beginning_is_read(tmp_path: Path) -> None:
+def test_only_the_beginning_of_a_long_log_is_read(tmp_path: Path) -> None:
     trace = example(tmp_path / "one")
     with (trace.directory / "event.log").open("ab") as log:
         log.truncate(READ + 1000)
@@ -105,7 +105,7 @@ def test_a_trace_is_read_again_where_it_has_changed(tmp_path: Path, monkeypatch:
     assert sorted(read) == ["one", "one", "two"]
 
 
-def test_what_was_looked_at_is_remembered_newest_first(tmp_path: Path) -> None:
+def test_opened_traces_are_remembered_newest_first(tmp_path: Path) -> None:
     for number in range(60):
         remember(tmp_path / str(number))
     remember(tmp_path / "30")

@@ -42,7 +42,7 @@ def reduced_file(path: Path, group: str, marks: bytes | None = None, record: int
 
 
 @pytest.mark.parametrize(("group", "shape"), [("warp", (6, 3)), ("block", (6, 1)), ("launch", (1, 1))])
-def test_what_is_left_of_a_map(tmp_path: Path, group: str, shape: tuple[int, int]) -> None:
+def test_reduced_content_of_a_map(tmp_path: Path, group: str, shape: tuple[int, int]) -> None:
     result = read_result(reduced_file(tmp_path / "1.bin", group))
     left = result.reduced(0, RECORD)
     assert left is not None
@@ -85,7 +85,7 @@ def test_a_map_that_is_not_reduced(tmp_path: Path) -> None:
         (struct.pack("<II", GROUPS["launch"], 0) + bytes(26), 24, "34 bytes for 1 records of 24 bytes, one per launch"),
     ],
 )
-def test_what_cannot_be_left_of_a_map(tmp_path: Path, marks: bytes, record: int, message: str) -> None:
+def test_impossible_reduced_content(tmp_path: Path, marks: bytes, record: int, message: str) -> None:
     with pytest.raises(TraceError, match=message):
         read_result(reduced_file(tmp_path / "1.bin", "block", marks, record))
 

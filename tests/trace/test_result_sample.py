@@ -34,7 +34,7 @@ def sampled_bytes(grid: Dim3, first: int, step: int, count: int, *, measured: in
 
 @ANY
 @given(st.tuples(*[st.integers(1, 9)] * 3), st.integers(0, 300), st.integers(1, 99), st.integers(1, 50))
-def test_what_is_written_is_read(tmp_path: Path, grid: Dim3, first: int, step: int, most: int) -> None:
+def test_written_sample_is_read(tmp_path: Path, grid: Dim3, first: int, step: int, most: int) -> None:
     blocks = range(*slice(first, None, step).indices(grid[0] * grid[1] * grid[2]))[:most]
     if not len(blocks):
         return
@@ -64,7 +64,7 @@ def test_a_file_of_all_blocks(tmp_path: Path) -> None:
     [((0, 4, 5), 4), ((0, 0, 4), 4), ((1, 5, 4), 4), ((16, 1, 1), 1), ((0, 4, 0), 4)],
     ids=["more than there are", "no step", "beyond the grid", "behind its end", "none"],
 )
-def test_what_cannot_be_true(tmp_path: Path, numbers: tuple[int, int, int], measured: int) -> None:
+def test_impossible_samples(tmp_path: Path, numbers: tuple[int, int, int], measured: int) -> None:
     path = tmp_path / "1.bin"
     whole = sampled_bytes((16, 1, 1), 0, 4, measured)
     path.write_bytes(whole[:-12] + struct.pack("<3I", *numbers))

@@ -186,7 +186,7 @@ def test_a_file_that_does_not_tell(file: Path) -> None:
         ([(2, 0, b""), (3, 4, b""), (1, 16, MARKS)], "not what a map of its size can be"),
     ],
 )
-def test_what_cannot_be_true_of_a_map(file: Path, about: list[tuple[int, int, bytes]], message: str) -> None:
+def test_impossible_maps(file: Path, about: list[tuple[int, int, bytes]], message: str) -> None:
     file.write_bytes(result_bytes(GRID, BLOCK, COUNTED, about=about))
     with pytest.raises(TraceError, match=message):
         read_result(file)
@@ -194,9 +194,7 @@ def test_what_cannot_be_true_of_a_map(file: Path, about: list[tuple[int, int, by
 
 @given(st.integers(0, 67), st.binary(min_size=1, max_size=12), st.integers(0, 80))
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_damage_behind_the_maps_is_a_trace_error_or_told_as_unknown(
-    tmp_path: Path, at: int, damage: bytes, length: int
-) -> None:
+def test_damage_behind_the_maps_is_an_error_or_unknown(tmp_path: Path, at: int, damage: bytes, length: int) -> None:
     content = bytearray(result_bytes(GRID, BLOCK, COUNTED, about=[(2, 8, b""), (3, 4, b""), (1, 16, MARKS)]))
     begin = content.index(b"records\1")
     content[begin + at : begin + at + len(damage)] = damage
@@ -238,7 +236,7 @@ sizes = st.lists(st.tuples(st.sampled_from([1, 32]), st.sampled_from([0, 8, 16, 
 
 @given(dims, blocks, sizes)
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_what_is_written_is_read(tmp_path: Path, grid: tuple[int, ...], block: tuple[int, ...], maps: list) -> None:
+def test_written_result_is_read(tmp_path: Path, grid: tuple[int, ...], block: tuple[int, ...], maps: list) -> None:
     threads, count = int(np.prod(block)), int(np.prod(grid))
     content = [(divisor, slots(count, -(-threads // divisor), size)) for divisor, size in maps]
     file = tmp_path / "r.bin"

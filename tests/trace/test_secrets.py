@@ -49,13 +49,13 @@ LEFT = (
 
 
 @pytest.mark.parametrize("line", MASKED)
-def test_what_is_masked(line: str) -> None:
+def test_masked_secrets(line: str) -> None:
     assert mask_line(line) == MASKED[line]
     assert mask_line(MASKED[line]) == MASKED[line]
 
 
 @pytest.mark.parametrize("line", LEFT)
-def test_what_is_left(line: str) -> None:
+def test_unmasked_text(line: str) -> None:
     assert mask_line(line) == line
 
 

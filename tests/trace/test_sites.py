@@ -91,7 +91,7 @@ def changed(*path: str | int, to: object) -> bytes:
         (changed("probes", 0, "sites", 0, "source", "file", to=1), "number 1 of 1"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said(data: bytes, complaint: str, tmp_path: Path) -> None:
+def test_problem_of_a_file_is_reported(data: bytes, complaint: str, tmp_path: Path) -> None:
     (tmp_path / "sites.json").write_bytes(data)
     with pytest.raises(TraceError) as caught:
         read_sites(tmp_path)

@@ -24,7 +24,7 @@ def test_a_line_is_its_text_without_the_space_around_it(tmp_path: Path) -> None:
     assert [files.text(SourceLine("/home/user/saxpy.cu", line)) for line in (0, 5, 999)] == ["", "", ""]
 
 
-def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
+def test_files_of_one_name_are_distinguished(tmp_path: Path) -> None:
     put(tmp_path, "/a/kernel.cu", b"one")
     put(tmp_path, "/b/kernel.cu", b"two")
     files = SourceFiles(tmp_path)
@@ -41,7 +41,7 @@ def test_no_link_leads_out_of_the_trace(tmp_path: Path) -> None:
     assert SourceFiles(trace).lines("a.cu") == ()
 
 
-def test_what_is_no_text_does_no_harm(tmp_path: Path) -> None:
+def test_binary_file_is_harmless(tmp_path: Path) -> None:
     put(tmp_path, "a.cu", b"\xff\x1b[2J\x00x\n" + b"y" * (2 * SOURCE_FILE.most))
     first, second = SourceFiles(tmp_path).lines("a.cu")
     assert first.isprintable()

@@ -58,7 +58,7 @@ def test_a_tail_asks_which_warps_make_it(source: ViewSource) -> None:
     assert open_questions(source.kernel, findings_by_probe(source))[0].option == "-p warp_progress"
 
 
-def test_of_a_gpu_cycles_are_times_and_the_probe_was_timed() -> None:
+def test_gpu_cycles_are_times_and_the_probe_was_timed() -> None:
     source = recorded("attention_blocks", 1)
     found = findings(source)
     assert "78 549 cycles (39.7 µs)" in found["slots"].words

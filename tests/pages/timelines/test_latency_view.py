@@ -60,7 +60,7 @@ def test_goldens_of_blocks(tmp_path: Path) -> None:
     golden_view("latency-blocks", opened(planted.write_planted(tmp_path / "t")))
 
 
-def test_what_a_launch_exposes(tmp_path: Path) -> None:
+def test_exposed_latency_of_a_launch(tmp_path: Path) -> None:
     """Medians 10 + 32 + 5 µs against 20 µs."""
     view = opened(write(tmp_path / "t"))
     text = " ".join(" ".join(text_of(view, (80, 24))).split())
@@ -85,7 +85,7 @@ def test_a_simulated_gpu_has_no_time(tmp_path: Path) -> None:
     assert "µs" not in "\n".join(text_of(view, (80, 24)))
 
 
-def test_not_measured_is_said(tmp_path: Path) -> None:
+def test_missing_measurement_is_reported(tmp_path: Path) -> None:
     view = opened(write(tmp_path / "t", timed=False))
     assert "not measured: run with --benchmark" in "\n".join(text_of(view, (80, 24)))
     rows = list(csv.DictReader(io.StringIO("\n".join(csv_of_view(view)))))
@@ -95,7 +95,7 @@ def test_not_measured_is_said(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_missing_is_said(tmp_path: Path) -> None:
+def test_missing_data_is_reported(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "t")
     writer.start()
     writer.counting_kernel(0, "stencil", "gmem_bytes", np.dtype("u8"))

@@ -154,7 +154,7 @@ def window_time(view: TimelineView, cell: int) -> float:
     return view.window.begin + (cell - left + 1) * view.window.width / view.window.cells
 
 
-def test_gaps_are_seen_and_told(view: TimelineView) -> None:
+def test_gaps_are_shown_and_reported(view: TimelineView) -> None:
     after(view, "level")
     for _ in range(2):
         view.press("next")
@@ -278,7 +278,7 @@ def test_orders(view: TimelineView) -> None:
     assert "by finish" in lines[-1]
 
 
-def test_one_sm_alone(view: TimelineView) -> None:
+def test_single_sm(view: TimelineView) -> None:
     lines = after(view, "down", "select", "level")
     assert [line[1:].split()[1] for line in lines[1:3]] == ["1.0", "1.1"]
     assert "SM 1 alone" in lines[-1]
