@@ -73,7 +73,8 @@ def test_asking_for_help_imports_nothing_heavy(words: str) -> None:
         (["run", "--callback", "x.py", "true"], "--callback x.py: there is no such file"),
         (["report", ".", "--page", "kernls"], "did you mean kernels?"),
         (["compare", "a:0@x", ":1"], "the number of a launch is expected after the @"),
-        (["show", "log", ":0", "-k", "1"], "--kernel 1 does not agree with 0"),
+        (["show", "process", ":0", "-k", "1"], "--kernel 1 does not agree with 0"),
+        (["report", ".", "--page", "counts"], "there is no page 'counts'"),
     ],
 )
 def test_usage_errors(command: Command, words: list[str], complaint: str, tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from pathlib import Path
 
@@ -14,7 +12,6 @@ from tui_probe.cli import arguments
 from tui_probe.cli.main import main
 from tui_probe.pages.page_registry import all_pages
 from tui_probe.pages.views import kind_of, names
-from tui_probe.probekit.page_kinds import FORMER_REPORT_PAGES, FORMER_SHOW_PAGES
 from tui_probe.probekit.view_target import choose_target
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.long_column import row_numbers
@@ -53,13 +50,6 @@ def test_a_name_is_one_page_with_a_title_and_a_line_about_it() -> None:
     }  # fmt: skip
 
 
-def test_former_page_names_are_refused() -> None:
-    names = {page.name for page in all_pages()}
-    for once in (FORMER_REPORT_PAGES, FORMER_SHOW_PAGES):
-        assert set(once.values()) <= names
-        assert not set(once) & names
-
-
 def test_the_live_screen_has_the_names_and_titles_of_pages() -> None:
     titles = {page.name: page.title for page in all_pages()}
     tabs = {tab.id: tab.title for tab in (*TABS, RANGES)}
@@ -91,28 +81,6 @@ def test_text_of_a_kernel_in_a_report(capfd: pytest.CaptureFixture[str]) -> None
     shown = told(capfd, "show", "summary", f"{BLOCKS}:0", "--width", "100")
     assert told(capfd, "report", f"{BLOCKS}:0", "--width", "100") == shown
     assert told(capfd, "report", f"{BLOCKS}:0", "--width", "100", "--format", "md") == f"```text\n{shown}```\n"
-
-
-@pytest.mark.parametrize(
-    ("words", "key", "name"),
-    [
-        (("show", "log", f"{BLOCKS}:0"), "view", "log"),
-        (("show", "process", f"{BLOCKS}:0"), "view", "process"),
-        (("report", BLOCKS, "--page", "log"), "page", "log"),
-        (("report", BLOCKS, "--page", "events"), "page", "events"),
-        (("report", BLOCKS, "--page", "counts"), "page", "counts"),
-        (("show", "results", BLOCKS), "page", "results"),
-    ],
-)
-def test_older_names_have_their_keys(
-    words: tuple[str, ...], key: str, name: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert main([*words, "--format", "json"]) == 0
-    captured = capfd.readouterr()
-    document = json.loads(captured.out)
-    assert document[key] == name
-    assert (f"page {name} is called " in captured.err) == (name in ("log", "counts"))
-    assert document["data" if key == "view" else name]
 
 
 def test_without_a_trace_it_is_the_newest(trace: str, capfd: pytest.CaptureFixture[str]) -> None:
@@ -150,39 +118,6 @@ def test_commands_take_kernels_of_traces(trace: str, capfd: pytest.CaptureFixtur
     assert "no kernel is nonsense" in capfd.readouterr().err
     assert main(["roofline", f"{trace}@1"]) == 2
     assert "leave out @1" in capfd.readouterr().err
-
-
-def test_excluded_kernels_are_filtered_in_schema_1(trace: str, capfd: pytest.CaptureFixture[str]) -> None:
-    for schema, status in (("1", "filtered"), ("2", "excluded")):
-        options = ("--schema", schema, "--format")
-        document = json.loads(told(capfd, "report", trace, *options, "json"))
-        assert document["version"] == int(schema)
-        assert document["kernels"][4]["status"] == status
-        rows = list(csv.DictReader(io.StringIO(told(capfd, "report", trace, *options, "csv"))))
-        assert rows[4]["status"] == status
-        view = json.loads(told(capfd, "show", "summary", f"{trace}:4", *options, "json"))
-        assert (view["version"], view["kernel"]["status"], view["data"]["status"]) == (int(schema), status, status)
-        assert f"status,{status}" in told(capfd, "show", "summary", f"{trace}:4", *options, "csv").splitlines()
-
-
-@pytest.mark.parametrize(("schema", "key"), [("1", "sectors_a_request"), ("2", "sectors_per_request")])
-@pytest.mark.parametrize("page", ["lines", "diff"])
-def test_rates_of_lines(page: str, schema: str, key: str, capfd: pytest.CaptureFixture[str]) -> None:
-    options = ("show", page, f"{SECTORS}:1", "--schema", schema, "--format")
-    lines = json.loads(told(capfd, *options, "json"))["data"]["lines"]
-    assert any(key in line for line in lines)
-    if page == "lines":
-        assert key in told(capfd, *options, "csv").splitlines()[0].split(",")
-    other = {"1": "sectors_per_request", "2": "sectors_a_request"}[schema]
-    assert not any(other in line for line in lines)
-
-
-@pytest.mark.parametrize(("schema", "keys"), [("1", {"a_block", "a_gap"}), ("2", {"one_block", "one_gap"})])
-def test_times_of_latency(schema: str, keys: set[str], capfd: pytest.CaptureFixture[str]) -> None:
-    options = ("show", "latency", f"{BLOCKS}:4", "--schema", schema, "--format")
-    assert json.loads(told(capfd, *options, "json"))["data"]["inside"]["cycles"].keys() >= keys
-    first_cells = {line.split(",")[0] for line in told(capfd, *options, "csv").splitlines()}
-    assert {"1": "a block", "2": "one block"}[schema] in first_cells
 
 
 @pytest.mark.parametrize("name", names())

@@ -56,7 +56,7 @@ def test_unknown_name_lists_candidates(words: list[str], capfd: pytest.CaptureFi
     assert all(word in err for word in ("event.log", "CSV files of ncu", "sqlite or CSV files of nsys", "bandwidth"))
 
 
-@pytest.mark.parametrize("words", [["--width", "7"], ["--width", "x"], ["--format", "xml"], ["--schema", "3"]])
+@pytest.mark.parametrize("words", [["--width", "7"], ["--width", "x"], ["--format", "xml"]])
 def test_wrong_options_have_exit_status_2(example: str, words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["report", example, *words])
@@ -70,19 +70,6 @@ def test_a_page_that_there_is_not_has_exit_status_2(example: str, capfd: pytest.
     assert out == ""
     assert "there is no page 'nonsense'. There are kernels, summary, launches, results" in err
     assert "blocks" in err, "the pages of probes are named too"
-
-
-@pytest.mark.parametrize(("before", "name"), [("counts", "results"), ("log", "events")])
-def test_a_page_that_was_renamed_keeps_its_old_name(
-    example: str, before: str, name: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["report", example, "--page", before]) == 0
-    old = capfd.readouterr().out
-    assert main(["report", example, "--page", name]) == 0
-    assert capfd.readouterr().out == old
-    assert main(["report", example, "--page", before, "--format", "json"]) == 0
-    document = json.loads(capfd.readouterr().out)
-    assert (document["page"], before in document) == (before, True)
 
 
 def test_the_list_of_probes(capfd: pytest.CaptureFixture[str]) -> None:

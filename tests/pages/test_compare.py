@@ -330,12 +330,9 @@ def test_a_narrow_table_keeps_the_share_and_the_verdict() -> None:
 
 
 @pytest.mark.usefixtures("traces")
-@pytest.mark.parametrize(("words", "version"), [((), 2), (("--schema", "1"), 1)])
-def test_data_has_the_schema_that_was_asked_for(
-    words: tuple[str, ...], version: int, capfd: pytest.CaptureFixture[str]
-) -> None:
-    found = document(capfd, "one", "other", *words)
-    assert (found["schema"], found["version"]) == ("tui-probe.report", version)
+def test_comparison_data_names_its_schema(capfd: pytest.CaptureFixture[str]) -> None:
+    compared = document(capfd, "one", "other")
+    assert (compared["schema"], compared["version"]) == ("tui-probe.report", 2)
 
 
 @pytest.mark.parametrize("width", WIDTHS)

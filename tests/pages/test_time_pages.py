@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -19,10 +17,9 @@ from tui_probe.draw.spans import plain
 from tui_probe.pages.kernel_detail import detail_lines
 from tui_probe.pages.page_registry import report_lines
 from tui_probe.pages.run_report import run_report
-from tui_probe.probekit.page_kinds import SCHEMA_2_KEYS, Format
+from tui_probe.probekit.page_kinds import Format
 from tui_probe.trace.follow import open_trace
 from tui_probe.trace.model import Trace
-from tui_probe.verdicts.kernel_columns import TIME_COLUMNS
 from tui_probe.verdicts.kernel_snapshot import kernel_snapshot
 
 
@@ -83,16 +80,6 @@ def test_shares_add_up_and_unknown_doubts_are_null(timed: Trace) -> None:
     assert kernels["one_of_many"]["time_total_doubt_ms"] is None
     assert kernels["library"]["time_total_doubt_ms"] > 0
     assert kernels["both_ways"]["time_samples_host_bound"] == 4
-
-
-def test_the_older_schema_knows_nothing_of_them(timed: Trace) -> None:
-    assert {column.key for column in TIME_COLUMNS} | {"way"} == SCHEMA_2_KEYS
-    (kernel, *_) = json.loads(text_of(timed, "json", schema=1))["kernels"]
-    rows = list(csv.DictReader(io.StringIO(text_of(timed, "csv", schema=1))))
-    for record in (kernel, rows[0]):
-        assert "time_ms" in record
-        assert not {"time_share", "time_p99_ms", "slowdown_doubt"} & record.keys()
-        assert None not in record, "a row is as long as the headings"
 
 
 @pytest.mark.parametrize("name", ["both_ways", "once", "one_of_many", "never_timed"])

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from tui_probe.api.kernels import Kernel, Kernels
 from tui_probe.draw import units
-from tui_probe.draw.table import SCHEMA
+from tui_probe.draw.table import SCHEMA, SCHEMA_VERSION
 from tui_probe.errors import ChoiceError, UsageError
 from tui_probe.evals.evaluation import evaluate as answer_of
-from tui_probe.probekit.page_kinds import NEWEST_SCHEMA
 from tui_probe.probekit.registry import add_folder
 from tui_probe.probekit.view_target import kernels_named
 from tui_probe.trace.follow import open_trace as follow_trace
@@ -84,7 +83,7 @@ class Trace:
     def to_dict(self) -> dict[str, Any]:
         """The document of ``tui-probe report --format json``, of plain types. None is not measured."""
         kernels = [kernel.to_dict() for kernel in self.kernels]
-        head = {"schema": SCHEMA, "version": NEWEST_SCHEMA, "page": "kernels", **head_record(self._trace)}
+        head = {"schema": SCHEMA, "version": SCHEMA_VERSION, "page": "kernels", **head_record(self._trace)}
         return {**head, **coverage_record(self._trace), "kernels": kernels}
 
     def __repr__(self) -> str:

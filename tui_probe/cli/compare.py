@@ -23,7 +23,6 @@ from .output import (
     warn,
     width_option,
 )
-from .show import add_schema_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +68,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--width", type=width_option, metavar="N", help="width of tables; default: the terminal's, or 120"
     )
-    add_schema_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -206,7 +204,7 @@ def comparison_lines(comparison: Comparison, arguments: argparse.Namespace) -> I
     if arguments.format == "json":
         record = comparison.record()
         figures = record.pop("figures")
-        return as_json({"page": "compare", **record}, "figures", figures, arguments.schema)
+        return as_json({"page": "compare", **record}, "figures", figures)
     if arguments.format == "csv":
         _warn_of(comparison.warning)
         return csv_of_view(comparison)

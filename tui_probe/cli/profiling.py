@@ -203,7 +203,7 @@ def _drawn_pages(probes: Sequence[str]) -> Iterator[PageEntry]:
     names = [view.name for probe in known for view in probe.views]
     if any(probe.timeline for probe in known):
         names.append("timeline")
-    return (require_page(name, {}) for name in dict.fromkeys([*names, "summary"]))
+    return (require_page(name) for name in dict.fromkeys([*names, "summary"]))
 
 
 def _picture_arguments(page: PageEntry, trace: Path) -> Namespace:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_probe.probekit.page_kinds import FORMATS, FORMER_REPORT_PAGES
+from tui_probe.probekit.page_kinds import FORMATS
 
 from .arguments import ADDRESS, address_of
 from .output import width_option
-from .show import add_schema_option, page_by_name, write_page
+from .show import page_by_name, write_page
 
 if TYPE_CHECKING:
     import argparse
@@ -27,11 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--width", type=width_option, metavar="N", help="width of tables; default: the terminal's, or 120"
     )
-    add_schema_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page; nothing else goes to stdout."""
     address = address_of(arguments.trace)
     arguments.page = arguments.page or ("kernels" if address.is_whole else "summary")
-    return write_page(page_by_name(arguments.page, FORMER_REPORT_PAGES, address), address, arguments)
+    return write_page(page_by_name(arguments.page, address), address, arguments)

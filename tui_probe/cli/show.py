@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from tui_probe.draw.printable import printable
 from tui_probe.errors import ProbeError, UsageError
-from tui_probe.probekit.page_kinds import FORMER_SHOW_PAGES, NEWEST_SCHEMA, SCHEMAS
 from tui_probe.trace.locate import parse_address
 
 from .arguments import ADDRESS, address_of, open_address, trace_folder_of
@@ -33,7 +32,7 @@ from .run_display import write_report
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import View
@@ -127,10 +126,7 @@ def _write_lines(kind: ViewKind, choice: ViewTarget, view: View, arguments: argp
     if arguments.format in ("json", "csv"):
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(encoding="utf-8")
-        name, schema = arguments.page, arguments.schema
-        data = arguments.format == "csv"
-        output = csv_of_view(view, kind.name, schema) if data else json_lines(
-            name, choice.source, view, schema, kind.name)  # fmt: skip
+        output = csv_of_view(view) if arguments.format == "csv" else json_lines(kind.name, choice.source, view)
     elif arguments.format == "md":
         output = iter(fenced(text_lines(_view_lines(view, arguments))))
     else:
@@ -195,19 +191,11 @@ def page_descriptions(trace: Trace) -> Iterator[str]:
         yield f"{page.name:<{LABEL}}{has}"
 
 
-def add_schema_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option for the version of data."""
-    parser.add_argument(
-        "--schema", type=int, choices=SCHEMAS, default=NEWEST_SCHEMA, metavar="N",
-        help="words of JSON and CSV: 1 has the older ones, as filtered for excluded; default %(default)s",
-    )  # fmt: skip
-
-
 def write_page(page: PageEntry, address: Address, arguments: argparse.Namespace) -> int:
     """Write a page: of the whole trace where the address names no kernel or launch in it.
 
-    ``arguments.page`` is the name that it was asked for by. A page that only kernels have is of the first that has it.
-    Pictures, and commands for a view, are of kernels alone. Returns the exit status.
+    A page that only kernels have is of the first that has it. Pictures, and commands for a view, are of kernels only.
+    Returns the exit status.
     """
     viewed = bool(files_of(arguments) or getattr(arguments, "do", ""))
     of_kernel = not address.is_whole or page.of_trace is None or (viewed and page.of_kernel is not None)
@@ -231,7 +219,7 @@ def _write_trace_page(trace: Trace, arguments: argparse.Namespace) -> int:
     with Progress() as reading:
         lines = report_lines(
             trace, arguments.page, form,
-            width=table_width(arguments), ascii_only=plain, schema=arguments.schema, progress=reading,
+            width=table_width(arguments), ascii_only=plain, progress=reading,
         )  # fmt: skip
         put(reading.before(lines))
     return ExitStatus.OK
@@ -244,25 +232,19 @@ def write_summary(address: Address, arguments: argparse.Namespace) -> int:
         return ExitStatus.OK
     from tui_probe.pages.page_registry import require_page
 
-    arguments.page, arguments.format, arguments.schema, arguments.width = "summary", "text", NEWEST_SCHEMA, None
-    return write_page(require_page(arguments.page, {}), address, arguments)
+    arguments.page, arguments.format, arguments.width = "summary", "text", None
+    return write_page(require_page(arguments.page), address, arguments)
 
 
-def page_by_name(name: str, once: Mapping[str, str], address: Address) -> PageEntry:
-    """The page of a name, or of what that name was ``once``.
-
-    Raises UsageError if there is none; where the trace is of a probe that is not known, the page may be that probe's.
-    """
+def page_by_name(name: str, address: Address) -> PageEntry:
+    """Return the page of a name. Raises UsageError if there is none, with a hint if the trace's probe is unknown."""
     from tui_probe.pages.page_registry import require_page
 
     try:
-        page = require_page(name, once)
+        return require_page(name)
     except UsageError as error:
         unknown = _unknown_probe(address)
         raise UsageError(f"{error}. {unknown}") if unknown else error from None
-    if page.name != name:
-        inform(f"page {name} is called {page.name} now; the older name will go")
-    return page
 
 
 def _unknown_probe(address: Address) -> str | None:
@@ -302,7 +284,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--explain", action="store_true", help="explain how to read the page; without a TRACE, only that"
     )
     parser.add_argument("--format", choices=("text", "json", "csv"), default="text", help="default %(default)s")
-    add_schema_option(parser)
     parser.add_argument("--png", type=Path, metavar="FILE", help="write a picture (needs matplotlib)")
     parser.add_argument("--perfetto", type=Path, metavar="FILE", help="write trace events, of timeline and launches")
     parser.add_argument("--svg", type=Path, metavar="FILE", help="write the text as a picture")
@@ -315,10 +296,10 @@ def run(arguments: argparse.Namespace) -> int:
     name, word = arguments.page, arguments.trace
     if name is None:
         return list_pages(None)
-    if word is None and find_page(name, FORMER_SHOW_PAGES) is None and names_a_trace(name):
+    if word is None and find_page(name) is None and names_a_trace(name):
         return list_pages(open_address(address_of(name)))
     address = address_of(word or "")
-    page = page_by_name(name, FORMER_SHOW_PAGES, address)
+    page = page_by_name(name, address)
     if word is None and arguments.explain:
         return explain(page, arguments)
     status = write_page(page, address.agreed(arguments.kernel, arguments.launch), arguments)

@@ -179,7 +179,7 @@ _BACKTICKS: Final = re.compile("`+")
 _NUMBER: Final = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(?:[eE][-+]?\d+)?(?: ?%)?").fullmatch
 SCHEMA: Final = "tui-probe.report"
 SCHEMA_VERSION: Final = 2
-"""Of all documents of that schema. Where 1 differs, it can be asked for: ``tui_probe.probekit.page_kinds``."""
+"""Version of all documents of that schema, and of views."""
 
 
 def as_record(columns: Sequence[Column[Row]], row: Row) -> dict[str, Any]:
@@ -187,11 +187,9 @@ def as_record(columns: Sequence[Column[Row]], row: Row) -> dict[str, Any]:
     return {column.key: column.value(row) for column in columns if column.value is not None and column.data}
 
 
-def as_json(
-    head: dict[str, Any], key: str, records: Iterable[dict[str, Any]], version: int = SCHEMA_VERSION
-) -> Iterator[str]:
+def as_json(head: dict[str, Any], key: str, records: Iterable[dict[str, Any]]) -> Iterator[str]:
     """A document of the report schema, one line per record, in which ``key`` holds the records."""
-    fields = {"schema": SCHEMA, "version": version, **head}
+    fields = {"schema": SCHEMA, "version": SCHEMA_VERSION, **head}
     yield "{"
     for name, value in fields.items():
         yield f"  {dump_json(name)}: {dump_json(value)},"

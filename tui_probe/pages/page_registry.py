@@ -17,18 +17,18 @@ from tui_probe.pages.views import kinds
 from tui_probe.pages.views.launches import launch_content
 from tui_probe.pages.views.lines import line_page
 from tui_probe.pages.views.results import results_content
-from tui_probe.probekit.page_kinds import FORMER_REPORT_PAGES, NEWEST_SCHEMA, TracePage, in_schema, rows_in_schema
+from tui_probe.probekit.page_kinds import TracePage
 from tui_probe.probekit.registry import all_probes
 from tui_probe.suggestions import did_you_mean
 from tui_probe.verdicts.kernel_columns import kernel_content
 from tui_probe.verdicts.run_outcome import head_lines, head_record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from tui_probe.draw.table_content import TableContent
     from tui_probe.draw.view import Progress
-    from tui_probe.probekit.page_kinds import Format, Schema, ViewKind
+    from tui_probe.probekit.page_kinds import Format, ViewKind
     from tui_probe.trace.model import Trace
 
 
@@ -108,19 +108,17 @@ def all_pages() -> tuple[PageEntry, ...]:
     return tuple(PageEntry(name, of_trace.get(name), of_kernel.get(name)) for name in {**of_trace, **of_kernel})
 
 
-def find_page(name: str, once: Mapping[str, str]) -> PageEntry | None:
-    """The page of a name, or of what that name was ``once``; None if there is none."""
-    return next((page for page in all_pages() if page.name == once.get(name, name)), None)
+def find_page(name: str) -> PageEntry | None:
+    """Return the page of a name; None if there is none."""
+    return next((page for page in all_pages() if page.name == name), None)
 
 
-def require_page(name: str, once: Mapping[str, str]) -> PageEntry:
-    """The same. Raises UsageError that lists the names, and the nearest one first."""
-    page = find_page(name, once)
+def require_page(name: str) -> PageEntry:
+    """Return the page of a name. Raises UsageError that lists the names, the nearest one first."""
+    page = find_page(name)
     if page is None:
-        names = [each.name for each in all_pages()]
-        raise UsageError(
-            f"there is no page {name!r}{did_you_mean(name, [*names, *once]) or '.'} There are {', '.join(names)}"
-        )
+        names = [known.name for known in all_pages()]
+        raise UsageError(f"there is no page {name!r}{did_you_mean(name, names) or '.'} There are {', '.join(names)}")
     return page
 
 
@@ -131,10 +129,9 @@ def report_lines(
     *,
     width: int = 100,
     ascii_only: bool = False,
-    schema: Schema = NEWEST_SCHEMA,
     progress: Progress = no_progress,
 ) -> Iterator[str]:
-    """The lines of one page; UsageError for one that there is not. JSON has the name that it was asked for by.
+    """The lines of one page; UsageError for one that there is not.
 
     Only tables are cut to ``width`` cells, and only text is turned into ASCII. ``progress`` is told how far the reading
     of results is.
@@ -142,10 +139,9 @@ def report_lines(
     kind = _trace_page(page)
     content = kind.open(trace, progress)
     if form == "json":
-        records = (in_schema(record, kind.name, schema) for record in content.records())
-        return as_json({"page": page, **head_record(trace), **content.fields()}, page, records, schema)
+        return as_json({"page": page, **head_record(trace), **content.fields()}, page, content.records())
     if form == "csv":
-        return csv_lines(rows_in_schema(content.cells(), kind.name, schema))
+        return csv_lines(content.cells())
     lines = _markdown(trace, content) if form == "md" else _text_lines(trace, content, width, headed=kind.headed)
     return map(to_ascii, lines) if ascii_only else lines
 
@@ -156,7 +152,7 @@ def page_names() -> tuple[str, ...]:
 
 
 def _trace_page(name: str) -> TracePage:
-    found = next((page for page in trace_pages() if page.name == FORMER_REPORT_PAGES.get(name, name)), None)
+    found = next((page for page in trace_pages() if page.name == name), None)
     if found is None:
         raise UsageError(f"a trace has no page {name!r}; it has {', '.join(page_names())}")
     return found

@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui_probe.draw.printable import dump_json
 from tui_probe.draw.spans import clip_line, plain, to_ascii
-from tui_probe.draw.table import csv_lines, safe
+from tui_probe.draw.table import SCHEMA_VERSION, csv_lines, safe
 from tui_probe.draw.view import COMMANDS, Document
 from tui_probe.errors import ChoiceError
-from tui_probe.probekit.page_kinds import NEWEST_SCHEMA, in_schema, rows_in_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from tui_probe.draw.spans import Line
     from tui_probe.draw.view import View
-    from tui_probe.probekit.page_kinds import Schema, ViewSource
+    from tui_probe.probekit.page_kinds import ViewSource
 
 VIEW_SCHEMA: Final = "tui-probe.view"
 
@@ -42,14 +41,14 @@ def text_lines(lines: Iterable[Line]) -> Iterator[str]:
     return (plain(line).rstrip() for line in lines)
 
 
-def page_head(name: str, source: ViewSource | None, schema: Schema = NEWEST_SCHEMA) -> dict[str, Any]:
+def page_head(name: str, source: ViewSource | None) -> dict[str, Any]:
     """What a view is about, as data; one of imported files has no trace."""
     if source is None:
-        return {"schema": VIEW_SCHEMA, "version": schema, "view": name}
+        return {"schema": VIEW_SCHEMA, "version": SCHEMA_VERSION, "view": name}
     trace, kernel = source.trace, source.kernel
     return {
         "schema": VIEW_SCHEMA,
-        "version": schema,
+        "version": SCHEMA_VERSION,
         "view": name,
         "trace": str(trace.directory).encode("utf-8", "backslashreplace").decode(),
         "simulated": trace.state.simulated,
@@ -58,20 +57,14 @@ def page_head(name: str, source: ViewSource | None, schema: Schema = NEWEST_SCHE
     }
 
 
-def json_lines(
-    name: str, source: ViewSource | None, view: View, schema: Schema = NEWEST_SCHEMA, page: str = ""
-) -> Iterator[str]:
-    """One document; ``data`` is what the view shows, None what was not measured.
-
-    ``page`` is the name of its page, where ``name`` is an older one.
-    """
-    document = in_schema({**page_head(name, source, schema), "data": view.record()}, page or name, schema)
-    yield dump_json(document, indent=1)
+def json_lines(name: str, source: ViewSource | None, view: View) -> Iterator[str]:
+    """Yield one document; ``data`` is the content of the view, None what was not measured."""
+    yield dump_json({**page_head(name, source), "data": view.record()}, indent=1)
 
 
-def csv_of_view(view: View, page: str = "", schema: Schema = NEWEST_SCHEMA) -> Iterator[str]:
-    """The rows of a view, the headings first; ``page`` is the name of its page, for schemas but the newest."""
-    return csv_lines(rows_in_schema(view.cells(), page, schema))
+def csv_of_view(view: View) -> Iterator[str]:
+    """Yield the rows of a view, the headings first."""
+    return csv_lines(view.cells())
 
 
 def run_commands(view: View, commands: Sequence[str], size: tuple[int, int]) -> list[str]:

@@ -1,12 +1,12 @@
-"""Declarations of pages: their names, kinds, output formats, and names in older schemas."""
+"""Declarations of pages: their names, kinds and output formats."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from tui_probe.draw.table_content import TableContent
     from tui_probe.draw.view import Progress, View
@@ -114,89 +114,5 @@ class PageSet:
     pages: Sequence[LazyPage]
 
 
-FORMER_REPORT_PAGES: Final = {"counts": "results", "log": "events"}
-"""What ``report --page`` called pages before."""
-FORMER_SHOW_PAGES: Final = {"log": "process"}
-"""What ``show`` called them."""
-
 Format = Literal["table", "json", "csv", "md"]
 FORMATS: Final[tuple[Format, ...]] = ("table", "json", "csv", "md")
-
-
-Schema = Literal[1, 2]
-SCHEMAS: Final = cast("tuple[Schema, ...]", get_args(Schema))
-NEWEST_SCHEMA: Final[Schema] = 2
-
-_SCHEMA_1_STATUS: Final = {"excluded": "filtered"}
-_SCHEMA_1_MEASURES: Final = {
-    "sectors_per_request": "sectors_a_request",
-    "lanes_per_execution": "lanes_an_execution",
-    "passes_per_access": "passes_an_access",
-    "cycles_per_visit": "cycles_a_visit",
-    "cycles_per_iteration": "cycles_an_iteration",
-    "cycles_per_wait": "cycles_a_wait",
-}
-"""What was measured of a line. Results had figures of some of these names before, and have them in both schemas."""
-_SCHEMA_1_LATENCY: Final = {
-    "one_block": "a_block",
-    "one_gap": "a_gap",
-    "one_warp": "a_warp_waits",
-    "one_barrier": "at_a_barrier",
-}
-_SCHEMA_1_KEYS: Final[Mapping[str, Mapping[str, str]]] = {
-    **dict.fromkeys(("lines", "source", "ptx", "diff", "sass"), _SCHEMA_1_MEASURES),
-    "latency": _SCHEMA_1_LATENCY,
-}
-"""For each page the keys that schema 1 calls otherwise."""
-SCHEMA_2_KEYS: Final = frozenset((
-    "time_share", "time_of", "time_samples", "time_samples_host_bound", "time_total_ms", "time_total_doubt_ms",
-    "time_mean_ms", "time_mean_doubt_ms", "time_median_ms", "time_p99_ms", "time_min_ms", "time_max_ms",
-    "slowdown_doubt", "way",
-))  # fmt: skip
-"""What only schema 2 says of a kernel."""
-_KERNEL_PAGES: Final = ("kernels", "summary")
-_SCHEMA_1_LATENCY_ROWS: Final = {new.replace("_", " "): old.replace("_", " ") for new, old in _SCHEMA_1_LATENCY.items()}
-"""The same as they name rows of CSV."""
-
-
-def in_schema(record: Any, page: str, schema: Schema) -> Any:
-    """A record, or anything in one, in the words of a schema."""
-    return record if schema == NEWEST_SCHEMA else _in_schema_1(record, _SCHEMA_1_KEYS.get(page, {}), _new_keys(page))
-
-
-def _new_keys(page: str) -> frozenset[str]:
-    return SCHEMA_2_KEYS if page in _KERNEL_PAGES else frozenset()
-
-
-def _in_schema_1(value: Any, keys: Mapping[str, str], added: frozenset[str]) -> Any:
-    if isinstance(value, dict):
-        kept = ((key, each) for key, each in value.items() if key not in added)
-        return {keys.get(key, key): _status_in_schema_1(key, _in_schema_1(each, keys, added)) for key, each in kept}
-    return [_in_schema_1(each, keys, added) for each in value] if isinstance(value, list) else value
-
-
-def _status_in_schema_1(key: str, value: Any) -> Any:
-    return _SCHEMA_1_STATUS.get(value, value) if key == "status" and isinstance(value, str) else value
-
-
-def rows_in_schema(rows: Iterable[Sequence[object]], page: str, schema: Schema) -> Iterator[Sequence[object]]:
-    """The rows of a table in CSV, the headings first."""
-    if schema == NEWEST_SCHEMA:
-        yield from rows
-        return
-    keys, added = _SCHEMA_1_KEYS.get(page, {}), _new_keys(page)
-    headings: list[str] = []
-    kept: list[int] = []
-    for row in rows:
-        if not kept:
-            kept = [i for i, name in enumerate(row) if name not in added]
-            headings = [str(row[i]) for i in kept]
-            yield [keys.get(name, name) for name in headings]
-            continue
-        row = [row[i] for i in kept]
-        first = str(row[0])
-        if first in added:
-            continue
-        names = [headings[0], *(first if first == "status" else name for name in headings[1:])]
-        values = [_status_in_schema_1(name, value) for name, value in zip(names, row, strict=True)]
-        yield [_SCHEMA_1_LATENCY_ROWS.get(first, values[0]) if page == "latency" else values[0], *values[1:]]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 from tui_probe.draw import units
 from tui_probe.draw.spans import Line, Span, pad, width, wrap
 from tui_probe.draw.table import as_csv, as_json, as_markdown, as_record, safe
-from tui_probe.probekit.page_kinds import NEWEST_SCHEMA
 from tui_probe.trace.kernel_status import ended_context
 from tui_probe.ui.export import write_lines
 from tui_probe.ui.live.kernel_columns import (
@@ -84,7 +83,7 @@ def table_text(rows: Rows) -> Iterator[str]:
 
 
 def _json(rows: Rows) -> Iterator[str]:
-    return as_json({"page": "kernels"}, "kernels", (as_record(DATA_COLUMNS, row) for row in rows), NEWEST_SCHEMA)
+    return as_json({"page": "kernels"}, "kernels", (as_record(DATA_COLUMNS, row) for row in rows))
 
 
 class KernelNames(Protocol):
