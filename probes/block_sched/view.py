@@ -170,7 +170,7 @@ def _analysis_value(key: str) -> Callable[[AnalysedResult], Any]:
 
 def _cycles_text(key: str) -> Callable[[AnalysedResult], str]:
     value = _analysis_value(key)
-    return lambda result: NOT_MEASURED if result.analysis is None else f"{value(result):.0f}"
+    return lambda result: NOT_MEASURED if result.analysis is None else units.count(round(value(result)))
 
 
 _REPORT_COLUMNS: Final[tuple[Column[AnalysedResult], ...]] = (
