@@ -138,12 +138,12 @@ def wants_ascii(arguments: argparse.Namespace) -> bool:
 def add_ncu_arguments(parser: argparse.ArgumentParser) -> None:
     """Files, the page, and what is known of the program."""
     parser.add_argument(
-        "files", nargs="*", type=Path, metavar="FILE", help="CSV files that ncu wrote: details, raw, or summary pages"
+        "files", nargs="*", type=Path, metavar="FILE", help="reports of ncu (.ncu-rep), or its CSV files"
     )
     parser.add_argument("--page", choices=NCU_PAGES, default="kernels", help="what to show; default %(default)s")
     parser.add_argument(
         "--trace", action="append", default=[], metavar="TRACE[:KERNEL]",
-        help="a trace of the same program with a counting probe, for the pages sectors and critical; may be repeated",
+        help="a trace of the same program with a counting probe, for pages sectors, critical, lines; may be repeated",
     )  # fmt: skip
     add_plan_options(parser)
     add_tensor_options(parser)
