@@ -1,4 +1,4 @@
-"""What a person is told to do about a kernel goes by the code of the reason, not by words that occur in it."""
+"""Advice about a kernel is looked up by the code of the reason, not by words that occur in it."""
 
 from __future__ import annotations
 

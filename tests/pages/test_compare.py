@@ -234,7 +234,7 @@ def test_unjudged_comparison_has_its_own_status(capfd: pytest.CaptureFixture[str
 
 
 def write_ending(trace: Path, **ended: object) -> str:
-    """How the program of a trace ended, as run.json says it."""
+    """Exit of the program of a trace, as run.json records it."""
     record = json.loads((trace / "run.json").read_text())
     (trace / "run.json").write_text(json.dumps(record | ended))
     return str(trace)

@@ -1,4 +1,4 @@
-"""Which page of a kernel shows a figure of a comparison."""
+"""Pages of a kernel that show a figure of a comparison."""
 
 from __future__ import annotations
 

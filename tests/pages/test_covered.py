@@ -1,4 +1,4 @@
-"""How much of a run was probed, in a sentence and as data."""
+"""Probed share of a run, in a sentence and as data."""
 
 from __future__ import annotations
 

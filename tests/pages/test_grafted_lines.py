@@ -1,4 +1,4 @@
-"""What a probe counted of single instructions of machine code: pages name them by offset, and never a line of PTX."""
+"""Counts of single instructions of SASS: pages name them by offset, and never a line of PTX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of what a probe wanted to keep is in a result."""
+"""Share of the records of a probe that is in a result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was measured of lines stands beside the code, and says no more than is known."""
+"""Measures of lines beside the code, and no more than is known."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_goldens(trace: Trace, name: str) -> None:
 
 
 def shown(view: SourceView) -> dict[int, str]:
-    """What stands beside the lines of the file, by their numbers."""
+    """Measures beside the lines of the file, by their numbers."""
     lines = ["".join(part for part, _ in line) for line in view.lines(120)][view.pinned(120) :]
     return {
         row.line: line[6 : view.gutter(120)].strip() for row, line in zip(view.rows, lines, strict=True) if row.line

@@ -64,7 +64,7 @@ def _told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def told_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What nvdisasm 13.0 prints of these cubins stands in for it."""
+    """Output of nvdisasm 13.0 for these cubins, in place of the program."""
 
     def told(_: Tool, cubin: Path, symbol: int) -> str:
         content = cubin.read_bytes()

@@ -1,4 +1,4 @@
-"""Where to look first in a launch that several probes tell of."""
+"""The first place to look at in a launch with results of several probes."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def group_lines(kernels: Sequence[tuple[KernelCheck, ProcessLog]], arrow: str) -
 
 
 def _unprobed_groups(kernels: Sequence[KernelCheck]) -> list[list[KernelCheck]]:
-    """Those without the probe, by status and code, the largest group first."""
+    """Return the kernels without the probe, by status and code, the largest group first."""
     groups: dict[tuple[str, str | None], list[KernelCheck]] = {}
     for kernel in kernels:
         if kernel.status != "ok":

@@ -51,7 +51,7 @@ _NO_KERNEL_TEXT: Final = "to compare kernels of other names, name one on both si
 
 
 class Comparison(Document):
-    """What was compared, pair by pair, and what only one side has; the largest change comes first."""
+    """Comparison of two sides pair by pair, the largest change first, and the kernels that only one side has."""
 
     def __init__(
         self,
@@ -73,9 +73,9 @@ class Comparison(Document):
             traces=traces,
             unread=any(pair.problems for pair in pairs),
         )
-        """That nothing was measured, and on which side; "" where something was."""
+        """Say that nothing was measured, and on which side; "" where something was."""
         self._chosen = False
-        """Whether figures were asked for by name: those are judged, measured or not."""
+        """True if figures were asked for by name: those are judged, measured or not."""
         self._worst: tuple[int, str] | None = None
         self._leads: dict[int, PageLink] = {}
         """Of the lines that were made last, by their numbers."""
@@ -105,13 +105,13 @@ class Comparison(Document):
 
     @property
     def warning(self) -> str:
-        """That one program failed where the other did not, with both endings; "" else."""
+        """Say that one program failed where the other did not, with both endings; "" else."""
         return sides_warning(self.sides)
 
     @property
     def not_judged(self) -> str:
-        """Why what changed says nothing of better or worse: a program that failed, nothing measured, simulated times,
-        different kernels; "" where it does.
+        """Reason why the changes are not judged: a program that failed, nothing measured, simulated times, different
+        kernels; "" where they are.
         """
         if self.warning:
             return self.warning.partition(";")[0]
@@ -131,7 +131,7 @@ class Comparison(Document):
 
     @property
     def _to_see_first(self) -> tuple[ValueChange, str] | None:
-        """What got worse by most; where nothing did the largest change, by which the first kernel is judged."""
+        """Return the largest regression; without one the largest change, by which the first kernel is judged."""
         if self.worst_change is not None:
             return self.worst_change, f"worst: {self.worst_change.told}"
         largest = next((pair.lead for pair in self.pairs if pair.lead is not None and pair.lead.change), None)
@@ -142,7 +142,7 @@ class Comparison(Document):
 
     @property
     def verdict(self) -> str:
-        """What it comes to, in a sentence."""
+        """Verdict in a sentence."""
         if self.traces or len(self.pairs) > 1:
             kernels = len({pair.index for pair in self.pairs})
             alone = len(self.alone["A"]), len(self.alone["B"])
@@ -151,7 +151,7 @@ class Comparison(Document):
 
     @property
     def notes(self) -> list[str]:
-        """What is not the same on both sides and should be for a fair comparison."""
+        """Differences between both sides that make the comparison unfair."""
         problems = self._problems
         if self.sides[0] == self.sides[1]:
             return ["A and B are the same", *problems]
@@ -170,13 +170,13 @@ class Comparison(Document):
 
     @property
     def _problems(self) -> list[str]:
-        """How many results tell nothing, and why one of them does not."""
+        """Count results without figures, and give the reason of one of them."""
         found = list(dict.fromkeys(safe(problem) for pair in self.pairs for problem in pair.problems))
         return [f"{units.counted(len(found), 'problem')} with results: {found[0]}"] if found else []
 
     @property
     def _resized(self) -> list[str]:
-        """How many kernels do another amount of work, perhaps; of one the verdict says it."""
+        """Count kernels that may do another amount of work; of a single one the verdict says it."""
         sizes = ("blocks", "threads")
         other = sum(any(each.before.key in sizes and each.change for each in pair.changes) for pair in self.pairs)
         if not other or len(self.pairs) < 2:
@@ -186,7 +186,7 @@ class Comparison(Document):
         ]
 
     def lines(self, width: int) -> Sequence[Line]:
-        """What it comes to, what is compared, one table per kernel, what cannot be compared."""
+        """Verdict, both sides, one table per kernel, and kernels that cannot be compared."""
         lines: list[Line] = [((f" {words}", "warn"),) for words in wrap(self.warning, width - 2) if words]
         lines += [((f" {words}", "title"),) for words in wrapped_values(self.verdict, width - 2)]
         lines.append(())
@@ -221,7 +221,7 @@ class Comparison(Document):
         self._leads |= {number: lead for number, lead in enumerate(leads, first) if lead is not None}
 
     def lead(self, number: int) -> PageLink | None:
-        """Where a line leads; None for nowhere."""
+        """Return the target of a line; None for nowhere."""
         return self._leads.get(number)
 
     def target_view(self) -> str:
@@ -241,7 +241,7 @@ class Comparison(Document):
         return next((number for number in self._leads if number > len(self.sides) + 2), 0)
 
     def record(self) -> dict[str, Any]:
-        """What it comes to, both sides, the kernels and every figure."""
+        """Verdict, both sides, the kernels and every figure, as data."""
         before, after = self.sides
         return {
             "before": before.name,
@@ -264,7 +264,7 @@ class Comparison(Document):
             yield [*(column.value(row) for column in data if column.value is not None), self.warning or None]
 
     def markdown(self) -> Iterator[str]:
-        """What it comes to, and one table per kernel."""
+        """Verdict, and one table per kernel."""
         if self.warning:
             yield f"**{self.warning}**"
             yield ""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ComparedSide:
-    """What is compared; ``about`` is what has to be the same on both sides for a fair comparison."""
+    """One side of a comparison; ``about`` is what has to be the same on both for a fair comparison."""
 
     trace: str
     about: dict[str, str]
@@ -38,11 +38,11 @@ class ComparedSide:
     launch: str = ""
     simulated: bool = False
     ending: str = ""
-    """How its program ended, in words."""
+    """End of its program, in words."""
     source: ViewSource | None = field(default=None, repr=False, compare=False)
     """Its kernel or launch; None where a whole trace is compared."""
     failed: bool = False
-    """Whether it ended with a status other than 0, by a signal, or nobody knows how: broken off."""
+    """True if it ended with a status other than 0, by a signal, or for an unknown reason: broken off."""
 
     @property
     def name(self) -> str:
@@ -90,7 +90,7 @@ def traces_warning(one: Trace, other: Trace) -> str:
 
 
 def sides_warning(sides: tuple[ComparedSide, ComparedSide]) -> str:
-    """That one program failed where the other did not: what it did not do any more looks like less of it. "" else."""
+    """Say that one program failed where the other did not: work that it left out looks like an improvement. "" else."""
     before, after = sides
     if before.ending == after.ending or not (before.failed or after.failed):
         return ""
@@ -109,7 +109,7 @@ class PageLink:
     source: ViewSource
     pages: Sequence[str]
     about: str
-    """What the line is about, in a few words."""
+    """Subject of the line, in a few words."""
 
 
 def change_link(pair: KernelPair, change: ValueChange) -> PageLink | None:

@@ -58,7 +58,7 @@ def log_content(trace: Trace) -> TableContent[LogRow]:
 
 
 def event_sentence(event: Event) -> str | None:
-    """What a line says, in a sentence; None for one of a kind that is not explained."""
+    """Explain a line in a sentence; None for one of a kind that is not explained."""
     return (
         _process_sentence(event)
         or _code_sentence(event)

@@ -63,5 +63,5 @@ _LIVE_PAGES: Final[dict[str, tuple[str, ...]]] = {
 
 
 def explanation(name: str) -> tuple[str, ...]:
-    """How to read a page, a paragraph each; none of one that is not known."""
+    """Explain how to read a page, a paragraph each; nothing of one that is not known."""
     return _LIVE_PAGES.get(name) or (kind_of(name).explanation if name in names() else ())

@@ -77,7 +77,7 @@ def all_questions() -> tuple[Question, ...]:
 
 
 def open_questions(kernel: Kernel, found: Sequence[ResultFindings]) -> list[Question]:
-    """Those that mean something for a probed kernel and that its results do not answer, those of any probe.
+    """Return the questions that mean something for a probed kernel and that none of its results answers.
 
     First come those that the findings lead to.
     """
@@ -141,7 +141,7 @@ def findings_lines(found: ResultFindings, cells: int, keys: Mapping[str, str] | 
 
 
 def limiter_lines(said: Sequence[str], cells: int) -> Iterator[Line]:
-    """What limits a kernel, with its name before the first line."""
+    """Limiter of a kernel in lines, with its name before the first."""
     for place, words in enumerate(said):
         for number, part in enumerate(wrap(words, max(20, cells - LABEL_WIDTH - 2))):
             first = not place and not number
@@ -180,7 +180,7 @@ def page_label(page: str, keys: Mapping[str, str]) -> str:
 
 
 def question_lines(questions: Sequence[Question], command: str, cells: int, or_key: str = "") -> list[Line]:
-    """How to run again, or which key does, and one line per question: the option, what it answers, and the pages it
+    """Command or key to run again, and one line per question: the option, what it answers, and the pages it
     opens, given room.
 
     The first few are asked in full, of the others there is the option alone.
@@ -286,7 +286,7 @@ def _unprobed_texts(kernel: Kernel) -> Iterator[str]:
 
 
 def trace_questions(trace: Trace, progress: Progress = no_progress) -> list[Question]:
-    """What no probed kernel's results answer, what the findings lead to first."""
+    """Return the questions that no probed kernel's results answer, those that findings lead to first."""
     kernels = with_progress(trace.kernels, progress)
     known = [open_questions(kernel, findings_by_probe(ViewSource(trace, kernel))) for kernel in kernels]
     best = {question: min(each.index(question) for each in known if question in each) for question in all_questions()
@@ -295,7 +295,7 @@ def trace_questions(trace: Trace, progress: Progress = no_progress) -> list[Ques
 
 
 def summary_head(trace: Trace, progress: Progress = no_progress) -> dict[str, Any]:
-    """What the data of the page says of the whole trace."""
+    """Return the fields of the page's data that are about the whole trace."""
     return {"open_questions": [question.record() for question in trace_questions(trace, progress)]}
 
 

@@ -45,7 +45,7 @@ class GraphLine:
     node: NodeTimes | None = None
     kernel: Kernel | None = None
     ran: NodeRun | None = None
-    """When it ran in the newest replay that tells."""
+    """Times of the node in the newest replay that has them."""
 
     @property
     def text(self) -> str:
@@ -112,7 +112,7 @@ def graph_lines(trace: Trace) -> Iterator[GraphLine]:
 
 
 def _graph_notes(trace: Trace) -> Iterator[str]:
-    """What there is, and why replays are not probed."""
+    """Count graphs and replays, and say why some are not probed."""
     graphs = list(trace.graphs)
     if not graphs:
         return
@@ -129,7 +129,7 @@ def _shown_columns(rows: list[GraphLine]) -> list[Column[GraphLine]]:
 
 
 def _has_values(rows: list[GraphLine], column: Column[GraphLine]) -> bool:
-    """Whether a column that may be empty holds anything."""
+    """Return whether a column that may be empty has a value."""
     if column.key not in ("ranges", "call_s", "share", "began_s"):
         return True
     return any(column.value is not None and column.value(row) for row in rows)

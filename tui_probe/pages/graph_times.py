@@ -60,7 +60,7 @@ class GraphTimes:
 
 
 def graph_times(trace: Trace, graph: Graph) -> GraphTimes:
-    """What is known of a graph and each of its nodes."""
+    """Times of a graph and of each of its nodes."""
     times = [_kernel_ns(trace, node.kernel) for node in graph.nodes]
     known = [ns for node, ns in zip(graph.nodes, times, strict=True) if node.kernel is not None]
     timed = bool(known) and None not in known
@@ -109,7 +109,7 @@ def _depth(nodes: Sequence[GraphNode], node: GraphNode) -> int:
 
 
 def schedule(nodes: Sequence[GraphNode], lengths: Sequence[float]) -> tuple[list[float], list[float]]:
-    """When each node begins and ends if it begins as soon as it may; a child graph ends with the last of its nodes.
+    """Return begin and end of each node if it begins as soon as it may; a child graph ends with the last of its nodes.
 
     Nodes in a circle, which only a damaged log has, begin where they are met.
     """
@@ -134,7 +134,7 @@ def _inner_end(nodes: Sequence[GraphNode], ends: Sequence[float], node: GraphNod
 
 
 def recorded_edges(trace: Trace, graph: Graph) -> NDArray[np.int64]:
-    """How many probed launches of each node are in the table of launches, by the node's index."""
+    """Count the probed launches of each node in the table of launches, by the node's index."""
     kernels = np.array([node.index for node in graph.kernels], dtype=np.int64)
     counts = np.zeros(len(graph.nodes) + 1, dtype=np.int64)
     if not graph.replays_told or not len(kernels):
@@ -167,7 +167,7 @@ def _ranges(trace: Trace, around: Sequence[Range], node: GraphNode) -> tuple[str
 
 
 def times_by_graph(trace: Trace) -> Mapping[int, GraphTimes]:
-    """Those of all graphs, by their number."""
+    """Return the times of all graphs, by their number."""
     return {graph.id: graph_times(trace, graph) for graph in trace.graphs}
 
 
@@ -193,7 +193,7 @@ def stamped_node_runs(trace: Trace, graph: Graph) -> Mapping[int, NodeRun]:
 
 
 def _is_stamped(trace: Trace, graph: Graph) -> bool:
-    """Whether any of its kernels has a probe that reads the timer."""
+    """Return whether any of its kernels has a probe that reads the timer."""
     kernels = (trace.kernels.get(index) for index in graph.calls)
     probes = (
         known_probe(kernel.with_probe(name)) for kernel in kernels if kernel for name in kernel.probings or (None,)

@@ -82,20 +82,20 @@ def find_hotspot(source: ViewSource) -> Hotspot:
 
 
 def _findings_of_probes(source: ViewSource) -> list[ResultFindings]:
-    """What each probe says, once."""
+    """Findings of each probe, once."""
     first = launch_findings(source)
     others = [each for each in findings_by_probe(source) if first is None or each.probe != first.probe]
     return [*([] if first is None else [first]), *others]
 
 
 def _first_flagged(worst: Sequence[Finding | None]) -> Finding | None:
-    """What stands out comes before what does not."""
+    """Sort findings: flagged ones come first."""
     known = [each for each in worst if each is not None]
     return next((each for each in known if each.stands_out), known[0] if known else None)
 
 
 def _spot_of_finding(finding: Finding | None) -> PageSpot | None:
-    """What names no page is of a line, and the code shows that."""
+    """Findings that name no page are about a line, and the code shows that."""
     if finding is None:
         return None
     return PageSpot(finding.page or _CODE_PAGE, finding.spot, f"{finding.label}: {finding.words}")
@@ -116,13 +116,13 @@ def _marked_spot(source: ViewSource) -> PageSpot | None:
 
 
 def _spot_of_line(view: Document, line: int) -> Spot:
-    """That of the whole row of a line of PTX: other pages may have another line of it alone."""
+    """Value of the whole row of a line of PTX: other pages may have another line of it alone."""
     row = view.place_of(line, _PAGE_WIDTH)
     return Spot.of_line(line) if row is None else view.spot(row, _PAGE_WIDTH)
 
 
 def _no_hotspot(source: ViewSource, found: Sequence[ResultFindings]) -> Hotspot:
-    """Why there is no place."""
+    """Return why there is no hotspot."""
     kernel = source.kernel
     if kernel.status != "probed":
         return Hotspot(why="the kernel was not probed, so nothing was measured of it: page 1 says why")
@@ -150,14 +150,14 @@ _NAME_CELLS: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class _FlaggedLine:
-    """What was found of a line of a kernel."""
+    """Findings about a line of a kernel."""
 
     kernel: Kernel
     finding: Finding
 
     @property
     def order(self) -> tuple[bool, float]:
-        """What stands out comes first, and the more GPU time its kernel takes."""
+        """Sort key: flagged findings come first, then the kernels with most GPU time."""
         return not self.finding.stands_out, -(self.kernel.time_share or 0.0)
 
 
@@ -172,7 +172,7 @@ def flagged_lines(trace: Trace, cells: int, seconds: float | None = None) -> lis
 
 
 def _read_flagged_lines(trace: Trace, seconds: float | None) -> Iterator[_FlaggedLine]:
-    """Those of the kernels with most GPU time; a result that cannot be read is told where the results are."""
+    """Flagged lines of the kernels with most GPU time; the page of results names those that cannot be read."""
     latest = None if seconds is None else time.monotonic() + seconds
     for kernel in islice(_kernels_with_lines(trace), MAX_KERNELS_READ):
         if latest is not None and time.monotonic() > latest:

@@ -91,13 +91,13 @@ def name_lines(row: KernelSnapshot, cells: int) -> tuple[list[Line], list[Line]]
 
 
 def snapshot_failure_lines(row: KernelSnapshot, cells: int) -> list[Line]:
-    """What went wrong with its launches."""
+    """Failures of its launches."""
     failures = enumerate(row.failures)
     return [line for i, text in failures for line in _labelled_field("" if i else "failed", f"✘ {text}", cells, "bad")]
 
 
 def state_lines(row: KernelSnapshot, cells: int) -> list[Line]:
-    """Whether it was probed, why not, and what to do."""
+    """Status of the kernel, why it was not probed, and what to do."""
     where = " in its machine code (graft)" if row.way == "graft" else ""
     glyph, role = ("✘", "failed") if row.failures else (_GLYPHS.get(row.status, " "), row.status)
     lines = list(_labelled_field("status", f"{glyph} {row.status}{where}", cells, role))
@@ -155,7 +155,7 @@ def _change_role(before: float | None, after: float | None, label: str) -> str:
 
 
 def _launches(row: KernelSnapshot, cells: int) -> Iterator[Line]:
-    """How often and how it was launched, and what that cost."""
+    """Launches: their number, shape and cost."""
     yield from _labelled_field(
         "launches", f"{units.count(row.launches)}, {units.count(row.launches_probed)} of them probed", cells
     )
@@ -188,7 +188,7 @@ def _files(row: KernelSnapshot) -> str:
 
 
 def _time_lines(row: KernelSnapshot, cells: int) -> Iterator[Line]:
-    """What it takes of the GPU's time, and what the probe adds."""
+    """Share of the GPU's time, and what the probe adds."""
     time, share = row.gpu_time, row.time_share
     if time is not None:
         whole = "" if share is None else f", {share:.1%} of that of all kernels"
@@ -258,7 +258,7 @@ class Chart:
 
 
 def preview_charts(trace: Trace, kernel: Kernel) -> tuple[Chart, ...]:
-    """What there is to draw of a kernel. Reads the newest result of a probe that records times, if it is not large."""
+    """Data of a kernel for drawings. Reads the newest result of a probe that records times, if it is not large."""
     return tuple(chart for chart in (_running_chart(trace, kernel), _times_chart(kernel)) if chart is not None)
 
 
@@ -282,7 +282,7 @@ def _mean_by_cell(values: Sequence[float | None], cells: int) -> list[float | No
 
 
 def _running_chart(trace: Trace, kernel: Kernel) -> Chart | None:
-    """How many blocks ran at a time, in the newest launch of which that is known."""
+    """Concurrent blocks in the newest launch of which that is known."""
     for source in probe_results.sources_by_probe(ViewSource(trace, kernel)):
         probe = probe_named(probe_results.analysis_name(source.kernel) or "")
         if probe is None or probe.timeline is None or not 0 < result_bytes(source) <= MAX_UNASKED_BYTES:
@@ -316,7 +316,7 @@ def _timeline_chart(launch: LaunchTimeline) -> Chart | None:
 
 
 def _times_chart(kernel: Kernel) -> Chart | None:
-    """How the GPU times of its launches are spread; the longest hundredth is in the last column."""
+    """Distribution of the GPU times of its launches; the longest hundredth is in the last column."""
     time = kernel.gpu_time
     if time is None or time.shown.samples < MIN_TIMES:
         return None

@@ -81,22 +81,22 @@ class PageEntry:
 
     @property
     def title(self) -> str:
-        """What stands on its tab."""
+        """Title of its tab."""
         return next((page.title for page in (self.of_kernel, self.of_trace) if page and page.title), self.name)
 
     @property
     def about(self) -> str:
-        """What it shows, in one line."""
+        """Content of the page, in one line."""
         return next((page.about for page in (self.of_trace, self.of_kernel) if page and page.about), "")
 
     @property
     def explanation(self) -> tuple[str, ...]:
-        """How to read it, a paragraph each."""
+        """Explanation of the page, a paragraph each."""
         return self.of_kernel.explanation if self.of_kernel else ()
 
     @property
     def scope(self) -> str:
-        """What it is of, in words."""
+        """Subject of the page, in words: trace, kernel."""
         scopes = (("trace", self.of_trace), ("kernel", self.of_kernel))
         return ", ".join(word for word, page in scopes if page is not None)
 

@@ -32,7 +32,7 @@ class PairedDrawings(Drawing):
     def __init__(self, one: Drawing, other: Drawing, warning: str = "") -> None:
         self.one, self.other = one, other
         self.warning = warning
-        """That one program failed where the other did not; "" else."""
+        """Say that one program failed where the other did not; "" else."""
         cycles = max((each.cycles or 0.0 for each in (one, other)), default=0.0)
         if cycles:
             one.stretch(cycles)
@@ -45,7 +45,7 @@ class PairedDrawings(Drawing):
         return max(1, (width - GAP_CELLS) // 2)
 
     def prepare(self, width: int, height: int) -> Callable[[], None] | None:
-        """What both have to do."""
+        """Work that both have to do."""
         works = [work for each in (self.one, self.other) if (work := each.prepare(self._half(width), height - 1))]
         if not works:
             return None
@@ -65,7 +65,7 @@ class PairedDrawings(Drawing):
         return side_by_side([titles[0], *left], [titles[1], *(fit_line(line, half) for line in right)], half, GAP_CELLS)
 
     def commands(self) -> Mapping[str, str]:
-        """What either of them knows."""
+        """Knowledge of either of them."""
         return {**self.other.commands(), **self.one.commands()}
 
     def press(self, command: str) -> str | None:
@@ -81,7 +81,7 @@ class PairedDrawings(Drawing):
             self.other.click(column - self._drawn_half - GAP_CELLS, row - 1)
 
     def status(self) -> list[str]:
-        """What is under the cursor of each."""
+        """Texts about the cursor of each."""
         said: list[str] = []
         for letter, each in (("A", self.one), ("B", self.other)):
             words = each.status()

@@ -37,7 +37,7 @@ _WRITE_BATCH: Final = 1 << 14
 
 
 def writer_of(view: View) -> Callable[[Path], int] | None:
-    """What writes the launch of a timeline, or the launches of the trace for the list of them; None for other views.
+    """Return the writer of the launch of a timeline, or of the launches of a trace; None for other views.
 
     It is called with a path, returns how many events there are, and raises OSError if the file cannot be written.
     """

@@ -151,7 +151,7 @@ def _kernel_target(trace: Trace, line: RangeLine) -> tuple[Path, int] | None:
 
 
 def _has_values(rows: list[RangeLine], column: Column[RangeLine]) -> bool:
-    """Whether a column that may be empty holds anything."""
+    """Return whether a column that may be empty has a value."""
     if column.text is None or column.key not in ("domain", "thread", "kernel_seconds", "mean_s", "p99_s", "share"):
         return True
     values = {None if column.value is None else column.value(row) for row in rows}
@@ -251,7 +251,7 @@ def _start_text(value: float | None) -> str:
 
 
 RangeKey = tuple[str, str | None, int | None, int, float | None]
-"""Which range it is, while the trace grows: text, domain, thread, depth and start."""
+"""Identity of a range while the trace grows: text, domain, thread, depth and start."""
 TOTALS_ABOUT: Final = (
     "The kernels launched in the range and in its inner ranges, each once, the one that takes most time first. The time"
     " of a kernel is launches × its median, as it was timed anywhere in the run; the share is that of the time of all"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tui_probe.trace.run import LaunchRun, Range
 
 _MAX_DEPTH: Final = 100
-"""How deep the tree goes; what is nested deeper, in a log that is not as it should be, stands at this depth."""
+"""Depth of the tree; ranges nested deeper, in a log that is not as it should be, stand at this depth."""
 
 
 class KernelLaunches(NamedTuple):
@@ -154,7 +154,7 @@ class _Tree:
         self._trace, self._inner, self._together = trace, inner, together
 
     def nodes(self, outer: Sequence[int | None], depth: int) -> list[RangeNode]:
-        """What is directly inside the ranges of these ids."""
+        """Return the nodes directly inside the ranges of these ids."""
         inside = [each for key in outer for each in self._inner.get(key, ())]
         groups: dict[object, list[Range]] = {}
         for each in inside:
@@ -187,7 +187,7 @@ class _Tree:
         )
 
     def _p99(self, group: Sequence[Range]) -> float | None:
-        """That of the ranges of a name, each with the time of its launches; None if one is not known."""
+        """Return the p99 time of the ranges of a name, each with the time of its launches; None if one is not known."""
         if len(group) == 1:
             return None
         times = [_total(self._launched(each.runs)) for each in group]

@@ -220,7 +220,7 @@ def roofline_text(points: Sequence[RooflinePoint], roof: Roof, cells: int, rows:
 
 
 def verdict_lines(points: Sequence[RooflinePoint], cells: int) -> Iterator[str]:
-    """What led to the verdict of each kernel, and what to run where something is missing."""
+    """Measures that led to the verdict of each kernel, and the run that adds missing ones."""
     for sign, point in zip(_SIGNS, points[:_MAX_POINTS], strict=False):
         for place, words in enumerate(point.words):
             head = f"{sign} {shorten(safe(point.demangled), _VERDICT_NAME_WIDTH)}: " if not place else "    "
@@ -242,7 +242,7 @@ _NAME_WIDTH: Final = 48
 
 
 def no_points_text() -> str:
-    """What to do where no kernel has a place."""
+    """Say what to do where no kernel has a place."""
     probe = probe_measuring_all(LIMITER_QUANTITIES)
     probes = (
         f"{probe_option_for('bytes read')}, and with {probe_option_for('tensor operations')}"

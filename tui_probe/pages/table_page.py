@@ -30,12 +30,12 @@ _MEASURED: Final = 20_000
 """Rows by which the widths of columns are chosen on the screen."""
 _NO_ARROWS: Final[Mapping[str, str]] = {}
 _CURSOR: Final = " "
-"""What stands before each line where there is a cursor."""
+"""Margin before each line where there is a cursor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Only:
-    """Which rows of a page are left: those of a ``kind``, ``kernel`` or ``range``, of a name; of a range that has a
+    """Filter of the rows of a page: those of a ``kind``, ``kernel`` or ``range``, of a name; of a range that has a
     time of its own also this, in ns, and its stream.
     """
 
@@ -45,7 +45,7 @@ class Only:
     end: int = 0
     stream: int | None = None
     key: object = None
-    """What tells it from others of its name: of a kernel its grid and block, of a range the range itself."""
+    """Distinguishes it from others of its name: of a kernel its grid and block, of a range the range itself."""
     within: Only | None = None
     """Of a kernel the range outside of which none is left."""
 
@@ -67,21 +67,21 @@ class TablePage(TableContent[Row], Document):
 
     rows: Sequence[Row]
     explained: bool = False
-    """Whether ``lines`` ends with how to read the page."""
+    """True if ``lines`` ends with how to read the page."""
     opens: Callable[[Row], tuple[Path, int] | None] | None = None
     """The kernel of a trace, by directory and index, that a row leads to; None where no row leads anywhere."""
     narrows: Callable[[Row], tuple[str, Only]] | None = None
     """The page that a row leads to, ``leads``, and which rows are left there."""
     leads: str = "kernels"
     names: Callable[[Row], Sequence[str]] | None = None
-    """What a row names, in full, where that is not what its columns show."""
+    """Names in a row, in full, where its columns show others."""
     holds: Callable[[Row, Only], bool] | None = None
-    """Whether a row is left; None where no page leads here, or where ``left`` says all of what is."""
+    """Predicate of rows that are left; None where no page leads here, or where ``left`` makes the page anew."""
     left: Callable[[Only | None], TablePage[Row]] | None = None
     """The same page of what is left alone: rows, and all that is counted; None where no page leads here."""
     only: Only | None = None
     ordered: bool = False
-    """Whether the order of the rows is a part of what they say, so that they are not sorted otherwise."""
+    """True if the order of the rows has a meaning, so that they are not sorted otherwise."""
     measured: list[int] | None = field(default=None, repr=False)
     rows_from: int = field(default=0, repr=False)
     """The number of the first row among the lines that were made last."""
@@ -112,13 +112,13 @@ class TablePage(TableContent[Row], Document):
         return 0 if self._all else None
 
     def about(self, number: int, width: int) -> list[str]:
-        """Which row it is."""
+        """Number of the row."""
         del width
         row = number - self.rows_from
         return [f"row {units.count(row + 1)} of {units.count(len(self.rows))}"] if 0 <= row < len(self.rows) else []
 
     def whole_names(self, number: int) -> Sequence[str]:
-        """What a row names, or the texts of it that may be cut."""
+        """Names in a row, or its texts that may be cut."""
         row = number - self.rows_from
         if not 0 <= row < len(self.rows):
             return ()
@@ -207,12 +207,12 @@ class TablePage(TableContent[Row], Document):
         self.rows = rows
 
     def status(self) -> list[str]:
-        """What is left, and the order where it is not that of the page."""
+        """The filter, and the order where it is not that of the page."""
         left = [] if self.only is None else [f"only {self.only.told(_NAME_WIDTH)}"]
         return left + ([] if self._order is None else [self._sorted_words()])
 
     def pinned_parts(self) -> int:
-        """What is left is told, whatever else is not."""
+        """The filter is shown, whatever else is left out."""
         return int(self.only is not None)
 
     def lines(self, width: int) -> Sequence[Line]:

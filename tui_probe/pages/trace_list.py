@@ -46,7 +46,7 @@ _SAME_TIME_SHARE: Final = 0.01
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """What a run found.
+    """Verdict on a run.
 
     ``kernel`` is the demangled name of the kernel that it is about, "" where there is none, ``told`` what is said of
     it, "" for nothing. ``limit`` is what limits it (``memory (L2)``), None where that cannot be told; ``share`` its
@@ -104,7 +104,7 @@ def _time_change(now: RunVerdict, before: RunVerdict) -> str:
 
 
 def run_verdict(trace: Trace) -> RunVerdict:
-    """What the results of a trace tell; reads the newest of one kernel, or of the first few where none was timed."""
+    """Return the verdict on a trace; reads the newest result of one kernel, or of the first few if none was timed."""
     measured = [kernel for kernel in trace.kernels if kernel.result_rows]
     timed = [kernel for kernel in measured if kernel.time_share is not None]
     if timed:
@@ -125,7 +125,7 @@ def _amount_known(found: RunVerdict) -> int:
 
 
 def _flagged_text(trace: Trace, kernel: Kernel) -> str:
-    """What its probes say first; "" where a result is too large to be read for this, or cannot be read."""
+    """Return the first finding of its probes; "" where a result is too large for this, or cannot be read."""
     told = summarize_findings(trace, kernel)
     return told.words if told.found and not any(one.problem for one in told.found) else ""
 
@@ -141,7 +141,7 @@ class VerdictCache:
         self._changed = False
 
     def of(self, directory: Path) -> RunVerdict:
-        """What a run that has ended found, read only where it is not known; an empty one where it cannot be read."""
+        """Return the verdict on a run that has ended, cached or read; an empty one if it cannot be read."""
         try:
             log = (directory / LOG).stat()
         except OSError:

@@ -42,7 +42,7 @@ def text_lines(lines: Iterable[Line]) -> Iterator[str]:
 
 
 def page_head(name: str, source: ViewSource | None) -> dict[str, Any]:
-    """What a view is about, as data; one of imported files has no trace."""
+    """Return the subject of a view as data; one of imported files has no trace."""
     if source is None:
         return {"schema": VIEW_SCHEMA, "version": SCHEMA_VERSION, "view": name}
     trace, kernel = source.trace, source.kernel

@@ -21,7 +21,7 @@ _SWEEP_NAME: Final = "to_shared"
 """The figure that is measured for many blocks: the best comes first, and again among all that were tried."""
 _MAX_NUMBER: Final = 1e18
 _MIN_NUMBER: Final = 1e-18
-"""What lies outside of these, and is not 0, was never measured, and would overflow in a ratio."""
+"""Range of plausible values: others, apart from 0, were never measured, and would overflow in a ratio."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class SavedCard:
 
 
 class _InvalidFile(Exception):  # noqa: N818 - never leaves this module
-    """What is wrong with the file."""
+    """Problem of the file, in words."""
 
 
 def read_bandwidth(path: Path) -> Bandwidth:
@@ -86,7 +86,7 @@ def parse_bandwidth(data: bytes, path: Path) -> Bandwidth:
 
 
 def looks_like_bandwidth(start: bytes) -> bool:
-    """Whether a file that begins so may be one of ours: none of the profilers' tables begin with a brace."""
+    """Return whether a file that begins so may be one of ours: none of the profilers' tables begin with a brace."""
     return start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
 
 
@@ -174,7 +174,7 @@ class Sweep:
         return max(self.rates, key=lambda rate: rate.bytes_per_second)
 
     def at(self, blocks: int, in_flight: int) -> MeasuredRate | None:
-        """What was tried with so many blocks and bytes, if it was."""
+        """Return the rate measured with so many blocks and bytes, if it was."""
         return next((rate for rate in self.rates if (rate.blocks, rate.in_flight) == (blocks, in_flight)), None)
 
     def best_of(self, blocks: int) -> MeasuredRate | None:
@@ -216,7 +216,7 @@ _NO_LOSS: Final = 0.01
 
 
 def cache_findings(measured: Bandwidth) -> Iterator[str]:
-    """How far off a test would be that L2 serves."""
+    """Return the error of a test that L2 serves."""
     memory, cache, card = measured.rate("memory_read"), measured.rate("l2_read"), measured.card
     if memory is not None and cache is not None and card is not None:
         times = cache.bytes_per_second / memory.bytes_per_second

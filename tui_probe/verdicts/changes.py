@@ -24,7 +24,7 @@ _NOTABLE_SIZE: Final = log2(1.01)
 _NAME_WIDTH: Final = 32
 _REGISTERS, _OCCUPANCY = "registers", "occupancy"
 TIME_KEY: Final = "time_ms"
-"""What comes before all else that a kernel is judged by."""
+"""Figures that come before all others in the judgement of a kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class ValueChange:
 
     @property
     def size(self) -> float:
-        """How large it is in powers of two, alike for twice and half; infinite from or to 0, 0 if it is not known."""
+        """Size in powers of two, alike for twice and half; infinite from or to 0, 0 if it is not known."""
         one, other = self.before.value, self.after.value
         if one is None or other is None or one == other:
             return 0.0
@@ -63,7 +63,7 @@ class ValueChange:
 
     @property
     def within_noise(self) -> bool:
-        """Whether the middle halves of the launches of both sides overlap; False where too few tell how they vary."""
+        """True if the middle halves of the launches of both sides overlap; False where too few show how they vary."""
         one, other = self.before, self.after
         if one.low is None or one.high is None or other.low is None or other.high is None:
             return False
@@ -71,7 +71,7 @@ class ValueChange:
 
     @property
     def judged(self) -> bool:
-        """Whether it was measured on both sides, and less or more of it is better."""
+        """True if it was measured on both sides, and less or more of it is better."""
         return self.change is not None and "neither" not in (self.before.better, self.after.better)
 
     @property
@@ -83,7 +83,7 @@ class ValueChange:
 
     @property
     def counts(self) -> bool:
-        """Whether it says something about the program: for better or worse, by a per cent, and not the probe's cost."""
+        """True if it says something about the program: for better or worse, by a per cent, and not the probe's cost."""
         return bool(self.verdict) and not self.before.of_probe and self.size >= _NOTABLE_SIZE
 
     @property
@@ -114,7 +114,7 @@ class ValueChange:
 
     @property
     def place(self) -> tuple[int, float]:
-        """Where it is listed: first what counts, the largest change before the others; last what stayed the same."""
+        """Sort key: first what counts, the largest change before the others; last what stayed the same."""
         if self.change == 0:
             return 4, 0.0
         if self.change is None:
@@ -139,15 +139,15 @@ class KernelPair:
     launched: tuple[str, str] = ("", "")
     """Grid and block in words, where they vary or differ too."""
     problems: tuple[str, ...] = ()
-    """Why results have no figures."""
+    """Reason why results have no figures."""
     different: bool = False
-    """Whether the two are not the same kernel, so that neither is better."""
+    """True if the two are not the same kernel, so that neither is better."""
     sides: tuple[ViewSource, ViewSource] | None = field(default=None, repr=False, compare=False)
     """The kernel or launch of each side, to go on from."""
 
     @property
     def _of_program(self) -> list[ValueChange]:
-        """What changed, without what the probe costs."""
+        """Changes, without the cost of the probe."""
         return [change for change in self.changes if change.change and not change.before.of_probe]
 
     @property
@@ -162,7 +162,7 @@ class KernelPair:
 
     @property
     def place(self) -> tuple[int, float]:
-        """Where it is listed: what changed most before the others."""
+        """Sort key: the largest change first."""
         lead = self.lead
         if lead is None or self.verdict == "same":
             return 3, 0.0

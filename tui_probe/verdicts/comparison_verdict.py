@@ -21,7 +21,7 @@ _KNOWN_UNPROBED: Final = frozenset(
 
 
 def measured_on_both(change: ValueChange) -> bool:
-    """Whether a run measured it on both sides."""
+    """Return whether a run measured it on both sides."""
     return _is_measured(change.before) and _is_measured(change.after)
 
 
@@ -90,7 +90,7 @@ def _same_kernel_texts(pair: KernelPair, unmeasured: str) -> list[str]:
 
 
 def _different_kernels_text(pair: KernelPair) -> str:
-    """What is told of two kernels that are not the same: no judgement."""
+    """Text about two kernels that are not the same: no judgement."""
     told = next((change for change in pair.changes if change.before.leads and change.change is not None), None)
     return "different kernels, so neither is better" + (f": {told.words}" if told else "")
 

@@ -31,7 +31,7 @@ _CACHE_SIZE: Final = 64
 _SAMPLE_KEY: Final = "sample"
 """The finding that says of which blocks all others are."""
 _cache: dict[tuple[str, int, int], ResultFindings] = {}
-"""What was found last, by the result's file, its time, and how many launches had been timed."""
+"""Last findings, by the result's file, its time, and how many launches had been timed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class ResultFindings:
     findings: tuple[Finding, ...] = ()
     problem: str | None = None
     unread: bool = False
-    """Whether the result itself could not be read."""
+    """True if the result itself could not be read."""
 
     def record(self) -> dict[str, Any]:
         """As data."""
@@ -78,7 +78,7 @@ class ResultFindings:
 
 
 def launch_findings(source: ViewSource) -> ResultFindings | None:
-    """What the launch at hand says, or the newest that has a result; None if there is none.
+    """Return the findings of the launch at hand, or of the newest that has a result; None if there is none.
 
     Reads the result, which may take a moment for one of hundreds of megabytes; the last ones are remembered.
     """
@@ -108,7 +108,7 @@ def launch_findings(source: ViewSource) -> ResultFindings | None:
 
 
 def findings_by_probe(source: ViewSource) -> list[ResultFindings]:
-    """What each probe of the run says of the launch at hand, or of the nearest that had it; without one, of the newest.
+    """Return the findings of each probe for the launch at hand, or the nearest that had it; without one, of the newest.
 
     One where the run had one probe, none where there is no result.
     """
@@ -135,7 +135,7 @@ def _check_page(of: ProbeResult, finding: Finding) -> Finding:
 
 
 def _sample_finding(of: ProbeResult) -> Iterator[Finding]:
-    """That all of it is said of some blocks alone, if so."""
+    """Say that all of it is about some blocks alone, if so."""
     sample = of.result.sample
     if sample is not None:
         values = {"blocks": of.result.header.blocks, "blocks_measured": len(sample.blocks)}
@@ -150,7 +150,7 @@ FLAG: Final = "! "
 
 
 def key_findings(trace: Trace, kernel: Kernel) -> tuple[tuple[str, Finding], ...]:
-    """What each probe says of the newest result that it left: what stands out, else the first that it says."""
+    """Return the flagged finding of each probe in its newest result, else its first."""
     found = findings_by_probe(ViewSource(trace, kernel))
     return tuple((each.probe, finding) for each in found for finding in _best_findings(each))
 
@@ -161,7 +161,7 @@ def _best_findings(found: ResultFindings) -> list[Finding]:
 
 
 def finding_text(kernel: Kernel, finding: Finding) -> str:
-    """What was found, and where in the source that is, unless the words say it."""
+    """Return the text of a finding, and the line of source unless the text has it."""
     source = SourceLines.of(kernel.folder).ptx_line(finding.line) if finding.line and kernel.folder else None
     name = f"{PurePath(source.file).name}:{source.line}" if source else ""
     return safe(finding.words + (f", {name}" if name and name not in finding.words else ""))
@@ -169,14 +169,14 @@ def finding_text(kernel: Kernel, finding: Finding) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FindingSummary:
-    """What the probes of a kernel ``found`` in the newest results, and that in one line."""
+    """Findings of the probes of a kernel in the newest results, and a line about them."""
 
     words: str
     found: tuple[ResultFindings, ...] = ()
 
 
 def summarize_findings(trace: Trace, kernel: Kernel) -> FindingSummary:
-    """What stands out comes first in the line, after a ``!``; or why there is nothing, where a result cannot be read.
+    """Flagged findings come first in the line, after a ``!``; or why there is nothing, where a result cannot be read.
 
     Reads the newest result of each probe, if it is not large.
     """
@@ -193,7 +193,7 @@ def summarize_findings(trace: Trace, kernel: Kernel) -> FindingSummary:
 
 
 def _limiter_text(kernel: Kernel) -> Iterator[str]:
-    """What limits it, where a probe was to tell that, and could."""
+    """Return the limiter, where a probe was to measure it, and could."""
     limit = kernel_limiter(kernel) if has_limiter_counts(kernel) else None
     if limit is not None and limit.limit is not None:
         yield limit.short

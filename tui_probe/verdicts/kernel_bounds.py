@@ -119,7 +119,7 @@ def bounds_section(trace: Trace, cells: int) -> list[str]:
 
 
 def _no_shares_reason(trace: Trace) -> str:
-    """What would give them: on a simulated GPU there are no times, and elsewhere one option alone gives them up."""
+    """Name the option that measures times: a simulated GPU has none, and elsewhere one option disables them."""
     if trace.state.simulated:
         return "the simulated GPU has no times; run with a probe that counts the cycles of launches"
     untimed = trace.run_info is not None and trace.run_info.options.get("times") is False

@@ -117,7 +117,7 @@ def by_time_share(kernels: Iterable[Kernel]) -> list[Kernel]:
 
 
 def time_notes(kernels: Iterable[Kernel]) -> list[str]:
-    """What has to be said of the times in a table."""
+    """Return the notes on the times in a table."""
     times = [kernel.gpu_time for kernel in kernels if kernel.gpu_time is not None]
     return [PROBED_NOTE] * any(time.with_probe for time in times)
 
@@ -212,7 +212,7 @@ KERNEL_COLUMNS: Final[tuple[Column[Kernel], ...]] = (
 
 
 def coverage_record(trace: Trace) -> dict[str, Any]:
-    """How much was probed, as data; None where no kernel was launched."""
+    """Return the probed share of the run as data; None where no kernel was launched."""
     part = probe_coverage(trace)
     return {"covered": None if part is None else part.record()}
 
@@ -230,7 +230,7 @@ def kernel_content(trace: Trace) -> TableContent[Kernel]:
 
 
 def kernel_table(trace: Trace, width: int) -> Iterator[str]:
-    """How much was probed, and the kernels as a table."""
+    """Probed share of the run, and the kernels as a table."""
     if (part := probe_coverage(trace)) is not None:
         yield from [*wrap(f"Probed kernels: {part.sentence}", width), ""]
     content = kernel_content(trace)

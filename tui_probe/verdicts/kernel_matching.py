@@ -34,16 +34,16 @@ class KernelMatch:
     block: Dim3 | None
     shape: LaunchShape | None = None
     seen: bool = True
-    """Whether what the probe saw is part of it: not of launches of several shapes together."""
+    """True if results of the probe are part of it: not of launches of several shapes together."""
 
     @property
     def different(self) -> bool:
-        """Whether the two are kernels of other names, of which neither is a better version of the other."""
+        """Return whether the two are kernels of other names, of which neither is a better version of the other."""
         return self.one.kernel.name != self.other.kernel.name
 
     @property
     def probes_differ(self) -> bool:
-        """Whether the two ran under different probes, as far as that is known: then these cost what they cost."""
+        """Return whether the two ran under different probes, as far as that is known: then their costs differ."""
         before, after = (each.trace.run_info for each in (self.one, self.other))
         return bool(before and after and before.probe and after.probe and before.probe != after.probe)
 

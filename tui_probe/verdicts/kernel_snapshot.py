@@ -93,9 +93,9 @@ class KernelSnapshot:
     demangled: str
     status: str
     way: ProbeMode | None
-    """How its probe is in it; None where it is not."""
+    """Mode of its probe; None where it has none."""
     why: Reason | None
-    """Why it was not probed; of a probed kernel what the engine remarks."""
+    """Reason why it was not probed; of a probed kernel a remark of the engine."""
     launches: int
     launches_probed: int
     grid: Dim3 | None
@@ -128,16 +128,16 @@ class KernelSnapshot:
     folder: Path | None
     device: Device | None
     read: bool
-    """Whether it has what the folder of the kernel tells: without, that is None."""
+    """True if values from the folder of the kernel were read; without, they are None."""
     trend: tuple[float, ...] = ()
     """GPU time in ns of the last launches that were timed without the probe, else with it; at most
     ``TREND_LAUNCHES``."""
     files: int | None = None
-    """How many of their files are there; None where that was not looked for, while the process runs."""
+    """Number of their files that exist; None where that was not counted, while the process runs."""
     failures: tuple[str, ...] = ()
-    """What went wrong with its launches, the worst first."""
+    """Failures of its launches, the worst first."""
     finding: str = ""
-    """What its probes found in words, with ``!`` before what stands out; "" where that was not read."""
+    """Findings of its probes in words, ``!`` before flagged ones; "" where they were not read."""
 
     @property
     def stands_out(self) -> bool:
@@ -181,7 +181,7 @@ def kernel_snapshot(kernel: Kernel, device: Device | None) -> KernelSnapshot:
 
 
 def snapshot_from_log(kernel: Kernel, device: Device | None) -> KernelSnapshot:
-    """What the log alone tells of a kernel that has a folder: no file is read."""
+    """Return a snapshot of a kernel from the log alone: no file is read."""
     values = {name: getattr(kernel, name) for name in _LOG_FIELDS}
     values |= _NO_FOLDER_FIELDS
     values["why"] = kernel.stated_reason
@@ -196,5 +196,5 @@ def _trend(kernel: Kernel) -> tuple[float, ...]:
 
 
 def may_have_folder(kernel: Kernel) -> bool:
-    """Whether the engine may have left a folder: a process may launch very many kernels that the engine never saw."""
+    """Return whether the engine may have left a folder: a process may launch many kernels that the engine never saw."""
     return kernel.folder_name is not None or kernel.status in ("probed", "failed", "pending")

@@ -73,7 +73,7 @@ _PAGES_BY_VALUE: Final = {
     **dict.fromkeys(("shared", "blocks_per_sm", "occupancy", "probe_bytes"), ("summary",)),
     **dict.fromkeys(("time_ms", "time_probed_ms", "slowdown"), ("launches", "summary")),
 }
-"""Where the figures that every kernel has are shown; those of probes say it themselves."""
+"""Page with the figures that every kernel has; those of probes name their own."""
 _INTEGER_FROM: Final = 100
 """From which on a number is shown without its fraction."""
 
@@ -88,11 +88,11 @@ class KernelValue:
     show: Callable[[float], str]
     better: Better = "lower"
     of_probe: bool = False
-    """Whether it tells what the probe costs, and nothing of the program."""
+    """True if it is the cost of the probe, and says nothing of the program."""
     is_time: bool = False
-    """Whether it is a duration, or made of some."""
+    """True if it is a duration, or made of some."""
     leads: bool = False
-    """Whether a kernel is judged by it where it was measured."""
+    """True if a kernel is judged by it where it was measured."""
     launches: int = 1
     """Of how many launches the value is the median."""
     low: float | None = None
@@ -115,7 +115,7 @@ class KernelValue:
 
 
 def launch_values(source: ViewSource) -> list[KernelValue]:
-    """What the launches were, what the kernel needs, how long it took; times of a simulated GPU are left out."""
+    """Return the launches, resources and times of a kernel; times of a simulated GPU are left out."""
     found = (*_shape_values(source), *_resource_values(source), *_time_values(source))
     return [replace(figure, pages=_PAGES_BY_VALUE[figure.key]) for figure in found]
 
@@ -178,7 +178,7 @@ def _time_values(source: ViewSource) -> Iterator[KernelValue]:
 def probe_values(
     source: ViewSource, progress: Progress, problems: dict[str, None], shape: LaunchShape | None = None
 ) -> Iterator[KernelValue]:
-    """What the probe's analysis says of a launch, or the median over the newest results, of one shape if given.
+    """Return the figures of a launch by its probe, or the median over the newest results, of one shape if given.
 
     Of the cycles of a simulated GPU neither more nor less is better. Why a result has no figures goes to ``problems``,
     each once.
@@ -223,7 +223,7 @@ def _values_of_probe(
 
 
 def _excluded_text(taken: int, known: int, extent: BlockExtent) -> str:
-    """What is said where not all results may be taken together."""
+    """Return the note where not all results may be taken together."""
     if taken == known:
         return ""
     which = f"those of {extent_text(extent)} alone" if extent else "those of all blocks alone"

@@ -40,7 +40,7 @@ UNIT_NAMES: Final = {"tensor": "tensor cores", "issue": "the issue of instructio
 LIMITER_QUANTITIES: Final[tuple[Quantity, ...]] = (
     "sectors", "shared requests", "tensor operations as half", "fp32 instructions", "fp64 instructions", "instructions",
 )  # fmt: skip
-"""What one probe has to count to answer by itself."""
+"""Metrics that one probe has to count to give a verdict by itself."""
 _COUNTED_QUANTITIES: Final[tuple[Quantity, ...]] = (
     *LIMITER_QUANTITIES,
     "bytes read", "bytes written", "load sectors", "store sectors", "tensor operations", "half instructions",
@@ -53,7 +53,7 @@ _MIN_UTILIZATION_SHOWN: Final = 0.005
 
 @dataclass(frozen=True, slots=True)
 class NcuBytes:
-    """What Nsight Compute counted of a kernel, bytes per launch; None where it was not collected."""
+    """Counts by Nsight Compute of a kernel, bytes per launch; None where it was not collected."""
 
     dram: float | None = None
     l2: float | None = None
@@ -69,11 +69,11 @@ class KernelLimiter:
     command: str
     """Tells what is not known; "" where nothing is missing."""
     counted_in: tuple[str, ...] = ()
-    """What instructions were counted in: PTX, machine code, or some in each."""
+    """Unit of the counts of instructions: PTX, SASS, or some in each."""
 
     @property
     def source(self) -> str:
-        """Where the counts of instructions come from; "" where there are none."""
+        """Source of the counts of instructions; "" where there are none."""
         if not self.counted_in or self.demand.instructions is None:
             return ""
         told = ", of which the assembler leaves out and merges some" if "PTX" in self.counted_in else ""
@@ -104,7 +104,7 @@ class KernelLimiter:
 
     @property
     def level(self) -> str:
-        """How the level of memory is told, or why it is not; "" where memory does not limit."""
+        """Evidence for the level of memory, or why there is none; "" where memory does not limit."""
         return _memory_level_text(self)
 
     def record(self) -> dict[str, Any]:
@@ -126,7 +126,7 @@ class KernelLimiter:
 
 
 def kernel_limiter(kernel: Kernel) -> KernelLimiter | None:
-    """What limits a kernel, by its newest results; None where nothing was counted that a verdict can be made of."""
+    """Return the limiter of a kernel by its newest results; None where the counts for a verdict are missing."""
     return limiter_from_results(list(_newest_results(kernel)), [kernel])
 
 
@@ -158,7 +158,7 @@ def limiter_from_results(
 
 
 def _instruction_sources(kernels: Sequence[Kernel]) -> tuple[str, ...]:
-    """What the probes are in whose counts a verdict is made of."""
+    """Return the code that the probes of the verdict are in."""
     ways = {
         one.way
         for kernel in kernels
@@ -186,13 +186,13 @@ def limiter_texts(of: KernelLimiter) -> tuple[str, ...]:
 
 
 def has_limiter_counts(kernel: Kernel) -> bool:
-    """Whether a probe of a kernel counts all that a verdict is made of."""
+    """Return whether a probe of a kernel counts all that a verdict is made of."""
     probes = (known_probe(one) for one in kernel.by_probe() if one.result_rows)
     return any(set(LIMITER_QUANTITIES) <= {metric.quantity for metric in probe.metrics} for probe in probes)
 
 
 def limiter_summary(kernel: Kernel, of: KernelLimiter | None) -> tuple[str, ...]:
-    """What the page of a kernel begins with; nothing of one that was not probed."""
+    """Return the first lines of the page of a kernel; nothing of one that was not probed."""
     if of is not None:
         return limiter_texts(of)
     probe = probe_measuring_all(LIMITER_QUANTITIES)
@@ -200,7 +200,7 @@ def limiter_summary(kernel: Kernel, of: KernelLimiter | None) -> tuple[str, ...]
 
 
 def _unmeasured_text(of: KernelLimiter) -> str:
-    """What was not measured, unless the verdict says so itself."""
+    """Return the note on metrics that were not measured, unless the verdict has it."""
     told = of.verdict.limit is None and not of.machine.simulated
     unknown = [each for each in of.verdict.unknown if each != "time" or not of.machine.simulated]
     return f"not measured: {', '.join(unknown)}" if unknown and not told else ""
@@ -245,7 +245,7 @@ def _demand(results: Sequence[AnalysedResult], kernels: Sequence[Kernel]) -> Dem
 
 
 def _timed_without_probe(kernel: Kernel) -> bool:
-    """Whether its time is that of the kernel without a probe."""
+    """Return whether its time is that of the kernel without a probe."""
     return bool(kernel.times.originals_ms) or kernel.gpu_time is None or not kernel.gpu_time.with_probe
 
 
@@ -337,7 +337,7 @@ def _unknown_limiter_text(of: KernelLimiter) -> str:
 
 
 def _longest_unit_text(of: KernelLimiter) -> str:
-    """What would take longest where there is time; "" of a single unit that was counted among others that were not."""
+    """Return the unit that would take longest; "" if only one of several units was counted."""
     asked, uncounted = relative_demand(of.demand, of.machine), _uncounted(of.verdict)
     if not asked or (uncounted and len(asked) == 1):
         return ""
@@ -346,7 +346,7 @@ def _longest_unit_text(of: KernelLimiter) -> str:
 
 
 def _uncounted(found: LimiterVerdict) -> set[str]:
-    """What no probe counted."""
+    """Return the metrics that no probe counted."""
     return set(found.unknown) - {"time", "bandwidth"}
 
 

@@ -53,12 +53,12 @@ class GraphCoverage:
 
 @dataclass(frozen=True, slots=True)
 class ProbeCoverage:
-    """What was probed of all kernels. ``left_out`` is by reason in words, the largest share first."""
+    """Probed share of all kernels. ``left_out`` is by reason in words, the largest share first."""
 
     kernels: int
     probed: CoveragePart
     by_time: bool
-    """Whether shares are of GPU time; where no launch was timed they are of launches."""
+    """True if shares are of GPU time; where no launch was timed they are of launches."""
     left_out: tuple[tuple[str, CoveragePart], ...]
     graphs: GraphCoverage | None = None
     """Of GPU time, what is not in the other shares; None where no graph was timed."""
@@ -94,7 +94,7 @@ class ProbeCoverage:
 
 
 def probe_coverage(trace: Trace) -> ProbeCoverage | None:
-    """How much of a trace was probed, by the GPU time of its kernels; None where none was launched."""
+    """Return the probed share of a trace, by the GPU time of its kernels; None where none was launched."""
     kernels = [kernel for kernel in trace.kernels if kernel.launches]
     by_time = trace.graph_ns > 0 or any(kernel.gpu_time is not None for kernel in kernels)
     weights = {kernel.index: _weight(kernel, by_time=by_time) for kernel in kernels}
@@ -130,7 +130,7 @@ def _weight(kernel: Kernel, *, by_time: bool) -> float:
 
 
 def unprobed_reason(kernel: Kernel) -> str:
-    """Why a kernel was not probed, in words that stand for all kernels with the same reason."""
+    """Return why a kernel was not probed, in words that stand for all kernels with the same reason."""
     reason = kernel.why
     if reason is not None and reason.code == _CLOSED_LIBRARY:
         return f"{_OF_LIBRARY}{library_name(reason)} ({_CLOSED_ADVICE})"
@@ -143,7 +143,7 @@ def unprobed_reason(kernel: Kernel) -> str:
 
 
 def _usual_launch_reason(kernel: Kernel) -> Reason | None:
-    """Why most launches of a kernel were passed through, None where the log does not say it."""
+    """Return why most launches of a kernel ran unprobed, None where the log does not say it."""
     launches = kernel.trace.launches
     numbers = launches.column("reason")[kernel.rows.part(0)]
     counts = np.bincount(numbers[numbers >= 0])
@@ -182,7 +182,7 @@ _ADVICE_BY_STATUS = {
 
 
 def kernel_advice(status: str, why: Reason | None) -> str:
-    """What to do about a kernel of this status; "" for a probed one.
+    """Return the advice on a kernel of this status; "" for a probed one.
 
     The code of the reason tells, with its parameters. Where it does not, or is not known, the status has a word.
     """
@@ -214,13 +214,13 @@ def unprobed_lines(trace: Trace, cells: int) -> list[str]:
 
 
 def kernel_filter_lines(trace: Trace) -> list[str]:
-    """That --kernel named none of the kernels that there were, and which it may have meant."""
+    """Say that --kernel named none of the kernels that there were, and which it may have meant."""
     asked = unmatched_kernel_filter(trace, trace.kernels)
     return [] if asked is None else [kernel_filter_warning(asked, trace.kernels)]
 
 
 def unmatched_kernel_filter(trace: Trace, kernels: Iterable[NamedKernel]) -> str | None:
-    """What --kernel asked for, where it named none of these kernels of the trace; None where it did, or was not said.
+    """Return the pattern of --kernel that matched none of these kernels; None where it did, or was not given.
 
     ``kernels`` need not be all: while the program runs, others may come.
     """
@@ -298,7 +298,7 @@ def _launch_lines(trace: Trace, cells: int) -> list[str]:
 
 
 def _unprobed_launch_counts(trace: Trace) -> Counter[tuple[int, Reason]]:
-    """How many launches of a kernel, by its index, passed through for each reason."""
+    """Count the launches of a kernel, by its index, that ran unprobed for each reason."""
     kernels, reasons = trace.launches.column("kernel"), trace.launches.column("reason")
     passed = trace.launches.column("probed") == 0
     pairs, counts = np.unique(np.stack((kernels, reasons))[:, passed], axis=1, return_counts=True)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Roof:
-    """What the machine can do. Operations and bytes per second; None where it is not known."""
+    """Peak rates of the machine, operations and bytes per second; None where it is not known."""
 
     peak: float | None
     bandwidth: float | None
@@ -78,17 +78,17 @@ class RooflinePoint:
 
     @property
     def operations_per_second(self) -> float | None:
-        """What it achieved."""
+        """Achieved operations per second."""
         return None if self.operations is None or not self.seconds else self.operations / self.seconds
 
     @property
     def bytes_per_second(self) -> float | None:
-        """What it asked memory for, a second."""
+        """Requested bytes per second."""
         return None if self.size is None or not self.seconds else self.size / self.seconds
 
     @property
     def share(self) -> float | None:
-        """How busy the unit is that limits it, or the busiest one, as a share of its time."""
+        """Utilization of the unit that limits it, or of the busiest one, from 0 to 1."""
         return None if self.verdict is None else self.verdict.share
 
     def share_of(self, roof: Roof) -> float | None:
@@ -156,7 +156,7 @@ def _kernel_point(
 
 
 def _operations(found: Mapping[str, float]) -> float | None:
-    """Those of matrix instructions, where there are any; else the others, as far as they were counted."""
+    """Return the rates of matrix instructions, where there are any; else of the others, as far as they were counted."""
     tensor = found.get("tensor operations")
     if tensor or not any(each in found for each in _FLOAT_QUANTITIES):
         return tensor

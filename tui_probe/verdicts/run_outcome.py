@@ -85,7 +85,7 @@ def largest_loss_text(rows: Iterable[KernelSnapshot]) -> str:
 
 
 def _known_budgets(trace: Trace) -> list[BudgetEvent]:
-    """Those that this version knows."""
+    """Budgets that this version knows."""
     return [told for told in trace.state.budgets.values() if told.name in BUDGET_OPTIONS]
 
 
@@ -193,7 +193,7 @@ def _missing_result_texts(trace: Trace) -> Iterator[str]:
 
 
 def _truncated_log_text(trace: Trace) -> str:
-    """That the log is not whole, and how many results lie in the trace that it does not name."""
+    """Say that the log is truncated, and count the results in the trace that it does not name."""
     unnamed = trace.results_unnamed
     results = f", among it {units.counted(unnamed, 'result')} in result/" if unnamed else ""
     return f"event.log breaks off before the program's end: what came after is not counted here{results}"
@@ -205,7 +205,7 @@ def _failure_entries(kernels: Iterable[Kernel]) -> Iterator[tuple[str, str]]:
 
 
 def context_error_text(trace: Trace, failed: ContextFailed) -> str:
-    """What is known of the error that ended the program's GPU context, and what finds its cause.
+    """Explain the error that ended the program's GPU context, and name a tool that finds its cause.
 
     Kernels that ran unprobed are not among those named: only of probed launches is it known what had a result.
     """
@@ -222,7 +222,7 @@ def context_error_text(trace: Trace, failed: ContextFailed) -> str:
 
 
 def _stop_reason(trace: Trace) -> str:
-    """Why launches are not recorded since the last result, as far as that holds for all; "" while they are."""
+    """Return why launches are not recorded since the last result, as far as that holds for all; "" while they are."""
     told = [text.partition(" ") for text in trace.state.troubles if text.startswith(_STOP_EVENTS)]
     word, _, why = told[-1] if told else ("", "", "")
     return "" if word == "save-resumed" else why.partition(": ")[0]
@@ -281,7 +281,7 @@ def _sample_text(sample: str) -> str:
 
 
 def exit_text(trace: Trace) -> str:
-    """How the process ended: ``exit status 0``, ``ended by signal 9``."""
+    """Describe the end of the process: ``exit status 0``, ``ended by signal 9``."""
     state = trace.state
     if state.running:
         return "still running"
@@ -295,7 +295,7 @@ def exit_text(trace: Trace) -> str:
 
 
 def _outcome_text(trace: Trace) -> str:
-    """How the process ended, and how long it took where that is a time."""
+    """Describe the end of the process, with its duration where that is known."""
     state, words = trace.state, exit_text(trace)
     if state.started is None or state.ended is None:
         return words

@@ -68,7 +68,7 @@ class PeakRates:
 
 
 def peak_rates(device: Device, bandwidth: Bandwidth | None = None, *, simulated: bool = False) -> PeakRates:
-    """What is known of a device; of its memories what was measured, else by its name. A simulated one has no time."""
+    """Rates of a device; of its memories the measured ones, else by its name. A simulated one has no time."""
     clocks = float(device.sms) * device.clock_khz * 1e3 or None
     kind = device.capability
 
@@ -131,7 +131,7 @@ MemoryLevel = Literal["", "DRAM", "L2", "L1"]
 LIMITING_UTILIZATION: Final = 0.6
 """The share of the time from which on a unit limits."""
 LAUNCH_OVERHEAD_SECONDS: Final = 5e-6
-"""What hardly any launch falls below, whatever it does: twice what an empty kernel takes."""
+"""Time that hardly any launch falls below, whatever it does: twice that of an empty kernel."""
 _SECTOR_BYTES: Final = 32
 _REUSE_TOLERANCE: Final = 1.2
 """Bytes asked for, in parts of those touched, up to which hardly any is asked for again."""
@@ -139,7 +139,7 @@ _REUSE_TOLERANCE: Final = 1.2
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a launch asked for, means over launches; None where it was not measured.
+    """Requests of a launch, means over launches; None where it was not measured.
 
     ``seconds`` are those of the kernel without a probe. ``footprint`` are the distinct bytes of global memory that it
     touched, ``reach`` the bytes of all allocations that its parameters point to. ``dram`` and ``l2`` are bytes that
@@ -188,7 +188,7 @@ class UnitUtilization:
 
 @dataclass(frozen=True, slots=True)
 class LimiterVerdict:
-    """What limits; None where that cannot be told. ``shares`` are of all units known, the largest first.
+    """Limiter; None where it is not known. ``shares`` are of all units known, the largest first.
 
     ``unknown`` are what was not measured and could change the answer.
     """
@@ -204,7 +204,7 @@ class LimiterVerdict:
 
 
 def limiter_verdict(demand: Demand, machine: PeakRates) -> LimiterVerdict:
-    """What limits a kernel on a machine."""
+    """Return the limiter of a kernel on a machine."""
     shares = () if not demand.seconds or machine.simulated else _ranked_utilization(demand, machine, demand.seconds)
     unknown = _unmeasured(demand, machine)
     limit, level, share = _limiter(demand, machine, shares, unknown)
@@ -230,7 +230,7 @@ def _limiter(
 
 
 def relative_demand(demand: Demand, machine: PeakRates) -> tuple[UnitUtilization, ...]:
-    """What each unit needs in parts of what the neediest needs: what could limit, where no time was measured."""
+    """Return the need of each unit relative to the largest: possible limiters, where no time was measured."""
     units = _ranked_utilization(demand, machine, 1.0)
     most = units[0].share if units else 0.0
     return tuple(replace(each, share=each.share / most) for each in units) if most else ()
@@ -277,7 +277,7 @@ def _wavefronts(demand: Demand) -> float | None:
 
 
 def _utilization_without_caches(demand: Demand, machine: PeakRates, seconds: float) -> list[UnitUtilization]:
-    """What memory would have to carry without caches, on the level that the footprint tells."""
+    """Return the bytes that memory would carry without caches, on the level that the footprint tells."""
     asked = requested_bytes(demand)
     if not asked:
         return []
@@ -300,13 +300,13 @@ def requested_bytes(demand: Demand) -> float | None:
 
 
 def fits_in_l2(demand: Demand, machine: PeakRates) -> bool:
-    """Whether all that the launch can touch fits into half of the L2 cache, so that it may be there."""
+    """Return whether all memory that the launch can touch fits into half of the L2 cache, so that it may be there."""
     touched = [each for each in (demand.footprint, demand.reach) if each is not None]
     return bool(touched) and machine.l2_size is not None and min(touched) <= machine.l2_size / 2
 
 
 def _unmeasured(demand: Demand, machine: PeakRates) -> tuple[str, ...]:
-    """What was not measured, in the words of the page; what the machine has no rate for cannot be told at all."""
+    """Return the missing measures, in the words of the page; a unit without a known rate has no remedy."""
     lacking = [
         ("time", demand.seconds is None or machine.simulated),
         ("sectors", demand.sectors is None and demand.dram is None),

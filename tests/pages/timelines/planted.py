@@ -15,7 +15,7 @@ CYCLES, GAP, STRAGGLER, STRAGGLER_CYCLES, STRAGGLER_SM = 1000, 60, 48, 4000, 4
 """A block takes ``CYCLES`` and the next follows ``GAP`` later; block ``STRAGGLER``, the last of a slot, takes more."""
 SPAN = (ROUNDS - 1) * (CYCLES + GAP) + STRAGGLER_CYCLES
 END = ROUNDS * (CYCLES + GAP) - GAP
-"""When all SMs but one are done."""
+"""The time at which all SMs but one are done."""
 
 
 def schedule() -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""What the summary says of a launch in which everything is known, and of launches on an H200."""
+"""Summary of a launch in which everything is known, and of launches on an H200."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a probe adds to a launch, and what warps wait for, from values that are known."""
+"""Cost of a probe in a launch, and waits of warps, from values that are known."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Alignment:
     problem: str = ""
 
     def count(self, change: LineChange) -> int:
-        """How many lines were added, removed, changed, or stayed."""
+        """Counts of lines that were added, removed, changed, or stayed."""
         return sum(pair.change == change for pair in self.pairs)
 
 
@@ -183,7 +183,7 @@ def _matched(
 
 
 def _have_same_opcode(one: str, other: str) -> bool:
-    """Whether two lines begin with the same word: one instruction with other operands."""
+    """Return whether two lines begin with the same word: one instruction with other operands."""
     first, second = one.split(" "), other.split(" ")
     if first[0] != second[0]:
         return False

@@ -147,7 +147,7 @@ class DiffLines:
     # -- which lines there are
 
     def _entries_for(self, *, unified: bool) -> tuple[list[int], list[int]]:
-        """What each line shows: three times its pair, plus its side; below zero a folded run."""
+        """Content of each line: three times its pair, plus its side; below zero a folded run."""
         key = (unified, self.folded)
         if key not in self._entries:
             self._entries[key] = self._make_entries(unified=unified)
@@ -261,7 +261,7 @@ class DiffLines:
 
 
 def _unchanged_runs(pairs: Sequence[LinePair]) -> list[tuple[int, int]]:
-    """What is folded: first pair and one past the last, with context left on the sides where something changed."""
+    """Return the folded runs, first pair and one past the last; context stays visible beside changes."""
     runs = []
     start = 0
     for place in range(len(pairs) + 1):

@@ -83,7 +83,7 @@ def has_original(kernel: Kernel) -> bool:
 
 
 def missing_code_reason(kernel: Kernel) -> str | None:
-    """Why there is no machine code, or nothing to read it with."""
+    """Return why there is no SASS, or nothing to read it with."""
     if not has_both_sides(kernel) and not has_original(kernel):
         absent = " and ".join(name for name in SASS_FILES if kernel.file(name) is None)
         return kernel.reason or f"{absent} of it are not in the trace: they are made by ptxas"
@@ -91,7 +91,7 @@ def missing_code_reason(kernel: Kernel) -> str | None:
 
 
 def read_original(kernel: Kernel, progress: Progress) -> tuple[str, SassCode]:
-    """What printed it, and the machine code that the program loaded. Raises TraceError if it cannot be read."""
+    """Return the disassembler's name, and the SASS that the program loaded. Raises TraceError if it is unreadable."""
     tool, path = _disassembler(), kernel.file(ORIGINAL_SIDE)
     if path is None:
         raise TraceError(f"kernel #{kernel.index} has no {ORIGINAL_SIDE} any more")
@@ -189,7 +189,7 @@ def _disassembled(tool: Tool, path: Path, changed: int) -> SassCode:
 
 
 def _probed_lines(kernel: Kernel) -> dict[int, LinePair]:
-    """What each line of probed.ptx, counted from 0, stands for; empty where that is not exactly known."""
+    """Origin of each line of probed.ptx, counted from 0; empty where that is not exactly known."""
     paths = [kernel.file(name) for name in ("pruned.ptx", "probed.ptx")]
     try:
         texts = [read_lines(path) for path in paths if path is not None]
@@ -211,7 +211,7 @@ def has_only_sass(kernel: Kernel) -> bool:
 
 
 def no_ptx_reason(kernel: Kernel, otherwise: str) -> str:
-    """Why there is no PTX to show, and where else to look: ``otherwise`` where no more is known."""
+    """Return why there is no PTX to show, and where else to look: ``otherwise`` where no more is known."""
     if not has_only_sass(kernel):
         return kernel.reason or otherwise
     if kernel.status == "probed":

@@ -58,7 +58,7 @@ class MeasureColumn:
 
     @property
     def most(self) -> str:
-        """Which value stands out, in a word."""
+        """The value that stands out, in a word: most or fewest."""
         return "fewest" if self.of.better == "higher" else "most"
 
     @cached_property
@@ -90,7 +90,7 @@ class MeasureColumn:
 
     @cached_property
     def cells(self) -> int:
-        """What a value, its bar and the mark of the worst take."""
+        """Cells of a value, its bar and the mark of the worst."""
         return max((len(short_text(value)) for value in self.values.values()), default=0) + 2
 
     def span(self, line: int | None) -> Span:
@@ -127,7 +127,7 @@ class LineMeasures:
         return next((place for place, column in enumerate(self.columns) if column.worst is not None), 0)
 
     def head(self, measure: MeasureColumn) -> str:
-        """What the column is, in words."""
+        """Title of the column."""
         launch = self.of.which.partition(" of ")[0]
         words = f"{measure.name}, -p {self.of.probe}, {launch}"
         if measure.worst is not None:
@@ -177,7 +177,7 @@ def column_index(measures: LineMeasures | None, key: str, otherwise: int) -> int
 
 
 def measures_of(source: ViewSource) -> LineMeasures | None:
-    """What was measured of the lines of a launch, the newest of the kernel unless it says which.
+    """Return the measures of the lines of a launch, the newest of the kernel unless it says which.
 
     None where there is nothing: another probe, no result. A result that cannot be read keeps nobody from the code.
     """
@@ -205,7 +205,7 @@ def _cell_text(column: MeasureColumn, line: int) -> str:
 
 
 def line_rows(of: ProbeResult) -> tuple[LineSpec, LineRows]:
-    """What a probe tells of each line in one result. Raises TraceError if the result is not of that probe."""
+    """Return the measures of each line in one result. Raises TraceError if the result is not of that probe."""
     probe = probe_named(of.probe)
     if probe is None or probe.lines is None:
         raise TraceError(f"{of.result.path}: -p {of.probe} tells nothing of single lines")
@@ -283,7 +283,7 @@ class MeasureMargin:
         self.cells = max(measure.cells if measure else 0, named)
 
     def of_line(self, line: int | None) -> Span:
-        """What was measured of a line of ``pruned.ptx``."""
+        """Return the measures of a line of ``pruned.ptx``."""
         if self.measure is None:
             return " " * self.cells, ""
         text, role = self.measure.span(line)

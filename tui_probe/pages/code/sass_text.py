@@ -101,7 +101,7 @@ def parse_sass(text: str) -> SassCode:
 
 
 def count_classes(lines: Iterable[str]) -> Counter[str]:
-    """How many instructions there are of each class."""
+    """Count instructions by class."""
     return Counter(name for line in lines if (name := line_class(line)) is not None)
 
 

@@ -28,7 +28,7 @@ def kinds() -> tuple[ViewKind, ...]:
 
 
 def names() -> tuple[str, ...]:
-    """What ``tui-probe show`` can be asked for."""
+    """Names of the pages of ``tui-probe show``."""
     return tuple(kind.name for kind in kinds())
 
 

@@ -63,7 +63,7 @@ class DiffView(Document):
         return source_position(self.sources.ptx_line(place + 1))
 
     def lines(self, width: int) -> Sequence[Line]:
-        """What was added in numbers, then the texts."""
+        """Counts of changes, then the texts."""
         return self.text.lines(width, self._head(width), self._margin(width))
 
     def begins(self, width: int) -> int:
@@ -173,7 +173,7 @@ class DiffView(Document):
         return None
 
     def choices(self) -> Mapping[str, Any]:
-        """What is folded, whether registers are named, and what stands beside it."""
+        """Folding, names of registers, and the measures beside the text."""
         measure = column_key(self.measures, self.shown)
         return {"folded": self.text.folded, "named": self.named, "measure": measure}
 
@@ -236,7 +236,7 @@ def _field(label: str, text: str, cells: int) -> list[Line]:
 
 
 def missing(source: ViewSource) -> str | None:
-    """Why there is nothing to compare."""
+    """Return why there is nothing to compare."""
     kernel = source.kernel
     if kernel.file("pruned.ptx") is not None and kernel.file("probed.ptx") is not None:
         return None

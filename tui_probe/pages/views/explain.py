@@ -123,7 +123,7 @@ def _kernel_section(kernel: Kernel | None) -> Iterator[str]:
 
 
 def _added_lines(kernel: Kernel) -> Iterator[str]:
-    """What the probed text has more than the pruned one."""
+    """Lines that only the probed text has."""
     pruned, probed = kernel.file("pruned.ptx"), kernel.file("probed.ptx")
     if pruned is None or probed is None:
         return

@@ -145,7 +145,7 @@ def _record(values: NDArray[Any] | None) -> dict[str, float] | None:
 
 
 def _inside(source: ViewSource, progress: Progress) -> Waits | None:
-    """What the result says, if there is one of a probe that tells of waiting."""
+    """Waits in the result, if it is one of a probe that measures them."""
     if no_result_reason(source, *KIND.probes) is not None:
         return None
     read = known_probe(source.kernel).waits

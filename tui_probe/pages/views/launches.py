@@ -98,7 +98,7 @@ def _launch_details(trace: Trace, launch: Launch) -> tuple[float | None, str | N
 
 
 def graph_position(trace: Trace, launch: Launch) -> GraphPosition | None:
-    """Where a probed launch was in a graph; None for one of the program's own."""
+    """Return the position of a probed launch in a graph; None for one of the program's own."""
     return trace.graphs.place_of(launch.number) if launch.probed and launch.number is not None else None
 
 
@@ -239,7 +239,7 @@ class Launches(Document):
         return width
 
     def _widths(self) -> list[int]:
-        """What the columns would like, by a sample of the rows: they stand still while one scrolls."""
+        """Natural widths of the columns, by a sample of the rows: they stand still while one scrolls."""
         if not self._natural:
             count = len(self.rows)
             places = [*range(min(count, _SAMPLE)), *range(max(_SAMPLE, count - _SAMPLE), count)]
@@ -290,7 +290,7 @@ class Launches(Document):
         return sides[:, 0] * sides[:, 1] * sides[:, 2]
 
     def status(self) -> list[str]:
-        """How many launches are not in it, and how it is sorted."""
+        """Count the launches that are left out, and name the order."""
         told = [self.left_out] if self.left_out else []
         if self.order == LAUNCH_ORDERS[0] and not self.reversed:
             return told
@@ -321,7 +321,7 @@ class Launches(Document):
 
 
 def missing(source: ViewSource) -> str | None:
-    """Why there is none."""
+    """Return why there is no launch."""
     if source.kernel.launches and not source.kernel.launches_recorded:
         return "its launches are counted, and none has lines of its own in the log"
     return None if source.kernel.launches else "it was loaded and never launched"

@@ -195,7 +195,7 @@ class KernelLine:
     share: ShareValue
     opcode: str | None
     is_first: bool
-    """Whether that is what the probe ranks lines by; else the kernel has nothing of it."""
+    """True if that is what the probe ranks lines by; else the kernel has nothing of it."""
 
     @property
     def place(self) -> str:
@@ -247,7 +247,7 @@ def _lines_of_kernel(trace: Trace, kernel: Kernel) -> Iterator[KernelLine]:
 
 
 def _ranking_measure(lines: LineSpec, found: LineRows) -> str:
-    """What lines are ranked by: the first that can be added up and that some line has, so that each has a share."""
+    """Return the measure that ranks lines: the first that is a sum and that some line has, so each has a share."""
     by_name = sorted(lines.measures, key=lambda measure: measure.name != lines.main)
     sums = [measure.name for measure in by_name if measure.rule == "sum"]
     known = (name for name in sums if any(row.found.get(name) for row in found.rows))
@@ -284,7 +284,7 @@ mean nothing, so that column stays however narrow the table is."""
 
 
 def no_lines_text() -> str:
-    """What to do where no probe told of lines."""
+    """Say what to do where no probe measured lines."""
     return (
         f"No probe of this trace tells of single lines: run with -p {probe_names_where(lambda probe: probe.lines)[0]}."
     )
@@ -318,7 +318,7 @@ def line_page(trace: Trace, progress: Progress = no_progress) -> TablePage[Kerne
 
 
 def _lines_notes(trace: Trace, rows: Sequence[KernelLine]) -> Iterator[str]:
-    """What to do where there are no lines, and the kernels whose results are too large to be read here."""
+    """Say what to do where there are no lines, and which results are too large to be read here."""
     if not rows:
         yield no_lines_text()
     for kernel in trace.kernels:
@@ -327,7 +327,7 @@ def _lines_notes(trace: Trace, rows: Sequence[KernelLine]) -> Iterator[str]:
 
 
 def has_line_measures(trace: Trace) -> bool:
-    """Whether the probe of some kernel tells of lines, and has a result."""
+    """Return whether the probe of some kernel measures lines, and has a result."""
     telling = probe_names_where(lambda probe: probe.lines)
     return any(kernel.result_rows and probe_results.analysis_name(each) in telling for kernel in trace.kernels
                for each in kernel.by_probe())  # fmt: skip

@@ -85,9 +85,9 @@ class ProbeText:
         return next((part for part in self.parts if part.first <= line < part.last), None)
 
     def origin(self, pairs: Sequence[LinePair], right: int, text: str) -> ProbeFilePart | None:
-        """What put a line, counted from 0 in ``probed.ptx``, between those of ``pruned.ptx``; ``text`` is the line.
+        """Return the origin of the line ``text``, number ``right`` from 0 of ``probed.ptx``, that the probe added.
 
-        None where no part of the file did: what keeps the records is the engine's own.
+        None where it comes from no part of the file: the engine itself adds the code that stores records.
         """
         place = next((place for place, pair in enumerate(pairs) if pair.right == right), None)
         if place is None or pairs[place].change != "added":
@@ -229,7 +229,7 @@ class ProbeSource(Document):
     # -- places
 
     def about(self, number: int, width: int) -> list[str]:
-        """Where the table is in the kernel."""
+        """Name the place of the table in the kernel."""
         del width
         part = self._part(number)
         if part is None or not part.sites:
@@ -318,7 +318,7 @@ class ProbeSource(Document):
 
 
 def missing(source: ViewSource) -> str | None:
-    """Why there is no file of a probe."""
+    """Return why there is no file of a probe."""
     kernel = source.kernel
     if kernel.status != "probed":
         return f"no probe was put into it: {kernel.reason or kernel.status}"

@@ -54,7 +54,7 @@ class ProcessLogView(Document):
 
 
 def missing(source: ViewSource) -> str | None:
-    """Why there is no log."""
+    """Return why there is no log."""
     kernel = source.kernel
     if any(one.file(LOG_FILE) is not None for one in kernel.by_probe()):
         return None

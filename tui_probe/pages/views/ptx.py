@@ -60,7 +60,7 @@ class PtxView(Document):
 
     @property
     def _measured(self) -> LineMeasures | None:
-        """What stands beside the text: nothing is known of the lines of the original."""
+        """Measures beside the text; the lines of the original have none."""
         return self.measures if self.variant != "original" else None
 
     # -- drawing
@@ -71,7 +71,7 @@ class PtxView(Document):
         return LazyLines(len(self.text), lambda number: self._line(number, margin), [self._head(width)])
 
     def pinned(self, width: int) -> int:
-        """Which text it is."""
+        """Name of the text."""
         del width
         return 1
 
@@ -80,7 +80,7 @@ class PtxView(Document):
         return len(self._beside("", "")) + 2 + self._margin(width).cells
 
     def _head(self, width: int) -> Line:
-        """Which text it is, and what was measured of its lines."""
+        """Name of the text, and what was measured of its lines."""
         said, role = "", "head"
         if (measured := self._measured) is not None:
             said = measured.head(measured.columns[self.shown]) if measured.columns else measured.said
@@ -214,7 +214,7 @@ class PtxView(Document):
         return None if place is None or not 0 <= place < len(self.text) else place
 
     def anchor_noun(self) -> str:
-        """What there is to step through: measured lines, else what the probe inserted."""
+        """Noun of the anchors: measured lines, else what the probe inserted."""
         return "measured line" if self._measured and self._measured.columns else "change"
 
     def anchors(self, width: int) -> Sequence[int]:
@@ -290,7 +290,7 @@ def _pairs(texts: Mapping[str, list[str]]) -> dict[int, LinePair]:
 
 
 def missing(source: ViewSource) -> str | None:
-    """Why there is no PTX."""
+    """Return why there is no PTX."""
     kernel = source.kernel
     if any(kernel.file(f"{name}.ptx") for name in VARIANTS):
         return None

@@ -113,7 +113,7 @@ def results_page_lines(trace: Trace, cells: int, progress: Progress = no_progres
 
 
 def kernel_results_lines(trace: Trace, kernel: Kernel, cells: int, kernels: int) -> Iterator[str]:
-    """What each probe measured of one of so many ``kernels``, under its name. Nothing without results."""
+    """Results of each probe of one of so many ``kernels``, under its name. Nothing without results."""
     for one in kernel.by_probe():
         if one.result_rows:
             yield from _kernel_heading(one, cells, set())
@@ -248,7 +248,7 @@ class FieldValues:
 
 
 def field_values(result: Result, maps: Sequence[CustomMap]) -> Iterator[FieldValues]:
-    """Those of each field of which all records were kept; TraceError for a file of another probe."""
+    """Values of each field of which all records were kept; TraceError for a file of another probe."""
     place = 0
     for own in maps:
         if place >= len(result.maps):
@@ -333,7 +333,7 @@ def _no_results_reason(source: ViewSource) -> str | None:
 
 
 class SeveralTables(Document):
-    """What each of several probes measured, a table for each."""
+    """Results of several probes, a table for each."""
 
     def __init__(self, tables: Sequence[tuple[str, CountTable]]) -> None:
         self.title = tables[0][1].title

@@ -86,7 +86,7 @@ class SassOriginal(Document):
         return {**{name: counts[name] for name in CLASSES if counts[name]}, "all": self.code.total}
 
     def status(self) -> list[str]:
-        """Who made the text, and of which file."""
+        """Name the disassembler of the text, and its file."""
         return [self.tool, "original.bin, not probed"]
 
     def record(self) -> dict[str, Any]:
@@ -145,7 +145,7 @@ class SassView(Document):
         return LazyLines(len(self.codes[self.shown].lines), lambda number: self._line(number, margin), head)
 
     def _margin(self, width: int) -> MeasureMargin:
-        """What was measured, by line of the code at the left."""
+        """Measures by line of the code at the left."""
         if self.measures is None:
             return MeasureMargin(None, set(), width)
         side = "pruned" if self.shown == "diff" else self.shown
@@ -211,7 +211,7 @@ class SassView(Document):
         return sorted(above + place - 1 for place in measure.values) if measure else ()
 
     def anchor_noun(self) -> str:
-        """What there is to step through."""
+        """Noun of the anchors."""
         return "change" if self.shown == "diff" else "measured instruction"
 
     def about(self, number: int, width: int) -> list[str]:
@@ -249,7 +249,7 @@ class SassView(Document):
         return None if found is None else found + len(self._head(width))
 
     def spot(self, number: int, width: int) -> Spot:
-        """What came from a line of the probe has a place in the probed text alone."""
+        """Instructions of a line of the probe have a place in the probed text alone."""
         place = number - len(self._head(width))
         right = self._probed_place(place, width) if place >= 0 else None
         inserted = self.code.inserted[right] if right is not None and self.code.inserted else None
@@ -285,7 +285,7 @@ class SassView(Document):
         return "ptx" if self.code.known else ""
 
     def no_target_reason(self, number: int, width: int) -> str:
-        """What the assembler made of itself."""
+        """Instructions that the assembler added."""
         del number, width
         return "this came from no line of PTX: an instruction that did leads there"
 
@@ -312,7 +312,7 @@ class SassView(Document):
         return None
 
     def status(self) -> list[str]:
-        """Which text it is, and who made it."""
+        """Name of the text, and of its disassembler."""
         return [self.code.tool, "pruned and probed" if self.shown == "diff" else f"{self.shown}.bin"]
 
     def choices(self) -> Mapping[str, Any]:
@@ -366,7 +366,7 @@ def _following(shown: str) -> str:
 
 
 def missing(source: ViewSource) -> str | None:
-    """Why there is no machine code, or nothing to read it with."""
+    """Return why there is no SASS, or nothing to read it with."""
     return missing_code_reason(source.kernel)
 
 

@@ -136,7 +136,7 @@ class SourceView(Document):
         return max(5, len(str(max((row.line for row in self.rows), default=0))) + 1)
 
     def pinned(self, width: int) -> int:
-        """What was measured."""
+        """Title of the measures."""
         del width
         return 0 if self.measures is None else 1
 
@@ -205,7 +205,7 @@ class SourceView(Document):
         return bool(marked) and row.file == marked[0].file and marked[0].line <= row.line <= marked[-1].line
 
     def status(self) -> list[str]:
-        """What is marked."""
+        """Lines that are marked."""
         if not self._marked:
             return []
         return [f"marked {self._marked_lines()}" if len(self._marked) > 1 else f"marked from {self._marked_lines()}"]
@@ -230,7 +230,7 @@ class SourceView(Document):
         return None if found is None else found + self.pinned(width)
 
     def anchor_noun(self) -> str:
-        """What there is to step through."""
+        """Noun of the anchors."""
         return "measured line" if self._column else "line with code"
 
     def anchors(self, width: int) -> Sequence[int]:
@@ -265,7 +265,7 @@ class SourceView(Document):
         return None
 
     def choices(self) -> Mapping[str, Any]:
-        """What is folded, what stands beside it, and which lines are marked."""
+        """Folding, the measures beside the text, and the marked lines."""
         measure = column_key(self.measures, self.shown)
         return {"folded": self.folded, "measure": measure, "marked": self._marked}
 
@@ -347,7 +347,7 @@ def lines_near(used: Sequence[int], last: int) -> list[int]:
 
 
 def missing(source: ViewSource) -> str | None:
-    """Why no line of source is known."""
+    """Return why no line of source is known."""
     kernel = source.kernel
     graft = kernel.info is not None and kernel.info.graft is not None
     if kernel.folder is None or (kernel.file("pruned.ptx") is None and not graft):

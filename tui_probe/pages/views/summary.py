@@ -65,7 +65,7 @@ class Summary(Document):
         return detail_lines(self.row, width, self._more(), found, self._asked, limit)
 
     def status(self) -> list[str]:
-        """Where the machine code is, since what says so above may be far below."""
+        """Point to the SASS, since the text about it may be far above."""
         return ["no PTX: see SASS"] if self.machine_code else super().status()
 
     def target_view(self) -> str:
@@ -77,7 +77,7 @@ class Summary(Document):
         return question_lines(self.questions, self.command, width, key)
 
     def _probes(self) -> list[Line]:
-        """What became of the kernel with each of several probes."""
+        """Status of the kernel with each of several probes."""
         lines: list[Line] = []
         for number, one in enumerate(self.probes):
             parts = [f"{one.probe} {one.status}", units.counted(len(one.result_rows), "result")]
@@ -145,7 +145,7 @@ def _finding_rank(found: ResultFindings) -> tuple[bool, float]:
 
 
 def benchmark_times(kernel: Kernel) -> dict[str, list[float]]:
-    """What a benchmark measured of a kernel's launches: times in ms and the slowdown."""
+    """Return the benchmark of a kernel's launches: times in ms and the slowdown."""
     columns = {
         "original": kernel.times.originals_ms,
         "probed": kernel.times.probed_ms,

@@ -128,7 +128,7 @@ class TimelineView(ShownRows):
             self.window.move_lines(self.window.top + row - 1 - self.window.line)
 
     def status(self) -> list[str]:
-        """What is under the cursor: where, which block, when, how long, and the gap before it."""
+        """Texts about the cursor: SM, block, time, duration, and the gap before it."""
         rows = self.rows
         if rows is None:
             return []
@@ -163,7 +163,7 @@ class TimelineView(ShownRows):
         return None
 
     def measured(self) -> str:
-        """What the two marks measure."""
+        """Text of the interval between the two marks."""
         return f"× to ×: {cycles_text(abs(self.marks[1] - self.marks[0]), self.launch.clock_khz)}"
 
     def record(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ _ZOOM: Final = 0.5
 
 
 class Moved(Protocol):
-    """What the commands move: the state of a timeline."""
+    """State of a timeline that commands move."""
 
     launch: LaunchTimeline
     window: Window
@@ -47,11 +47,11 @@ class Moved(Protocol):
         """The cursor to an interval."""
 
     def measured(self) -> str:
-        """What the two marks measure."""
+        """Text of the interval between the two marks."""
 
 
 def commands(view: Moved) -> dict[str, str]:
-    """Those that mean something now, and what they do."""
+    """Commands that mean something now, and what they do."""
     without = {"unit"} if view.launch.clock_khz is None else set()
     return {name: words for name, (words, _) in TIMELINE_MOVES.items() if name not in without}
 
@@ -123,7 +123,7 @@ def _go_to_longest(view: Moved) -> str:
 
 
 def _go_to_last(rows: TimelineRows, tail: Tail | None) -> tuple[int, float] | None:
-    """What ends last, and when in the tail it runs first; None without a tail, or if it is not among the rows."""
+    """Return the row that ends last, and when in the tail it runs first; None without a tail, or if it is no row."""
     index = rows.find(tail.last_block) if tail is not None and tail.cycles else None
     if tail is None or index is None:
         return None

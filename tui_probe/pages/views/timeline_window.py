@@ -31,7 +31,7 @@ class ShownRows(Drawing):
     """The rows that are wanted; ``rows`` are those that there are."""
     rows: TimelineRows | None
     fitting: bool
-    """Whether all rows have to fit, whatever the height."""
+    """True if all rows have to fit, whatever the height."""
     marks: list[float]
     in_time: bool
 
@@ -132,12 +132,12 @@ class ShownRows(Drawing):
         return rows.at(self.line(rows), self.window.time, sent.sm if sent else None) if index is None else index
 
     def sent_to(self, rows: TimelineRows) -> int | None:
-        """That of the block that the cursor was sent to, if it was not moved since."""
+        """Block that the cursor was sent to, if it was not moved since."""
         sent = self._sent_spot(rows)
         return None if sent is None or sent.block is None else rows.find(sent.block, sent.warp, self.line(rows))
 
     def _sent_spot(self, rows: TimelineRows) -> Spot | None:
-        """What the cursor was sent to, if it was not moved since."""
+        """Interval that the cursor was sent to, if it was not moved since."""
         there = self._sent is not None and self._sent[1:] == (self.window.time, self.line(rows))
         return self._sent[0] if there and self._sent is not None else None
 
