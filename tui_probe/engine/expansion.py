@@ -162,7 +162,8 @@ class Expander:
     ) -> list[str]:
         """A snippet as PTX. ``helpers`` holds the value of each helper that it uses, for an ``instruction``."""
         words = dict(self._own)
-        words |= {label: self._names.new_label() for label in snippet.labels}
+        # in order: that of a set differs between runs, and caches of probed kernels are keyed by their text
+        words |= {label: self._names.new_label() for label in sorted(snippet.labels)}
         words |= {name: value.operand for name, value in helpers.items()}
         lines: list[str] = []
         located: tuple[str, RecordAddress] | None = None
