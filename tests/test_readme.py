@@ -17,8 +17,8 @@ FILES = [
     for folder in ("tui_probe", "probes", "hook", "tests")
     for path in (ROOT / folder).rglob("*.*")
 ]
-MADE = ("event.log", "sites.json")
-"""Files of a trace."""
+MADE = ("sites.json", "probe.toml")
+"""Files of traces and of probes."""
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -31,11 +31,17 @@ def test_commands_and_topics_exist(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_files_exist(page: str) -> None:
+def test_named_paths_exist(page: str) -> None:
+    """A path with a directory is relative to the repository; a name alone is that of a file in any directory."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    linked = re.findall(r"\]\(([\w/.-]+)\)", text)
-    named = re.findall(r"`((?:[\w.-]+/)*[\w.-]+\.(?:py|c|h|md|toml|def|txt|sh))`", text) if page != "README.md" else []
-    paths = [path for path in (*linked, *named) if "NAME" not in path and path not in MADE]
-    assert paths
-    for path in paths:
-        assert (ROOT / path).is_file() or any(file.endswith(f"/{path}") for file in FILES), path
+    paths = re.findall(r"\]\(([\w/.-]+)\)", text)
+    if page != "README.md":
+        paths += re.findall(r"`((?:tui_probe|probes|hook|tests)/[\w/.-]+)`", text)
+        paths += re.findall(r"`([\w-]+\.(?:py|c|h|md|toml|def|txt))`", text)
+    named = {path for path in paths if "NAME" not in path and path not in MADE}
+    assert len(named) > (1 if page == "README.md" else 20)
+    assert {path for path in named if not _exists(path)} == set()
+
+
+def _exists(path: str) -> bool:
+    return (ROOT / path).exists() or ("/" not in path and any(file.endswith(f"/{path}") for file in FILES))
